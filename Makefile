@@ -1,0 +1,52 @@
+# TOPO reaches the program as one word, whatever it holds. ARGS is put on the command line as typed, so quotes
+# in it work: make test ARGS="-k 'ring or mesh'".
+
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-dev scenario test check bench lock clean
+
+TOPO ?= torus4x4
+export TOPO
+
+# Labs need root. Python writes no caches as root, so that the clone stays its owner's.
+SUDO := $(shell [ "$$(id -u)" = 0 ] || ! command -v sudo >/dev/null || echo sudo -E -H env PYTHONDONTWRITEBYTECODE=1)
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+
+setup: ## install what running scenarios needs
+	@scripts/setup runtime
+
+setup-dev:
+	@scripts/setup dev
+
+scenario: setup ## run a scenario, e.g. make scenario TOPO=torus4x4
+	@$(SUDO) .venv/bin/testbed run $(ARGS) -- "$$TOPO"
+
+test: setup-dev ## run the tests (those of labs need root)
+	@$(SUDO) .venv/bin/python -m pytest $(if $(SUDO),-p no:cacheprovider) $(ARGS)
+
+check: setup-dev ## formatting, lint, types, layers, and that generated files are current
+	.venv/bin/ruff format --check
+	.venv/bin/ruff check
+	.venv/bin/mypy $(wildcard testbed tests benchmarks)
+	.venv/bin/lint-imports --no-logo
+	.venv/bin/testbed schema --check
+
+bench: setup ## measure against stock Mininet on this machine
+	@$(SUDO) .venv/bin/python -m benchmarks $(ARGS)
+
+# uv only makes the lock files; nothing else here needs it, so it lives in an environment of its own.
+UV := .cache/uv/bin/uv
+COMPILE := $(UV) pip compile --quiet --python /usr/bin/python3 --python-version 3.10 --universal \
+	--fork-strategy fewest --generate-hashes --no-header --no-emit-index-url pyproject.toml --group build $(ARGS)
+
+lock: ## regenerate locks/ from pyproject.toml (newest versions: ARGS=--upgrade)
+	test -x $(UV) || { /usr/bin/python3 -m venv .cache/uv && .cache/uv/bin/pip install --quiet uv; }
+	$(COMPILE) -o locks/runtime.txt
+	$(COMPILE) --extra dev -c locks/runtime.txt -o locks/dev.txt
+
+CLEAN = rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache \
+	mpi_jobs/*/build $$(find . -path ./results -prune -o -name __pycache__ -print)
+
+clean: ## remove .venv, caches and build products, never results/
+	@$(CLEAN) 2>/dev/null || $(SUDO) $(CLEAN)

@@ -1,0 +1,208 @@
+"""Commands that build, use and end labs: run, up, status, shell, down, doctor."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from testbed.cli.app import FORMAT, SCENARIO, SETTINGS, app
+from testbed.cli.output import Format, print_json, results, steps
+from testbed.errors import EXIT_FAIL, EXIT_NOTHING_RAN, EXIT_WARNINGS, InputError
+
+LAB = Annotated[str | None, typer.Argument(help="lab; may be left out while only one stands")]
+_STYLES = {"pass": "green", "warn": "yellow", "invalid": "red", "fail": "red"}
+
+
+@app.command(epilog="Examples: testbed run torus4x4   |   testbed run torus4x4 --set lab.dilation=200 --format json")
+def run(
+    name: SCENARIO,
+    settings: SETTINGS = None,
+    folder: Annotated[Path, typer.Option("--results", help="where the run's folder is made")] = Path("results"),
+    form: FORMAT = Format.text,
+) -> None:
+    """Plan, prove, build, check every path, load, measure, store, report. Exit 0 pass, 1 fail, 3 warnings."""
+    from testbed.plan import make_plan
+    from testbed.report import rich_table
+    from testbed.run import run_scenario
+    from testbed.scenario import find_scenario, load_scenario
+
+    with steps() as progress:
+        progress("planning and proving")
+        plan = make_plan(load_scenario(find_scenario(name), settings or ()))
+        outcome = run_scenario(plan, folder, progress)
+    if form is Format.json:
+        print_json(
+            {
+                "results": str(outcome.folder),
+                "verdict": outcome.verdict.word,
+                "reasons": list(outcome.reasons),
+                "samples": [_sample(sample) for sample in outcome.samples],
+            }
+        )
+    else:
+        results.print(rich_table(outcome.samples))
+        results.print(f"verdict: {outcome.verdict.word}", style=_STYLES[outcome.verdict.word])
+        for reason in outcome.reasons:
+            results.print(f"  {reason}", markup=False, soft_wrap=True)
+        results.print(f"results: {outcome.folder}", markup=False, soft_wrap=True)
+        results.print(f"report:  {outcome.folder / 'report.html'}", markup=False, soft_wrap=True)
+    raise typer.Exit(outcome.exit_code)
+
+
+def _sample(sample: Any) -> dict[str, Any]:
+    found = {"metric": sample.metric, "value": sample.value, "unit": sample.unit, "labels": dict(sample.labels)}
+    return found if sample.predicted is None else {**found, "predicted": sample.predicted}
+
+
+@app.command(epilog="Examples: testbed up torus4x4   |   testbed up mesh4x4 --name second")
+def up(
+    name: SCENARIO,
+    settings: SETTINGS = None,
+    lab: Annotated[str | None, typer.Option("--name", help="name of the lab; default the scenario's")] = None,
+    form: FORMAT = Format.text,
+) -> None:
+    """Build a lab, check every path, and leave it standing until `testbed down`."""
+    from testbed.emulate import registry
+    from testbed.emulate.client import Lab
+    from testbed.emulate.probe import require
+    from testbed.plan import make_plan
+    from testbed.plan.store import plan_to_json
+    from testbed.run.run import check_paths
+    from testbed.scenario import find_scenario, load_scenario
+
+    started = time.monotonic()
+    with steps() as progress:
+        progress("planning and proving")
+        plan = make_plan(load_scenario(find_scenario(name), settings or ()))
+        plan.require_proof()
+        chosen = lab or plan.scenario.name
+        if not chosen.replace("-", "").replace("_", "").isalnum():
+            raise InputError.one("--name", f'should be letters, digits, "-" and "_", not "{chosen}"')
+        registry.reserve(chosen)
+        require(plan.scenario)
+        standing = Lab.build(plan, keep=True, progress=lambda step: progress(f"building the lab: {step}"))
+        try:
+            built = time.monotonic() - started
+            progress("checking the path of every pair")
+            check_paths(plan, standing)
+            registry.register(chosen, standing.namespaces, plan.scenario.name, plan.digest, plan_to_json(plan))
+            standing.close()
+        except BaseException:
+            standing.end()
+            raise
+    facts = {
+        "lab": chosen,
+        "process": standing.namespaces.init,
+        "datapath": standing.built["datapath"],
+        "digest": plan.digest,
+        "built_seconds": round(built, 3),
+        "checked_seconds": round(time.monotonic() - started - built, 3),
+    }
+    if form is Format.json:
+        print_json(facts)
+    else:
+        results.print(
+            f"{chosen} stands: {plan.topology.switch_count} switches, {plan.topology.host_count} hosts, "
+            f"{facts['datapath']} datapath; built in {facts['built_seconds']:.2f} s, paths checked in "
+            f"{facts['checked_seconds']:.2f} s\ntestbed shell {chosen}   testbed down {chosen}",
+            markup=False, soft_wrap=True,
+        )  # fmt: skip
+
+
+@app.command(epilog="Example: testbed status")
+def status(lab: LAB = None, form: FORMAT = Format.text) -> None:
+    """Show the labs that stand. Exit code 2 if none does."""
+    from testbed.emulate import registry
+    from testbed.emulate.client import Lab
+
+    chosen = [registry.find(lab)] if lab else registry.entries()
+    rows = []
+    for entry in chosen:
+        talk = Lab(entry.namespaces)
+        rows.append(
+            {
+                "lab": entry.name,
+                "scenario": entry.scenario,
+                "digest": entry.digest,
+                "process": entry.init,
+                "standing_seconds": round(time.time() - entry.started, 1),
+                **talk.ask("status"),
+            }
+        )
+        talk.close()
+    if form is Format.json:
+        print_json({"labs": rows})
+    elif not rows:
+        results.print("no lab stands")
+    for row in rows if form is Format.text else []:
+        results.print(
+            f"{row['lab']}: scenario {row['scenario']}, {row['switches']} switches, {row['links']} links, "
+            f"{row['hosts']} hosts, {row['datapath']} datapath, {row['doing']}, process {row['process']}, standing "
+            f"{row['standing_seconds']:.0f} s",
+            markup=False, soft_wrap=True,
+        )  # fmt: skip
+    if not rows:
+        raise typer.Exit(EXIT_NOTHING_RAN)
+
+
+@app.command(epilog="Example: testbed shell torus4x4, then at its prompt: h1 ping -c 3 h16")
+def shell(lab: LAB = None) -> None:
+    """Open Mininet's command line in a lab that stands; `exit` leaves the lab standing."""
+    from testbed.emulate import registry
+    from testbed.emulate.shell import enter
+
+    enter(registry.find(lab).init)
+
+
+@app.command(epilog="Examples: testbed down   |   testbed down torus4x4   |   testbed down --all")
+def down(
+    lab: LAB = None,
+    everything: Annotated[bool, typer.Option("--all", help="end every lab")] = False,
+    form: FORMAT = Format.text,
+) -> None:
+    """End a lab and all that is in it."""
+    from testbed.emulate import registry
+    from testbed.emulate.client import Lab
+
+    ended = []
+    for entry in registry.entries() if everything else [registry.find(lab)]:
+        started = time.monotonic()
+        Lab(entry.namespaces).end()
+        registry.forget(entry)
+        ended.append({"lab": entry.name, "seconds": round(time.monotonic() - started, 3)})
+    if form is Format.json:
+        print_json({"ended": ended})
+    else:
+        for one in ended:
+            results.print(f"{one['lab']} ended in {one['seconds']:.2f} s", markup=False)
+        if not ended:
+            results.print("no lab stands")
+
+
+@app.command(epilog="Example: testbed doctor --format json")
+def doctor(form: FORMAT = Format.text) -> None:
+    """Say what this machine can do, and how to get the rest. Exit 0 all, 3 something is missing, 1 no lab possible."""
+    from dataclasses import asdict
+
+    from testbed.emulate.probe import capabilities
+
+    found = capabilities()
+    possible = all(capability.present for capability in found if capability.needed)
+    complete = all(capability.present for capability in found)
+    if form is Format.json:
+        print_json({"lab_possible": possible, "capabilities": [asdict(capability) for capability in found]})
+    else:
+        for capability in found:
+            mark, style = (
+                ("ok     ", "green") if capability.present else ("missing", "red" if capability.needed else "yellow")
+            )
+            results.print(f"[{style}]{mark}[/] {capability.name}: ", end="")
+            results.print(capability.detail, markup=False, soft_wrap=True)
+            if not capability.present:
+                results.print(f"        without it: {capability.consequence}", markup=False, soft_wrap=True)
+                results.print(f"        remedy: {capability.remedy}", markup=False, soft_wrap=True)
+    if not complete:
+        raise typer.Exit(EXIT_WARNINGS if possible else EXIT_FAIL)

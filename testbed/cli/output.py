@@ -1,0 +1,69 @@
+"""How results and errors reach people and programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+from typing import Any
+
+from rich.console import Console
+
+from testbed.errors import InputError, TestbedError
+
+messages = Console(stderr=True, highlight=False)
+results = Console(highlight=False)
+
+
+class Format(str, Enum):
+    """Form of the output."""
+
+    text = "text"
+    json = "json"
+
+
+def print_json(value: Any) -> None:
+    """Print one object, on its own."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=1) + "\n")
+
+
+def print_error(error: TestbedError, *, as_json: bool) -> None:
+    """Print an error as sentences; for programs as an object too."""
+    if as_json:
+        problems = [{"place": p.place, "sentence": p.sentence} for p in getattr(error, "problems", ())]
+        print_json({"error": str(error), "problems": problems, "exit_code": error.exit_code})
+    lines = [str(problem) for problem in error.problems] if isinstance(error, InputError) else [str(error)]
+    for line in lines:
+        messages.print(line, style="red", markup=False, soft_wrap=True)
+
+
+class Steps:
+    """Says what is going on: one living line on a terminal, a line a step elsewhere."""
+
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+        self._status = messages.status("") if messages.is_terminal else None
+        self._last = ""
+
+    def __call__(self, text: str) -> None:
+        """Show a step."""
+        if self._status is not None:
+            self._status.update(text)
+        elif text != self._last:
+            messages.print(f"[{time.monotonic() - self._started:6.1f} s] {text}", markup=False, soft_wrap=True)
+        self._last = text
+
+
+@contextmanager
+def steps() -> Iterator[Steps]:
+    """Show steps while the block runs."""
+    shown = Steps()
+    status = shown._status
+    if status is None:
+        yield shown
+        return
+    with status:
+        yield shown

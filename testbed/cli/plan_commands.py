@@ -1,0 +1,180 @@
+"""Commands that touch nothing: plan, verify, list, schema, report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from testbed.cli.app import FORMAT, SCENARIO, SETTINGS, app
+from testbed.cli.output import Format, messages, print_json, results
+from testbed.errors import EXIT_FAIL, EXIT_PASS
+
+
+@app.command(epilog="Example: testbed plan torus4x4 --set topology.sizes=[8,8]")
+def plan(
+    name: SCENARIO,
+    settings: SETTINGS = None,
+    form: FORMAT = Format.text,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="write the whole plan as JSON here")] = None,
+) -> None:
+    """Plan a fabric and print its figures; nothing is built."""
+    from testbed.plan import make_plan
+    from testbed.plan.store import plan_to_json
+    from testbed.plan.summary import summary
+    from testbed.scenario import find_scenario, load_scenario
+
+    made = make_plan(load_scenario(find_scenario(name), settings or ()))
+    if output is not None:
+        _write(output, plan_to_json(made))
+    figures = summary(made)
+    if form is Format.json:
+        print_json(figures)
+    else:
+        _print_summary(figures)
+    raise typer.Exit(EXIT_PASS if _as_expected(figures) else EXIT_FAIL)
+
+
+@app.command(epilog="Example: testbed verify deadlock-torus8x8 --format json")
+def verify(name: SCENARIO, settings: SETTINGS = None, form: FORMAT = Format.text) -> None:
+    """Prove a plan: delivery, trees, deadlock freedom, members, limits. Exit code 1 if it breaks an invariant."""
+    from testbed.plan import make_plan
+    from testbed.plan.summary import summary
+    from testbed.scenario import find_scenario, load_scenario
+
+    figures = summary(make_plan(load_scenario(find_scenario(name), settings or ())))
+    passed = _as_expected(figures)
+    if form is Format.json:
+        keys = ("scenario", "digest", "deadlock_free", "expect", "violations")
+        print_json({**{key: figures[key] for key in keys}, "passed": passed})
+    else:
+        for violation in figures["violations"]:
+            results.print(f"{violation['invariant']}: {violation['sentence']}", markup=False, soft_wrap=True)
+        pairs = figures["hosts"] * (figures["hosts"] - 1)
+        results.print(
+            f"{name}: {'passed' if passed else 'FAILED'}: {pairs} pairs, {figures['vlans']} VLANs, "
+            f"{'deadlock free' if figures['deadlock_free'] else 'can deadlock'}"
+            f"{' as expected' if passed and not figures['deadlock_free'] else ''}",
+            style="green" if passed else "red", markup=False, soft_wrap=True,
+        )  # fmt: skip
+    raise typer.Exit(EXIT_PASS if passed else EXIT_FAIL)
+
+
+def _as_expected(figures: dict[str, Any]) -> bool:
+    from testbed.verify import DEADLOCK
+
+    if figures["expect"] == "deadlock":
+        return [v["invariant"] for v in figures["violations"]] == [DEADLOCK]
+    return not figures["violations"]
+
+
+def _print_summary(figures: dict[str, Any]) -> None:
+    from rich.table import Table
+
+    table = Table(show_header=False, box=None, title=figures["scenario"], title_justify="left")
+    for label, value in (
+        ("topology, routing, assignment", f"{figures['topology']}, {figures['routing']}, {figures['assignment']}"),
+        (
+            "switches, links between them, hosts",
+            f"{figures['switches']}, {figures['switch_links']}, {figures['hosts']}",
+        ),
+        ("VLANs", f"{figures['vlans']}"),
+        ("OpenFlow rules, MAC entries on the fullest switch", f"{figures['rules']}, {figures['max_mac_entries']}"),
+        ("mean switches on a path (all pairs, own switch 1)", f"{figures['mean_switches_on_path']:.4g}"),
+        ("paths on the fullest channel", f"{figures['max_channel_load']}"),
+        ("channels no path uses", f"{figures['unused_channels']}"),
+        ("deadlock free", "yes" if figures["deadlock_free"] else "NO"),
+        ("digest", figures["digest"]),
+    ):
+        table.add_row(label, value)
+    results.print(table)
+    for note in figures["notes"]:
+        results.print(f"note: {note}", markup=False, soft_wrap=True)
+    for violation in figures["violations"]:
+        messages.print(f"{violation['invariant']}: {violation['sentence']}", style="red", markup=False, soft_wrap=True)
+
+
+def _write(file: Path, text: str) -> None:
+    from testbed.errors import InputError
+
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError.one(str(file), f"cannot be written: {error.strerror}") from error
+
+
+@app.command("list", epilog="Example: testbed list --format json")
+def list_all(form: FORMAT = Format.text) -> None:
+    """List scenarios, topologies, routings, assignments, loads, MPI jobs and switch models."""
+    from testbed.emulate.jobs import job_names
+    from testbed.routing import ROUTINGS
+    from testbed.scenario import scenario_names
+    from testbed.topologies import TOPOLOGIES
+    from testbed.traffic import PATTERNS
+    from testbed.verify.limits import SWITCH_MODELS
+    from testbed.vlans import ASSIGNMENTS
+    from testbed.workloads import WORKLOADS
+
+    listing: dict[str, dict[str, str]] = {
+        "scenarios": {name: str(file) for name, file in scenario_names().items()},
+        "topologies": {name: kind.summary for name, kind in TOPOLOGIES.items()},
+        "routings": {name: routing.summary for name, routing in ROUTINGS.items()},
+        "assignments": {name: assignment.summary for name, assignment in ASSIGNMENTS.items()},
+        "workloads": {name: load.summary for name, load in WORKLOADS.items()},
+        "patterns": {name: (make.__doc__ or "").strip().split("\n")[0] for name, make in PATTERNS.items()},
+        "mpi_jobs": {name: f"mpi_jobs/{name}/job.yaml" for name in job_names()},
+        "switch_models": {
+            name: f"{model.ports} ports, {model.max_vlans} VLANs, {model.mac_table} MAC entries"
+            for name, model in SWITCH_MODELS.items()
+        },
+    }
+    if form is Format.json:
+        print_json(listing)
+        return
+    for heading, entries in listing.items():
+        results.print(heading.replace("_", " "), style="bold")
+        for name, summary in entries.items():
+            results.print(f"  {name:<22} {summary}", markup=False, soft_wrap=True)
+
+
+@app.command(epilog="Example: testbed schema > scenarios/schema.json")
+def schema(
+    check: Annotated[
+        bool, typer.Option("--check", help="compare with scenarios/schema.json instead of printing")
+    ] = False,
+) -> None:
+    """Print the JSON schema of scenario files."""
+    import sys
+
+    from testbed.scenario.schema import schema_text
+
+    if not check:
+        sys.stdout.write(schema_text())
+        return
+    file = Path("scenarios/schema.json")
+    if not file.exists() or file.read_text(encoding="utf-8") != schema_text():
+        messages.print(f"{file} is not current; write it with: testbed schema > {file}", style="red", markup=False)
+        raise typer.Exit(EXIT_FAIL)
+
+
+@app.command(epilog="Example: testbed report results/20260101-120000-torus4x4-0123abcd")
+def report(
+    folder: Annotated[Path, typer.Argument(help="result folder of a run")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="file to write; default report.html in it")
+    ] = None,
+    form: FORMAT = Format.text,
+) -> None:
+    """Draw a run's report again from its folder, and print its table."""
+    from testbed.report import render_report, rich_table
+    from testbed.results import load_run
+
+    run = load_run(folder)
+    file = output or folder / "report.html"
+    _write(file, render_report(run))
+    if form is Format.json:
+        print_json({"report": str(file), "verdict": run.manifest["verdict"], "reasons": run.manifest["reasons"]})
+        return
+    results.print(rich_table(run))
+    results.print(str(file), markup=False, soft_wrap=True)

@@ -1,0 +1,121 @@
+"""Talk to a lab's agent."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from testbed.emulate.launch import Namespaces, start_namespaces
+from testbed.emulate.order import build_order
+from testbed.errors import LabError
+from testbed.plan import Plan
+
+_SHUTDOWN_LIMIT = 5.0
+
+Progress = Callable[[str], None]
+
+
+def _quiet(text: str) -> None:
+    del text
+
+
+class Lab:
+    """A lab that stands; use as a context manager to end it however the block ends.
+
+    Args:
+        namespaces: of its process 1.
+    """
+
+    def __init__(self, namespaces: Namespaces) -> None:
+        self.namespaces = namespaces
+        self.built: dict[str, Any] = {}
+        self._socket = socket.socket(socket.AF_UNIX)
+        try:
+            self._socket.connect(str(namespaces.socket))
+        except OSError as error:
+            raise LabError(f"the lab (process {namespaces.init}) does not answer: {error.strerror}") from error
+        self._stream = self._socket.makefile("rw", encoding="utf-8")
+
+    @classmethod
+    def build(cls, plan: Plan, *, keep: bool = False, progress: Progress = _quiet) -> Lab:
+        """Build the lab of a proved plan.
+
+        Args:
+            plan: without verification's blessing nothing is started.
+            keep: let the lab outlive this process.
+            progress: called with the name of each step.
+
+        Raises:
+            VerificationError: the plan is not proved.
+            CapabilityError: this machine cannot run a lab.
+            LabError: building failed; nothing is left.
+        """
+        order = build_order(plan).as_dict()
+        namespaces = start_namespaces(keep=keep)
+        try:
+            lab = cls(namespaces)
+            lab.built = lab.ask("build", progress=progress, order=order)
+        except BaseException:
+            namespaces.end()
+            raise
+        return lab
+
+    def ask(self, operation: str, *, progress: Progress = _quiet, **arguments: Any) -> Any:
+        """Send a request and return its result.
+
+        Raises:
+            LabError: the agent refuses, or is gone.
+        """
+        try:
+            self._stream.write(json.dumps({"op": operation, **arguments}) + "\n")
+            self._stream.flush()
+            for line in self._stream:
+                message = json.loads(line)
+                if "progress" in message:
+                    progress(message["progress"])
+                elif "error" in message:
+                    raise LabError(message["error"])
+                else:
+                    return message["result"]
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        raise LabError("the lab ended while it was in use")
+
+    def close(self) -> None:
+        """Hang up; the lab goes on."""
+        self._stream.close()
+        self._socket.close()
+
+    def end(self) -> None:
+        """Hang up and end the lab: its switches by the agent, which is quick at it, then everything by the kernel."""
+        try:
+            # A connection of its own: this one may be in the middle of an answer.
+            with socket.socket(socket.AF_UNIX) as ending:
+                ending.settimeout(_SHUTDOWN_LIMIT)
+                ending.connect(str(self.namespaces.socket))
+                ending.sendall(b'{"op": "shutdown"}\n')
+                ending.recv(4096)
+        except OSError:
+            pass  # the agent is gone or stuck; killing it ends the rest as surely
+        self.namespaces.end()
+        with suppress(OSError):
+            self.close()
+
+    def write(self, name: str, text: str, mode: int = 0o644) -> Path:
+        """Write a file into the lab's own folder; returns its path inside the lab."""
+        return Path(self.ask("write", name=name, text=text, mode=mode))
+
+    def __enter__(self) -> Lab:
+        """Return self."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the lab."""
+        self.end()

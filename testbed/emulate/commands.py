@@ -1,0 +1,48 @@
+"""Run a command, and turn its failure into a sentence."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from testbed.errors import LabError
+
+_SHOWN = 600
+_AT_ONCE = 16
+
+
+def run(command: Sequence[str], text: str | None = None, timeout: float = 120.0) -> str:
+    """Run a command and return what it printed.
+
+    Args:
+        command: program and arguments.
+        text: standard input.
+        timeout: seconds.
+
+    Raises:
+        LabError: it is missing, failed, or took too long.
+    """
+    name = " ".join(command[:3])
+    try:
+        done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=timeout, check=False)
+    except FileNotFoundError as error:
+        raise LabError(f"{command[0]} is not installed; run `make setup`") from error
+    except subprocess.TimeoutExpired as error:
+        raise LabError(f"{name} … did not end in {timeout:g} s") from error
+    if done.returncode != 0:
+        reason = (done.stderr or done.stdout).strip()[:_SHOWN] or "it printed no reason"
+        raise LabError(f"{name} … failed with exit code {done.returncode}: {reason}")
+    return done.stdout
+
+
+def run_each(jobs: Mapping[str, tuple[Sequence[str], str | None]], timeout: float = 120.0) -> dict[str, str]:
+    """Run many commands, some at a time, and return what each printed."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        futures = {name: pool.submit(run, command, text, timeout) for name, (command, text) in jobs.items()}
+        return {name: future.result() for name, future in futures.items()}
+
+
+def in_host(holder: int, command: Iterable[str]) -> list[str]:
+    """Return the command that runs another one in a host's namespaces."""
+    return ["mnexec", "-a", str(holder), *command]

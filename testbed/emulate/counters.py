@@ -1,0 +1,77 @@
+"""What the machine counts while a load runs: bytes and drops of every port, processor time, pressure."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from testbed.emulate.commands import in_host, run, run_each
+
+_PRESSURE = Path("/proc/pressure/cpu")
+_TOTAL = re.compile(r"^some .*\btotal=(\d+)", re.MULTILINE)
+_FLOW = re.compile(r"n_packets=(\d+).*\bin_port=(\d+)")
+
+
+def snapshot() -> dict[str, Any]:
+    """Ports, processor and pressure now; cheap enough to take while a load runs.
+
+    Returns:
+        `time` in s, `ports` interface → rx/tx bytes, packets and drops, `idle` and `total` processor time in
+        ticks, `pressure` in µs that some task waited for a processor (None where the kernel does not count it).
+    """
+    ports = {}
+    for link in json.loads(run(["ip", "-s", "-j", "link", "show"])):
+        stats = link.get("stats64")
+        if stats and link["ifname"] != "lo":
+            ports[link["ifname"]] = {
+                f"{way}_{what}": stats[way][what] for way in ("rx", "tx") for what in ("bytes", "packets", "dropped")
+            }
+    ticks = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    return {
+        "time": time.monotonic(),
+        "ports": ports,
+        "idle": ticks[3] + ticks[4],
+        "total": sum(ticks),
+        "pressure": _pressure(),
+    }
+
+
+def _pressure() -> int | None:
+    try:
+        match = _TOTAL.search(_PRESSURE.read_text())
+    except OSError:
+        return None
+    return int(match.group(1)) if match else None
+
+
+def queue_drops(holders: Mapping[str, int]) -> dict[str, int]:
+    """Frames that found a queue full, of every switch port by interface and of every host by its name."""
+    drops = _drops(run(["tc", "-s", "-j", "qdisc", "show"]))
+    command = ["tc", "-s", "-j", "qdisc", "show"]
+    for name, text in run_each({n: (in_host(pid, command), None) for n, pid in holders.items()}).items():
+        drops[name] = sum(_drops(text).values())
+    return drops
+
+
+def _drops(text: str) -> dict[str, int]:
+    drops: dict[str, int] = {}
+    for qdisc in json.loads(text or "[]"):
+        if qdisc.get("root"):
+            drops[qdisc["dev"]] = int(qdisc.get("drops", 0))
+    return drops
+
+
+def admitted_frames(dumped: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """Frames each switch took in by each port (`s1-eth2`), from the counters of table 0 of dumped flows."""
+    frames: dict[str, int] = defaultdict(int)
+    for switch, lines in dumped.items():
+        for line in lines:
+            match = _FLOW.search(line)
+            if match and "table=0," in line:
+                frames[f"{switch}-eth{match.group(2)}"] += int(match.group(1))
+    return dict(frames)

@@ -1,0 +1,181 @@
+"""The lab network: Mininet's object model over switches, hosts and links that are made in a few batches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mininet.net import Mininet
+
+from testbed.emulate.commands import in_host, run, run_each
+from testbed.emulate.nodes import LabHost, LabIntf, LabLink, LabSwitch
+from testbed.emulate.openvswitch import OpenVSwitch
+from testbed.emulate.shaping import (
+    VLAN_TAG,
+    WIRE_OVERHEAD,
+    read_back_commands,
+    shaping_commands,
+    shaping_problems,
+)
+from testbed.errors import LabError
+
+HOST_INTERFACE = "eth0"
+# Room for the VLAN tag on links between switches.
+_TRUNK_MTU = 1504
+
+Progress = Callable[[str], None]
+
+
+class Fabric(Mininet):  # type: ignore[misc]
+    """A lab as a Mininet network: `net.get("h1").cmd("ping …")` and Mininet's CLI work on it.
+
+    Args:
+        order: BuildOrder as plain data.
+        holders: host → pid to adopt the namespaces of a lab that stands; none = make them.
+    """
+
+    def __init__(self, order: dict[str, Any], holders: dict[str, int] | None = None) -> None:
+        # Mininet's own initialisation raises limits of the whole machine; a lab leaves the machine alone.
+        Mininet.inited = True
+        super().__init__(host=LabHost, switch=LabSwitch, link=LabLink, intf=LabIntf, controller=None, build=False)
+        self.order = order
+        for host in order["hosts"]:
+            self.addHost(host["name"], holder=(holders or {}).get(host["name"]), ip=host["ip"], mac=host["mac"])
+        for switch in order["switches"]:
+            self.addSwitch(switch, inNamespace=False)
+        for link in order["links"]:
+            self.addLink(link["switch_a"], link["switch_b"], port1=link["port_a"], port2=link["port_b"])
+        for host in order["hosts"]:
+            self.addLink(
+                host["name"], host["switch"], port1=0, port2=host["port"], intfName1=HOST_INTERFACE,
+                addr1=host["mac"], params1={"ip": host["ip"], "prefix": order["prefix"]},
+            )  # fmt: skip
+        self.built = True
+
+    @property
+    def holders(self) -> dict[str, int]:
+        """Pid of the process that keeps each host's namespaces."""
+        return {host.name: host.holder for host in self.hosts}
+
+    def make(self, ovs: OpenVSwitch, progress: Progress) -> dict[str, float]:
+        """Make everything the order names; returns seconds by step.
+
+        Raises:
+            LabError: a step failed, or what was asked for is not what was read back.
+        """
+        seconds: dict[str, float] = {}
+        overhead = self.trunk_overhead(ovs)
+        steps: tuple[tuple[str, Callable[[], None]], ...] = (
+            ("bridges", lambda: ovs.add_bridges(self.order["switches"])),
+            # Before the ports: the userspace datapath's loop is quick while it has none to poll.
+            ("rules", lambda: ovs.install(self.order["rules"])),
+            ("links", self._make_links),
+            ("hosts", self._configure_hosts),
+            ("ports", lambda: ovs.add_ports(self._ports())),
+            # After the ports: Open vSwitch clears the queueing of a port it takes over.
+            ("shaping", lambda: self._shape(overhead)),
+            ("read back", lambda: self._read_back(ovs, overhead)),
+        )
+        for text, step in steps:
+            progress(text)
+            started = time.monotonic()
+            step()
+            ovs.check_alive()
+            seconds[text] = round(time.monotonic() - started, 4)
+        return seconds
+
+    @staticmethod
+    def trunk_overhead(ovs: OpenVSwitch) -> int:
+        """Bytes on the wire beyond what Linux counts; the kernel datapath keeps the tag out of the frame."""
+        return WIRE_OVERHEAD + (VLAN_TAG if ovs.datapath == "kernel" else 0)
+
+    def _ports(self) -> list[tuple[str, str, int]]:
+        ports = [(h["switch"], f"{h['switch']}-eth{h['port']}", h["port"]) for h in self.order["hosts"]]
+        for link in self.order["links"]:
+            for end in ("a", "b"):
+                switch, port = link[f"switch_{end}"], link[f"port_{end}"]
+                ports.append((switch, f"{switch}-eth{port}", port))
+        return ports
+
+    def _make_links(self) -> None:
+        for host in self.hosts:
+            host.wait_for_namespace()
+        for name in ("all", "default"):  # no router solicitations on the fabric
+            Path(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6").write_text("1")
+        lines = []
+        for host in self.order["hosts"]:
+            port = f"{host['switch']}-eth{host['port']}"
+            lines += [
+                f"link add {port} numtxqueues 1 numrxqueues 1 type veth peer name {HOST_INTERFACE} "
+                f"address {host['mac']} numtxqueues 1 numrxqueues 1 netns {self.holders[host['name']]}",
+                f"link set {port} up",
+            ]
+        for link in self.order["links"]:
+            a, b = (f"{link[f'switch_{end}']}-eth{link[f'port_{end}']}" for end in "ab")
+            lines += [
+                f"link add {a} mtu {_TRUNK_MTU} numtxqueues 1 numrxqueues 1 type veth peer name {b} "
+                f"mtu {_TRUNK_MTU} numtxqueues 1 numrxqueues 1",
+                f"link set {a} up",
+                f"link set {b} up",
+            ]
+        run(["ip", "-batch", "-"], "\n".join(lines) + "\n")
+
+    def _configure_hosts(self) -> None:
+        """Addresses, static ARP, shaping, and offloads off: every frame on a link is a frame of the wire."""
+        order = self.order
+        known = {
+            host["name"]: f"neigh replace {host['ip']} lladdr {host['mac']} dev {HOST_INTERFACE} nud permanent"
+            for host in order["hosts"]
+        }
+        jobs = {}
+        for host in order["hosts"]:
+            neighbours = [line for name, line in known.items() if name != host["name"]] if order["static_arp"] else []
+            addresses = "\n".join(
+                [
+                    "link set lo up",
+                    f"link set {HOST_INTERFACE} addrgenmode none",
+                    f"addr add {host['ip']}/{order['prefix']} dev {HOST_INTERFACE}",
+                    f"link set {HOST_INTERFACE} up",
+                    *neighbours,
+                ]
+            )
+            shaping = shaping_commands(HOST_INTERFACE, order["host_rate"], order["queue_frames"])
+            script = (
+                f"set -e\nethtool -K {HOST_INTERFACE} tx off tso off gso off gro off >/dev/null\n"
+                f"ip -batch - <<END\n{addresses}\nEND\ntc -batch - <<END\n{shaping}END\n"
+            )
+            jobs[host["name"]] = (in_host(self.holders[host["name"]], ["sh"]), script)
+        run_each(jobs)
+
+    def _rates(self, overhead: int) -> dict[str, tuple[float, int]]:
+        """Rate and counted overhead of every switch port."""
+        order = self.order
+        rates = {f"{h['switch']}-eth{h['port']}": (order["host_rate"], WIRE_OVERHEAD) for h in order["hosts"]}
+        for link in order["links"]:
+            for end in ("a", "b"):
+                rates[f"{link[f'switch_{end}']}-eth{link[f'port_{end}']}"] = (order["link_rate"], overhead)
+        return rates
+
+    def _shape(self, overhead: int) -> None:
+        queue = self.order["queue_frames"]
+        lines = [shaping_commands(name, rate, queue, extra) for name, (rate, extra) in self._rates(overhead).items()]
+        run(["tc", "-batch", "-"], "".join(lines))
+
+    def _read_back(self, ovs: OpenVSwitch, overhead: int) -> None:
+        problems = ovs.spanning_tree_problems() + self.shaping_problems(overhead)
+        if problems:
+            raise LabError(f"{len(problems)} settings are not as asked: {'; '.join(problems[:3])}")
+
+    def shaping_problems(self, overhead: int) -> list[str]:
+        """Differences between the shaping asked for and the kernel's, on switches and hosts."""
+        order, rates = self.order, self._rates(overhead)
+        shown = run(["tc", "-d", "-batch", "-"], read_back_commands(rates))
+        problems = shaping_problems(rates, order["queue_frames"], shown)
+        ask = read_back_commands([HOST_INTERFACE])
+        jobs = {name: (in_host(pid, ["tc", "-d", "-batch", "-"]), ask) for name, pid in self.holders.items()}
+        for name, text in run_each(jobs).items():
+            wanted = {HOST_INTERFACE: (order["host_rate"], WIRE_OVERHEAD)}
+            problems += [f"{name} {problem}" for problem in shaping_problems(wanted, order["queue_frames"], text)]
+        return problems

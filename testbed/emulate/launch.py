@@ -1,0 +1,129 @@
+"""Start a lab's namespaces and end them: everything a lab has lives and dies with its process 1."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import IO
+
+from testbed.errors import CapabilityError, LabError
+
+_START_LIMIT = 20.0
+_END_LIMIT = 30.0
+_SOCKET_INSIDE = "run/lab/agent.sock"
+
+
+class Namespaces:
+    """A running lab's process 1, seen from outside.
+
+    Attributes:
+        init: its pid in the namespace of the caller.
+    """
+
+    def __init__(self, init: int) -> None:
+        self.init = init
+
+    @property
+    def socket(self) -> Path:
+        """Path to the agent's socket, through the lab's own mount namespace."""
+        return Path(f"/proc/{self.init}/root") / _SOCKET_INSIDE
+
+    def alive(self) -> bool:
+        """Whether process 1 runs."""
+        try:
+            state = Path(f"/proc/{self.init}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        except OSError:
+            return False
+        return state not in "ZX"
+
+    def end(self) -> None:
+        """Kill process 1, and with it all that is in the lab; returns when it is gone."""
+        try:
+            os.kill(self.init, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+        until = time.monotonic() + _END_LIMIT
+        while self.alive():
+            if time.monotonic() > until:
+                raise LabError(f"process {self.init} of the lab does not end")
+            time.sleep(0.002)
+
+
+def start_namespaces(*, keep: bool) -> Namespaces:
+    """Start a lab's process 1.
+
+    Args:
+        keep: let the lab outlive this process; otherwise the kernel ends it with this process, even on SIGKILL.
+
+    Raises:
+        CapabilityError: not root, or namespaces cannot be made.
+        LabError: the agent does not come up.
+    """
+    if os.geteuid() != 0:
+        raise CapabilityError(
+            "a lab needs root, because it makes network namespaces and switches; run the command with sudo"
+        )
+    log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the agent writes to it
+    command = [] if keep else ["setpriv", "--pdeathsig", "KILL"]
+    command += [
+        "unshare", "--pid", "--net", "--mount", "--uts", "--ipc", "--fork", "--kill-child", "--mount-proc",
+        sys.executable, "-m", "testbed.emulate.agent",
+    ]  # fmt: skip
+    try:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+            env=_environment(),
+        )  # fmt: skip
+    except FileNotFoundError as error:
+        raise CapabilityError(
+            "setpriv or unshare is not installed (package util-linux); without them no lab"
+        ) from error
+    until = time.monotonic() + _START_LIMIT
+    try:
+        while True:
+            init = _child_of(process.pid)
+            if init is not None and Namespaces(init).socket.exists():
+                return Namespaces(init)
+            if process.poll() is not None or time.monotonic() > until:
+                raise LabError(f"the lab's agent did not come up: {_tail(log)}")
+            time.sleep(0.005)
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+
+
+def _environment() -> dict[str, str]:
+    """The caller's environment with the package importable and system folders on the path."""
+    package_root = str(Path(__file__).resolve().parents[2])
+    path = os.environ.get("PATH", "")
+    return {**os.environ, "PYTHONPATH": package_root, "PATH": f"{path}:/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin"}
+
+
+def _child_of(parent: int) -> int | None:
+    """Pid of the only child of a process, or None while it has none."""
+    try:
+        words = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+        return int(words[0]) if words else None
+    except OSError:
+        pass
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+            except OSError:
+                continue
+            if int(fields[1]) == parent:
+                return int(entry.name)
+    return None
+
+
+def _tail(log: IO[bytes]) -> str:
+    log.seek(0)
+    lines = log.read().decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else "it printed nothing"

@@ -1,0 +1,116 @@
+"""What a lab has to build, as plain data: the plan with every name, address and command text settled."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from testbed.model import IP_PREFIX, host_ip, host_mac
+from testbed.pipeline.text import format_rule
+from testbed.plan import Plan
+from testbed.units import TimeScale
+
+
+@dataclass(frozen=True, slots=True)
+class HostOrder:
+    """A host and the port it hangs on."""
+
+    name: str
+    ip: str
+    mac: str
+    switch: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class LinkOrder:
+    """A link between two switches."""
+
+    switch_a: str
+    port_a: int
+    switch_b: str
+    port_b: int
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOrder:
+    """Everything the agent is told.
+
+    Attributes:
+        name: of the lab.
+        hosts: in host order.
+        switches: names in switch order.
+        links: in link order.
+        rules: for each switch the lines for `ovs-ofctl add-flows`.
+        link_rate: lab bit/s between switches.
+        host_rate: lab bit/s of host links.
+        queue_frames: frames a sending port holds.
+        datapath: `auto`, `kernel` or `userspace`.
+        static_arp: whether hosts know all addresses beforehand.
+        prefix: length of the hosts' IP prefix.
+    """
+
+    name: str
+    hosts: tuple[HostOrder, ...]
+    switches: tuple[str, ...]
+    links: tuple[LinkOrder, ...]
+    rules: dict[str, list[str]]
+    link_rate: float
+    host_rate: float
+    queue_frames: int
+    datapath: str
+    static_arp: bool
+    prefix: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        return asdict(self)
+
+
+def port_interface(switch: str, port: int) -> str:
+    """Name of the interface of a switch port."""
+    return f"{switch}-eth{port}"
+
+
+def build_order(plan: Plan) -> BuildOrder:
+    """Settle names, addresses, rates and rule texts of a proved plan.
+
+    Raises:
+        VerificationError: the plan is not proved; nothing is built from it.
+    """
+    plan.require_proof()
+    topology, scenario = plan.topology, plan.scenario
+    scale = TimeScale(scenario.lab.dilation)
+    rules: dict[str, list[str]] = {topology.switch_name(s): [] for s in range(topology.switch_count)}
+    for rule in plan.rules:
+        rules[topology.switch_name(rule.switch)].append(format_rule(rule))
+    return BuildOrder(
+        name=scenario.name,
+        hosts=tuple(
+            HostOrder(
+                topology.host_name(host),
+                host_ip(host),
+                host_mac(host),
+                topology.switch_name(int(topology.host_switch[host])),
+                int(topology.host_port[host]),
+            )
+            for host in range(topology.host_count)
+        ),
+        switches=tuple(rules),
+        links=tuple(
+            LinkOrder(
+                topology.switch_name(int(topology.links[link, 0])),
+                int(topology.out_port[2 * link]),
+                topology.switch_name(int(topology.links[link, 1])),
+                int(topology.out_port[2 * link + 1]),
+            )
+            for link in range(topology.link_count)
+        ),
+        rules=rules,
+        link_rate=scale.lab_rate(scenario.links.rate),
+        host_rate=scale.lab_rate(scenario.links.edge_rate),
+        queue_frames=scenario.links.queue_frames,
+        datapath=scenario.lab.datapath,
+        static_arp=scenario.lab.arp == "static",
+        prefix=IP_PREFIX,
+    )

@@ -1,0 +1,143 @@
+"""What this machine can do, found out by trying; what is missing, what that costs, and how to get it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from testbed.errors import CapabilityError
+from testbed.scenario import Scenario
+
+_LIMIT = 20.0
+_SETUP = "run `make setup`"
+# A throw-away network namespace; nothing tried in it can be seen outside.
+_TRIAL = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-ec")
+_VETH = "ip link add probe0 type veth peer name probe1; "
+_KERNEL_OVS = (
+    "mount -t tmpfs probe /run; export OVS_RUNDIR=/run; "
+    "ovs-dpctl add-dp system@testbed-probe && ovs-dpctl del-dp system@testbed-probe"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Capability:
+    """One thing a lab can use.
+
+    Attributes:
+        name: what it is.
+        present: whether it works here.
+        needed: whether every lab needs it.
+        detail: what was found.
+        consequence: what cannot be had without it.
+        remedy: how to get it.
+    """
+
+    name: str
+    present: bool
+    needed: bool
+    detail: str
+    consequence: str
+    remedy: str
+
+
+@cache
+def capabilities() -> tuple[Capability, ...]:
+    """Try everything a lab uses; takes a fraction of a second, changes nothing."""
+    root = os.geteuid() == 0
+    found = [
+        Capability(
+            "root",
+            root,
+            True,
+            "running as root" if root else "running as an ordinary user",
+            "no lab can be built; planning and reports work",
+            "run the command with sudo",
+        ),
+        _commands("open vswitch", ("ovs-vswitchd", "ovsdb-server", "ovs-vsctl", "ovs-ofctl"), "no lab can be built"),
+        _commands("mininet", ("mnexec",), "no lab can be built"),
+        _commands("network tools", ("ip", "tc", "ethtool", "unshare", "nsenter", "setpriv"), "no lab can be built"),
+        _commands("fping", ("fping",), "paths cannot be checked by pings, so no load is run"),
+        _commands("iperf3", ("iperf3",), "iperf3 loads cannot run", needed=False),
+        _commands("ping", ("ping",), "ping loads cannot run", needed=False),
+        _commands("compiler", ("gcc", "make"), "MPI jobs cannot be built", needed=False),
+        _mpich(),
+    ]
+    if root and all(capability.present for capability in found if capability.needed):
+        found += [
+            _trial("namespaces", "true", "no lab can be built", "run on a machine that allows unshare"),
+            _trial("veth", _VETH + "true", "no lab can be built", "load the module veth"),
+            _trial(
+                "htb shaping",
+                _VETH + "tc qdisc add dev probe0 root handle 1: htb default 1",
+                "links cannot be shaped, so no lab is built",
+                "load the module sch_htb",
+            ),
+            _trial(
+                "kernel datapath",
+                _KERNEL_OVS,
+                "the userspace datapath is used: a few hundred Mbit/s in all instead of many Gbit/s",
+                "load the module openvswitch (package linux-modules-extra on some systems)",
+                needed=False,
+            ),
+        ]
+    pressure = Path("/proc/pressure/cpu").exists()
+    found.append(
+        Capability(
+            "pressure stall information",
+            pressure,
+            False,
+            "/proc/pressure/cpu" if pressure else "not there",
+            "the verdict rests on idle time alone",
+            "boot with psi=1",
+        )
+    )
+    return tuple(found)
+
+
+def _commands(name: str, programs: Sequence[str], consequence: str, *, needed: bool = True) -> Capability:
+    missing = [program for program in programs if shutil.which(program, path=_path()) is None]
+    detail = f"missing: {', '.join(missing)}" if missing else ", ".join(programs)
+    return Capability(name, not missing, needed, detail, consequence, _SETUP)
+
+
+def _path() -> str:
+    return f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin:/sbin"
+
+
+def _mpich() -> Capability:
+    program = Path(sys.prefix) / "bin" / "mpicc"
+    present = program.exists()
+    return Capability(
+        "mpich", present, False, str(program) if present else "not in this environment", "MPI jobs cannot run", _SETUP
+    )
+
+
+def _trial(name: str, script: str, consequence: str, remedy: str, *, needed: bool = True) -> Capability:
+    try:
+        done = subprocess.run(
+            [*_TRIAL, script], capture_output=True, text=True, timeout=_LIMIT, check=False,
+            env={**os.environ, "PATH": _path()},
+        )  # fmt: skip
+        works, lines = done.returncode == 0, done.stderr.strip().splitlines()
+        detail = "works" if works else (lines[-1] if lines else "does not work")
+    except subprocess.TimeoutExpired:
+        works, detail = False, f"did not answer in {_LIMIT:g} s"
+    return Capability(name, works, needed, detail, consequence, remedy)
+
+
+def require(scenario: Scenario) -> None:
+    """Raise CapabilityError, with consequence and remedy, when this machine cannot run a scenario."""
+    loads = {load.kind for load in scenario.workloads}
+    wanted = {"iperf3": {"iperf3"}, "ping": {"ping"}, "mpi": {"mpich", "compiler"}}
+    names = set().union(*(wanted[kind] for kind in loads))
+    if scenario.lab.datapath == "kernel":
+        names.add("kernel datapath")
+    lacking = [c for c in capabilities() if not c.present and (c.needed or c.name in names)]
+    if lacking:
+        raise CapabilityError("\n".join(f"{c.name}: {c.detail}: {c.consequence}; {c.remedy}" for c in lacking))

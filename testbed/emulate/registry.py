@@ -1,0 +1,117 @@
+"""Labs that were left standing by `testbed up`: one small file each under /run/testbed."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from testbed.emulate.launch import Namespaces
+from testbed.errors import CapabilityError, InputError, did_you_mean
+
+FOLDER = Path("/run/testbed")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A lab that stands.
+
+    Attributes:
+        name: of the lab.
+        init: pid of its process 1.
+        born: start time of that process in clock ticks, so that a recycled pid is not taken for it.
+        scenario: its scenario's name.
+        digest: of its plan.
+        plan: the plan as JSON.
+        started: seconds since the epoch.
+    """
+
+    name: str
+    init: int
+    born: int
+    scenario: str
+    digest: str
+    plan: str
+    started: float
+
+    @property
+    def namespaces(self) -> Namespaces:
+        """The lab's namespaces."""
+        return Namespaces(self.init)
+
+
+def _born(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19])
+    except OSError:
+        return -1
+
+
+def reserve(name: str) -> None:
+    """Make sure a name is free.
+
+    Raises:
+        InputError: a lab of that name stands.
+    """
+    for entry in entries():
+        if entry.name == name:
+            raise InputError.one(
+                name, "a lab of that name already stands; end it with `testbed down`, or give this one another --name"
+            )
+
+
+def register(name: str, namespaces: Namespaces, scenario: str, digest: str, plan: str) -> None:
+    """Record a lab that outlives this program."""
+    try:
+        FOLDER.mkdir(mode=0o755, exist_ok=True)
+        entry = Entry(name, namespaces.init, _born(namespaces.init), scenario, digest, plan, time.time())
+        partial = FOLDER / f".{name}.{os.getpid()}"
+        partial.write_text(json.dumps(asdict(entry)))
+        partial.replace(FOLDER / f"{name}.json")
+    except OSError as error:
+        raise CapabilityError(f"{FOLDER} cannot be written ({error.strerror}); run the command with sudo") from error
+
+
+def forget(entry: Entry) -> None:
+    """Remove the record of a lab, and the folder with the last one."""
+    (FOLDER / f"{entry.name}.json").unlink(missing_ok=True)
+    with suppress(OSError):  # another lab stands
+        FOLDER.rmdir()
+
+
+def entries() -> list[Entry]:
+    """All labs that stand; records of labs that have died are removed where that is allowed."""
+    found = []
+    for file in sorted(FOLDER.glob("*.json")):
+        try:
+            entry = Entry(**json.loads(file.read_text()))
+        except (OSError, ValueError, TypeError):
+            continue
+        if entry.namespaces.alive() and _born(entry.init) == entry.born:
+            found.append(entry)
+        elif os.access(FOLDER, os.W_OK):
+            forget(entry)
+    return found
+
+
+def find(name: str | None) -> Entry:
+    """Return the lab of a name, or the only one.
+
+    Raises:
+        InputError: there is none, or several and no name.
+    """
+    standing = entries()
+    names = [entry.name for entry in standing]
+    if name is None and len(standing) == 1:
+        return standing[0]
+    if not standing:
+        raise InputError.one(name or "", "no lab stands; build one with `testbed up NAME`")
+    if name is None:
+        raise InputError.one("", f"several labs stand, so give a name: {', '.join(names)}")
+    for entry in standing:
+        if entry.name == name:
+            return entry
+    raise InputError.one(name, f"no such lab stands.{did_you_mean(name, names)} Standing: {', '.join(names)}")

@@ -1,0 +1,79 @@
+"""Every error a user can meet, and the exit code it ends with.
+
+TestbedError                  one sentence; exit 1
+├── InputError                something the user wrote is wrong: a list of problems; exit 2
+├── VerificationError         a plan that breaks an invariant: a list of violations; exit 1
+├── CapabilityError           this machine cannot do it: what, the consequence, the remedy; exit 2
+├── LabError                  the lab broke while being built or used; exit 1
+└── WorkloadError             a load did not run or its output cannot be trusted; exit 1
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+EXIT_PASS = 0
+EXIT_FAIL = 1
+EXIT_NOTHING_RAN = 2
+EXIT_WARNINGS = 3
+EXIT_INTERRUPTED = 130
+
+
+class TestbedError(Exception):
+    """Base of all errors that are shown to the user as a sentence and not as a traceback."""
+
+    __test__ = False  # not a test class, whatever its name looks like to pytest
+    exit_code = EXIT_FAIL
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong with the input: where it stands and what would be right."""
+
+    place: str
+    sentence: str
+
+    def __str__(self) -> str:
+        """Return `place: sentence`."""
+        return f"{self.place}: {self.sentence}" if self.place else self.sentence
+
+
+class InputError(TestbedError):
+    """What the user wrote is wrong; carries every problem found, not only the first."""
+
+    exit_code = EXIT_NOTHING_RAN
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+    @classmethod
+    def one(cls, place: str, sentence: str) -> InputError:
+        """Make an error of a single problem."""
+        return cls([Problem(place, sentence)])
+
+
+class VerificationError(TestbedError):
+    """The plan breaks an invariant, or breaks none although the scenario expects it to."""
+
+
+class CapabilityError(TestbedError):
+    """This machine lacks something; the sentence names the consequence and the remedy."""
+
+    exit_code = EXIT_NOTHING_RAN
+
+
+class LabError(TestbedError):
+    """A lab could not be built, or broke while it was in use."""
+
+
+class WorkloadError(TestbedError):
+    """A load did not run, or what it printed cannot be trusted."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return ` Did you mean "x"?` for a near miss of a known word, else the empty string."""
+    close = difflib.get_close_matches(str(word).lower(), list(known), n=1, cutoff=0.5)
+    return f' Did you mean "{close[0]}"?' if close else ""

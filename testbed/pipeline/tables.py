@@ -1,0 +1,52 @@
+"""The 802.1Q pipeline, as data: tables, what each matches, where it may go next, priorities by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+UNTAGGED = -1  # value of `dl_vlan` for a frame without a tag
+
+
+class Priority(IntEnum):
+    """The ladder of priorities; a higher rung wins within its table."""
+
+    FLOOD = 100  # group addresses and addresses without an entry: the whole tree of the VLAN
+    STATIC_ENTRY = 200  # a registered MAC address
+    ADMIT = 300  # frames a port takes in
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table of the pipeline.
+
+    Attributes:
+        number: OpenFlow table number.
+        purpose: what it decides.
+        match_fields: fields its rules may match.
+        goto: tables its rules may continue to.
+        miss: what happens to a frame that no rule matches.
+    """
+
+    number: int
+    purpose: str
+    match_fields: frozenset[str]
+    goto: frozenset[int]
+    miss: str
+
+
+INGRESS = Table(
+    number=0,
+    purpose="host port: tag an untagged frame with the PVID; trunk: admit the VLANs it is a tagged member of",
+    match_fields=frozenset({"in_port", "dl_vlan"}),
+    goto=frozenset({1}),
+    miss="drop (802.1Q ingress filtering)",
+)
+FORWARDING = Table(
+    number=1,
+    purpose="static MAC entries of the VLAN, then its tree; a host port sends untagged",
+    match_fields=frozenset({"dl_vlan", "dl_dst"}),
+    goto=frozenset(),
+    miss="drop",
+)
+TABLES: tuple[Table, ...] = (INGRESS, FORWARDING)

@@ -1,0 +1,6 @@
+"""What a plan should give, computed from the paths and the frame sizes alone."""
+
+from testbed.predict.frames import Transport, transport
+from testbed.predict.maxmin import alltoall_bound, fair_goodput
+
+__all__ = ["Transport", "alltoall_bound", "fair_goodput", "transport"]

@@ -1,0 +1,79 @@
+"""Max-min fair goodput of flows that share channels: progressive filling (Bertsekas and Gallager, 6.5.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from testbed.model import Floats, Routes, Topology
+from testbed.predict.frames import Transport
+from testbed.routing.paths import channel_load, path
+
+_SATURATED = 1e-9
+
+
+def fair_goodput(
+    topology: Topology,
+    routes: Routes,
+    flows: Sequence[tuple[int, int]],
+    wire: Transport,
+    link_rate: float,
+    host_rate: float,
+) -> Floats:
+    """Goodput of each flow when all run at once and share every channel max-min fairly.
+
+    Args:
+        topology: the network.
+        routes: its paths.
+        flows: (source, destination) hosts.
+        wire: cost of payload, headers and acknowledgements.
+        link_rate: bit/s of a link between switches.
+        host_rate: bit/s of a host's link.
+
+    Returns:
+        (F,) goodput in bit/s. Acknowledgements take their share of the reverse path.
+    """
+    channels, hosts = len(topology.channel_source), topology.host_count
+    # Resources: channels between switches, then host → switch, then switch → host.
+    capacity = np.concatenate([np.full(channels, link_rate), np.full(2 * hosts, host_rate)])
+    cost = np.zeros((len(flows), len(capacity)))
+    for flow, (source, destination) in enumerate(flows):
+        for start, end, trunk, edge in (
+            (source, destination, wire.cost(tagged=True), wire.cost(tagged=False)),
+            (destination, source, wire.reverse_cost(tagged=True), wire.reverse_cost(tagged=False)),
+        ):
+            cost[flow, list(path(topology, routes, start, end))] += trunk
+            cost[flow, channels + start] += edge
+            cost[flow, channels + hosts + end] += edge
+    return _fill(cost, capacity)
+
+
+def _fill(cost: Floats, capacity: Floats) -> Floats:
+    """Raise all rates together; freeze the flows of each resource as it saturates."""
+    rate = np.zeros(len(cost))
+    rising = np.ones(len(cost), dtype=bool)
+    while rising.any():
+        left = capacity - rate @ cost
+        demand = cost[rising].sum(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            room = np.where(demand > 0, left / demand, np.inf)
+        step = room.min()
+        rate[rising] += step
+        full = room <= step * (1 + _SATURATED) + _SATURATED
+        rising &= ~(cost[:, full] > 0).any(axis=1)
+    return rate
+
+
+def alltoall_bound(
+    topology: Topology,
+    routes: Routes,
+    bytes_a_pair: float,
+    wire: Transport,
+    link_rate: float,
+    host_rate: float,
+) -> float:
+    """Least seconds for every host to send `bytes_a_pair` to every other: the fullest channel's time."""
+    trunk = channel_load(topology, routes).max(initial=0) * wire.cost(tagged=True) / link_rate
+    edge = (topology.host_count - 1) * wire.cost(tagged=False) / host_rate
+    return float(max(trunk, edge) * bytes_a_pair * 8)

@@ -1,0 +1,164 @@
+"""What was run and where, in words: settings, figures of the plan, machine, files."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from testbed.plan import Plan
+from testbed.plan.summary import summary
+from testbed.results import Run
+from testbed.units import format_rate
+
+VERDICTS = {
+    "pass": ("✓", "The lab did what the scenario asks; the figures can be used."),
+    "warn": ("!", "The figures can be used with the care that the reasons ask for."),
+    "invalid": ("✕", "The lab could not do what the scenario asks; do not use the figures."),
+    "fail": ("✕", "A load did not run to a result that can be trusted."),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A name, what it is, and a note that explains it."""
+
+    name: str
+    value: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFile:
+    """A file of the result folder: its place in it, as text and as a link, and its size in bytes or -1."""
+
+    name: str
+    link: str
+    size: int
+
+
+def settings(plan: Plan) -> list[Fact]:
+    """What the scenario asked for."""
+    scenario = plan.scenario
+    links = scenario.links
+    edge = "" if links.edge_rate == links.rate else f", hosts' links {format_rate(links.edge_rate)}"
+    facts = [
+        Fact("Topology", scenario.topology_kind, _parameters(scenario.topology)),
+        Fact("Routing", scenario.routing_kind, _parameters(scenario.routing)),
+        Fact("VLAN assignment", scenario.assignment_kind, _parameters(scenario.assignment)),
+        Fact("Links", format_rate(links.rate) + edge, f"queues of {links.queue_frames} frames"),
+        Fact("Dilation", f"{scenario.lab.dilation:g}", "lab time runs that many times slower"),
+    ]
+    if scenario.switch_model:
+        facts.append(Fact("Switch model", scenario.switch_model, "its limits hold"))
+    facts.append(Fact("Plan digest", plan.digest, "equal digests are equal fabrics"))
+    return facts
+
+
+def key_figures(plan: Plan) -> list[Fact]:
+    """Figures of the plan that people ask for first."""
+    figures = summary(plan)
+    proof = Fact("Deadlock", "free", "channel dependency graph has no cycle, proved")
+    if not figures["deadlock_free"]:
+        declared = ", as the scenario declares" if figures["expect"] == "deadlock" else ""
+        proof = Fact("Deadlock", "possible", f"channel dependency graph has a cycle{declared}")
+    return [
+        Fact("Switches", f"{figures['switches']:,}"),
+        Fact("Switch links", f"{figures['switch_links']:,}", _unused(figures["unused_channels"])),
+        Fact("Hosts", f"{figures['hosts']:,}"),
+        Fact("VLANs", f"{figures['vlans']:,}", _identifiers(figures["vlan_ids"])),
+        Fact("Rules", f"{figures['rules']:,}", "OpenFlow 1.3, all switches"),
+        Fact("MAC entries", f"{figures['max_mac_entries']:,}", "most on one switch"),
+        Fact(
+            "Switches on a path",
+            f"{figures['mean_switches_on_path']:.4g}",
+            "mean over all N² ordered host pairs; a pair on one switch, and a host with itself, count 1",
+        ),
+        Fact("Max channel load", f"{figures['max_channel_load']:,}", "ordered host pairs on a link direction"),
+        proof,
+    ]
+
+
+def dilation_sentence(plan: Plan) -> str:
+    """How lab figures became those of the report."""
+    dilation, rate = plan.scenario.lab.dilation, plan.scenario.links.rate
+    if dilation == 1:
+        return "The lab ran in real time: the figures are as measured."
+    return (
+        f"All figures are in the real-world units of the scenario. The lab ran {dilation:g} times slower: "
+        f"its links carried {format_rate(rate / dilation)} in place of {format_rate(rate)}. A rate in the "
+        f"lab was the rate shown here × 1/{dilation:g}, and a duration in the lab was the duration shown here "
+        f"× {dilation:g}."
+    )
+
+
+def environment(value: Any, name: str = "") -> list[tuple[str, str]]:
+    """A nested environment as rows: names joined by a point, lists on one line."""
+    if isinstance(value, Mapping):
+        return [row for key, part in value.items() for row in environment(part, f"{name} · {_words(key)}".lstrip(" ·"))]
+    if isinstance(value, list | tuple):
+        if any(isinstance(part, Mapping | list | tuple) for part in value):
+            return [row for number, part in enumerate(value, 1) for row in environment(part, f"{name} · {number}")]
+        return [(name, ", ".join(_plain(part) for part in value) or "none")]
+    return [(name, _plain(value))]
+
+
+def result_files(run: Run) -> tuple[list[ResultFile], list[ResultFile]]:
+    """The files that the manifest names, and the raw output of the tools."""
+    listed = run.manifest.get("files")
+    named = [str(name) for name in listed.values()] if isinstance(listed, Mapping) else []
+    raw = sorted((file for file in (run.path / "raw").rglob("*") if file.is_file()), key=_natural)
+    return (
+        [_file(run.path, run.path / name) for name in named if not name.endswith("/")],
+        [_file(run.path, file) for file in raw],
+    )
+
+
+def _file(folder: Path, file: Path) -> ResultFile:
+    name = file.relative_to(folder).as_posix()
+    return ResultFile(name, quote(name), -1 if name == "report.html" or not file.is_file() else file.stat().st_size)
+
+
+def _natural(file: Path) -> list[tuple[int, str]]:
+    """Sorts h2 before h10."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"([0-9]+)", file.as_posix())]
+
+
+def _parameters(spec: Any) -> str:
+    if not dataclasses.is_dataclass(spec):
+        return ""
+    values = ((field.name, getattr(spec, field.name)) for field in dataclasses.fields(spec))
+    return ", ".join(f"{_words(name)} {_value(value)}" for name, value in values if value is not None)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, tuple | list):
+        return " × ".join(map(str, value))
+    return _words(value) if isinstance(value, str) else _plain(value)
+
+
+def _words(name: object) -> str:
+    return str(name).replace("_", " ")
+
+
+def _plain(value: object) -> str:
+    if value is None:
+        return "—"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _unused(count: int) -> str:
+    return f"{count} directions on no path" if count else "every direction on some path"
+
+
+def _identifiers(numbers: list[int]) -> str:
+    if not numbers:
+        return ""
+    ends = str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
+    return f"identifiers {ends}"

@@ -1,0 +1,93 @@
+"""A run as one page that needs nothing beside itself."""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+import statistics
+from typing import TYPE_CHECKING
+
+from testbed.model import Sample, Topology
+from testbed.report import facts
+from testbed.report.figures import gap_text
+from testbed.report.loads import LoadHead, load_heads, texts
+from testbed.report.palette import declarations
+from testbed.report.table import LEAST_LINK_USE, result_rows
+from testbed.results import Run
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+_MOST_FURTHER_USES = 3
+
+
+def render_report(run: Run) -> str:
+    """Return the report of a run as HTML; the same run gives the same bytes."""
+    from testbed.report.drawing import MOST_PANELS, MOST_SWITCHES, draw_topology, draw_vlans  # noqa: PLC0415
+    from testbed.report.selection import load_charts  # noqa: PLC0415 - these import matplotlib
+
+    plan, manifest = run.plan, run.manifest
+    rows = result_rows(run.samples)
+    heads = load_heads(manifest, (row.load for row in rows))
+    of_load: dict[str, list[Sample]] = {}
+    for sample in run.samples:
+        of_load.setdefault(sample.labels.get("load", ""), []).append(sample)
+    drawable = plan.topology.switch_count <= MOST_SWITCHES
+    uses = _link_uses(plan.topology, heads, of_load) if drawable else []
+    verdict = str(manifest.get("verdict") or "")
+    sign, meaning = facts.VERDICTS.get(verdict, ("?", "This run was not judged."))
+    files, raw_files = facts.result_files(run)
+    return _template().render(
+        plan=plan,
+        manifest=manifest,
+        light=declarations(dark=False),
+        dark=declarations(dark=True),
+        verdict=verdict or "not judged",
+        sign=sign,
+        meaning=meaning,
+        reasons=texts(manifest.get("reasons")),
+        settings=facts.settings(plan),
+        figures=facts.key_figures(plan),
+        dilation=facts.dilation_sentence(plan),
+        heads=[head for head in heads if head.verdict or any(row.load == head.label for row in rows)],
+        rows=rows,
+        gap_text=gap_text,
+        charts=[
+            (head, drawn)
+            for number, head in enumerate(heads)
+            if (drawn := load_charts(of_load.get(head.label, []), f"load-{number}"))
+        ],
+        uses=uses,
+        topology="" if uses or not drawable else draw_topology(plan.topology, "topology"),
+        vlans=draw_vlans(plan.topology, plan.vlans, "vlans") if drawable and plan.vlans.vlan_count else "",
+        vlans_left_out=max(plan.vlans.vlan_count - MOST_PANELS, 0),
+        drawable=drawable,
+        environment=facts.environment(run.environment),
+        files=files,
+        raw_files=raw_files,
+        least_link_use=f"{100 * LEAST_LINK_USE:g} %",
+    )
+
+
+def _link_uses(
+    topology: Topology, heads: list[LoadHead], of_load: dict[str, list[Sample]]
+) -> list[tuple[LoadHead, str]]:
+    """Drawings of the loads that have samples of link use, the busiest first."""
+    from testbed.report.drawing import draw_topology  # noqa: PLC0415 - these import matplotlib
+    from testbed.report.selection import link_use  # noqa: PLC0415
+
+    found = [(head, use) for head in heads if (use := link_use(topology, of_load.get(head.label, [])))]
+    found.sort(key=lambda pair: -statistics.fmean(use.measured for use in pair[1].values()))
+    return [
+        (head, draw_topology(topology, f"use-{number}", use))
+        for number, (head, use) in enumerate(found[: _MOST_FURTHER_USES + 1])
+    ]
+
+
+@functools.cache
+def _template() -> Template:
+    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 - only a page needs it
+
+    text = importlib.resources.files("testbed.report").joinpath("template.html").read_text(encoding="utf-8")
+    page = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return page.from_string(text)

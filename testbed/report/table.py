@@ -1,0 +1,163 @@
+"""Samples summarised: one row for each load, metric and message size."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from testbed.model import Sample
+from testbed.report.figures import Scale, bytes_text, gap_text, scale_for
+from testbed.report.loads import load_heads
+from testbed.results import Run
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+METRICS: dict[str, str] = {
+    "goodput": "Goodput",
+    "loss": "Datagram loss",
+    "jitter": "Jitter",
+    "retransmits": "Retransmissions",
+    "rtt_min": "Round trip, least",
+    "rtt_mean": "Round trip, mean",
+    "rtt_max": "Round trip, most",
+    "ping_loss": "Echo loss",
+    "mpi_latency": "MPI latency",
+    "mpi_bandwidth": "MPI bandwidth",
+    "mpi_alltoall_time": "MPI all-to-all time",
+    "mpi_alltoall_bandwidth": "MPI all-to-all rate",
+    "mpi_barrier_time": "MPI barrier time",
+    "link_use": "Link use",
+    "cpu_idle": "Processor idle",
+    "cpu_pressure": "Processor pressure",
+}
+# Metrics whose prediction is a bound and no expectation.
+BOUNDS = {"mpi_alltoall_time": "≥", "mpi_alltoall_bandwidth": "≤"}
+# A link predicted to be used less than this carries little but acknowledgements; its gap says nothing.
+LEAST_LINK_USE = 0.01
+_STYLES = {"pass": "green", "warn": "yellow", "invalid": "red", "fail": "red"}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """All samples of a load, metric and message size.
+
+    Attributes:
+        load: label of the load, empty without one.
+        metric: as in the samples.
+        detail: what tells the row from others of its metric, such as a message size; mostly empty.
+        unit: of value, as in the samples.
+        count: number of samples.
+        median: of the values.
+        minimum: of the values.
+        maximum: of the values.
+        predicted: median of the predictions; None where there are none.
+        mean_gap: mean of measured / predicted - 1.
+        worst_gap: the one of largest size.
+    """
+
+    load: str
+    metric: str
+    detail: str
+    unit: str
+    count: int
+    median: float
+    minimum: float
+    maximum: float
+    predicted: float | None
+    mean_gap: float | None
+    worst_gap: float | None
+
+    @property
+    def name(self) -> str:
+        """Metric in words, with the detail."""
+        name = METRICS.get(self.metric, self.metric.replace("_", " "))
+        return f"{name}, {self.detail}" if self.detail else name
+
+    @property
+    def scale(self) -> Scale:
+        """Unit that suits the row."""
+        return scale_for(self.unit, self.median or self.maximum)
+
+    @property
+    def predicted_text(self) -> str:
+        """Prediction in the unit of the row, marked where it is a bound; empty without one."""
+        if self.predicted is None:
+            return ""
+        return f"{BOUNDS.get(self.metric, '')} {self.scale.text(self.predicted)}".lstrip()
+
+
+def gap(sample: Sample) -> float | None:
+    """Measured / predicted - 1, or None where that says nothing."""
+    least = LEAST_LINK_USE if sample.metric == "link_use" else 0.0
+    if sample.predicted is None or not math.isfinite(sample.predicted) or sample.predicted <= least:
+        return None
+    return sample.value / sample.predicted - 1
+
+
+def result_rows(samples: Iterable[Sample]) -> list[Row]:
+    """Summarise samples, in the order of loads in them, of metrics in METRICS, and of message sizes."""
+    groups: dict[tuple[str, str, str, str], list[Sample]] = {}
+    for sample in samples:
+        if math.isfinite(sample.value):
+            key = (sample.labels.get("load", ""), sample.metric, sample.unit, sample.labels.get("bytes", ""))
+            groups.setdefault(key, []).append(sample)
+    loads = {load: index for index, load in enumerate(dict.fromkeys(key[0] for key in groups))}
+    metrics = {metric: index for index, metric in enumerate(METRICS)}
+
+    def order(key: tuple[str, str, str, str]) -> tuple[int, int, int]:
+        return loads[key[0]], metrics.get(key[1], len(metrics)), int(key[3]) if key[3].isdigit() else 0
+
+    return [_row(key, groups[key]) for key in sorted(groups, key=order)]
+
+
+def _row(key: tuple[str, str, str, str], samples: list[Sample]) -> Row:
+    load, metric, unit, size = key
+    values = [sample.value for sample in samples]
+    predicted = [s.predicted for s in samples if s.predicted is not None and math.isfinite(s.predicted)]
+    gaps = [value for value in map(gap, samples) if value is not None]
+    return Row(
+        load=load,
+        metric=metric,
+        detail=bytes_text(int(size)) if size.isdigit() else size,
+        unit=unit,
+        count=len(values),
+        median=statistics.median(values),
+        minimum=min(values),
+        maximum=max(values),
+        predicted=statistics.median(predicted) if predicted else None,
+        mean_gap=statistics.fmean(gaps) if gaps else None,
+        worst_gap=max(gaps, key=abs) if gaps else None,
+    )
+
+
+def rich_table(run: Run | Iterable[Sample]) -> Table:
+    """Return the rows as a table for the terminal; of a run with the titles and verdicts of its loads."""
+    from rich.table import Table  # noqa: PLC0415 - only the terminal needs it
+    from rich.text import Text  # noqa: PLC0415
+
+    samples, manifest = (run.samples, run.manifest) if isinstance(run, Run) else (run, {})
+    rows = result_rows(samples)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("")
+    for title in ("n", "median", "min", "max"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("unit", no_wrap=True)
+    predicted = any(row.predicted is not None for row in rows)
+    for title in ("predicted", "mean gap", "worst") if predicted else ():
+        table.add_column(title, justify="right", no_wrap=True)
+    for load in load_heads(manifest, (row.load for row in rows)):
+        head = Text(f"{load.label}  {load.title}  ".lstrip(), style="bold")
+        head.append(load.verdict, style=_STYLES.get(load.verdict, ""))
+        table.add_row(head)
+        style = "dim" if load.unfaithful else None
+        for row in (row for row in rows if row.load == load.label):
+            cells: list[Text | str] = [Text(f"  {row.name}"), str(row.count)]
+            cells += [row.scale.text(value) for value in (row.median, row.minimum, row.maximum)]
+            cells += [row.scale.name]
+            cells += [row.predicted_text, gap_text(row.mean_gap), gap_text(row.worst_gap)] if predicted else []
+            table.add_row(*cells, style=style)
+    return table

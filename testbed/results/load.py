@@ -1,0 +1,87 @@
+"""Read a result folder."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from testbed.errors import InputError
+from testbed.model import Sample
+from testbed.plan import Plan
+from testbed.plan.store import plan_from_json
+from testbed.results.samples import samples_from_csv
+from testbed.results.store import INCOMPLETE, SCHEMA_VERSION
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A finished run as read from its folder.
+
+    Attributes:
+        path: the folder.
+        manifest: verdict, reasons, loads, plan summary.
+        environment: machine, versions, capabilities.
+        plan: the plan it ran.
+        samples: every figure, in real-world units.
+    """
+
+    path: Path
+    manifest: dict[str, Any]
+    environment: dict[str, Any]
+    plan: Plan
+    samples: tuple[Sample, ...]
+
+
+def load_run(path: Path, *, unfinished: bool = False) -> Run:
+    """Read a run.
+
+    Args:
+        path: its folder.
+        unfinished: whether the folder may still be marked incomplete.
+
+    Raises:
+        InputError: no result folder, incomplete, damaged, or of another schema version; names the file.
+    """
+    if not path.is_dir():
+        raise InputError.one(str(path), "is no result folder")
+    if path.name.endswith(INCOMPLETE) and not unfinished:
+        raise InputError.one(str(path), "is the folder of a run that did not end; its raw output may still help")
+    manifest = _read(path / "manifest.json", _object)
+    if manifest.get("schema_version") != SCHEMA_VERSION:
+        raise InputError.one(
+            str(path / "manifest.json"),
+            f"has schema version {manifest.get('schema_version')}; this program reads {SCHEMA_VERSION}",
+        )
+    return Run(
+        path,
+        manifest,
+        _read(path / "environment.json", _object),
+        _read(path / "plan.json", plan_from_json),
+        _read(path / "samples.csv", samples_from_csv),
+    )
+
+
+def _read(file: Path, parse: Callable[[str], _T]) -> _T:
+    try:
+        return parse(file.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise InputError.one(str(file.parent), f"is no result folder: {file.name} is missing") from error
+    except OSError as error:
+        raise InputError.one(str(file), f"cannot be read: {error.strerror}") from error
+    except (ValueError, TypeError, csv.Error) as error:
+        raise InputError.one(str(file), f"is damaged: {error}") from error
+    except (LookupError, AttributeError) as error:
+        raise InputError.one(str(file), f"is damaged: {error!r}") from error
+
+
+def _object(text: str) -> dict[str, Any]:
+    value = json.loads(text)
+    if not isinstance(value, dict):
+        raise TypeError("it holds no JSON object")
+    return value

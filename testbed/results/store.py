@@ -1,0 +1,133 @@
+"""Write a result folder so that a crash never leaves a half file or a half run that looks whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from testbed.errors import InputError
+from testbed.model import Sample
+from testbed.plan import Plan
+from testbed.plan.store import plan_to_json
+from testbed.plan.summary import summary
+from testbed.results.samples import samples_to_csv
+from testbed.scenario.load import as_dict
+
+SCHEMA_VERSION = 1
+INCOMPLETE = ".incomplete"
+
+
+class ResultFolder:
+    """A run's folder while it is being written.
+
+    Attributes:
+        path: where the files are now; ends in `.incomplete` until finish().
+    """
+
+    def __init__(self, root: Path, plan: Plan) -> None:
+        """Make the folder.
+
+        Args:
+            root: the `results/` folder.
+            plan: gives name and digest.
+
+        Raises:
+            InputError: the folder cannot be made.
+        """
+        self._started = time.time()
+        stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(self._started))
+        name = f"{stamp}-{plan.scenario.name}-{plan.digest[:8]}"
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            self.path = self._first_free(root, name)
+        except OSError as error:
+            raise InputError.one(
+                str(root),
+                f"results cannot be written there: {error.strerror}; give another folder with --results",
+            ) from error
+        self._owner = root.stat()
+        self._plan = plan
+
+    @staticmethod
+    def _first_free(root: Path, name: str) -> Path:
+        number = 1
+        while True:
+            final = root / (name if number == 1 else f"{name}-{number}")
+            working = final.with_name(final.name + INCOMPLETE)
+            if not final.exists():
+                try:
+                    working.mkdir()
+                    return working
+                except FileExistsError:
+                    pass
+            number += 1
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write a file whole or not at all."""
+        target = self.path / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial = target.with_name(f".{target.name}.partial")
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(target)
+
+    def write_json(self, name: str, value: Any) -> None:
+        """Write an object as indented JSON."""
+        self.write_text(name, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+
+    def write_plan(self, environment: Mapping[str, Any]) -> None:
+        """Write what is known before the first load: scenario as resolved, plan, machine."""
+        self.write_text(
+            "scenario.yaml", yaml.safe_dump(as_dict(self._plan.scenario), sort_keys=False, allow_unicode=True)
+        )
+        self.write_text("plan.json", plan_to_json(self._plan))
+        self.write_json("environment.json", dict(environment))
+
+    def write_samples(self, samples: Iterable[Sample]) -> None:
+        """Write all samples so far."""
+        self.write_text("samples.csv", samples_to_csv(samples))
+
+    def write_manifest(self, verdict: str, reasons: Iterable[str], loads: Iterable[Mapping[str, Any]]) -> None:
+        """Write the manifest, the entry point of the folder."""
+        self.write_json(
+            "manifest.json",
+            {
+                "schema_version": SCHEMA_VERSION,
+                "scenario": self._plan.scenario.name,
+                "digest": self._plan.digest,
+                "started": _iso(self._started),
+                "finished": _iso(time.time()),
+                "seconds": round(time.time() - self._started, 3),
+                "dilation": self._plan.scenario.lab.dilation,
+                "verdict": verdict,
+                "reasons": list(reasons),
+                "loads": [dict(load) for load in loads],
+                "plan": summary(self._plan),
+                "files": {
+                    "scenario": "scenario.yaml",
+                    "plan": "plan.json",
+                    "environment": "environment.json",
+                    "samples": "samples.csv",
+                    "report": "report.html",
+                    "raw": "raw/",
+                },
+            },
+        )
+
+    def finish(self) -> Path:
+        """Give the folder its final name and to the owner of `results/`; returns it."""
+        for file in (self.path, *self.path.rglob("*")):
+            os.chown(file, self._owner.st_uid, self._owner.st_gid, follow_symlinks=False)
+        final = self.path.with_name(self.path.name.removesuffix(INCOMPLETE))
+        self.path.rename(final)
+        self.path = final
+        return final
+
+
+def _iso(seconds: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(seconds))

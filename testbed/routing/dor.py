@@ -1,0 +1,163 @@
+"""Dimension-order routing for mesh, torus, hypercube and ring.
+
+A path crosses the dimensions in order, in each ring all hops in one direction. What happens inside a ring
+is three small (k, k) tables: direction from a to b, plane of a hop, and whether coordinate 0 is passed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from testbed.errors import InputError
+from testbed.model import Bools, Ints, Routes, Topology
+from testbed.routing.fit import misfit
+from testbed.routing.trees import host_switches, plane_groups
+
+# The largest ring whose shortest paths on single links have no cyclic dependency, by tie rule.
+LARGEST_ACYCLIC_RING = {"alternating": 4, "positive": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class DorOptions:
+    """Rules for tori; a mesh needs none of them.
+
+    Attributes:
+        ties: at distance k/2 go `alternating` (even positions -, odd +) or `positive`.
+        planes: which of two parallel links breaks a ring's cycle. `link`: the wrap link and all after it on
+            plane 1. `node`: plane 1 after passing through coordinate 0. `dest`: plane 0 while the wrap lies
+            ahead. `none`: no plane is told from another. `auto`: `node` where links are parallel and rings
+            too long to be acyclic without (over 4 with alternating ties, over 3 with positive), else `none`.
+        ring: `shortest` way round, or `no_transit`: never through coordinate 0, which keeps rings of single
+            links acyclic at the price of longer paths. `auto`: `no_transit` only where nothing else breaks
+            the cycle.
+    """
+
+    ties: Literal["alternating", "positive"] = "alternating"
+    planes: Literal["auto", "none", "link", "node", "dest"] = "auto"
+    ring: Literal["auto", "shortest", "no_transit"] = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class _Ring:
+    """Tables of one dimension, indexed [a, b] with a the start and b the end (or the hop's far end)."""
+
+    positive: Bools
+    last_plane: Ints  # plane of the hop that enters b on the way from a
+    first_plane: Ints  # plane of the hop that leaves a towards b
+
+
+def route_dor(topology: Topology, options: DorOptions) -> Routes:
+    """Route a grid dimension by dimension.
+
+    Returns:
+        Source trees, or the `destination` relation for the plane rule `dest`.
+
+    Raises:
+        InputError: not a grid, or a plane rule without parallel links.
+    """
+    if not topology.sizes:
+        raise misfit("dor", "a mesh, torus, hypercube or ring", topology.kind)
+    wraps = topology.kind in ("torus", "ring")
+    longest = max(topology.sizes) if wraps else 0
+    cyclic = longest > LARGEST_ACYCLIC_RING[options.ties]
+    planes, ring = options.planes, options.ring
+    notes: list[str] = []
+    if planes == "auto":
+        planes = "node" if cyclic and topology.parallel_links > 1 else "none"
+    if planes != "none" and wraps and topology.parallel_links < 2:
+        raise InputError.one(
+            "routing.planes",
+            f'"{planes}" needs two links for each pair; set topology.parallel_links to 2 or more',
+        )
+    if ring == "auto":
+        ring = "no_transit" if cyclic and planes == "none" else "shortest"
+        if ring == "no_transit":
+            notes.append(
+                f"rings of {longest} without planes: paths never pass through coordinate 0, so some are "
+                "longer than the shortest; parallel_links: 2 gives shortest paths"
+            )
+    rings = [_ring(size, wraps and size > 2, options.ties, planes, ring) for size in topology.sizes]
+    arrive = _entering_channels(topology)
+    if planes == "dest":
+        return _by_destination(topology, rings, arrive, tuple(notes))
+    return _by_source(topology, rings, arrive, 1 if planes == "none" else 2, tuple(notes))
+
+
+def _ring(size: int, wraps: bool, ties: str, planes: str, rule: str) -> _Ring:
+    start, end = np.arange(size)[:, None], np.arange(size)[None, :]
+    if not wraps:
+        none = np.zeros((size, size), dtype=np.int32)
+        return _Ring(end > start, none, none)
+    ahead = (end - start) % size
+    tie_positive = (start % 2 == 1) if ties == "alternating" else np.ones_like(start, dtype=bool)
+    positive = np.where(2 * ahead == size, tie_positive, 2 * ahead < size)
+    wraps_up, wraps_down = end < start, end > start
+    if rule == "no_transit":
+        # Strictly inside the way: upward over k-1→0 to b≠0, downward over 0→k-1 from a≠0.
+        through_up = wraps_up & (end != 0)
+        through_down = wraps_down & (start != 0)
+        positive = np.where(positive, ~through_up, through_down)
+    crosses = np.where(positive, wraps_up, wraps_down)
+    if planes == "link":
+        last = crosses
+    elif planes == "node":
+        last = crosses & (start != 0) & (end != 0)
+    else:
+        last = np.zeros_like(crosses)
+    first = ~crosses if planes == "dest" else np.zeros_like(crosses)
+    return _Ring(positive, last.astype(np.int32), first.astype(np.int32))
+
+
+def _entering_channels(topology: Topology) -> Ints:
+    """(dimensions, 2, S) plane-0 channel that enters a switch going down [0] or up [1]."""
+    arrive = np.full((len(topology.sizes), 2, topology.switch_count), -1, dtype=np.int32)
+    first_plane = np.flatnonzero(topology.plane == 0)
+    source, target = topology.links[first_plane, 0], topology.links[first_plane, 1]
+    dimension = np.argmax(topology.coordinates[source] != topology.coordinates[target], axis=1)
+    # Links are made in the positive direction, so channel 2 l enters its target going up.
+    arrive[dimension, 1, target] = 2 * first_plane
+    arrive[dimension, 0, source] = 2 * first_plane + 1
+    return arrive
+
+
+def _by_source(
+    topology: Topology, rings: list[_Ring], arrive: Ints, planes_used: int, notes: tuple[str, ...]
+) -> Routes:
+    roots = host_switches(topology)
+    parent = np.full((len(roots), topology.switch_count), -1, dtype=np.int32)
+    group = 2 * plane_groups(topology, roots, planes_used)[:, None]
+    every = np.arange(topology.switch_count)[None, :]
+    for dimension, ring in enumerate(rings):
+        start = topology.coordinates[roots, dimension][:, None]
+        end = topology.coordinates[:, dimension][None, :]
+        channel = arrive[dimension, ring.positive[start, end].astype(np.int32), every]
+        channel = channel + 2 * ring.last_plane[start, end] + group
+        parent = np.where(start != end, channel, parent)  # the last dimension that differs is crossed last
+    host_tree = np.searchsorted(roots, topology.host_switch).astype(np.int32)
+    none = np.zeros((0, topology.switch_count), dtype=np.int32)
+    return Routes("source_trees", parent.astype(np.int32), roots, host_tree, none, notes)
+
+
+def _by_destination(topology: Topology, rings: list[_Ring], arrive: Ints, notes: tuple[str, ...]) -> Routes:
+    count = topology.switch_count
+    following = np.full((count, count), -1, dtype=np.int32)
+    every = np.arange(count)[:, None]
+    for dimension in reversed(range(len(rings))):  # the first dimension that differs is crossed first
+        ring = rings[dimension]
+        start = topology.coordinates[:, dimension][:, None]
+        end = topology.coordinates[:, dimension][None, :]
+        # Leaving upward is the reverse of the channel that enters going down.
+        channel = arrive[dimension, (~ring.positive[start, end]).astype(np.int32), every] ^ 1
+        following = np.where(start != end, channel + 2 * ring.first_plane[start, end], following)
+    empty = np.zeros((0, count), dtype=np.int32)
+    return Routes(
+        "destination",
+        empty,
+        np.zeros(0, dtype=np.int32),
+        np.zeros(0, dtype=np.int32),
+        following.astype(np.int32),
+        notes,
+    )

@@ -1,0 +1,150 @@
+"""What every load runner gets and gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from testbed.emulate.client import Lab
+from testbed.emulate.order import port_interface
+from testbed.errors import WorkloadError
+from testbed.model import Sample
+from testbed.plan import Plan
+from testbed.predict.frames import WIRE_OVERHEAD
+from testbed.run.fidelity import Finding, judge_losses, judge_processor, processor
+from testbed.units import TimeScale
+from testbed.workloads.process import Process
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One load of a run.
+
+    Attributes:
+        plan: what the lab was built from.
+        lab: the lab.
+        labels: labels that all samples of this load carry.
+        keep_raw: stores a tool's raw output under a file name.
+        progress: called with what is going on.
+    """
+
+    plan: Plan
+    lab: Lab
+    labels: Mapping[str, str]
+    keep_raw: Callable[[str, str], None]
+    progress: Callable[[str], None]
+
+    @property
+    def scale(self) -> TimeScale:
+        """Conversion of laboratory figures."""
+        return TimeScale(self.plan.scenario.lab.dilation)
+
+    def sample(
+        self, metric: str, lab_value: float, unit: str, labels: Mapping[str, str], predicted: float | None = None
+    ) -> Sample:
+        """Return a sample in real-world units from a laboratory figure; `predicted` is in real-world units already."""
+        return Sample(metric, self.scale.to_real(lab_value, unit), unit, {**self.labels, **labels}, predicted)
+
+    def real_world(self, sample: Sample, **labels: str) -> Sample:
+        """Return a laboratory sample in real-world units, with this load's labels."""
+        value = self.scale.to_real(sample.value, sample.unit)
+        return replace(sample, value=value, labels={**self.labels, **sample.labels, **labels})
+
+    def run(self, processes: Sequence[Process], limit: float, window: tuple[float, float] | None = None) -> LoadResult:
+        """Run processes in the lab.
+
+        Raises:
+            WorkloadError: some did not end in time, or failed; their output is kept.
+        """
+        raw = self.lab.ask("load", processes=[asdict(p) for p in processes], limit=limit, window=window)
+        result = LoadResult(raw["outputs"], raw["snapshots"][0], raw["snapshots"][1], raw["seconds"])
+        failed = [name for name, output in result.outputs.items() if output["code"] != 0]
+        if failed:
+            for name in failed:
+                self.keep_raw(f"failed-{name}.txt", result.outputs[name]["stdout"] + result.outputs[name]["stderr"])
+            output = result.outputs[failed[0]]
+            last = (output["stderr"].strip() or output["stdout"].strip() or "it printed nothing").splitlines()[-1]
+            how = f"did not end in {limit:g} s" if failed[0] in raw["timed_out"] else f"exit code {output['code']}"
+            raise WorkloadError(f"{len(failed)} of {len(result.outputs)} processes failed; {failed[0]}: {how}: {last}")
+        return result
+
+    def link_use(self, result: LoadResult, predicted: Mapping[int, float], **labels: str) -> list[Sample]:
+        """Share of each channel's rate that was used between the two snapshots.
+
+        Args:
+            result: of run().
+            predicted: channel → predicted share, where there is a prediction.
+            labels: further labels.
+        """
+        topology, seconds = self.plan.topology, result.after["time"] - result.before["time"]
+        rate = self.scale.lab_rate(self.plan.scenario.links.rate)
+        samples = []
+        for channel in range(len(topology.channel_source)):
+            name = port_interface(
+                topology.switch_name(int(topology.channel_source[channel])), topology.out_port[channel]
+            )
+            old, new = result.before["ports"][name], result.after["ports"][name]
+            wire = new["tx_bytes"] - old["tx_bytes"] + WIRE_OVERHEAD * (new["tx_packets"] - old["tx_packets"])
+            share = 8 * wire / seconds / rate
+            labels_of = {**labels, "channel": topology.channel_name(channel)}
+            samples.append(self.sample("link_use", share, "ratio", labels_of, predicted.get(channel)))
+        return samples
+
+    def machine(self, result: LoadResult, **labels: str) -> tuple[list[Sample], list[Finding]]:
+        """Samples and findings about the processors while the load ran."""
+        idle, pressure = processor(result.before, result.after)
+        samples = [self.sample("cpu_idle", idle, "ratio", labels)]
+        if pressure is not None:
+            samples.append(self.sample("cpu_pressure", pressure, "ratio", labels))
+        return samples, judge_processor(idle, pressure)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadResult:
+    """What came back from the lab.
+
+    Attributes:
+        outputs: process id → `code`, `stdout`, `stderr`.
+        before: counters at the start of the window.
+        after: counters at its end.
+        seconds: laboratory seconds the load took.
+    """
+
+    outputs: Mapping[str, Mapping[str, Any]]
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+    seconds: float
+
+
+@dataclass(slots=True)
+class LoadOutcome:
+    """What a load gave.
+
+    Attributes:
+        samples: in real-world units.
+        findings: about fidelity.
+    """
+
+    samples: list[Sample] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+
+
+class FrameLedger:
+    """Counts frames sent into links against frames switches took in; the difference was lost outside queues."""
+
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+        self._before = lab.ask("frames")
+
+    def close(self) -> list[Finding]:
+        """Findings since the ledger was opened."""
+        after = self._lab.ask("frames")
+        arrived = admitted = dropped = 0
+        for name, now in after["ports"].items():
+            old = self._before["ports"].get(name)
+            if old is not None and "-eth" in name:
+                arrived += now["rx_packets"] - old["rx_packets"]
+                dropped += sum(now[key] - old[key] for key in ("rx_dropped", "tx_dropped"))
+                admitted += after["admitted"].get(name, 0) - self._before["admitted"].get(name, 0)
+        return judge_losses(max(0, arrived - admitted), arrived, dropped)

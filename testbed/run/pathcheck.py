@@ -1,0 +1,63 @@
+"""Before any load: the path of every pair, walked on the rules the running switches dumped, must equal the plan.
+
+The rules come back from Open vSwitch as text and are walked by an oracle that knows OpenFlow and the wiring but no
+plan; only the comparison looks at the plan's routes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from testbed.model import Rule
+from testbed.pipeline.oracle import Oracle
+from testbed.pipeline.text import FlowSyntaxError, parse_rule
+from testbed.plan import Plan
+from testbed.routing.paths import path
+
+
+def installed_problems(plan: Plan, dumped: Mapping[str, Sequence[str]]) -> list[str]:
+    """Compare dumped rules with the plan; one sentence a difference.
+
+    Args:
+        plan: what should be there.
+        dumped: switch name → lines of `ovs-ofctl --no-stats --no-names dump-flows`.
+    """
+    topology = plan.topology
+    rules: list[Rule] = []
+    problems: list[str] = []
+    for switch in range(topology.switch_count):
+        for line in dumped.get(topology.switch_name(switch), ()):
+            try:
+                rules.append(parse_rule(switch, line))
+            except FlowSyntaxError as error:
+                problems.append(f"{topology.switch_name(switch)} has a rule that is not ours: {error}")
+    return problems + _walk_problems(plan, Oracle(topology, rules))
+
+
+def _walk_problems(plan: Plan, oracle: Oracle) -> list[str]:
+    topology = plan.topology
+    problems = []
+    everyone = set(range(topology.host_count))
+    for source in range(topology.host_count):
+        for destination in sorted(everyone - {source}):
+            pair = f"{topology.host_name(source)}→{topology.host_name(destination)}"
+            wanted = path(topology, plan.routes, source, destination)
+            found = oracle.unicast(source, destination)
+            if found.channels != wanted:
+                problems.append(f"{pair} takes {_names(plan, found.channels)} instead of {_names(plan, wanted)}")
+            elif found.received != {destination: 1} or found.tagged:
+                problems.append(f"{pair} reaches {_receivers(plan, found.received)} instead of its destination once")
+        flood = oracle.broadcast(source)
+        if flood.endless or flood.received != dict.fromkeys(everyone - {source}, 1) or flood.tagged:
+            how = "circulates" if flood.endless else f"reaches {_receivers(plan, flood.received)}"
+            problems.append(f"a broadcast of {topology.host_name(source)} {how} instead of every other host once")
+    return problems
+
+
+def _names(plan: Plan, channels: Sequence[int]) -> str:
+    return " ".join(plan.topology.channel_name(channel) for channel in channels[:12]) or "no link"
+
+
+def _receivers(plan: Plan, received: Mapping[int, int]) -> str:
+    shown = ", ".join(f"{plan.topology.host_name(h)}×{n}" for h, n in sorted(received.items())[:4])
+    return f"{len(received)} hosts ({shown}{' …' if len(received) > 4 else ''})" if received else "nobody"

@@ -1,0 +1,170 @@
+"""The line from a proved plan to a result folder."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from testbed import __version__
+from testbed.emulate import jobs
+from testbed.emulate.client import Lab
+from testbed.emulate.probe import capabilities, require
+from testbed.errors import EXIT_FAIL, EXIT_PASS, EXIT_WARNINGS, InputError, LabError, WorkloadError
+from testbed.model import Sample
+from testbed.plan import Plan
+from testbed.report import render_report
+from testbed.results import ResultFolder, load_run
+from testbed.run.context import Context, LoadOutcome
+from testbed.run.fidelity import Finding, Judgement, Verdict
+from testbed.run.load_iperf3 import run_iperf3
+from testbed.run.load_mpi import run_mpi
+from testbed.run.load_ping import run_ping
+from testbed.run.pathcheck import installed_problems
+from testbed.scenario import Workload
+from testbed.workloads.process import OutputError
+
+RUNNERS: dict[str, Callable[[Context, Any], LoadOutcome]] = {
+    "ping": run_ping,
+    "iperf3": run_iperf3,
+    "mpi": run_mpi,
+}
+_SHOWN_PROBLEMS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run came to.
+
+    Attributes:
+        folder: its result folder.
+        verdict: worst verdict of all loads.
+        reasons: why.
+        samples: every figure, in real-world units.
+    """
+
+    folder: Path
+    verdict: Verdict
+    reasons: tuple[str, ...]
+    samples: tuple[Sample, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """0 pass, 3 warnings, 1 fail or invalid."""
+        return {Verdict.PASS: EXIT_PASS, Verdict.WARN: EXIT_WARNINGS}.get(self.verdict, EXIT_FAIL)
+
+
+def run_scenario(plan: Plan, results: Path, progress: Callable[[str], None]) -> Outcome:
+    """Build the plan's lab, run its loads, and store everything.
+
+    Args:
+        plan: proved or not; nothing is started without proof.
+        results: folder that gets the run's folder.
+        progress: called with one line on what is going on.
+
+    Raises:
+        InputError, VerificationError, CapabilityError: nothing was started.
+        LabError: the lab broke; the folder stays, marked incomplete.
+    """
+    plan.require_proof()
+    if not plan.scenario.workloads:
+        raise InputError.one(
+            f"{plan.scenario.source}: workloads",
+            "there is none, so nothing would be measured; `testbed up` only builds",
+        )
+    require(plan.scenario)
+    for number, load in enumerate(plan.scenario.workloads):
+        if load.kind == "mpi":
+            jobs.read_job(load.spec.job, f"{plan.scenario.source}: workloads.{number}.job")
+    folder = ResultFolder(results, plan)
+    with Lab.build(plan, progress=lambda step: progress(f"building the lab: {step}")) as lab:
+        folder.write_plan(environment(lab.built))
+        progress("checking the path of every pair")
+        check_paths(plan, lab)
+        samples, loads, findings = _run_loads(plan, lab, folder, progress)
+        findings += [(Verdict.INVALID, f"shaping changed: {problem}") for problem in lab.ask("shaping")]
+    judgement = Judgement.of(findings)
+    folder.write_samples(samples)
+    folder.write_manifest(judgement.verdict.word, judgement.reasons, loads)
+    progress("writing the report")
+    folder.write_text("report.html", render_report(load_run(folder.path, unfinished=True)))
+    return Outcome(folder.finish(), judgement.verdict, judgement.reasons, tuple(samples))
+
+
+def check_paths(plan: Plan, lab: Lab) -> None:
+    """Raise LabError unless every pair's path on the dumped rules is the plan's and every pair answers a ping."""
+    problems = installed_problems(plan, lab.ask("flows"))
+    if not problems:
+        problems = [f"{source}→{destination} does not answer a ping" for source, destination in lab.ask("reach")]
+    if problems:
+        shown = "\n".join(f"  {problem}" for problem in problems[:_SHOWN_PROBLEMS])
+        raise LabError(f"the lab is not what the plan says, in {len(problems)} points; no load was run\n{shown}")
+
+
+def _run_loads(
+    plan: Plan, lab: Lab, folder: ResultFolder, progress: Callable[[str], None]
+) -> tuple[list[Sample], list[dict[str, Any]], list[Finding]]:
+    samples: list[Sample] = []
+    loads: list[dict[str, Any]] = []
+    everything: list[Finding] = []
+    for number, load in enumerate(plan.scenario.workloads, 1):
+        title, started = _title(load), time.monotonic()
+        findings: list[Finding]
+        prefix = f"raw/{number}-{title.replace(' ', '-')}"
+        context = Context(
+            plan=plan,
+            lab=lab,
+            labels={"load": str(number), "kind": load.kind, **_labels(load)},
+            keep_raw=lambda name, text, prefix=prefix: folder.write_text(f"{prefix}/{name}", text),  # type: ignore[misc]
+            progress=lambda text, number=number, title=title: progress(  # type: ignore[misc]
+                f"load {number} of {len(plan.scenario.workloads)}, {title}: {text}"
+            ),
+        )
+        try:
+            outcome = RUNNERS[load.kind](context, load.spec)
+            samples += outcome.samples
+            findings = outcome.findings
+        except (WorkloadError, OutputError) as error:
+            findings = [(Verdict.FAIL, str(error))]
+        judgement = Judgement.of(findings)
+        everything += [(verdict, f"{title}: {reason}") for verdict, reason in findings]
+        loads.append(
+            {
+                "load": str(number),
+                "title": title,
+                "kind": load.kind,
+                "verdict": judgement.verdict.word,
+                "reasons": list(judgement.reasons),
+                "seconds": round(time.monotonic() - started, 2),
+            }
+        )
+        folder.write_samples(samples)
+    return samples, loads, everything
+
+
+def _title(load: Workload) -> str:
+    return " ".join([load.kind, *_labels(load).values()])
+
+
+def _labels(load: Workload) -> Mapping[str, str]:
+    return {name: getattr(load.spec, name) for name in ("protocol", "pattern", "job") if hasattr(load.spec, name)}
+
+
+def environment(built: Mapping[str, Any]) -> dict[str, Any]:
+    """The machine and versions a run was made with."""
+    return {
+        "testbed": __version__,
+        "engine": "native",
+        "datapath": built["datapath"],
+        "open_vswitch": built["ovs"],
+        "kernel": built["kernel"],
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "processors": os.cpu_count(),
+        "build_seconds": built["seconds"],
+        "capabilities": {c.name: c.detail if c.present else f"missing: {c.consequence}" for c in capabilities()},
+    }

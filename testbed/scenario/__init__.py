@@ -1,0 +1,16 @@
+"""YAML → Scenario. The only place where raw dictionaries exist."""
+
+from testbed.scenario.find import find_scenario, scenario_names
+from testbed.scenario.load import load_scenario, parse_scenario
+from testbed.scenario.spec import Lab, Links, Scenario, Workload
+
+__all__ = [
+    "Lab",
+    "Links",
+    "Scenario",
+    "Workload",
+    "find_scenario",
+    "load_scenario",
+    "parse_scenario",
+    "scenario_names",
+]

@@ -1,0 +1,196 @@
+"""Read a scenario file, gather every problem, and only then give up."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from testbed.errors import InputError, Problem, did_you_mean
+from testbed.routing import ROUTINGS
+from testbed.scenario.models import fill, not_one_of, shown, unknown_key
+from testbed.scenario.read import read_blocks
+from testbed.scenario.spec import (
+    EXPECTATIONS,
+    KEYS,
+    SLOWEST_LAB_LINK,
+    Lab,
+    Links,
+    Scenario,
+    Workload,
+    slowest_lab_rate,
+)
+from testbed.topologies import TOPOLOGIES, size_problem
+from testbed.units import format_rate
+from testbed.verify.limits import SWITCH_MODELS
+from testbed.vlans import ASSIGNMENTS
+from testbed.workloads import WORKLOADS
+
+
+def load_scenario(file: Path, settings: Iterable[str] = ()) -> Scenario:
+    """Read a scenario.
+
+    Args:
+        file: the YAML file.
+        settings: `key.key=value` texts that replace what the file says.
+
+    Raises:
+        InputError: everything that is wrong with it.
+    """
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise InputError.one(str(file), f"cannot be read: {reason}") from error
+    return parse_scenario(text, str(file), settings)
+
+
+def parse_scenario(text: str, source: str, settings: Iterable[str] = ()) -> Scenario:
+    """Make a scenario from YAML text; see load_scenario."""
+    raw, problems = read_blocks(text, source, settings)
+    found: list[Problem] = []
+    scenario = _scenario(raw, source, found)
+    problems += [Problem(f"{source}: {problem.place}", problem.sentence) for problem in found]
+    if problems or scenario is None:
+        raise InputError(problems)
+    return scenario
+
+
+def _scenario(raw: dict[str, Any], source: str, problems: list[Problem]) -> Scenario | None:
+    problems += [Problem(key, unknown_key(key, KEYS)) for key in raw if key not in KEYS]
+    name, description = _texts(raw, source, problems)
+    topology_kind, topology = "", None
+    if "topology" in raw:
+        topology_kind, topology = _kind(raw["topology"], "topology", problems, table=TOPOLOGIES, part="spec")
+    else:
+        problems.append(
+            Problem("topology", f"is required: a block with its kind, one of {', '.join(TOPOLOGIES)}")
+        )
+    too_large = size_problem(topology) if topology is not None else None
+    if too_large:
+        problems.append(Problem("topology", too_large))
+    # Of an unknown topology the fitting routing is unknown too; that is no second problem.
+    routing = TOPOLOGIES[topology_kind].routing if topology_kind else ""
+    routing_kind, options = _kind(
+        raw.get("routing", {}), "routing", problems, table=ROUTINGS, part="options", default=routing
+    )
+    assignment_kind, assignment = _kind(
+        raw.get("assignment", {}), "assignment", problems, table=ASSIGNMENTS, part="options", default="fixed"
+    )
+    model, expect = raw.get("switch_model"), raw.get("expect", EXPECTATIONS[0])
+    if model is not None and model not in [*SWITCH_MODELS]:
+        problems.append(Problem("switch_model", not_one_of(model, [*SWITCH_MODELS])))
+    if expect not in EXPECTATIONS:
+        problems.append(Problem("expect", not_one_of(expect, EXPECTATIONS)))
+    links = fill(Links, raw.get("links", {}), "links", problems)
+    lab = fill(Lab, raw.get("lab", {}), "lab", problems)
+    workloads = _workloads(raw.get("workloads", []), problems)
+    if links is not None and lab is not None:
+        problems += _too_slow(links, lab)
+    if problems:
+        return None
+    return Scenario(
+        name, description, source, topology_kind, topology, routing_kind, options,
+        assignment_kind, assignment, model, expect, links, lab, workloads,
+    )  # fmt: skip
+
+
+def _texts(raw: dict[str, Any], source: str, problems: list[Problem]) -> tuple[str, str]:
+    name, description = raw.get("name", Path(source).stem), raw.get("description", "")
+    if not isinstance(description, str):
+        problems.append(Problem("description", f"should be text (in quotes), not {shown(description)}"))
+    if not isinstance(name, str) or not name.replace("-", "").replace("_", "").isalnum():
+        origin = "" if "name" in raw else ", the name of the file; rename it or set name:"
+        problems.append(Problem("name", f'should be letters, digits, "-" and "_", not {shown(name)}{origin}'))
+    return name, description
+
+
+def _kind(
+    raw: object,
+    place: str,
+    problems: list[Problem],
+    *,
+    table: Mapping[str, Any],
+    part: str,
+    default: str | None = None,
+) -> tuple[str, Any]:
+    """Look a block's `kind` up in a table and fill its parameters.
+
+    Args:
+        raw: the block.
+        place: where it stands.
+        problems: gets every problem found.
+        table: the kinds there are.
+        part: which attribute of a table's entry is the dataclass of parameters.
+        default: the kind of a block that names none; empty where that cannot be known.
+    """
+    if not isinstance(raw, dict):
+        example = raw if isinstance(raw, str) and raw in table else next(iter(table))
+        problems.append(Problem(place, f"should be a block such as {{kind: {example}, …}}, not {shown(raw)}"))
+        return "", None
+    kind = raw.get("kind", default)
+    if kind == "":
+        return "", None
+    if kind is None:
+        near = [key for key in raw if did_you_mean(key, ["kind"])]
+        meant = f'. Is "{near[0]}" meant?' if near else ""
+        problems.append(Problem(f"{place}.kind", f"is required: one of {', '.join(table)}{meant}"))
+        return "", None
+    if not isinstance(kind, str) or kind not in table:
+        noun = place.partition(".")[0].removesuffix("s")  # workloads.0 is a workload
+        known = f"{did_you_mean(str(kind), table)} Known: {', '.join(table)}"
+        problems.append(Problem(f"{place}.kind", f"there is no {noun} {shown(kind)}.{known}"))
+        return "", None
+    values = {key: value for key, value in raw.items() if key != "kind"}
+    return kind, fill(getattr(table[kind], part), values, place, problems, ["kind"])
+
+
+def _workloads(raw: object, problems: list[Problem]) -> tuple[Workload, ...]:
+    if not isinstance(raw, list):
+        problems.append(Problem("workloads", f"should be a list such as [{{kind: ping}}], not {shown(raw)}"))
+        return ()
+    loads = (
+        _kind(load, f"workloads.{n}", problems, table=WORKLOADS, part="spec") for n, load in enumerate(raw)
+    )
+    return tuple(Workload(kind, spec) for kind, spec in loads)
+
+
+def _too_slow(links: Links, lab: Lab) -> list[Problem]:
+    slowest = slowest_lab_rate(links, lab)
+    if slowest >= SLOWEST_LAB_LINK:
+        return []
+    sentence = (
+        f"a lab link would run at {format_rate(slowest)}; "
+        f"below {format_rate(SLOWEST_LAB_LINK)} nothing can be measured"
+    )
+    most = slowest * lab.dilation / SLOWEST_LAB_LINK
+    if most < 1:
+        return [Problem("links", f"{sentence}, so use {format_rate(SLOWEST_LAB_LINK)} or more")]
+    return [Problem("lab.dilation", f"{sentence}, so use {most:.6g} or less")]
+
+
+def as_dict(scenario: Scenario) -> dict[str, Any]:
+    """Return the scenario with every default filled in, in the form of its file (rates as text)."""
+
+    def block(kind: str | None, spec: Any) -> dict[str, Any]:
+        values = {k: list(v) if isinstance(v, tuple) else v for k, v in dataclasses.asdict(spec).items()}
+        return {"kind": kind, **values} if kind else values
+
+    links = block(None, scenario.links)
+    for key in ("rate", "host_rate"):
+        links[key] = None if links[key] is None else f"{links[key]:.17g} bit/s"
+    if links["host_rate"] is None:
+        del links["host_rate"]
+    return {
+        "name": scenario.name,
+        "description": scenario.description,
+        "topology": block(scenario.topology_kind, scenario.topology),
+        "routing": block(scenario.routing_kind, scenario.routing),
+        "assignment": block(scenario.assignment_kind, scenario.assignment),
+        "switch_model": scenario.switch_model,
+        "expect": scenario.expect,
+        "links": links,
+        "lab": block(None, scenario.lab),
+        "workloads": [block(load.kind, load.spec) for load in scenario.workloads],
+    }

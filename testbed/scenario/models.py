@@ -1,0 +1,128 @@
+"""Pydantic models made from the dataclasses that declare parameters, and errors made into sentences."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+
+from testbed.errors import Problem, did_you_mean
+
+# What each kind of error says, with the limits that pydantic gives; "not …" follows.
+_SENTENCES = {
+    "int_type": "should be a whole number",
+    "float_type": "should be a number",
+    "finite_number": "should be a finite number",
+    "string_type": "should be text (in quotes)",
+    "greater_than": "should be above {gt}",
+    "greater_than_equal": "should be {ge} or more",
+    "less_than_equal": "should be {le} or less",
+    "too_short": "should have {min_length} or more entries",
+}
+_LONGEST_SHOWN = 60
+_MODELS: dict[type[Any], type[BaseModel]] = {}  # made once
+
+
+def model_of(spec: type[Any]) -> type[BaseModel]:
+    """Return the model that validates the fields of a parameter dataclass; unknown keys are errors."""
+    if spec in _MODELS:
+        return _MODELS[spec]
+    hints = get_type_hints(spec, include_extras=True)
+    fields: dict[str, Any] = {
+        field.name: (
+            hints[field.name],
+            ... if field.default is dataclasses.MISSING else Field(default=field.default),
+        )
+        for field in dataclasses.fields(spec)
+    }
+    # Strict: true is no number and "4" is none either.
+    config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+    model: type[BaseModel] = create_model(spec.__name__, __config__=config, **fields)
+    _MODELS[spec] = model
+    return model
+
+
+def fill(
+    spec: type[Any], values: object, place: str, problems: list[Problem], more_keys: Sequence[str] = ()
+) -> Any:
+    """Return an instance of a parameter dataclass, or None after adding every problem found.
+
+    Args:
+        spec: the dataclass.
+        values: the block.
+        place: where it stands.
+        problems: gets every problem found.
+        more_keys: keys of the block that are read elsewhere; only for messages.
+    """
+    if not isinstance(values, dict):
+        problems.append(Problem(place, f"should be a block of keys, not {shown(values)}"))
+        return None
+    given = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+    try:
+        model = model_of(spec).model_validate(given)
+    except ValidationError as error:
+        details = [dict(detail) for detail in error.errors(include_url=False)]
+        # A list of wrong entries is called too short as well; the entries are the problem.
+        details = [d for d in details if d["type"] != "too_short" or not d["input"]]
+        problems += [_problem(spec, place, detail, more_keys) for detail in details]
+        return None
+    return spec(**{field.name: getattr(model, field.name) for field in dataclasses.fields(spec)})
+
+
+def _problem(spec: type[Any], place: str, detail: dict[str, Any], more_keys: Sequence[str]) -> Problem:
+    where = ".".join([place, *(str(part) for part in detail["loc"] if not str(part).startswith("function-"))])
+    kind, given, context = detail["type"], detail.get("input"), detail.get("ctx", {})
+    if kind == "extra_forbidden":
+        known = [*more_keys, *(field.name for field in dataclasses.fields(spec))]
+        return Problem(where, unknown_key(str(detail["loc"][-1]), known))
+    if kind == "missing":
+        return Problem(where, f"is required: {_wanted(spec, detail)}")
+    if kind == "value_error":
+        return Problem(where, str(context["error"]))
+    if kind == "literal_error":
+        words = [word.strip(" '") for word in context["expected"].replace(" or ", ", ").split(",")]
+        return Problem(where, not_one_of(given, words))
+    if kind == "tuple_type":
+        return Problem(where, f"should be {_wanted(spec, detail)}, not {shown(given)}")
+    limits = {name: f"{limit:.15g}" for name, limit in context.items() if isinstance(limit, int | float)}
+    sentence = _SENTENCES[kind].format(**limits) if kind in _SENTENCES else str(detail["msg"])
+    return Problem(where, f"{sentence}, not {shown(given)}")
+
+
+def _wanted(spec: type[Any], detail: dict[str, Any]) -> str:
+    """What the type of a field asks for, in words."""
+    hint = get_type_hints(spec)[str(detail["loc"][0])]
+    if get_origin(hint) is Literal:
+        return f"one of {', '.join(get_args(hint))}"
+    if hint is int:
+        return "a whole number"
+    if "tuple" in str(hint):
+        return "a list of " + (
+            "whole numbers such as [4, 4]" if "int" in str(hint) else 'texts such as ["-n", "10"]'
+        )
+    return "text" if hint is str else "a value"
+
+
+def unknown_key(key: str, known: Sequence[str]) -> str:
+    """Sentence for a key that a block does not have."""
+    return f"unknown key.{did_you_mean(key, known)} Known: {', '.join(known)}"
+
+
+def not_one_of(given: object, known: Sequence[str]) -> str:
+    """Sentence for a value that is none of those there are."""
+    meant = did_you_mean(str(given), known)
+    return f"should be one of {', '.join(known)}, not {shown(given)}{'.' if meant else ''}{meant}"
+
+
+def shown(value: object) -> str:
+    """Return a value in one line, much as it stands in the file, cut where it gets long."""
+    if value is None:
+        return "nothing"
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=str)  # JSON is YAML
+    except ValueError:  # a list that contains itself
+        text = str(value)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"

@@ -1,0 +1,108 @@
+"""Text to raw blocks: YAML with a stricter reading of keys, and the settings of the command line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import yaml
+
+from testbed.errors import InputError, Problem
+from testbed.scenario.models import shown
+
+
+class _Loader(yaml.SafeLoader):
+    """Safe loader that refuses a key given twice, instead of silently losing the first."""
+
+
+def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
+    seen: set[Any] = set()
+    for key_node, _ in node.value:
+        key = key_node.value
+        if key_node.tag != "tag:yaml.org,2002:str":
+            text = f'key "{key}"' if isinstance(key, str) else "a key"
+            raise yaml.constructor.ConstructorError(
+                None, None, f"{text} is not text; put it in quotes", key_node.start_mark
+            )
+        if key in seen:
+            raise yaml.constructor.ConstructorError(
+                None, None, f'key "{key}" stands twice; take one away', key_node.start_mark
+            )
+        seen.add(key)
+    return yaml.SafeLoader.construct_mapping(loader, node, deep=True)
+
+
+_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+# PyYAML follows YAML 1.1, where 1e3 is text; everyone else reads a number.
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)[eE][-+]?[0-9]+$"),
+    list("-+.0123456789"),
+)
+
+
+def read_blocks(text: str, source: str, settings: Iterable[str]) -> tuple[dict[str, Any], list[Problem]]:
+    """Return the blocks of a scenario text with settings carried out, and what was wrong with the settings.
+
+    Raises:
+        InputError: the text is not YAML, or is not a block of keys.
+    """
+    raw = _load(text, source)
+    if not isinstance(raw, dict):
+        wanted = "should be a block of keys such as topology: and workloads:"
+        raise InputError.one(source, f"{wanted}, not {shown(raw)}")
+    problems: list[Problem] = []
+    for setting in settings:
+        try:
+            _set(raw, setting)
+        except InputError as error:
+            problems += error.problems
+    return raw, problems
+
+
+def _load(text: str, place: str) -> Any:
+    try:
+        return yaml.load(text, Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
+        problem = error.problem or "not YAML"
+        if "'\\t'" in problem:
+            problem = "a tab; YAML indents with spaces"
+        if problem.startswith("but "):
+            problem = f"{error.context}, {problem}"
+        mark = error.problem_mark
+        line = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        raise InputError.one(place, line + problem) from error
+    except yaml.reader.ReaderError as error:
+        sentence = f"character {error.position + 1} is U+{error.character:04X}, which YAML does not allow"
+        raise InputError.one(place, sentence) from error
+    except RecursionError as error:
+        raise InputError.one(place, "blocks are nested too deeply") from error
+    except ValueError as error:  # an impossible date, a number of thousands of digits
+        sentence = f"a value cannot be read: {error}; text that looks like a date or a number needs quotes"
+        raise InputError.one(place, sentence) from error
+
+
+def _set(raw: dict[str, Any], setting: str) -> None:
+    """Carry out one `key.key=value`; a number in place of a key counts the entries of a list from 0."""
+    path, separator, text = setting.partition("=")
+    keys = path.strip().split(".")
+    if not separator or not all(keys):
+        raise InputError.one("--set", f'"{setting}" should look like lab.dilation=50')
+    value = _load(text, f"--set {path}")
+    block: Any = raw
+    for depth, key in enumerate(keys):
+        where = ".".join(keys[:depth])
+        index: Any = key
+        if isinstance(block, list):
+            if not key.isdecimal() or int(key) >= len(block):
+                sentence = f'{where} has no entry "{key}"; it has {len(block)}, counted from 0'
+                raise InputError.one(f"--set {path}", sentence)
+            index = int(key)
+        elif not isinstance(block, dict):
+            raise InputError.one(f"--set {path}", f"{where} is {shown(block)}, which has no keys")
+        if depth == len(keys) - 1:
+            block[index] = value
+        elif isinstance(block, dict) and block.get(key) is None:
+            block[key] = {}
+        block = block[index]

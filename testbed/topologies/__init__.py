@@ -1,0 +1,63 @@
+"""The topologies there are, as one table that can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+from testbed.model import Topology
+from testbed.topologies import complete, fat_tree, grid, trees
+from testbed.topologies.build import Extent
+
+LARGEST = Extent(switches=16_384, links=1_048_576, hosts=65_536)
+
+
+@dataclass(frozen=True, slots=True)
+class TopologyKind:
+    """One entry of the table.
+
+    Attributes:
+        spec: dataclass of its parameters, with a method extent().
+        build: makes the topology from the parameters.
+        routing: the routing used where a scenario names none.
+        summary: one line for `testbed list`.
+    """
+
+    spec: type[Any]
+    build: Callable[[Any], Topology]
+    routing: str
+    summary: str
+
+
+TOPOLOGIES: dict[str, TopologyKind] = {
+    "mesh": TopologyKind(grid.Mesh, grid.mesh, "dor", "grid of any dimensions and sizes"),
+    "torus": TopologyKind(grid.Torus, grid.torus, "dor", "grid with wrap links"),
+    "hypercube": TopologyKind(grid.Hypercube, grid.hypercube, "dor", "two switches in each dimension"),
+    "ring": TopologyKind(grid.Ring, grid.ring, "dor", "torus of one dimension"),
+    "fat_tree": TopologyKind(fat_tree.FatTree, fat_tree.fat_tree, "fat_tree", "fat tree (up, down, rounds)"),
+    "fat_tree_14": TopologyKind(fat_tree.FatTree14, fat_tree.fat_tree_14, "fat_tree", "the papers' 14 switches"),
+    "myrinet_clos": TopologyKind(
+        fat_tree.MyrinetClos, fat_tree.myrinet_clos, "fat_tree", "every leaf linked to every root"
+    ),
+    "tree": TopologyKind(trees.Tree, trees.tree, "tree", "complete tree, hosts on every switch"),
+    "m_tree": TopologyKind(trees.MTree, trees.m_tree, "tree", "one VLAN of a mesh: spine row and columns"),
+    "complete": TopologyKind(complete.Complete, complete.complete, "direct", "a link between every two switches"),
+    "flat": TopologyKind(trees.Flat, trees.flat, "tree", "one switch, the papers' ideal"),
+}
+
+
+def size_problem(spec: Any) -> str | None:
+    """Say by how much a topology is too large to be planned, or None; looks at its parameters only."""
+    extent: Extent = spec.extent()
+    too_large = [
+        f"{_count(getattr(extent, field.name))} {field.name} (at most {_count(getattr(LARGEST, field.name))})"
+        for field in fields(Extent)
+        if getattr(extent, field.name) > getattr(LARGEST, field.name)
+    ]
+    return f"is too large: {', '.join(too_large)}" if too_large else None
+
+
+def _count(number: int) -> str:
+    digits = 12
+    return f"{number:,}" if number < 10**digits else f"more than {10**digits:,}"

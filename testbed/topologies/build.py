@@ -1,0 +1,100 @@
+"""From switch pairs to a `Topology` with ports and channels; shared by every topology."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from testbed.model import Floats, Ints, Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How large a topology is, known before it is built.
+
+    Attributes:
+        switches: S.
+        links: L, physical links between switches.
+        hosts: H.
+    """
+
+    switches: int
+    links: int
+    hosts: int
+
+
+def make_topology(
+    kind: str,
+    pairs: Sequence[tuple[int, int]],
+    hosts_on: Sequence[int],
+    positions: Floats,
+    *,
+    parallel_links: int = 1,
+    sizes: tuple[int, ...] = (),
+    coordinates: Ints | None = None,
+    levels: Sequence[int] | None = None,
+) -> Topology:
+    """Number ports and channels.
+
+    Args:
+        kind: name of the topology.
+        pairs: neighbouring switches, each pair once.
+        hosts_on: number of hosts of each switch; hosts are numbered in switch order.
+        positions: (S, 2) where to draw each switch.
+        parallel_links: physical links for every pair.
+        sizes: extents of a grid.
+        coordinates: (S, len(sizes)) of a grid.
+        levels: height of each switch in a tree-like network, 0 for leaves.
+    """
+    switch_count = len(hosts_on)
+    links = np.repeat(np.asarray(pairs, dtype=np.int32).reshape(-1, 2), parallel_links, axis=0)
+    plane = np.tile(np.arange(parallel_links, dtype=np.int32), len(pairs))
+    host_switch = np.repeat(np.arange(switch_count, dtype=np.int32), np.asarray(hosts_on, dtype=np.int64))
+    channel_source = links.reshape(-1)
+    channel_target = links[:, ::-1].reshape(-1)
+
+    # A port is the rank of a host or channel among those of its switch, in order, hosts first.
+    owner = np.concatenate([host_switch, channel_source])
+    order = np.argsort(owner, kind="stable")
+    port_count = np.bincount(owner, minlength=switch_count)
+    first = np.concatenate([[0], np.cumsum(port_count)[:-1]])
+    port = np.empty(len(owner), dtype=np.int32)
+    port[order] = np.arange(len(owner)) - first[owner[order]] + 1
+
+    hosts = len(host_switch)
+    return Topology(
+        kind=kind,
+        switch_count=switch_count,
+        links=links,
+        plane=plane,
+        host_switch=host_switch,
+        sizes=sizes,
+        coordinates=coordinates if coordinates is not None else np.zeros((switch_count, 0), dtype=np.int32),
+        levels=np.asarray(levels if levels is not None else [0] * switch_count, dtype=np.int32),
+        positions=np.asarray(positions, dtype=np.float64).reshape(switch_count, 2),
+        host_port=port[:hosts],
+        channel_source=np.ascontiguousarray(channel_source),
+        channel_target=np.ascontiguousarray(channel_target),
+        out_port=port[hosts:],
+        port_count=port_count.astype(np.int32),
+    )
+
+
+def on_circle(count: int) -> Floats:
+    """Positions of `count` switches on a circle, the first at the top, clockwise."""
+    angle = np.pi / 2 - 2 * np.pi * np.arange(count) / max(count, 1)
+    radius = max(1.0, count / 5)
+    return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
+
+
+def in_rows(rows: Sequence[Sequence[int]]) -> Floats:
+    """Positions of switches drawn in centred rows, the first row at the bottom, two units apart."""
+    widest = max(len(row) for row in rows)
+    positions = np.zeros((sum(len(row) for row in rows), 2))
+    for height, row in enumerate(rows):
+        step = widest / len(row)
+        for place, switch in enumerate(row):
+            positions[switch] = ((place + 0.5) * step, 2.0 * height)
+    return positions

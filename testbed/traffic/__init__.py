@@ -1,0 +1,5 @@
+"""Who sends to whom."""
+
+from testbed.traffic.patterns import PATTERNS, PatternError, flows
+
+__all__ = ["PATTERNS", "PatternError", "flows"]

@@ -1,0 +1,28 @@
+"""The loads there are, as one table that can be read. Commands and parsers are pure; the lab runs them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from testbed.workloads import spec
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadKind:
+    """One entry of the table.
+
+    Attributes:
+        spec: dataclass of its parameters.
+        summary: one line for `testbed list`.
+    """
+
+    spec: type[Any]
+    summary: str
+
+
+WORKLOADS: dict[str, WorkloadKind] = {
+    "iperf3": WorkloadKind(spec.Iperf3, "TCP or UDP goodput of all flows of a pattern at once"),
+    "ping": WorkloadKind(spec.Ping, "round-trip time of the pairs of a pattern, one after the other"),
+    "mpi": WorkloadKind(spec.Mpi, "a job of mpi_jobs/, one rank a host"),
+}

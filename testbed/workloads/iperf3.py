@@ -1,0 +1,91 @@
+"""iperf3: commands for the flows of a pattern, and the goodput its receivers saw."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from testbed.workloads.process import OutputError, Process
+from testbed.workloads.spec import Iperf3
+
+FIRST_PORT = 5201
+# Receivers report once a second; a shorter interval is what was left when the sender had stopped.
+_WHOLE_INTERVAL = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class FlowResult:
+    """What the receiver of a flow saw, in laboratory units.
+
+    Attributes:
+        goodput: payload bit/s.
+        loss: share of datagrams that did not arrive; None for TCP.
+        jitter: s, as RFC 3550 defines it; None for TCP.
+        retransmits: segments the sender sent again; None for UDP.
+    """
+
+    goodput: float
+    loss: float | None
+    jitter: float | None
+    retransmits: int | None
+
+
+def commands(
+    spec: Iperf3, flows: Sequence[tuple[str, str, str]], offered: Sequence[float]
+) -> tuple[list[Process], list[Process]]:
+    """Servers and clients, one of each a flow.
+
+    Args:
+        spec: the load.
+        flows: (source host, destination host, destination address).
+        offered: UDP rate of each flow, laboratory payload bit/s.
+    """
+    servers, clients = [], []
+    on_host: Counter[str] = Counter()
+    for index, ((source, destination, address), rate) in enumerate(zip(flows, offered, strict=True)):
+        port = FIRST_PORT + on_host[destination]
+        on_host[destination] += 1
+        serve = ("iperf3", "-s", "-1", "-J", "-p", str(port))
+        servers.append(Process(f"server-{index}", destination, serve, server_port=port))
+        argv = ["iperf3", "-c", address, "-p", str(port), "-J", "-t", str(spec.seconds), "-O", str(spec.omit)]
+        if spec.protocol == "udp":
+            argv += ["-u", "-b", f"{rate:.0f}", "-l", str(spec.payload)]
+        clients.append(Process(f"client-{index}", source, tuple(argv)))
+    return servers, clients
+
+
+def parse(server: str, client: str) -> FlowResult:
+    """Read the JSON of a flow's two ends.
+
+    Raises:
+        OutputError: iperf3 reports an error, or its output is not complete.
+    """
+    received, sent = _document(server, "server"), _document(client, "client")
+    try:
+        sums = [interval["sum"] for interval in received["intervals"]]
+        counted = [s for s in sums if not s["omitted"] and s["seconds"] > _WHOLE_INTERVAL]
+        seconds = sum(s["seconds"] for s in counted)
+        if seconds <= 0:
+            raise OutputError("the iperf3 receiver saw no whole second of the flow")
+        goodput = 8 * sum(s["bytes"] for s in counted) / seconds
+        if "retransmits" in sent["end"].get("sum_sent", {}):
+            return FlowResult(goodput, None, None, int(sent["end"]["sum_sent"]["retransmits"]))
+        datagrams = sum(s["packets"] for s in counted)
+        lost = sum(s["lost_packets"] for s in counted)
+        loss = max(0.0, lost / datagrams) if datagrams else 1.0
+        return FlowResult(goodput, loss, float(received["end"]["sum"]["jitter_ms"]) / 1000, None)
+    except (KeyError, TypeError) as error:
+        raise OutputError(f"iperf3 printed JSON without {error}") from error
+
+
+def _document(text: str, end: str) -> dict[str, Any]:
+    try:
+        document: dict[str, Any] = json.loads(text)
+    except ValueError as error:
+        raise OutputError(f"the iperf3 {end} printed no JSON: {text.strip()[:120] or 'nothing'}") from error
+    if "error" in document:
+        raise OutputError(f"the iperf3 {end} says: {document['error']}")
+    return document

@@ -1,0 +1,65 @@
+"""What a scenario says of each load."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Gt, Le
+
+Pattern = Literal[
+    "neighbour", "all_to_all", "bit_reversal", "transpose", "butterfly", "complement", "pairwise", "uniform"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Iperf3:
+    """All flows of a pattern at once.
+
+    Attributes:
+        protocol: `tcp` or `udp`.
+        pattern: who sends to whom.
+        seconds: whole laboratory seconds that count.
+        omit: whole laboratory seconds at the start that do not.
+        repeats: how often the whole load is run.
+        offered: UDP only; share of the predicted max-min fair goodput that is offered.
+        payload: UDP only; bytes in a datagram. 1470 is the papers' size.
+    """
+
+    protocol: Literal["tcp", "udp"]
+    pattern: Pattern = "neighbour"
+    seconds: Annotated[int, Ge(1), Le(3600)] = 5
+    omit: Annotated[int, Ge(0), Le(60)] = 1
+    repeats: Annotated[int, Ge(1), Le(1000)] = 3
+    offered: Annotated[float, Gt(0), Le(10)] = 1.0
+    payload: Annotated[int, Ge(16), Le(1472)] = 1470
+
+
+@dataclass(frozen=True, slots=True)
+class Ping:
+    """Echo requests between the pairs of a pattern, one pair after the other, on an idle fabric.
+
+    Attributes:
+        pattern: which pairs.
+        count: echo requests a pair.
+        size: bytes of ICMP payload.
+    """
+
+    pattern: Pattern = "complement"
+    count: Annotated[int, Ge(1), Le(10000)] = 10
+    size: Annotated[int, Ge(16), Le(1472)] = 56
+
+
+@dataclass(frozen=True, slots=True)
+class Mpi:
+    """A job of mpi_jobs/, one rank a host.
+
+    Attributes:
+        job: folder name.
+        args: command line of the program; none = the job's own default.
+        time_limit: laboratory seconds after which the job is ended; none = the job's own default.
+    """
+
+    job: str
+    args: tuple[str, ...] | None = None
+    time_limit: Annotated[float, Gt(0), Le(86400)] | None = None
