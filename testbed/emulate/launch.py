@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -25,8 +26,9 @@ class Namespaces:
         init: its pid in the namespace of the caller.
     """
 
-    def __init__(self, init: int) -> None:
+    def __init__(self, init: int, starter: subprocess.Popen[bytes] | None = None) -> None:
         self.init = init
+        self._starter = starter  # our child, which waits for process 1
 
     @property
     def socket(self) -> Path:
@@ -43,15 +45,15 @@ class Namespaces:
 
     def end(self) -> None:
         """Kill process 1, and with it all that is in the lab; returns when it is gone."""
-        try:
+        with suppress(ProcessLookupError):
             os.kill(self.init, signal.SIGKILL)
-        except ProcessLookupError:
-            return
         until = time.monotonic() + _END_LIMIT
         while self.alive():
             if time.monotonic() > until:
                 raise LabError(f"process {self.init} of the lab does not end")
             time.sleep(0.002)
+        if self._starter is not None:
+            self._starter.wait()
 
 
 def start_namespaces(*, keep: bool) -> Namespaces:
@@ -68,34 +70,35 @@ def start_namespaces(*, keep: bool) -> Namespaces:
         raise CapabilityError(
             "a lab needs root, because it makes network namespaces and switches; run the command with sudo"
         )
-    log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the agent writes to it
     command = [] if keep else ["setpriv", "--pdeathsig", "KILL"]
     command += [
         "unshare", "--pid", "--net", "--mount", "--uts", "--ipc", "--fork", "--kill-child", "--mount-proc",
         sys.executable, "-m", "testbed.emulate.agent",
     ]  # fmt: skip
-    try:
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-            env=_environment(),
-        )  # fmt: skip
-    except FileNotFoundError as error:
-        raise CapabilityError(
-            "setpriv or unshare is not installed (package util-linux); without them no lab"
-        ) from error
+    with tempfile.TemporaryFile() as log:
+        try:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, env=_environment()
+            )
+        except FileNotFoundError as error:
+            raise CapabilityError(f"{command[0]} is not installed (package util-linux); without it no lab") from error
+        try:
+            return _wait_for_agent(process, log)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+
+
+def _wait_for_agent(process: subprocess.Popen[bytes], log: IO[bytes]) -> Namespaces:
     until = time.monotonic() + _START_LIMIT
-    try:
-        while True:
-            init = _child_of(process.pid)
-            if init is not None and Namespaces(init).socket.exists():
-                return Namespaces(init)
-            if process.poll() is not None or time.monotonic() > until:
-                raise LabError(f"the lab's agent did not come up: {_tail(log)}")
-            time.sleep(0.005)
-    except BaseException:
-        process.kill()
-        process.wait()
-        raise
+    while True:
+        init = _child_of(process.pid)
+        if init is not None and Namespaces(init).socket.exists():
+            return Namespaces(init, process)
+        if process.poll() is not None or time.monotonic() > until:
+            raise LabError(f"the lab's agent did not come up: {_tail(log)}")
+        time.sleep(0.005)
 
 
 def _environment() -> dict[str, str]:

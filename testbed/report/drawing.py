@@ -81,7 +81,7 @@ def draw_topology(topology: Topology, prefix: str, use: Mapping[int, LinkUse] | 
         everyone = np.ones(topology.host_count, dtype=bool)
         _hosts(axes, frame, topology, everyone, MUTED, min(max(0.09 * unit, 3.0), 9.5))
         _crowds(axes, frame, topology, place, everyone)
-        _switches(axes, frame, topology, 13.0)
+        _switches(axes, frame, topology, 13.0, "switches")
         return to_svg(figure, prefix, f"{topology.kind} of {topology.switch_count} switches", titles)
 
 
@@ -112,7 +112,7 @@ def draw_vlans(topology: Topology, vlans: VlanPlan, prefix: str) -> str:
             _hosts(axes, frame, topology, ~own, LINK, min(max(0.06 * unit, 2.5), 6.0))
             _hosts(axes, frame, topology, own, colour, min(max(0.12 * unit, 6.0), 10.0))
             _crowds(axes, frame, topology, place, own)
-            _switches(axes, frame, topology, 9.5)
+            _switches(axes, frame, topology, 9.5, f"vlan-{vlan}-switches")
             name = f"VLAN {vlans.vlan_ids[vlan]}"
             axes.text(left + 2, bottom + panel_height - 4, name, weight="bold", size=points(13), va="top")
             about = f"{_counted(int(own.sum()), 'host')}, {_counted(int(members.sum()), 'link')}"
@@ -251,13 +251,13 @@ def _crowds(axes: Axes, frame: _Frame, topology: Topology, place: Layout, chosen
         )
 
 
-def _switches(axes: Axes, frame: _Frame, topology: Topology, largest_label: float) -> None:
+def _switches(axes: Axes, frame: _Frame, topology: Topology, largest_label: float, gid: str) -> None:
     width, height = BOX_WIDTH * frame.unit, BOX_HEIGHT * frame.unit
     corner = np.array([-width, -height]) / 2
     square = np.array([(0, 0), (width, 0), (width, height), (0, height)])
     boxes = frame.switches[:, None] + corner + square
     axes.add_collection(
-        PolyCollection(list(boxes), facecolors=BOX, edgecolors=MUTED, linewidths=points(1.0), gid="switches", zorder=4),
+        PolyCollection(list(boxes), facecolors=BOX, edgecolors=MUTED, linewidths=points(1.0), gid=gid, zorder=4),
         autolim=False,
     )
     longest = len(topology.switch_name(topology.switch_count - 1))

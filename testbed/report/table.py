@@ -141,23 +141,33 @@ def rich_table(run: Run | Iterable[Sample]) -> Table:
 
     samples, manifest = (run.samples, run.manifest) if isinstance(run, Run) else (run, {})
     rows = result_rows(samples)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("")
-    for title in ("n", "median", "min", "max"):
-        table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("unit", no_wrap=True)
-    predicted = any(row.predicted is not None for row in rows)
-    for title in ("predicted", "mean gap", "worst") if predicted else ():
-        table.add_column(title, justify="right", no_wrap=True)
+    cells = {row: _cells(row) for row in rows}
+    titles: tuple[str, ...] = ("", "n", "median", "min", "max", "unit", "predicted", "gap", "worst")
+    if all(row.predicted is None for row in rows):
+        titles = titles[:6]
+    widths = [max(map(len, column)) for column in zip(titles, *cells.values(), strict=False)]
+
+    def part(lines: Iterable[Iterable[str]], style: str) -> Table:
+        table = Table(box=None, pad_edge=False, collapse_padding=True, show_header=False)
+        for title, width in zip(titles, widths, strict=True):
+            left = title in ("", "unit")
+            # The first column has no width of its own, so that it is the one to give way in a narrow terminal.
+            table.add_column(justify="left" if left else "right", width=width if title else None, style=style)
+        for name, *rest in lines:
+            table.add_row(Text(name.ljust(widths[0])), *rest[: len(titles) - 1])
+        return table
+
+    whole = Table.grid()
+    whole.add_row(part([titles], "bold"))
     for load in load_heads(manifest, (row.load for row in rows)):
         head = Text(f"{load.label}  {load.title}  ".lstrip(), style="bold")
         head.append(load.verdict, style=_STYLES.get(load.verdict, ""))
-        table.add_row(head)
-        style = "dim" if load.unfaithful else None
-        for row in (row for row in rows if row.load == load.label):
-            cells: list[Text | str] = [Text(f"  {row.name}"), str(row.count)]
-            cells += [row.scale.text(value) for value in (row.median, row.minimum, row.maximum)]
-            cells += [row.scale.name]
-            cells += [row.predicted_text, gap_text(row.mean_gap), gap_text(row.worst_gap)] if predicted else []
-            table.add_row(*cells, style=style)
-    return table
+        whole.add_row(head)
+        whole.add_row(part([cells[row] for row in rows if row.load == load.label], "dim" * load.unfaithful))
+    return whole
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    figures = (row.scale.text(value) for value in (row.median, row.minimum, row.maximum))
+    gaps = (gap_text(row.mean_gap), gap_text(row.worst_gap))
+    return f"  {row.name}", str(row.count), *figures, row.scale.name, row.predicted_text, *gaps

@@ -35,14 +35,17 @@ def run_mpi(context: Context, spec: Mpi) -> LoadOutcome:
     jobs.build_job(job.name)
     holders = context.lab.built["holders"]
     wrapper_path = "/run/lab/rank.sh"
-    start = mpi.launch(
-        job,
-        topology.host_count,
-        mpiexec=str(jobs.mpi_program("mpiexec")),
-        shim=str(jobs.shim_path()),
-        wrapper_path=wrapper_path,
-        host_pids=[holders[topology.host_name(host)] for host in range(topology.host_count)],
-    )
+    try:
+        start = mpi.launch(
+            job,
+            topology.host_count,
+            mpiexec=str(jobs.mpi_program("mpiexec")),
+            shim=context.lab.ask("copy", source=str(jobs.shim_path()), name=jobs.shim_path().name),
+            wrapper_path=wrapper_path,
+            host_pids=[holders[topology.host_name(host)] for host in range(topology.host_count)],
+        )
+    except ValueError as error:
+        raise WorkloadError(str(error)) from error
     context.lab.write("rank.sh", start.wrapper, mode=0o755)
     ledger = FrameLedger(context.lab)
     context.progress(f"{job.name} on {topology.host_count} ranks, at most {job.time_limit:g} s")

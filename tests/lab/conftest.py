@@ -1,0 +1,95 @@
+"""Labs on real Open vSwitch. Where that is impossible the tests are skipped, or fail with TESTBED_REQUIRE_LAB=1."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from testbed.emulate.client import Lab
+from testbed.emulate.probe import capabilities
+from testbed.plan import Plan, make_plan
+from testbed.scenario import find_scenario, load_scenario, parse_scenario
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    lab_items = [item for item in items if here in item.path.parents]
+    for item in lab_items:
+        item.add_marker(pytest.mark.lab)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def lab_is_possible() -> None:
+    missing = [f"{c.name} ({c.detail})" for c in capabilities() if c.needed and not c.present]
+    if missing:
+        reason = f"no lab can be built here: {', '.join(missing)}"
+        if os.environ.get("TESTBED_REQUIRE_LAB") == "1":
+            pytest.fail(reason)
+        pytest.skip(reason)
+
+
+def plan_of(text: str) -> Plan:
+    return make_plan(parse_scenario(text, "test.yaml"))
+
+
+def named_plan(name: str, *settings: str) -> Plan:
+    return make_plan(load_scenario(find_scenario(name), settings))
+
+
+@dataclass(frozen=True)
+class HostState:
+    """What a lab must leave as it was."""
+
+    links: str
+    namespaces: str
+    bridges: str
+    lab_processes: tuple[str, ...]
+
+    @classmethod
+    def now(cls) -> HostState:
+        show = [["ip", "-o", "link", "show"], ["ip", "netns", "list"]]
+        links, namespaces = (subprocess.run(c, capture_output=True, text=True, check=True).stdout for c in show)
+        names = "\n".join(sorted(line.split(": ")[1] for line in links.splitlines()))
+        socket = Path("/var/run/openvswitch/db.sock")
+        bridges = ""
+        if socket.exists():
+            asked = subprocess.run(["ovs-vsctl", "--timeout=5", "show"], capture_output=True, text=True, check=False)
+            bridges = asked.stdout
+        return cls(names, namespaces, bridges, tuple(sorted(_lab_processes())))
+
+
+def _lab_processes() -> Iterator[str]:
+    marks = ("testbed.emulate", "ovs-vswitchd", "ovsdb-server", "sleep\0infinity", "iperf3", "hydra_pmi_proxy")
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                command = (entry / "cmdline").read_text()
+            except OSError:
+                continue
+            if any(mark in command for mark in marks):
+                yield f"{entry.name} {command}"
+
+
+@pytest.fixture
+def untouched() -> Iterator[Callable[[], HostState]]:
+    """The machine must be after the test as it was before, within seconds."""
+    before = HostState.now()
+    yield HostState.now
+    until = time.monotonic() + 20
+    while HostState.now() != before and time.monotonic() < until:
+        time.sleep(0.1)
+    assert HostState.now() == before
+
+
+def execute(lab: Lab, *argv: str, host: str | None = None, limit: float = 30) -> str:
+    """Run one command in a host, or beside the switches, and return what it printed."""
+    request = {"processes": [{"id": "it", "host": host, "argv": list(argv)}], "limit": limit}
+    output = lab.ask("load", **request)["outputs"]["it"]
+    assert output["code"] == 0, output
+    return str(output["stdout"])

@@ -1,0 +1,178 @@
+"""The commands as a user types them, and what they leave behind when things go wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from testbed.results import INCOMPLETE, load_run
+
+_TESTBED = [sys.executable, "-m", "testbed"]
+_SMALL = """
+topology: {kind: mesh, sizes: [2, 2]}
+workloads:
+  - {kind: ping, count: 2}
+  - {kind: iperf3, protocol: udp, seconds: 1, omit: 0, repeats: 1, offered: 0.5}
+  - {kind: iperf3, protocol: tcp, seconds: 1, omit: 0, repeats: 1}
+"""
+_LONG = "topology: {kind: mesh, sizes: [2, 2]}\nworkloads: [{kind: iperf3, protocol: udp, seconds: 60, repeats: 1}]\n"
+
+
+def command(*arguments: str, text: str | None = None, **options: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*_TESTBED, *arguments], input=text, capture_output=True, text=True, check=False, **options)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    file = tmp_path / "small.yaml"
+    file.write_text(_SMALL)
+    return file
+
+
+@pytest.fixture
+def long(tmp_path: Path) -> Path:
+    file = tmp_path / "long.yaml"
+    file.write_text(_LONG)
+    return file
+
+
+def test_run_prints_one_object_and_stores_everything(small, tmp_path, untouched):
+    done = command("run", str(small), "--results", str(tmp_path / "results"), "--format", "json")
+    found = json.loads(done.stdout)
+    assert done.returncode == {"pass": 0, "warn": 3}.get(found["verdict"], 1), done.stderr
+    run = load_run(Path(found["results"]))
+    assert {sample["metric"] for sample in found["samples"]} >= {"goodput", "rtt_mean", "loss", "link_use", "cpu_idle"}
+    assert len(found["samples"]) == len(run.samples)
+    goodput = [sample for sample in found["samples"] if sample["metric"] == "goodput"]
+    assert len(goodput) == 8
+    assert all(sample["predicted"] > 0 and sample["unit"] == "bit/s" for sample in goodput)
+    # Real-world units: far above what a lab link carries, below the real link.
+    assert all(1e7 < sample["value"] < 1e9 for sample in goodput)
+    names = {str(file.relative_to(run.path)) for file in run.path.rglob("*") if file.is_file()}
+    assert {"manifest.json", "scenario.yaml", "plan.json", "environment.json", "samples.csv", "report.html"} <= names
+    assert len([name for name in names if name.endswith("-server.json")]) == 8
+    again = command("run", str(run.path / "scenario.yaml"), "--set", "workloads=[]")
+    assert "nothing would be measured" in again.stderr
+    assert again.returncode == 2
+
+
+def test_up_status_shell_down(untouched):
+    up = command("up", "mesh4x2", "--name", "first", "--format", "json")
+    assert up.returncode == 0, up.stderr
+    try:
+        taken = command("up", "mesh4x2", "--name", "first")
+        assert taken.returncode == 2
+        assert "already stands" in taken.stderr
+        second = command("up", "torus4x2", "--name", "second")
+        assert second.returncode == 0, second.stderr
+        labs = json.loads(command("status", "--format", "json").stdout)["labs"]
+        assert [(lab["lab"], lab["switches"], lab["hosts"]) for lab in labs] == [("first", 8, 16), ("second", 8, 16)]
+        which = command("down")
+        assert which.returncode == 2
+        assert "first, second" in which.stderr
+        assert 'Did you mean "first"?' in command("shell", "frist").stderr
+        shell = command("shell", "first", text="nodes\nh1 ping -c 1 h16\ns1 ip -o link show s1-eth1\npingall\nexit\n")
+        said = shell.stdout + shell.stderr  # Mininet logs to standard error
+        assert "1 received" in said
+        assert "s1-eth1" in said
+        assert "0% dropped" in said
+        assert json.loads(command("status", "first", "--format", "json").stdout)["labs"][0]["doing"] == "idle"
+    finally:
+        down = command("down", "--all", "--format", "json")
+    assert [ended["lab"] for ended in json.loads(down.stdout)["ended"]] == ["first", "second"]
+    assert command("status").returncode == 2
+
+
+def _start(file: Path, results: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen([*_TESTBED, "run", str(file), "--results", str(results)], stderr=subprocess.PIPE, text=True)
+
+
+def _wait_for(process: subprocess.Popen[str], text: str) -> None:
+    assert process.stderr is not None
+    for line in process.stderr:
+        if text in line:
+            return
+    raise AssertionError(f"never said {text!r}")
+
+
+@pytest.mark.parametrize("moment", ["building the lab: links", "building the lab: ports", "1 of 1, iperf3"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_leaves_nothing(moment, number, long, tmp_path, untouched):
+    with _start(long, tmp_path / "results") as process:
+        _wait_for(process, moment)
+        process.send_signal(number)
+        assert process.wait(20) == 130
+    assert all(folder.name.endswith(INCOMPLETE) for folder in (tmp_path / "results").iterdir())
+
+
+@pytest.mark.parametrize("moment", ["building the lab: ports", "1 of 1, iperf3"])
+def test_a_killed_runner_leaves_nothing(moment, long, tmp_path, untouched):
+    with _start(long, tmp_path / "results") as process:
+        _wait_for(process, moment)
+        process.kill()
+    assert all(folder.name.endswith(INCOMPLETE) for folder in (tmp_path / "results").iterdir())
+
+
+def test_a_killed_switch_in_mid_run_is_one_sentence(long, tmp_path, untouched):
+    with _start(long, tmp_path / "results") as process:
+        _wait_for(process, "1 of 1, iperf3")
+        time.sleep(1)
+        daemons = [
+            entry
+            for entry in Path("/proc").iterdir()
+            if entry.name.isdigit() and (entry / "cmdline").read_bytes().startswith(b"ovs-vswitchd\0unix:/run/lab")
+        ]
+        for entry in daemons:
+            os.kill(int(entry.name), signal.SIGKILL)
+        assert len(daemons) == 1
+        assert process.wait(30) == 1
+        assert process.stderr is not None
+        rest = process.stderr.read()
+        assert "ovs-vswitchd was killed by signal 9" in rest
+        assert "Traceback" not in rest
+    (folder,) = (tmp_path / "results").iterdir()
+    assert folder.name.endswith(INCOMPLETE)
+
+
+def test_two_labs_side_by_side(untouched, tmp_path):
+    file = tmp_path / "two.yaml"
+    file.write_text("topology: {kind: mesh, sizes: [2, 2]}\nworkloads: [{kind: ping, count: 100}]\n")
+    runs = [_start(file, tmp_path / "results") for _ in range(2)]
+    for run in runs:
+        run.communicate(timeout=60)
+    assert [run.returncode for run in runs] == [0, 0]
+    assert len(list((tmp_path / "results").iterdir())) == 2
+
+
+def test_without_root_one_sentence(small, tmp_path, untouched):
+    nobody = 65534
+    tmp_path.chmod(0o777)
+    for parent in tmp_path.parents[:3]:
+        parent.chmod(0o755)
+    done = command(
+        "run",
+        str(small),
+        "--results",
+        str(tmp_path / "r"),
+        user=nobody,
+        group=nobody,
+        extra_groups=[],
+        env={**os.environ, "HOME": "/"},
+    )
+    assert done.returncode == 2, done.stderr
+    assert "run the command with sudo" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "r").exists()
+
+
+def test_results_that_cannot_be_written(small, untouched):
+    done = command("run", str(small), "--results", "/proc/results")
+    assert done.returncode == 2
+    assert "results cannot be written there" in done.stderr

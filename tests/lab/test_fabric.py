@@ -1,0 +1,124 @@
+"""The lab that stands is the plan: rules, paths, pings, broadcasts, shaping, no spanning tree."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections import Counter
+
+import pytest
+
+from testbed.emulate.client import Lab
+from testbed.model import host_mac
+from testbed.pipeline.text import parse_rule
+from testbed.run.pathcheck import installed_problems
+from testbed.routing.paths import path
+
+from .conftest import execute, named_plan, plan_of
+
+_FABRICS = {
+    "torus4x4": "topology: {kind: torus, sizes: [4, 4]}",
+    "mesh4x2, two hosts a switch": "topology: {kind: mesh, sizes: [4, 2], hosts_per_switch: 2}",
+    "fat tree of 14": "topology: {kind: fat_tree_14}",
+    "torus of 5 with two links": "topology: {kind: torus, sizes: [5, 2], parallel_links: 2}",
+    "complete": "topology: {kind: complete, switches: 5, parallel_links: 2}",
+    "flat": "topology: {kind: flat, hosts: 4}",
+    "all entries": "topology: {kind: ring, switches: 6}\nassignment: {entries: all}",
+}
+# Experimental Ethernet type; nothing else on the machine sends it.
+_TYPE = "0x88b5"
+_SEND = (
+    "import socket; s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW); s.bind(('eth0', 0)); "
+    "s.send(bytes.fromhex('ffffffffffff{mac}88b5') + bytes(46))"
+)
+
+
+@pytest.mark.parametrize("text", _FABRICS.values(), ids=_FABRICS)
+def test_running_switches_carry_out_the_plan(text, untouched):
+    plan = plan_of(text)
+    with Lab.build(plan) as lab:
+        dumped = lab.ask("flows")
+        installed = {parse_rule(number, line) for number, switch in enumerate(dumped) for line in dumped[switch]}
+        assert installed == set(plan.rules)
+        assert installed_problems(plan, dumped) == []
+        assert lab.ask("reach") == []
+        assert lab.ask("shaping") == []
+
+
+def test_spanning_tree_is_off_as_read_back(untouched):
+    with Lab.build(named_plan("torus4x4")) as lab:
+        text = execute(lab, "ovs-vsctl", "--format=json", "--columns=stp_enable,rstp_enable", "list", "bridge")
+        rows = json.loads(text)["data"]
+        assert rows == [[False, False]] * 16
+
+
+@pytest.mark.parametrize("name", ["torus4x4", "fattree14", "myri-clos"])
+def test_a_broadcast_reaches_every_other_host_exactly_once(name, untouched):
+    plan = named_plan(name)
+    hosts = range(plan.topology.host_count)
+    processes = [
+        {
+            "id": f"capture-{host}",
+            "host": f"h{host + 1}",
+            "argv": ["timeout", "6", "tcpdump", "-i", "eth0", "-Q", "in", "-e", "-n", "-l", "ether", "proto", _TYPE],
+        }
+        for host in hosts
+    ]
+    for host in hosts:
+        program = _SEND.format(mac=host_mac(host).replace(":", ""))
+        argv = ["sh", "-c", f'sleep 3; exec {sys.executable} -c "{program}"']
+        processes.append({"id": f"send-{host}", "host": f"h{host + 1}", "argv": argv})
+    with Lab.build(plan) as lab:
+        outputs = lab.ask("load", processes=processes, limit=30)["outputs"]
+    for receiver in hosts:
+        lines = outputs[f"capture-{receiver}"]["stdout"].splitlines()
+        lines = [line for line in lines if " > " in line]  # the others are a dump of the payload
+        assert all("ff:ff:ff:ff:ff:ff" in line and "802.1Q" not in line for line in lines)
+        senders = Counter(match.group(1) for line in lines if (match := re.search(r"(\S+) > ff:ff", line)))
+        assert senders == {host_mac(sender): 1 for sender in hosts if sender != receiver}
+
+
+def test_ofproto_trace_takes_the_planned_path(untouched):
+    plan = named_plan("torus4x4")
+    topology = plan.topology
+    with Lab.build(plan) as lab:
+        for source, destination in [(0, 15), (5, 10), (3, 12), (7, 1)]:
+            switch, in_port = topology.host_switch[source], topology.host_port[source]
+            tag = ""
+            taken = []
+            while True:
+                flow = f"in_port={in_port},dl_src={host_mac(source)},dl_dst={host_mac(destination)}{tag}"
+                text = execute(lab, "ovs-appctl", "ofproto/trace", f"s{switch + 1}", flow)
+                (port,) = {int(found) for found in re.findall(r"^ +output:(\d+)$", text, re.MULTILINE)}
+                leaving = [
+                    c
+                    for c in range(len(topology.out_port))
+                    if topology.channel_source[c] == switch and topology.out_port[c] == port
+                ]
+                if not leaving:
+                    assert (switch, port) == (topology.host_switch[destination], topology.host_port[destination])
+                    assert "pop_vlan" in text
+                    break
+                taken.append(leaving[0])
+                switch, in_port = topology.channel_target[leaving[0]], topology.out_port[leaving[0] ^ 1]
+                tag = f",dl_vlan={plan.vlans.vlan_ids[plan.vlans.pvid[source]]}"
+            assert tuple(taken) == path(topology, plan.routes, source, destination)
+
+
+def test_arp_by_broadcast_in_the_vlan_tree(untouched):
+    plan = plan_of("topology: {kind: torus, sizes: [4, 2]}\nlab: {arp: broadcast}")
+    with Lab.build(plan) as lab:
+        assert execute(lab, "ip", "neigh", "show", host="h1") == ""
+        assert lab.ask("reach") == []
+        assert "h" not in execute(lab, "ip", "neigh", "show", "nud", "failed", host="h1")
+        assert "10.0.0.8" in execute(lab, "ip", "neigh", "show", host="h1")
+
+
+def test_queues_and_rates_are_the_dilated_ones(untouched):
+    plan = plan_of("topology: {kind: mesh, sizes: [2]}\nlinks: {rate: 1 Gbit/s, queue_frames: 50}\nlab: {dilation: 50}")
+    with Lab.build(plan) as lab:
+        shown = execute(lab, "tc", "-d", "class", "show", "dev", "s1-eth2")
+        assert "rate 20Mbit" in shown
+        assert "overhead" in shown
+        assert "limit 50p" in execute(lab, "tc", "qdisc", "show", "dev", "eth0", host="h1")

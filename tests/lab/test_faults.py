@@ -1,0 +1,89 @@
+"""Faults planted in running switches are found before any load, and pings agree."""
+
+from __future__ import annotations
+
+import pytest
+
+from testbed.emulate.client import Lab
+from testbed.errors import LabError, VerificationError
+from testbed.model import host_mac
+from testbed.run.pathcheck import installed_problems
+from testbed.run.run import check_paths
+
+from .conftest import execute, named_plan, plan_of
+
+
+def _ofctl(lab: Lab, *arguments: str) -> None:
+    execute(lab, "ovs-ofctl", "-O", "OpenFlow13", *arguments)
+
+
+def test_a_wrong_port_is_found(untouched):
+    plan = named_plan("torus4x4")
+    vlan = plan.vlans.vlan_ids[plan.vlans.pvid[0]]
+    with Lab.build(plan) as lab:
+        entry = f"table=1,priority=200,dl_vlan={vlan},dl_dst={host_mac(1)}"
+        _ofctl(lab, "--strict", "mod-flows", "s1", f"{entry},actions=output:5")
+        problems = installed_problems(plan, lab.ask("flows"))
+        assert any(problem.startswith("h1→h2 takes s1→") and "instead of s1→s2" in problem for problem in problems)
+        with pytest.raises(LabError, match="no load was run"):
+            check_paths(plan, lab)
+
+
+def test_a_missing_member_is_found_and_pings_fail(untouched):
+    plan = named_plan("torus4x4")
+    vlan = plan.vlans.vlan_ids[plan.vlans.pvid[0]]
+    with Lab.build(plan) as lab:
+        # s2 no longer takes VLAN in from s1.
+        port = plan.topology.out_port[1]
+        _ofctl(lab, "--strict", "del-flows", "s2", f"table=0,priority=300,in_port={port},dl_vlan={vlan}")
+        problems = installed_problems(plan, lab.ask("flows"))
+        assert any("h1→h2 reaches nobody" in problem for problem in problems)
+        assert any(problem.startswith("a broadcast of h1 ") for problem in problems)
+        assert ["h1", "h2"] in lab.ask("reach")
+
+
+def test_a_loop_is_found_without_sending_into_it(untouched):
+    plan = plan_of("topology: {kind: ring, switches: 4}")
+    with Lab.build(plan) as lab:
+        vlan = int(plan.vlans.vlan_ids[0])
+        for switch in range(1, 5):
+            trunks = [p for p in range(1, 4) if p != plan.topology.host_port[switch - 1]]
+            for port in trunks:
+                _ofctl(
+                    lab,
+                    "add-flow",
+                    f"s{switch}",
+                    f"table=0,priority=300,in_port={port},dl_vlan={vlan},actions=goto_table:1",
+                )
+            out = ",".join(f"output:{port}" for port in trunks)
+            _ofctl(lab, "--strict", "mod-flows", f"s{switch}", f"table=1,priority=100,dl_vlan={vlan},actions={out}")
+        problems = installed_problems(plan, lab.ask("flows"))
+        assert any("circulates" in problem for problem in problems)
+
+
+def test_a_foreign_rule_is_found(untouched):
+    plan = plan_of("topology: {kind: mesh, sizes: [2]}")
+    with Lab.build(plan) as lab:
+        _ofctl(lab, "add-flow", "s1", "table=0,priority=1,actions=NORMAL")
+        assert any("not ours" in problem for problem in installed_problems(plan, lab.ask("flows")))
+
+
+def test_nothing_is_built_without_proof(untouched):
+    plan = plan_of("topology: {kind: torus, sizes: [6, 6]}\nrouting: {ring: shortest}")
+    with pytest.raises(VerificationError, match="nothing was built"):
+        Lab.build(plan)
+
+
+def test_a_declared_deadlock_is_built(untouched):
+    plan = plan_of("topology: {kind: ring, switches: 6}\nrouting: {ring: shortest}\nexpect: deadlock")
+    with Lab.build(plan) as lab:
+        check_paths(plan, lab)
+
+
+def test_a_dead_switch_daemon_is_one_sentence(untouched):
+    plan = plan_of("topology: {kind: mesh, sizes: [2]}")
+    with Lab.build(plan) as lab:
+        with pytest.raises(LabError, match=r"ovs-vswitchd was killed by signal 9; the lab's switches are gone"):
+            execute(lab, "sh", "-c", "kill -9 $(cat /run/lab/ovs/ovs-vswitchd.pid); sleep 5")
+        with pytest.raises(LabError, match="switches are gone"):
+            lab.ask("reach")

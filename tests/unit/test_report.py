@@ -1,0 +1,274 @@
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import matplotlib as mpl
+import pytest
+
+from testbed.model import Sample
+from testbed.plan import make_plan
+from testbed.report import render_report
+from testbed.results import Run
+from testbed.scenario import parse_scenario
+
+ROOT = Path(__file__).resolve().parents[2]
+VOID = {"meta", "link", "br", "hr", "img", "input", "path", "rect", "use", "circle"}
+TORUS = "topology: {kind: torus, sizes: [4, 4]}"
+RESOURCES = ("src", "srcset", "data", "action", "poster", "background", "xlink:href", "xmlns")
+
+
+class Page(HTMLParser):
+    """Reads a page; every element must be closed by its own end tag."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.sections: list[str] = []
+        self.text: list[str] = []
+        self.cells: list[list[str]] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        values = dict(attrs)
+        self.elements.append((tag, values))
+        if "id" in values:
+            self.ids.append(values["id"])
+        if tag == "section":
+            self.sections.append(values["id"])
+        if tag == "tr":
+            self.cells.append([])
+        if tag in ("td", "th"):
+            self.cells[-1].append("")
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        self.ids += [value for name, value in attrs if name == "id"]
+
+    def handle_endtag(self, tag):
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+        if self.open and {"td", "th"} & set(self.open):
+            self.cells[-1][-1] += data
+
+    def row(self, name):
+        return next(cells for cells in self.cells if cells and cells[0] == name)
+
+
+def make_run(tmp_path, text=TORUS, samples=(), **manifest):
+    plan = make_plan(parse_scenario(text, "made-up.yaml"))
+    entry = {"schema_version": 1, "verdict": "pass", "reasons": [], "loads": [], **manifest}
+    environment = {"kernel": "Linux 6.1", "cpu": {"model": "Example", "cores": 2}, "missing": ["a module"]}
+    return Run(tmp_path, entry, environment, plan, tuple(samples))
+
+
+def flow_samples(count=4, repeats=2, load="1"):
+    """Goodput of count flows; flow i and repeat r measure (900 + 10 i + r) Mbit/s of 950."""
+    return [
+        Sample(
+            "goodput",
+            (900 + 10 * flow + repeat) * 1e6,
+            "bit/s",
+            {"load": load, "repeat": str(repeat), "src": f"h{flow + 1}", "dst": f"h{flow + 2}"},
+            950e6,
+        )
+        for flow in range(count)
+        for repeat in range(repeats)
+    ]
+
+
+def use_samples(topology, load="1"):
+    return [
+        Sample(
+            "link_use",
+            channel / 100,
+            "ratio",
+            {"load": load, "channel": topology.channel_name(channel)},
+            channel / 90,
+        )
+        for channel in range(2 * topology.link_count)
+    ]
+
+
+LOAD = {"load": "1", "title": "iperf3 udp neighbour", "kind": "iperf3", "verdict": "pass", "reasons": []}
+
+
+@pytest.fixture
+def full_run(tmp_path):
+    run = make_run(tmp_path, loads=[LOAD])
+    (tmp_path / "raw" / "1").mkdir(parents=True)
+    for name in ("h2.txt", "h10.txt", "a & b #1.txt"):
+        (tmp_path / "raw" / "1" / name).write_text("x")
+    return Run(
+        run.path, run.manifest, run.environment, run.plan,
+        (*flow_samples(), *use_samples(run.plan.topology)),
+    )  # fmt: skip
+
+
+def test_page_is_well_formed_and_its_ids_are_unique(full_run):
+    page = Page(render_report(full_run))
+    assert len(page.ids) == len(set(page.ids)) > 100
+
+
+def test_page_needs_nothing_beside_itself(full_run):
+    text = render_report(full_run)
+    assert not re.search(r"https?://", text)
+    assert "@import" not in text
+    assert not re.search(r"url\((?!#)", text)
+    page = Page(text)
+    assert not {tag for tag, _ in page.elements} & {"script", "link", "img", "iframe", "object", "image"}
+    for _, attributes in page.elements:
+        for name in RESOURCES:
+            assert (attributes.get(name) or "#").startswith("#")
+
+
+def test_every_reference_inside_the_page_has_its_target(full_run):
+    text = render_report(full_run)
+    targets = re.findall(r'(?:xlink:href="#|url\(#)([^")]+)', text)
+    assert targets
+    assert set(targets) <= set(Page(text).ids)
+
+
+def test_sections_are_in_their_order(full_run):
+    assert Page(render_report(full_run)).sections == [
+        "what", "results", "charts", "fabric", "vlans", "environment", "files", "reading",
+    ]  # fmt: skip
+
+
+def test_run_without_samples_has_no_results_and_no_chart(tmp_path):
+    text = render_report(make_run(tmp_path))
+    page = Page(text)
+    assert page.sections == ["what", "fabric", "vlans", "environment", "files", "reading"]
+    assert "Link use" not in text
+    assert 'id="topology-link-0"' in text
+
+
+def test_load_without_samples_is_listed_with_its_reasons(tmp_path):
+    failed = {**LOAD, "verdict": "fail", "reasons": ["iperf3 ended with 1"]}
+    page = Page(render_report(make_run(tmp_path, verdict="fail", reasons=["load 1 failed"], loads=[failed])))
+    assert "charts" not in page.sections
+    assert any("iperf3 ended with 1" in cell for cells in page.cells for cell in cells)
+    assert "load 1 failed" in page.text
+
+
+def test_two_renderings_are_equal(full_run):
+    assert render_report(full_run) == render_report(full_run)
+
+
+def test_another_process_renders_the_same():
+    code = (
+        "from testbed.plan import make_plan; from testbed.report.drawing import draw_vlans\n"
+        "from testbed.scenario import parse_scenario\n"
+        f"plan = make_plan(parse_scenario('{TORUS}', 'made-up.yaml'))\n"
+        "print(draw_vlans(plan.topology, plan.vlans, 'v'))"
+    )
+    one, other = (
+        subprocess.run(
+            [sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        ).stdout
+        for seed in "12"
+    )  # fmt: skip
+    assert one == other
+    assert len(one) > 10000
+
+
+def test_users_matplotlib_settings_change_nothing(full_run):
+    before = render_report(full_run)
+    with mpl.rc_context({"axes.facecolor": "red", "font.size": 30, "svg.fonttype": "path"}):
+        assert render_report(full_run) == before
+
+
+@pytest.mark.parametrize("place", ["description", "title", "reason", "environment", "file"])
+def test_text_of_others_is_escaped(tmp_path, place):
+    evil = "<script>alert(1)</script>"
+    source = f"{TORUS}\ndescription: {evil}" if place == "description" else TORUS
+    load = {**LOAD, "title": evil if place == "title" else "x"}
+    run = make_run(
+        tmp_path, source, flow_samples(), loads=[load],
+        reasons=[evil] if place == "reason" else [],
+        files={"a": "<script>.txt"} if place == "file" else {},
+    )  # fmt: skip
+    if place == "environment":
+        run.environment[evil] = {evil: [evil]}
+    text = render_report(run)
+    assert "<script" not in text
+    assert "&lt;script&gt;" in text
+
+
+def test_numbers_of_the_table_are_those_of_the_samples(full_run):
+    # Eight samples 900, 901, 910, 911, 920, 921, 930, 931 Mbit/s of 950.
+    page = Page(render_report(full_run))
+    assert page.row("Goodput") == ["Goodput", "8", "915.5", "900", "931", "Mbit/s", "950", "−3.6 %", "−5.3 %"]
+
+
+def test_numbers_of_the_plan(full_run):
+    text = " ".join(" ".join(Page(render_report(full_run)).text).split())
+    for words in (
+        "Switches 16 ", "Switch links 32 ", "Hosts 16 ", "VLANs 8 identifiers 10 to 17",
+        f"Rules {len(full_run.plan.rules)} ", "Switches on a path 3 mean over all N² ordered host pairs",
+        "Max channel load 8 ", "Deadlock free ", full_run.plan.digest, "10 Mbit/s in place of 1 Gbit/s",
+    ):  # fmt: skip
+        assert words in text
+
+
+@pytest.mark.parametrize("verdict", ["pass", "warn", "invalid", "fail"])
+def test_verdict_is_said_in_words(tmp_path, verdict):
+    reason = "processors were busy"
+    page = Page(render_report(make_run(tmp_path, verdict=verdict, reasons=[reason])))
+    assert ("span", {"class": f"badge {verdict}"}) in page.elements
+    assert reason in page.text
+
+
+def test_figures_of_an_invalid_load_are_marked(tmp_path):
+    text = render_report(make_run(tmp_path, samples=flow_samples(), loads=[{**LOAD, "verdict": "invalid"}]))
+    assert '<tbody class="doubtful">' in text
+    assert "do not use these figures" in text
+
+
+def test_raw_files_are_listed_in_natural_order_with_safe_links(full_run):
+    links = [values["href"] for tag, values in Page(render_report(full_run)).elements if tag == "a"]
+    assert links == ["raw/1/a%20%26%20b%20%231.txt", "raw/1/h2.txt", "raw/1/h10.txt"]
+
+
+def test_environment_is_shown_whole(full_run):
+    page = Page(render_report(full_run))
+    assert ["kernel", "Linux 6.1"] in page.cells
+    assert ["cpu · model", "Example"] in page.cells
+    assert ["missing", "a module"] in page.cells
+
+
+def test_real_time_and_dilated_runs_say_so(tmp_path):
+    assert "real time" in render_report(make_run(tmp_path, f"{TORUS}\nlab: {{dilation: 1}}"))
+    assert "100 times slower" in render_report(make_run(tmp_path))
+
+
+def test_busiest_load_is_drawn_first_and_the_others_folded_away(tmp_path):
+    topology = make_run(tmp_path).plan.topology
+    quiet = [Sample("link_use", 0.01, "ratio", {"load": "1", "channel": "s1→s2"})]
+    text = render_report(make_run(tmp_path, samples=[*quiet, *use_samples(topology, "2")]))
+    first, folded = text.index("during load 2"), text.index("during load 1")
+    assert first < text.index("<details><summary>Link use of 1 more load") < folded
+
+
+def test_fabric_too_large_to_draw_is_not_drawn(tmp_path, monkeypatch):
+    monkeypatch.setattr("testbed.report.drawing.MOST_SWITCHES", 15)
+    page = Page(render_report(make_run(tmp_path)))
+    assert "vlans" not in page.sections
+    assert any("16 switches are too many to draw" in text for text in page.text)
+
+
+def test_matplotlib_is_imported_only_for_a_page():
+    code = "import sys, testbed.report; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
