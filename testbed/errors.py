@@ -75,5 +75,6 @@ class WorkloadError(TestbedError):
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return ` Did you mean "x"?` for a near miss of a known word, else the empty string."""
-    close = difflib.get_close_matches(str(word).lower(), list(known), n=1, cutoff=0.5)
-    return f' Did you mean "{close[0]}"?' if close else ""
+    spelling = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(str(word).lower(), list(spelling), n=1, cutoff=0.5)
+    return f' Did you mean "{spelling[close[0]]}"?' if close else ""

@@ -66,7 +66,7 @@ def up(
 ) -> None:
     """Build a lab, check every path, and leave it standing until `testbed down`."""
     from testbed.emulate import registry
-    from testbed.emulate.client import Lab
+    from testbed.emulate.build import build_lab
     from testbed.emulate.probe import require
     from testbed.plan import make_plan
     from testbed.plan.store import plan_to_json
@@ -83,7 +83,7 @@ def up(
             raise InputError.one("--name", f'should be letters, digits, "-" and "_", not "{chosen}"')
         registry.reserve(chosen)
         require(plan.scenario)
-        standing = Lab.build(plan, keep=True, progress=lambda step: progress(f"building the lab: {step}"))
+        standing = build_lab(plan, keep=True, progress=lambda step: progress(f"building the lab: {step}"))
         try:
             built = time.monotonic() - started
             progress("checking the path of every pair")

@@ -10,25 +10,30 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from testbed.emulate.launch import Namespaces, start_namespaces
-from testbed.emulate.order import build_order
+from testbed.emulate.launch import Namespaces
 from testbed.errors import LabError
-from testbed.plan import Plan
 
 _SHUTDOWN_LIMIT = 5.0
 
 Progress = Callable[[str], None]
 
 
-def _quiet(text: str) -> None:
+def quiet(text: str) -> None:
+    """Say nothing."""
     del text
 
 
 class Lab:
     """A lab that stands; use as a context manager to end it however the block ends.
 
+    This module is light on purpose: `testbed down` needs nothing of the planner.
+
     Args:
         namespaces: of its process 1.
+
+    Attributes:
+        namespaces: of its process 1.
+        built: what building it gave: datapath, holders, seconds, versions; empty in a lab built by another program.
     """
 
     def __init__(self, namespaces: Namespaces) -> None:
@@ -41,31 +46,7 @@ class Lab:
             raise LabError(f"the lab (process {namespaces.init}) does not answer: {error.strerror}") from error
         self._stream = self._socket.makefile("rw", encoding="utf-8")
 
-    @classmethod
-    def build(cls, plan: Plan, *, keep: bool = False, progress: Progress = _quiet) -> Lab:
-        """Build the lab of a proved plan.
-
-        Args:
-            plan: without verification's blessing nothing is started.
-            keep: let the lab outlive this process.
-            progress: called with the name of each step.
-
-        Raises:
-            VerificationError: the plan is not proved.
-            CapabilityError: this machine cannot run a lab.
-            LabError: building failed; nothing is left.
-        """
-        order = build_order(plan).as_dict()
-        namespaces = start_namespaces(keep=keep)
-        try:
-            lab = cls(namespaces)
-            lab.built = lab.ask("build", progress=progress, order=order)
-        except BaseException:
-            namespaces.end()
-            raise
-        return lab
-
-    def ask(self, operation: str, *, progress: Progress = _quiet, **arguments: Any) -> Any:
+    def ask(self, operation: str, *, progress: Progress = quiet, **arguments: Any) -> Any:
         """Send a request and return its result.
 
         Raises:

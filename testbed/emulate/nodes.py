@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mininet.link import Intf, Link
-from mininet.node import Host, Switch
+from mininet.node import Host, Node, Switch
 
 _NAMESPACE_TIMEOUT = 10.0
 
@@ -73,8 +73,25 @@ class LabHost(_LazyShell, Host):  # type: ignore[misc]
             time.sleep(0.0005)
 
 
+class LabIntf(Intf):  # type: ignore[misc]
+    """An interface that was already made and configured in a batch."""
+
+    def config(self, **params: Any) -> dict[str, Any]:
+        """Do nothing: the batch configured it."""
+        self.ip, self.prefixLen = params.get("ip"), params.get("prefix")
+        return {}
+
+
 class LabSwitch(_LazyShell, Switch):  # type: ignore[misc]
     """A bridge of the lab's own Open vSwitch."""
+
+    def __init__(self, name: str, **params: Any) -> None:
+        # As Mininet's Switch does it, but without the shell that asks whether `lo` is up.
+        Node.__init__(self, name, **{**params, "inNamespace": False})
+        self.dpid = self.defaultDpid(None)
+        self.opts = ""
+        self.listenPort = None
+        self.controlIntf = LabIntf("lo", self, port=0)
 
     def start(self, controllers: Any) -> None:
         """Do nothing: the fabric starts all switches in one transaction."""
@@ -84,15 +101,6 @@ class LabSwitch(_LazyShell, Switch):  # type: ignore[misc]
         command = ["ovs-ofctl", "-O", "OpenFlow13", args[0], self.name, *args[1:]]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         return done.stdout + done.stderr
-
-
-class LabIntf(Intf):  # type: ignore[misc]
-    """An interface that was already made and configured in a batch."""
-
-    def config(self, **params: Any) -> dict[str, Any]:
-        """Do nothing: the batch configured it."""
-        self.ip, self.prefixLen = params.get("ip"), params.get("prefix")
-        return {}
 
 
 class LabLink(Link):  # type: ignore[misc]

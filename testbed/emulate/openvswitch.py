@@ -6,6 +6,7 @@ import ctypes
 import json
 import os
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,11 @@ SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
 _START_LIMIT = 20.0
 _LOG_TAIL = 3
 _SYS_PIDFD_GETFD = 438  # the same number on every architecture
+_SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
+# Memory the kernel counts for a full frame, generously; and what a receiving port may hold while the daemon is busy.
+_FRAME_MEMORY = 4096
+_RECEIVE_BUFFER = 4 << 20
+_LARGEST_BUFFER = 1 << 30
 _PROBE_DATAPATH = "system@testbed-probe"
 
 
@@ -206,6 +212,28 @@ class OpenVSwitch:
                 for bridge, lines in rules.items()
             }
         )
+
+    def enlarge_buffers(self, bridge: str, port: int, frames: int) -> None:
+        """Let the userspace datapath queue as many frames as its ports' queues hold.
+
+        It sends through one packet socket for all ports, whose default buffer holds some 90 frames; beyond that it
+        drops frames that no counter shows. The limit of the machine stays as it is: the sockets are reached through
+        the daemon's process. The sending socket exists from the first frame on, so one is sent to a host.
+
+        Args:
+            bridge: a bridge with a host.
+            port: the host's port.
+            frames: sum of all queues.
+        """
+        if self.datapath != "userspace":
+            return
+        hello = "ffffffffffff" + "020000000000" + "88b5" + "00" * 46
+        run(["ovs-ofctl", "-O", "OpenFlow13", "packet-out", bridge, f"in_port=controller packet={hello} actions=output:{port}"])
+        for number in _take_sockets(self._daemons["ovs-vswitchd"].pid):
+            with socket.socket(fileno=number) as one:
+                if one.family == socket.AF_PACKET:
+                    one.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, min(frames * _FRAME_MEMORY, _LARGEST_BUFFER))
+                    one.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _RECEIVE_BUFFER)
 
     def dump(self, bridges: Sequence[str], *, counters: bool = False) -> dict[str, list[str]]:
         """Rules the running switches have, a line each; with packet counters if asked."""

@@ -14,7 +14,7 @@ from testbed.model import Sample
 from testbed.plan import Plan
 from testbed.plan.store import plan_from_json
 from testbed.results.samples import samples_from_csv
-from testbed.results.store import INCOMPLETE, SCHEMA_VERSION
+from testbed.results.store import INCOMPLETE, MANIFEST_KEYS, SCHEMA_VERSION
 
 _T = TypeVar("_T")
 
@@ -52,17 +52,22 @@ def load_run(path: Path, *, unfinished: bool = False) -> Run:
         raise InputError.one(str(path), "is no result folder")
     if path.name.endswith(INCOMPLETE) and not unfinished:
         raise InputError.one(str(path), "is the folder of a run that did not end; its raw output may still help")
+    place = str(path / "manifest.json")
     manifest = _read(path / "manifest.json", _object)
-    if manifest.get("schema_version") != SCHEMA_VERSION:
-        raise InputError.one(
-            str(path / "manifest.json"),
-            f"has schema version {manifest.get('schema_version')}; this program reads {SCHEMA_VERSION}",
-        )
+    version = manifest.get("schema_version")
+    if version != SCHEMA_VERSION:
+        raise InputError.one(place, f"has schema version {version}; this program reads {SCHEMA_VERSION}")
+    missing = [key for key in MANIFEST_KEYS if key not in manifest]
+    if missing:
+        raise InputError.one(place, f"is damaged: it lacks {', '.join(missing)}")
+    plan = _read(path / "plan.json", plan_from_json)
+    if plan.digest != manifest["digest"]:
+        raise InputError.one(place, f"is of plan {manifest['digest']} and plan.json holds {plan.digest}")
     return Run(
         path,
         manifest,
         _read(path / "environment.json", _object),
-        _read(path / "plan.json", plan_from_json),
+        plan,
         _read(path / "samples.csv", samples_from_csv),
     )
 

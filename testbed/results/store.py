@@ -21,6 +21,10 @@ from testbed.scenario.load import as_dict
 
 SCHEMA_VERSION = 1
 INCOMPLETE = ".incomplete"
+MANIFEST_KEYS = (
+    "schema_version", "scenario", "digest", "started", "finished", "seconds", "dilation", "verdict", "reasons",
+    "loads", "plan", "files",
+)  # fmt: skip
 
 
 class ResultFolder:

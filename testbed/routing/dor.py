@@ -67,7 +67,7 @@ def route_dor(topology: Topology, options: DorOptions) -> Routes:
     notes: list[str] = []
     if planes == "auto":
         planes = "node" if cyclic and topology.parallel_links > 1 else "none"
-    if planes != "none" and wraps and topology.parallel_links < 2:
+    if planes != "none" and longest > 2 and topology.parallel_links < 2:
         raise InputError.one(
             "routing.planes",
             f'"{planes}" needs two links for each pair; set topology.parallel_links to 2 or more',

@@ -12,7 +12,7 @@ from testbed.errors import WorkloadError
 from testbed.model import Sample
 from testbed.plan import Plan
 from testbed.predict.frames import WIRE_OVERHEAD
-from testbed.run.fidelity import Finding, judge_losses, judge_processor, processor
+from testbed.run.fidelity import Finding, judge_losses, processor
 from testbed.units import TimeScale
 from testbed.workloads.process import Process
 
@@ -91,13 +91,13 @@ class Context:
             samples.append(self.sample("link_use", share, "ratio", labels_of, predicted.get(channel)))
         return samples
 
-    def machine(self, result: LoadResult, **labels: str) -> tuple[list[Sample], list[Finding]]:
-        """Samples and findings about the processors while the load ran."""
+    def machine(self, result: LoadResult, **labels: str) -> list[Sample]:
+        """Samples of the processors while the load ran."""
         idle, pressure = processor(result.before, result.after)
         samples = [self.sample("cpu_idle", idle, "ratio", labels)]
         if pressure is not None:
             samples.append(self.sample("cpu_pressure", pressure, "ratio", labels))
-        return samples, judge_processor(idle, pressure)
+        return samples
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,11 +76,11 @@ def judge_losses(lost: int, frames: int, dropped: int) -> list[Finding]:
     return []
 
 
-def judge_prediction(protocol: str, measured: list[float], predicted: list[float]) -> list[Finding]:
+def judge_prediction(protocol: str, measured: Iterable[float], predicted: Iterable[float]) -> list[Finding]:
     """Goodput must be near what the plan predicts; above it something else was measured."""
-    if not measured:
-        return []
     ratios = [m / p for m, p in zip(measured, predicted, strict=True) if p > 0]
+    if not ratios:
+        return []
     mean, worst, best = sum(ratios) / len(ratios) - 1, min(ratios) - 1, max(ratios) - 1
     found: list[Finding] = []
     if best > _ABOVE_PREDICTION + _WORST_GAP[protocol] or mean > _ABOVE_PREDICTION:

@@ -9,7 +9,7 @@ from testbed.errors import WorkloadError
 from testbed.model import Sample
 from testbed.predict import alltoall_bound, transport
 from testbed.run.context import Context, FrameLedger, LoadOutcome, LoadResult
-from testbed.run.fidelity import Verdict
+from testbed.run.fidelity import Verdict, judge_processor, processor
 from testbed.workloads import mpi
 from testbed.workloads.process import Process
 from testbed.workloads.spec import Mpi
@@ -67,9 +67,8 @@ def run_mpi(context: Context, spec: Mpi) -> LoadOutcome:
     outcome.samples.append(context.sample("mpi_bytes_crossed", crossed, "B", {}))
     for sample in parsed.samples:
         outcome.samples.append(_with_bound(context, context.real_world(sample, job=job.name), outcome))
-    samples, findings = context.machine(result)
-    outcome.samples += [*samples, *context.link_use(result, {})]
-    outcome.findings += [*findings, *ledger.close()]
+    outcome.samples += [*context.machine(result), *context.link_use(result, {})]
+    outcome.findings += [*judge_processor(*processor(result.before, result.after)), *ledger.close()]
     return outcome
 
 

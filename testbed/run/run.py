@@ -12,6 +12,7 @@ from typing import Any
 
 from testbed import __version__
 from testbed.emulate import jobs
+from testbed.emulate.build import build_lab
 from testbed.emulate.client import Lab
 from testbed.emulate.probe import capabilities, require
 from testbed.errors import EXIT_FAIL, EXIT_PASS, EXIT_WARNINGS, InputError, LabError, WorkloadError
@@ -81,7 +82,7 @@ def run_scenario(plan: Plan, results: Path, progress: Callable[[str], None]) -> 
         if load.kind == "mpi":
             jobs.read_job(load.spec.job, f"{plan.scenario.source}: workloads.{number}.job")
     folder = ResultFolder(results, plan)
-    with Lab.build(plan, progress=lambda step: progress(f"building the lab: {step}")) as lab:
+    with build_lab(plan, progress=lambda step: progress(f"building the lab: {step}")) as lab:
         folder.write_plan(environment(lab.built))
         progress("checking the path of every pair")
         check_paths(plan, lab)

@@ -64,9 +64,7 @@ def _scenario(raw: dict[str, Any], source: str, problems: list[Problem]) -> Scen
     if "topology" in raw:
         topology_kind, topology = _kind(raw["topology"], "topology", problems, table=TOPOLOGIES, part="spec")
     else:
-        problems.append(
-            Problem("topology", f"is required: a block with its kind, one of {', '.join(TOPOLOGIES)}")
-        )
+        problems.append(Problem("topology", f"is required: a block with its kind, one of {', '.join(TOPOLOGIES)}"))
     too_large = size_problem(topology) if topology is not None else None
     if too_large:
         problems.append(Problem("topology", too_large))
@@ -150,9 +148,7 @@ def _workloads(raw: object, problems: list[Problem]) -> tuple[Workload, ...]:
     if not isinstance(raw, list):
         problems.append(Problem("workloads", f"should be a list such as [{{kind: ping}}], not {shown(raw)}"))
         return ()
-    loads = (
-        _kind(load, f"workloads.{n}", problems, table=WORKLOADS, part="spec") for n, load in enumerate(raw)
-    )
+    loads = (_kind(load, f"workloads.{n}", problems, table=WORKLOADS, part="spec") for n, load in enumerate(raw))
     return tuple(Workload(kind, spec) for kind, spec in loads)
 
 
@@ -161,8 +157,7 @@ def _too_slow(links: Links, lab: Lab) -> list[Problem]:
     if slowest >= SLOWEST_LAB_LINK:
         return []
     sentence = (
-        f"a lab link would run at {format_rate(slowest)}; "
-        f"below {format_rate(SLOWEST_LAB_LINK)} nothing can be measured"
+        f"a lab link would run at {format_rate(slowest)}; below {format_rate(SLOWEST_LAB_LINK)} nothing can be measured"
     )
     most = slowest * lab.dilation / SLOWEST_LAB_LINK
     if most < 1:

@@ -45,9 +45,7 @@ def model_of(spec: type[Any]) -> type[BaseModel]:
     return model
 
 
-def fill(
-    spec: type[Any], values: object, place: str, problems: list[Problem], more_keys: Sequence[str] = ()
-) -> Any:
+def fill(spec: type[Any], values: object, place: str, problems: list[Problem], more_keys: Sequence[str] = ()) -> Any:
     """Return an instance of a parameter dataclass, or None after adding every problem found.
 
     Args:
@@ -100,9 +98,7 @@ def _wanted(spec: type[Any], detail: dict[str, Any]) -> str:
     if hint is int:
         return "a whole number"
     if "tuple" in str(hint):
-        return "a list of " + (
-            "whole numbers such as [4, 4]" if "int" in str(hint) else 'texts such as ["-n", "10"]'
-        )
+        return "a list of " + ("whole numbers such as [4, 4]" if "int" in str(hint) else 'texts such as ["-n", "10"]')
     return "text" if hint is str else "a value"
 
 

@@ -31,9 +31,7 @@ def _rate(value: object) -> float:
     return rate
 
 
-Rate = Annotated[
-    float, BeforeValidator(_rate), WithJsonSchema({"type": "string", "pattern": f"^{RATE_PATTERN}$"})
-]
+Rate = Annotated[float, BeforeValidator(_rate), WithJsonSchema({"type": "string", "pattern": f"^{RATE_PATTERN}$"})]
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,12 +53,14 @@ def _neighbour(topology: Topology, seed: int) -> Flows:
 
 
 def _all_to_all(topology: Topology, seed: int) -> Flows:
+    """Every host to every other."""
     del seed
     hosts = range(topology.host_count)
     return tuple((source, destination) for source in hosts for destination in hosts)
 
 
 def _bit_reversal(topology: Topology, seed: int) -> Flows:
+    """Host a0 a1 … an to an … a1 a0."""
     del seed
     bits = _address_bits(topology, "bit_reversal")
     return tuple((host, int(format(host, f"0{bits}b")[::-1], 2)) for host in range(topology.host_count))
@@ -90,6 +92,7 @@ def _butterfly(topology: Topology, seed: int) -> Flows:
 
 
 def _complement(topology: Topology, seed: int) -> Flows:
+    """All bits of the host number inverted."""
     del seed
     mask = (1 << _address_bits(topology, "complement")) - 1
     return tuple((host, host ^ mask) for host in range(topology.host_count))

@@ -11,9 +11,7 @@ from testbed.verify.membership import check_entries, check_members, check_trees
 __all__ = ["DEADLOCK", "verify"]
 
 
-def verify(
-    topology: Topology, routes: Routes, vlans: VlanPlan, model: SwitchModel | None
-) -> tuple[Violation, ...]:
+def verify(topology: Topology, routes: Routes, vlans: VlanPlan, model: SwitchModel | None) -> tuple[Violation, ...]:
     """Check every invariant of a fixed assignment; an empty tuple means that all hold.
 
     Args:

@@ -32,11 +32,7 @@ def dependencies(topology: Topology, steps: Walk) -> Ints:
         both = (before >= 0) & (after >= 0)
         used.append(np.unique(before[both].astype(np.int64) * count + after[both]))
     pairs = np.unique(np.concatenate(used))
-    return (
-        np.stack([pairs // count, pairs % count], axis=1).astype(np.int32)
-        if count
-        else np.zeros((0, 2), np.int32)
-    )
+    return np.stack([pairs // count, pairs % count], axis=1).astype(np.int32) if count else np.zeros((0, 2), np.int32)
 
 
 def shortest_cycle(channel_count: int, pairs: Ints) -> tuple[int, ...]:

@@ -42,9 +42,7 @@ def check_trees(topology: Topology, vlans: VlanPlan) -> list[Violation]:
         identifier = int(vlans.vlan_ids[vlan])
         if len(links) != topology.switch_count - parts:
             names = tuple(topology.channel_name(2 * int(link)) for link in links)
-            found.append(
-                Violation("tree", f"VLAN {identifier} contains a loop; a broadcast would circulate", names)
-            )
+            found.append(Violation("tree", f"VLAN {identifier} contains a loop; a broadcast would circulate", names))
         if len(np.unique(component[with_hosts])) > 1:
             cut_off = with_hosts[component[with_hosts] != component[with_hosts[0]]]
             names = tuple(topology.switch_name(int(switch)) for switch in cut_off)

@@ -22,6 +22,7 @@ class Iperf3:
         seconds: whole laboratory seconds that count.
         omit: whole laboratory seconds at the start that do not.
         repeats: how often the whole load is run.
+        congestion: TCP only; congestion control of the sender.
         offered: UDP only; share of the predicted max-min fair goodput that is offered.
         payload: UDP only; bytes in a datagram. 1470 is the papers' size.
     """
@@ -29,8 +30,9 @@ class Iperf3:
     protocol: Literal["tcp", "udp"]
     pattern: Pattern = "neighbour"
     seconds: Annotated[int, Ge(1), Le(3600)] = 5
-    omit: Annotated[int, Ge(0), Le(60)] = 1
+    omit: Annotated[int, Ge(0), Le(60)] = 2
     repeats: Annotated[int, Ge(1), Le(1000)] = 3
+    congestion: Literal["reno", "cubic", "bbr", "dctcp"] = "reno"
     offered: Annotated[float, Gt(0), Le(10)] = 1.0
     payload: Annotated[int, Ge(16), Le(1472)] = 1470
 

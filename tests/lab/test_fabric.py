@@ -9,11 +9,11 @@ from collections import Counter
 
 import pytest
 
-from testbed.emulate.client import Lab
+from testbed.emulate.build import build_lab
 from testbed.model import host_mac
 from testbed.pipeline.text import parse_rule
-from testbed.run.pathcheck import installed_problems
 from testbed.routing.paths import path
+from testbed.run.pathcheck import installed_problems
 
 from .conftest import execute, named_plan, plan_of
 
@@ -37,7 +37,7 @@ _SEND = (
 @pytest.mark.parametrize("text", _FABRICS.values(), ids=_FABRICS)
 def test_running_switches_carry_out_the_plan(text, untouched):
     plan = plan_of(text)
-    with Lab.build(plan) as lab:
+    with build_lab(plan) as lab:
         dumped = lab.ask("flows")
         installed = {parse_rule(number, line) for number, switch in enumerate(dumped) for line in dumped[switch]}
         assert installed == set(plan.rules)
@@ -47,7 +47,7 @@ def test_running_switches_carry_out_the_plan(text, untouched):
 
 
 def test_spanning_tree_is_off_as_read_back(untouched):
-    with Lab.build(named_plan("torus4x4")) as lab:
+    with build_lab(named_plan("torus4x4")) as lab:
         text = execute(lab, "ovs-vsctl", "--format=json", "--columns=stp_enable,rstp_enable", "list", "bridge")
         rows = json.loads(text)["data"]
         assert rows == [[False, False]] * 16
@@ -69,7 +69,7 @@ def test_a_broadcast_reaches_every_other_host_exactly_once(name, untouched):
         program = _SEND.format(mac=host_mac(host).replace(":", ""))
         argv = ["sh", "-c", f'sleep 3; exec {sys.executable} -c "{program}"']
         processes.append({"id": f"send-{host}", "host": f"h{host + 1}", "argv": argv})
-    with Lab.build(plan) as lab:
+    with build_lab(plan) as lab:
         outputs = lab.ask("load", processes=processes, limit=30)["outputs"]
     for receiver in hosts:
         lines = outputs[f"capture-{receiver}"]["stdout"].splitlines()
@@ -82,7 +82,7 @@ def test_a_broadcast_reaches_every_other_host_exactly_once(name, untouched):
 def test_ofproto_trace_takes_the_planned_path(untouched):
     plan = named_plan("torus4x4")
     topology = plan.topology
-    with Lab.build(plan) as lab:
+    with build_lab(plan) as lab:
         for source, destination in [(0, 15), (5, 10), (3, 12), (7, 1)]:
             switch, in_port = topology.host_switch[source], topology.host_port[source]
             tag = ""
@@ -108,7 +108,7 @@ def test_ofproto_trace_takes_the_planned_path(untouched):
 
 def test_arp_by_broadcast_in_the_vlan_tree(untouched):
     plan = plan_of("topology: {kind: torus, sizes: [4, 2]}\nlab: {arp: broadcast}")
-    with Lab.build(plan) as lab:
+    with build_lab(plan) as lab:
         assert execute(lab, "ip", "neigh", "show", host="h1") == ""
         assert lab.ask("reach") == []
         assert "h" not in execute(lab, "ip", "neigh", "show", "nud", "failed", host="h1")
@@ -117,7 +117,7 @@ def test_arp_by_broadcast_in_the_vlan_tree(untouched):
 
 def test_queues_and_rates_are_the_dilated_ones(untouched):
     plan = plan_of("topology: {kind: mesh, sizes: [2]}\nlinks: {rate: 1 Gbit/s, queue_frames: 50}\nlab: {dilation: 50}")
-    with Lab.build(plan) as lab:
+    with build_lab(plan) as lab:
         shown = execute(lab, "tc", "-d", "class", "show", "dev", "s1-eth2")
         assert "rate 20Mbit" in shown
         assert "overhead" in shown

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from testbed.emulate.build import build_lab
 from testbed.emulate.client import Lab
 from testbed.errors import LabError, VerificationError
 from testbed.model import host_mac
@@ -20,7 +21,7 @@ def _ofctl(lab: Lab, *arguments: str) -> None:
 def test_a_wrong_port_is_found(untouched):
     plan = named_plan("torus4x4")
     vlan = plan.vlans.vlan_ids[plan.vlans.pvid[0]]
-    with Lab.build(plan) as lab:
+    with build_lab(plan) as lab:
         entry = f"table=1,priority=200,dl_vlan={vlan},dl_dst={host_mac(1)}"
         _ofctl(lab, "--strict", "mod-flows", "s1", f"{entry},actions=output:5")
         problems = installed_problems(plan, lab.ask("flows"))
@@ -32,7 +33,7 @@ def test_a_wrong_port_is_found(untouched):
 def test_a_missing_member_is_found_and_pings_fail(untouched):
     plan = named_plan("torus4x4")
     vlan = plan.vlans.vlan_ids[plan.vlans.pvid[0]]
-    with Lab.build(plan) as lab:
+    with build_lab(plan) as lab:
         # s2 no longer takes VLAN in from s1.
         port = plan.topology.out_port[1]
         _ofctl(lab, "--strict", "del-flows", "s2", f"table=0,priority=300,in_port={port},dl_vlan={vlan}")
@@ -44,7 +45,7 @@ def test_a_missing_member_is_found_and_pings_fail(untouched):
 
 def test_a_loop_is_found_without_sending_into_it(untouched):
     plan = plan_of("topology: {kind: ring, switches: 4}")
-    with Lab.build(plan) as lab:
+    with build_lab(plan) as lab:
         vlan = int(plan.vlans.vlan_ids[0])
         for switch in range(1, 5):
             trunks = [p for p in range(1, 4) if p != plan.topology.host_port[switch - 1]]
@@ -63,7 +64,7 @@ def test_a_loop_is_found_without_sending_into_it(untouched):
 
 def test_a_foreign_rule_is_found(untouched):
     plan = plan_of("topology: {kind: mesh, sizes: [2]}")
-    with Lab.build(plan) as lab:
+    with build_lab(plan) as lab:
         _ofctl(lab, "add-flow", "s1", "table=0,priority=1,actions=NORMAL")
         assert any("not ours" in problem for problem in installed_problems(plan, lab.ask("flows")))
 
@@ -71,18 +72,18 @@ def test_a_foreign_rule_is_found(untouched):
 def test_nothing_is_built_without_proof(untouched):
     plan = plan_of("topology: {kind: torus, sizes: [6, 6]}\nrouting: {ring: shortest}")
     with pytest.raises(VerificationError, match="nothing was built"):
-        Lab.build(plan)
+        build_lab(plan)
 
 
 def test_a_declared_deadlock_is_built(untouched):
     plan = plan_of("topology: {kind: ring, switches: 6}\nrouting: {ring: shortest}\nexpect: deadlock")
-    with Lab.build(plan) as lab:
+    with build_lab(plan) as lab:
         check_paths(plan, lab)
 
 
 def test_a_dead_switch_daemon_is_one_sentence(untouched):
     plan = plan_of("topology: {kind: mesh, sizes: [2]}")
-    with Lab.build(plan) as lab:
+    with build_lab(plan) as lab:
         with pytest.raises(LabError, match=r"ovs-vswitchd was killed by signal 9; the lab's switches are gone"):
             execute(lab, "sh", "-c", "kill -9 $(cat /run/lab/ovs/ovs-vswitchd.pid); sleep 5")
         with pytest.raises(LabError, match="switches are gone"):

@@ -1,0 +1,1 @@
+"""Figures this project claims, measured on the machine at hand. Run with `make bench`."""

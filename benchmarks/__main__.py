@@ -1,0 +1,32 @@
+"""`python -m benchmarks [planning|lab] [--runs N] [--size K]`; without a name all of them."""
+
+from __future__ import annotations
+
+import argparse
+
+from benchmarks.lab_speed import lab_speed
+from benchmarks.planning import planning
+from benchmarks.table import Figure
+
+
+def main() -> None:
+    """Measure and print a table."""
+    parser = argparse.ArgumentParser(prog="benchmarks", description="Figures this project claims, measured here.")
+    parser.add_argument("what", nargs="?", choices=("planning", "lab"), help="default: all")
+    parser.add_argument("--runs", type=int, default=3, help="runs of each; default 3")
+    parser.add_argument("--size", type=int, action="append", help="torus size k of the lab; default 4 and 8")
+    chosen = parser.parse_args()
+    figures: list[Figure] = []
+    if chosen.what in (None, "planning"):
+        for size in (8, 16):
+            figures += planning(size, chosen.runs)
+    if chosen.what in (None, "lab"):
+        for size in chosen.size or (4, 8):
+            figures += lab_speed(size, chosen.runs)
+    width = max(len(figure.name) for figure in figures)
+    for figure in figures:
+        print(f"{figure.name:<{width}}  {figure.text}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,140 @@
+"""Commands that need neither root nor switches, and every command's manners."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from testbed.emulate import jobs, probe, registry
+from testbed.emulate.build import build_lab
+from testbed.errors import CapabilityError, InputError, VerificationError
+from testbed.plan import make_plan
+from testbed.scenario import parse_scenario
+
+_COMMANDS = ["plan", "verify", "up", "status", "shell", "run", "report", "down", "list", "doctor", "schema"]
+
+
+def command(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    root = str(Path(__file__).parents[2])
+    return subprocess.run(
+        [sys.executable, "-m", "testbed", *arguments],
+        capture_output=True, text=True, check=False, cwd=cwd, env={**os.environ, "PYTHONPATH": root, "COLUMNS": "200"},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _COMMANDS)
+def test_every_command_has_help_with_an_example(name):
+    done = command(name, "--help")
+    assert done.returncode == 0
+    assert "Example" in done.stdout
+    assert f"testbed {name}" in done.stdout
+
+
+def test_plan_prints_one_object():
+    done = command("plan", "torus4x4", "--format", "json")
+    found = json.loads(done.stdout)
+    assert done.returncode == 0
+    expected = {
+        "switches": 16, "switch_links": 32, "hosts": 16, "vlans": 8, "mean_switches_on_path": 3.0,
+        "max_channel_load": 8, "deadlock_free": True,
+    }  # fmt: skip
+    assert {key: found[key] for key in expected} == expected
+    assert found["rules"] > 0
+    assert found["digest"]
+
+
+def test_plan_as_text_and_file(tmp_path):
+    done = command("plan", "mesh4x2", "-o", str(tmp_path / "plan.json"))
+    assert "switches, links between them, hosts" in done.stdout
+    assert json.loads((tmp_path / "plan.json").read_text())["digest"] in done.stdout
+    refused = command("plan", "mesh4x2", "-o", str(tmp_path / "no" / "plan.json"))
+    assert (refused.returncode, "cannot be written" in refused.stderr) == (2, True)
+
+
+def test_verify_fails_with_the_cycle_and_a_declared_one_passes():
+    cyclic = command("verify", "torus4x4", "--set", "topology.sizes=[8, 8]", "--set", "routing.ring=shortest")
+    assert cyclic.returncode == 1
+    assert "waits for" in cyclic.stdout
+    declared = command("verify", "deadlock-torus8x8", "--format", "json")
+    found = json.loads(declared.stdout)
+    assert (declared.returncode, found["passed"], found["deadlock_free"]) == (0, True, False)
+    wrong = command("verify", "torus4x4", "--set", "expect=deadlock")
+    assert wrong.returncode == 1
+
+
+def test_a_typing_error_is_a_sentence_with_a_suggestion():
+    done = command("plan", "torus4x5")
+    assert done.returncode == 2
+    assert 'torus4x5: no scenario of that name. Did you mean "torus4x4"?' in done.stderr
+    assert "Traceback" not in done.stderr
+    as_json = json.loads(command("plan", "torus4x5", "--format=json").stdout)
+    assert as_json["exit_code"] == 2
+    assert as_json["problems"][0]["place"] == "torus4x5"
+
+
+def test_a_scenario_file_in_the_working_directory(tmp_path):
+    (tmp_path / "scenarios").mkdir()
+    (tmp_path / "scenarios" / "mine.yaml").write_text("topology: {kind: ring, switches: 4}\n")
+    assert json.loads(command("plan", "mine", "--format", "json", cwd=tmp_path).stdout)["switches"] == 4
+    assert json.loads(command("plan", "torus4x4", "--format", "json", cwd=tmp_path).stdout)["switches"] == 16
+    missing = command("plan", "./nothing.yaml", cwd=tmp_path)
+    assert (missing.returncode, "no such file" in missing.stderr) == (2, True)
+
+
+def test_list_names_everything():
+    found = json.loads(command("list", "--format", "json").stdout)
+    assert {"torus4x4", "mesh4x2", "fattree14"} <= found["scenarios"].keys()
+    assert "fabric_bench" in found["mpi_jobs"]
+    assert all(summary for kind in found.values() for summary in kind.values())
+    text = command("list").stdout
+    assert "myrinet_clos" in text
+
+
+def test_report_of_something_else(tmp_path):
+    done = command("report", str(tmp_path))
+    assert done.returncode == 2
+    assert "is no result folder: manifest.json is missing" in done.stderr
+
+
+def test_an_unknown_job_is_a_sentence():
+    with pytest.raises(InputError, match=r'x: there is no MPI job "fabric_bensch". Did you mean "fabric_bench"\?'):
+        jobs.read_job("fabric_bensch", "x")
+
+
+def test_nothing_is_started_without_proof():
+    plan = make_plan(parse_scenario("topology: {kind: ring, switches: 6}\nrouting: {ring: shortest}", "x.yaml"))
+    with pytest.raises(VerificationError, match="nothing was built"):
+        build_lab(plan)
+
+
+def test_missing_tools_are_named_with_consequence_and_remedy(monkeypatch):
+    monkeypatch.setattr(probe, "_path", lambda: "/nowhere")
+    probe.capabilities.cache_clear()
+    scenario = parse_scenario(
+        "topology: {kind: ring, switches: 4}\nworkloads: [{kind: iperf3, protocol: udp}]", "x.yaml"
+    )
+    try:
+        with pytest.raises(CapabilityError) as caught:
+            probe.require(scenario)
+    finally:
+        probe.capabilities.cache_clear()
+    text = str(caught.value)
+    assert "open vswitch: missing: ovs-vswitchd, ovsdb-server, ovs-vsctl, ovs-ofctl: no lab can be built; run `make" in text
+    assert "iperf3: missing: iperf3: iperf3 loads cannot run" in text
+    assert caught.value.exit_code == 2
+
+
+def test_records_of_dead_labs_are_dropped(monkeypatch, tmp_path):
+    monkeypatch.setattr(registry, "FOLDER", tmp_path / "labs")
+    with pytest.raises(InputError, match="no lab stands; build one with `testbed up NAME`"):
+        registry.find(None)
+    (tmp_path / "labs").mkdir()
+    dead = {"name": "old", "init": 2**22, "born": 1, "scenario": "x", "digest": "d", "plan": "", "started": 0.0}
+    (tmp_path / "labs" / "old.json").write_text(json.dumps(dead))
+    assert registry.entries() == []
+    assert not (tmp_path / "labs").exists()

@@ -1,0 +1,99 @@
+"""The oracle on rules written by hand: two switches s1, s2 with hosts h1 and h2 on port 1, joined at port 2."""
+
+from __future__ import annotations
+
+import pytest
+
+from testbed.model import Rule, host_mac
+from testbed.pipeline.oracle import BROADCAST, Oracle
+from testbed.pipeline.text import parse_rule
+from tests.fabrics import topology_of
+
+PAIR = topology_of("mesh", sizes=(2,))
+
+
+def oracle(*lines: str, topology=PAIR) -> Oracle:
+    """Rules as `switch|line`."""
+    return Oracle(topology, [parse_rule(int(line[1]) - 1, line.partition("|")[2]) for line in lines])
+
+
+def test_tag_forward_untag():
+    sent = oracle(
+        "s1|in_port=1,vlan_tci=0x0000/0x1fff,actions=push_vlan:0x8100,set_field:4106->vlan_vid,goto_table:1",
+        "s1|table=1,dl_vlan=10,actions=output:2",
+        "s2|in_port=2,dl_vlan=10,actions=pop_vlan,output:1",
+    ).unicast(0, 1)
+    assert (sent.received, sent.tagged, sent.channels, sent.dropped, sent.endless) == ({1: 1}, (), (0,), (), False)
+
+
+def test_no_rule_drops_the_frame_where_it_is():
+    assert oracle().unicast(0, 1).dropped == (0,)
+    assert oracle("s1|in_port=1,actions=output:2").unicast(0, 1).dropped == (1,)
+    assert oracle("s1|in_port=1,actions=drop").unicast(0, 1).dropped == (0,)
+
+
+def test_a_frame_that_arrives_with_its_tag_is_told_apart():
+    sent = oracle(
+        "s1|in_port=1,actions=push_vlan:0x8100,set_field:4106->vlan_vid,output:2", "s2|in_port=2,actions=output:1"
+    ).unicast(0, 1)
+    assert (sent.received, sent.tagged) == ({1: 1}, (1,))
+
+
+def test_the_highest_priority_wins_whatever_the_order():
+    low, high = "s1|priority=1,actions=drop", "s1|priority=2,in_port=1,actions=output:2"
+    for rules in ((low, high), (high, low)):
+        assert oracle(*rules).unicast(0, 1).channels == (0,)
+
+
+def test_a_rule_matches_only_when_all_its_fields_do():
+    matching = f"s1|priority=2,in_port=1,dl_dst={host_mac(1)},actions=output:2"
+    assert oracle(matching).unicast(0, 1).channels == (0,)
+    assert oracle(matching).broadcast(0).channels == ()
+    assert oracle("s1|in_port=2,actions=output:2").unicast(0, 1).channels == ()
+
+
+def test_nothing_goes_back_out_of_its_in_port():
+    assert oracle("s1|actions=output:1,output:2").broadcast(0).received == {}
+    assert oracle("s1|actions=output:1,output:2").broadcast(0).channels == (0,)
+
+
+def test_actions_take_effect_in_order():
+    """What is sent before the tag is taken off keeps it."""
+    topology = topology_of("mesh", sizes=(2,), hosts_per_switch=3)
+    sent = oracle(
+        "s1|in_port=1,actions=push_vlan:0x8100,set_field:4106->vlan_vid,output:2,pop_vlan,output:3", topology=topology
+    ).broadcast(0)
+    assert (sent.received, sent.tagged) == ({1: 1, 2: 1}, (1,))
+
+
+def test_a_tag_that_a_host_puts_on_is_seen():
+    admit_untagged = "s1|in_port=1,vlan_tci=0x0000/0x1fff,actions=output:2"
+    assert oracle(admit_untagged).send(0, BROADCAST).channels == (0,)
+    assert oracle(admit_untagged).send(0, BROADCAST, vlan=10).channels == ()
+
+
+def test_a_port_without_a_wire_loses_the_frame():
+    assert oracle("s1|actions=output:9").unicast(0, 1).dropped == (0,)
+
+
+def test_copies_are_counted():
+    topology = topology_of("mesh", sizes=(2,), parallel_links=2)
+    sent = oracle("s1|actions=output:2,output:3", "s2|actions=output:1", topology=topology).broadcast(0)
+    assert (sent.received, sent.channels) == ({1: 2}, (0, 2))
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+def test_circulation_is_noticed_and_ended(copies):
+    """Three switches that pass everything on around the ring; with two copies a hop the number doubles."""
+    topology = topology_of("ring", switches=3, parallel_links=2)
+    rules = []
+    for switch in range(3):
+        onward = [
+            int(topology.out_port[c])
+            for c in range(12)
+            if topology.channel_source[c] == switch and topology.channel_target[c] == (switch + 1) % 3
+        ]
+        rules.append(Rule(switch, 0, 1, (), tuple(("output", port) for port in onward[:copies])))
+    sent = Oracle(topology, rules).broadcast(0)
+    assert sent.endless
+    assert len(sent.channels) < 100 * copies

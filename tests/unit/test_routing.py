@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+from typing import Any, get_args, get_type_hints
+
+import numpy as np
+import pytest
+
+from testbed.errors import InputError
+from testbed.routing import ROUTINGS
+from testbed.routing.dor import DorOptions
+from testbed.routing.fat_tree import FatTreeOptions
+from testbed.routing.paths import channel_load, path, switches_on_path
+from testbed.routing.simple import DirectOptions, TreeOptions
+from testbed.topologies import TOPOLOGIES
+from tests.fabrics import topology_of
+
+CASES = {"dor": DorOptions(), "fat_tree": FatTreeOptions(), "tree": TreeOptions(), "direct": DirectOptions()}
+EXAMPLES: dict[str, dict[str, Any]] = {
+    "mesh": {"sizes": (3, 3)},
+    "torus": {"sizes": (3, 3)},
+    "hypercube": {"dimensions": 3},
+    "ring": {"switches": 5},
+    "fat_tree": {"up": 2, "down": 2, "rounds": 2},
+    "fat_tree_14": {},
+    "myrinet_clos": {},
+    "tree": {"switches": 7},
+    "m_tree": {"columns": 3, "rows": 3},
+    "complete": {"switches": 5},
+    "flat": {"hosts": 4},
+}
+FITTING = {
+    "dor": {"mesh", "torus", "hypercube", "ring"},
+    "fat_tree": {"fat_tree", "fat_tree_14", "myrinet_clos"},
+    "tree": {"tree", "m_tree", "flat"},
+    "direct": {"complete"},
+}
+
+
+def names(topology, channels):
+    return [topology.channel_name(channel) for channel in channels]
+
+
+def test_each_topology_names_a_routing_that_fits():
+    assert set(EXAMPLES) == set(TOPOLOGIES)
+    assert set(CASES) == set(ROUTINGS)
+    for kind, entry in TOPOLOGIES.items():
+        assert kind in FITTING[entry.routing]
+
+
+@pytest.mark.parametrize("kind", sorted(EXAMPLES))
+@pytest.mark.parametrize("routing", sorted(CASES))
+def test_a_routing_refuses_topologies_it_is_not_made_for(routing, kind):
+    topology = topology_of(kind, **EXAMPLES[kind])
+    if kind in FITTING[routing]:
+        assert switches_on_path(topology, ROUTINGS[routing].route(topology, CASES[routing])).min() == 1
+    else:
+        with pytest.raises(InputError, match=f'^routing.kind: "{routing}" needs .*, not .*{kind}') as error:
+            ROUTINGS[routing].route(topology, CASES[routing])
+        assert len(error.value.problems) == 1
+
+
+def ring_path(size, source, end, parallel_links=1, **options):
+    topology = topology_of("ring", switches=size, parallel_links=parallel_links)
+    return names(topology, path(topology, ROUTINGS["dor"].route(topology, DorOptions(**options)), source, end))
+
+
+def test_ties_alternate_between_down_from_even_and_up_from_odd_positions():
+    assert ring_path(4, 0, 2) == ["s1→s4", "s4→s3"]
+    assert ring_path(4, 1, 3) == ["s2→s3", "s3→s4"]
+    assert ring_path(4, 2, 0) == ["s3→s2", "s2→s1"]
+    assert ring_path(4, 0, 2, ties="positive", ring="shortest") == ["s1→s2", "s2→s3"]
+
+
+@pytest.mark.parametrize(
+    ("planes", "taken"),
+    [
+        ("link", ["s6→s7", "s7→s1#1", "s1→s2#1"]),  # the wrap link and all after it
+        ("node", ["s6→s7", "s7→s1", "s1→s2#1"]),  # after passing through coordinate 0
+        ("dest", ["s6→s7", "s7→s1", "s1→s2#1"]),  # plane 0 while the wrap lies ahead
+    ],
+)
+def test_plane_rules_upward_over_the_wrap(planes, taken):
+    assert ring_path(7, 5, 1, parallel_links=2, planes=planes) == taken
+
+
+def test_dest_uses_plane_one_where_no_wrap_lies_ahead():
+    assert ring_path(7, 1, 3, 2, planes="dest") == ["s2→s3#1", "s3→s4#1"]
+    assert ring_path(7, 1, 3, 2, planes="node") == ["s2→s3", "s3→s4"]
+    assert ring_path(7, 0, 5, 2, planes="dest") == ["s1→s7", "s7→s6#1"]
+
+
+@pytest.mark.parametrize("size", range(3, 10))
+def test_no_transit_never_passes_through_coordinate_0(size):
+    topology = topology_of("ring", switches=size)
+    routes = ROUTINGS["dor"].route(topology, DorOptions(ring="no_transit"))
+    for source in range(size):
+        for end in range(size):
+            inside = topology.channel_target[list(path(topology, routes, source, end))][:-1]
+            assert 0 not in inside
+
+
+@pytest.mark.parametrize(
+    ("parallel_links", "options", "noted"),
+    [
+        (1, {}, True),
+        (2, {}, False),
+        (1, {"ring": "shortest"}, False),
+        (2, {"planes": "none"}, True),
+        (2, {"planes": "link"}, False),
+    ],
+)
+def test_the_choice_of_longer_paths_is_noted(parallel_links, options, noted):
+    topology = topology_of("torus", sizes=(5, 5), parallel_links=parallel_links)
+    routes = ROUTINGS["dor"].route(topology, DorOptions(**options))
+    assert bool(routes.notes) == noted
+    assert all("rings of 5" in note for note in routes.notes)
+
+
+def test_ties_that_go_upward_make_rings_of_four_cyclic_so_auto_avoids_transit():
+    topology = topology_of("torus", sizes=(4, 4))
+    assert ROUTINGS["dor"].route(topology, DorOptions(ties="positive")).notes
+    assert not ROUTINGS["dor"].route(topology, DorOptions()).notes
+
+
+def test_planes_need_two_links_only_where_there_is_a_ring():
+    with pytest.raises(InputError, match=r'^routing.planes: "link" needs two links for each pair'):
+        ROUTINGS["dor"].route(topology_of("torus", sizes=(3, 2)), DorOptions(planes="link"))
+    for kind, sizes in (("torus", (2, 2)), ("mesh", (5, 5))):
+        topology = topology_of(kind, sizes=sizes)
+        assert switches_on_path(topology, ROUTINGS["dor"].route(topology, DorOptions(planes="link"))).max() > 1
+
+
+def test_parallel_links_share_the_sources():
+    topology = topology_of("complete", switches=6, parallel_links=3)
+    routes = ROUTINGS["direct"].route(topology, DirectOptions())
+    load = channel_load(topology, routes).reshape(-1, 2)
+    assert load.sum() == 6 * 5
+    assert [int(load[topology.plane == plane].sum()) for plane in range(3)] == [10, 10, 10]
+
+
+def test_a_clos_spreads_its_sources_evenly_over_the_roots():
+    topology = topology_of("myrinet_clos", leaves=4, roots=4, hosts_per_leaf=4)
+    load = channel_load(topology, ROUTINGS["fat_tree"].route(topology, FatTreeOptions()))
+    assert load.max() - load.min() <= 1
+
+
+@pytest.mark.parametrize("parameters", [{"up": 2, "down": 3, "rounds": 2}, {"up": 2, "down": 2, "rounds": 3}])
+def test_fat_tree_paths_turn_once_at_the_lowest_common_level(parameters):
+    topology = topology_of("fat_tree", **parameters)
+    routes = ROUTINGS["fat_tree"].route(topology, FatTreeOptions())
+    down = parameters["down"]
+    for source in range(0, topology.host_count, 3):
+        for end in range(topology.host_count):
+            leaves = (int(topology.host_switch[source]), int(topology.host_switch[end]))
+            level = next(n for n in range(9) if leaves[0] // down**n == leaves[1] // down**n)
+            levels = topology.levels[topology.channel_target[list(path(topology, routes, source, end))]].tolist()
+            assert levels == [*range(1, level + 1), *reversed(range(level))]
+
+
+def test_options_are_what_the_documentation_of_the_class_lists():
+    for name, hint in get_type_hints(DorOptions).items():
+        for word in get_args(hint):
+            assert f"`{word}`" in (DorOptions.__doc__ or ""), (name, word)
+
+
+def test_one_host_or_none_between_hosts_has_no_load():
+    topology = topology_of("flat", hosts=1)
+    routes = ROUTINGS["tree"].route(topology, TreeOptions())
+    assert path(topology, routes, 0, 0) == ()
+    assert np.array_equal(switches_on_path(topology, routes), [[1]])
+    assert channel_load(topology, routes).size == 0

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from testbed.model import host_ip, host_mac
+from testbed.topologies import LARGEST, TOPOLOGIES, size_problem
+from tests.fabrics import graph_of, topology_of
+
+EXAMPLES = [
+    # kind, parameters, switches, neighbour pairs, hosts
+    ("mesh", {"sizes": (4,)}, 4, 3, 4),
+    ("mesh", {"sizes": (4, 3)}, 12, 3 * 3 + 4 * 2, 12),
+    ("mesh", {"sizes": (3, 4, 5), "hosts_per_switch": 2}, 60, 2 * 20 + 3 * 15 + 4 * 12, 120),
+    ("mesh", {"sizes": (1, 1)}, 1, 0, 1),
+    ("torus", {"sizes": (4, 4)}, 16, 32, 16),
+    ("torus", {"sizes": (4, 2)}, 8, 8 + 4, 8),
+    ("torus", {"sizes": (2, 2)}, 4, 4, 4),
+    ("torus", {"sizes": (3, 1, 5)}, 15, 30, 15),
+    ("hypercube", {"dimensions": 5}, 32, 80, 32),
+    ("ring", {"switches": 3}, 3, 3, 3),
+    ("ring", {"switches": 9, "hosts_per_switch": 0}, 9, 9, 0),
+    ("fat_tree", {"up": 2, "down": 4, "rounds": 2}, 16 + 8 + 4, 32 + 16, 64),
+    ("fat_tree", {"up": 1, "down": 2, "rounds": 3, "hosts_per_leaf": 1}, 15, 14, 8),
+    ("fat_tree", {"up": 3, "down": 1, "rounds": 2}, 1 + 3 + 9, 3 + 9, 1),
+    ("fat_tree_14", {}, 14, 24, 16),
+    ("myrinet_clos", {}, 8, 16, 16),
+    ("myrinet_clos", {"leaves": 3, "roots": 5, "hosts_per_leaf": 2}, 8, 15, 6),
+    ("tree", {"switches": 8}, 8, 7, 8),
+    ("tree", {"switches": 1, "arity": 1}, 1, 0, 1),
+    ("m_tree", {"columns": 4, "rows": 3, "hosts_per_switch": 2}, 12, 11, 24),
+    ("complete", {"switches": 7}, 7, 21, 7),
+    ("flat", {"hosts": 5}, 1, 0, 5),
+]
+
+
+def test_every_topology_has_an_example():
+    assert {kind for kind, *_ in EXAMPLES} == set(TOPOLOGIES)
+
+
+@pytest.mark.parametrize(("kind", "parameters", "switches", "pairs", "hosts"), EXAMPLES)
+def test_counts_before_and_after_building(kind, parameters, switches, pairs, hosts):
+    for parallel in (1, 3) if kind != "flat" else (1,):
+        spec = TOPOLOGIES[kind].spec(**parameters, **({"parallel_links": parallel} if parallel > 1 else {}))
+        topology = TOPOLOGIES[kind].build(spec)
+        extent = spec.extent()
+        assert (extent.switches, extent.links, extent.hosts) == (switches, pairs * parallel, hosts)
+        assert (topology.switch_count, topology.link_count, topology.host_count) == (switches, pairs * parallel, hosts)
+        assert topology.parallel_links == (parallel if pairs else 0)
+        graph = graph_of(topology)
+        assert nx.is_connected(graph)
+        assert graph.number_of_edges() == pairs
+        assert nx.number_of_selfloops(graph) == 0
+
+
+@pytest.mark.parametrize(("kind", "parameters", "switches", "pairs", "hosts"), EXAMPLES)
+def test_ports_count_from_one_hosts_first_and_channels_come_in_pairs(kind, parameters, switches, pairs, hosts):
+    del switches, pairs, hosts
+    topology = topology_of(kind, **parameters)
+    for switch in range(topology.switch_count):
+        of_hosts = topology.host_port[topology.host_switch == switch].tolist()
+        of_channels = topology.out_port[topology.channel_source == switch].tolist()
+        assert of_hosts + of_channels == list(range(1, topology.port_count[switch] + 1))
+    channels = np.arange(2 * topology.link_count)
+    assert (topology.channel_source == topology.links.reshape(-1)).all()
+    assert (topology.channel_target[channels] == topology.channel_source[channels ^ 1]).all()
+    assert topology.positions.shape == (topology.switch_count, 2)
+    assert len(np.unique(topology.positions.round(6), axis=0)) == topology.switch_count  # none drawn on another
+
+
+def test_parallel_links_are_consecutive_planes_of_one_pair():
+    topology = topology_of("ring", switches=4, parallel_links=3)
+    assert topology.plane.tolist() == [0, 1, 2] * 4
+    for first in range(0, 12, 3):
+        assert (topology.links[first : first + 3] == topology.links[first]).all()
+    assert [topology.channel_name(channel) for channel in range(6)] == [
+        "s1→s2", "s2→s1", "s1→s2#1", "s2→s1#1", "s1→s2#2", "s2→s1#2",
+    ]  # fmt: skip
+
+
+def test_grid_numbers_run_along_the_first_dimension():
+    topology = topology_of("mesh", sizes=(3, 2))
+    assert topology.coordinates.tolist() == [[0, 0], [1, 0], [2, 0], [0, 1], [1, 1], [2, 1]]
+
+
+@pytest.mark.parametrize(("kind", "parameters"), [("torus", {"sizes": (5, 3, 2)}), ("mesh", {"sizes": (4, 4)})])
+def test_grid_links_join_coordinates_that_differ_by_one_step(kind, parameters):
+    topology = topology_of(kind, **parameters)
+    for a, b in topology.links.tolist():
+        steps = topology.coordinates[b] - topology.coordinates[a]
+        (dimension,) = np.flatnonzero(steps)
+        size = topology.sizes[dimension]
+        # In the positive direction, the wrap link from the last to the first.
+        assert steps[dimension] == 1 or (kind == "torus" and steps[dimension] == 1 - size)
+
+
+def test_fat_tree_has_up_and_down_links_as_told():
+    topology = topology_of("fat_tree", up=2, down=3, rounds=2)
+    lower, upper = topology.levels[topology.links[:, 0]], topology.levels[topology.links[:, 1]]
+    assert (upper == lower + 1).all()
+    rising = np.bincount(topology.links[:, 0], minlength=topology.switch_count)
+    falling = np.bincount(topology.links[:, 1], minlength=topology.switch_count)
+    assert set(rising[topology.levels < 2]) == {2}
+    assert set(falling[topology.levels > 0]) == {3}
+    assert set(topology.levels[topology.host_switch]) == {0}
+
+
+def test_m_tree_spine_is_an_outer_row():
+    topology = topology_of("m_tree", columns=3, rows=3)
+    assert {tuple(link) for link in topology.links.tolist()} == {
+        (0, 1), (1, 2), (0, 3), (1, 4), (2, 5), (3, 6), (4, 7), (5, 8),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "parameters", "sentence"),
+    [
+        ("mesh", {"sizes": (128, 128)}, None),
+        ("mesh", {"sizes": (128, 129)}, "is too large: 16,512 switches (at most 16,384)"),
+        ("flat", {"hosts": 65536}, None),
+        ("flat", {"hosts": 65537}, "is too large: 65,537 hosts (at most 65,536)"),
+        ("ring", {"switches": 4, "parallel_links": 300000}, "is too large: 1,200,000 links (at most 1,048,576)"),
+        ("tree", {"switches": 10**40}, "is too large: more than 1,000,000,000,000 switches (at most 16,384), "
+         "more than 1,000,000,000,000 links (at most 1,048,576), more than 1,000,000,000,000 hosts (at most 65,536)"),
+        ("fat_tree", {"up": 10**9, "down": 10**9, "rounds": 14, "hosts_per_leaf": 0},
+         "is too large: more than 1,000,000,000,000 switches (at most 16,384), "
+         "more than 1,000,000,000,000 links (at most 1,048,576)"),
+    ],
+)  # fmt: skip
+def test_size_is_judged_before_anything_is_built(kind, parameters, sentence):
+    assert size_problem(TOPOLOGIES[kind].spec(**parameters)) == sentence
+
+
+def test_the_largest_host_has_an_address_of_its_own():
+    hosts = LARGEST.hosts
+    assert host_mac(0) == "02:00:00:00:00:01"
+    assert host_ip(0) == "10.0.0.1"
+    assert host_mac(hosts - 1) == "02:00:00:01:00:00"
+    assert host_ip(hosts - 1) == "10.1.0.0"
+    assert len({host_mac(host) for host in range(hosts)}) == len({host_ip(host) for host in range(hosts)}) == hosts
