@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -26,23 +25,7 @@ HOST_INTERFACE = "eth0"
 # Room for the VLAN tag on links between switches.
 _TRUNK_MTU = 1504
 
-# Where the kernel is told which processors may take a port's frames in.
-STEERING = "queues/rx-0/rps_cpus"
-
 Progress = Callable[[str], None]
-
-
-def one_processor(number: int) -> str:
-    """Mask of one processor, a different one for each number in turn.
-
-    A veth hands a frame to the processor that sends it, and two processors may then overtake each other: TCP takes
-    the disorder for loss and halves its rate, although nothing is lost. With one processor a port, order stays.
-    """
-    processors = sorted(os.sched_getaffinity(0))
-    chosen = processors[number % len(processors)]
-    words = [0] * (chosen // 32 + 1)
-    words[0] = 1 << (chosen % 32)
-    return ",".join(f"{word:08x}" for word in words)
 
 
 class Fabric(Mininet):  # type: ignore[misc]
@@ -139,8 +122,6 @@ class Fabric(Mininet):  # type: ignore[misc]
                 f"link set {b} up",
             ]
         run(["ip", "-batch", "-"], "\n".join(lines) + "\n")
-        for number, (_, port, _) in enumerate(self._ports()):
-            Path(f"/sys/class/net/{port}/{STEERING}").write_text(one_processor(number))
 
     def _configure_hosts(self) -> None:
         """Addresses, static ARP, shaping, and offloads off: every frame on a link is a frame of the wire."""
@@ -150,7 +131,7 @@ class Fabric(Mininet):  # type: ignore[misc]
             for host in order["hosts"]
         }
         jobs = {}
-        for number, host in enumerate(order["hosts"]):
+        for host in order["hosts"]:
             neighbours = [line for name, line in known.items() if name != host["name"]] if order["static_arp"] else []
             addresses = "\n".join(
                 [
@@ -163,7 +144,7 @@ class Fabric(Mininet):  # type: ignore[misc]
             )
             shaping = shaping_commands(HOST_INTERFACE, order["host_rate"], order["queue_frames"])
             script = (
-                f"set -e\necho {one_processor(number)} >/sys/class/net/{HOST_INTERFACE}/{STEERING}\nethtool -K {HOST_INTERFACE} tx off tso off gso off gro off >/dev/null\n"
+                f"set -e\nethtool -K {HOST_INTERFACE} tx off tso off gso off gro off >/dev/null\n"
                 f"ip -batch - <<END\n{addresses}\nEND\ntc -batch - <<END\n{shaping}END\n"
             )
             jobs[host["name"]] = (in_host(self.holders[host["name"]], ["sh"]), script)

@@ -228,7 +228,16 @@ class OpenVSwitch:
         if self.datapath != "userspace":
             return
         hello = "ffffffffffff" + "020000000000" + "88b5" + "00" * 46
-        run(["ovs-ofctl", "-O", "OpenFlow13", "packet-out", bridge, f"in_port=controller packet={hello} actions=output:{port}"])
+        run(
+            [
+                "ovs-ofctl",
+                "-O",
+                "OpenFlow13",
+                "packet-out",
+                bridge,
+                f"in_port=controller packet={hello} actions=output:{port}",
+            ]
+        )
         for number in _take_sockets(self._daemons["ovs-vswitchd"].pid):
             with socket.socket(fileno=number) as one:
                 if one.family == socket.AF_PACKET:

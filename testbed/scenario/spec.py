@@ -65,7 +65,7 @@ class Lab:
         seed: of every random choice.
     """
 
-    dilation: Annotated[float, Ge(1), Le(1e6)] = 100.0
+    dilation: Annotated[float, Ge(1), Le(1e6)] = 200.0
     datapath: Literal["auto", "kernel", "userspace"] = "auto"
     arp: Literal["static", "broadcast"] = "static"
     seed: Annotated[int, Ge(0)] = 1

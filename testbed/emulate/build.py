@@ -1,0 +1,32 @@
+"""From a proved plan to a lab that stands."""
+
+from __future__ import annotations
+
+from testbed.emulate.client import Lab, Progress, quiet
+from testbed.emulate.launch import start_namespaces
+from testbed.emulate.order import build_order
+from testbed.plan import Plan
+
+
+def build_lab(plan: Plan, *, keep: bool = False, progress: Progress = quiet) -> Lab:
+    """Build the lab of a proved plan.
+
+    Args:
+        plan: without verification's blessing nothing is started.
+        keep: let the lab outlive this process.
+        progress: called with the name of each step.
+
+    Raises:
+        VerificationError: the plan is not proved.
+        CapabilityError: this machine cannot run a lab.
+        LabError: building failed; nothing is left.
+    """
+    order = build_order(plan).as_dict()
+    namespaces = start_namespaces(keep=keep)
+    try:
+        lab = Lab(namespaces)
+        lab.built = lab.ask("build", progress=progress, order=order)
+    except BaseException:
+        namespaces.end()
+        raise
+    return lab
