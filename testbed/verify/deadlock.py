@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import deque
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
 from testbed.model import Ints, Topology, Violation
 from testbed.verify.delivery import Walk
+from testbed.verify.peel import peel_sources_and_sinks
 
 DEADLOCK = "deadlock"
 
@@ -42,15 +41,7 @@ def shortest_cycle(channel_count: int, pairs: Ints) -> tuple[int, ...]:
         channel_count: C.
         pairs: (D, 2) dependencies.
     """
-    if not len(pairs):
-        return ()
-    graph = csr_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(channel_count, channel_count))
-    _, component = connected_components(graph, directed=True, connection="strong")
-    size = np.bincount(component)
-    inside = pairs[(component[pairs[:, 0]] == component[pairs[:, 1]]) & (size[component[pairs[:, 0]]] > 1)]
-    loops = pairs[pairs[:, 0] == pairs[:, 1]]
-    if len(loops):
-        return (int(loops[0, 0]),)
+    inside = peel_sources_and_sinks(pairs, channel_count)
     following: dict[int, list[int]] = {}
     for before, after in inside.tolist():
         following.setdefault(before, []).append(after)

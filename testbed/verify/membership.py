@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
-from testbed.model import Topology, Violation, VlanPlan
+from testbed.model import Ints, Topology, Violation, VlanPlan
+from testbed.verify.peel import peel_leaves
 
 
 def check_members(topology: Topology, vlans: VlanPlan) -> list[Violation]:
@@ -31,20 +30,19 @@ def check_trees(topology: Topology, vlans: VlanPlan) -> list[Violation]:
     """The tagged links of a VLAN must be free of loops and connect all switches that have hosts."""
     found = []
     with_hosts = np.unique(topology.host_switch)
+    vlan_of, link = vlans.tagged_links.nonzero()
+    # One graph of all VLANs: switch s of VLAN v is node v·S + s.
+    ends = vlan_of[:, None] * topology.switch_count + topology.links[link]
+    circles = np.zeros(vlans.vlan_count, dtype=bool)
+    circles[vlan_of[peel_leaves(ends, vlans.vlan_count * topology.switch_count)]] = True
     for vlan in range(vlans.vlan_count):
-        links = np.flatnonzero(vlans.tagged_links[vlan])
-        ends = topology.links[links]
-        graph = csr_array(
-            (np.ones(len(links)), (ends[:, 0], ends[:, 1])),
-            shape=(topology.switch_count, topology.switch_count),
-        )
-        parts, component = connected_components(graph, directed=False)
+        links = np.flatnonzero(vlans.tagged_links[vlan]).astype(np.int32)
         identifier = int(vlans.vlan_ids[vlan])
-        if len(links) != topology.switch_count - parts:
+        if circles[vlan]:
             names = tuple(topology.channel_name(2 * int(link)) for link in links)
             found.append(Violation("tree", f"VLAN {identifier} contains a loop; a broadcast would circulate", names))
-        if len(np.unique(component[with_hosts])) > 1:
-            cut_off = with_hosts[component[with_hosts] != component[with_hosts[0]]]
+        cut_off = np.setdiff1d(with_hosts, _reached(topology, links, int(with_hosts[0])))
+        if len(cut_off):
             names = tuple(topology.switch_name(int(switch)) for switch in cut_off)
             found.append(
                 Violation(
@@ -55,6 +53,18 @@ def check_trees(topology: Topology, vlans: VlanPlan) -> list[Violation]:
                 )
             )
     return found
+
+
+def _reached(topology: Topology, links: Ints, start: int) -> Ints:
+    """Switches that links connect with one switch."""
+    ends = topology.links[links]
+    reached = np.zeros(topology.switch_count, dtype=bool)
+    reached[start] = True
+    while True:
+        crossing = reached[ends[:, 0]] != reached[ends[:, 1]]
+        if not crossing.any():
+            return np.flatnonzero(reached).astype(np.int32)
+        reached[ends[crossing].reshape(-1)] = True
 
 
 def check_entries(topology: Topology, vlans: VlanPlan) -> list[Violation]:

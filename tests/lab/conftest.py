@@ -89,7 +89,7 @@ def untouched() -> Iterator[Callable[[], HostState]]:
 
 def execute(lab: Lab, *argv: str, host: str | None = None, limit: float = 30) -> str:
     """Run one command in a host, or beside the switches, and return what it printed."""
-    request = {"processes": [{"id": "it", "host": host, "argv": list(argv)}], "limit": limit}
-    output = lab.ask("load", **request)["outputs"]["it"]
+    processes = [{"id": "it", "host": host, "argv": list(argv)}]
+    output = lab.ask("load", processes=processes, limit=limit)["outputs"]["it"]
     assert output["code"] == 0, output
     return str(output["stdout"])

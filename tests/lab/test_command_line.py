@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ workloads:
 _LONG = "topology: {kind: mesh, sizes: [2, 2]}\nworkloads: [{kind: iperf3, protocol: udp, seconds: 60, repeats: 1}]\n"
 
 
-def command(*arguments: str, text: str | None = None, **options: object) -> subprocess.CompletedProcess[str]:
+def command(*arguments: str, text: str | None = None, **options: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*_TESTBED, *arguments], input=text, capture_output=True, text=True, check=False, **options)
 
 

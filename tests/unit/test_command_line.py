@@ -124,7 +124,10 @@ def test_missing_tools_are_named_with_consequence_and_remedy(monkeypatch):
     finally:
         probe.capabilities.cache_clear()
     text = str(caught.value)
-    assert "open vswitch: missing: ovs-vswitchd, ovsdb-server, ovs-vsctl, ovs-ofctl: no lab can be built; run `make" in text
+    assert (
+        "open vswitch: missing: ovs-vswitchd, ovsdb-server, ovs-vsctl, ovs-ofctl: no lab can be built; run `make"
+        in text
+    )
     assert "iperf3: missing: iperf3: iperf3 loads cannot run" in text
     assert caught.value.exit_code == 2
 

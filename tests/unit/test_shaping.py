@@ -3,7 +3,7 @@ from testbed.emulate.shaping import read_back_commands, shaping_commands, shapin
 _SHOWN = """\
 qdisc htb 1: root refcnt 3 r2q 10 default 0x1 direct_packets_stat 0 ver 3.17 direct_qlen 1000
 qdisc pfifo 10: parent 1:1 limit 100p
-class htb 1:1 root leaf 10: prio 0 quantum 1542 rate 10Mbit overhead 24 ceil 10Mbit linklayer ethernet burst 3Kb/1 mpu 84b
+class htb 1:1 root leaf 10: prio 0 quantum 1542 rate 10Mbit overhead 24 ceil 10Mbit linklayer ethernet mpu 84b
 """
 _BARE = "qdisc noqueue 0: root refcnt 2 \n"
 

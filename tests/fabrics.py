@@ -1,0 +1,124 @@
+"""Fabrics for tests: plans from scenario texts, and Hypothesis strategies for topologies with legal routings."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import networkx as nx
+import yaml
+from hypothesis import strategies as st
+
+from testbed.model import Topology
+from testbed.plan import Plan, make_plan
+from testbed.scenario import Scenario, parse_scenario
+from testbed.topologies import TOPOLOGIES
+
+MOST_HOSTS = 24
+MOST_SWITCHES = 40
+
+
+def scenario_of(blocks: dict[str, Any] | str) -> Scenario:
+    text = blocks if isinstance(blocks, str) else yaml.safe_dump(blocks)
+    return parse_scenario(text, "test.yaml")
+
+
+def plan_of(kind: str, routing: dict[str, Any] | None = None, **parameters: Any) -> Plan:
+    return make_plan(scenario_of({"topology": {"kind": kind, **parameters}, "routing": routing or {}}))
+
+
+def topology_of(kind: str, **parameters: Any) -> Topology:
+    entry = TOPOLOGIES[kind]
+    return entry.build(entry.spec(**parameters))
+
+
+def graph_of(topology: Topology) -> nx.Graph:
+    graph = nx.Graph()
+    graph.add_nodes_from(range(topology.switch_count))
+    graph.add_edges_from(topology.links.tolist())
+    return graph
+
+
+def longest_ring(blocks: dict[str, Any]) -> int:
+    topology = blocks["topology"]
+    if topology["kind"] == "torus":
+        return int(max(topology["sizes"]))
+    return int(topology["switches"]) if topology["kind"] == "ring" else 0
+
+
+# The largest ring that shortest paths on single links leave without a cyclic dependency (by tie rule); up to the
+# same size the plane rule `dest` gives a source one tree.
+SHORT_RING = {"alternating": 4, "positive": 3}
+
+
+@st.composite
+def grids(draw: st.DrawFn) -> dict[str, Any]:
+    """A mesh, torus, hypercube or ring with routing options that leave no cycle and fit the fixed assignment."""
+    kind = draw(st.sampled_from(["mesh", "torus", "torus", "ring", "hypercube"]))
+    topology: dict[str, Any] = {"kind": kind}
+    if kind == "ring":
+        topology["switches"] = switches = draw(st.integers(3, 9))
+    elif kind == "hypercube":
+        topology["dimensions"] = draw(st.integers(1, 4))
+        switches = 2 ** topology["dimensions"]
+    else:
+        fitting = st.lists(st.integers(1, 6), min_size=1, max_size=3).filter(lambda s: math.prod(s) <= MOST_HOSTS)
+        topology["sizes"] = draw(fitting)
+        switches = math.prod(topology["sizes"])
+    topology["hosts_per_switch"] = draw(st.integers(1, min(3, MOST_HOSTS // switches)))
+    topology["parallel_links"] = draw(st.integers(1, 4))
+    blocks = {"topology": topology, "routing": {"kind": "dor"}}
+    blocks["routing"] |= draw(dor_options(longest_ring(blocks), topology["parallel_links"]))
+    return blocks
+
+
+def dor_options(ring: int, parallel_links: int) -> st.SearchStrategy[dict[str, str]]:
+    """Every combination of options that is legal on rings of this length; up to length 2 there is no ring."""
+    legal = []
+    for ties, short in SHORT_RING.items():
+        for planes in ("auto", "none", "link", "node", "dest"):
+            for way in ("auto", "shortest", "no_transit"):
+                told_apart = planes in ("link", "node", "dest")
+                if ring > 2 and told_apart and parallel_links < 2:
+                    continue
+                if planes == "dest" and ring > short:
+                    continue
+                broken = told_apart or (planes == "auto" and parallel_links > 1)
+                if way == "shortest" and ring > short and not broken:
+                    continue
+                legal.append({"ties": ties, "planes": planes, "ring": way})
+    return st.sampled_from(legal)
+
+
+@st.composite
+def others(draw: st.DrawFn) -> dict[str, Any]:
+    """Any topology that is no grid, with the only routing it has."""
+    small = st.integers(1, 3)
+    kind = draw(st.sampled_from(["fat_tree", "fat_tree_14", "myrinet_clos", "tree", "m_tree", "complete", "flat"]))
+    topology: dict[str, Any] = {"kind": kind}
+    if kind == "fat_tree":
+        topology |= {"up": draw(small), "down": draw(small), "rounds": draw(small)}
+    elif kind == "myrinet_clos":
+        topology |= {"leaves": draw(st.integers(1, 5)), "roots": draw(st.integers(1, 5))}
+    elif kind == "tree":
+        topology |= {"switches": draw(st.integers(1, 12)), "arity": draw(st.integers(1, 4))}
+    elif kind == "m_tree":
+        topology |= {"columns": draw(st.integers(1, 4)), "rows": draw(st.integers(1, 4))}
+    elif kind == "complete":
+        topology["switches"] = draw(st.integers(2, 7))
+    if kind == "flat":
+        return {"topology": {"kind": kind, "hosts": draw(st.integers(1, 12))}}
+    hosts = "hosts_per_leaf" if kind in ("fat_tree", "fat_tree_14", "myrinet_clos") else "hosts_per_switch"
+    topology[hosts] = draw(small)
+    topology["parallel_links"] = draw(small)
+    return {"topology": topology}
+
+
+def small_enough(blocks: dict[str, Any]) -> bool:
+    topology = scenario_of(blocks).topology
+    return bool(topology.extent().hosts <= MOST_HOSTS and topology.extent().switches <= MOST_SWITCHES)
+
+
+def fabrics() -> st.SearchStrategy[dict[str, Any]]:
+    """Blocks of a scenario with any topology and a legal routing, small enough to follow every pair."""
+    return st.one_of(grids(), others().filter(small_enough))

@@ -1,0 +1,106 @@
+"""The rules of a ring of three switches, line by line, and reading them back."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from testbed.model import Rule
+from testbed.pipeline.tables import TABLES, UNTAGGED, Priority
+from testbed.pipeline.text import FlowSyntaxError, format_rule, parse_rule
+from tests.fabrics import plan_of
+
+FIRST_SWITCH = """\
+table=0,priority=300,in_port=1,vlan_tci=0x0000/0x1fff,actions=push_vlan:0x8100,set_field:4106->vlan_vid,goto_table:1
+table=0,priority=300,in_port=2,dl_vlan=10,actions=goto_table:1
+table=0,priority=300,in_port=2,dl_vlan=11,actions=goto_table:1
+table=0,priority=300,in_port=3,dl_vlan=10,actions=goto_table:1
+table=0,priority=300,in_port=3,dl_vlan=12,actions=goto_table:1
+table=1,priority=200,dl_vlan=10,dl_dst=02:00:00:00:00:01,actions=pop_vlan,output:1
+table=1,priority=200,dl_vlan=10,dl_dst=02:00:00:00:00:02,actions=output:2
+table=1,priority=200,dl_vlan=10,dl_dst=02:00:00:00:00:03,actions=output:3
+table=1,priority=200,dl_vlan=11,dl_dst=02:00:00:00:00:01,actions=pop_vlan,output:1
+table=1,priority=200,dl_vlan=12,dl_dst=02:00:00:00:00:01,actions=pop_vlan,output:1
+table=1,priority=100,dl_vlan=10,actions=output:2,output:3,pop_vlan,output:1
+table=1,priority=100,dl_vlan=11,actions=output:2,pop_vlan,output:1
+table=1,priority=100,dl_vlan=12,actions=output:3,pop_vlan,output:1
+"""
+
+
+def test_rules_of_the_first_switch():
+    rules = [rule for rule in plan_of("ring", switches=3).rules if rule.switch == 0]
+    assert "".join(f"{format_rule(rule)}\n" for rule in rules) == FIRST_SWITCH
+
+
+def test_rules_stay_inside_what_their_table_declares():
+    tables = {table.number: table for table in TABLES}
+    for rule in plan_of("torus", sizes=[4, 4], hosts_per_switch=2).rules:
+        table = tables[rule.table]
+        assert {field for field, _ in rule.match} <= table.match_fields
+        assert {value for action, value in rule.actions if action == "goto_table"} <= table.goto
+        assert rule.priority in list(Priority)
+
+
+ports = st.integers(1, 65000)
+vlans = st.integers(1, 4094)
+macs = st.lists(st.integers(0, 255), min_size=6, max_size=6).map(lambda six: ":".join(f"{n:02x}" for n in six))
+matches = st.fixed_dictionaries(
+    {}, optional={"in_port": ports, "dl_vlan": vlans | st.just(UNTAGGED), "dl_dst": macs}
+).map(lambda fields: tuple(fields.items()))
+actions = st.lists(
+    st.one_of(
+        st.tuples(st.just("push_vlan"), vlans),
+        st.just(("pop_vlan", 0)),
+        st.tuples(st.just("output"), ports),
+        st.tuples(st.just("goto_table"), st.integers(1, 254)),
+    ),
+    max_size=6,
+).map(tuple)
+rules = st.builds(
+    Rule,
+    switch=st.integers(0, 16383), table=st.integers(0, 254), priority=st.integers(0, 65535), match=matches,
+    actions=actions,
+)  # fmt: skip
+
+
+@given(rules)
+def test_a_rule_survives_being_written_and_read(rule):
+    assert parse_rule(rule.switch, format_rule(rule)) == rule
+
+
+def test_a_line_as_a_running_switch_dumps_it():
+    line = " cookie=0x0, table=1, priority=200,dl_vlan=10,dl_dst=02:00:00:00:00:01 actions=pop_vlan,output:1\n"
+    match = (("dl_vlan", 10), ("dl_dst", "02:00:00:00:00:01"))
+    assert parse_rule(3, line) == Rule(3, 1, 200, match, (("pop_vlan", 0), ("output", 1)))
+    assert parse_rule(0, " priority=0 actions=drop") == Rule(0, 0, 0, (), ())
+    assert parse_rule(0, "actions=output:1").priority == 32768  # what a switch leaves out
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "NXST_FLOW reply (xid=0x4):",
+        "table=0,priority=0,actions=NORMAL",
+        "table=0,priority=0,actions=CONTROLLER:65535",
+        "table=0,priority=0,actions=output:LOCAL",
+        "table=0,priority=1,in_port=LOCAL,actions=drop",
+        "table=0,priority=1,ip,nw_dst=10.0.0.1,actions=drop",
+        "table=0,priority=1,dl_vlan=0x10/0x10,actions=drop",
+        "table=0,priority=1,idle_timeout=10,actions=drop",
+        "table=0,priority=1,actions=push_vlan:0x88a8,set_field:4106->vlan_vid,goto_table:1",
+        "table=0,priority=1,actions=set_field:4106->vlan_vid",
+        "table=0,priority=1,actions=push_vlan:0x8100,set_field:02:00:00:00:00:01->eth_dst",
+        "table=0,priority=1,actions=resubmit(,1)",
+        "table=one,priority=1,actions=drop",
+    ],
+)
+def test_a_flow_this_pipeline_never_writes(line):
+    with pytest.raises(FlowSyntaxError):
+        parse_rule(0, line)
+
+
+def test_the_refusal_shows_part_and_line():
+    with pytest.raises(FlowSyntaxError, match=r"^unexpected action 'NORMAL' in 'priority=0,actions=NORMAL'$"):
+        parse_rule(0, "priority=0,actions=NORMAL\n")
