@@ -67,3 +67,13 @@ def steps() -> Iterator[Steps]:
         return
     with status:
         yield shown
+
+
+@contextmanager
+def working(text: str) -> Iterator[None]:
+    """Show on a terminal what takes a while; elsewhere nothing."""
+    if messages.is_terminal:
+        with messages.status(text):
+            yield
+    else:
+        yield

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from testbed.cli.app import FORMAT, SCENARIO, SETTINGS, app
-from testbed.cli.output import Format, messages, print_json, results
+from testbed.cli.output import Format, messages, print_json, results, working
 from testbed.errors import EXIT_FAIL, EXIT_PASS
 
 
@@ -25,7 +25,8 @@ def plan(
     from testbed.plan.summary import summary
     from testbed.scenario import find_scenario, load_scenario
 
-    made = make_plan(load_scenario(find_scenario(name), settings or ()))
+    with working("planning and proving"):
+        made = make_plan(load_scenario(find_scenario(name), settings or ()))
     if output is not None:
         _write(output, plan_to_json(made))
     figures = summary(made)
@@ -43,7 +44,8 @@ def verify(name: SCENARIO, settings: SETTINGS = None, form: FORMAT = Format.text
     from testbed.plan.summary import summary
     from testbed.scenario import find_scenario, load_scenario
 
-    figures = summary(make_plan(load_scenario(find_scenario(name), settings or ())))
+    with working("planning and proving"):
+        figures = summary(make_plan(load_scenario(find_scenario(name), settings or ())))
     passed = _as_expected(figures)
     if form is Format.json:
         keys = ("scenario", "digest", "deadlock_free", "expect", "violations")
@@ -172,7 +174,8 @@ def report(
 
     run = load_run(folder)
     file = output or folder / "report.html"
-    _write(file, render_report(run))
+    with working("drawing"):
+        _write(file, render_report(run))
     if form is Format.json:
         print_json({"report": str(file), "verdict": run.manifest["verdict"], "reasons": run.manifest["reasons"]})
         return

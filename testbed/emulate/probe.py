@@ -69,8 +69,9 @@ def capabilities() -> tuple[Capability, ...]:
         _mpich(),
     ]
     if root and all(capability.present for capability in found if capability.needed):
+        found.append(_trial("namespaces", "true", "no lab can be built", "run on a machine that allows unshare"))
+    if found[-1].name == "namespaces" and found[-1].present:
         found += [
-            _trial("namespaces", "true", "no lab can be built", "run on a machine that allows unshare"),
             _trial("veth", _VETH + "true", "no lab can be built", "load the module veth"),
             _trial(
                 "htb shaping",
@@ -141,3 +142,29 @@ def require(scenario: Scenario) -> None:
     lacking = [c for c in capabilities() if not c.present and (c.needed or c.name in names)]
     if lacking:
         raise CapabilityError("\n".join(f"{c.name}: {c.detail}: {c.consequence}; {c.remedy}" for c in lacking))
+
+
+def versions() -> dict[str, str]:
+    """First line of what each tool says of its version; tools that are missing are left out."""
+    asked = {
+        "iperf3": ["iperf3", "--version"],
+        "mininet": ["dpkg-query", "--show", "--showformat=${Version}", "mininet"],
+        "iproute2": ["ip", "-V"],
+        "mpich": [str(Path(sys.prefix) / "bin" / "mpichversion"), "-v"],
+    }
+    found = {}
+    for name, command in asked.items():
+        try:
+            done = subprocess.run(
+                command,
+                capture_output=True,
+                text=True,
+                timeout=_LIMIT,
+                check=False,
+                env={**os.environ, "PATH": _path()},
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            continue
+        if done.returncode == 0 and done.stdout.strip():
+            found[name] = " ".join(done.stdout.split("\n", 1)[0].split())
+    return found

@@ -14,7 +14,7 @@ from testbed import __version__
 from testbed.emulate import jobs
 from testbed.emulate.build import build_lab
 from testbed.emulate.client import Lab
-from testbed.emulate.probe import capabilities, require
+from testbed.emulate.probe import capabilities, require, versions
 from testbed.errors import EXIT_FAIL, EXIT_PASS, EXIT_WARNINGS, InputError, LabError, WorkloadError
 from testbed.model import Sample
 from testbed.plan import Plan
@@ -163,6 +163,7 @@ def environment(built: Mapping[str, Any]) -> dict[str, Any]:
         "datapath": built["datapath"],
         "open_vswitch": built["ovs"],
         "kernel": built["kernel"],
+        "tools": versions(),
         "python": platform.python_version(),
         "machine": platform.machine(),
         "processors": os.cpu_count(),
