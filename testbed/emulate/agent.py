@@ -89,13 +89,16 @@ class Agent:
         return self.ovs.dump(self.need_fabric().order["switches"])
 
     def frames(self, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        """Frames every port took in as its switch counts them, and as the sending end counts them."""
+        """Everything that counts frames: links, switches, queues, sockets."""
         del request, progress
-        switches = self.need_fabric().order["switches"]
+        fabric = self.need_fabric()
         time.sleep(_STATISTICS_LAG)
+        ports = counters.snapshot()["ports"]
         return {
-            "admitted": counters.admitted_frames(self.ovs.dump(switches, counters=True)),
-            "ports": counters.snapshot()["ports"],
+            "ports": {name: count for name, count in ports.items() if "-eth" in name},
+            "admitted": counters.admitted_frames(self.ovs.dump(fabric.order["switches"], counters=True)),
+            "queue_drops": counters.port_drops(),
+            "socket_drops": counters.socket_drops(fabric.holders),
         }
 
     def reach(self, request: dict[str, Any], progress: Progress) -> list[tuple[str, str]]:

@@ -49,9 +49,14 @@ def _pressure() -> int | None:
     return int(match.group(1)) if match else None
 
 
+def port_drops() -> dict[str, int]:
+    """Frames that found the queue of a switch port full, by interface."""
+    return _drops(run(["tc", "-s", "-j", "qdisc", "show"]))
+
+
 def queue_drops(holders: Mapping[str, int]) -> dict[str, int]:
     """Frames that found a queue full, of every switch port by interface and of every host by its name."""
-    drops = _drops(run(["tc", "-s", "-j", "qdisc", "show"]))
+    drops = port_drops()
     command = ["tc", "-s", "-j", "qdisc", "show"]
     for name, text in run_each({n: (in_host(pid, command), None) for n, pid in holders.items()}).items():
         drops[name] = sum(_drops(text).values())
@@ -75,3 +80,13 @@ def admitted_frames(dumped: Mapping[str, Sequence[str]]) -> dict[str, int]:
             if match and "table=0," in line:
                 frames[f"{switch}-eth{match.group(2)}"] += int(match.group(1))
     return dict(frames)
+
+
+def socket_drops(holders: Mapping[str, int]) -> dict[str, int]:
+    """Datagrams each host received but had to drop because the program did not fetch them in time."""
+    drops = {}
+    for name, pid in holders.items():
+        lines = Path(f"/proc/{pid}/net/snmp").read_text().splitlines()
+        names, values = (line.split() for line in lines if line.startswith("Udp:"))
+        drops[name] = int(values[names.index("RcvbufErrors")])
+    return drops

@@ -131,7 +131,7 @@ class LoadOutcome:
 
 
 class FrameLedger:
-    """Counts frames sent into links against frames switches took in; the difference was lost outside queues."""
+    """Counts frames along their way; what one counter has and the next has not was lost outside a queue."""
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
@@ -140,11 +140,21 @@ class FrameLedger:
     def close(self) -> list[Finding]:
         """Findings since the ledger was opened."""
         after = self._lab.ask("frames")
-        arrived = admitted = dropped = 0
-        for name, now in after["ports"].items():
-            old = self._before["ports"].get(name)
-            if old is not None and "-eth" in name:
-                arrived += now["rx_packets"] - old["rx_packets"]
-                dropped += sum(now[key] - old[key] for key in ("rx_dropped", "tx_dropped"))
-                admitted += after["admitted"].get(name, 0) - self._before["admitted"].get(name, 0)
-        return judge_losses(max(0, arrived - admitted), arrived, dropped)
+
+        def gain(kind: str, key: str | None = None) -> int:
+            new, old = after[kind], self._before[kind]
+            values = ((new[name], old.get(name, 0)) for name in new)
+            if key is not None:
+                values = ((new[name][key], old.get(name, {}).get(key, 0)) for name in new)
+            return int(sum(now - then for now, then in values))
+
+        arrived, admitted = gain("ports", "rx_packets"), gain("admitted")
+        # A unicast frame that is admitted is sent once; a broadcast more often, which only hides losses here.
+        sent = gain("ports", "tx_packets") + gain("queue_drops")
+        lost = {
+            "before a switch took them in": max(0, arrived - admitted),
+            "in a switch": max(0, admitted - sent),
+            "at a port": gain("ports", "rx_dropped") + gain("ports", "tx_dropped"),
+            "in a receiving program's socket": gain("socket_drops"),
+        }
+        return judge_losses(lost, arrived)

@@ -43,10 +43,10 @@ def run_iperf3(context: Context, spec: Iperf3) -> LoadOutcome:
         result, goodput = load.run(str(repeat), outcome)
         measured.append(goodput)
         machine.append(processor(result.before, result.after))
-    outcome.findings += judge_prediction(spec.protocol, np.median(measured, axis=0), goals)
+    outcome.findings += [*judge_prediction(spec.protocol, np.median(measured, axis=0), goals), *ledger.close()]
     pressures = [pressure for _, pressure in machine if pressure is not None]
-    outcome.findings += judge_processor(min(idle for idle, _ in machine), max(pressures, default=None))
-    outcome.findings += ledger.close()
+    idle, confirmed = min(idle for idle, _ in machine), not outcome.findings
+    outcome.findings += judge_processor(idle, max(pressures, default=None), confirmed=confirmed)
     return outcome
 
 

@@ -87,7 +87,7 @@ def _butterfly(topology: Topology, seed: int) -> Flows:
     pairs = []
     for host in range(topology.host_count):
         differ = bool(host & top) != bool(host & 1)
-        pairs.append((host, host ^ top ^ 1 if differ and top > 1 else host))
+        pairs.append((host, host ^ top ^ 1 if differ else host))
     return tuple(pairs)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import pairwise
 
 import networkx as nx
@@ -16,7 +17,7 @@ from testbed.verify.deadlock import shortest_cycle
 from tests.fabrics import plan_of
 
 
-def girth(edges: set[tuple[int, int]]) -> int | None:
+def girth(edges: Collection[tuple[int, int]]) -> int | None:
     """Length of a shortest directed cycle, found by another way: back from the end of each edge to its start."""
     graph = nx.DiGraph(edges)
     lengths = [nx.shortest_path_length(graph, end, start) + 1 for start, end in edges if nx.has_path(graph, end, start)]
@@ -24,12 +25,12 @@ def girth(edges: set[tuple[int, int]]) -> int | None:
 
 
 nodes = st.integers(0, 11)
-digraphs = st.sets(st.tuples(nodes, nodes), max_size=40)
+digraphs = st.lists(st.tuples(nodes, nodes), max_size=40, unique=True)
 
 
 @given(digraphs)
 def test_shortest_cycle_of_any_digraph(edges):
-    cycle = shortest_cycle(12, np.asarray(sorted(edges), dtype=np.int32).reshape(-1, 2))
+    cycle = shortest_cycle(12, np.asarray(edges, dtype=np.int32).reshape(-1, 2))
     assert len(cycle) == (girth(edges) or 0)
     assert len(set(cycle)) == len(cycle)
     assert all(step in edges for step in zip(cycle, cycle[1:] + cycle[:1], strict=True))

@@ -25,6 +25,11 @@ FABRICS: dict[str, tuple[str, dict[str, Any]]] = {
     "mesh3x2": ("mesh", {"sizes": [3, 2], "hosts_per_switch": 2}),
     "ring5": ("ring", {"switches": 5, "hosts_per_switch": 2, "parallel_links": 2}),
     "complete4": ("complete", {"switches": 4, "hosts_per_switch": 2}),
+    # Routed by next hops from the destination, the other relation of routes.
+    "dest4x3": (
+        "torus",
+        {"sizes": [4, 3], "hosts_per_switch": 2, "parallel_links": 2, "routing": {"kind": "dor", "planes": "dest"}},
+    ),
 }
 
 
@@ -131,10 +136,19 @@ def test_missing_tagged_link(plan, data):
     assert violation.sentence.startswith(f"VLAN {vlans.vlan_ids[vlan]} does not connect ")
     a, b = (plan.topology.switch_name(switch) for switch in plan.topology.links[link].tolist())
     assert (a in violation.witness) != (b in violation.witness)
+    members = np.flatnonzero(vlans.pvid == vlan).tolist()
+    hosts = range(plan.topology.host_count)
+    lost = {
+        (source, end)
+        for source in members
+        for end in hosts
+        if any(channel // 2 == link for channel in path(plan.topology, plan.routes, source, end))
+    }
+    assert {pair for violation in found(plan, broken, "delivery") for pair in violation.witness} == names(plan, lost)
     oracle = oracle_of(plan, broken)
-    for source in np.flatnonzero(vlans.pvid == vlan).tolist():
+    assert misled(plan, oracle) == lost
+    for source in members:
         assert len(oracle.broadcast(source).received) < plan.topology.host_count - 1
-    assert {source for source, _ in misled(plan, oracle)} <= set(np.flatnonzero(vlans.pvid == vlan).tolist())
 
 
 @given(plans, st.data())
@@ -179,9 +193,14 @@ def test_untagged_member_removed(plan, data):
     (violation,) = found(plan, broken, "members")
     assert violation.witness == (plan.topology.host_name(host),)
     assert f"VLAN {vlans.vlan_ids[vlan]}," in violation.sentence
+    # No frame of the VLAN leaves by the port, and none that would be tagged with it comes in.
+    hosts = set(range(plan.topology.host_count))
+    lost = {(source, host) for source in hosts - {host} if vlans.pvid[source] == vlan}
+    lost |= {(host, end) for end in hosts - {host} if vlans.pvid[host] == vlan}
+    assert {pair for found_one in found(plan, broken, "delivery") for pair in found_one.witness} == names(plan, lost)
     oracle = oracle_of(plan, broken)
-    for source in range(plan.topology.host_count):
-        others = set(range(plan.topology.host_count)) - {source}
+    for source in hosts:
+        others = hosts - {source}
         reached = others - {host} if vlans.pvid[source] == vlan else others
         assert set(oracle.broadcast(source).received) == reached
 

@@ -27,15 +27,24 @@ def test_pressure_is_named():
 
 
 @pytest.mark.parametrize(
-    ("lost", "dropped", "verdict"),
-    [(0, 0, []), (4, 0, []), (6, 0, [Verdict.WARN]), (0, 60, [Verdict.INVALID])],
+    ("lost", "verdict"),
+    [({"a": 0}, []), ({"a": 4}, []), ({"a": 3, "b": 3}, [Verdict.WARN]), ({"a": 60, "b": 0}, [Verdict.INVALID])],
 )
-def test_losses_outside_queues(lost, dropped, verdict):
-    assert [v for v, _ in judge_losses(lost, 10_000, dropped)] == verdict
+def test_losses_outside_queues(lost, verdict):
+    assert [v for v, _ in judge_losses(lost, 10_000)] == verdict
+
+
+def test_losses_name_their_place():
+    ((_, sentence),) = judge_losses({"in a switch": 60, "at a port": 0}, 10_000)
+    assert sentence == "60 of 10000 frames were lost outside the queues (0.6 %): 60 in a switch"
 
 
 def test_no_frames_at_all_is_no_loss():
-    assert judge_losses(0, 0, 0) == []
+    assert judge_losses({"in a switch": 0}, 0) == []
+
+
+def test_a_prediction_that_is_met_outweighs_a_busy_machine():
+    assert judge_processor(0.0, 0.99, confirmed=True) == []
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,22 @@ def test_dest_uses_plane_one_where_no_wrap_lies_ahead():
     assert ring_path(7, 0, 5, 2, planes="dest") == ["s1→s7", "s7→s6#1"]
 
 
+def test_node_stays_on_plane_zero_where_coordinate_0_is_an_end_of_the_path():
+    assert ring_path(7, 0, 5, 2, planes="node") == ["s1→s7", "s7→s6"]
+    assert ring_path(7, 5, 0, 2, planes="node") == ["s6→s7", "s7→s1"]
+    assert ring_path(7, 0, 5, 2, planes="link") == ["s1→s7#1", "s7→s6#1"]
+
+
+def test_the_way_down_is_by_the_middle_switch_of_the_sources_own_digit():
+    topology = topology_of("fat_tree_14")
+    routes = ROUTINGS["fat_tree"].route(topology, FatTreeOptions())
+    for source in range(topology.host_count):
+        for end in range(topology.host_count):
+            passed = topology.channel_target[list(path(topology, routes, source, end))].tolist()
+            middles = [(switch - 8) % 2 for switch in passed if topology.levels[switch] == 1]
+            assert len(set(middles)) <= 1
+
+
 @pytest.mark.parametrize("size", range(3, 10))
 def test_no_transit_never_passes_through_coordinate_0(size):
     topology = topology_of("ring", switches=size)
