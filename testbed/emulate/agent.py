@@ -187,10 +187,10 @@ def serve(agent: Agent, connection: socket.socket) -> None:
         for line in stream:
             try:
                 send({"result": agent.answer(json.loads(line), lambda text: send({"progress": text}))})
-            except (LabError, OSError, subprocess.SubprocessError) as error:
-                send({"error": str(error)})
             except BrokenPipeError:
                 return
+            except (LabError, OSError, subprocess.SubprocessError) as error:
+                send({"error": str(error)})
 
 
 def main() -> None:

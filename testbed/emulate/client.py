@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from testbed.emulate.launch import Namespaces
-from testbed.errors import LabError
+from testbed.errors import CapabilityError, LabError
 
 _SHUTDOWN_LIMIT = 5.0
 
@@ -42,6 +42,8 @@ class Lab:
         self._socket = socket.socket(socket.AF_UNIX)
         try:
             self._socket.connect(str(namespaces.socket))
+        except PermissionError as error:
+            raise CapabilityError("asking a lab needs root; run the command with sudo") from error
         except OSError as error:
             raise LabError(f"the lab (process {namespaces.init}) does not answer: {error.strerror}") from error
         self._stream = self._socket.makefile("rw", encoding="utf-8")

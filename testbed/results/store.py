@@ -48,14 +48,13 @@ class ResultFolder:
         stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(self._started))
         name = f"{stamp}-{plan.scenario.name}-{plan.digest[:8]}"
         try:
-            root.mkdir(parents=True, exist_ok=True)
+            self._owner = _make_folder(root)
             self.path = self._first_free(root, name)
         except OSError as error:
             raise InputError.one(
                 str(root),
                 f"results cannot be written there: {error.strerror}; give another folder with --results",
             ) from error
-        self._owner = root.stat()
         self._plan = plan
 
     @staticmethod
@@ -131,6 +130,16 @@ class ResultFolder:
         self.path.rename(final)
         self.path = final
         return final
+
+
+def _make_folder(root: Path) -> os.stat_result:
+    """Make a folder that belongs to the owner of what it stands in, also when root makes it; returns its status."""
+    if not root.exists():
+        _make_folder(root.absolute().parent)
+        root.mkdir(exist_ok=True)
+        above = root.absolute().parent.stat()
+        os.chown(root, above.st_uid, above.st_gid)
+    return root.stat()
 
 
 def _iso(seconds: float) -> str:

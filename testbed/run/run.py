@@ -82,12 +82,15 @@ def run_scenario(plan: Plan, results: Path, progress: Callable[[str], None]) -> 
         if load.kind == "mpi":
             jobs.read_job(load.spec.job, f"{plan.scenario.source}: workloads.{number}.job")
     folder = ResultFolder(results, plan)
-    with build_lab(plan, progress=lambda step: progress(f"building the lab: {step}")) as lab:
-        folder.write_plan(environment(lab.built))
-        progress("checking the path of every pair")
-        check_paths(plan, lab)
-        samples, loads, findings = _run_loads(plan, lab, folder, progress)
-        findings += [(Verdict.INVALID, f"shaping changed: {problem}") for problem in lab.ask("shaping")]
+    try:
+        with build_lab(plan, progress=lambda step: progress(f"building the lab: {step}")) as lab:
+            folder.write_plan(environment(lab.built))
+            progress("checking the path of every pair")
+            check_paths(plan, lab)
+            samples, loads, findings = _run_loads(plan, lab, folder, progress)
+            findings += [(Verdict.INVALID, f"shaping changed: {problem}") for problem in lab.ask("shaping")]
+    except LabError as error:
+        raise LabError(f"{error}\nwhat was stored until then: {folder.path}") from error
     judgement = Judgement.of(findings)
     folder.write_samples(samples)
     folder.write_manifest(judgement.verdict.word, judgement.reasons, loads)

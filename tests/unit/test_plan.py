@@ -10,7 +10,8 @@ from testbed.model import Violation
 from testbed.plan import make_plan
 from testbed.plan.store import SCHEMA_VERSION, plan_from_json, plan_to_json
 from testbed.plan.summary import summary
-from testbed.verify import DEADLOCK
+from testbed.routing.paths import path
+from testbed.verify import DEADLOCK, verify
 from tests.fabrics import plan_of, scenario_of
 
 CYCLIC = "topology: {kind: ring, switches: 5}\nrouting: {ring: shortest}\n"
@@ -67,6 +68,32 @@ def test_digest_tells_fabrics_apart_and_ignores_what_is_not_the_fabric():
         ring | {"assignment": {"entries": "all"}},
     ]
     assert len({digest, *(make_plan(scenario_of(other)).digest for other in others)}) == 1 + len(others)
+
+
+def test_violations_survive_json():
+    plan = make_plan(scenario_of(CYCLIC))
+    assert plan_from_json(plan_to_json(plan)).violations == plan.violations != ()
+
+
+@pytest.mark.parametrize(("carried", "asked"), [("link", "node"), ("link", "dest"), ("dest", "link"), ("node", "none")])
+def test_vlans_that_carry_other_paths_than_the_routes_are_noticed(carried, asked):
+    """All pairs arrive, some on another plane: exactly those are named, in either relation of routes."""
+    plans = [
+        plan_of("torus", {"kind": "dor", "planes": planes}, sizes=[4, 3], parallel_links=2)
+        for planes in (carried, asked)
+    ]
+    topology, hosts = plans[0].topology, range(12)
+    taken, wanted = (
+        {(a, b): path(topology, plan.routes, a, b) for a in hosts for b in hosts if a != b} for plan in plans
+    )
+    found = verify(topology, plans[1].routes, plans[0].vlans, None)
+    assert {v.invariant for v in found} == {"path"}
+    assert {v.sentence.split(" ")[0] for v in found} == {
+        f"h{a + 1}→h{b + 1}" for a, b in taken if taken[a, b] != wanted[a, b]
+    }
+    for violation in found:
+        a, b = (int(host[1:]) - 1 for host in violation.sentence.split(" ")[0].split("→"))
+        assert violation.witness == tuple(topology.channel_name(channel) for channel in taken[a, b])
 
 
 def test_a_plan_of_another_version_is_refused():
