@@ -126,8 +126,7 @@ class Agent:
     def shaping(self, request: dict[str, Any], progress: Progress) -> list[str]:
         """Differences between the shaping asked for and the kernel's now."""
         del request, progress
-        fabric = self.need_fabric()
-        return fabric.shaping_problems(fabric.trunk_overhead(self.ovs))
+        return self.need_fabric().shaping_problems()
 
     def write(self, request: dict[str, Any], progress: Progress) -> str:
         """Write a file into the lab's folder; returns its path."""

@@ -13,10 +13,12 @@ from testbed.emulate.commands import in_host, run, run_each
 from testbed.emulate.nodes import LabHost, LabIntf, LabLink, LabSwitch
 from testbed.emulate.openvswitch import OpenVSwitch
 from testbed.emulate.shaping import (
+    HEAD_DROP,
+    TAIL_DROP,
     VLAN_TAG,
     WIRE_OVERHEAD,
+    Shaping,
     read_back_commands,
-    shaping_commands,
     shaping_problems,
 )
 from testbed.errors import LabError
@@ -41,6 +43,7 @@ class Fabric(Mininet):  # type: ignore[misc]
         Mininet.inited = True
         super().__init__(host=LabHost, switch=LabSwitch, link=LabLink, intf=LabIntf, controller=None, build=False)
         self.order = order
+        self.datapath = ""
         for host in order["hosts"]:
             self.addHost(host["name"], holder=(holders or {}).get(host["name"]), ip=host["ip"], mac=host["mac"])
         for switch in order["switches"]:
@@ -66,7 +69,7 @@ class Fabric(Mininet):  # type: ignore[misc]
             LabError: a step failed, or what was asked for is not what was read back.
         """
         seconds: dict[str, float] = {}
-        overhead = self.trunk_overhead(ovs)
+        self.datapath = ovs.datapath
         steps: tuple[tuple[str, Callable[[], None]], ...] = (
             ("bridges", lambda: ovs.add_bridges(self.order["switches"])),
             # Before the ports: the userspace datapath's loop is quick while it has none to poll.
@@ -75,9 +78,9 @@ class Fabric(Mininet):  # type: ignore[misc]
             ("hosts", self._configure_hosts),
             ("ports", lambda: ovs.add_ports(self._ports())),
             # After the ports: Open vSwitch clears the queueing of a port it takes over.
-            ("shaping", lambda: self._shape(overhead)),
+            ("shaping", self._shape),
             ("buffers", lambda: self._enlarge_buffers(ovs)),
-            ("read back", lambda: self._read_back(ovs, overhead)),
+            ("read back", lambda: self._read_back(ovs)),
         )
         for text, step in steps:
             progress(text)
@@ -86,11 +89,6 @@ class Fabric(Mininet):  # type: ignore[misc]
             ovs.check_alive()
             seconds[text] = round(time.monotonic() - started, 4)
         return seconds
-
-    @staticmethod
-    def trunk_overhead(ovs: OpenVSwitch) -> int:
-        """Bytes on the wire beyond what Linux counts; the kernel datapath keeps the tag out of the frame."""
-        return WIRE_OVERHEAD + (VLAN_TAG if ovs.datapath == "kernel" else 0)
 
     def _ports(self) -> list[tuple[str, str, int]]:
         ports = [(h["switch"], f"{h['switch']}-eth{h['port']}", h["port"]) for h in self.order["hosts"]]
@@ -142,7 +140,7 @@ class Fabric(Mininet):  # type: ignore[misc]
                     *neighbours,
                 ]
             )
-            shaping = shaping_commands(HOST_INTERFACE, order["host_rate"], order["queue_frames"])
+            shaping = self._host_shaping.commands(HOST_INTERFACE)
             script = (
                 f"set -e\nethtool -K {HOST_INTERFACE} tx off tso off gso off gro off >/dev/null\n"
                 f"ip -batch - <<END\n{addresses}\nEND\ntc -batch - <<END\n{shaping}END\n"
@@ -150,37 +148,41 @@ class Fabric(Mininet):  # type: ignore[misc]
             jobs[host["name"]] = (in_host(self.holders[host["name"]], ["sh"]), script)
         run_each(jobs)
 
-    def _rates(self, overhead: int) -> dict[str, tuple[float, int]]:
-        """Rate and counted overhead of every switch port."""
-        order = self.order
-        rates = {f"{h['switch']}-eth{h['port']}": (order["host_rate"], WIRE_OVERHEAD) for h in order["hosts"]}
-        for link in order["links"]:
-            for end in ("a", "b"):
-                rates[f"{link[f'switch_{end}']}-eth{link[f'port_{end}']}"] = (order["link_rate"], overhead)
-        return rates
+    @property
+    def _host_shaping(self) -> Shaping:
+        return Shaping(self.order["host_rate"], self.order["queue_frames"])
 
-    def _shape(self, overhead: int) -> None:
-        queue = self.order["queue_frames"]
-        lines = [shaping_commands(name, rate, queue, extra) for name, (rate, extra) in self._rates(overhead).items()]
-        run(["tc", "-batch", "-"], "".join(lines))
+    def _port_shaping(self) -> dict[str, Shaping]:
+        """How each switch port is shaped."""
+        order, kernel = self.order, self.datapath == "kernel"
+        queue = TAIL_DROP if kernel else HEAD_DROP
+        edge = Shaping(order["host_rate"], order["queue_frames"], queue=queue)
+        # The kernel datapath keeps the tag out of what Linux counts.
+        overhead = WIRE_OVERHEAD + (VLAN_TAG if kernel else 0)
+        trunk = Shaping(order["link_rate"], order["queue_frames"], overhead, queue)
+        edges = len(order["hosts"])
+        return {name: edge if number < edges else trunk for number, (_, name, _) in enumerate(self._ports())}
+
+    def _shape(self) -> None:
+        run(["tc", "-batch", "-"], "".join(shaping.commands(name) for name, shaping in self._port_shaping().items()))
 
     def _enlarge_buffers(self, ovs: OpenVSwitch) -> None:
         host = self.order["hosts"][0]
         ovs.enlarge_buffers(host["switch"], host["port"], len(self._ports()) * self.order["queue_frames"])
 
-    def _read_back(self, ovs: OpenVSwitch, overhead: int) -> None:
-        problems = ovs.spanning_tree_problems() + self.shaping_problems(overhead)
+    def _read_back(self, ovs: OpenVSwitch) -> None:
+        problems = ovs.spanning_tree_problems() + self.shaping_problems()
         if problems:
             raise LabError(f"{len(problems)} settings are not as asked: {'; '.join(problems[:3])}")
 
-    def shaping_problems(self, overhead: int) -> list[str]:
+    def shaping_problems(self) -> list[str]:
         """Differences between the shaping asked for and the kernel's, on switches and hosts."""
-        order, rates = self.order, self._rates(overhead)
-        shown = run(["tc", "-d", "-batch", "-"], read_back_commands(rates))
-        problems = shaping_problems(rates, order["queue_frames"], shown)
+        ports = self._port_shaping()
+        problems = shaping_problems(ports, run(["tc", "-d", "-batch", "-"], read_back_commands(ports)))
         ask = read_back_commands([HOST_INTERFACE])
         jobs = {name: (in_host(pid, ["tc", "-d", "-batch", "-"]), ask) for name, pid in self.holders.items()}
         for name, text in run_each(jobs).items():
-            wanted = {HOST_INTERFACE: (order["host_rate"], WIRE_OVERHEAD)}
-            problems += [f"{name} {problem}" for problem in shaping_problems(wanted, order["queue_frames"], text)]
+            problems += [
+                f"{name} {problem}" for problem in shaping_problems({HOST_INTERFACE: self._host_shaping}, text)
+            ]
         return problems

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 # Preamble, frame check sequence and gap, which Linux does not count; and the shortest frame with them.
 WIRE_OVERHEAD = 24
 SHORTEST_ON_WIRE = 84
 VLAN_TAG = 4
+TAIL_DROP = "pfifo"
+# Drops the frame at the head of a full queue, and tells the sender of the new frame nothing of it. The userspace
+# datapath sends batches and silently discards the rest of a batch when it is told of a drop.
+HEAD_DROP = "pfifo_head_drop"
 _LONGEST_ON_WIRE = 1542
 _BURST_FRAMES = 2
 # tc prints rates above 1 Mbit/s in whole kbit/s.
@@ -17,25 +22,53 @@ _PRINTED_PRECISION = 1e-3
 _RATE_FACTORS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _RATE = re.compile(r"\brate (\d+)([KMGT]?)bit\b")
 _OVERHEAD = re.compile(r"\boverhead (\d+)\b")
-_LIMIT = re.compile(r"^qdisc pfifo .*\blimit (\d+)p\b")
+_QUEUE = re.compile(r"^qdisc (pfifo\w*) .*\blimit (\d+)p\b")
 
 
-def shaping_commands(interface: str, rate: float, queue_frames: int, overhead: int = WIRE_OVERHEAD) -> str:
-    """Lines for `tc -batch` that shape one sending port.
+@dataclass(frozen=True, slots=True)
+class Shaping:
+    """How one sending port is shaped.
 
-    Args:
-        interface: its name.
+    Attributes:
         rate: bit/s on the wire, gaps included.
         queue_frames: frames that wait before the next is lost.
         overhead: bytes on the wire beyond what Linux counts in a frame.
+        queue: TAIL_DROP or HEAD_DROP.
     """
-    burst = max(_BURST_FRAMES * _LONGEST_ON_WIRE, int(rate / 8 * 1e-3))
-    return (
-        f"qdisc replace dev {interface} root handle 1: htb default 1\n"
-        f"class replace dev {interface} parent 1: classid 1:1 htb rate {rate:.0f}bit ceil {rate:.0f}bit "
-        f"burst {burst} cburst {burst} quantum {_LONGEST_ON_WIRE} overhead {overhead} mpu {SHORTEST_ON_WIRE}\n"
-        f"qdisc replace dev {interface} parent 1:1 handle 10: pfifo limit {queue_frames}\n"
-    )
+
+    rate: float
+    queue_frames: int
+    overhead: int = WIRE_OVERHEAD
+    queue: str = TAIL_DROP
+
+    def commands(self, interface: str) -> str:
+        """Lines for `tc -batch`."""
+        burst = max(_BURST_FRAMES * _LONGEST_ON_WIRE, int(self.rate / 8 * 1e-3))
+        return (
+            f"qdisc replace dev {interface} root handle 1: htb default 1\n"
+            f"class replace dev {interface} parent 1: classid 1:1 htb rate {self.rate:.0f}bit ceil {self.rate:.0f}bit "
+            f"burst {burst} cburst {burst} quantum {_LONGEST_ON_WIRE} overhead {self.overhead} mpu {SHORTEST_ON_WIRE}\n"
+            f"qdisc replace dev {interface} parent 1:1 handle 10: {self.queue} limit {self.queue_frames}\n"
+        )
+
+    def problems(self, interface: str, shown: Iterable[str]) -> list[str]:
+        """Differences from what `tc -d` shows of the interface; one sentence each."""
+        shown = list(shown)
+        text = next((line for line in shown if line.startswith("class htb")), "")
+        found, extra = _RATE.search(text), _OVERHEAD.search(text)
+        got = float(found.group(1)) * _RATE_FACTORS[found.group(2)] if found else 0.0
+        problems = []
+        if abs(got - self.rate) > max(1.0, self.rate * _PRINTED_PRECISION):
+            problems.append(f"{interface}: asked for {self.rate:.0f} bit/s, the kernel has {got:.0f} bit/s")
+        if not extra or int(extra.group(1)) != self.overhead:
+            problems.append(f"{interface}: frames are not counted as on the wire ({self.overhead} bytes more)")
+        queues = [(match.group(1), int(match.group(2))) for line in shown if (match := _QUEUE.match(line))]
+        if queues != [(self.queue, self.queue_frames)]:
+            got_queue = ", ".join(f"{kind} of {frames}" for kind, frames in queues) or "none"
+            problems.append(
+                f"{interface}: asked for a queue {self.queue} of {self.queue_frames} frames, the kernel has {got_queue}"
+            )
+        return problems
 
 
 def read_back_commands(interfaces: Iterable[str]) -> str:
@@ -43,12 +76,11 @@ def read_back_commands(interfaces: Iterable[str]) -> str:
     return "".join(f"qdisc show dev {name}\nclass show dev {name}\n" for name in interfaces)
 
 
-def shaping_problems(wanted: dict[str, tuple[float, int]], queue_frames: int, shown: str) -> list[str]:
+def shaping_problems(wanted: Mapping[str, Shaping], shown: str) -> list[str]:
     """Compare what was asked with what the kernel has; one sentence a difference.
 
     Args:
-        wanted: interface → (bit/s, overhead), in the order of read_back_commands.
-        queue_frames: of every port.
+        wanted: shaping of each interface, in the order of read_back_commands.
         shown: output of `tc -d -batch`.
     """
     blocks: list[list[str]] = []
@@ -59,16 +91,8 @@ def shaping_problems(wanted: dict[str, tuple[float, int]], queue_frames: int, sh
             blocks[-1].append(line)
     if len(blocks) != len(wanted):
         return [f"asked for shaping on {len(wanted)} ports, the kernel shows {len(blocks)}"]
-    problems = []
-    for (interface, (rate, overhead)), block in zip(wanted.items(), blocks, strict=True):
-        text = next((line for line in block if line.startswith("class htb")), "")
-        found, extra = _RATE.search(text), _OVERHEAD.search(text)
-        got = float(found.group(1)) * _RATE_FACTORS[found.group(2)] if found else 0.0
-        if abs(got - rate) > max(1.0, rate * _PRINTED_PRECISION):
-            problems.append(f"{interface}: asked for {rate:.0f} bit/s, the kernel has {got:.0f} bit/s")
-        if not extra or int(extra.group(1)) != overhead:
-            problems.append(f"{interface}: frames are not counted as on the wire ({overhead} bytes more)")
-        limits = [int(match.group(1)) for line in block if (match := _LIMIT.match(line))]
-        if limits != [queue_frames]:
-            problems.append(f"{interface}: asked for a queue of {queue_frames} frames, the kernel has {limits}")
-    return problems
+    return [
+        problem
+        for (interface, shaping), block in zip(wanted.items(), blocks, strict=True)
+        for problem in shaping.problems(interface, block)
+    ]
