@@ -26,6 +26,9 @@ from testbed.errors import LabError
 HOST_INTERFACE = "eth0"
 # Room for the VLAN tag on links between switches.
 _TRUNK_MTU = 1504
+# What a program may put into a host's TCP beyond what is on the way; with megabytes there, iperf3 would spin until a
+# slow link has carried them.
+_UNSENT_BYTES = 16384
 
 Progress = Callable[[str], None]
 
@@ -142,7 +145,8 @@ class Fabric(Mininet):  # type: ignore[misc]
             )
             shaping = self._host_shaping.commands(HOST_INTERFACE)
             script = (
-                f"set -e\nethtool -K {HOST_INTERFACE} tx off tso off gso off gro off >/dev/null\n"
+                f"set -e\necho {_UNSENT_BYTES} >/proc/sys/net/ipv4/tcp_notsent_lowat\n"
+                f"ethtool -K {HOST_INTERFACE} tx off tso off gso off gro off >/dev/null\n"
                 f"ip -batch - <<END\n{addresses}\nEND\ntc -batch - <<END\n{shaping}END\n"
             )
             jobs[host["name"]] = (in_host(self.holders[host["name"]], ["sh"]), script)

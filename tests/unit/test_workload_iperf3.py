@@ -23,7 +23,7 @@ def test_each_flow_gets_a_server_and_a_port_of_its_own():
     assert [c.host for c in clients] == ["h1", "h2", "h3"]
     assert clients[1].argv == (
         *("iperf3", "-c", "10.0.0.3", "-p", "5202", "-J", "-t", "7"),
-        *("-u", "-b", "2000000", "-l", "1470"),
+        *("-u", "-b", "2000000", "-l", "1470", "--pacing-timer", "2940"),
     )
 
 
