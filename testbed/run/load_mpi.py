@@ -16,6 +16,8 @@ from testbed.workloads.spec import Mpi
 
 # A job cannot beat the fullest channel; a little is clock and rounding.
 _FASTER_THAN_POSSIBLE = 0.98
+# A shaped port lets two frames pass at once after a pause, so rates of shorter messages say nothing about the link.
+_SMOOTHED_BYTES = 32 * 1024
 
 
 def run_mpi(context: Context, spec: Mpi) -> LoadOutcome:
@@ -66,6 +68,8 @@ def run_mpi(context: Context, spec: Mpi) -> LoadOutcome:
     outcome.samples.append(context.sample("mpi_bytes_moved", parsed.fabric_bytes, "B", {}))
     outcome.samples.append(context.sample("mpi_bytes_crossed", crossed, "B", {}))
     for sample in parsed.samples:
+        if sample.metric == "mpi_bandwidth" and int(sample.labels["bytes"]) < _SMOOTHED_BYTES:
+            continue
         outcome.samples.append(_with_bound(context, context.real_world(sample, job=job.name), outcome))
     outcome.samples += [*context.machine(result), *context.link_use(result, {})]
     outcome.findings += [*judge_processor(*processor(result.before, result.after)), *ledger.close()]
