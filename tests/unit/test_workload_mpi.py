@@ -239,7 +239,7 @@ def test_fabric_bench_describes_itself():
     assert re.search(described["success"], output("complete"), re.MULTILINE)
 
 
-@pytest.mark.skipif(not (shutil.which("make") and shutil.which("cc")), reason="no make or C compiler, which make test installs")
+@pytest.mark.skipif(not (shutil.which("make") and shutil.which("cc")), reason="needs make and a C compiler")
 def test_shim_keeps_its_promises(tmp_path):
     done = subprocess.run(
         ["make", "-C", JOBS / "shim", "check", f"BUILD={tmp_path}"],
