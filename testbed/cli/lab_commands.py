@@ -69,7 +69,6 @@ def up(
     from testbed.emulate.build import build_lab
     from testbed.emulate.probe import require
     from testbed.plan import make_plan
-    from testbed.plan.store import plan_to_json
     from testbed.run.run import check_paths
     from testbed.scenario import find_scenario, load_scenario
 
@@ -88,7 +87,7 @@ def up(
             built = time.monotonic() - started
             progress("checking the path of every pair")
             check_paths(plan, standing)
-            registry.register(chosen, standing.namespaces, plan.scenario.name, plan.digest, plan_to_json(plan))
+            registry.register(chosen, standing.namespaces, plan.scenario.name, plan.digest)
             standing.close()
         except BaseException:
             standing.end()

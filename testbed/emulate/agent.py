@@ -47,8 +47,6 @@ class Agent:
             "frames": self.frames,
             "reach": self.reach,
             "load": self.load,
-            "snapshot": self.snapshot,
-            "drops": self.drops,
             "shaping": self.shaping,
             "write": self.write,
             "copy": self.copy,
@@ -111,17 +109,6 @@ class Agent:
         """Run the processes of a load."""
         del progress
         return loads.run_load(request, self.need_fabric().holders, self.ovs.check_alive)
-
-    def snapshot(self, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        """Counters now."""
-        del request, progress
-        self.need_fabric()
-        return counters.snapshot()
-
-    def drops(self, request: dict[str, Any], progress: Progress) -> dict[str, int]:
-        """Queue drops now."""
-        del request, progress
-        return counters.queue_drops(self.need_fabric().holders)
 
     def shaping(self, request: dict[str, Any], progress: Progress) -> list[str]:
         """Differences between the shaping asked for and the kernel's now."""

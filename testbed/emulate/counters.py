@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from testbed.emulate.commands import in_host, run, run_each
+from testbed.emulate.commands import run
 
 _PRESSURE = Path("/proc/pressure/cpu")
 _TOTAL = re.compile(r"^some .*\btotal=(\d+)", re.MULTILINE)
@@ -51,24 +51,8 @@ def _pressure() -> int | None:
 
 def port_drops() -> dict[str, int]:
     """Frames that found the queue of a switch port full, by interface."""
-    return _drops(run(["tc", "-s", "-j", "qdisc", "show"]))
-
-
-def queue_drops(holders: Mapping[str, int]) -> dict[str, int]:
-    """Frames that found a queue full, of every switch port by interface and of every host by its name."""
-    drops = port_drops()
-    command = ["tc", "-s", "-j", "qdisc", "show"]
-    for name, text in run_each({n: (in_host(pid, command), None) for n, pid in holders.items()}).items():
-        drops[name] = sum(_drops(text).values())
-    return drops
-
-
-def _drops(text: str) -> dict[str, int]:
-    drops: dict[str, int] = {}
-    for qdisc in json.loads(text or "[]"):
-        if qdisc.get("root"):
-            drops[qdisc["dev"]] = int(qdisc.get("drops", 0))
-    return drops
+    shown = json.loads(run(["tc", "-s", "-j", "qdisc", "show"]) or "[]")
+    return {qdisc["dev"]: int(qdisc.get("drops", 0)) for qdisc in shown if qdisc.get("root")}
 
 
 def admitted_frames(dumped: Mapping[str, Sequence[str]]) -> dict[str, int]:

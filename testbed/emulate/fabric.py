@@ -10,6 +10,7 @@ from typing import Any
 from mininet.net import Mininet
 
 from testbed.emulate.commands import in_host, run, run_each
+from testbed.emulate.names import port_interface
 from testbed.emulate.nodes import LabHost, LabIntf, LabLink, LabSwitch
 from testbed.emulate.openvswitch import OpenVSwitch
 from testbed.emulate.shaping import (
@@ -94,11 +95,11 @@ class Fabric(Mininet):  # type: ignore[misc]
         return seconds
 
     def _ports(self) -> list[tuple[str, str, int]]:
-        ports = [(h["switch"], f"{h['switch']}-eth{h['port']}", h["port"]) for h in self.order["hosts"]]
+        ports = [(h["switch"], port_interface(h["switch"], h["port"]), h["port"]) for h in self.order["hosts"]]
         for link in self.order["links"]:
             for end in ("a", "b"):
                 switch, port = link[f"switch_{end}"], link[f"port_{end}"]
-                ports.append((switch, f"{switch}-eth{port}", port))
+                ports.append((switch, port_interface(switch, port), port))
         return ports
 
     def _make_links(self) -> None:
@@ -108,14 +109,14 @@ class Fabric(Mininet):  # type: ignore[misc]
             Path(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6").write_text("1")
         lines = []
         for host in self.order["hosts"]:
-            port = f"{host['switch']}-eth{host['port']}"
+            port = port_interface(host["switch"], host["port"])
             lines += [
                 f"link add {port} numtxqueues 1 numrxqueues 1 type veth peer name {HOST_INTERFACE} "
                 f"address {host['mac']} numtxqueues 1 numrxqueues 1 netns {self.holders[host['name']]}",
                 f"link set {port} up",
             ]
         for link in self.order["links"]:
-            a, b = (f"{link[f'switch_{end}']}-eth{link[f'port_{end}']}" for end in "ab")
+            a, b = (port_interface(link[f"switch_{end}"], link[f"port_{end}"]) for end in "ab")
             lines += [
                 f"link add {a} mtu {_TRUNK_MTU} numtxqueues 1 numrxqueues 1 type veth peer name {b} "
                 f"mtu {_TRUNK_MTU} numtxqueues 1 numrxqueues 1",

@@ -67,11 +67,6 @@ class BuildOrder:
         return asdict(self)
 
 
-def port_interface(switch: str, port: int) -> str:
-    """Name of the interface of a switch port."""
-    return f"{switch}-eth{port}"
-
-
 def build_order(plan: Plan) -> BuildOrder:
     """Settle names, addresses, rates and rule texts of a proved plan.
 

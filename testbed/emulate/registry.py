@@ -25,7 +25,6 @@ class Entry:
         born: start time of that process in clock ticks, so that a recycled pid is not taken for it.
         scenario: its scenario's name.
         digest: of its plan.
-        plan: the plan as JSON.
         started: seconds since the epoch.
     """
 
@@ -34,7 +33,6 @@ class Entry:
     born: int
     scenario: str
     digest: str
-    plan: str
     started: float
 
     @property
@@ -63,11 +61,11 @@ def reserve(name: str) -> None:
             )
 
 
-def register(name: str, namespaces: Namespaces, scenario: str, digest: str, plan: str) -> None:
+def register(name: str, namespaces: Namespaces, scenario: str, digest: str) -> None:
     """Record a lab that outlives this program."""
     try:
         FOLDER.mkdir(mode=0o755, exist_ok=True)
-        entry = Entry(name, namespaces.init, _born(namespaces.init), scenario, digest, plan, time.time())
+        entry = Entry(name, namespaces.init, _born(namespaces.init), scenario, digest, time.time())
         partial = FOLDER / f".{name}.{os.getpid()}"
         partial.write_text(json.dumps(asdict(entry)))
         partial.replace(FOLDER / f"{name}.json")

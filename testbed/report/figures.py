@@ -27,10 +27,6 @@ class Scale:
             text = f"{shown:,.0f}" if abs(shown) >= 1000 else f"{shown:.4g}"  # four digits
         return text.replace("-", _MINUS)
 
-    def quantity(self, value: float) -> str:
-        """The figure with its unit."""
-        return f"{self.text(value)} {self.name}".rstrip()
-
 
 def scale_for(unit: str, size: float) -> Scale:
     """Scale that suits figures of about a size."""

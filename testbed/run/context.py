@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from testbed.emulate.client import Lab
-from testbed.emulate.order import port_interface
+from testbed.emulate.names import port_interface
 from testbed.errors import WorkloadError
 from testbed.model import Sample
 from testbed.plan import Plan

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from testbed.emulate import jobs
+from testbed.emulate.names import port_interface
 from testbed.errors import WorkloadError
 from testbed.model import Sample
 from testbed.predict import alltoall_bound, transport
@@ -81,7 +82,7 @@ def _bytes_from_hosts(context: Context, result: LoadResult) -> int:
     topology = context.plan.topology
     total = 0
     for host in range(topology.host_count):
-        name = f"{topology.switch_name(int(topology.host_switch[host]))}-eth{topology.host_port[host]}"
+        name = port_interface(topology.switch_name(int(topology.host_switch[host])), topology.host_port[host])
         total += result.after["ports"][name]["rx_bytes"] - result.before["ports"][name]["rx_bytes"]
     return total
 

@@ -137,7 +137,7 @@ def test_records_of_dead_labs_are_dropped(monkeypatch, tmp_path):
     with pytest.raises(InputError, match="no lab stands; build one with `testbed up NAME`"):
         registry.find(None)
     (tmp_path / "labs").mkdir()
-    dead = {"name": "old", "init": 2**22, "born": 1, "scenario": "x", "digest": "d", "plan": "", "started": 0.0}
+    dead = {"name": "old", "init": 2**22, "born": 1, "scenario": "x", "digest": "d", "started": 0.0}
     (tmp_path / "labs" / "old.json").write_text(json.dumps(dead))
     assert registry.entries() == []
     assert not (tmp_path / "labs").exists()

@@ -91,7 +91,8 @@ def test_order_of_rows():
     ],
 )
 def test_quantities(unit, size, value, text):
-    assert scale_for(unit, size).quantity(value) == text
+    scale = scale_for(unit, size)
+    assert f"{scale.text(value)} {scale.name}".rstrip() == text
 
 
 def test_gaps_and_sizes():
