@@ -7,8 +7,8 @@
 TOPO ?= torus4x4
 export TOPO
 
-# Labs need root. Python writes no caches as root, so that the clone stays its owner's.
-SUDO := $(shell [ "$$(id -u)" = 0 ] || ! command -v sudo >/dev/null || echo sudo -E -H env PYTHONDONTWRITEBYTECODE=1)
+# Labs need root. Python and numba write no caches into the clone as root, so that it stays its owner's.
+SUDO := $(shell [ "$$(id -u)" = 0 ] || ! command -v sudo >/dev/null || echo sudo -E -H env PYTHONDONTWRITEBYTECODE=1 NUMBA_CACHE_DIR=/var/cache/testbed)
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12

@@ -18,8 +18,7 @@ def main() -> None:
     chosen = parser.parse_args()
     figures: list[Figure] = []
     if chosen.what in (None, "planning"):
-        for size in (8, 16):
-            figures += planning(size, chosen.runs)
+        figures += planning(chosen.runs)
     if chosen.what in (None, "lab"):
         for size in chosen.size or (4, 8):
             figures += lab_speed(size, chosen.runs)

@@ -1,17 +1,21 @@
 """Core types shared by every layer. Frozen, array-backed, no I/O.
 
-Shapes use these letters: S switches, H hosts, L physical links, C = 2 L channels, V VLANs, T source trees.
+Shapes use these letters: S switches, E of them with hosts, H hosts, L physical links, C = 2 L channels, V VLANs,
+T trees.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 Ints = npt.NDArray[np.int32]
+Longs = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int8]
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 
@@ -39,6 +43,10 @@ class Topology:
         channel_target: (C,) switch a channel enters.
         out_port: (C,) port by which a channel leaves its source; it enters its target by `out_port[c ^ 1]`.
         port_count: (S,) number of ports in use.
+        switch_names: name of each switch, for fabrics some of whose switches are dead; empty for s1, s2, ….
+        host_names: likewise for hosts; empty for h1, h2, ….
+        switch_labels: what each switch is called in the file the fabric was read from; empty without one.
+        faults: the dead links and switches that were taken out, in words; empty for a whole fabric.
     """
 
     kind: str
@@ -55,6 +63,10 @@ class Topology:
     channel_target: Ints
     out_port: Ints
     port_count: Ints
+    switch_names: tuple[str, ...] = ()
+    host_names: tuple[str, ...] = ()
+    switch_labels: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
 
     @property
     def host_count(self) -> int:
@@ -72,17 +84,18 @@ class Topology:
         return int(self.plane.max()) + 1 if len(self.plane) else 0
 
     def switch_name(self, switch: int) -> str:
-        """`s1` for switch 0."""
-        return f"s{switch + 1}"
+        """`s1` for switch 0, unless the fabric gives it another name."""
+        return self.switch_names[switch] if self.switch_names else f"s{switch + 1}"
 
     def host_name(self, host: int) -> str:
-        """`h1` for host 0."""
-        return f"h{host + 1}"
+        """`h1` for host 0, unless the fabric gives it another name."""
+        return self.host_names[host] if self.host_names else f"h{host + 1}"
 
     def channel_name(self, channel: int) -> str:
         """`s1→s2`, with `#p` appended on planes above the first."""
         plane = int(self.plane[channel // 2])
-        ends = f"s{self.channel_source[channel] + 1}→s{self.channel_target[channel] + 1}"
+        source, target = int(self.channel_source[channel]), int(self.channel_target[channel])
+        ends = f"{self.switch_name(source)}→{self.switch_name(target)}"
         return f"{ends}#{plane}" if plane else ends
 
 
@@ -102,59 +115,174 @@ IP_PREFIX = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Paths:
+    """One explicit path for every ordered pair of end switches (N×N→P).
+
+    Pair (a, b) of end indices 0..E-1 is row `a * E + b`. A hop is a virtual channel: `layer * C + channel`.
+
+    Attributes:
+        start: (E·E + 1,) offset of the first hop of each pair; a pair without hops has none.
+        hop: (N,) virtual channels of all paths, one pair after the other.
+    """
+
+    start: Longs
+    hop: Ints
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AllowedTurns:
+    """Every turn that a routing allows, whether a path takes it or not: a graph of virtual channels.
+
+    That graph without a cycle is the exact deadlock property of a routing by turns (Dally and Seitz 1987).
+
+    Attributes:
+        start: (layers·C + 1,) offset of the first virtual channel that may follow each.
+        following: (A,) virtual channels; those that follow v are `following[start[v]:start[v + 1]]`, ascending.
+        entry: (layers·C,) True where a path may begin with that virtual channel.
+    """
+
+    start: Longs
+    following: Ints
+    entry: Bools
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Routes:
     """A path for every ordered pair of hosts, as arrays.
 
-    Two relations of Koibuchi et al. 2011, section 3.2, are represented:
-    `source_trees` (N×N→P, every source's paths are one tree): `parent_channel` (T, S) is the channel by which
-    tree t enters a switch, -1 at its root and where it does not go; `host_tree` (H,) is the tree of a host.
-    `destination` (N×N→C, next hop from switch and destination switch): `next_channel` (S, S), -1 at the end.
+    Three relations of Koibuchi et al. 2011, section 3.2, with Dally and Towles' names:
+    `source_trees` (N×N→P, the paths of every source are one tree): `tree_channel[t, s]` is the channel by which
+    tree t enters switch s, -1 at its root and where it does not go; `host_tree` is the tree of a host that sends.
+    `destination_trees` (N×N→C, next hop from switch and destination): `tree_channel[t, s]` is the channel by which
+    a frame to a host of tree t leaves switch s, -1 at its root; `host_tree` is the tree of a host that receives.
+    `paths` (N×N→P, one by one, in one or more layers): `paths` holds them; the trees are empty.
 
     Attributes:
-        relation: `source_trees` or `destination`.
-        parent_channel: (T, S), empty (0, S) for `destination`.
-        tree_root: (T,) the switch a tree starts from.
+        relation: `source_trees`, `destination_trees` or `paths`.
+        ends: (E,) switches that have hosts, ascending.
+        tree_channel: (T, S).
+        tree_root: (T,) the switch a tree starts from or ends at.
         host_tree: (H,).
-        next_channel: (S, S), empty (0, S) for `source_trees`.
+        layers: number of layers; a virtual channel is `layer * C + channel`.
+        paths: the explicit paths, or None.
+        backup: a second path for pairs that have one, link-disjoint where possible, or None.
+        allowed: all turns the routing allows, or None where it is no routing by turns.
         notes: choices that were made for the user, one sentence each.
     """
 
-    relation: str
-    parent_channel: Ints
+    relation: Literal["source_trees", "destination_trees", "paths"]
+    ends: Ints
+    tree_channel: Ints
     tree_root: Ints
     host_tree: Ints
-    next_channel: Ints
+    layers: int = 1
+    paths: Paths | None = None
+    backup: Paths | None = None
+    allowed: AllowedTurns | None = None
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Entries:
+    """Static MAC entries of global VLANs, one a row.
+
+    Attributes:
+        vlan: (N,) index into vlan_ids.
+        switch: (N,) switch that holds it.
+        host: (N,) host whose MAC address it is.
+        port: (N,) port it points to.
+    """
+
+    vlan: Ints
+    switch: Ints
+    host: Ints
+    port: Ints
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class VlanPlan:
-    """Pure 802.1Q intent; any switch with PVID, member sets and static MAC entries can carry it out.
+    """Pure 802.1Q intent of VLANs known to the whole fabric (fixed assignment).
+
+    Any switch with PVID, member sets and static MAC entries can carry it out. In a VLAN whose tagged links are a
+    tree, the entry of a host at a switch follows from the tree; `entries` is then None and the rule is told by
+    `entry_rule`. A 64×64 torus has half a thousand million of them.
 
     Attributes:
         vlan_ids: (V,) 802.1Q VLAN identifiers, 1..4094.
         pvid: (H,) index into vlan_ids: the PVID of each host's port.
         tagged_links: (V, L) True where both ends of a link are tagged members of the VLAN.
-        untagged_hosts: (V, H) True where a host's port is an untagged member of the VLAN.
-        entry_vlan: (E,) index into vlan_ids of each static MAC entry.
-        entry_switch: (E,) switch that holds it.
-        entry_host: (E,) host whose MAC address it is.
-        entry_port: (E,) port it points to.
+        untagged_hosts: (V, H) True where a host's port is an untagged member of the VLAN; (V, 1) for all hosts alike.
+        entry_rule: which entries a switch holds: those a path `used`, `all` of its VLANs, or those that are `listed`.
+        entries: the listed ones, else None.
     """
 
     vlan_ids: Ints
     pvid: Ints
     tagged_links: Bools
     untagged_hosts: Bools
-    entry_vlan: Ints
-    entry_switch: Ints
-    entry_host: Ints
-    entry_port: Ints
+    entry_rule: Literal["used", "all", "listed"]
+    entries: Entries | None = None
 
     @property
     def vlan_count(self) -> int:
         """V."""
         return len(self.vlan_ids)
+
+    @property
+    def tagged_trunks(self) -> bool:
+        """Whether frames between switches carry a VLAN tag."""
+        return True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LocalPlan:
+    """Forwarding by the port of arrival: VLANs that mean something inside one switch only, or in-port and priority.
+
+    `renamed` and `static` (Koibuchi et al. 2011, section 3.2.2): frames are untagged on every link, the PVID of the
+    port of arrival is their VLAN inside the switch, all member ports are untagged ones. `static` has one VLAN a
+    switch. `openflow`: frames carry their layer as 802.1Q priority in the tag of one VLAN, and a switch decides by
+    in-port, priority and destination; each such pair of in-port and priority is a class of its own.
+
+    V counts all classes of all switches, K destination keys (see `host_key`). Broadcasts do not follow the classes:
+    they go along a tree of their own, or nowhere.
+
+    Attributes:
+        kind: `renamed`, `static` or `openflow`.
+        vlan_switch: (V,) switch of each local VLAN.
+        vlan_id: (V,) its identifier inside the switch; for `openflow` the one all frames carry.
+        host_vlan: (H,) local VLAN of frames that a host sends.
+        channel_vlan: (layers·C,) local VLAN of frames that arrive by a virtual channel; -1 where none ever does.
+        host_key: (H,) destination key of each host; hosts of one key share their entries.
+        entry_vlan: (N,) local VLAN of each forwarding entry.
+        entry_key: (N,) destination key it is for.
+        entry_hop: (N,) virtual channel to send by, or -1: the destination hangs on this switch.
+        member_start: (V + 1,) offset of the first member port of each local VLAN; `openflow` has no members.
+        member_port: (M,) untagged member ports, ascending within a VLAN.
+        flood_links: (L,) links of the tree that carries broadcasts; None where they are dropped.
+    """
+
+    kind: Literal["renamed", "static", "openflow"]
+    vlan_switch: Ints
+    vlan_id: Ints
+    host_vlan: Ints
+    channel_vlan: Ints
+    host_key: Ints
+    entry_vlan: Ints
+    entry_key: Ints
+    entry_hop: Ints
+    member_start: Longs
+    member_port: Ints
+    flood_links: Bools | None
+
+    @property
+    def class_count(self) -> int:
+        """V."""
+        return len(self.vlan_switch)
+
+    @property
+    def tagged_trunks(self) -> bool:
+        """Whether frames between switches carry a VLAN tag."""
+        return self.kind == "openflow"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +293,8 @@ class Rule:
         switch: switch number.
         table: table number.
         priority: higher wins.
-        match: (field, value) pairs; fields are `in_port`, `dl_vlan` (-1 = untagged) and `dl_dst`.
-        actions: (action, value) pairs; actions are `push_vlan`, `pop_vlan`, `output`, `goto_table`.
+        match: (field, value) pairs; fields are `in_port`, `dl_vlan` (-1 = untagged), `dl_vlan_pcp` and `dl_dst`.
+        actions: (action, value) pairs; actions are `push_vlan`, `set_pcp`, `pop_vlan`, `output`, `goto_table`.
     """
 
     switch: int

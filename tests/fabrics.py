@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+import random
+from functools import cache
 from typing import Any
 
 import networkx as nx
 import yaml
 from hypothesis import strategies as st
+from networkx.generators.atlas import graph_atlas_g
 
 from testbed.model import Topology
 from testbed.plan import Plan, make_plan
 from testbed.scenario import Scenario, parse_scenario
 from testbed.topologies import TOPOLOGIES
+from testbed.topologies.build import grouped, make_topology, on_circle
 
 MOST_HOSTS = 24
 MOST_SWITCHES = 40
@@ -46,9 +50,10 @@ def longest_ring(blocks: dict[str, Any]) -> int:
     return int(topology["switches"]) if topology["kind"] == "ring" else 0
 
 
-# The largest ring that shortest paths on single links leave without a cyclic dependency (by tie rule); up to the
-# same size the plane rule `dest` gives a source one tree.
-SHORT_RING = {"alternating": 4, "positive": 3}
+# The largest ring that shortest paths on single links leave without a cyclic dependency, by tie rule.
+SHORT_RING = {"auto": 4, "alternating": 4, "opposite": 4, "positive": 3}
+# The largest ring in which the plane rule `dest` gives a source one tree.
+SHORT_FOR_DEST = SHORT_RING | {"opposite": 3}
 
 
 @st.composite
@@ -77,11 +82,13 @@ def dor_options(ring: int, parallel_links: int) -> st.SearchStrategy[dict[str, s
     legal = []
     for ties, short in SHORT_RING.items():
         for planes in ("auto", "none", "link", "node", "dest"):
-            for way in ("auto", "shortest", "no_transit"):
+            for way in ("auto", "shortest", "no_transit", "two_trees"):
                 told_apart = planes in ("link", "node", "dest")
-                if ring > 2 and told_apart and parallel_links < 2:
+                if ring > 2 and (told_apart or way == "two_trees") and parallel_links < 2:
                     continue
-                if planes == "dest" and ring > short:
+                if told_apart and way == "two_trees":
+                    continue
+                if planes == "dest" and ring > SHORT_FOR_DEST[ties]:
                     continue
                 broken = told_apart or (planes == "auto" and parallel_links > 1)
                 if way == "shortest" and ring > short and not broken:
@@ -122,3 +129,38 @@ def small_enough(blocks: dict[str, Any]) -> bool:
 def fabrics() -> st.SearchStrategy[dict[str, Any]]:
     """Blocks of a scenario with any topology and a legal routing, small enough to follow every pair."""
     return st.one_of(grids(), others().filter(small_enough))
+
+
+def fabric_of_pairs(pairs: list[tuple[int, int]], hosts_on: list[int]) -> Topology:
+    """Switches linked by pairs, a pair named twice by parallel links."""
+    once, count = grouped(pairs)
+    return make_topology("graph", once, hosts_on, on_circle(len(hosts_on)), parallel_links=count)
+
+
+@cache
+def atlas_fabrics() -> tuple[Topology, ...]:
+    """Every connected graph of up to seven switches, one host on each."""
+    graphs = [graph for graph in graph_atlas_g() if len(graph) and nx.is_connected(graph)]
+    return tuple(fabric_of_pairs(sorted(graph.edges), [1] * len(graph)) for graph in graphs)
+
+
+@cache
+def random_fabrics(count: int = 500) -> tuple[Topology, ...]:
+    """Connected fabrics of 8 to 64 switches: sparse with bridges to dense, some with parallel links or few hosts."""
+    return tuple(random_fabric(seed) for seed in range(count))
+
+
+def random_fabric(seed: int) -> Topology:
+    draw = random.Random(seed)
+    switches = 8 + seed % 57
+    order = list(range(switches))
+    draw.shuffle(order)
+    pairs = [(order[place], order[draw.randrange(place)]) for place in range(1, switches)]
+    for _ in range(draw.randrange(2 * switches)):
+        one = draw.randrange(switches)
+        other = (one + 1 + draw.randrange(switches - 1)) % switches
+        if seed % 4 == 0 or not {(one, other), (other, one)} & set(pairs):
+            pairs.append((one, other))
+    hosts_on = [draw.randrange(3) for _ in range(switches)] if seed % 3 == 0 else [1] * switches
+    hosts_on[order[0]] = hosts_on[order[1]] = 1
+    return fabric_of_pairs(pairs, hosts_on)

@@ -73,7 +73,7 @@ def _print_summary(figures: dict[str, Any]) -> None:
             "switches, links between them, hosts",
             f"{figures['switches']}, {figures['switch_links']}, {figures['hosts']}",
         ),
-        ("VLANs", f"{figures['vlans']}"),
+        *_vlan_rows(figures),
         ("OpenFlow rules, MAC entries on the fullest switch", f"{figures['rules']}, {figures['max_mac_entries']}"),
         ("mean switches on a path (all pairs, own switch 1)", f"{figures['mean_switches_on_path']:.4g}"),
         ("paths on the fullest channel", f"{figures['max_channel_load']}"),
@@ -87,6 +87,19 @@ def _print_summary(figures: dict[str, Any]) -> None:
         results.print(f"note: {note}", markup=False, soft_wrap=True)
     for violation in figures["violations"]:
         messages.print(f"{violation['invariant']}: {violation['sentence']}", style="red", markup=False, soft_wrap=True)
+
+
+def _vlan_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
+    """VLANs, and where they are local to switches what that means for floods."""
+    layers = [("layers", str(figures["layers"]))] if figures["layers"] > 1 else []
+    found = figures["multiplication"]
+    if found is None:
+        return [*layers, ("VLANs", f"{figures['vlans']}")]
+    rows = [*layers, ("VLANs on the fullest switch, on all", f"{figures['vlans']}, {figures['vlans_total']}")]
+    if figures["vlans_by_entries"] is not None:
+        rows.append(("VLANs of a switch merged by forwarding entries alone", f"{figures['vlans_by_entries']}"))
+    copies = "endless" if found["endless"] else f"{found['mean']:.4g}, {found['max']:,.0f}"
+    return [*rows, ("copies of a frame flooded to all members: mean, most", copies)]
 
 
 def _write(file: Path, text: str) -> None:
@@ -103,8 +116,7 @@ def list_all(form: FORMAT = Format.text) -> None:
     """List scenarios, topologies, routings, assignments, loads, MPI jobs and switch models."""
     from testbed.emulate.jobs import job_names
     from testbed.routing import ROUTINGS
-    from testbed.scenario import scenario_names
-    from testbed.topologies import TOPOLOGIES
+    from testbed.scenario import TOPOLOGY_BLOCKS, scenario_names
     from testbed.traffic import PATTERNS
     from testbed.verify.limits import SWITCH_MODELS
     from testbed.vlans import ASSIGNMENTS
@@ -112,7 +124,7 @@ def list_all(form: FORMAT = Format.text) -> None:
 
     listing: dict[str, dict[str, str]] = {
         "scenarios": {name: str(file) for name, file in scenario_names().items()},
-        "topologies": {name: kind.summary for name, kind in TOPOLOGIES.items()},
+        "topologies": {name: kind.summary for name, kind in TOPOLOGY_BLOCKS.items()},
         "routings": {name: routing.summary for name, routing in ROUTINGS.items()},
         "assignments": {name: assignment.summary for name, assignment in ASSIGNMENTS.items()},
         "workloads": {name: load.summary for name, load in WORKLOADS.items()},

@@ -163,7 +163,7 @@ class Fabric(Mininet):  # type: ignore[misc]
         queue = TAIL_DROP if kernel else HEAD_DROP
         edge = Shaping(order["host_rate"], order["queue_frames"], queue=queue)
         # The kernel datapath keeps the tag out of what Linux counts.
-        overhead = WIRE_OVERHEAD + (VLAN_TAG if kernel else 0)
+        overhead = WIRE_OVERHEAD + (VLAN_TAG if kernel and order["tagged_trunks"] else 0)
         trunk = Shaping(order["link_rate"], order["queue_frames"], overhead, queue)
         edges = len(order["hosts"])
         return {name: edge if number < edges else trunk for number, (_, name, _) in enumerate(self._ports())}

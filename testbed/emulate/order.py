@@ -48,6 +48,7 @@ class BuildOrder:
         datapath: `auto`, `kernel` or `userspace`.
         static_arp: whether hosts know all addresses beforehand.
         prefix: length of the hosts' IP prefix.
+        tagged_trunks: whether frames between switches carry a VLAN tag.
     """
 
     name: str
@@ -61,6 +62,7 @@ class BuildOrder:
     datapath: str
     static_arp: bool
     prefix: int
+    tagged_trunks: bool
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
@@ -108,4 +110,5 @@ def build_order(plan: Plan) -> BuildOrder:
         datapath=scenario.lab.datapath,
         static_arp=scenario.lab.arp == "static",
         prefix=IP_PREFIX,
+        tagged_trunks=plan.vlans.tagged_trunks,
     )

@@ -1,21 +1,36 @@
-"""VlanPlan → OpenFlow 1.3 rules. OpenFlow never sends a frame back by its in-port, which bounds flooding."""
+"""Plans → OpenFlow 1.3 rules. OpenFlow never sends a frame back by its in-port, which bounds flooding."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 
-from testbed.model import Rule, Topology, VlanPlan, host_mac
+from testbed.model import LocalPlan, Rule, Topology, VlanPlan, host_mac
+from testbed.pipeline.compile_local import compile_local, count_local_rules
 from testbed.pipeline.tables import FORWARDING, INGRESS, UNTAGGED, Priority
+from testbed.vlans.entries import entries_of, entry_counts, vlans_on_switches
 
 
-def compile_rules(topology: Topology, vlans: VlanPlan) -> tuple[Rule, ...]:
+def compile_rules(topology: Topology, vlans: VlanPlan | LocalPlan) -> tuple[Rule, ...]:
     """Compile the rules of all switches, ordered by switch, table, priority."""
-    rules: list[Rule] = []
-    rules += _host_ports(topology, vlans)
-    rules += _trunk_ports(topology, vlans)
-    rules += _static_entries(topology, vlans)
-    rules += _floods(topology, vlans)
+    rules = compile_local(topology, vlans) if isinstance(vlans, LocalPlan) else _compile_fixed(topology, vlans)
     return tuple(sorted(rules, key=lambda rule: (rule.switch, rule.table, -rule.priority, str(rule.match))))
+
+
+def count_rules(topology: Topology, vlans: VlanPlan | LocalPlan) -> int:
+    """Count the rules that compile_rules() makes, without making them."""
+    if isinstance(vlans, LocalPlan):
+        return count_local_rules(topology, vlans)
+    trunks, floods = 2 * int(vlans.tagged_links.sum()), int(vlans_on_switches(topology, vlans).sum())
+    return topology.host_count + trunks + int(entry_counts(topology, vlans).sum()) + floods
+
+
+def _compile_fixed(topology: Topology, vlans: VlanPlan) -> list[Rule]:
+    return [
+        *_host_ports(topology, vlans),
+        *_trunk_ports(topology, vlans),
+        *_static_entries(topology, vlans),
+        *_floods(topology, vlans),
+    ]
 
 
 def _host_ports(topology: Topology, vlans: VlanPlan) -> list[Rule]:
@@ -54,7 +69,8 @@ def _static_entries(topology: Topology, vlans: VlanPlan) -> list[Rule]:
     macs = [host_mac(host) for host in range(topology.host_count)]
     host_ports = set(zip(topology.host_switch.tolist(), topology.host_port.tolist(), strict=True))
     rules = []
-    columns = (vlans.vlan_ids[vlans.entry_vlan], vlans.entry_switch, vlans.entry_host, vlans.entry_port)
+    entries = entries_of(topology, vlans)
+    columns = (vlans.vlan_ids[entries.vlan], entries.switch, entries.host, entries.port)
     for vlan_id, switch, host, port in zip(*(column.tolist() for column in columns), strict=True):
         send: tuple[tuple[str, int], ...] = (("output", port),)
         if (switch, port) in host_ports:

@@ -15,6 +15,8 @@ from testbed.model import Rule, Topology, host_mac
 from testbed.pipeline.tables import UNTAGGED
 
 BROADCAST = "ff:ff:ff:ff:ff:ff"
+Tag = tuple[int, int]  # VLAN, priority
+_NO_TAG: Tag = (UNTAGGED, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,7 @@ class Delivery:
         received: host → number of copies it got untagged.
         tagged: hosts that got a copy still carrying a tag.
         channels: channels that carried a copy, in the order of visiting, one entry a copy.
+        tags: for each of these the (VLAN, priority) the copy carried there, (UNTAGGED, 0) for none.
         dropped: switches where a copy matched no rule or an empty action list.
         endless: True when copies kept circulating and the walk was stopped.
     """
@@ -34,6 +37,7 @@ class Delivery:
     channels: tuple[int, ...]
     dropped: tuple[int, ...]
     endless: bool
+    tags: tuple[Tag, ...] = ()
 
 
 class Oracle:
@@ -79,7 +83,9 @@ class Oracle:
         tagged: list[int] = []
         channels: list[int] = []
         dropped: list[int] = []
-        waiting = deque([(int(topology.host_switch[source]), int(topology.host_port[source]), vlan)])
+        tags: list[Tag] = []
+        endless = False
+        waiting = deque([(int(topology.host_switch[source]), int(topology.host_port[source]), (vlan, 0))])
         budget = 4 * (len(topology.channel_source) + 1)
         while waiting:
             switch, in_port, tag = waiting.popleft()
@@ -90,18 +96,20 @@ class Oracle:
                 if (switch, port) in self._host_at:
                     host = self._host_at[switch, port]
                     received[host] += 1
-                    if new_tag != UNTAGGED:
+                    if new_tag != _NO_TAG:
                         tagged.append(host)
                 elif (switch, port) in self._channel_at:
                     channel = self._channel_at[switch, port]
                     channels.append(channel)
+                    tags.append(new_tag)
                     entry = int(topology.out_port[channel ^ 1])
                     waiting.append((int(topology.channel_target[channel]), entry, new_tag))
                 else:
                     dropped.append(switch)  # a port that leads nowhere
             if len(channels) > budget:
-                return Delivery(dict(received), tuple(tagged), tuple(channels), tuple(dropped), endless=True)
-        return Delivery(dict(received), tuple(tagged), tuple(channels), tuple(dropped), endless=False)
+                endless = True
+                break
+        return Delivery(dict(received), tuple(tagged), tuple(channels), tuple(dropped), endless, tuple(tags))
 
     def unicast(self, source: int, destination: int) -> Delivery:
         """Let host `source` send one frame to host `destination`."""
@@ -113,23 +121,28 @@ class Oracle:
 
     def _lookup(self, switch: int, table: int, frame: dict[str, object]) -> Rule | None:
         for _, fields, index in self._tables.get((switch, table), ()):
-            rule = index.get(tuple(frame[name] for name in fields))
+            rule = index.get(tuple(frame.get(name) for name in fields))
             if rule is not None:
                 return rule
         return None
 
-    def _forward(self, switch: int, in_port: int, tag: int, destination_mac: str) -> list[tuple[int, int]]:
+    def _forward(self, switch: int, in_port: int, tag: Tag, destination_mac: str) -> list[tuple[int, Tag]]:
         """Outgoing (port, tag) of one frame at one switch."""
-        copies: list[tuple[int, int]] = []
+        copies: list[tuple[int, Tag]] = []
         table: int | None = 0
         while table is not None:
-            rule = self._lookup(switch, table, {"in_port": in_port, "dl_vlan": tag, "dl_dst": destination_mac})
+            frame: dict[str, object] = {"in_port": in_port, "dl_vlan": tag[0], "dl_dst": destination_mac}
+            if tag != _NO_TAG:
+                frame["dl_vlan_pcp"] = tag[1]
+            rule = self._lookup(switch, table, frame)
             table = None
             for action, value in rule.actions if rule else ():
                 if action == "push_vlan":
-                    tag = value
+                    tag = (value, 0)
+                elif action == "set_pcp":
+                    tag = (tag[0], value) if tag != _NO_TAG else tag
                 elif action == "pop_vlan":
-                    tag = UNTAGGED
+                    tag = _NO_TAG
                 elif action == "goto_table":
                     table = value
                 elif value != in_port:

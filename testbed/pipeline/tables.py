@@ -1,4 +1,8 @@
-"""The 802.1Q pipeline, as data: tables, what each matches, where it may go next, priorities by name."""
+"""The pipeline, as data: tables, what each matches, where it may go next, priorities by name.
+
+Fixed, renamed and static assignments forward by VLAN and address, as 802.1Q does; OpenFlow forwarding matches the
+in-port and the priority as well.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ UNTAGGED = -1  # value of `dl_vlan` for a frame without a tag
 class Priority(IntEnum):
     """The ladder of priorities; a higher rung wins within its table."""
 
-    FLOOD = 100  # group addresses and addresses without an entry: the whole tree of the VLAN
+    FLOOD = 100  # group addresses and addresses without an entry: the tree of the VLAN, or the one of broadcasts
     STATIC_ENTRY = 200  # a registered MAC address
     ADMIT = 300  # frames a port takes in
 
@@ -37,7 +41,7 @@ class Table:
 
 INGRESS = Table(
     number=0,
-    purpose="host port: tag an untagged frame with the PVID; trunk: admit the VLANs it is a tagged member of",
+    purpose="tag an untagged frame with the PVID; admit tagged frames of the VLANs that the trunk is a member of",
     match_fields=frozenset({"in_port", "dl_vlan"}),
     goto=frozenset({1}),
     miss="drop (802.1Q ingress filtering)",
@@ -45,7 +49,7 @@ INGRESS = Table(
 FORWARDING = Table(
     number=1,
     purpose="static MAC entries of the VLAN, then its tree; a host port sends untagged",
-    match_fields=frozenset({"dl_vlan", "dl_dst"}),
+    match_fields=frozenset({"in_port", "dl_vlan", "dl_vlan_pcp", "dl_dst"}),
     goto=frozenset(),
     miss="drop",
 )

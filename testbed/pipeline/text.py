@@ -27,6 +27,8 @@ def format_rule(rule: Rule) -> str:
 def _format_action(action: str, value: int) -> str:
     if action == "push_vlan":
         return f"push_vlan:0x8100,set_field:{_VLAN_PRESENT | value}->vlan_vid"
+    if action == "set_pcp":
+        return f"set_field:{value}->vlan_pcp"
     if action == "pop_vlan":
         return "pop_vlan"
     return f"{action}:{value}"
@@ -58,7 +60,7 @@ def _parse(switch: int, line: str) -> Rule:
             table = int(value)
         elif name == "priority":
             priority = int(value)
-        elif name in ("in_port", "dl_vlan"):
+        elif name in ("in_port", "dl_vlan", "dl_vlan_pcp"):
             match.append((name, int(value)))
         elif name == "dl_dst":
             match.append((name, value))
@@ -77,6 +79,8 @@ def _parse_actions(text: str, line: str) -> tuple[tuple[str, int], ...]:
             actions.append(("push_vlan", 0))
         elif name == "set_field" and value.endswith("->vlan_vid") and actions and actions[-1] == ("push_vlan", 0):
             actions[-1] = ("push_vlan", int(value.removesuffix("->vlan_vid")) & ~_VLAN_PRESENT)
+        elif name == "set_field" and value.endswith("->vlan_pcp"):
+            actions.append(("set_pcp", int(value.removesuffix("->vlan_pcp"))))
         elif name == "pop_vlan":
             actions.append(("pop_vlan", 0))
         elif name in ("output", "goto_table"):

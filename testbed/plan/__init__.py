@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from testbed.errors import InputError, Problem, VerificationError
-from testbed.model import Routes, Rule, Topology, Violation, VlanPlan
+from testbed.model import LocalPlan, Routes, Rule, Topology, Violation, VlanPlan
 from testbed.pipeline.compile import compile_rules
-from testbed.pipeline.text import format_rule
-from testbed.plan.loads import load_problems
+from testbed.plan.fabric import build_fabric
+from testbed.plan.loads import address_problems, load_problems
 from testbed.routing import ROUTINGS
 from testbed.scenario import Scenario
-from testbed.topologies import TOPOLOGIES
 from testbed.verify import DEADLOCK, verify
 from testbed.verify.limits import SWITCH_MODELS
 from testbed.vlans import ASSIGNMENTS
@@ -26,19 +29,22 @@ class Plan:
         scenario: what it was made from.
         topology: switches, hosts, links, ports.
         routes: a path for every ordered pair.
-        vlans: 802.1Q intent.
-        rules: OpenFlow 1.3 rules of all switches.
+        vlans: what switches are told: VLANs of the whole fabric, or of each switch.
         violations: what verification found.
-        digest: of topology, routes, VLANs and rules; equal digests are equal fabrics.
+        digest: of topology, routes and VLANs; equal digests are equal fabrics.
     """
 
     scenario: Scenario
     topology: Topology
     routes: Routes
-    vlans: VlanPlan
-    rules: tuple[Rule, ...]
+    vlans: VlanPlan | LocalPlan
     violations: tuple[Violation, ...]
     digest: str
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """OpenFlow 1.3 rules of all switches, compiled when asked for: a large fabric has many millions."""
+        return compile_rules(self.topology, self.vlans)
 
     @property
     def deadlock_free(self) -> bool:
@@ -80,8 +86,8 @@ def make_plan(scenario: Scenario) -> Plan:
     Raises:
         InputError: the parts of the scenario do not go together, each problem with the scenario's file.
     """
-    topology = TOPOLOGIES[scenario.topology_kind].build(scenario.topology)
-    problems = load_problems(scenario, topology)
+    topology = build_fabric(scenario)
+    problems = [*load_problems(scenario, topology), *address_problems(scenario)]
     try:
         if topology.host_count == 0:
             raise InputError.one("topology", "has no host, so there is nothing to route; give it some")
@@ -91,20 +97,27 @@ def make_plan(scenario: Scenario) -> Plan:
         problems = [*error.problems, *problems]
     if problems:
         raise InputError([Problem(f"{scenario.source}: {p.place}", p.sentence) for p in problems])
-    rules = compile_rules(topology, vlans)
     model = SWITCH_MODELS[scenario.switch_model] if scenario.switch_model else None
     violations = verify(topology, routes, vlans, model)
-    return Plan(scenario, topology, routes, vlans, rules, violations, _digest(topology, routes, vlans, rules))
+    return Plan(scenario, topology, routes, vlans, violations, _digest(topology, routes, vlans))
 
 
-def _digest(topology: Topology, routes: Routes, vlans: VlanPlan, rules: tuple[Rule, ...]) -> str:
+def _digest(*parts: Any) -> str:
     content = hashlib.blake2b(digest_size=8)
-    for part in (
-        topology.links, topology.host_switch, routes.parent_channel, routes.host_tree, routes.next_channel,
-        vlans.vlan_ids, vlans.pvid, vlans.tagged_links, vlans.untagged_hosts,
-    ):  # fmt: skip
-        content.update(f"{part.shape}{part.dtype}".encode())
-        content.update(part.tobytes())
-    for rule in rules:
-        content.update(f"{rule.switch} {format_rule(rule)}\n".encode())
+    for part in parts:
+        _add(content, part)
     return content.hexdigest()
+
+
+def _add(content: hashlib.blake2b, value: Any) -> None:
+    """Feed every field of a dataclass, in the order they are declared, except the notes."""
+    if isinstance(value, np.ndarray):
+        content.update(f"{value.shape}{value.dtype}".encode())
+        content.update(np.ascontiguousarray(value).data)
+    elif dataclasses.is_dataclass(value):
+        for field in dataclasses.fields(value):
+            if field.name != "notes":
+                content.update(field.name.encode())
+                _add(content, getattr(value, field.name))
+    else:
+        content.update(repr(value).encode())

@@ -1,4 +1,4 @@
-"""Whether the loads of a scenario can run on its topology, before anything is built."""
+"""Whether the loads of a scenario can run on its topology and assignment, before anything is built."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ from testbed.errors import Problem
 from testbed.model import Topology
 from testbed.scenario import Scenario
 from testbed.traffic import PatternError, flows
+from testbed.workloads.mpi_placement import placement_problems
 
 
 def load_problems(scenario: Scenario, topology: Topology) -> list[Problem]:
-    """Every load whose pattern does not exist for this number of hosts, or gives no flow."""
+    """Every load whose pattern does not exist for this number of hosts, or gives no flow; ranks that do not fit."""
     if topology.host_count < 2:
         hosts = "1 host" if topology.host_count else "no host"
         sentence = f"a load needs two hosts or more and this topology has {hosts}"
         return [Problem("workloads", sentence)] if scenario.workloads else []
     found = []
     for number, load in enumerate(scenario.workloads):
+        if load.kind == "mpi":
+            problems = placement_problems(load.spec, topology)
+            found += [Problem(f"workloads.{number}.{problem.place}", problem.sentence) for problem in problems]
         pattern = getattr(load.spec, "pattern", None)
         if pattern is None:
             continue
@@ -27,3 +31,14 @@ def load_problems(scenario: Scenario, topology: Topology) -> list[Problem]:
         except PatternError as error:
             found.append(Problem(place, str(error)))
     return found
+
+
+def address_problems(scenario: Scenario) -> list[Problem]:
+    """Hosts that ask for addresses by broadcast, where broadcasts are dropped."""
+    if scenario.lab.arp == "static" or getattr(scenario.assignment, "flood", "tree") != "none":
+        return []
+    sentence = (
+        '"broadcast" needs broadcasts and assignment.flood: none drops them, so no host would learn an address; use '
+        "arp: static, or flood: tree"
+    )
+    return [Problem("lab.arp", sentence)]

@@ -1,4 +1,4 @@
-"""A plan as JSON and back: equal digest, equal arrays, equal rules."""
+"""A plan as JSON and back: equal digest, equal arrays. The rules are in it for other programs to read."""
 
 from __future__ import annotations
 
@@ -8,20 +8,32 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import yaml
 
 from testbed.errors import InputError
-from testbed.model import Routes, Rule, Topology, Violation, VlanPlan
-from testbed.pipeline.text import format_rule, parse_rule
+from testbed.model import AllowedTurns, Entries, LocalPlan, Paths, Routes, Topology, Violation, VlanPlan
+from testbed.pipeline.compile import count_rules
+from testbed.pipeline.text import format_rule
 from testbed.plan import Plan
-from testbed.scenario import parse_scenario
-from testbed.scenario.load import as_dict
+from testbed.scenario.load import as_dict, scenario_of_blocks
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+MOST_RULES = 3_000_000  # some 300 MB of text
+_TYPES = {kind.__name__: kind for kind in (Topology, Routes, Paths, AllowedTurns, VlanPlan, Entries, LocalPlan)}
 
 
 def plan_to_json(plan: Plan) -> str:
-    """Return the whole plan as JSON text."""
+    """Return the whole plan as JSON text.
+
+    Raises:
+        InputError: the fabric has too many rules to write them down.
+    """
+    count = count_rules(plan.topology, plan.vlans)
+    if count > MOST_RULES:
+        raise InputError.one(
+            plan.scenario.source,
+            f"has {count:,} rules and a plan file lists up to {MOST_RULES:,}; plan a smaller fabric, or leave out "
+            "--output",
+        )
     rules: list[list[str]] = [[] for _ in range(plan.topology.switch_count)]
     for rule in plan.rules:
         rules[rule.switch].append(format_rule(rule))
@@ -52,35 +64,32 @@ def plan_from_json(text: str) -> Plan:
             "plan.json",
             f"has schema version {raw.get('schema_version')}; this program reads {SCHEMA_VERSION}",
         )
-    rules: list[Rule] = [parse_rule(switch, line) for switch, lines in enumerate(raw["rules"]) for line in lines]
     return Plan(
-        scenario=parse_scenario(yaml.safe_dump(raw["scenario"]), raw["source"]),
-        topology=_unpack(Topology, raw["topology"]),
-        routes=_unpack(Routes, raw["routes"]),
-        vlans=_unpack(VlanPlan, raw["vlans"]),
-        rules=tuple(rules),
+        scenario=scenario_of_blocks(raw["scenario"], raw["source"]),
+        topology=_unpack(raw["topology"]),
+        routes=_unpack(raw["routes"]),
+        vlans=_unpack(raw["vlans"]),
         violations=tuple(Violation(v["invariant"], v["sentence"], tuple(v["witness"])) for v in raw["violations"]),
         digest=raw["digest"],
     )
 
 
-def _pack(value: Any) -> dict[str, Any]:
-    return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+def _pack(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        plain = value.astype(np.int8) if value.dtype == np.bool_ else value
+        return {"dtype": str(value.dtype), "shape": value.shape, "values": plain.reshape(-1).tolist()}
+    if dataclasses.is_dataclass(value):
+        fields = {field.name: _pack(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {"type": type(value).__name__, **fields}
+    return value
 
 
-def _plain(value: Any) -> Any:
-    if not isinstance(value, np.ndarray):
+def _unpack(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(value)
+    if not isinstance(value, dict):
         return value
-    plain = value.astype(np.int8) if value.dtype == np.bool_ else value
-    return {"dtype": str(value.dtype), "shape": value.shape, "values": plain.reshape(-1).tolist()}
-
-
-def _unpack(kind: type[Any], raw: dict[str, Any]) -> Any:
-    return kind(**{name: _array(value) for name, value in raw.items()})
-
-
-def _array(value: Any) -> Any:
-    if isinstance(value, dict):
-        array: npt.NDArray[Any] = np.asarray(value["values"], dtype=value["dtype"]).reshape(value["shape"])
-        return array
-    return tuple(value) if isinstance(value, list) else value
+    if "type" in value:
+        return _TYPES[value["type"]](**{name: _unpack(part) for name, part in value.items() if name != "type"})
+    array: npt.NDArray[Any] = np.asarray(value["values"], dtype=value["dtype"]).reshape(value["shape"])
+    return array

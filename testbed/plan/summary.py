@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-import numpy as np
-
+from testbed.model import LocalPlan, Longs, Topology, VlanPlan
+from testbed.pipeline.compile import count_rules
 from testbed.plan import Plan
-from testbed.routing.paths import channel_load, switches_on_path
+from testbed.routing.paths import channel_load, mean_switches_on_path
+from testbed.verify.flooding import multiplication
+from testbed.vlans.entries import entry_counts
+from testbed.vlans.local import entry_count, fewest_by_entries, vlan_count
 
 
 def summary(plan: Plan) -> dict[str, Any]:
@@ -15,9 +19,13 @@ def summary(plan: Plan) -> dict[str, Any]:
 
     `mean_switches_on_path` is over all N² ordered host pairs, same-switch and self pairs counted as 1, which
     is the convention of Koibuchi et al. 2011, Table 11. `max_channel_load` counts ordered host pairs.
+    `vlans` are those of the whole fabric, or, where VLANs are local to switches, those of the switch that has most;
+    `vlans_total` is their sum over switches then. `vlans_by_entries` and `multiplication` are None but for local
+    VLANs: the most a switch would need if VLANs were merged wherever their forwarding entries agree, and the copies
+    of a flooded frame a switch would take in if switches flooded to all members (None where they circulate).
     """
-    topology, vlans = plan.topology, plan.vlans
-    entries = np.bincount(vlans.entry_switch, minlength=topology.switch_count)
+    topology = plan.topology
+    entries, vlans = _counts(topology, plan.vlans)
     load = channel_load(topology, plan.routes)
     return {
         "scenario": plan.scenario.name,
@@ -27,11 +35,11 @@ def summary(plan: Plan) -> dict[str, Any]:
         "switches": topology.switch_count,
         "switch_links": topology.link_count,
         "hosts": topology.host_count,
-        "vlans": vlans.vlan_count,
-        "vlan_ids": [int(vlan) for vlan in vlans.vlan_ids],
-        "rules": len(plan.rules),
+        "layers": plan.routes.layers,
+        **vlans,
+        "rules": count_rules(topology, plan.vlans),
         "max_mac_entries": int(entries.max(initial=0)),
-        "mean_switches_on_path": float(switches_on_path(topology, plan.routes).mean()),
+        "mean_switches_on_path": mean_switches_on_path(topology, plan.routes),
         "max_channel_load": int(load.max(initial=0)),
         "unused_channels": int((load == 0).sum()),
         "deadlock_free": plan.deadlock_free,
@@ -42,3 +50,32 @@ def summary(plan: Plan) -> dict[str, Any]:
         "notes": list(plan.routes.notes),
         "digest": plan.digest,
     }
+
+
+def _counts(topology: Topology, vlans: VlanPlan | LocalPlan) -> tuple[Longs, dict[str, Any]]:
+    """(S,) MAC entries, and the figures that tell VLANs of the fabric from those of a switch."""
+    if isinstance(vlans, VlanPlan):
+        return entry_counts(topology, vlans), {
+            "vlans": vlans.vlan_count,
+            "vlans_total": vlans.vlan_count,
+            "vlan_ids": [int(vlan) for vlan in vlans.vlan_ids],
+            "vlans_by_entries": None,
+            "multiplication": None,
+        }
+    counts = vlan_count(topology, vlans)
+    return entry_count(topology, vlans), {
+        "vlans": int(counts.max(initial=0)),
+        "vlans_total": 1 if vlans.kind == "openflow" else int(counts.sum()),
+        "vlan_ids": [],
+        "vlans_by_entries": fewest_by_entries(topology, vlans) if vlans.kind == "renamed" else None,
+        "multiplication": _multiplication(topology, vlans),
+    }
+
+
+def _multiplication(topology: Topology, plan: LocalPlan) -> dict[str, Any] | None:
+    found = multiplication(topology, plan)
+    if found is None:
+        return None
+    mean, most = found
+    endless = math.isinf(most)
+    return {"mean": None if endless else mean, "max": None if endless else most, "endless": endless}

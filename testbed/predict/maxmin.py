@@ -20,6 +20,8 @@ def fair_goodput(
     wire: Transport,
     link_rate: float,
     host_rate: float,
+    *,
+    tagged: bool = True,
 ) -> Floats:
     """Goodput of each flow when all run at once and share every channel max-min fairly.
 
@@ -30,6 +32,7 @@ def fair_goodput(
         wire: cost of payload, headers and acknowledgements.
         link_rate: bit/s of a link between switches.
         host_rate: bit/s of a host's link.
+        tagged: whether frames between switches carry a VLAN tag.
 
     Returns:
         (F,) goodput in bit/s. Acknowledgements take their share of the reverse path.
@@ -40,8 +43,8 @@ def fair_goodput(
     cost = np.zeros((len(flows), len(capacity)))
     for flow, (source, destination) in enumerate(flows):
         for start, end, trunk, edge in (
-            (source, destination, wire.cost(tagged=True), wire.cost(tagged=False)),
-            (destination, source, wire.reverse_cost(tagged=True), wire.reverse_cost(tagged=False)),
+            (source, destination, wire.cost(tagged=tagged), wire.cost(tagged=False)),
+            (destination, source, wire.reverse_cost(tagged=tagged), wire.reverse_cost(tagged=False)),
         ):
             cost[flow, list(path(topology, routes, start, end))] += trunk
             cost[flow, channels + start] += edge
@@ -72,8 +75,13 @@ def alltoall_bound(
     wire: Transport,
     link_rate: float,
     host_rate: float,
+    *,
+    tagged: bool = True,
 ) -> float:
-    """Least seconds for every host to send `bytes_a_pair` to every other: the fullest channel's time."""
-    trunk = channel_load(topology, routes).max(initial=0) * wire.cost(tagged=True) / link_rate
+    """Least seconds for every host to send `bytes_a_pair` to every other: the fullest channel's time.
+
+    Frames between switches carry a VLAN tag where `tagged`.
+    """
+    trunk = channel_load(topology, routes).max(initial=0) * wire.cost(tagged=tagged) / link_rate
     edge = (topology.host_count - 1) * wire.cost(tagged=False) / host_rate
     return float(max(trunk, edge) * bytes_a_pair * 8)

@@ -10,10 +10,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import numpy as np
+
+from testbed.model import LocalPlan
 from testbed.plan import Plan
 from testbed.plan.summary import summary
 from testbed.results import Run
 from testbed.units import format_rate
+from testbed.vlans.local import vlan_count
 
 VERDICTS = {
     "pass": ("✓", "The lab did what the scenario asks; the figures can be used."),
@@ -70,7 +74,7 @@ def key_figures(plan: Plan) -> list[Fact]:
         Fact("Switches", f"{figures['switches']:,}"),
         Fact("Switch links", f"{figures['switch_links']:,}", _unused(figures["unused_channels"])),
         Fact("Hosts", f"{figures['hosts']:,}"),
-        Fact("VLANs", f"{figures['vlans']:,}", _identifiers(figures["vlan_ids"])),
+        Fact("VLANs", f"{figures['vlans']:,}", _vlans_note(plan, figures)),
         Fact("Rules", f"{figures['rules']:,}", "OpenFlow 1.3, all switches"),
         Fact("MAC entries", f"{figures['max_mac_entries']:,}", "most on one switch"),
         Fact(
@@ -79,8 +83,59 @@ def key_figures(plan: Plan) -> list[Fact]:
             "mean over all N² ordered host pairs; a pair on one switch, and a host with itself, count 1",
         ),
         Fact("Max channel load", f"{figures['max_channel_load']:,}", "ordered host pairs on a link direction"),
+        *_multiplication(figures["multiplication"]),
         proof,
     ]
+
+
+def local_vlans(plan: Plan) -> tuple[str, list[tuple[int, str, str, int]]] | None:
+    """The local VLANs of the switch that has most of them, or None where VLANs are not local.
+
+    Returns:
+        name of the switch, and for each VLAN its identifier, the ports whose PVID it is, its member ports, and the
+        number of its forwarding entries.
+    """
+    topology, vlans = plan.topology, plan.vlans
+    if not isinstance(vlans, LocalPlan) or vlans.kind != "renamed":
+        return None
+    switch = int(np.argmax(vlan_count(topology, vlans)))
+    channels = np.arange(len(topology.channel_source))
+    pvids: dict[int, list[int]] = {}
+    for of_port, port in (
+        (vlans.host_vlan, topology.host_port),
+        (vlans.channel_vlan, topology.out_port[channels ^ 1]),
+    ):
+        for vlan, number in zip(of_port.tolist(), port.tolist(), strict=True):
+            pvids.setdefault(vlan, []).append(number)
+    entries = np.bincount(
+        vlans.entry_vlan, weights=np.bincount(vlans.host_key)[vlans.entry_key], minlength=vlans.class_count
+    )
+    rows = []
+    for vlan in np.flatnonzero(vlans.vlan_switch == switch).tolist():
+        members = vlans.member_port[vlans.member_start[vlan] : vlans.member_start[vlan + 1]].tolist()
+        rows.append((int(vlans.vlan_id[vlan]), _ports(sorted(pvids[vlan])), _ports(members), int(entries[vlan])))
+    return topology.switch_name(switch), rows
+
+
+def _ports(ports: list[int]) -> str:
+    return ", ".join(map(str, ports))
+
+
+def _vlans_note(plan: Plan, figures: dict[str, Any]) -> str:
+    if not isinstance(plan.vlans, LocalPlan):
+        return _identifiers(figures["vlan_ids"])
+    if plan.vlans.kind == "renamed":
+        return f"most on one switch; {figures['vlans_total']:,} on all"
+    return "the default one of each switch" if plan.vlans.kind == "static" else f"VLAN {plan.vlans.vlan_id[0]}"
+
+
+def _multiplication(found: dict[str, Any] | None) -> list[Fact]:
+    if found is None:
+        return []
+    note = "copies of a frame a switch would take in if all flooded to every member, on average; broadcasts do not"
+    if found["endless"]:
+        return [Fact("Flood multiplication", "endless", "copies would circulate if switches flooded to every member")]
+    return [Fact("Flood multiplication", f"{found['mean']:.4g}", f"{note}; at most {found['max']:,.0f}")]
 
 
 def dilation_sentence(plan: Plan) -> str:

@@ -23,7 +23,8 @@ _HOSTS_IN_CORNER, _HOSTS_IN_ROW, _HOSTS_IN_ROWS, _HOSTS_AROUND = 9, 6, 24, 256
 _CROWD_LABEL = 0.3
 _DOWN = -math.pi / 2
 _CLEAR_ANGLE = math.radians(40)
-_CIRCLES = ("ring", "complete")
+# Positions of other topologies are drawn as they are.
+_IN_ROWS = ("fat_tree", "fat_tree_14", "myrinet_clos", "tree", "m_tree")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,7 +101,7 @@ def _normalised(topology: Topology) -> Floats:
     np.fill_diagonal(apart, np.inf)
     switches = switches / (apart.min() or 1.0)
     width, height = np.ptp(switches, axis=0)
-    if topology.sizes or topology.kind in _CIRCLES or height == 0:
+    if topology.kind not in _IN_ROWS or height == 0:
         return switches
     row = np.diff(np.unique(switches[:, 1].round(6))).min()
     factor = max(_TALLEST * width / height, _LEAST_ROW / row) if height > _TALLEST * width else 1.0
@@ -179,11 +180,16 @@ def _rows(count: int, direction: float) -> Floats:
     return np.stack([away * cosine - across * sine, away * sine + across * cosine], axis=1)
 
 
+def _all_on_circle(switches: Floats) -> bool:
+    away = np.linalg.norm(switches - switches.mean(axis=0), axis=1)
+    return len(switches) > 4 and bool(np.allclose(away, away[0]))
+
+
 def _free_direction(topology: Topology, switches: Floats, switch: int) -> float:
     """Where no link leaves a switch: outward on a circle, else the freest of down, up, right and left."""
     here = switches[switch]
-    if topology.kind in _CIRCLES:
-        outward = here - switches.mean(axis=0)
+    outward = here - switches.mean(axis=0)
+    if topology.kind in ("ring", "complete") or (not topology.sizes and _all_on_circle(switches)):
         return math.atan2(outward[1], outward[0])
     touching: Bools = (topology.links == switch).any(axis=1)
     others = topology.links[touching].sum(axis=1) - switch

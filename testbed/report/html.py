@@ -7,7 +7,7 @@ import importlib.resources
 import statistics
 from typing import TYPE_CHECKING
 
-from testbed.model import Sample, Topology
+from testbed.model import Sample, Topology, VlanPlan
 from testbed.report import facts
 from testbed.report.figures import gap_text
 from testbed.report.loads import LoadHead, load_heads, texts
@@ -32,6 +32,7 @@ def render_report(run: Run) -> str:
     of_load: dict[str, list[Sample]] = {}
     for sample in run.samples:
         of_load.setdefault(sample.labels.get("load", ""), []).append(sample)
+    trees = plan.vlans if isinstance(plan.vlans, VlanPlan) else None
     drawable = plan.topology.switch_count <= MOST_SWITCHES
     uses = _link_uses(plan.topology, heads, of_load) if drawable else []
     verdict = str(manifest.get("verdict") or "")
@@ -59,8 +60,9 @@ def render_report(run: Run) -> str:
         ],
         uses=uses,
         topology="" if uses or not drawable else draw_topology(plan.topology, "topology"),
-        vlans=draw_vlans(plan.topology, plan.vlans, "vlans") if drawable and plan.vlans.vlan_count else "",
-        vlans_left_out=max(plan.vlans.vlan_count - MOST_PANELS, 0),
+        vlans=draw_vlans(plan.topology, trees, "vlans") if drawable and trees and trees.vlan_count else "",
+        vlans_left_out=max(trees.vlan_count - MOST_PANELS, 0) if trees else 0,
+        local_vlans=facts.local_vlans(plan),
         drawable=drawable,
         environment=facts.environment(run.environment),
         files=files,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from testbed.errors import InputError
+from testbed.errors import InputError, Problem
 from testbed.model import Sample
 from testbed.plan import Plan
 from testbed.plan.store import plan_from_json
@@ -75,6 +75,8 @@ def load_run(path: Path, *, unfinished: bool = False) -> Run:
 def _read(file: Path, parse: Callable[[str], _T]) -> _T:
     try:
         return parse(file.read_text(encoding="utf-8"))
+    except InputError as error:
+        raise InputError([Problem(str(file), problem.sentence) for problem in error.problems]) from error
     except FileNotFoundError as error:
         raise InputError.one(str(file.parent), f"is no result folder: {file.name} is missing") from error
     except OSError as error:

@@ -13,11 +13,11 @@ import numpy as np
 
 from testbed.errors import InputError
 from testbed.model import Bools, Ints, Routes, Topology
-from testbed.routing.fit import misfit
-from testbed.routing.trees import host_switches, plane_groups
+from testbed.routing.fit import misfit, require_whole
+from testbed.routing.trees import host_switches, plane_groups, source_trees
 
 # The largest ring whose shortest paths on single links have no cyclic dependency, by tie rule.
-LARGEST_ACYCLIC_RING = {"alternating": 4, "positive": 3}
+LARGEST_ACYCLIC_RING = {"alternating": 4, "opposite": 4, "positive": 3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,19 +25,22 @@ class DorOptions:
     """Rules for tori; a mesh needs none of them.
 
     Attributes:
-        ties: at distance k/2 go `alternating` (even positions -, odd +) or `positive`.
+        ties: at distance k/2 go `alternating` (even positions -, odd +), `opposite` (even +, odd -) or `positive`.
+            `auto`: `opposite` with planes `link`, so that two neighbours share a tree, else `alternating`.
         planes: which of two parallel links breaks a ring's cycle. `link`: the wrap link and all after it on
             plane 1. `node`: plane 1 after passing through coordinate 0. `dest`: plane 0 while the wrap lies
-            ahead. `none`: no plane is told from another. `auto`: `node` where links are parallel and rings
+            ahead. `none`: no plane is told from another. `auto`: `link` where links are parallel and rings
             too long to be acyclic without (over 4 with alternating ties, over 3 with positive), else `none`.
         ring: `shortest` way round, or `no_transit`: never through coordinate 0, which keeps rings of single
-            links acyclic at the price of longer paths. `auto`: `no_transit` only where nothing else breaks
-            the cycle.
+            links acyclic at the price of longer paths, or `two_trees`: a ring of k is cut open at the wrap link on
+            plane 0 and at k/2-1|k/2 on plane 1, and a source takes the line it is nearer the middle of, so that
+            2k^(n-1) VLANs do for every k with paths a little longer. `auto`: `no_transit` only where nothing else
+            breaks the cycle.
     """
 
-    ties: Literal["alternating", "positive"] = "alternating"
+    ties: Literal["auto", "alternating", "opposite", "positive"] = "auto"
     planes: Literal["auto", "none", "link", "node", "dest"] = "auto"
-    ring: Literal["auto", "shortest", "no_transit"] = "auto"
+    ring: Literal["auto", "shortest", "no_transit", "two_trees"] = "auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,25 +56,31 @@ def route_dor(topology: Topology, options: DorOptions) -> Routes:
     """Route a grid dimension by dimension.
 
     Returns:
-        Source trees, or the `destination` relation for the plane rule `dest`.
+        Source trees, or destination trees for the plane rule `dest`.
 
     Raises:
         InputError: not a grid, or a plane rule without parallel links.
     """
     if not topology.sizes:
         raise misfit("dor", "a mesh, torus, hypercube or ring", topology.kind)
+    require_whole("dor", topology)
     wraps = topology.kind in ("torus", "ring")
     longest = max(topology.sizes) if wraps else 0
-    cyclic = longest > LARGEST_ACYCLIC_RING[options.ties]
     planes, ring = options.planes, options.ring
+    cyclic = longest > LARGEST_ACYCLIC_RING["alternating" if options.ties == "auto" else options.ties]
     notes: list[str] = []
-    if planes == "auto":
-        planes = "node" if cyclic and topology.parallel_links > 1 else "none"
-    if planes != "none" and longest > 2 and topology.parallel_links < 2:
-        raise InputError.one(
-            "routing.planes",
-            f'"{planes}" needs two links for each pair; set topology.parallel_links to 2 or more',
-        )
+    if ring == "two_trees":
+        if planes not in ("auto", "none"):
+            raise InputError.one("routing.planes", f'"{planes}" has no effect with ring: two_trees; leave it out')
+        planes = "none"
+    elif planes == "auto":
+        planes = "link" if cyclic and topology.parallel_links > 1 else "none"
+    ties = options.ties if options.ties != "auto" else "opposite" if planes == "link" else "alternating"
+    for key, value in (("planes", planes), ("ring", ring)):
+        if value in ("link", "node", "dest", "two_trees") and longest > 2 and topology.parallel_links < 2:
+            raise InputError.one(
+                f"routing.{key}", f'"{value}" needs two links for each pair; set topology.parallel_links to 2 or more'
+            )
     if ring == "auto":
         ring = "no_transit" if cyclic and planes == "none" else "shortest"
         if ring == "no_transit":
@@ -79,11 +88,11 @@ def route_dor(topology: Topology, options: DorOptions) -> Routes:
                 f"rings of {longest} without planes: paths never pass through coordinate 0, so some are "
                 "longer than the shortest; parallel_links: 2 gives shortest paths"
             )
-    rings = [_ring(size, wraps and size > 2, options.ties, planes, ring) for size in topology.sizes]
+    rings = [_ring(size, wraps and size > 2, ties, planes, ring) for size in topology.sizes]
     arrive = _entering_channels(topology)
     if planes == "dest":
         return _by_destination(topology, rings, arrive, tuple(notes))
-    return _by_source(topology, rings, arrive, 1 if planes == "none" else 2, tuple(notes))
+    return _by_source(topology, rings, arrive, 1 if planes == "none" and ring != "two_trees" else 2, tuple(notes))
 
 
 def _ring(size: int, wraps: bool, ties: str, planes: str, rule: str) -> _Ring:
@@ -91,8 +100,11 @@ def _ring(size: int, wraps: bool, ties: str, planes: str, rule: str) -> _Ring:
     if not wraps:
         none = np.zeros((size, size), dtype=np.int32)
         return _Ring(end > start, none, none)
+    if rule == "two_trees":
+        return _two_trees(size)
     ahead = (end - start) % size
-    tie_positive = (start % 2 == 1) if ties == "alternating" else np.ones_like(start, dtype=bool)
+    parity = {"alternating": 1, "opposite": 0}
+    tie_positive = start % 2 == parity[ties] if ties in parity else np.ones_like(start, dtype=bool)
     positive = np.where(2 * ahead == size, tie_positive, 2 * ahead < size)
     wraps_up, wraps_down = end < start, end > start
     if rule == "no_transit":
@@ -109,6 +121,17 @@ def _ring(size: int, wraps: bool, ties: str, planes: str, rule: str) -> _Ring:
         last = np.zeros_like(crosses)
     first = ~crosses if planes == "dest" else np.zeros_like(crosses)
     return _Ring(positive, last.astype(np.int32), first.astype(np.int32))
+
+
+def _two_trees(size: int) -> _Ring:
+    """Two lines: 0..k-1 on plane 0, and k/2..k-1, 0..k/2-1 on plane 1."""
+    at = np.arange(size)
+    other = (at - size // 2) % size  # place on the second line
+    second = np.abs(2 * other - size + 1) < np.abs(2 * at - size + 1)
+    place = np.where(second[:, None], other[None, :], at[None, :])  # [source, switch] on the source's line
+    positive = place > place[at, at][:, None]
+    plane = np.repeat(second[:, None], size, axis=1).astype(np.int32)
+    return _Ring(positive, plane, np.zeros_like(plane))
 
 
 def _entering_channels(topology: Topology) -> Ints:
@@ -136,9 +159,7 @@ def _by_source(
         channel = arrive[dimension, ring.positive[start, end].astype(np.int32), every]
         channel = channel + 2 * ring.last_plane[start, end] + group
         parent = np.where(start != end, channel, parent)  # the last dimension that differs is crossed last
-    host_tree = np.searchsorted(roots, topology.host_switch).astype(np.int32)
-    none = np.zeros((0, topology.switch_count), dtype=np.int32)
-    return Routes("source_trees", parent.astype(np.int32), roots, host_tree, none, notes)
+    return source_trees(topology, parent.astype(np.int32), roots, notes)
 
 
 def _by_destination(topology: Topology, rings: list[_Ring], arrive: Ints, notes: tuple[str, ...]) -> Routes:
@@ -152,12 +173,7 @@ def _by_destination(topology: Topology, rings: list[_Ring], arrive: Ints, notes:
         # Leaving upward is the reverse of the channel that enters going down.
         channel = arrive[dimension, (~ring.positive[start, end]).astype(np.int32), every] ^ 1
         following = np.where(start != end, channel + 2 * ring.first_plane[start, end], following)
-    empty = np.zeros((0, count), dtype=np.int32)
-    return Routes(
-        "destination",
-        empty,
-        np.zeros(0, dtype=np.int32),
-        np.zeros(0, dtype=np.int32),
-        following.astype(np.int32),
-        notes,
-    )
+    roots = host_switches(topology)
+    host_tree = np.searchsorted(roots, topology.host_switch).astype(np.int32)
+    trees = np.ascontiguousarray(following[:, roots].T, dtype=np.int32)
+    return Routes("destination_trees", roots, trees, roots, host_tree, notes=notes)

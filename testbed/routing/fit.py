@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from testbed.errors import InputError
+from testbed.model import Topology
+
+OTHERWISE = '"updown", "tbtp" and "sr" route whatever is left'
 
 
 def misfit(routing: str, needs: str, found: str) -> InputError:
@@ -17,3 +20,16 @@ def misfit(routing: str, needs: str, found: str) -> InputError:
         "routing.kind",
         f'"{routing}" needs {needs}, not {found}; without a routing: block the one that fits is taken',
     )
+
+
+def require_whole(routing: str, topology: Topology) -> None:
+    """Refuse a fabric some of whose links or switches are dead.
+
+    Raises:
+        InputError: something is dead (names it).
+    """
+    if topology.faults:
+        raise InputError.one(
+            "routing.kind",
+            f'"{routing}" needs a whole {topology.kind} and here {topology.faults[0]} is dead; {OTHERWISE}',
+        )

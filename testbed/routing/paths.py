@@ -1,71 +1,136 @@
-"""Paths out of routes: the channels from one host's switch to another's."""
+"""Questions about routes of any relation: a path, all paths, hops, loads.
+
+A path belongs to a source key and a destination key. The key of a host is its tree where the relation has trees on
+that side, else the index of its switch among `ends`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from testbed.model import Ints, Routes, Topology
+from testbed.model import Floats, Ints, Paths, Routes, Topology
+
+
+def end_index(topology: Topology, routes: Routes) -> Ints:
+    """(H,) index of each host's switch among the end switches."""
+    return np.searchsorted(routes.ends, topology.host_switch).astype(np.int32)
+
+
+def source_keys(topology: Topology, routes: Routes) -> Ints:
+    """(H,) source key of each host."""
+    return routes.host_tree if routes.relation == "source_trees" else end_index(topology, routes)
+
+
+def destination_keys(topology: Topology, routes: Routes) -> Ints:
+    """(H,) destination key of each host."""
+    return routes.host_tree if routes.relation == "destination_trees" else end_index(topology, routes)
+
+
+def key_switches(routes: Routes) -> tuple[Ints, Ints]:
+    """Switch of each source key and of each destination key."""
+    source = routes.tree_root if routes.relation == "source_trees" else routes.ends
+    destination = routes.tree_root if routes.relation == "destination_trees" else routes.ends
+    return source, destination
+
+
+def toward_root(topology: Topology, routes: Routes) -> Ints:
+    """(C,) the end of each channel that is nearer to the root of a tree."""
+    return topology.channel_source if routes.relation == "source_trees" else topology.channel_target
+
+
+def tree_depths(topology: Topology, routes: Routes) -> Ints:
+    """(T, S) hops between each switch and the root of each tree; negative where there is no path."""
+    from testbed.kernels import trees
+
+    return trees.depths(routes.tree_channel, toward_root(topology, routes), routes.tree_root)
+
+
+def hops(topology: Topology, routes: Routes, source: int, destination: int) -> tuple[int, ...]:
+    """Virtual channels from the switch of host `source` to that of `destination`, in order; none on one switch."""
+    start, end = int(topology.host_switch[source]), int(topology.host_switch[destination])
+    if start == end:
+        return ()
+    if routes.paths is not None:
+        ends = end_index(topology, routes)
+        pair = int(ends[source]) * len(routes.ends) + int(ends[destination])
+        return tuple(routes.paths.hop[routes.paths.start[pair] : routes.paths.start[pair + 1]].tolist())
+    from_root = routes.relation == "source_trees"
+    tree = routes.tree_channel[routes.host_tree[source if from_root else destination]]
+    nearer = toward_root(topology, routes)
+    root, at = (start, end) if from_root else (end, start)
+    channels: list[int] = []
+    while at != root:
+        channel = int(tree[at])
+        channels.append(channel)
+        at = int(nearer[channel])
+    return tuple(reversed(channels)) if from_root else tuple(channels)
 
 
 def path(topology: Topology, routes: Routes, source: int, destination: int) -> tuple[int, ...]:
-    """Channels from the switch of host `source` to that of `destination`, in order; empty on one switch."""
-    start, end = int(topology.host_switch[source]), int(topology.host_switch[destination])
-    channels: list[int] = []
-    if routes.relation == "source_trees":
-        parent = routes.parent_channel[routes.host_tree[source]]
-        while end != start:
-            channel = int(parent[end])
-            channels.append(channel)
-            end = int(topology.channel_source[channel])
-        channels.reverse()
-    else:
-        while start != end:
-            channel = int(routes.next_channel[start, end])
-            channels.append(channel)
-            start = int(topology.channel_target[channel])
-    return tuple(channels)
+    """Channels from the switch of host `source` to that of `destination`, in order, without their layers."""
+    channels = len(topology.channel_source)
+    return tuple(hop % channels for hop in hops(topology, routes, source, destination))
 
 
-def path_steps(topology: Topology, routes: Routes) -> Iterator[tuple[Ints, Ints, Ints]]:
-    """Walk the paths of all ordered host pairs at once, one hop at a time, backward for source trees.
+def all_paths(topology: Topology, routes: Routes) -> Paths:
+    """Every path by (source key, destination key), row `source * number of destination keys + destination`.
 
-    Yields:
-        (source, destination, channel): int arrays of equal length, the host pairs still under way and the
-        channel each takes in this step. Self pairs and pairs of one switch take none.
+    Beware of memory with trees: 4 bytes a hop, 17 million hops for a 32×32 torus.
     """
-    hosts = topology.host_count
-    source = np.repeat(np.arange(hosts, dtype=np.int32), hosts)
-    destination = np.tile(np.arange(hosts, dtype=np.int32), hosts)
-    start, end = topology.host_switch[source], topology.host_switch[destination]
-    backward = routes.relation == "source_trees"
-    for _ in range(topology.switch_count + 1):
-        under_way = start != end
-        source, destination, start, end = (a[under_way] for a in (source, destination, start, end))
-        if not len(source):
-            return
-        if backward:
-            channel = routes.parent_channel[routes.host_tree[source], end]
-            end = np.where(channel >= 0, topology.channel_source[channel], start)
-        else:
-            channel = routes.next_channel[start, end]
-            start = np.where(channel >= 0, topology.channel_target[channel], end)
-        yield source, destination, channel
-    raise AssertionError("routes contain a loop")  # routings make trees or shrink the distance
+    if routes.paths is not None:
+        return routes.paths
+    from testbed.kernels import trees
+
+    from_root = routes.relation == "source_trees"
+    nearer = toward_root(topology, routes)
+    start, hop = trees.explicit(
+        routes.tree_channel, nearer, tree_depths(topology, routes), routes.ends, from_root, from_root
+    )
+    return Paths(start, hop)
+
+
+def hop_counts(topology: Topology, routes: Routes) -> Ints:
+    """(source keys, destination keys) hops between switches on each path."""
+    if routes.paths is not None:
+        count = len(routes.ends)
+        return np.diff(routes.paths.start).astype(np.int32).reshape(count, count)
+    depth = tree_depths(topology, routes)[:, routes.ends]
+    return depth if routes.relation == "source_trees" else depth.T
+
+
+def mean_switches_on_path(topology: Topology, routes: Routes) -> float:
+    """Mean over all H² ordered host pairs; pairs on one switch and self pairs count 1 (Koibuchi 2011, Table 11)."""
+    source, destination = _hosts_of_keys(topology, routes)
+    total = float(source @ hop_counts(topology, routes) @ destination)
+    return 1.0 + total / topology.host_count**2
+
+
+def channel_load(topology: Topology, routes: Routes) -> Floats:
+    """(C,) number of ordered host pairs whose path takes each channel (all-to-all traffic), all layers together."""
+    channels = len(topology.channel_source)
+    source, destination = _hosts_of_keys(topology, routes)
+    if routes.paths is None:
+        from testbed.kernels import trees
+
+        on_switch = np.bincount(topology.host_switch, minlength=topology.switch_count).astype(np.float64)
+        of_tree = source if routes.relation == "source_trees" else destination
+        depth = tree_depths(topology, routes)
+        nearer = toward_root(topology, routes)
+        return trees.channel_weights(routes.tree_channel, nearer, depth, of_tree, on_switch, channels)
+    weight = np.repeat((source[:, None] * destination[None, :]).reshape(-1), np.diff(routes.paths.start))
+    load = np.bincount(routes.paths.hop % channels, weights=weight, minlength=channels)
+    return np.asarray(load, dtype=np.float64)
+
+
+def _hosts_of_keys(topology: Topology, routes: Routes) -> tuple[Floats, Floats]:
+    """Number of hosts of each source key and of each destination key."""
+    source_switch, destination_switch = key_switches(routes)
+    source = np.bincount(source_keys(topology, routes), minlength=len(source_switch))
+    destination = np.bincount(destination_keys(topology, routes), minlength=len(destination_switch))
+    return source.astype(np.float64), destination.astype(np.float64)
 
 
 def switches_on_path(topology: Topology, routes: Routes) -> Ints:
-    """(H, H) number of switches on the path of each ordered pair; same-switch and self pairs count 1."""
-    count = np.ones((topology.host_count, topology.host_count), dtype=np.int32)
-    for source, destination, _ in path_steps(topology, routes):
-        count[source, destination] += 1
-    return count
-
-
-def channel_load(topology: Topology, routes: Routes) -> Ints:
-    """(C,) number of ordered host pairs whose path takes each channel (all-to-all traffic)."""
-    load = np.zeros(len(topology.channel_source), dtype=np.int64)
-    for _, _, channel in path_steps(topology, routes):
-        load += np.bincount(channel, minlength=len(load))
-    return load.astype(np.int32)
+    """(H, H) number of switches on the path of each ordered pair of hosts; pairs on one switch count 1."""
+    keys = np.ix_(source_keys(topology, routes), destination_keys(topology, routes))
+    return 1 + hop_counts(topology, routes)[keys]

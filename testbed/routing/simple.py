@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from testbed.model import Routes, Topology
-from testbed.routing.fit import misfit
-from testbed.routing.trees import shortest_trees
+from testbed.routing.fit import misfit, require_whole
+from testbed.routing.trees import shortest_trees, source_trees
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ def route_tree(topology: Topology, options: TreeOptions) -> Routes:
     if pairs != topology.switch_count - 1:
         size = f"{topology.switch_count} switches with {pairs} neighbour pairs"
         raise misfit("tree", "a topology without loops", f"a {topology.kind} of {size}")
-    return _source_trees(topology)
+    return source_trees(topology, *shortest_trees(topology))
 
 
 def route_direct(topology: Topology, options: DirectOptions) -> Routes:
@@ -44,10 +44,5 @@ def route_direct(topology: Topology, options: DirectOptions) -> Routes:
     del options
     if topology.kind != "complete":
         raise misfit("direct", "the topology complete", topology.kind)
-    return _source_trees(topology)
-
-
-def _source_trees(topology: Topology) -> Routes:
-    parents, roots = shortest_trees(topology)
-    host_tree = np.searchsorted(roots, topology.host_switch).astype(np.int32)
-    return Routes("source_trees", parents, roots, host_tree, np.zeros((0, topology.switch_count), dtype=np.int32))
+    require_whole("direct", topology)
+    return source_trees(topology, *shortest_trees(topology))

@@ -4,12 +4,28 @@ from __future__ import annotations
 
 import numpy as np
 
-from testbed.model import Ints, Topology
+from testbed.model import AllowedTurns, Ints, Paths, Routes, Topology
 
 
 def host_switches(topology: Topology) -> Ints:
     """Switches that have at least one host, ascending."""
     return np.unique(topology.host_switch)
+
+
+def source_trees(topology: Topology, trees: Ints, roots: Ints, notes: tuple[str, ...] = ()) -> Routes:
+    """Routes of one tree a switch with hosts; `roots` ascending."""
+    host_tree = np.searchsorted(roots, topology.host_switch).astype(np.int32)
+    return Routes("source_trees", host_switches(topology), trees, roots, host_tree, notes=notes)
+
+
+def explicit_routes(
+    topology: Topology, paths: Paths, allowed: AllowedTurns | None, layers: int = 1, notes: tuple[str, ...] = ()
+) -> Routes:
+    """Routes of one explicit path a pair of switches with hosts."""
+    none = np.zeros(0, dtype=np.int32)
+    trees = np.zeros((0, topology.switch_count), dtype=np.int32)
+    ends = host_switches(topology)
+    return Routes("paths", ends, trees, none, none, layers, paths, allowed=allowed, notes=notes)
 
 
 def plane_groups(topology: Topology, roots: Ints, planes_used: int = 1) -> Ints:
@@ -25,6 +41,13 @@ def plane_groups(topology: Topology, roots: Ints, planes_used: int = 1) -> Ints:
     """
     groups = max(1, topology.parallel_links // planes_used)
     return ((roots % groups) * planes_used).astype(np.int32)
+
+
+def parallel_of_pair(topology: Topology) -> Ints:
+    """(C + 1,) living parallel links of each channel's pair; the last entry is for -1, no channel."""
+    pair = np.cumsum(topology.plane == 0) - 1
+    count = np.bincount(pair, minlength=1)[pair]
+    return np.append(np.repeat(count, 2), 1).astype(np.int32)
 
 
 def breadth_first(topology: Topology, root: int) -> Ints:
@@ -53,5 +76,5 @@ def shortest_trees(topology: Topology) -> tuple[Ints, Ints]:
     """Breadth-first trees from every switch with hosts: (T, S) parent channels and (T,) roots."""
     roots = host_switches(topology)
     parents = np.stack([breadth_first(topology, int(root)) for root in roots])
-    offset = 2 * plane_groups(topology, roots)[:, None]
-    return np.where(parents >= 0, parents + offset, -1).astype(np.int32), roots
+    plane = roots[:, None] % parallel_of_pair(topology)[parents]
+    return np.where(parents >= 0, parents + 2 * plane, -1).astype(np.int32), roots

@@ -35,7 +35,8 @@ def run_iperf3(context: Context, spec: Iperf3) -> LoadOutcome:
     topology, links = context.plan.topology, context.plan.scenario.links
     pairs = flows(spec.pattern, topology, context.plan.scenario.lab.seed)
     wire = transport(spec.protocol, spec.payload)
-    predicted = fair_goodput(topology, context.plan.routes, pairs, wire, links.rate, links.edge_rate)
+    tagged = context.plan.vlans.tagged_trunks
+    predicted = fair_goodput(topology, context.plan.routes, pairs, wire, links.rate, links.edge_rate, tagged=tagged)
     # A UDP sender cannot get through more than it offers.
     goals = predicted * (min(1.0, spec.offered) if spec.protocol == "udp" else 1.0)
     load = _Load(context, spec, pairs, wire, predicted, goals)
@@ -104,8 +105,9 @@ class _Load:
     def channel_shares(self) -> Mapping[int, float]:
         """Predicted use of each channel, acknowledgements included."""
         topology, routes = self.context.plan.topology, self.context.plan.routes
+        tagged = self.context.plan.vlans.tagged_trunks
         share = np.zeros(len(topology.channel_source))
         for (source, destination), rate in zip(self.pairs, self.goals, strict=True):
-            share[list(path(topology, routes, source, destination))] += rate * self.wire.cost(tagged=True)
-            share[list(path(topology, routes, destination, source))] += rate * self.wire.reverse_cost(tagged=True)
+            share[list(path(topology, routes, source, destination))] += rate * self.wire.cost(tagged=tagged)
+            share[list(path(topology, routes, destination, source))] += rate * self.wire.reverse_cost(tagged=tagged)
         return dict(enumerate((share / self.context.plan.scenario.links.rate).tolist()))

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from testbed.model import Rule
-from testbed.pipeline.oracle import Oracle
+from testbed.model import LocalPlan, Rule
+from testbed.pipeline.oracle import Delivery, Oracle
+from testbed.pipeline.tables import UNTAGGED
 from testbed.pipeline.text import FlowSyntaxError, parse_rule
 from testbed.plan import Plan
-from testbed.routing.paths import path
+from testbed.routing.paths import hops
 
 
 def installed_problems(plan: Plan, dumped: Mapping[str, Sequence[str]]) -> list[str]:
@@ -38,20 +39,42 @@ def _walk_problems(plan: Plan, oracle: Oracle) -> list[str]:
     topology = plan.topology
     problems = []
     everyone = set(range(topology.host_count))
+    channels = max(len(topology.channel_source), 1)
+    silent = isinstance(plan.vlans, LocalPlan) and plan.vlans.flood_links is None
     for source in range(topology.host_count):
         for destination in sorted(everyone - {source}):
             pair = f"{topology.host_name(source)}→{topology.host_name(destination)}"
-            wanted = path(topology, plan.routes, source, destination)
+            wanted = hops(topology, plan.routes, source, destination)
+            path, layers = (tuple(hop % channels for hop in wanted), tuple(hop // channels for hop in wanted))
             found = oracle.unicast(source, destination)
-            if found.channels != wanted:
-                problems.append(f"{pair} takes {_names(plan, found.channels)} instead of {_names(plan, wanted)}")
+            if found.channels != path:
+                problems.append(f"{pair} takes {_names(plan, found.channels)} instead of {_names(plan, path)}")
             elif found.received != {destination: 1} or found.tagged:
                 problems.append(f"{pair} reaches {_receivers(plan, found.received)} instead of its destination once")
+            else:
+                problems += _tag_problems(plan, pair, found, layers)
         flood = oracle.broadcast(source)
-        if flood.endless or flood.received != dict.fromkeys(everyone - {source}, 1) or flood.tagged:
+        reached = set() if silent else everyone - {source}
+        if flood.endless or flood.received != dict.fromkeys(reached, 1) or flood.tagged:
             how = "circulates" if flood.endless else f"reaches {_receivers(plan, flood.received)}"
-            problems.append(f"a broadcast of {topology.host_name(source)} {how} instead of every other host once")
+            instead = "nobody" if silent else "every other host once"
+            problems.append(f"a broadcast of {topology.host_name(source)} {how} instead of {instead}")
     return problems
+
+
+def _tag_problems(plan: Plan, pair: str, found: Delivery, layers: tuple[int, ...]) -> list[str]:
+    """Frames must have a tag between switches, or none; the priority must be the layer where that is its meaning."""
+    tagged = plan.vlans.tagged_trunks
+    if any((vlan != UNTAGGED) != tagged for vlan, _ in found.tags):
+        return [f"{pair} is {'not ' if tagged else ''}tagged on links between switches"]
+    priorities = tuple(priority for _, priority in found.tags)
+    if isinstance(plan.vlans, LocalPlan) and tagged and priorities != layers:
+        return [f"{pair} has the priorities {_numbers(priorities)} on its way instead of {_numbers(layers)}"]
+    return []
+
+
+def _numbers(values: Sequence[int]) -> str:
+    return " ".join(map(str, values))
 
 
 def _names(plan: Plan, channels: Sequence[int]) -> str:

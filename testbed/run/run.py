@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from testbed import __version__
-from testbed.emulate import jobs
 from testbed.emulate.build import build_lab
 from testbed.emulate.client import Lab
 from testbed.emulate.probe import capabilities, require, versions
-from testbed.errors import EXIT_FAIL, EXIT_PASS, EXIT_WARNINGS, InputError, LabError, WorkloadError
+from testbed.errors import EXIT_FAIL, EXIT_PASS, EXIT_WARNINGS, InputError, LabError, Problem, WorkloadError
 from testbed.model import Sample
 from testbed.plan import Plan
 from testbed.report import render_report
@@ -23,7 +22,7 @@ from testbed.results import ResultFolder, load_run
 from testbed.run.context import Context, LoadOutcome
 from testbed.run.fidelity import Finding, Judgement, Verdict
 from testbed.run.load_iperf3 import run_iperf3
-from testbed.run.load_mpi import run_mpi
+from testbed.run.load_mpi import prepare_mpi, run_mpi
 from testbed.run.load_ping import run_ping
 from testbed.run.pathcheck import installed_problems
 from testbed.scenario import Workload
@@ -78,9 +77,7 @@ def run_scenario(plan: Plan, results: Path, progress: Callable[[str], None]) -> 
             "there is none, so nothing would be measured; `testbed up` only builds",
         )
     require(plan.scenario)
-    for number, load in enumerate(plan.scenario.workloads):
-        if load.kind == "mpi":
-            jobs.read_job(load.spec.job, f"{plan.scenario.source}: workloads.{number}.job")
+    _prepare_jobs(plan, progress)
     folder = ResultFolder(results, plan)
     try:
         with build_lab(plan, progress=lambda step: progress(f"building the lab: {step}")) as lab:
@@ -97,6 +94,20 @@ def run_scenario(plan: Plan, results: Path, progress: Callable[[str], None]) -> 
     progress("writing the report")
     folder.write_text("report.html", render_report(load_run(folder.path, unfinished=True)))
     return Outcome(folder.finish(), judgement.verdict, judgement.reasons, tuple(samples))
+
+
+def _prepare_jobs(plan: Plan, progress: Callable[[str], None]) -> None:
+    """Build all MPI jobs; nothing else is started where one of them cannot run."""
+    problems: list[Problem] = []
+    for number, load in enumerate(plan.scenario.workloads):
+        if load.kind == "mpi":
+            progress(f"building the MPI job {load.spec.job}")
+            try:
+                prepare_mpi(plan, load.spec, f"{plan.scenario.source}: workloads.{number}")
+            except InputError as error:
+                problems += error.problems
+    if problems:
+        raise InputError(problems)
 
 
 def check_paths(plan: Plan, lab: Lab) -> None:
@@ -155,7 +166,9 @@ def _title(load: Workload) -> str:
 
 
 def _labels(load: Workload) -> Mapping[str, str]:
-    return {name: getattr(load.spec, name) for name in ("protocol", "pattern", "job") if hasattr(load.spec, name)}
+    found = {name: getattr(load.spec, name, None) for name in ("protocol", "job", "pattern")}
+    # A job may be a path; its last part then says enough.
+    return {name: value.rstrip("/").rpartition("/")[2] for name, value in found.items() if value is not None}
 
 
 def environment(built: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,10 +1,12 @@
 """YAML → Scenario. The only place where raw dictionaries exist."""
 
+from testbed.scenario.fabric_file import TOPOLOGY_BLOCKS
 from testbed.scenario.find import find_scenario, scenario_names
-from testbed.scenario.load import load_scenario, parse_scenario
+from testbed.scenario.load import load_scenario, parse_scenario, scenario_of_blocks
 from testbed.scenario.spec import Lab, Links, Scenario, Workload
 
 __all__ = [
+    "TOPOLOGY_BLOCKS",
     "Lab",
     "Links",
     "Scenario",
@@ -13,4 +15,5 @@ __all__ = [
     "load_scenario",
     "parse_scenario",
     "scenario_names",
+    "scenario_of_blocks",
 ]

@@ -9,6 +9,7 @@ from typing import Any
 
 from testbed.errors import InputError, Problem, did_you_mean
 from testbed.routing import ROUTINGS
+from testbed.scenario.fabric_file import TOPOLOGY_BLOCKS, read_fabric_file
 from testbed.scenario.models import fill, not_one_of, shown, unknown_key
 from testbed.scenario.read import read_blocks
 from testbed.scenario.spec import (
@@ -22,6 +23,7 @@ from testbed.scenario.spec import (
     slowest_lab_rate,
 )
 from testbed.topologies import TOPOLOGIES, size_problem
+from testbed.topologies.faults import Faults, check_faults
 from testbed.units import format_rate
 from testbed.verify.limits import SWITCH_MODELS
 from testbed.vlans import ASSIGNMENTS
@@ -49,32 +51,47 @@ def load_scenario(file: Path, settings: Iterable[str] = ()) -> Scenario:
 def parse_scenario(text: str, source: str, settings: Iterable[str] = ()) -> Scenario:
     """Make a scenario from YAML text; see load_scenario."""
     raw, problems = read_blocks(text, source, settings)
+    return scenario_of_blocks(raw, source, problems)
+
+
+def scenario_of_blocks(raw: dict[str, Any], source: str, problems: Iterable[Problem] = ()) -> Scenario:
+    """Make a scenario from its blocks, such as as_dict returns.
+
+    Args:
+        raw: the blocks.
+        source: the file they came from; a topology's file is looked for beside it.
+        problems: what is wrong with them already.
+
+    Raises:
+        InputError: everything that is wrong with them.
+    """
     found: list[Problem] = []
     scenario = _scenario(raw, source, found)
-    problems += [Problem(f"{source}: {problem.place}", problem.sentence) for problem in found]
-    if problems or scenario is None:
-        raise InputError(problems)
+    every = [*problems, *(Problem(f"{source}: {problem.place}", problem.sentence) for problem in found)]
+    if every or scenario is None:
+        raise InputError(every)
     return scenario
 
 
 def _scenario(raw: dict[str, Any], source: str, problems: list[Problem]) -> Scenario | None:
     problems += [Problem(key, unknown_key(key, KEYS)) for key in raw if key not in KEYS]
     name, description = _texts(raw, source, problems)
-    topology_kind, topology = "", None
-    if "topology" in raw:
-        topology_kind, topology = _kind(raw["topology"], "topology", problems, table=TOPOLOGIES, part="spec")
-    else:
-        problems.append(Problem("topology", f"is required: a block with its kind, one of {', '.join(TOPOLOGIES)}"))
-    too_large = size_problem(topology) if topology is not None else None
-    if too_large:
-        problems.append(Problem("topology", too_large))
+    topology_kind, topology = _topology(raw, source, problems)
+    faults = fill(Faults, raw.get("faults", {}), "faults", problems)
+    if faults is not None:
+        problems += [Problem(f"faults.{problem.place}", problem.sentence) for problem in check_faults(faults)]
     # Of an unknown topology the fitting routing is unknown too; that is no second problem.
     routing = TOPOLOGIES[topology_kind].routing if topology_kind else ""
     routing_kind, options = _kind(
         raw.get("routing", {}), "routing", problems, table=ROUTINGS, part="options", default=routing
     )
     assignment_kind, assignment = _kind(
-        raw.get("assignment", {}), "assignment", problems, table=ASSIGNMENTS, part="options", default="fixed"
+        raw.get("assignment", {}),
+        "assignment",
+        problems,
+        table=ASSIGNMENTS,
+        part="options",
+        default=ROUTINGS[routing_kind].assignment if routing_kind else "",
     )
     model, expect = raw.get("switch_model"), raw.get("expect", EXPECTATIONS[0])
     if model is not None and model not in [*SWITCH_MODELS]:
@@ -89,9 +106,31 @@ def _scenario(raw: dict[str, Any], source: str, problems: list[Problem]) -> Scen
     if problems:
         return None
     return Scenario(
-        name, description, source, topology_kind, topology, routing_kind, options,
+        name, description, source, topology_kind, topology, faults, routing_kind, options,
         assignment_kind, assignment, model, expect, links, lab, workloads,
     )  # fmt: skip
+
+
+def _topology(raw: dict[str, Any], source: str, problems: list[Problem]) -> tuple[str, Any]:
+    """Kind and parameters; a file becomes the graph that it describes. Without parameters there is a problem."""
+    if "topology" not in raw:
+        problems.append(Problem("topology", f"is required: a block with its kind, one of {', '.join(TOPOLOGY_BLOCKS)}"))
+        return "", None
+    kind, topology = _kind(raw["topology"], "topology", problems, table=TOPOLOGY_BLOCKS, part="spec")
+    if kind == "file":
+        kind = "graph"
+        if topology is not None:
+            topology = read_fabric_file(topology, Path(source).parent, problems)
+    if topology is None:
+        return kind, None
+    too_large = size_problem(topology)
+    if too_large:
+        problems.append(Problem("topology", too_large))
+        return kind, topology
+    for problem in TOPOLOGIES[kind].check(topology):
+        place = f"topology.{problem.place}" if problem.place else "topology"
+        problems.append(Problem(place, problem.sentence))
+    return kind, topology
 
 
 def _texts(raw: dict[str, Any], source: str, problems: list[Problem]) -> tuple[str, str]:
@@ -168,8 +207,11 @@ def _too_slow(links: Links, lab: Lab) -> list[Problem]:
 def as_dict(scenario: Scenario) -> dict[str, Any]:
     """Return the scenario with every default filled in, in the form of its file (rates as text)."""
 
+    def lists(value: Any) -> Any:
+        return [lists(entry) for entry in value] if isinstance(value, tuple) else value
+
     def block(kind: str | None, spec: Any) -> dict[str, Any]:
-        values = {k: list(v) if isinstance(v, tuple) else v for k, v in dataclasses.asdict(spec).items()}
+        values = {key: lists(value) for key, value in dataclasses.asdict(spec).items()}
         return {"kind": kind, **values} if kind else values
 
     links = block(None, scenario.links)
@@ -181,6 +223,7 @@ def as_dict(scenario: Scenario) -> dict[str, Any]:
         "name": scenario.name,
         "description": scenario.description,
         "topology": block(scenario.topology_kind, scenario.topology),
+        "faults": block(None, scenario.faults),
         "routing": block(scenario.routing_kind, scenario.routing),
         "assignment": block(scenario.assignment_kind, scenario.assignment),
         "switch_model": scenario.switch_model,

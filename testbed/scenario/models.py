@@ -58,16 +58,36 @@ def fill(spec: type[Any], values: object, place: str, problems: list[Problem], m
     if not isinstance(values, dict):
         problems.append(Problem(place, f"should be a block of keys, not {shown(values)}"))
         return None
-    given = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+    given = {key: _tuples(value) for key, value in values.items()}
     try:
         model = model_of(spec).model_validate(given)
     except ValidationError as error:
         details = [dict(detail) for detail in error.errors(include_url=False)]
         # A list of wrong entries is called too short as well; the entries are the problem.
         details = [d for d in details if d["type"] != "too_short" or not d["input"]]
-        problems += [_problem(spec, place, detail, more_keys) for detail in details]
+        # What is wrong inside an entry may be several errors, but is one problem.
+        entries = (_entry_problem(spec, place, detail, given) for detail in details)
+        problems += dict.fromkeys(
+            entry or _problem(spec, place, detail, more_keys) for entry, detail in zip(entries, details, strict=True)
+        )
         return None
     return spec(**{field.name: getattr(model, field.name) for field in dataclasses.fields(spec)})
+
+
+def _tuples(value: object) -> object:
+    """A list as a tuple, and its entries likewise, which is as deep as parameters are."""
+    if not isinstance(value, list):
+        return value
+    return tuple(tuple(entry) if isinstance(entry, list) else entry for entry in value)
+
+
+def _entry_problem(spec: type[Any], place: str, detail: dict[str, Any], values: dict[str, Any]) -> Problem | None:
+    """The problem of an entry of a list whose declaration says what an entry is, else None."""
+    key, *inside = detail["loc"]
+    wanted = _words(spec, key, "entry")
+    if not wanted or not inside:
+        return None
+    return Problem(f"{place}.{key}.{inside[0]}", f"should be {wanted}, not {shown(values[key][inside[0]])}")
 
 
 def _problem(spec: type[Any], place: str, detail: dict[str, Any], more_keys: Sequence[str]) -> Problem:
@@ -83,7 +103,7 @@ def _problem(spec: type[Any], place: str, detail: dict[str, Any], more_keys: Seq
     if kind == "literal_error":
         words = [word.strip(" '") for word in context["expected"].replace(" or ", ", ").split(",")]
         return Problem(where, not_one_of(given, words))
-    if kind == "tuple_type":
+    if kind in ("tuple_type", "dict_type"):
         return Problem(where, f"should be {_wanted(spec, detail)}, not {shown(given)}")
     limits = {name: f"{limit:.15g}" for name, limit in context.items() if isinstance(limit, int | float)}
     sentence = _SENTENCES[kind].format(**limits) if kind in _SENTENCES else str(detail["msg"])
@@ -91,8 +111,12 @@ def _problem(spec: type[Any], place: str, detail: dict[str, Any], more_keys: Seq
 
 
 def _wanted(spec: type[Any], detail: dict[str, Any]) -> str:
-    """What the type of a field asks for, in words."""
-    hint = get_type_hints(spec)[str(detail["loc"][0])]
+    """What a field asks for, in words."""
+    key = detail["loc"][0]
+    wanted = _words(spec, key, "wanted")
+    if wanted:
+        return wanted
+    hint = get_type_hints(spec)[str(key)]
     if get_origin(hint) is Literal:
         return f"one of {', '.join(get_args(hint))}"
     if hint is int:
@@ -100,6 +124,12 @@ def _wanted(spec: type[Any], detail: dict[str, Any]) -> str:
     if "tuple" in str(hint):
         return "a list of " + ("whole numbers such as [4, 4]" if "int" in str(hint) else 'texts such as ["-n", "10"]')
     return "text" if hint is str else "a value"
+
+
+def _words(spec: type[Any], key: object, which: str) -> str | None:
+    """What a field's declaration says of its value (`wanted`) or of one entry of it (`entry`)."""
+    words: str | None = next((f.metadata.get(which) for f in dataclasses.fields(spec) if f.name == key), None)
+    return words
 
 
 def unknown_key(key: str, known: Sequence[str]) -> str:

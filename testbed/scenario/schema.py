@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from testbed.routing import ROUTINGS
+from testbed.scenario.fabric_file import TOPOLOGY_BLOCKS
 from testbed.scenario.models import model_of
 from testbed.scenario.spec import EXPECTATIONS, KEYS, Lab, Links
-from testbed.topologies import TOPOLOGIES
+from testbed.topologies.faults import Faults
 from testbed.units import format_rate
 from testbed.verify.limits import SWITCH_MODELS
 from testbed.vlans import ASSIGNMENTS
@@ -21,7 +22,8 @@ def schema() -> dict[str, Any]:
     properties = {
         "name": {"type": "string", "description": "letters, digits, - and _; without it the file's name"},
         "description": {"type": "string", "description": "one line for lists and reports"},
-        "topology": _kinds(TOPOLOGIES, "spec", required=True),
+        "topology": _kinds(TOPOLOGY_BLOCKS, "spec", required=True),
+        "faults": _block(Faults),
         "routing": _kinds(ROUTINGS, "options", required=False),
         "assignment": _kinds(ASSIGNMENTS, "options", required=False),
         "switch_model": {"enum": [*SWITCH_MODELS, None], "description": "a switch whose limits must hold"},

@@ -9,10 +9,11 @@ from annotated_types import Ge, Le
 from pydantic import BeforeValidator, WithJsonSchema
 
 from testbed.scenario.models import shown
+from testbed.topologies.faults import Faults
 from testbed.units import RATE_PATTERN, format_rate, parse_rate
 
 KEYS = (
-    "name", "description", "topology", "routing", "assignment", "switch_model", "expect", "links", "lab",
+    "name", "description", "topology", "faults", "routing", "assignment", "switch_model", "expect", "links", "lab",
     "workloads",
 )  # fmt: skip
 EXPECTATIONS = ("deadlock_free", "deadlock")
@@ -88,6 +89,7 @@ class Scenario:
         description: free text.
         source: the file it came from, for messages.
         topology_kind: key of TOPOLOGIES, with its parameters in `topology`.
+        faults: what of it is dead.
         routing_kind: key of ROUTINGS, with its options in `routing`.
         assignment_kind: key of ASSIGNMENTS, with its options in `assignment`.
         switch_model: key of SWITCH_MODELS whose limits hold, or None.
@@ -102,6 +104,7 @@ class Scenario:
     source: str
     topology_kind: str
     topology: Any
+    faults: Faults
     routing_kind: str
     routing: Any
     assignment_kind: str

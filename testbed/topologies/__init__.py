@@ -6,11 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
+from testbed.errors import Problem
 from testbed.model import Topology
-from testbed.topologies import complete, fat_tree, grid, trees
+from testbed.topologies import complete, dragonfly, fat_tree, graph, grid, hyperx, irregular, slim_fly, trees
 from testbed.topologies.build import Extent
 
 LARGEST = Extent(switches=16_384, links=1_048_576, hosts=65_536)
+
+
+def no_problem(spec: Any) -> list[Problem]:
+    """Find nothing: the parameters are right together whenever each is right alone."""
+    del spec
+    return []
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,15 +26,17 @@ class TopologyKind:
 
     Attributes:
         spec: dataclass of its parameters, with a method extent().
-        build: makes the topology from the parameters.
+        build: makes the topology from parameters that are not too large and pass the check.
         routing: the routing used where a scenario names none.
         summary: one line for `testbed list`.
+        check: finds what is wrong with parameters that are right one by one; places are their names.
     """
 
     spec: type[Any]
     build: Callable[[Any], Topology]
     routing: str
     summary: str
+    check: Callable[[Any], list[Problem]] = no_problem
 
 
 TOPOLOGIES: dict[str, TopologyKind] = {
@@ -44,6 +53,32 @@ TOPOLOGIES: dict[str, TopologyKind] = {
     "m_tree": TopologyKind(trees.MTree, trees.m_tree, "tree", "one VLAN of a mesh: spine row and columns"),
     "complete": TopologyKind(complete.Complete, complete.complete, "direct", "a link between every two switches"),
     "flat": TopologyKind(trees.Flat, trees.flat, "tree", "one switch, the papers' ideal"),
+    "random": TopologyKind(
+        irregular.RandomRegular,
+        irregular.random_regular,
+        "updown",
+        "irregular: links drawn at random, the same number at every switch",
+        irregular.check_random,
+    ),
+    "jellyfish": TopologyKind(
+        irregular.Jellyfish,
+        irregular.jellyfish,
+        "updown",
+        "random, told by the ports of a switch",
+        irregular.check_jellyfish,
+    ),
+    "dragonfly": TopologyKind(
+        dragonfly.Dragonfly,
+        dragonfly.dragonfly,
+        "updown",
+        "completely connected groups, completely connected",
+        dragonfly.check_dragonfly,
+    ),
+    "hyperx": TopologyKind(hyperx.HyperX, hyperx.hyperx, "updown", "grid with completely connected rows"),
+    "slim_fly": TopologyKind(
+        slim_fly.SlimFly, slim_fly.slim_fly, "updown", "McKay-Miller-Širáň graph of diameter 2", slim_fly.check_slim_fly
+    ),
+    "graph": TopologyKind(graph.Graph, graph.graph, "updown", "any switches and links, by name", graph.check_graph),
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,10 +31,14 @@ def make_topology(
     hosts_on: Sequence[int],
     positions: Floats,
     *,
-    parallel_links: int = 1,
+    parallel_links: int | Sequence[int] = 1,
     sizes: tuple[int, ...] = (),
     coordinates: Ints | None = None,
-    levels: Sequence[int] | None = None,
+    levels: Sequence[int] | Ints | None = None,
+    switch_names: Sequence[str] = (),
+    host_names: Sequence[str] = (),
+    switch_labels: Sequence[str] = (),
+    faults: Sequence[str] = (),
 ) -> Topology:
     """Number ports and channels.
 
@@ -43,14 +47,17 @@ def make_topology(
         pairs: neighbouring switches, each pair once.
         hosts_on: number of hosts of each switch; hosts are numbered in switch order.
         positions: (S, 2) where to draw each switch.
-        parallel_links: physical links for every pair.
+        parallel_links: physical links for every pair, or of each pair.
         sizes: extents of a grid.
         coordinates: (S, len(sizes)) of a grid.
         levels: height of each switch in a tree-like network, 0 for leaves.
+        switch_names: (S,) or empty for s1, s2, ….
+        host_names: (H,) or empty for h1, h2, ….
+        switch_labels: (S,) what the switches are called where the fabric comes from, or empty.
+        faults: what is dead, in words.
     """
     switch_count = len(hosts_on)
-    links = np.repeat(np.asarray(pairs, dtype=np.int32).reshape(-1, 2), parallel_links, axis=0)
-    plane = np.tile(np.arange(parallel_links, dtype=np.int32), len(pairs))
+    links, plane = _physical_links(pairs, parallel_links)
     host_switch = np.repeat(np.arange(switch_count, dtype=np.int32), np.asarray(hosts_on, dtype=np.int64))
     channel_source = links.reshape(-1)
     channel_target = links[:, ::-1].reshape(-1)
@@ -79,7 +86,19 @@ def make_topology(
         channel_target=np.ascontiguousarray(channel_target),
         out_port=port[hosts:],
         port_count=port_count.astype(np.int32),
+        switch_names=tuple(switch_names),
+        host_names=tuple(host_names),
+        switch_labels=tuple(switch_labels),
+        faults=tuple(faults),
     )
+
+
+def _physical_links(pairs: Sequence[tuple[int, int]], parallel_links: int | Sequence[int]) -> tuple[Ints, Ints]:
+    """(L, 2) ends and (L,) plane of each link, those of a pair in consecutive rows."""
+    count = np.broadcast_to(np.asarray(parallel_links, dtype=np.int64), (len(pairs),))
+    links = np.repeat(np.asarray(pairs, dtype=np.int32).reshape(-1, 2), count, axis=0)
+    first = np.repeat(np.cumsum(count) - count, count)
+    return links, (np.arange(len(links)) - first).astype(np.int32)
 
 
 def on_circle(count: int) -> Floats:
@@ -87,6 +106,29 @@ def on_circle(count: int) -> Floats:
     angle = np.pi / 2 - 2 * np.pi * np.arange(count) / max(count, 1)
     radius = max(1.0, count / 5)
     return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
+
+
+def on_nested_circles(sizes: Sequence[int]) -> Floats:
+    """Positions of switches numbered as in a grid: blocks of the first size on circles, these on circles, and so on."""
+    places = np.zeros((1, 2))
+    reach = 0.0  # from the middle of a block to its outermost switch
+    for size in sizes:
+        # Neighbouring blocks stand a unit apart.
+        radius = (2 * reach + 1) / (2 * np.sin(np.pi / size)) if size > 1 else 0.0
+        angle = np.pi / 2 - 2 * np.pi * np.arange(size) / size
+        middles = radius * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+        places = (middles[:, None] + places[None]).reshape(-1, 2)
+        reach += radius
+    return places
+
+
+def grouped(pairs: Iterable[tuple[int, int]]) -> tuple[list[tuple[int, int]], list[int]]:
+    """Each pair once, in the order and direction of its first mention, and how often it is mentioned."""
+    count: dict[tuple[int, int], int] = {}
+    for a, b in pairs:
+        pair = (b, a) if (b, a) in count else (a, b)
+        count[pair] = count.get(pair, 0) + 1
+    return list(count), list(count.values())
 
 
 def in_rows(rows: Sequence[Sequence[int]]) -> Floats:

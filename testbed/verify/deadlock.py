@@ -2,75 +2,48 @@
 
 from __future__ import annotations
 
-from collections import deque
-
 import numpy as np
 
-from testbed.model import Ints, Topology, Violation
-from testbed.verify.delivery import Walk
-from testbed.verify.peel import peel_sources_and_sinks
+from testbed.model import Ints, Longs, Topology, Violation
 
 DEADLOCK = "deadlock"
 
 
-def find_deadlock(topology: Topology, steps: Walk) -> list[Violation]:
-    """A violation with one shortest cycle of channels, each waiting for the next, or nothing."""
-    cycle = shortest_cycle(len(topology.channel_source), dependencies(topology, steps))
+def find_deadlock(topology: Topology, pairs: Ints, layers: int = 1) -> list[Violation]:
+    """A violation with one shortest cycle of channels, each waiting for the next, or nothing.
+
+    Args:
+        topology: the network.
+        pairs: (D, 2) virtual channels that some path takes one after the other.
+        layers: number of layers.
+    """
+    channels = len(topology.channel_source)
+    cycle = shortest_cycle(*adjacency(channels * layers, pairs))
     if not cycle:
         return []
-    names = tuple(topology.channel_name(channel) for channel in cycle)
+    names = tuple(hop_name(topology, hop, layers) for hop in cycle)
     sentence = f"the channel dependency graph has a cycle: {' waits for '.join((*names, names[0]))}"
     return [Violation(DEADLOCK, sentence, names)]
 
 
-def dependencies(topology: Topology, steps: Walk) -> Ints:
-    """(D, 2) pairs of channels that some path takes one after the other."""
-    count = len(topology.channel_source)
-    used = [np.zeros(0, dtype=np.int64)]
-    for before, after in zip(steps.hops[:-1], steps.hops[1:], strict=True):
-        both = (before >= 0) & (after >= 0)
-        used.append(np.unique(before[both].astype(np.int64) * count + after[both]))
-    pairs = np.unique(np.concatenate(used))
-    return np.stack([pairs // count, pairs % count], axis=1).astype(np.int32) if count else np.zeros((0, 2), np.int32)
+def hop_name(topology: Topology, hop: int, layers: int) -> str:
+    """Name of a virtual channel: that of the channel, with `@layer` appended where there are layers."""
+    layer, channel = divmod(hop, len(topology.channel_source))
+    return f"{topology.channel_name(channel)}@{layer}" if layers > 1 else topology.channel_name(channel)
 
 
-def shortest_cycle(channel_count: int, pairs: Ints) -> tuple[int, ...]:
-    """One shortest cycle of the graph, its smallest channel first, or () if there is none.
-
-    Args:
-        channel_count: C.
-        pairs: (D, 2) dependencies.
-    """
-    inside = peel_sources_and_sinks(pairs, channel_count)
-    following: dict[int, list[int]] = {}
-    for before, after in inside.tolist():
-        following.setdefault(before, []).append(after)
-    best: tuple[int, ...] = ()
-    for start in following:
-        cycle = _cycle_through(start, following, len(best) - 1 if best else channel_count)
-        if cycle:
-            best = cycle
-    smallest = best.index(min(best)) if best else 0
-    return best[smallest:] + best[:smallest]
+def adjacency(nodes: int, pairs: Ints) -> tuple[Longs, Ints]:
+    """(nodes + 1,) offsets and (D,) followers of a graph given as pairs."""
+    order = np.lexsort((pairs[:, 1], pairs[:, 0]))
+    start = np.searchsorted(pairs[order, 0], np.arange(nodes + 1))
+    return start.astype(np.int64), np.ascontiguousarray(pairs[order, 1], dtype=np.int32)
 
 
-def _cycle_through(start: int, following: dict[int, list[int]], longest: int) -> tuple[int, ...]:
-    """A shortest cycle through `start` of at most `longest` channels, or ()."""
-    came_from: dict[int, int] = {}
-    depth = {start: 1}
-    waiting = deque([start])
-    while waiting:
-        channel = waiting.popleft()
-        if depth[channel] > longest:
-            return ()
-        for after in following[channel]:
-            if after == start:
-                back = [channel]
-                while back[-1] != start:
-                    back.append(came_from[back[-1]])
-                return tuple(reversed(back))
-            if after not in depth:
-                depth[after] = depth[channel] + 1
-                came_from[after] = channel
-                waiting.append(after)
-    return ()
+def shortest_cycle(start: Longs, following: Ints) -> tuple[int, ...]:
+    """One shortest cycle of a graph, its smallest node first, or () if there is none."""
+    if not len(following):
+        return ()
+    from testbed.kernels import cycles
+
+    inside = cycles.on_cycles(start, following)
+    return tuple(cycles.shortest_cycle(start, following, inside).tolist()) if inside.any() else ()

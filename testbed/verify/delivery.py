@@ -1,14 +1,15 @@
-"""Follow all ordered host pairs through PVIDs, member sets and static entries; compare with the routes."""
+"""Follow all ordered host pairs through PVIDs, member sets and listed static entries; compare with the routes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from testbed.model import Bools, Ints, Routes, Topology, Violation, VlanPlan
-from testbed.routing.paths import path
+from testbed.model import Bools, Entries, Ints, Routes, Topology, Violation, VlanPlan
+from testbed.routing.paths import all_paths, destination_keys, key_switches, path, source_keys
 
 _SHOWN = 5  # lost pairs named in one sentence
 
@@ -30,11 +31,11 @@ class Walk:
     delivered: Bools
 
 
-def walk(topology: Topology, vlans: VlanPlan) -> Walk:
+def walk(topology: Topology, vlans: VlanPlan, entries: Entries) -> Walk:
     """Carry out the VLAN plan for all pairs of different hosts, all at once, one hop a step."""
     hosts, switches = topology.host_count, topology.switch_count
     source, destination = (a.astype(np.int32) for a in np.nonzero(~np.eye(hosts, dtype=bool)))
-    table, ports = _entry_table(topology, vlans)
+    table, ports = _entry_table(topology, entries)
     port_meaning = _port_meaning(topology)
     vlan = vlans.pvid[source].astype(np.int64)
     at = topology.host_switch[source].astype(np.int64)
@@ -66,12 +67,12 @@ def walk(topology: Topology, vlans: VlanPlan) -> Walk:
     return Walk(source, destination, stacked, delivered)
 
 
-def _entry_table(topology: Topology, vlans: VlanPlan) -> tuple[npt.NDArray[np.int64], Ints]:
+def _entry_table(topology: Topology, entries: Entries) -> tuple[npt.NDArray[np.int64], Ints]:
     """Sorted keys (vlan, switch, host) of the static entries and their ports."""
-    key = vlans.entry_vlan.astype(np.int64) * topology.switch_count + vlans.entry_switch
-    key = key * topology.host_count + vlans.entry_host
+    key = entries.vlan.astype(np.int64) * topology.switch_count + entries.switch
+    key = key * topology.host_count + entries.host
     order = np.argsort(key, kind="stable")
-    return key[order], vlans.entry_port[order]
+    return key[order], entries.port[order]
 
 
 def _port_meaning(topology: Topology) -> npt.NDArray[np.int64]:
@@ -84,54 +85,54 @@ def _port_meaning(topology: Topology) -> npt.NDArray[np.int64]:
 
 def check_delivery(topology: Topology, routes: Routes, steps: Walk) -> list[Violation]:
     """Every pair must be delivered, on the channels the routes say."""
-    found = []
-    lost = np.flatnonzero(~steps.delivered)
-    if len(lost):
-        pairs = tuple(_pair(topology, steps, index) for index in lost.tolist())
-        found.append(
-            Violation(
-                "delivery",
-                f"{len(lost)} of {len(steps.source)} pairs are not delivered: "
-                f"{', '.join(pairs[:_SHOWN])}{' …' if len(pairs) > _SHOWN else ''}",
-                pairs,
-            )
-        )
+    names = list(zip(steps.source.tolist(), steps.destination.tolist(), strict=True))
+    found = lost_pairs(topology, [names[i] for i in np.flatnonzero(~steps.delivered)], len(names))
     for index in np.flatnonzero(steps.delivered & ~_as_routed(topology, routes, steps)).tolist():
         taken = tuple(int(c) for c in steps.hops[:, index] if c >= 0)
-        wanted = path(topology, routes, int(steps.source[index]), int(steps.destination[index]))
-        names = tuple(topology.channel_name(c) for c in taken)
-        found.append(
-            Violation(
-                "path",
-                f"{_pair(topology, steps, index)} takes {' '.join(names)} instead of "
-                f"{' '.join(topology.channel_name(c) for c in wanted)}",
-                names,
-            )
-        )
+        source, end = names[index]
+        found.append(other_way(topology, source, end, taken, path(topology, routes, source, end)))
     return found
 
 
+def lost_pairs(topology: Topology, lost: Sequence[tuple[int, int]], pairs: int) -> list[Violation]:
+    """One violation for all pairs of hosts that are not delivered, or nothing."""
+    if not lost:
+        return []
+    names = tuple(f"{topology.host_name(source)}→{topology.host_name(end)}" for source, end in lost)
+    shown = f"{', '.join(names[:_SHOWN])}{' …' if len(names) > _SHOWN else ''}"
+    return [Violation("delivery", f"{len(lost)} of {pairs} pairs are not delivered: {shown}", names)]
+
+
+def other_way(topology: Topology, source: int, end: int, taken: Sequence[int], wanted: Sequence[int]) -> Violation:
+    """The violation of a pair that arrives by other channels than the routes say."""
+    names = tuple(topology.channel_name(channel) for channel in taken)
+    return Violation(
+        "path",
+        f"{topology.host_name(source)}→{topology.host_name(end)} takes {' '.join(names)} instead of "
+        f"{' '.join(topology.channel_name(channel) for channel in wanted)}",
+        names,
+    )
+
+
+def dependencies(topology: Topology, steps: Walk) -> Ints:
+    """(D, 2) pairs of channels that some path takes one after the other."""
+    count = max(len(topology.channel_source), 1)
+    used = [np.zeros(0, dtype=np.int64)]
+    for before, after in zip(steps.hops[:-1], steps.hops[1:], strict=True):
+        both = (before >= 0) & (after >= 0)
+        used.append(np.unique(before[both].astype(np.int64) * count + after[both]))
+    pairs = np.unique(np.concatenate(used))
+    return np.stack([pairs // count, pairs % count], axis=1).astype(np.int32)
+
+
 def _as_routed(topology: Topology, routes: Routes, steps: Walk) -> Bools:
-    """(P,) whether the walk of each pair equals its route, compared from the source on."""
-    if not topology.link_count:
-        return np.ones(len(steps.source), dtype=bool)
-    if routes.relation == "destination":
-        at = topology.host_switch[steps.source]
-        end = topology.host_switch[steps.destination]
-        same = np.ones(len(at), dtype=bool)
-        for channel in steps.hops:
-            moving = channel >= 0
-            same &= ~moving | (routes.next_channel[at, end] == channel)
-            at = np.where(moving, topology.channel_target[channel], at)
-        return same
-    tree = routes.host_tree[steps.source]
-    same = np.ones(len(tree), dtype=bool)
-    for channel in steps.hops:
-        moving = channel >= 0
-        same &= ~moving | (routes.parent_channel[tree, topology.channel_target[channel]] == channel)
+    """(P,) whether the walk of each pair equals its route."""
+    paths = all_paths(topology, routes)
+    pair = source_keys(topology, routes)[steps.source].astype(np.int64) * len(key_switches(routes)[1])
+    pair += destination_keys(topology, routes)[steps.destination]
+    first, end = paths.start[pair], paths.start[pair + 1]
+    same: Bools = (steps.hops >= 0).sum(axis=0) == end - first
+    for step, channel in enumerate(steps.hops):
+        under_way = same & (first + step < end)
+        same[under_way] = paths.hop[first[under_way] + step] == channel[under_way]
     return same
-
-
-def _pair(topology: Topology, steps: Walk, index: int) -> str:
-    source, destination = int(steps.source[index]), int(steps.destination[index])
-    return f"{topology.host_name(source)}→{topology.host_name(destination)}"

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from testbed.model import Ints, SwitchModel, Topology, Violation, VlanPlan
+from testbed.model import LocalPlan, SwitchModel, Topology, Violation, VlanPlan
+from testbed.vlans.entries import entry_counts, vlans_on_switches
+from testbed.vlans.local import entry_count, vlan_count
 
 # The four switches of Koibuchi et al. 2011, Table 2, and their data sheets. The paper (section 3.7) gives MAC
 # tables of "8k or 12k"; VLAN limits are the makers' figures.
@@ -18,6 +20,7 @@ SWITCH_MODELS: dict[str, SwitchModel] = {
     "SF-420": SwitchModel("SF-420", ports=24, max_vlans=256, mac_table=8192),
 }
 _HIGHEST_ID = 4094
+Counts = npt.NDArray[Any]
 
 
 def check_limits(topology: Topology, vlans: VlanPlan, model: SwitchModel | None) -> list[Violation]:
@@ -30,15 +33,49 @@ def check_limits(topology: Topology, vlans: VlanPlan, model: SwitchModel | None)
     for identifier in identifiers[counts > 1].tolist():
         sentence = f"VLAN {identifier} stands for more than one tree; each needs an identifier of its own"
         found.append(Violation("vlan id", sentence, (str(identifier),)))
-    return found if model is None else found + _check_model(topology, vlans, model)
+    if model is not None:
+        vlans_used = vlans_on_switches(topology, vlans).sum(axis=0)
+        found += _check_model(topology, vlans_used, entry_counts(topology, vlans), model)
+    return found
 
 
-def _check_model(topology: Topology, vlans: VlanPlan, model: SwitchModel) -> list[Violation]:
+def check_local_limits(topology: Topology, plan: LocalPlan, model: SwitchModel | None) -> list[Violation]:
+    """Identifiers must be legal, distinct in each switch or one for all; what is used must fit the switch model."""
     found = []
-    needs: tuple[tuple[str, str, npt.NDArray[Any]], ...] = (
+    illegal = (plan.vlan_id < 1) | (plan.vlan_id > _HIGHEST_ID)
+    for identifier in np.unique(plan.vlan_id[illegal]).tolist():
+        sentence = f"VLAN {identifier} is outside 1..{_HIGHEST_ID}, the identifiers of 802.1Q"
+        found.append(Violation("vlan id", sentence, (str(identifier),)))
+    if plan.kind == "openflow":
+        identifiers = np.unique(plan.vlan_id).tolist()
+        if len(identifiers) > 1:
+            names = tuple(str(identifier) for identifier in identifiers)
+            sentence = f"switches use different VLANs between them: {', '.join(names)}; there is one for all"
+            found.append(Violation("vlan id", sentence, names))
+    else:
+        pairs, counts = np.unique(np.stack([plan.vlan_switch, plan.vlan_id], axis=1), axis=0, return_counts=True)
+        for switch, identifier in pairs[counts > 1].tolist():
+            name = topology.switch_name(switch)
+            sentence = f"VLAN {identifier} of {name} stands for more than one; each needs an identifier of its own"
+            found.append(Violation("vlan id", sentence, (name, str(identifier))))
+    if model is None:
+        return found
+    if plan.kind == "openflow":
+        sentence = (
+            f"a {model.name} forwards by VLAN and MAC address alone; the assignment openflow needs switches that match "
+            "in-port and priority as well"
+        )
+        return [*found, Violation("switch model", sentence, (model.name,))]
+    return found + _check_model(topology, vlan_count(topology, plan), entry_count(topology, plan), model)
+
+
+def _check_model(topology: Topology, vlans: Counts, entries: Counts, model: SwitchModel) -> list[Violation]:
+    """What each switch uses, against what the model has."""
+    found = []
+    needs: tuple[tuple[str, str, Counts], ...] = (
         ("ports", "ports", topology.port_count),
-        ("VLANs", "max_vlans", _vlans_on_switch(topology, vlans)),
-        ("MAC entries", "mac_table", np.bincount(vlans.entry_switch, minlength=topology.switch_count)),
+        ("VLANs", "max_vlans", vlans),
+        ("MAC entries", "mac_table", entries),
     )
     for what, limit, used in needs:
         worst = int(np.argmax(used))
@@ -50,13 +87,3 @@ def _check_model(topology: Topology, vlans: VlanPlan, model: SwitchModel) -> lis
             sentence = f"{name} needs {need} {what} and a {model.name} has {has}; {advice}"
             found.append(Violation("switch model", sentence, (name,)))
     return found
-
-
-def _vlans_on_switch(topology: Topology, vlans: VlanPlan) -> Ints:
-    """(S,) VLANs of which the switch has a member port."""
-    present = np.zeros((vlans.vlan_count, topology.switch_count), dtype=bool)
-    for vlan in range(vlans.vlan_count):
-        present[vlan, topology.links[vlans.tagged_links[vlan]].reshape(-1)] = True
-        present[vlan, topology.host_switch[vlans.untagged_hosts[vlan]]] = True
-    count: Ints = present.sum(axis=0).astype(np.int32)
-    return count

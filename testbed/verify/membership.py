@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from testbed.model import Ints, Topology, Violation, VlanPlan
-from testbed.verify.peel import peel_leaves
+from testbed.model import Entries, Topology, Violation, VlanPlan
 
 
 def check_members(topology: Topology, vlans: VlanPlan) -> list[Violation]:
@@ -28,22 +27,19 @@ def check_members(topology: Topology, vlans: VlanPlan) -> list[Violation]:
 
 def check_trees(topology: Topology, vlans: VlanPlan) -> list[Violation]:
     """The tagged links of a VLAN must be free of loops and connect all switches that have hosts."""
+    from testbed.kernels.vlans import loops_and_parts
+
     found = []
     with_hosts = np.unique(topology.host_switch)
-    vlan_of, link = vlans.tagged_links.nonzero()
-    # One graph of all VLANs: switch s of VLAN v is node v·S + s.
-    ends = vlan_of[:, None] * topology.switch_count + topology.links[link]
-    circles = np.zeros(vlans.vlan_count, dtype=bool)
-    circles[vlan_of[peel_leaves(ends, vlans.vlan_count * topology.switch_count)]] = True
-    for vlan in range(vlans.vlan_count):
-        links = np.flatnonzero(vlans.tagged_links[vlan]).astype(np.int32)
+    loops, connected = loops_and_parts(vlans.tagged_links, topology.links, topology.switch_count, int(with_hosts[0]))
+    cut = ~connected[:, with_hosts]
+    for vlan in np.flatnonzero(loops | cut.any(axis=1)).tolist():
         identifier = int(vlans.vlan_ids[vlan])
-        if circles[vlan]:
-            names = tuple(topology.channel_name(2 * int(link)) for link in links)
+        if loops[vlan]:
+            names = tuple(topology.channel_name(2 * int(link)) for link in np.flatnonzero(vlans.tagged_links[vlan]))
             found.append(Violation("tree", f"VLAN {identifier} contains a loop; a broadcast would circulate", names))
-        cut_off = np.setdiff1d(with_hosts, _reached(topology, links, int(with_hosts[0])))
-        if len(cut_off):
-            names = tuple(topology.switch_name(int(switch)) for switch in cut_off)
+        if cut[vlan].any():
+            names = tuple(topology.switch_name(int(switch)) for switch in with_hosts[cut[vlan]])
             found.append(
                 Violation(
                     "tree",
@@ -55,27 +51,15 @@ def check_trees(topology: Topology, vlans: VlanPlan) -> list[Violation]:
     return found
 
 
-def _reached(topology: Topology, links: Ints, start: int) -> Ints:
-    """Switches that links connect with one switch."""
-    ends = topology.links[links]
-    reached = np.zeros(topology.switch_count, dtype=bool)
-    reached[start] = True
-    while True:
-        crossing = reached[ends[:, 0]] != reached[ends[:, 1]]
-        if not crossing.any():
-            return np.flatnonzero(reached).astype(np.int32)
-        reached[ends[crossing].reshape(-1)] = True
-
-
-def check_entries(topology: Topology, vlans: VlanPlan) -> list[Violation]:
+def check_entries(topology: Topology, vlans: VlanPlan, entries: Entries) -> list[Violation]:
     """A static entry must point to a port that is a member of its VLAN, and stand once."""
     found = []
-    key = (vlans.entry_vlan.astype(np.int64) * topology.switch_count + vlans.entry_switch) * max(
+    key = (entries.vlan.astype(np.int64) * topology.switch_count + entries.switch) * max(
         topology.host_count, 1
-    ) + vlans.entry_host
+    ) + entries.host
     _, first, counts = np.unique(key, return_index=True, return_counts=True)
     for index in first[counts > 1]:
-        found.append(Violation("entries", f"{_entry(topology, vlans, int(index))} stands more than once"))
+        found.append(Violation("entries", f"{_entry(topology, vlans, entries, int(index))} stands more than once"))
     ports = int(topology.port_count.max(initial=0)) + 1
     member = np.zeros((vlans.vlan_count, topology.switch_count, ports), dtype=bool)
     for vlan in range(vlans.vlan_count):
@@ -83,21 +67,21 @@ def check_entries(topology: Topology, vlans: VlanPlan) -> list[Violation]:
         member[vlan, topology.channel_source[channels], topology.out_port[channels]] = True
         hosts = np.flatnonzero(vlans.untagged_hosts[vlan])
         member[vlan, topology.host_switch[hosts], topology.host_port[hosts]] = True
-    legal = (vlans.entry_port >= 0) & (vlans.entry_port < ports)
+    legal = (entries.port >= 0) & (entries.port < ports)
     inside = legal.copy()
-    inside[legal] = member[vlans.entry_vlan[legal], vlans.entry_switch[legal], vlans.entry_port[legal]]
+    inside[legal] = member[entries.vlan[legal], entries.switch[legal], entries.port[legal]]
     for index in np.flatnonzero(~inside):
         found.append(
             Violation(
                 "entries",
-                f"{_entry(topology, vlans, int(index))} points to port "
-                f"{vlans.entry_port[index]}, which is no member of that VLAN",
+                f"{_entry(topology, vlans, entries, int(index))} points to port "
+                f"{entries.port[index]}, which is no member of that VLAN",
             )
         )
     return found
 
 
-def _entry(topology: Topology, vlans: VlanPlan, index: int) -> str:
-    switch = topology.switch_name(int(vlans.entry_switch[index]))
-    host = topology.host_name(int(vlans.entry_host[index]))
-    return f"the entry of {host} in VLAN {vlans.vlan_ids[vlans.entry_vlan[index]]} on {switch}"
+def _entry(topology: Topology, vlans: VlanPlan, entries: Entries, index: int) -> str:
+    switch = topology.switch_name(int(entries.switch[index]))
+    host = topology.host_name(int(entries.host[index]))
+    return f"the entry of {host} in VLAN {vlans.vlan_ids[entries.vlan[index]]} on {switch}"

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from testbed.model import Routes, Topology, VlanPlan
-from testbed.vlans import fixed
+from testbed.model import LocalPlan, Routes, Topology, VlanPlan
+from testbed.vlans import fixed, openflow, renamed, static
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,15 +16,24 @@ class AssignmentKind:
 
     Attributes:
         options: dataclass of its options.
-        assign: makes the VLAN plan from topology and routes.
+        assign: makes the plan of VLANs from topology and routes.
         summary: one line for `testbed list`.
     """
 
     options: type[Any]
-    assign: Callable[[Topology, Routes, Any], VlanPlan]
+    assign: Callable[[Topology, Routes, Any], VlanPlan | LocalPlan]
     summary: str
 
 
 ASSIGNMENTS: dict[str, AssignmentKind] = {
     "fixed": AssignmentKind(fixed.FixedOptions, fixed.assign_fixed, "one VLAN a distinct source tree, PVID a host"),
+    "renamed": AssignmentKind(
+        renamed.RenamedOptions, renamed.assign_renamed, "VLANs inside each switch, PVID a port, untagged links"
+    ),
+    "static": AssignmentKind(static.StaticOptions, static.assign_static, "static MAC entries alone, no VLANs"),
+    "openflow": AssignmentKind(
+        openflow.OpenFlowOptions,
+        openflow.assign_openflow,
+        "in-port, priority and destination; layers as 802.1Q priorities",
+    ),
 }

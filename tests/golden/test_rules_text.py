@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +11,9 @@ from hypothesis import strategies as st
 from testbed.model import Rule
 from testbed.pipeline.tables import TABLES, UNTAGGED, Priority
 from testbed.pipeline.text import FlowSyntaxError, format_rule, parse_rule
-from tests.fabrics import plan_of
+from testbed.plan import make_plan
+from testbed.vlans import ASSIGNMENTS
+from tests.fabrics import plan_of, scenario_of
 
 FIRST_SWITCH = """\
 table=0,priority=300,in_port=1,vlan_tci=0x0000/0x1fff,actions=push_vlan:0x8100,set_field:4106->vlan_vid,goto_table:1
@@ -33,9 +37,57 @@ def test_rules_of_the_first_switch():
     assert "".join(f"{format_rule(rule)}\n" for rule in rules) == FIRST_SWITCH
 
 
+RENAMED = """\
+table=0,priority=300,in_port=1,vlan_tci=0x0000/0x1fff,actions=push_vlan:0x8100,set_field:4106->vlan_vid,goto_table:1
+table=0,priority=300,in_port=2,vlan_tci=0x0000/0x1fff,actions=push_vlan:0x8100,set_field:4107->vlan_vid,goto_table:1
+table=0,priority=300,in_port=3,vlan_tci=0x0000/0x1fff,actions=push_vlan:0x8100,set_field:4108->vlan_vid,goto_table:1
+table=1,priority=200,dl_vlan=10,dl_dst=02:00:00:00:00:01,actions=pop_vlan,output:1
+table=1,priority=200,dl_vlan=10,dl_dst=02:00:00:00:00:02,actions=pop_vlan,output:2
+table=1,priority=200,dl_vlan=10,dl_dst=02:00:00:00:00:03,actions=pop_vlan,output:3
+table=1,priority=200,dl_vlan=11,dl_dst=02:00:00:00:00:01,actions=pop_vlan,output:1
+table=1,priority=200,dl_vlan=12,dl_dst=02:00:00:00:00:01,actions=pop_vlan,output:1
+table=1,priority=100,dl_vlan=10,actions=pop_vlan,output:1,output:2,output:3
+table=1,priority=100,dl_vlan=11,actions=pop_vlan,output:1,output:2,output:3
+table=1,priority=100,dl_vlan=12,actions=pop_vlan,output:1,output:2,output:3
+"""
+STATIC = """\
+table=0,priority=300,in_port=1,vlan_tci=0x0000/0x1fff,actions=goto_table:1
+table=0,priority=300,in_port=2,vlan_tci=0x0000/0x1fff,actions=goto_table:1
+table=0,priority=300,in_port=3,vlan_tci=0x0000/0x1fff,actions=goto_table:1
+table=1,priority=200,vlan_tci=0x0000/0x1fff,dl_dst=02:00:00:00:00:01,actions=output:1
+table=1,priority=200,vlan_tci=0x0000/0x1fff,dl_dst=02:00:00:00:00:02,actions=output:2
+table=1,priority=200,vlan_tci=0x0000/0x1fff,dl_dst=02:00:00:00:00:03,actions=output:3
+table=1,priority=100,vlan_tci=0x0000/0x1fff,actions=output:1,output:2,output:3
+"""
+OPENFLOW = """\
+table=0,priority=300,in_port=1,vlan_tci=0x0000/0x1fff,actions=goto_table:1
+table=0,priority=300,in_port=2,dl_vlan=1,actions=goto_table:1
+table=0,priority=300,in_port=3,dl_vlan=1,actions=goto_table:1
+table=1,priority=200,in_port=1,vlan_tci=0x0000/0x1fff,dl_dst=02:00:00:00:00:01,actions=output:1
+table=1,priority=200,in_port=1,vlan_tci=0x0000/0x1fff,dl_dst=02:00:00:00:00:02,actions=push_vlan:0x8100,\
+set_field:4097->vlan_vid,set_field:0->vlan_pcp,output:2
+table=1,priority=200,in_port=1,vlan_tci=0x0000/0x1fff,dl_dst=02:00:00:00:00:03,actions=push_vlan:0x8100,\
+set_field:4097->vlan_vid,set_field:0->vlan_pcp,output:3
+table=1,priority=200,in_port=2,dl_vlan=1,dl_vlan_pcp=0,dl_dst=02:00:00:00:00:01,actions=pop_vlan,output:1
+table=1,priority=200,in_port=3,dl_vlan=1,dl_vlan_pcp=0,dl_dst=02:00:00:00:00:01,actions=pop_vlan,output:1
+table=1,priority=100,vlan_tci=0x0000/0x1fff,actions=push_vlan:0x8100,set_field:4097->vlan_vid,set_field:0->vlan_pcp,\
+output:2,output:3,pop_vlan,output:1
+table=1,priority=100,dl_vlan=1,actions=output:2,output:3,pop_vlan,output:1
+"""
+
+
+@pytest.mark.parametrize(("assignment", "text"), [("renamed", RENAMED), ("static", STATIC), ("openflow", OPENFLOW)])
+def test_rules_of_the_first_switch_by_the_port_of_arrival(assignment, text):
+    blocks = {"topology": {"kind": "ring", "switches": 3}, "assignment": {"kind": assignment}}
+    rules = [rule for rule in make_plan(scenario_of(blocks)).rules if rule.switch == 0]
+    assert "".join(f"{format_rule(rule)}\n" for rule in rules) == text
+
+
 def test_rules_stay_inside_what_their_table_declares():
     tables = {table.number: table for table in TABLES}
-    for rule in plan_of("torus", sizes=[4, 4], hosts_per_switch=2).rules:
+    mesh = {"topology": {"kind": "mesh", "sizes": [3, 3], "hosts_per_switch": 2}}
+    plans = [make_plan(scenario_of({**mesh, "assignment": {"kind": kind}})) for kind in ASSIGNMENTS]
+    for rule in chain.from_iterable(plan.rules for plan in plans):
         table = tables[rule.table]
         assert {field for field, _ in rule.match} <= table.match_fields
         assert {value for action, value in rule.actions if action == "goto_table"} <= table.goto
@@ -46,12 +98,14 @@ ports = st.integers(1, 65000)
 vlans = st.integers(1, 4094)
 macs = st.lists(st.integers(0, 255), min_size=6, max_size=6).map(lambda six: ":".join(f"{n:02x}" for n in six))
 matches = st.fixed_dictionaries(
-    {}, optional={"in_port": ports, "dl_vlan": vlans | st.just(UNTAGGED), "dl_dst": macs}
+    {},
+    optional={"in_port": ports, "dl_vlan": vlans | st.just(UNTAGGED), "dl_vlan_pcp": st.integers(0, 7), "dl_dst": macs},
 ).map(lambda fields: tuple(fields.items()))
 actions = st.lists(
     st.one_of(
         st.tuples(st.just("push_vlan"), vlans),
         st.just(("pop_vlan", 0)),
+        st.tuples(st.just("set_pcp"), st.integers(0, 7)),
         st.tuples(st.just("output"), ports),
         st.tuples(st.just("goto_table"), st.integers(1, 254)),
     ),
@@ -92,6 +146,7 @@ def test_a_line_as_a_running_switch_dumps_it():
         "table=0,priority=1,actions=push_vlan:0x88a8,set_field:4106->vlan_vid,goto_table:1",
         "table=0,priority=1,actions=set_field:4106->vlan_vid",
         "table=0,priority=1,actions=push_vlan:0x8100,set_field:02:00:00:00:00:01->eth_dst",
+        "table=0,priority=1,actions=set_field:high->vlan_pcp",
         "table=0,priority=1,actions=resubmit(,1)",
         "table=one,priority=1,actions=drop",
     ],

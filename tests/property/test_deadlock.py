@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from testbed.routing.paths import path
 from testbed.verify import DEADLOCK
-from testbed.verify.deadlock import shortest_cycle
+from testbed.verify.deadlock import adjacency, shortest_cycle
 from tests.fabrics import plan_of
 
 
@@ -24,13 +24,17 @@ def girth(edges: Collection[tuple[int, int]]) -> int | None:
     return min(lengths, default=None)
 
 
+def cycle_of(edges):
+    return shortest_cycle(*adjacency(12, np.asarray(edges, dtype=np.int32).reshape(-1, 2)))
+
+
 nodes = st.integers(0, 11)
 digraphs = st.lists(st.tuples(nodes, nodes), max_size=40, unique=True)
 
 
 @given(digraphs)
 def test_shortest_cycle_of_any_digraph(edges):
-    cycle = shortest_cycle(12, np.asarray(edges, dtype=np.int32).reshape(-1, 2))
+    cycle = cycle_of(edges)
     assert len(cycle) == (girth(edges) or 0)
     assert len(set(cycle)) == len(cycle)
     assert all(step in edges for step in zip(cycle, cycle[1:] + cycle[:1], strict=True))
@@ -40,7 +44,7 @@ def test_shortest_cycle_of_any_digraph(edges):
 @given(st.permutations(range(12)), st.integers(0, 40))
 def test_no_cycle_in_a_digraph_without_one(order, count):
     forward = [(order[i], order[j]) for i in range(12) for j in range(i + 1, 12)][:count]
-    assert shortest_cycle(12, np.asarray(forward, dtype=np.int32).reshape(-1, 2)) == ()
+    assert cycle_of(forward) == ()
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,15 @@ import networkx as nx
 import numpy as np
 from hypothesis import given
 
-from testbed.model import Routes, Topology, VlanPlan
+from testbed.model import Topology
+from testbed.pipeline.compile import count_rules
 from testbed.pipeline.oracle import Oracle
 from testbed.plan import make_plan
 from testbed.plan.store import plan_from_json, plan_to_json
 from testbed.plan.summary import summary
 from testbed.routing.paths import channel_load, path, switches_on_path
 from testbed.verify import verify
+from testbed.vlans.entries import entries_of, entry_counts
 from tests.fabrics import fabrics, graph_of, grids, longest_ring, scenario_of
 
 
@@ -75,8 +77,8 @@ def test_paths_are_shortest_unless_rings_are_kept_from_transit(blocks):
         if hops[source, end] != shortest[switch[source]][switch[end]]
     ]
     way = blocks.get("routing", {}).get("ring")
-    assert detours == [] or (way in ("auto", "no_transit") and longest_ring(blocks) > 3)
-    assert detours == [] or way == "no_transit" or plan.routes.notes
+    assert detours == [] or (way in ("auto", "no_transit") and longest_ring(blocks) > 3) or way == "two_trees"
+    assert detours == [] or way in ("no_transit", "two_trees") or plan.routes.notes
 
 
 @given(grids())
@@ -108,18 +110,24 @@ def test_the_same_scenario_gives_the_same_digest(blocks):
     assert make_plan(scenario_of(blocks)).digest == make_plan(scenario_of(blocks)).digest
 
 
+def assert_same(before, after):
+    assert type(after) is type(before)
+    if isinstance(before, np.ndarray):
+        assert (after.dtype, after.shape) == (before.dtype, before.shape)
+        assert (after == before).all()
+    elif dataclasses.is_dataclass(before):
+        for field in dataclasses.fields(before):
+            assert_same(getattr(before, field.name), getattr(after, field.name))
+    else:
+        assert after == before
+
+
 @given(fabrics())
 def test_a_plan_survives_json(blocks):
     plan = make_plan(scenario_of(blocks))
     back = plan_from_json(plan_to_json(plan))
-    for part, kind in (("topology", Topology), ("routes", Routes), ("vlans", VlanPlan)):
-        for field in dataclasses.fields(kind):
-            before, after = getattr(getattr(plan, part), field.name), getattr(getattr(back, part), field.name)
-            if isinstance(before, np.ndarray):
-                assert (after.dtype, after.shape) == (before.dtype, before.shape)
-                assert (after == before).all()
-            else:
-                assert after == before
+    for part in ("topology", "routes", "vlans"):
+        assert_same(getattr(plan, part), getattr(back, part))
     assert (back.rules, back.scenario) == (plan.rules, plan.scenario)
     assert summary(back) == summary(plan)
     assert verify(back.topology, back.routes, back.vlans, None) == ()
@@ -132,7 +140,13 @@ def test_entries_of_all_switches_change_no_path(blocks):
     assert every.violations == ()
 
     def entries(plan):
-        columns = (plan.vlans.entry_vlan, plan.vlans.entry_switch, plan.vlans.entry_host, plan.vlans.entry_port)
-        return set(zip(*(column.tolist() for column in columns), strict=True))
+        found = entries_of(plan.topology, plan.vlans)
+        assert np.array_equal(
+            np.bincount(found.switch, minlength=plan.topology.switch_count), entry_counts(plan.topology, plan.vlans)
+        )
+        assert count_rules(plan.topology, plan.vlans) == len(plan.rules)
+        return set(
+            zip(*(column.tolist() for column in (found.vlan, found.switch, found.host, found.port)), strict=True)
+        )
 
     assert entries(used) <= entries(every)

@@ -17,6 +17,7 @@ from testbed.pipeline.oracle import Oracle
 from testbed.plan import Plan
 from testbed.routing.paths import path
 from testbed.verify import verify
+from testbed.vlans.entries import entries_of
 from tests.fabrics import plan_of
 
 # Two hosts a switch: whatever floods because an entry is gone reaches somebody it should not.
@@ -41,7 +42,24 @@ def sound(name: str) -> Plan:
     return plan
 
 
-plans = st.sampled_from(sorted(FABRICS)).map(sound)
+@cache
+def listed(name: str) -> Plan:
+    """The same with its static entries written out, so that one can be wrong."""
+    plan = sound(name)
+    assert isinstance(plan.vlans, VlanPlan)
+    entries = entries_of(plan.topology, plan.vlans)
+    return dataclasses.replace(plan, vlans=dataclasses.replace(plan.vlans, entry_rule="listed", entries=entries))
+
+
+names_of_fabrics = st.sampled_from(sorted(FABRICS))
+written_out = names_of_fabrics.map(listed)
+COLUMNS = ("vlan", "switch", "host", "port")
+plans = st.one_of(names_of_fabrics.map(sound), written_out)
+
+
+def with_entries(vlans: VlanPlan, **columns: Any) -> VlanPlan:
+    assert vlans.entries is not None
+    return dataclasses.replace(vlans, entries=dataclasses.replace(vlans.entries, **columns))
 
 
 def found(plan: Plan, vlans: VlanPlan, invariant: str) -> list[Violation]:
@@ -67,8 +85,8 @@ def misled(plan: Plan, oracle: Oracle) -> set[tuple[int, int]]:
 
 def users(plan: Plan, entry: int) -> set[tuple[int, int]]:
     """Pairs whose frame looks an entry up: of its VLAN, to its host, through its switch."""
-    topology, vlans = plan.topology, plan.vlans
-    vlan, switch, end = (int(c[entry]) for c in (vlans.entry_vlan, vlans.entry_switch, vlans.entry_host))
+    topology, vlans, entries = plan.topology, plan.vlans, plan.vlans.entries
+    vlan, switch, end = (int(c[entry]) for c in (entries.vlan, entries.switch, entries.host))
     pairs = set()
     for source in np.flatnonzero(vlans.pvid == vlan).tolist():
         taken = path(topology, plan.routes, source, end)
@@ -83,22 +101,21 @@ def names(plan: Plan, pairs: set[tuple[int, int]]) -> set[str]:
 
 
 def without_entry(vlans: VlanPlan, entry: int) -> VlanPlan:
-    columns = ("entry_vlan", "entry_switch", "entry_host", "entry_port")
-    return dataclasses.replace(vlans, **{c: np.delete(getattr(vlans, c), entry) for c in columns})
+    return with_entries(vlans, **{c: np.delete(getattr(vlans.entries, c), entry) for c in COLUMNS})
 
 
-@given(plans, st.data())
+@given(written_out, st.data())
 def test_entry_with_a_wrong_port(plan, data):
     vlans = plan.vlans
-    entry = data.draw(st.integers(0, len(vlans.entry_port) - 1), "entry")
+    entry = data.draw(st.integers(0, len(vlans.entries.port) - 1), "entry")
     harmed = users(plan, entry)
     assume(harmed)
-    last = int(plan.topology.port_count[vlans.entry_switch[entry]])
-    right = int(vlans.entry_port[entry])
+    last = int(plan.topology.port_count[vlans.entries.switch[entry]])
+    right = int(vlans.entries.port[entry])
     wrong = data.draw(st.integers(-1, last + 3).filter(lambda port: port != right), "port")
-    ports = vlans.entry_port.copy()
+    ports = vlans.entries.port.copy()
     ports[entry] = wrong
-    broken = dataclasses.replace(vlans, entry_port=ports)
+    broken = with_entries(vlans, port=ports)
     lost = {pair for violation in found(plan, broken, "delivery") for pair in violation.witness}
     astray = found(plan, broken, "path")
     assert lost <= names(plan, harmed)
@@ -106,15 +123,15 @@ def test_entry_with_a_wrong_port(plan, data):
     assert all(any(violation.sentence.startswith(f"{name} ") for name in names(plan, harmed)) for violation in astray)
     assert misled(plan, oracle_of(plan, broken)) == harmed
     if not 1 <= wrong <= last:
-        place = f"in VLAN {vlans.vlan_ids[vlans.entry_vlan[entry]]} on s{vlans.entry_switch[entry] + 1}"
+        place = f"in VLAN {vlans.vlan_ids[vlans.entries.vlan[entry]]} on s{vlans.entries.switch[entry] + 1}"
         (violation,) = found(plan, broken, "entries")
         assert place in violation.sentence
         assert f"port {wrong}," in violation.sentence
 
 
-@given(plans, st.data())
+@given(written_out, st.data())
 def test_missing_entry(plan, data):
-    entry = data.draw(st.integers(0, len(plan.vlans.entry_port) - 1), "entry")
+    entry = data.draw(st.integers(0, len(plan.vlans.entries.port) - 1), "entry")
     harmed = users(plan, entry)
     assume(harmed)
     broken = without_entry(plan.vlans, entry)
@@ -227,21 +244,21 @@ def test_identifier_given_to_two_vlans(plan, data):
 @pytest.mark.parametrize("identifier", [0, 4095, -1])
 def test_identifier_that_8021q_does_not_have(identifier):
     plan = sound("mesh3x2")
+    assert isinstance(plan.vlans, VlanPlan)
     identifiers = plan.vlans.vlan_ids.copy()
     identifiers[0] = identifier
     (violation,) = found(plan, dataclasses.replace(plan.vlans, vlan_ids=identifiers), "vlan id")
     assert violation.sentence == f"VLAN {identifier} is outside 1..4094, the identifiers of 802.1Q"
 
 
-@given(plans, st.data())
+@given(written_out, st.data())
 def test_entry_that_stands_twice(plan, data):
     vlans = plan.vlans
-    entry = data.draw(st.integers(0, len(vlans.entry_port) - 1), "entry")
-    columns = ("entry_vlan", "entry_switch", "entry_host", "entry_port")
-    twice = {c: np.append(getattr(vlans, c), getattr(vlans, c)[entry]) for c in columns}
-    (violation,) = found(plan, dataclasses.replace(vlans, **twice), "entries")
-    host, switch = vlans.entry_host[entry] + 1, vlans.entry_switch[entry] + 1
-    vlan = vlans.vlan_ids[vlans.entry_vlan[entry]]
+    entry = data.draw(st.integers(0, len(vlans.entries.port) - 1), "entry")
+    twice = {c: np.append(getattr(vlans.entries, c), getattr(vlans.entries, c)[entry]) for c in COLUMNS}
+    (violation,) = found(plan, with_entries(vlans, **twice), "entries")
+    host, switch = vlans.entries.host[entry] + 1, vlans.entries.switch[entry] + 1
+    vlan = vlans.vlan_ids[vlans.entries.vlan[entry]]
     assert violation.sentence == f"the entry of h{host} in VLAN {vlan} on s{switch} stands more than once"
 
 

@@ -97,3 +97,30 @@ def test_circulation_is_noticed_and_ended(copies):
     sent = Oracle(topology, rules).broadcast(0)
     assert sent.endless
     assert len(sent.channels) < 100 * copies
+
+
+def test_priority_is_set_matched_and_seen():
+    def sent(priority: int):
+        return oracle(
+            f"s1|in_port=1,actions=push_vlan:0x8100,set_field:4097->vlan_vid,set_field:{priority}->vlan_pcp,output:2",
+            "s2|in_port=2,dl_vlan=1,dl_vlan_pcp=3,actions=pop_vlan,output:1",
+        ).unicast(0, 1)
+
+    assert (sent(3).received, sent(3).tagged, sent(3).tags) == ({1: 1}, (), ((1, 3),))
+    assert (sent(2).received, sent(2).tags, sent(2).dropped) == ({}, ((1, 2),), (1,))
+
+
+def test_a_frame_without_a_tag_has_no_priority():
+    assert oracle("s1|in_port=1,dl_vlan_pcp=0,actions=output:2").unicast(0, 1).channels == ()
+    untagged = oracle("s1|in_port=1,actions=set_field:5->vlan_pcp,output:2", "s2|actions=output:1").unicast(0, 1)
+    assert (untagged.tags, untagged.tagged) == (((-1, 0),), ())
+
+
+def test_a_new_tag_starts_with_priority_0():
+    sent = oracle(
+        "s1|in_port=1,actions=push_vlan:0x8100,set_field:4097->vlan_vid,set_field:7->vlan_pcp,output:2",
+        "s2|in_port=2,dl_vlan=1,actions=pop_vlan,goto_table:1",
+        "s2|table=1,actions=push_vlan:0x8100,set_field:4097->vlan_vid,goto_table:2",
+        "s2|table=2,dl_vlan_pcp=0,actions=pop_vlan,output:1",
+    ).unicast(0, 1)
+    assert sent.received == {1: 1}

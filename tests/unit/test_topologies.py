@@ -32,7 +32,26 @@ EXAMPLES = [
     ("m_tree", {"columns": 4, "rows": 3, "hosts_per_switch": 2}, 12, 11, 24),
     ("complete", {"switches": 7}, 7, 21, 7),
     ("flat", {"hosts": 5}, 1, 0, 5),
+    ("random", {"switches": 16, "degree": 4, "seed": 1}, 16, 32, 16),
+    ("random", {"switches": 9, "degree": 3, "seed": 1, "hosts_per_switch": 2}, 9, 13, 18),
+    ("random", {"switches": 2, "degree": 1, "seed": 1}, 2, 1, 2),
+    ("jellyfish", {"switches": 12, "ports": 6, "hosts_per_switch": 2, "seed": 1}, 12, 24, 24),
+    ("dragonfly", {"routers": 4, "global_links": 2, "hosts_per_switch": 2}, 36, 9 * 6 + 9 * 8 // 2, 72),
+    ("dragonfly", {"routers": 4, "global_links": 2, "arrangement": "consecutive"}, 36, 90, 36),
+    ("dragonfly", {"routers": 3, "global_links": 2, "groups": 4}, 12, 4 * 3 + 6 * 2, 12),
+    ("dragonfly", {"routers": 2, "global_links": 2, "groups": 4}, 8, 4 * 1 + 6 * 1, 8),
+    ("dragonfly", {"routers": 1, "global_links": 4}, 5, 10, 5),
+    ("hyperx", {"sizes": (4, 4)}, 16, 2 * 4 * 6, 16),
+    ("hyperx", {"sizes": (5, 1, 3, 2), "hosts_per_switch": 3}, 30, 30 * (4 + 0 + 2 + 1) // 2, 90),
+    ("slim_fly", {"q": 3}, 18, 18 * 5 // 2, 18),
+    ("slim_fly", {"q": 4}, 32, 32 * 6 // 2, 32),
+    ("slim_fly", {"q": 5}, 50, 50 * 7 // 2, 50),
+    ("slim_fly", {"q": 7, "hosts_per_switch": 0}, 98, 98 * 11 // 2, 0),
+    ("graph", {"switches": ("a", "b", "c"), "links": (("c", "a"), ("b", "a"))}, 3, 2, 3),
+    ("graph", {"switches": ("a", "b"), "links": (("a", "b"),), "hosts": {"b": 3}}, 2, 1, 3),
+    ("graph", {"switches": ("a",), "hosts_per_switch": 0}, 1, 0, 0),
 ]
+SINGLE_LINKS = ("flat", "random", "jellyfish", "graph")
 
 
 def test_every_topology_has_an_example():
@@ -41,9 +60,10 @@ def test_every_topology_has_an_example():
 
 @pytest.mark.parametrize(("kind", "parameters", "switches", "pairs", "hosts"), EXAMPLES)
 def test_counts_before_and_after_building(kind, parameters, switches, pairs, hosts):
-    for parallel in (1, 3) if kind != "flat" else (1,):
+    for parallel in (1, 3) if kind not in SINGLE_LINKS else (1,):
         spec = TOPOLOGIES[kind].spec(**parameters, **({"parallel_links": parallel} if parallel > 1 else {}))
         topology = TOPOLOGIES[kind].build(spec)
+        assert TOPOLOGIES[kind].check(spec) == []
         extent = spec.extent()
         assert (extent.switches, extent.links, extent.hosts) == (switches, pairs * parallel, hosts)
         assert (topology.switch_count, topology.link_count, topology.host_count) == (switches, pairs * parallel, hosts)

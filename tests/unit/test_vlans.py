@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from testbed.errors import InputError
-from testbed.model import Routes
+from testbed.model import Routes, VlanPlan
 from testbed.routing.dor import DorOptions, route_dor
 from testbed.routing.paths import path
+from testbed.routing.relation import as_source_trees
+from testbed.vlans.entries import entries_of
 from testbed.vlans.fixed import FixedOptions, assign_fixed
-from testbed.vlans.relation import as_source_trees
 from tests.fabrics import plan_of, topology_of
 
 
@@ -33,10 +34,8 @@ def test_a_tree_inside_another_joins_its_vlan():
     """Host 1 of a chain of three uses both links, host 2 only the first: no VLAN of its own (Step 3)."""
     topology = topology_of("mesh", sizes=(3,))
     parent = np.array([[-1, 0, 2], [1, -1, -1], [1, 3, -1]], dtype=np.int32)
-    routes = Routes(
-        "source_trees", parent, np.arange(3, dtype=np.int32), np.arange(3, dtype=np.int32),
-        np.zeros((0, 3), dtype=np.int32),
-    )  # fmt: skip
+    every = np.arange(3, dtype=np.int32)
+    routes = Routes("source_trees", every, parent, every, every)
     vlans = assign_fixed(topology, routes, FixedOptions())
     assert vlans.vlan_count == 1
     assert vlans.pvid.tolist() == [0, 0, 0]
@@ -45,8 +44,9 @@ def test_a_tree_inside_another_joins_its_vlan():
 
 def test_entries_point_along_the_path_of_the_vlans_own_hosts():
     plan = plan_of("ring", switches=3)
-    vlans = plan.vlans
-    rows = zip(vlans.entry_vlan, vlans.entry_switch, vlans.entry_host, vlans.entry_port, strict=True)
+    assert isinstance(plan.vlans, VlanPlan)
+    entries = entries_of(plan.topology, plan.vlans)
+    rows = zip(entries.vlan, entries.switch, entries.host, entries.port, strict=True)
     of_vlan_0 = {(int(switch), int(host)): int(port) for vlan, switch, host, port in rows if vlan == 0}
     assert of_vlan_0 == {(0, 0): 1, (0, 1): 2, (0, 2): 3, (1, 1): 1, (2, 2): 1}
 
@@ -68,7 +68,8 @@ def test_next_hops_by_destination_become_the_same_paths_as_trees():
     topology = topology_of("torus", sizes=(4, 3), parallel_links=2)
     routes = route_dor(topology, DorOptions(planes="dest"))
     trees = as_source_trees(topology, routes)
-    assert (routes.relation, trees.relation) == ("destination", "source_trees")
+    assert isinstance(trees, Routes)
+    assert (routes.relation, trees.relation) == ("destination_trees", "source_trees")
     assert as_source_trees(topology, trees) is trees
     for source in range(12):
         for end in range(12):
@@ -80,7 +81,7 @@ def test_a_conflict_names_switch_ports_and_destinations_that_are_really_so(sizes
     topology = topology_of("torus", sizes=sizes, parallel_links=2)
     routes = route_dor(topology, DorOptions(planes="dest", ties=ties))
     with pytest.raises(InputError) as error:
-        as_source_trees(topology, routes)
+        assign_fixed(topology, routes, FixedOptions())
     (problem,) = error.value.problems
     assert problem.place == "assignment.kind"
     pattern = (

@@ -1,0 +1,230 @@
+"""One pair's path, hop by hop: ports, VLANs, the rules that forward, and why it is no shorter."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from testbed.analyse.hops import shortest_hops
+from testbed.analyse.names import find_hosts
+from testbed.analyse.shorter import Shorter, shorter_path
+from testbed.model import Entries, LocalPlan, Rule, Topology, VlanPlan
+from testbed.pipeline.compile import compile_rules
+from testbed.pipeline.matched import matched_rules
+from testbed.pipeline.text import format_rule
+from testbed.plan import Plan
+from testbed.routing.adjacency import leaving_channels
+from testbed.routing.paths import end_index, hops
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One switch on a path.
+
+    Attributes:
+        switch: its name.
+        in_port: port by which the frame comes.
+        came_from: host or switch at the other end of that port.
+        out_port: port by which it leaves.
+        goes_to: host or switch at the other end of that port.
+        channel: name of the channel it leaves by; empty at the last switch.
+        layer: layer of that channel, which frames carry as 802.1Q priority under `openflow`; None under any other
+            assignment, and at the last switch.
+        vlan: VLAN of the frame inside the switch; None where the plan gives it none.
+        rules: the rule of each table that it matches, as installed; empty where a rule walk does not come here.
+    """
+
+    switch: str
+    in_port: int
+    came_from: str
+    out_port: int
+    goes_to: str
+    channel: str
+    layer: int | None
+    vlan: int | None
+    rules: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The path of one pair.
+
+    Attributes:
+        scenario: name of the scenario.
+        routing: key of the routing.
+        assignment: key of the assignment.
+        source: name of the host that sends.
+        destination: name of the host that receives.
+        steps: switches on the path, in order.
+        hops: links between switches on it.
+        shortest: fewest links there are between the two.
+        shorter: a path with fewer hops and why it is not taken; None where the path is a shortest.
+        backup: names of the channels of the backup path; None where the pair has none.
+        shared_links: links that path and backup path have in common.
+        notes: what was taken for granted, one sentence each.
+    """
+
+    scenario: str
+    routing: str
+    assignment: str
+    source: str
+    destination: str
+    steps: tuple[Step, ...]
+    hops: int
+    shortest: int
+    shorter: Shorter | None
+    backup: tuple[str, ...] | None
+    shared_links: int
+    notes: tuple[str, ...]
+
+
+def explain(plan: Plan, source: str, destination: str) -> Explanation:
+    """Explain the path between two hosts, or between the first hosts of two switches.
+
+    Args:
+        plan: a plan, proved or not.
+        source: name of a host or switch.
+        destination: name of another.
+
+    Raises:
+        InputError: there is no such host or switch, a switch has no host, or both are the same host.
+    """
+    topology, routes = plan.topology, plan.routes
+    (start, end), notes = find_hosts(topology, source, destination)
+    taken = hops(topology, routes, start, end)
+    switches = topology.host_switch[[start, end]]
+    backup = _backup(plan, start, end)
+    channels = max(len(topology.channel_source), 1)
+    own, other = ({hop % channels // 2 for hop in path or ()} for path in (taken, backup))
+    return Explanation(
+        scenario=plan.scenario.name,
+        routing=plan.scenario.routing_kind,
+        assignment=plan.scenario.assignment_kind,
+        source=topology.host_name(start),
+        destination=topology.host_name(end),
+        steps=_steps(plan, start, end, taken),
+        hops=len(taken),
+        shortest=int(shortest_hops(topology, switches[:1])[0, switches[1]]),
+        shorter=shorter_path(plan, start, end, taken),
+        backup=None if backup is None else tuple(_hop_name(plan, hop) for hop in backup),
+        shared_links=len(own & other),
+        notes=(*notes, *routes.notes),
+    )
+
+
+def as_object(explanation: Explanation) -> dict[str, Any]:
+    """Return the object that `testbed explain --format json` prints."""
+    return dataclasses.asdict(explanation)
+
+
+def _backup(plan: Plan, source: int, destination: int) -> tuple[int, ...] | None:
+    routes = plan.routes
+    if routes.backup is None:
+        return None
+    ends = end_index(plan.topology, routes)
+    pair = int(ends[source]) * len(routes.ends) + int(ends[destination])
+    found: list[int] = routes.backup.hop[routes.backup.start[pair] : routes.backup.start[pair + 1]].tolist()
+    return tuple(found) or None
+
+
+def _hop_name(plan: Plan, hop: int) -> str:
+    layer, channel = divmod(hop, len(plan.topology.channel_source))
+    name = plan.topology.channel_name(channel)
+    return f"{name}@{layer}" if plan.routes.layers > 1 else name
+
+
+def _steps(plan: Plan, source: int, destination: int, taken: Sequence[int]) -> tuple[Step, ...]:
+    topology = plan.topology
+    layered = isinstance(plan.vlans, LocalPlan) and plan.vlans.kind == "openflow"
+    channels = max(len(topology.channel_source), 1)
+    visits = matched_rules(topology, _rules(topology, plan.vlans, source, destination), source, destination)
+    at, in_port, came_from = (
+        int(topology.host_switch[source]),
+        int(topology.host_port[source]),
+        topology.host_name(source),
+    )
+    arrived = -1
+    steps: list[Step] = []
+    for place, hop in enumerate([*taken, -1]):
+        channel = hop % channels
+        last = hop < 0
+        met = visits[place] if place < len(visits) and visits[place][0].switch == at else []
+        after = destination if last else int(topology.channel_target[channel])
+        steps.append(
+            Step(
+                switch=topology.switch_name(at),
+                in_port=in_port,
+                came_from=came_from,
+                out_port=int(topology.host_port[destination] if last else topology.out_port[channel]),
+                goes_to=topology.host_name(after) if last else topology.switch_name(after),
+                channel="" if last else topology.channel_name(channel),
+                layer=hop // channels if layered and not last else None,
+                vlan=_vlan(plan.vlans, source, arrived),
+                rules=tuple(format_rule(rule) for rule in met),
+            )
+        )
+        if not last:
+            in_port, came_from, at, arrived = int(topology.out_port[channel ^ 1]), topology.switch_name(at), after, hop
+    return tuple(steps)
+
+
+def _vlan(vlans: VlanPlan | LocalPlan, source: int, arrived: int) -> int | None:
+    """Identifier of the VLAN of a frame of host `source` that came by a virtual channel, or from the host (-1)."""
+    if isinstance(vlans, VlanPlan):
+        return int(vlans.vlan_ids[vlans.pvid[source]])
+    local = int(vlans.host_vlan[source] if arrived < 0 else vlans.channel_vlan[arrived])
+    return int(vlans.vlan_id[local]) if local >= 0 else None
+
+
+def _rules(topology: Topology, vlans: VlanPlan | LocalPlan, source: int, destination: int) -> tuple[Rule, ...]:
+    """The rules that a frame of this pair can meet, and some others; a large fabric has too many to make all."""
+    if isinstance(vlans, LocalPlan):
+        wanted = vlans.entry_key == vlans.host_key[destination]
+        few = dataclasses.replace(
+            vlans,
+            entry_vlan=vlans.entry_vlan[wanted],
+            entry_key=vlans.entry_key[wanted],
+            entry_hop=vlans.entry_hop[wanted],
+        )
+        return compile_rules(topology, few)
+    vlan = int(vlans.pvid[source])
+    one = VlanPlan(
+        vlan_ids=vlans.vlan_ids[vlan : vlan + 1],
+        pvid=np.zeros_like(vlans.pvid),
+        tagged_links=vlans.tagged_links[vlan : vlan + 1],
+        untagged_hosts=vlans.untagged_hosts[vlan : vlan + 1],
+        entry_rule="listed",
+        entries=_entries(topology, vlans, vlan, destination),
+    )
+    of_others = {
+        (int(switch), int(port)) for switch, port in zip(topology.host_switch, topology.host_port, strict=True)
+    } - {(int(topology.host_switch[source]), int(topology.host_port[source]))}
+    # Hosts of other VLANs would be given this one's tag.
+    return tuple(
+        rule for rule in compile_rules(topology, one) if (rule.switch, dict(rule.match).get("in_port")) not in of_others
+    )
+
+
+def _entries(topology: Topology, vlans: VlanPlan, vlan: int, host: int) -> Entries:
+    """The static entries of one host in one VLAN, which becomes number 0."""
+    if vlans.entries is not None:
+        kept = (vlans.entries.vlan == vlan) & (vlans.entries.host == host)
+        rows = [vlans.entries.switch[kept], vlans.entries.host[kept], vlans.entries.port[kept]]
+    else:
+        from testbed.kernels.vlans import used_entries
+
+        start, leaving = leaving_channels(topology)
+        senders = np.unique(topology.host_switch[vlans.pvid == vlan])
+        end = topology.host_switch[host : host + 1]
+        listed = used_entries(
+            senders, vlans.tagged_links[vlan], start, leaving, topology.channel_target, end, vlans.entry_rule == "all"
+        )
+        channel = listed[:, 2]
+        port = np.full(len(listed), topology.host_port[host], dtype=np.int32)
+        port[channel >= 0] = topology.out_port[channel[channel >= 0]]
+        rows = [listed[:, 0], np.full(len(listed), host, dtype=np.int32), port]
+    return Entries(np.zeros(len(rows[0]), dtype=np.int32), *rows)

@@ -1,0 +1,117 @@
+"""How a traffic pattern spreads over the channels, and the injection rate at which the fullest one saturates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from testbed.errors import Problem
+from testbed.model import Floats, Ints, Longs, Routes, Topology
+from testbed.routing.paths import channel_load, end_index, toward_root
+from testbed.traffic import PatternError, flows
+
+ALL_TO_ALL = "all_to_all"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Load:
+    """One pattern on one fabric.
+
+    Attributes:
+        pattern: its name.
+        flows: (C,) flows on each channel, all layers together.
+        demand: (C,) what each channel carries, in units of the rate at which every host that sends injects: a host
+            divides it equally among its flows, so the sum of 1 / (flows of its source) over the channel's flows.
+    """
+
+    pattern: str
+    flows: Floats
+    demand: Floats
+
+    @property
+    def saturation(self) -> float | None:
+        """Injection rate at which the fullest channel carries all it can; None where no channel carries anything.
+
+        A share of the rate of a link between switches: 1 / highest demand, for `all_to_all` (H - 1) / most flows on a
+        channel. No flow control or queue gets beyond it (Dally and Towles 2004, section 3.3.1). Above 1 the hosts'
+        own links, if no faster, are full before.
+        """
+        fullest = float(self.demand.max(initial=0))
+        return 1.0 / fullest if fullest else None
+
+    @property
+    def most(self) -> int:
+        """Flows on the fullest channel."""
+        return int(self.flows.max(initial=0))
+
+    @property
+    def mean(self) -> float:
+        """Mean flows on a channel, those without any included."""
+        return float(self.flows.mean()) if len(self.flows) else 0.0
+
+    @property
+    def idle(self) -> int:
+        """Channels without any flow."""
+        return int((self.flows == 0).sum())
+
+
+def pattern_problem(topology: Topology, pattern: str, seed: int) -> Problem | None:
+    """What is wrong with a known pattern on this fabric, or None."""
+    if pattern == ALL_TO_ALL:
+        return None
+    if topology.host_count < 2:
+        return Problem("--pattern", f'"{pattern}" needs two hosts or more and this topology has one')
+    try:
+        if flows(pattern, topology, seed):
+            return None
+    except PatternError as error:
+        return Problem("--pattern", str(error))
+    return Problem("--pattern", f'"{pattern}" maps each of {topology.host_count} hosts to itself; use another pattern')
+
+
+def load_of(topology: Topology, routes: Routes, pattern: str, seed: int) -> Load:
+    """Put a pattern on the channels.
+
+    Raises:
+        PatternError: the pattern needs another number of hosts.
+        KeyError: no such pattern.
+    """
+    if pattern == ALL_TO_ALL:  # 17 million flows of 4,096 hosts: counted by trees, not listed
+        every = channel_load(topology, routes)
+        return Load(pattern, every, every / max(topology.host_count - 1, 1))
+    pairs = np.array(flows(pattern, topology, seed), dtype=np.int32).reshape(-1, 2)
+    flow, channel = _hops_of_flows(topology, routes, pairs[:, 0], pairs[:, 1])
+    channels = len(topology.channel_source)
+    of_source = np.bincount(pairs[:, 0], minlength=topology.host_count)
+    share = 1.0 / of_source[pairs[flow, 0]]
+    demand = np.asarray(np.bincount(channel, weights=share, minlength=channels), dtype=np.float64)
+    return Load(pattern, np.bincount(channel, minlength=channels).astype(np.float64), demand)
+
+
+def _hops_of_flows(topology: Topology, routes: Routes, source: Ints, destination: Ints) -> tuple[Longs, Longs]:
+    """(N,) flow and (N,) channel of every hop of the paths between two lists of hosts, in no order."""
+    if routes.paths is not None:
+        ends = end_index(topology, routes).astype(np.int64)
+        pair = ends[source] * len(routes.ends) + ends[destination]
+        length = np.diff(routes.paths.start)[pair]
+        flow = np.repeat(np.arange(len(pair)), length)
+        place = np.arange(len(flow)) - np.repeat(np.cumsum(length) - length, length)
+        hop = routes.paths.hop[routes.paths.start[pair][flow] + place]
+        return flow, hop.astype(np.int64) % max(len(topology.channel_source), 1)
+    from_root = routes.relation == "source_trees"
+    tree = routes.host_tree[source if from_root else destination]
+    at = topology.host_switch[destination if from_root else source]
+    nearer = toward_root(topology, routes)
+    flow = np.arange(len(tree))
+    found: list[tuple[Longs, Longs]] = []
+    for _ in range(topology.switch_count):
+        channel = routes.tree_channel[tree, at].astype(np.int64)
+        under_way = (at != routes.tree_root[tree]) & (channel >= 0)
+        if not under_way.any():
+            break
+        flow, tree, channel = flow[under_way], tree[under_way], channel[under_way]
+        found.append((flow, channel))
+        at = nearer[channel]
+    none = np.zeros(0, dtype=np.int64)
+    return tuple(np.concatenate([none, *(part[column] for part in found)]) for column in (0, 1))  # type: ignore[return-value]

@@ -1,0 +1,110 @@
+"""Analyses as a table for the terminal, one column a scenario."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from testbed.analyse.figures import Analysis
+from testbed.routing.relation import Conflict
+from testbed.vlans.fewest import Bounds
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_NONE = "–"
+
+
+def rich_table(analyses: Sequence[Analysis]) -> Table:
+    """Return the figures as a table; rows that say nothing of any scenario are left out."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("")
+    for analysis in analyses:
+        table.add_column(analysis.plan.scenario.name, overflow="fold")
+    columns = [_cells(analysis) for analysis in analyses]
+    for label in dict.fromkeys(label for column in columns for label in column):
+        values = [column.get(label, _NONE) for column in columns]
+        if any(value != _NONE for value in values):
+            table.add_row(label, *values)
+    return table
+
+
+def remarks(analyses: Sequence[Analysis]) -> list[str]:
+    """Sentences below the table: what does not hold and where, and the notes of the routings."""
+    found = []
+    for analysis in analyses:
+        plan = analysis.plan
+        conflicts = {name: held for name, held in (analysis.relations or {}).items() if held is not None}
+        for name, conflict in conflicts.items():
+            found.append(f"not {name}: {conflict.sentence(plan.topology)}")
+        found += [f"note: {note}" for note in plan.routes.notes]
+        if len(analyses) > 1:
+            own = len(conflicts) + len(plan.routes.notes)
+            found[len(found) - own :] = [f"{plan.scenario.name}: {text}" for text in found[len(found) - own :]]
+    return found
+
+
+def _cells(analysis: Analysis) -> dict[str, str]:
+    plan, hops, turns = analysis.plan, analysis.hops, analysis.prohibited_turns
+    topology, scenario = plan.topology, plan.scenario
+    cells = {
+        "topology": scenario.topology_kind,
+        "routing": scenario.routing_kind,
+        "assignment": scenario.assignment_kind,
+        "switches, links between them, hosts": f"{topology.switch_count:,}, {topology.link_count:,}, "
+        f"{topology.host_count:,}",
+        "links between two halves": _NONE if analysis.bisection is None else f"{analysis.bisection:,}",
+        "hops, mean and most (same switch 0)": f"{hops.mean:.5g}, {hops.longest}",
+        "shortest hops, mean and most": f"{hops.mean_shortest:.5g}, {hops.diameter}",
+        "pairs on a longer path than the shortest": _share(hops.longer_pairs, hops.pairs),
+        "switches on a path, mean and most (all pairs, own 1)": f"{hops.mean_switches:.5g}, {hops.most_switches}",
+    }
+    for load in analysis.loads:
+        saturation = _NONE if load.saturation is None else f"{load.saturation:.3g}"
+        cells[f"{load.pattern}: flows on a channel, most and mean"] = f"{load.most:,}, {load.mean:.5g}"
+        cells[f"{load.pattern}: channels without a flow"] = _share(load.idle, len(load.flows))
+        cells[f"{load.pattern}: saturates at (× link rate)"] = saturation
+    cells |= {
+        "prohibited turns": _NONE if turns is None else _share(*turns),
+        "layers": str(plan.routes.layers),
+        "deadlock free": "yes" if plan.deadlock_free else "NO",
+        "proved": "yes" if plan.proved else "NO",
+        **{f"relation {name}": text for name, text in _relations(analysis).items()},
+        "VLANs, fullest switch and fabric": f"{analysis.vlans:,}, {analysis.vlans_total:,}",
+        "copies of a flooded frame a switch, mean and most": _copies(analysis.multiplication),
+        "fewest VLANs, fixed": _fewest(analysis, analysis.fewest_fixed),
+        "fewest local VLANs of a switch, renamed": _fewest(analysis, analysis.fewest_renamed),
+        "MAC entries on the fullest switch": f"{analysis.mac_entries:,}",
+        "OpenFlow rules": f"{analysis.rules:,}",
+    }
+    for fit in analysis.fits:
+        short = f"too few {', '.join(fit.short_of)}" if fit.short_of else "fits"
+        cells[f"{fit.model}; its hosts by T/V, counted"] = f"{short}; {fit.hosts_estimated:,}, {fit.hosts_counted:,}"
+    return cells
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part:,} of {whole:,} ({100 * part / whole:.1f} %)" if whole else f"{part:,} of {whole:,}"
+
+
+def _copies(found: tuple[float, float] | None) -> str:
+    if found is None:
+        return _NONE
+    return "endless" if math.isinf(found[1]) else f"{found[0]:,.5g}, {found[1]:,.0f}"
+
+
+def _relations(analysis: Analysis) -> dict[str, str]:
+    if analysis.relations is None:
+        return dict.fromkeys(("one tree a source", "C×N→C", "N×N→C"), "not tried")
+    return {name: "yes" if conflict is None else "no" for name, conflict in analysis.relations.items()}
+
+
+def _fewest(analysis: Analysis, found: Bounds | Conflict | None) -> str:
+    if isinstance(found, Bounds):
+        return str(found.lower) if found.exact else f"{found.lower} to {found.upper}"
+    if isinstance(found, Conflict):
+        return "none carry it"
+    return "none carry layers" if analysis.plan.routes.layers > 1 else "not tried"

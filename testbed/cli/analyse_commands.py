@@ -1,0 +1,176 @@
+"""Commands that explain a plan: analyse, explain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from testbed.cli.app import FORMAT, SCENARIO, SETTINGS, app
+from testbed.cli.output import Format, messages, print_json, results, working
+from testbed.errors import EXIT_FAIL, EXIT_PASS, InputError, Problem
+
+if TYPE_CHECKING:
+    from testbed.analyse import Analysis, Explanation
+    from testbed.plan import Plan
+
+
+@app.command(
+    epilog="Examples: testbed analyse mesh4x4 torus4x4 --pattern transpose   |   "
+    "testbed analyse torus8x8 --plot loads.svg"
+)
+def analyse(
+    names: Annotated[list[str], typer.Argument(metavar="SCENARIO...", help="scenario files, or names in scenarios/")],
+    settings: SETTINGS = None,
+    patterns: Annotated[
+        list[str] | None, typer.Option("--pattern", help="traffic pattern, default all_to_all; repeatable")
+    ] = None,
+    form: FORMAT = Format.text,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", help="draw channel loads and path lengths; FILE.svg or FILE.png")
+    ] = None,
+) -> None:
+    """Compare plans: paths, loads, turns, VLANs, tables, switch models; nothing is built. Exit 1 if one is unproved."""
+    from testbed.analyse.figures import as_object
+    from testbed.analyse.load import ALL_TO_ALL
+    from testbed.analyse.table import remarks, rich_table
+
+    with working("planning, proving and counting"):
+        found = _analyses(names, settings or [], patterns or [ALL_TO_ALL], plot)
+    if plot is not None:
+        from testbed.analyse.plot import draw
+
+        with working("drawing"):
+            _write(plot, draw(found, plot.suffix[1:].lower()))
+    if form is Format.json:
+        print_json([as_object(analysis) for analysis in found])
+    else:
+        results.print(rich_table(found))
+        for text in remarks(found):
+            results.print(text, markup=False, soft_wrap=True)
+        if plot is not None:
+            results.print(f"plot: {plot}", markup=False, soft_wrap=True)
+        for analysis in found:
+            _print_violations(analysis.plan)
+    raise typer.Exit(EXIT_PASS if all(analysis.plan.proved for analysis in found) else EXIT_FAIL)
+
+
+def _analyses(names: list[str], settings: list[str], patterns: list[str], plot: Path | None) -> list[Analysis]:
+    """Analyse all scenarios, or gather all that is wrong with any of them."""
+    from testbed.analyse import analyse as analyse_plan
+    from testbed.analyse import check_patterns
+    from testbed.plan import make_plan
+    from testbed.scenario import find_scenario, load_scenario
+
+    problems = [*_plot_problems(plot, len(names)), *check_patterns(patterns)]
+    broken = bool(problems)
+    found = []
+    for name in names:
+        try:
+            scenario = load_scenario(find_scenario(name), settings)
+            if not broken:
+                found.append(analyse_plan(make_plan(scenario), patterns))
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(list(dict.fromkeys(problems)))
+    return found
+
+
+def _plot_problems(plot: Path | None, scenarios: int) -> list[Problem]:
+    if plot is None:
+        return []
+    from testbed.analyse.plot import FORMATS, MOST_CURVES
+
+    problems = []
+    if plot.suffix[1:].lower() not in FORMATS:
+        problems.append(Problem("--plot", f'should be a file that ends in .svg or .png, not "{plot}"'))
+    if scenarios > MOST_CURVES:
+        problems.append(
+            Problem("--plot", f"draws up to {MOST_CURVES} scenarios and here are {scenarios}; draw them in parts")
+        )
+    return problems
+
+
+def _write(file: Path, content: bytes) -> None:
+    try:
+        file.write_bytes(content)
+    except OSError as error:
+        raise InputError.one(str(file), f"cannot be written: {error.strerror}") from error
+
+
+def _print_violations(plan: Plan) -> None:
+    for violation in plan.violations:
+        messages.print(
+            f"{plan.scenario.name}: {violation.invariant}: {violation.sentence}",
+            style="red", markup=False, soft_wrap=True,
+        )  # fmt: skip
+
+
+@app.command(epilog="Examples: testbed explain torus4x4 h1 h16   |   testbed explain torus8x8 s2 s31 --format json")
+def explain(
+    name: SCENARIO,
+    source: Annotated[str, typer.Argument(metavar="SRC", help="host that sends, or a switch for the first host on it")],
+    destination: Annotated[str, typer.Argument(metavar="DST", help="host that receives, or a switch")],
+    settings: SETTINGS = None,
+    form: FORMAT = Format.text,
+) -> None:
+    """Show a path hop by hop with its VLANs and rules, and why no shorter one is taken. Exit 1 if unproved."""
+    from testbed.analyse import explain as explain_pair
+    from testbed.analyse.explain import as_object
+    from testbed.plan import make_plan
+    from testbed.scenario import find_scenario, load_scenario
+
+    with working("planning and proving"):
+        plan = make_plan(load_scenario(find_scenario(name), settings or ()))
+        found = explain_pair(plan, source, destination)
+    if form is Format.json:
+        print_json({**as_object(found), "proved": plan.proved})
+    else:
+        _print_explanation(found)
+        _print_violations(plan)
+    raise typer.Exit(EXIT_PASS if plan.proved else EXIT_FAIL)
+
+
+def _print_explanation(found: Explanation) -> None:
+    from rich.table import Table
+
+    def say(text: str) -> None:
+        results.print(text, markup=False, soft_wrap=True)
+
+    say(f"{found.scenario}: {found.source} to {found.destination}, {found.routing}, {found.assignment}")
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    layers = any(step.layer is not None for step in found.steps)
+    vlans = any(step.vlan is not None for step in found.steps)
+    for title, shown in (
+        ("switch", True), ("in", True), ("from", True), ("out", True), ("to", True), ("channel", True),
+        ("VLAN", vlans), ("layer", layers),
+    ):  # fmt: skip
+        if shown:
+            table.add_column(title, justify="right" if title in ("in", "out", "VLAN", "layer") else "left")
+    for step in found.steps:
+        cells = [step.switch, str(step.in_port), step.came_from, str(step.out_port), step.goes_to, step.channel]
+        cells += ["" if step.vlan is None else str(step.vlan)] if vlans else []
+        cells += ["" if step.layer is None else str(step.layer)] if layers else []
+        table.add_row(*cells)
+    results.print(table)
+    say("rules it matches:")
+    for step in found.steps:
+        for rule in step.rules:
+            say(f"  {step.switch}  {rule}")
+    if found.shorter is None:
+        say(f"{_count(found.hops, 'hop')}; no path has fewer")
+    else:
+        way = " ".join(found.shorter.switches)
+        say(f"{_count(found.hops, 'hop')}; a path of {_count(found.shorter.hops, 'hop')} is there: {way}")
+        say(f"  not taken: {found.shorter.reason}")
+    if found.backup is not None:
+        shared = _count(found.shared_links, "link") if found.shared_links else "no link"
+        say(f"backup path, {shared} in common: {' '.join(found.backup)}")
+    for note in found.notes:
+        say(f"note: {note}")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"

@@ -1,0 +1,93 @@
+"""From explicit paths to a table of next hops, and the first place where no such table exists."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from testbed.kernels.jit import jit
+from testbed.model import Ints, Longs
+
+NEVER = -2
+DELIVER = -1
+
+
+@jit
+def next_hops(
+    start: Longs, hop: Ints, source_class: Ints, channel_class: Ints, classes: int, destinations: int
+) -> tuple[Ints, Ints]:
+    """Fill the table (class, destination) → next hop that all paths together ask for.
+
+    Args:
+        start: (A·B + 1,) offsets of the paths of A source and B destination keys.
+        hop: (N,) virtual channels.
+        source_class: (A,) class of frames that a source key sends.
+        channel_class: (layers·C,) class of frames that arrive by a virtual channel.
+        classes: number of classes.
+        destinations: B.
+
+    Returns:
+        (classes, B) next virtual channel, DELIVER or NEVER; and the first conflict as [class, destination key,
+        next hop one path wants, next hop another wants, source key of that other, virtual channel of arrival or
+        -1], empty if there is none.
+    """
+    table = np.full((classes, destinations), NEVER, dtype=np.int32)
+    pair = 0
+    for source in range(len(source_class)):
+        for destination in range(destinations):
+            here = source_class[source]
+            arrived_by = -1
+            for index in range(start[pair], start[pair + 1] + 1):
+                following = hop[index] if index < start[pair + 1] else DELIVER
+                known = table[here, destination]
+                if known == NEVER:
+                    table[here, destination] = following
+                elif known != following:
+                    return table, np.array([here, destination, known, following, source, arrived_by], dtype=np.int32)
+                if following >= 0:
+                    arrived_by = following
+                    here = channel_class[following]
+            pair += 1
+    return table, np.empty(0, dtype=np.int32)
+
+
+@jit
+def one_tree_a_source(
+    start: Longs, hop: Ints, target: Ints, roots: Ints, destinations: int, switches: int
+) -> tuple[Ints, Ints]:
+    """Fill the tree of each source key, if its paths are one.
+
+    Args:
+        start: (A·B + 1,) offsets of the paths.
+        hop: (N,) channels.
+        target: (C,) switch a channel enters.
+        roots: (A,) switch of each source key.
+        destinations: B.
+        switches: S.
+
+    Returns:
+        (A, S) channel by which the tree enters each switch or -1; and the first conflict as [source key, switch,
+        channel or -2 at the root, other channel, destination key of the first, destination key of the other], empty
+        if there is none.
+    """
+    sources = len(roots)
+    tree = np.full((sources, switches), -1, dtype=np.int32)
+    reaches = np.empty(switches, dtype=np.int32)
+    pair = 0
+    for source in range(sources):
+        tree[source, roots[source]] = -2
+        reaches[roots[source]] = 0
+        for destination in range(destinations):
+            for index in range(start[pair], start[pair + 1]):
+                channel = hop[index]
+                switch = target[channel]
+                known = tree[source, switch]
+                if known == -1:
+                    tree[source, switch] = channel
+                    reaches[switch] = destination
+                elif known != channel:
+                    return tree, np.array(
+                        [source, switch, known, channel, reaches[switch], destination], dtype=np.int32
+                    )
+            pair += 1
+        tree[source, roots[source]] = -1
+    return tree, np.empty(0, dtype=np.int32)

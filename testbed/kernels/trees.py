@@ -1,0 +1,175 @@
+"""Many trees at once, each an array of the channel that leads from a switch towards the root."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from testbed.kernels.jit import jit
+from testbed.model import Bools, Floats, Ints, Longs
+
+OFF_TREE = -1
+LOOP = -2
+
+
+@jit
+def depths(tree: Ints, toward_root: Ints, roots: Ints) -> Ints:
+    """Hops from each switch to the root of each tree.
+
+    Args:
+        tree: (T, S) channel of each switch, -1 at the root and off the tree.
+        toward_root: (C,) the end of a channel that is nearer to the root.
+        roots: (T,).
+
+    Returns:
+        (T, S) hops; OFF_TREE where the root is not reached, LOOP where a loop is.
+    """
+    trees, switches = tree.shape
+    depth = np.full((trees, switches), -3, dtype=np.int32)
+    chain = np.empty(switches + 1, dtype=np.int32)
+    for t in range(trees):
+        depth[t, roots[t]] = 0
+        for start in range(switches):
+            at, length = start, 0
+            while depth[t, at] == -3:
+                depth[t, at] = LOOP  # until its own is known
+                chain[length] = at
+                length += 1
+                channel = tree[t, at]
+                if channel < 0:
+                    depth[t, at] = OFF_TREE
+                    length -= 1
+                    break
+                at = toward_root[channel]
+            below = depth[t, at]
+            for step in range(length - 1, -1, -1):
+                if below >= 0:
+                    below += 1
+                depth[t, chain[step]] = below
+    return depth
+
+
+@jit
+def by_depth(depth: Ints) -> Ints:
+    """(S,) switches of one tree ordered by hops to the root, those off the tree first."""
+    order = np.empty(len(depth), dtype=np.int32)
+    deepest = 0
+    for switch in range(len(depth)):
+        deepest = max(deepest, depth[switch])
+    place = np.zeros(deepest + 3, dtype=np.int32)
+    for switch in range(len(depth)):
+        place[max(depth[switch], -1) + 2] += 1
+    for bucket in range(deepest + 2):
+        place[bucket + 1] += place[bucket]
+    for switch in range(len(depth)):
+        bucket = max(depth[switch], -1) + 1
+        order[place[bucket]] = switch
+        place[bucket] += 1
+    return order
+
+
+@jit
+def channel_weights(
+    tree: Ints, toward_root: Ints, depth: Ints, root_weight: Floats, switch_weight: Floats, channels: int
+) -> Floats:
+    """Sum over all trees and switches of root weight × switch weight on each channel between switch and root.
+
+    Args:
+        tree: (T, S).
+        toward_root: (C,).
+        depth: (T, S) from depths().
+        root_weight: (T,).
+        switch_weight: (S,).
+        channels: C.
+
+    Returns:
+        (C,).
+    """
+    trees, switches = tree.shape
+    load = np.zeros(channels)
+    for t in range(trees):
+        below = switch_weight.copy()
+        order = by_depth(depth[t])
+        for place in range(switches - 1, -1, -1):
+            switch = order[place]
+            if depth[t, switch] > 0:
+                channel = tree[t, switch]
+                load[channel] += root_weight[t] * below[switch]
+                below[toward_root[channel]] += below[switch]
+    return load
+
+
+@jit
+def explicit(
+    tree: Ints, toward_root: Ints, depth: Ints, ends: Ints, from_root: bool, trees_are_rows: bool
+) -> tuple[Longs, Ints]:
+    """Write every path between the root of a tree and an end switch down, hop by hop.
+
+    Args:
+        tree: (T, S).
+        toward_root: (C,).
+        depth: (T, S) from depths().
+        ends: (E,).
+        from_root: True where paths lead away from the root.
+        trees_are_rows: the pair (tree, end) is row `tree * E + end`, else `end * T + tree`.
+
+    Returns:
+        (T·E + 1,) offsets and (N,) channels.
+    """
+    trees = len(tree)
+    rows, columns = (trees, len(ends)) if trees_are_rows else (len(ends), trees)
+    start = np.zeros(rows * columns + 1, dtype=np.int64)
+    for row in range(rows):
+        for column in range(columns):
+            t, e = (row, column) if trees_are_rows else (column, row)
+            hops = max(depth[t, ends[e]], 0)
+            start[row * columns + column + 1] = start[row * columns + column] + hops
+    hop = np.empty(start[-1], dtype=np.int32)
+    for row in range(rows):
+        for column in range(columns):
+            t, e = (row, column) if trees_are_rows else (column, row)
+            pair = row * columns + column
+            at = ends[e]
+            count = start[pair + 1] - start[pair]
+            for step in range(count):
+                channel = tree[t, at]
+                hop[start[pair + 1] - 1 - step if from_root else start[pair] + step] = channel
+                at = toward_root[channel]
+    return start, hop
+
+
+@jit
+def used_turns(
+    tree: Ints, toward_root: Ints, depth: Ints, is_end: Bools, slot: Ints, degree: int, from_root: bool
+) -> Bools:
+    """Turns that the paths between the roots and the end switches take.
+
+    Args:
+        tree: (T, S).
+        toward_root: (C,).
+        depth: (T, S) from depths().
+        is_end: (S,) True for switches that have hosts.
+        slot: (C,) rank of a channel among those that leave its switch.
+        degree: most channels that leave a switch.
+        from_root: True where paths lead away from the root.
+
+    Returns:
+        (C, degree) True where a path goes from the channel to the one of that slot.
+    """
+    trees, switches = tree.shape
+    taken = np.zeros((len(slot), degree), dtype=np.bool_)
+    for t in range(trees):
+        needed = is_end.copy()
+        order = by_depth(depth[t])
+        for place in range(switches - 1, -1, -1):
+            switch = order[place]
+            if depth[t, switch] > 0 and needed[switch]:
+                channel = tree[t, switch]
+                nearer = toward_root[channel]
+                needed[nearer] = True
+                if depth[t, nearer] > 0:
+                    other = tree[t, nearer]
+                    if from_root:
+                        taken[other, slot[channel]] = True
+                    else:
+                        taken[channel, slot[other]] = True
+    return taken

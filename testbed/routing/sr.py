@@ -1,0 +1,74 @@
+"""Segment-based routing (Mejia et al. 2007, section 2)."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import numpy as np
+
+from testbed.model import AllowedTurns, Paths, Routes, Topology
+from testbed.routing.adjacency import leaving_channels
+from testbed.routing.backup import backup_paths
+from testbed.routing.named import switch_named
+from testbed.routing.prohibited import allow_all_but
+from testbed.routing.selection import SelectionOptions, select_paths
+from testbed.routing.trees import explicit_routes
+
+
+@dataclass(frozen=True, slots=True)
+class SrOptions(SelectionOptions):
+    """Where the search for segments starts, and whether each pair gets a second path.
+
+    Attributes:
+        start: a switch such as s5; without one the first, whose number is the lowest.
+        backup: find a second path for each pair that shares no link with the first, where there is one.
+    """
+
+    start: str | None = None
+    backup: bool = True
+
+
+def route_sr(topology: Topology, options: SrOptions) -> Routes:
+    """Shortest paths that take no turn a segment prohibits.
+
+    Raises:
+        InputError: the start is no switch of the fabric.
+    """
+    turns = segment_turns(topology, switch_named(topology, options.start, "start"))
+    paths = select_paths(topology, turns, options)
+    if not options.backup:
+        return explicit_routes(topology, paths, turns)
+    backup = backup_paths(topology, turns, paths)
+    routes = explicit_routes(topology, paths, turns, notes=_without_backup(paths, backup))
+    return dataclasses.replace(routes, backup=backup)
+
+
+def segment_turns(topology: Topology, start: int) -> AllowedTurns:
+    """Allow every turn but those that segments prohibit, each both ways.
+
+    The fabric falls into parts between its bridges, which no cycle can cross. In each part, from the switch by which
+    it is entered, the shortest ear is taken again and again: a way from a visited switch through unvisited ones back
+    to a visited one. Each ear is a segment with one prohibited turn at its middle inner switch; the paper draws that
+    switch at random. Links left over are unitary segments: all turns between such a link and links of earlier
+    segments are prohibited at the end where these are fewer.
+
+    Why no cycle is left: of the segments on a closed walk take the last one made. The walk crosses it from end to
+    end, so takes its prohibited turn. Over a bridge it would have to come back, and in the part behind no walk from
+    the entrance leads back to it, for the same reason.
+    """
+    from testbed.kernels import segments
+
+    leaving = leaving_channels(topology)
+    bridge = segments.bridges(*leaving, topology.channel_target)
+    ear_start, ear, entrance = segments.ears(*leaving, topology.channel_target, bridge, start)
+    prohibited = segments.restrictions(*leaving, topology.channel_target, bridge, ear_start, ear, entrance)
+    return allow_all_but(topology, prohibited)
+
+
+def _without_backup(paths: Paths, backup: Paths) -> tuple[str, ...]:
+    pairs = int((np.diff(paths.start) > 0).sum())
+    without = pairs - int((np.diff(backup.start) > 0).sum())
+    if not without:
+        return ()
+    return (f"{without} of {pairs} pairs of switches have no second legal path that shares no link with the first",)

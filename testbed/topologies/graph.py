@@ -1,0 +1,128 @@
+"""Any fabric, as lists of its switches and links; what fabric files become."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Annotated
+
+import numpy as np
+from annotated_types import Ge, MinLen
+
+from testbed.errors import Problem, did_you_mean
+from testbed.model import Topology
+from testbed.topologies.build import Extent, grouped, make_topology, on_circle
+from testbed.topologies.connected import divided_pair
+
+_MOST_PROBLEMS = 20
+_LONGEST_NAME = 60
+_MOST_COMPARED = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Switches by name, links by the names of their ends.
+
+    Attributes:
+        switches: names; the first is s1, the second s2, and so on.
+        links: pairs of names; a pair that stands n times is n parallel links.
+        hosts: number of hosts of each switch that has any; without it every switch has `hosts_per_switch`.
+        hosts_per_switch: 1 where neither is given.
+    """
+
+    switches: Annotated[tuple[str, ...], MinLen(1)] = field(metadata={"wanted": "a list of names such as [a, b]"})
+    links: tuple[tuple[str, str], ...] = field(
+        default=(), metadata={"wanted": "a list such as [[a, b], [b, c]]", "entry": "two switches such as [a, b]"}
+    )
+    hosts: dict[str, Annotated[int, Ge(0)]] | None = field(
+        default=None, metadata={"wanted": "a block of switches and numbers such as {a: 2, b: 2}"}
+    )
+    hosts_per_switch: Annotated[int, Ge(0)] | None = None
+
+    @property
+    def hosts_on(self) -> list[int]:
+        """(S,) number of hosts of each switch."""
+        if self.hosts is None:
+            return [1 if self.hosts_per_switch is None else self.hosts_per_switch] * len(self.switches)
+        return [self.hosts.get(name, 0) for name in self.switches]
+
+    def extent(self) -> Extent:
+        """Count switches, links and hosts."""
+        return Extent(len(self.switches), len(self.links), sum(self.hosts_on))
+
+
+def check_graph(spec: Graph) -> list[Problem]:
+    """Name what keeps the lists from being one fabric."""
+    return shortened(_name_problems(spec)) or _division(spec)
+
+
+def graph(spec: Graph) -> Topology:
+    """Build a graph without problems; its names become the labels of the switches."""
+    number = {name: switch for switch, name in enumerate(spec.switches)}
+    neighbours, count = grouped((number[a], number[b]) for a, b in spec.links)
+    return make_topology(
+        "graph",
+        neighbours,
+        spec.hosts_on,
+        on_circle(len(spec.switches)),
+        parallel_links=count,
+        switch_labels=spec.switches,
+    )
+
+
+def shortened(problems: Iterable[Problem]) -> list[Problem]:
+    """The first problems, and a word where there are more."""
+    found = list(islice(problems, _MOST_PROBLEMS + 1))
+    if len(found) > _MOST_PROBLEMS:
+        found[-1] = Problem("", f"there is more wrong than these {_MOST_PROBLEMS}")
+    return found
+
+
+def name_problem(name: str) -> str | None:
+    """Say why a name cannot be a switch's, or None."""
+    return None if name.isprintable() and name.strip() else "should be a name of printable characters"
+
+
+def nearest(name: str, known: Collection[str]) -> str:
+    """Return ` Did you mean "x"?` for a near miss, unless there are too many names to compare them all."""
+    return did_you_mean(name, filter(str.isprintable, known)) if len(known) <= _MOST_COMPARED else ""
+
+
+def quoted(name: str) -> str:
+    """Return a name in quotes, fit for a message whatever it holds."""
+    text = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
+    return json.dumps(text, ensure_ascii=not text.isprintable())
+
+
+def _name_problems(spec: Graph) -> Iterator[Problem]:
+    first: dict[str, int] = {}
+    for place, name in enumerate(spec.switches):
+        wrong = name_problem(name)
+        if wrong:
+            yield Problem(f"switches.{place}", wrong)
+        elif name in first:
+            yield Problem(f"switches.{place}", f"the name {quoted(name)} stands at switches.{first[name]} already")
+        first.setdefault(name, place)
+    for place, ends in enumerate(spec.links):
+        unknown = [name for name in dict.fromkeys(ends) if name not in first]
+        for name in unknown:
+            yield Problem(f"links.{place}", f"there is no switch {quoted(name)}.{nearest(name, first)}")
+        if not unknown and ends[0] == ends[1]:
+            yield Problem(f"links.{place}", f"joins {quoted(ends[0])} to itself")
+    if spec.hosts is not None and spec.hosts_per_switch is not None:
+        yield Problem("hosts_per_switch", "says what hosts says too; take one of them away")
+    for name in spec.hosts or ():
+        if name not in first:
+            yield Problem(f"hosts.{name}", f"there is no such switch.{nearest(name, first)}")
+
+
+def _division(spec: Graph) -> list[Problem]:
+    number = {name: switch for switch, name in enumerate(spec.switches)}
+    links = np.array([(number[a], number[b]) for a, b in spec.links], dtype=np.int32).reshape(-1, 2)
+    pair = divided_pair(len(spec.switches), links)
+    if pair is None:
+        return []
+    one, other = (quoted(spec.switches[switch]) for switch in pair)
+    return [Problem("links", f"no path joins {one} and {other}; a fabric must be connected")]

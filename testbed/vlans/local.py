@@ -1,0 +1,131 @@
+"""What assignments by the port of arrival share: options, tables of classes, members, the tree of broadcasts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from testbed.model import Bools, Ints, LocalPlan, Longs, Routes, Topology
+from testbed.routing.adjacency import leaving_channels
+from testbed.routing.paths import channel_load, destination_keys
+
+NEVER = -2
+DELIVER = -1
+
+
+@dataclass(frozen=True, slots=True)
+class LocalOptions:
+    """Options of every assignment by the port of arrival.
+
+    Attributes:
+        flood: broadcasts go along one breadth-first `tree` of the links in use, from the first switch with hosts, and
+            so does what has no entry; or `none`: they are dropped.
+    """
+
+    flood: Literal["tree", "none"] = "tree"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entry:
+    """Forwarding entries of local VLANs, sorted by VLAN and destination key; see LocalPlan.
+
+    Attributes:
+        vlan: (N,).
+        key: (N,).
+        hop: (N,).
+    """
+
+    vlan: Ints
+    key: Ints
+    hop: Ints
+
+
+def entries_of_classes(table: Ints, vlan: Ints) -> Entry:
+    """Forwarding entries of all VLANs.
+
+    Args:
+        table: (R, K) next virtual channel of each class, DELIVER or NEVER.
+        vlan: (R,) VLAN of each class, -1 where it is not in use.
+    """
+    from testbed.kernels import local
+
+    order = np.argsort(vlan, kind="stable").astype(np.int32)
+    return Entry(*local.entries_of_classes(table, order[int((vlan < 0).sum()) :], vlan))
+
+
+def members_of(ports: Bools) -> tuple[Longs, Ints]:
+    """(V + 1,) offsets and (M,) ports of (V, ports + 1) members."""
+    vlan, port = np.nonzero(ports)
+    return np.searchsorted(vlan, np.arange(len(ports) + 1)).astype(np.int64), port.astype(np.int32)
+
+
+def member_matrix(topology: Topology, plan: LocalPlan) -> Bools:
+    """(V, ports + 1) True where a port is an untagged member of a local VLAN."""
+    members = np.zeros((plan.class_count, int(topology.port_count.max(initial=0)) + 1), dtype=bool)
+    vlan = np.repeat(np.arange(plan.class_count), np.diff(plan.member_start))
+    inside = (plan.member_port >= 0) & (plan.member_port < members.shape[1])
+    members[vlan[inside], plan.member_port[inside]] = True
+    return members
+
+
+def flood_tree(topology: Topology, routes: Routes) -> Bools:
+    """(L,) breadth-first tree over the links in use, without branches that reach no host."""
+    from testbed.kernels.vlans import spread
+
+    load = channel_load(topology, routes)
+    used = (load[0::2] > 0) | (load[1::2] > 0)
+    parent, order = (np.empty(topology.switch_count, dtype=np.int32) for _ in range(2))
+    start, leaving = leaving_channels(topology)
+    reached = spread(int(routes.ends[0]), used, start, leaving, topology.channel_target, parent, order)
+    needed = np.zeros(topology.switch_count, dtype=bool)
+    needed[routes.ends] = True
+    tree = np.zeros(topology.link_count, dtype=bool)
+    for switch in order[1:reached][::-1].tolist():
+        if needed[switch]:
+            tree[parent[switch] // 2] = True
+            needed[topology.channel_source[parent[switch]]] = True
+    return tree
+
+
+def flood_links(topology: Topology, routes: Routes, options: LocalOptions) -> Bools | None:
+    """The tree of broadcasts, or None where they are dropped."""
+    return flood_tree(topology, routes) if options.flood == "tree" else None
+
+
+def host_keys(topology: Topology, routes: Routes) -> Ints:
+    """(H,) destination key of each host, as a LocalPlan holds them."""
+    return np.ascontiguousarray(destination_keys(topology, routes), dtype=np.int32)
+
+
+def entry_count(topology: Topology, plan: LocalPlan) -> Longs:
+    """(S,) forwarding entries at each switch: one a local VLAN (or class) and destination host."""
+    hosts = np.bincount(plan.host_key, minlength=int(plan.entry_key.max(initial=-1)) + 1)
+    switch = plan.vlan_switch[plan.entry_vlan]
+    return np.bincount(switch, weights=hosts[plan.entry_key], minlength=topology.switch_count).astype(np.int64)
+
+
+def vlan_count(topology: Topology, plan: LocalPlan) -> Longs:
+    """(S,) VLANs configured at each switch: the local ones, or the one that all frames carry."""
+    if plan.kind == "openflow":
+        return np.ones(topology.switch_count, dtype=np.int64)
+    return np.bincount(plan.vlan_switch, minlength=topology.switch_count)
+
+
+def fewest_by_entries(topology: Topology, plan: LocalPlan) -> int:
+    """Most local VLANs of a switch if those of each were merged, first fit, wherever their entries agree.
+
+    That many are enough to forward; the others only keep floods apart.
+    """
+    from testbed.kernels import local
+
+    keys = int(plan.host_key.max(initial=0)) + 1
+    table = np.full((plan.class_count, keys), NEVER, dtype=np.int32)
+    table[plan.entry_vlan, plan.entry_key] = plan.entry_hop
+    order = np.argsort(plan.vlan_switch, kind="stable").astype(np.int32)
+    start = np.searchsorted(plan.vlan_switch[order], np.arange(topology.switch_count + 1)).astype(np.int64)
+    nothing = np.zeros((plan.class_count, 1), dtype=bool)
+    vlan, _, _ = local.merge(table, nothing, order, start, False)
+    switch = plan.vlan_switch[np.unique(vlan, return_index=True)[1]]
+    return int(np.bincount(switch).max())

@@ -1,0 +1,41 @@
+"""Machine code kept on disk is that of today's sources."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import testbed.kernels
+
+CALLEE = "from testbed.kernels.jit import jit\n\n\n@jit\ndef callee():\n    return {}\n"
+CALLER = (
+    "from testbed.kernels.callee import callee\nfrom testbed.kernels.jit import jit\n\n\n"
+    "@jit\ndef caller():\n    return callee() + 1\n"
+)
+
+
+def called(folder: Path) -> str:
+    program = "from testbed.kernels.caller import caller; print(caller())"
+    environment = {**os.environ, "PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(folder / "cache")}
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program] if sys.version_info >= (3, 11) else [sys.executable, "-c", program],
+        cwd=folder, env=environment, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return done.stdout.strip()
+
+
+def test_a_kernel_is_compiled_anew_when_one_it_calls_in_another_file_has_changed(tmp_path):
+    package = tmp_path / "testbed" / "kernels"
+    package.mkdir(parents=True)
+    (tmp_path / "testbed" / "__init__.py").write_text("")
+    for name in ("__init__.py", "jit.py"):
+        shutil.copy(Path(testbed.kernels.__file__).parent / name, package / name)
+    (package / "caller.py").write_text(CALLER)
+    (package / "callee.py").write_text(CALLEE.format(1))
+    assert called(tmp_path) == "2"
+    assert list((tmp_path / "cache").rglob("*.nbc"))
+    (package / "callee.py").write_text(CALLEE.format(20))
+    assert called(tmp_path) == "21"

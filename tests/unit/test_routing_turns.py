@@ -1,0 +1,335 @@
+from __future__ import annotations
+
+import itertools
+import random
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from testbed.errors import InputError
+from testbed.kernels import segments
+from testbed.model import AllowedTurns
+from testbed.routing import ROUTINGS
+from testbed.routing.adjacency import leaving_channels
+from testbed.routing.lturn import LturnOptions, left_first_turns, route_lturn
+from testbed.routing.prohibited import prohibited_turns
+from testbed.routing.sr import SrOptions, route_sr, segment_turns
+from testbed.routing.stp import spanning_tree
+from testbed.routing.tbtp import TbtpOptions, route_tbtp, tree_based_turns
+from testbed.routing.turns import all_turns, allow, breadth_first_levels, graph_of
+from testbed.routing.updown import UpDownOptions, route_updown, upward
+from testbed.verify.routes import check_routes
+from tests.fabrics import fabric_of_pairs, random_fabrics, topology_of
+
+RING = [(0, 1), (1, 2), (2, 3), (3, 0)]
+
+
+def one_host_each(pairs):
+    return fabric_of_pairs(pairs, [1] * (max(map(max, pairs)) + 1))
+
+
+def complete(switches):
+    return one_host_each(list(itertools.combinations(range(switches), 2)))
+
+
+def forbidden(topology, turns):
+    """Names of the channels of each prohibited turn."""
+    allowed = set(pairs_of(turns))
+    turn = zip(*all_turns(topology), strict=True)
+    return {tuple(map(topology.channel_name, pair)) for pair in turn if pair not in allowed}
+
+
+def pairs_of(turns):
+    before = np.repeat(np.arange(len(turns.start) - 1), np.diff(turns.start))
+    return list(zip(before.tolist(), turns.following.tolist(), strict=True))
+
+
+def paths_of(paths):
+    return [paths.hop[low:high].tolist() for low, high in itertools.pairwise(paths.start)]
+
+
+# --- up*/down* -------------------------------------------------------------------------------------------------------
+
+
+def test_up_is_nearer_to_the_root_and_the_lower_number_on_one_level():
+    topology = one_host_each([(0, 1), (0, 2), (1, 2), (2, 3)])
+    up = {topology.channel_name(channel) for channel in np.flatnonzero(upward(topology))}
+    assert up == {"s2→s1", "s3→s1", "s3→s2", "s4→s3"}
+    up = {topology.channel_name(channel) for channel in np.flatnonzero(upward(topology, 3))}
+    assert up == {"s3→s4", "s1→s3", "s2→s3", "s2→s1"}
+
+
+def test_a_ring_has_its_forbidden_turn_opposite_the_root():
+    topology = one_host_each(RING)
+    assert forbidden(topology, route_updown(topology, UpDownOptions()).allowed) == {
+        ("s2→s3", "s3→s4"),
+        ("s4→s3", "s3→s2"),
+    }
+    assert forbidden(topology, route_updown(topology, UpDownOptions(root="s2")).allowed) == {
+        ("s1→s4", "s4→s3"),
+        ("s3→s4", "s4→s1"),
+    }
+
+
+@pytest.mark.parametrize("name", ["updown", "tbtp", "lturn", "stp"])
+def test_an_unknown_root_is_told_with_the_name_that_was_meant(name):
+    options = ROUTINGS[name].options(root="s99")
+    with pytest.raises(InputError) as error:
+        ROUTINGS[name].route(topology_of("mesh", sizes=(3, 3)), options)
+    assert str(error.value) == 'routing.root: there is no switch "s99". Did you mean "s9"?'
+
+
+def test_an_unknown_start_of_segments_is_told():
+    with pytest.raises(InputError) as error:
+        route_sr(topology_of("mesh", sizes=(3, 3)), SrOptions(start="spine"))
+    assert str(error.value) == 'routing.start: there is no switch "spine".'
+
+
+def test_a_root_may_have_the_name_of_the_file_the_fabric_comes_from():
+    topology = topology_of("graph", switches=("left", "right", "top"), links=(("left", "right"), ("right", "top")))
+    assert upward(topology, 2).sum() == 2
+    assert route_updown(topology, UpDownOptions(root="top")).allowed is not None
+
+
+# --- tree-based turn prohibition -------------------------------------------------------------------------------------
+
+
+def slow_tree_based(topology):
+    """Number of prohibited pairs of links, each round of Pellegrini's algorithm in full."""
+    entering = spanning_tree(topology, 0)
+    tree = {int(channel) // 2 for channel in entering if channel >= 0}
+    left = set(range(topology.link_count)) - tree
+    prohibited = 0
+
+    def at(switch, links):
+        return [link for link in links if switch in topology.links[link]]
+
+    def surplus(switch):
+        gained = {
+            (other, frozenset((link, more)))
+            for link in at(switch, left)
+            for other in set(topology.links[link].tolist()) - {switch}
+            for more in [*at(other, left), *at(other, tree)]
+            if more != link
+        }
+        return len(gained) - loss(switch)
+
+    def loss(switch):
+        own = len(at(switch, left))
+        return own * (own - 1) // 2 + own * len(at(switch, tree))
+
+    while left:
+        switch = max((s for s in range(topology.switch_count) if at(s, left)), key=lambda s: (surplus(s), -s))
+        prohibited += loss(switch)
+        left -= set(at(switch, left))
+    return prohibited
+
+
+def test_the_order_of_switches_is_that_of_the_algorithm_done_slowly():
+    for topology in random_fabrics()[:20]:
+        prohibited, _ = prohibited_turns(topology, tree_based_turns(topology, 0))
+        assert prohibited == 2 * slow_tree_based(topology)
+
+
+@pytest.mark.parametrize("switches", range(4, 13))
+def test_a_complete_graph_loses_exactly_a_third_of_its_turns(switches):
+    topology = complete(switches)
+    prohibited, total = prohibited_turns(topology, tree_based_turns(topology, 0))
+    assert 3 * prohibited == total
+    assert total == switches * (switches - 1) * (switches - 2)
+
+
+def test_turns_between_links_of_the_tree_are_allowed():
+    topology = topology_of("torus", sizes=(4, 4))
+    for root in range(0, 16, 5):
+        tree = spanning_tree(topology, root)
+        links = set((tree[tree >= 0] // 2).tolist())
+        turns = route_tbtp(topology, TbtpOptions(root=f"s{root + 1}")).allowed
+        allowed = set(pairs_of(turns))
+        for before, after in zip(*(turn.tolist() for turn in all_turns(topology)), strict=True):
+            assert (before, after) in allowed or not {before // 2, after // 2} <= links
+
+
+# --- segments --------------------------------------------------------------------------------------------------------
+
+
+def segments_of(topology, start=0):
+    leaving = leaving_channels(topology)
+    bridge = segments.bridges(*leaving, topology.channel_target)
+    offsets, channels, entrance = segments.ears(*leaving, topology.channel_target, bridge, start)
+    names = [[topology.channel_name(c) for c in channels[low:high]] for low, high in itertools.pairwise(offsets)]
+    return names, [topology.switch_name(switch) for switch in np.flatnonzero(entrance)]
+
+
+def test_the_first_segment_is_the_shortest_cycle_through_the_start_and_the_next_the_shortest_ear():
+    topology = one_host_each([(0, 1), (1, 2), (2, 3), (3, 0), (2, 4), (4, 3), (1, 5), (5, 6), (6, 0), (0, 2)])
+    assert segments_of(topology)[0] == [
+        ["s1→s2", "s2→s3", "s3→s1"],
+        ["s1→s4", "s4→s3"],
+        ["s3→s5", "s5→s4"],
+        ["s1→s7", "s7→s6", "s6→s2"],
+    ]
+
+
+def test_each_part_behind_a_bridge_is_entered_where_the_bridge_ends():
+    topology = one_host_each([(5, 4), (4, 3), (3, 5), (2, 5), (0, 1), (1, 2), (2, 0), (4, 6)])
+    assert segments_of(topology) == ([["s1→s2", "s2→s3", "s3→s1"], ["s6→s5", "s5→s4", "s4→s6"]], ["s6", "s7"])
+
+
+def test_a_segment_prohibits_one_turn_both_ways_at_its_middle():
+    topology = one_host_each(RING)
+    assert segments_of(topology)[0] == [["s1→s4", "s4→s3", "s3→s2", "s2→s1"]]
+    assert forbidden(topology, segment_turns(topology, 0)) == {("s2→s3", "s3→s4"), ("s4→s3", "s3→s2")}
+
+
+def test_a_unitary_segment_prohibits_all_turns_with_earlier_segments_at_one_end():
+    topology = complete(4)  # s1 s2 s3, then s4 by two links; s3–s4 is left
+    turns = forbidden(topology, segment_turns(topology, 0))
+    assert turns == {
+        *(("s2→s3", "s3→s1"), ("s1→s3", "s3→s2")),
+        *(("s1→s4", "s4→s2"), ("s2→s4", "s4→s1")),
+        *(("s4→s3", "s3→s1"), ("s1→s3", "s3→s4"), ("s4→s3", "s3→s2"), ("s2→s3", "s3→s4")),
+    }
+
+
+def test_a_fabric_without_loops_has_no_prohibited_turn():
+    topology = topology_of("tree", switches=13, arity=3)
+    assert prohibited_turns(topology, segment_turns(topology, 0))[0] == 0
+
+
+def test_two_parallel_links_are_a_segment():
+    topology = one_host_each([(0, 1), (0, 1), (1, 2)])
+    assert segments_of(topology)[0] == [["s1→s2", "s2→s1#1"]]
+    assert forbidden(topology, segment_turns(topology, 0)) == {("s1→s2", "s2→s1#1"), ("s1→s2#1", "s2→s1")}
+
+
+@pytest.mark.parametrize("size", [4, 5])
+def test_loops_joined_by_a_bridge_have_no_cycle_however_they_are_numbered(size):
+    loop, other = [(0, 1), (1, 2), (2, 0)], list(itertools.combinations(range(3, 3 + size), 2))
+    draw = random.Random(size)
+    for _ in range(200):
+        number = draw.sample(range(3 + size), 3 + size)
+        pairs = [(number[a], number[b]) for a, b in [*loop, (2, 3), *other]]
+        draw.shuffle(pairs)
+        topology = one_host_each(pairs)
+        start = topology.switch_name(draw.randrange(topology.switch_count))
+        assert check_routes(topology, route_sr(topology, SrOptions(start=start))) == []
+
+
+# --- backup paths ----------------------------------------------------------------------------------------------------
+
+
+def shortest_without(topology, turns, source, end, links):
+    """Hops of a shortest legal path that uses none of some links; None without one."""
+    graph = nx.DiGraph()
+    free = [channel for channel in range(len(topology.channel_source)) if channel // 2 not in links]
+    graph.add_edges_from(pair for pair in pairs_of(turns) if not {pair[0] // 2, pair[1] // 2} & links)
+    graph.add_edges_from(("source", c) for c in free if topology.channel_source[c] == source and turns.entry[c])
+    graph.add_edges_from((c, "end") for c in free if topology.channel_target[c] == end)
+    graph.add_nodes_from(("source", "end"))
+    return nx.shortest_path_length(graph, "source", "end") - 1 if nx.has_path(graph, "source", "end") else None
+
+
+def test_a_backup_is_the_shortest_legal_path_without_a_link_of_the_first_where_there_is_one():
+    found = 0
+    for topology in [topology_of("torus", sizes=(4, 4)), *random_fabrics()[:60:6]]:
+        routes = route_sr(topology, SrOptions())
+        pairs = itertools.product(routes.ends.tolist(), repeat=2)
+        paths = zip(pairs, paths_of(routes.paths), paths_of(routes.backup), strict=True)
+        for (source, end), first, second in list(paths)[:: topology.switch_count // 4 + 1]:
+            used = {channel // 2 for channel in first}
+            assert not used & {channel // 2 for channel in second}
+            best = shortest_without(topology, routes.allowed, source, end, used) if source != end else None
+            assert len(second) == (best or 0)
+            found += bool(second)
+    assert found > 300
+
+
+def test_pairs_without_a_backup_are_counted_in_a_note():
+    ring = one_host_each(RING)
+    assert route_sr(ring, SrOptions()).notes == (
+        "6 of 12 pairs of switches have no second legal path that shares no link with the first",
+    )
+    assert route_sr(ring, SrOptions(backup=False)).notes == ()
+    assert route_sr(ring, SrOptions(backup=False)).backup is None
+    twice = one_host_each([(0, 1), (0, 1)])
+    assert route_sr(twice, SrOptions()).notes == ()
+
+
+def test_backup_paths_share_the_links_of_a_complete_graph_evenly():
+    topology = complete(8)
+    backup = route_sr(topology, SrOptions()).backup
+    assert backup is not None
+    load = np.bincount(backup.hop, minlength=len(topology.channel_source))
+    assert load.sum() > 100
+    assert load.max() <= 8  # 12 if the load were not looked at
+
+
+# --- L-turn style ----------------------------------------------------------------------------------------------------
+
+
+def test_the_reconstruction_is_called_one():
+    assert "reconstruction, not verified" in ROUTINGS["lturn"].summary
+
+
+def test_left_first_turns_leave_no_turn_that_could_be_allowed_as_well():
+    for topology in random_fabrics()[::25]:
+        before, after = all_turns(topology)
+        allowed = left_first_turns(topology, 0)
+        graph = nx.DiGraph()
+        graph.add_nodes_from(range(len(topology.channel_source)))
+        graph.add_edges_from(zip(before[allowed].tolist(), after[allowed].tolist(), strict=True))
+        assert nx.is_directed_acyclic_graph(graph)
+        for one, other in zip(before[~allowed].tolist(), after[~allowed].tolist(), strict=True):
+            assert nx.has_path(graph, other, one)
+
+
+def test_left_first_turns_allow_the_way_up_and_down_the_tree():
+    for topology in random_fabrics()[::50]:
+        before, after = all_turns(topology)
+        tree = spanning_tree(topology, 0)
+        down = set(tree[tree >= 0].tolist())
+        up = {channel ^ 1 for channel in down}
+        allowed = left_first_turns(topology, 0)
+        for one, other, ok in zip(before.tolist(), after.tolist(), allowed.tolist(), strict=True):
+            on_tree = (one in up and other in up | down) or (one in down and other in down)
+            assert ok or not on_tree
+
+
+def test_a_ring_of_left_first_turns_depends_on_the_root():
+    topology = one_host_each(RING)
+    of_root = [forbidden(topology, route_lturn(topology, LturnOptions(root=f"s{n}")).allowed) for n in (1, 3)]
+    assert [len(turns) for turns in of_root] == [2, 2]
+    assert of_root[0] != of_root[1]
+
+
+# --- counting --------------------------------------------------------------------------------------------------------
+
+
+def test_prohibited_turns_counts_ordered_turns_that_are_no_u_turns():
+    topology = one_host_each(RING)
+    before, after = all_turns(topology)
+    everything = allow(topology, np.ones(len(before), dtype=bool), before, after)
+    assert prohibited_turns(topology, everything) == (0, 8)
+    assert prohibited_turns(topology, segment_turns(topology, 0)) == (2, 8)
+
+
+def test_a_turn_that_one_layer_allows_is_not_prohibited():
+    topology = one_host_each(RING)
+    channels = len(topology.channel_source)
+    before, after = all_turns(topology)
+    half = before < channels // 2
+    layered = graph_of(
+        2 * channels,
+        np.concatenate([before[half] + channels, before[:2] + channels]),
+        np.concatenate([after[half] + channels, after[:2]]),
+        np.ones(2 * channels, dtype=bool),
+    )
+    assert prohibited_turns(topology, layered) == (8 - int(half.sum()), 8)
+    nothing = AllowedTurns(np.zeros(channels + 1, np.int64), np.zeros(0, np.int32), np.ones(channels, bool))
+    assert prohibited_turns(topology, nothing) == (8, 8)
+
+
+def test_levels_of_another_root_are_hops_from_it():
+    assert breadth_first_levels(one_host_each(RING), 2).tolist() == [2, 1, 0, 1]
