@@ -1,68 +1,110 @@
-"""The programs of mpi_jobs/: what each job.yaml says, and building them with the wheel's mpicc."""
+"""The programs of MPI jobs: what each job.yaml says, and building them with the wheel's mpicc."""
 
 from __future__ import annotations
 
+import fcntl
+import os
+import re
+import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from annotated_types import Ge, Gt
 
-from testbed.emulate.commands import run
-from testbed.errors import CapabilityError, InputError, LabError, Problem, did_you_mean
-from testbed.workloads.mpi import MpiJob
+from testbed.errors import CapabilityError, InputError, Problem, did_you_mean
+from testbed.scenario.models import fill
+from testbed.workloads.mpi import MpiJob, Output
 
 FOLDER = Path(__file__).resolve().parents[2] / "mpi_jobs"
-_BUILD_LIMIT = 300.0
+_BUILD_LIMIT = 600.0
+_SHOWN_LINES = 6
 
 
-class _JobFile(BaseModel):
-    """What a job.yaml may say."""
-
-    model_config = ConfigDict(extra="forbid")
+@dataclass(frozen=True, slots=True)
+class _JobFile:
+    """What a job.yaml may say; mpi_jobs/README.md describes it."""
 
     name: str
     description: str
     binary: str
     success: str
     args: tuple[str, ...] = ()
-    time_limit_seconds: Annotated[float, Field(gt=0)] = 60.0
-    output: Literal["json", "free"] = "json"
-    fabric_bytes: Annotated[int, Field(ge=0)] = 0
+    time_limit_seconds: Annotated[float, Gt(0)] = 60.0
+    output: Output = "json"
+    fabric_bytes: Annotated[int, Ge(0)] = 0
+    interpreter: Literal["python"] | None = None
+    pattern: Literal["none", "optional", "required"] = "none"
 
 
 def job_names() -> list[str]:
-    """Names of all jobs."""
+    """Names of all jobs of the testbed itself."""
     return sorted(file.parent.name for file in FOLDER.glob("*/job.yaml"))
 
 
-def read_job(name: str, place: str) -> MpiJob:
+def read_job(name: str, place: str, base: Path = Path()) -> MpiJob:
     """Return a job as its file describes it.
 
     Args:
-        name: its folder.
+        name: a folder of mpi_jobs/, or with a `/` in it a path to a job's folder.
         place: where it was named, for the message.
+        base: folder that such a path starts from, as a rule that of the scenario.
 
     Raises:
-        InputError: no such job, or its file is wrong.
+        InputError: no such job, or all that is wrong with its file.
     """
-    file = FOLDER / name / "job.yaml"
-    if name not in job_names():
+    folder = (base / name).resolve() if "/" in name else FOLDER / name
+    file = folder / "job.yaml"
+    if "/" in name and not file.is_file():
+        raise InputError.one(place, f'there is no MPI job in "{name}": {folder} has no job.yaml')
+    if "/" not in name and name not in job_names():
+        beside = f' Did you mean "./{name}"?' if (base / name / "job.yaml").is_file() else ""
+        meant = beside or did_you_mean(name, job_names())
         raise InputError.one(
-            place, f'there is no MPI job "{name}".{did_you_mean(name, job_names())} Known: {", ".join(job_names())}'
+            place, f'there is no MPI job "{name}".{meant} Known: {", ".join(job_names())}, or a path such as ./my_job'
         )
+    return _job(file)
+
+
+def _job(file: Path) -> MpiJob:
     try:
-        raw: Any = yaml.safe_load(file.read_text(encoding="utf-8"))
-        job = _JobFile.model_validate(raw)
-    except yaml.YAMLError as error:
-        raise InputError.one(str(file), f"is not YAML: {error}") from error
-    except ValidationError as error:
+        raw = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError.one(str(file), f"is not YAML: {' '.join(str(error).split())}") from error
+    problems: list[Problem] = []
+    said: _JobFile | None = fill(_JobFile, raw, "job", problems)
+    if said is not None:
+        problems += _more_problems(said)
+    if said is None or problems:
+        places = (problem.place.removeprefix("job").removeprefix(".") for problem in problems)
         raise InputError(
-            [Problem(f"{file}: {'.'.join(map(str, d['loc']))}", d["msg"]) for d in error.errors(include_url=False)]
-        ) from error
-    binary = str((file.parent / job.binary).resolve())
-    return MpiJob(job.name, binary, job.success, job.args, job.time_limit_seconds, job.output, job.fabric_bytes)
+            [
+                Problem(f"{file}: {place}" if place else str(file), problem.sentence)
+                for place, problem in zip(places, problems, strict=True)
+            ]
+        )
+    binary = str((file.parent / said.binary).resolve())
+    return MpiJob(
+        said.name, binary, said.success, said.args, said.time_limit_seconds, said.output, said.fabric_bytes,
+        sys.executable if said.interpreter else "", said.pattern, str(file.parent),
+    )  # fmt: skip
+
+
+def _more_problems(said: _JobFile) -> list[Problem]:
+    problems = []
+    if not re.fullmatch(r"[\w-]+", said.name):
+        problems.append(Problem("name", f'should be letters, digits, "-" and "_", not "{said.name}"'))
+    try:
+        re.compile(said.success)
+    except re.error as error:
+        problems.append(Problem("success", f'"{said.success}" is no regular expression: {error}'))
+    if said.fabric_bytes and said.output != "free":
+        problems.append(Problem("fabric_bytes", f"is for output: free; with {said.output} the output itself tells it"))
+    return problems
 
 
 def mpi_program(name: str) -> Path:
@@ -77,18 +119,62 @@ def mpi_program(name: str) -> Path:
     return program
 
 
-def build_job(name: str) -> None:
+def mpi_libraries() -> Path:
+    """Folder of MPICH's libraries, where programs that were built elsewhere find one of the same ABI."""
+    return Path(sys.prefix) / "lib"
+
+
+def build_job(job: MpiJob) -> None:
     """Build a job and the polling shim; does nothing when both are up to date.
 
+    A folder without a Makefile brings its program built.
+
     Raises:
-        CapabilityError: no compiler.
-        LabError: it does not compile.
+        CapabilityError: something it needs is missing, or it does not compile.
     """
+    _make("shim", FOLDER / "shim")
+    folder = Path(job.folder)
+    if (folder / "Makefile").exists():
+        _make(job.name, folder, f"MPICC={mpi_program('mpicc')}")
+    program = Path(job.binary)
+    if not program.is_file():
+        raise CapabilityError(f"the MPI job {job.name} has no program {program}; its Makefile should make it")
+    if not job.interpreter and not os.access(program, os.X_OK):
+        raise CapabilityError(f"the program {program} of the MPI job {job.name} is not executable; chmod +x it")
+
+
+def _make(name: str, folder: Path, *settings: str) -> None:
     try:
-        run(["make", "-C", str(FOLDER / "shim")], timeout=_BUILD_LIMIT)
-        run(["make", "-C", str(FOLDER / name), f"MPICC={mpi_program('mpicc')}"], timeout=_BUILD_LIMIT)
-    except LabError as error:
-        raise LabError(f"the MPI job {name} does not build: {error}") from error
+        with _alone(folder):
+            done = subprocess.run(
+                ["make", "--no-print-directory", "-C", str(folder), *settings],
+                stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=_BUILD_LIMIT,
+                check=False,
+            )  # fmt: skip
+    except FileNotFoundError as error:
+        raise CapabilityError("make is not installed, so MPI jobs cannot be built; run `make setup`") from error
+    except subprocess.TimeoutExpired as error:
+        raise CapabilityError(f"the MPI job {name} was not built in {_BUILD_LIMIT:g} s") from error
+    if done.returncode != 0:
+        raise CapabilityError(f"the MPI job {name} does not build: {_reason(done.stderr)}")
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Let one build of a folder run at a time."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _reason(errors: str) -> str:
+    """The lines that say what is wrong: from a compiler's first error on, else what came last, without make's own."""
+    lines = [line for line in errors.splitlines() if line.strip() and not re.match(r"make(\[\d+\])?:", line)]
+    first = next((number for number, line in enumerate(lines) if "error:" in line), max(0, len(lines) - _SHOWN_LINES))
+    return "\n".join(lines[first : first + _SHOWN_LINES]) or (errors.strip() or "it printed no reason")
 
 
 def shim_path() -> Path:

@@ -1,24 +1,87 @@
-"""An MPI job, one rank a host, with the proof that its bytes crossed the fabric."""
+"""An MPI job, each rank on its host, with the proof that its bytes crossed the fabric."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from testbed.emulate import jobs
 from testbed.emulate.names import port_interface
-from testbed.errors import WorkloadError
+from testbed.errors import InputError, Problem, WorkloadError
 from testbed.model import Sample
-from testbed.predict import alltoall_bound, transport
+from testbed.plan import Plan
+from testbed.predict import fair_goodput, transport
+from testbed.predict.messages import exchange_bound
 from testbed.run.context import Context, FrameLedger, LoadOutcome, LoadResult
-from testbed.run.fidelity import Verdict, judge_processor, processor
+from testbed.run.fidelity import Verdict, judge_prediction, judge_processor, processor
+from testbed.traffic import flows
 from testbed.workloads import mpi
+from testbed.workloads.mpi_output import JobOutputError
+from testbed.workloads.mpi_placement import Ranks, place_ranks
 from testbed.workloads.process import Process
 from testbed.workloads.spec import Mpi
 
 # A job cannot beat the fullest channel; a little is clock and rounding.
 _FASTER_THAN_POSSIBLE = 0.98
-# A shaped port lets two frames pass at once after a pause, so rates of shorter messages say nothing about the link.
+# A shaped port lets this pass at once after a pause (testbed/emulate/shaping.py): bytes, and seconds of its rate.
+_AT_ONCE_BYTES = 2 * 1542
+_AT_ONCE_SECONDS = 1e-3
+# So rates of single messages shorter than this say nothing about a link.
 _SMOOTHED_BYTES = 32 * 1024
+_SINGLE_MESSAGES = (
+    "mpi_bandwidth", "mpi_pingping_bandwidth", "mpi_multi_pingping_bandwidth", "mpi_sendrecv_bandwidth",
+    "mpi_exchange_bandwidth",
+)  # fmt: skip
+# Headers of Ethernet, IPv4 and TCP without options: what each frame has at least beside payload.
+_HEADERS = 54
+# HPL's time is links, slowed down, and processors, not slowed down; no factor makes it real-world time.
+_LABORATORY = ("hpl_lab_time", "hpl_lab_rate")
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A job that is built and can be run on a plan.
+
+    Attributes:
+        job: with the scenario's arguments and time limit.
+        ranks: where its ranks run.
+        pairs: (sender, receiver) ranks of the scenario's pattern, or None.
+    """
+
+    job: mpi.MpiJob
+    ranks: Ranks
+    pairs: tuple[tuple[int, int], ...] | None
+
+
+def prepare_mpi(plan: Plan, spec: Mpi, place: str) -> Prepared:
+    """Read a job, check what the scenario asks of it, and build it; needs no lab.
+
+    Args:
+        plan: with a placement that fits its hosts.
+        spec: the workload.
+        place: where it stands, for messages.
+
+    Raises:
+        InputError: there is no such job, its file is wrong, or its arguments are.
+        CapabilityError: it cannot be built here.
+    """
+    job = jobs.read_job(spec.job, f"{place}.job", Path(plan.scenario.source).resolve().parent)
+    job = replace(
+        job,
+        args=job.args if spec.args is None else spec.args,
+        time_limit=job.time_limit if spec.time_limit is None else spec.time_limit,
+    )
+    ranks, pairs = place_ranks(spec, plan.topology), None
+    if spec.pattern is not None:
+        rank_of = {host: rank for rank, host in enumerate(ranks.hosts)}
+        between = flows(spec.pattern, plan.topology, plan.scenario.lab.seed)
+        pairs = tuple((rank_of[source], rank_of[destination]) for source, destination in between)
+    problems = mpi.argument_problems(job, len(ranks), pairs)
+    if problems:
+        raise InputError([Problem(f"{place}.{key}", sentence) for key, sentence in problems])
+    jobs.build_job(job)
+    return Prepared(job, ranks, pairs)
 
 
 def run_mpi(context: Context, spec: Mpi) -> LoadOutcome:
@@ -27,74 +90,146 @@ def run_mpi(context: Context, spec: Mpi) -> LoadOutcome:
     Raises:
         WorkloadError: it failed, its output is not that of a success, or its bytes did not cross the fabric.
     """
-    topology, outcome = context.plan.topology, LoadOutcome()
-    job = jobs.read_job(spec.job, "job")
-    job = replace(
-        job,
-        args=job.args if spec.args is None else spec.args,
-        time_limit=job.time_limit if spec.time_limit is None else spec.time_limit,
-    )
-    context.progress(f"building {job.name}")
-    jobs.build_job(job.name)
-    holders = context.lab.built["holders"]
-    wrapper_path = "/run/lab/rank.sh"
-    try:
-        start = mpi.launch(
-            job,
-            topology.host_count,
-            mpiexec=str(jobs.mpi_program("mpiexec")),
-            shim=context.lab.ask("copy", source=str(jobs.shim_path()), name=jobs.shim_path().name),
-            wrapper_path=wrapper_path,
-            host_pids=[holders[topology.host_name(host)] for host in range(topology.host_count)],
-        )
-    except ValueError as error:
-        raise WorkloadError(str(error)) from error
-    context.lab.write("rank.sh", start.wrapper, mode=0o755)
+    outcome = LoadOutcome()
+    context.progress(f"building {spec.job}")
+    prepared = prepare_mpi(context.plan, spec, context.plan.scenario.source)
+    job, ranks = prepared.job, prepared.ranks
+    start = _launch(context, prepared)
     ledger = FrameLedger(context.lab)
-    context.progress(f"{job.name} on {topology.host_count} ranks, at most {job.time_limit:g} s")
+    context.progress(f"{job.name} on {len(ranks)} ranks, at most {job.time_limit:g} s")
     process = Process(job.name, None, start.argv, env=start.env, only_env=True)
     result = context.run([process], job.time_limit)
     text = result.outputs[process.id]["stdout"]
     context.keep_raw("output.txt", text)
+    if result.outputs[process.id]["stderr"]:
+        context.keep_raw("errors.txt", result.outputs[process.id]["stderr"])
     try:
-        parsed = mpi.check(job, text)
-    except mpi.JobOutputError as error:
+        parsed = mpi.check(job, text, ranks)
+    except JobOutputError as error:
         raise WorkloadError(str(error)) from error
-    crossed = _bytes_from_hosts(context, result)
-    if crossed < parsed.fabric_bytes:
-        raise WorkloadError(
-            f"the job moved at least {parsed.fabric_bytes} bytes between hosts, but only {crossed} crossed the fabric; "
-            "its ranks used another way, so its figures say nothing about the network"
-        )
+    sent = _bytes_from_hosts(context, result)
+    _prove_crossing(context, prepared, parsed.fabric_bytes, sent)
     outcome.samples.append(context.sample("mpi_bytes_moved", parsed.fabric_bytes, "B", {}))
-    outcome.samples.append(context.sample("mpi_bytes_crossed", crossed, "B", {}))
+    outcome.samples.append(context.sample("mpi_bytes_crossed", sum(sent.values()), "B", {}))
+    fair = _fair(context, prepared)
     for sample in parsed.samples:
-        if sample.metric == "mpi_bandwidth" and int(sample.labels["bytes"]) < _SMOOTHED_BYTES:
+        if sample.metric in _SINGLE_MESSAGES and int(sample.labels["bytes"]) < _SMOOTHED_BYTES:
             continue
-        outcome.samples.append(_with_bound(context, context.real_world(sample, job=job.name), outcome))
+        outcome.samples.append(_finished(context, prepared, sample, fair, outcome))
     outcome.samples += [*context.machine(result), *context.link_use(result, {})]
-    outcome.findings += [*judge_processor(*processor(result.before, result.after)), *ledger.close()]
+    lost = ledger.close()
+    confirmed = not lost and _as_predicted([sample for sample in outcome.samples if sample.metric == "goodput"])
+    outcome.findings += [*judge_processor(*processor(result.before, result.after), confirmed=confirmed), *lost]
     return outcome
 
 
-def _bytes_from_hosts(context: Context, result: LoadResult) -> int:
-    """Bytes all hosts sent into the fabric between the snapshots."""
-    topology = context.plan.topology
-    total = 0
+def _as_predicted(goodput: Sequence[Sample]) -> bool:
+    """Whether there are pairs with a prediction and all of them meet it.
+
+    Missing it is no fault: messages under way are limited, so a pair over several full links gets less than its fair
+    share. Meeting it shows that the lab kept up.
+    """
+    predicted = [sample.predicted for sample in goodput if sample.predicted is not None]
+    measured = [sample.value for sample in goodput if sample.predicted is not None]
+    return bool(predicted) and not judge_prediction("tcp", measured, predicted)
+
+
+def _launch(context: Context, prepared: Prepared) -> mpi.Launch:
+    topology, holders = context.plan.topology, context.lab.built["holders"]
+    shim, mpiexec = jobs.shim_path(), jobs.mpi_program("mpiexec")
+    try:
+        start = mpi.launch(
+            prepared.job,
+            prepared.ranks,
+            mpiexec=str(mpiexec),
+            libraries=str(jobs.mpi_libraries()),
+            shim=context.lab.ask("copy", source=str(shim), name=shim.name),
+            folder="/run/lab",
+            host_pids=[holders[topology.host_name(host)] for host in range(topology.host_count)],
+            pairs=prepared.pairs,
+        )
+    except ValueError as error:
+        raise WorkloadError(str(error)) from error
+    for name, text in start.files.items():
+        context.lab.write(name, text, mode=0o755 if name.endswith(".sh") else 0o644)
+    return start
+
+
+def _bytes_from_hosts(context: Context, result: LoadResult) -> dict[int, int]:
+    """Bytes each host sent into the fabric between the snapshots, without the headers that every frame has."""
+    topology, sent = context.plan.topology, {}
     for host in range(topology.host_count):
         name = port_interface(topology.switch_name(int(topology.host_switch[host])), topology.host_port[host])
-        total += result.after["ports"][name]["rx_bytes"] - result.before["ports"][name]["rx_bytes"]
-    return total
+        old, new = result.before["ports"][name], result.after["ports"][name]
+        sent[host] = new["rx_bytes"] - old["rx_bytes"] - _HEADERS * (new["rx_packets"] - old["rx_packets"])
+    return sent
 
 
-def _with_bound(context: Context, sample: Sample, outcome: LoadOutcome) -> Sample:
-    """Put the least possible time beside an all-to-all, and distrust what is faster."""
-    if sample.metric != "mpi_alltoall_time":
+def _prove_crossing(context: Context, prepared: Prepared, moved: int, sent: Mapping[int, int]) -> None:
+    """Let only those jobs pass whose messages were seen on the hosts' links."""
+    crossed = sum(sent.values())
+    if crossed < moved:
+        raise WorkloadError(
+            f"the job moved at least {moved} bytes between hosts, but only {crossed} crossed the fabric; "
+            "its ranks used another way, so its figures say nothing about the network"
+        )
+    silent = sorted({host for host in prepared.ranks.hosts if sent[host] == 0})
+    if silent:
+        names = ", ".join(context.plan.topology.host_name(host) for host in silent[:5])
+        raise WorkloadError(
+            f"{names}{' and others' if len(silent) > 5 else ''} sent nothing while the job ran; its ranks used another "
+            "way or no message passing at all, so its figures say nothing about the network"
+        )
+
+
+def _finished(
+    context: Context, prepared: Prepared, sample: Sample, fair: Mapping[tuple[str, str], float], outcome: LoadOutcome
+) -> Sample:
+    """Return a job's sample in real-world units, with hosts for ranks and its prediction; distrust the impossible."""
+    names = {
+        key: prepared.ranks.name(int(sample.labels[key]), context.plan.topology)
+        for key in ("src", "dst")
+        if key in sample.labels
+    }
+    sample = replace(sample, labels={**sample.labels, **names})
+    if sample.metric in _LABORATORY:
+        return replace(sample, labels={**context.labels, **sample.labels, "job": prepared.job.name})
+    sample = context.real_world(sample, job=prepared.job.name)
+    if sample.metric == "goodput":
+        return replace(sample, predicted=fair.get((names["src"], names["dst"])))
+    # A rank whose own messages avoid the fullest channel may be done before the others.
+    whole = "over" not in sample.labels or sample.labels["statistic"] == "max"
+    if sample.metric != "mpi_alltoall_time" or not whole:
         return sample
-    plan, links = context.plan, context.plan.scenario.links
-    bound = alltoall_bound(
-        plan.topology, plan.routes, float(sample.labels["bytes"]), transport("tcp", 0), links.rate, links.edge_rate
-    )
-    if sample.value < bound * _FASTER_THAN_POSSIBLE:
+    bound = _alltoall_bound(context, prepared.ranks.hosts[: int(sample.labels["ranks"])], int(sample.labels["bytes"]))
+    if "over" not in sample.labels and sample.value < bound * _FASTER_THAN_POSSIBLE:
         outcome.findings.append((Verdict.INVALID, "an all-to-all was faster than the fullest channel allows"))
-    return replace(sample, predicted=bound)
+    return replace(sample, predicted=bound or None)
+
+
+def _alltoall_bound(context: Context, hosts: Sequence[int], size: int) -> float:
+    """Least real-world seconds in which each of some ranks can send `size` bytes to each other one."""
+    plan, links = context.plan, context.plan.scenario.links
+    sent: dict[tuple[int, int], float] = {}
+    for source in hosts:
+        for destination in hosts:
+            sent[source, destination] = sent.get((source, destination), 0) + size
+    slowest = context.scale.lab_rate(min(links.rate, links.edge_rate))
+    return exchange_bound(
+        plan.topology, plan.routes, sent, transport("tcp", 0), links.rate, links.edge_rate,
+        tagged=plan.vlans.tagged_trunks, at_once=max(_AT_ONCE_BYTES, slowest / 8 * _AT_ONCE_SECONDS),
+    )  # fmt: skip
+
+
+def _fair(context: Context, prepared: Prepared) -> dict[tuple[str, str], float]:
+    """Max-min fair goodput of each pair of a pattern, by the hosts' names; real-world bit/s."""
+    plan, links = context.plan, context.plan.scenario.links
+    if prepared.pairs is None:
+        return {}
+    pairs = [(prepared.ranks.hosts[source], prepared.ranks.hosts[target]) for source, target in prepared.pairs]
+    goodput = fair_goodput(
+        plan.topology, plan.routes, pairs, transport("tcp", 0), links.rate, links.edge_rate,
+        tagged=plan.vlans.tagged_trunks,
+    )  # fmt: skip
+    name = plan.topology.host_name
+    return {(name(source), name(target)): float(rate) for (source, target), rate in zip(pairs, goodput, strict=True)}

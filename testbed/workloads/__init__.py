@@ -24,5 +24,5 @@ class WorkloadKind:
 WORKLOADS: dict[str, WorkloadKind] = {
     "iperf3": WorkloadKind(spec.Iperf3, "TCP or UDP goodput of all flows of a pattern at once"),
     "ping": WorkloadKind(spec.Ping, "round-trip time of the pairs of a pattern, one after the other"),
-    "mpi": WorkloadKind(spec.Mpi, "a job of mpi_jobs/, one rank a host"),
+    "mpi": WorkloadKind(spec.Mpi, "an MPI job of mpi_jobs/, or of a folder of your own"),
 }

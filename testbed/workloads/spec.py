@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from annotated_types import Ge, Gt, Le
+from pydantic import BeforeValidator
+
+from testbed.errors import did_you_mean
 
 Pattern = Literal[
     "neighbour", "all_to_all", "bit_reversal", "transpose", "butterfly", "complement", "pairwise", "uniform"
@@ -52,16 +56,40 @@ class Ping:
     size: Annotated[int, Ge(16), Le(1472)] = 56
 
 
+_PLACEMENTS = ("block", "round_robin")
+
+
+def _placement(value: object) -> object:
+    names = isinstance(value, tuple) and len(value) > 0 and all(isinstance(name, str) for name in value)
+    if value in _PLACEMENTS or names:
+        return value
+    meant = did_you_mean(value, _PLACEMENTS) if isinstance(value, str) else ""
+    shown = json.dumps(value, ensure_ascii=False, default=str)
+    raise ValueError(
+        "should be block, round_robin or a list with the host of each rank such as [h1, h1, h2], "
+        f"not {shown if len(shown) <= 60 else shown[:60] + '…'}{'.' if meant else ''}{meant}"
+    )
+
+
+Placement = Annotated[Literal["block", "round_robin"] | tuple[str, ...], BeforeValidator(_placement)]
+
+
 @dataclass(frozen=True, slots=True)
 class Mpi:
-    """A job of mpi_jobs/, one rank a host.
+    """An MPI job.
 
     Attributes:
-        job: folder name.
+        job: name of a folder in mpi_jobs/, or with a `/` in it the path of a job's folder, seen from the scenario.
         args: command line of the program; none = the job's own default.
         time_limit: laboratory seconds after which the job is ended; none = the job's own default.
+        ranks: number of ranks; none = one on each host, or as many as `placement` lists.
+        placement: `block`, `round_robin`, or the host of each rank.
+        pattern: who sends to whom, for jobs that take pairs of ranks.
     """
 
     job: str
     args: tuple[str, ...] | None = None
     time_limit: Annotated[float, Gt(0), Le(86400)] | None = None
+    ranks: Annotated[int, Ge(2), Le(1024)] | None = None
+    placement: Placement = "block"
+    pattern: Pattern | None = None

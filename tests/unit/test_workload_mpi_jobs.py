@@ -1,0 +1,172 @@
+"""What a job.yaml may say, where jobs are looked for, and what is said when one cannot be built."""
+
+import re
+import shutil
+
+import pytest
+
+from testbed.emulate import jobs
+from testbed.errors import CapabilityError, InputError
+
+GOOD = "name: mine\ndescription: a job\nbinary: run.sh\nsuccess: ^right$\noutput: free\n"
+needs_make = pytest.mark.skipif(not (shutil.which("make") and shutil.which("cc")), reason="needs make and a C compiler")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A job's folder beside a scenario, with a program and without a Makefile."""
+    made = tmp_path / "my_job"
+    made.mkdir()
+    (made / "job.yaml").write_text(GOOD)
+    (made / "run.sh").write_text("#!/bin/sh\necho right\n")
+    (made / "run.sh").chmod(0o755)
+    return made
+
+
+def problems(name, base):
+    with pytest.raises(InputError) as caught:
+        jobs.read_job(name, "x.yaml: workloads.0.job", base)
+    return [str(problem) for problem in caught.value.problems]
+
+
+@pytest.mark.parametrize("name", jobs.job_names())
+def test_every_job_of_the_testbed_says_what_it_may(name, tmp_path):
+    job = jobs.read_job(name, "x", tmp_path)
+    assert job.name == name
+    assert job.folder == str(jobs.FOLDER / name)
+
+
+def test_the_jobs_of_the_testbed_are_found_by_name():
+    assert jobs.job_names() == ["collectives", "fabric_bench", "hpl", "imb", "osu", "pattern"]
+
+
+def test_a_job_may_be_a_path_seen_from_the_scenario(folder):
+    job = jobs.read_job("./my_job", "x", folder.parent)
+    assert (job.name, job.binary, job.output, job.folder) == ("mine", str(folder / "run.sh"), "free", str(folder))
+    assert jobs.read_job("my_job/", "x", folder.parent) == job
+    assert jobs.read_job(str(folder), "x", folder / "elsewhere") == job
+
+
+def test_an_unknown_job_names_the_nearest(folder):
+    assert problems("fabric_bnch", folder) == [
+        'x.yaml: workloads.0.job: there is no MPI job "fabric_bnch". Did you mean "fabric_bench"? Known: collectives, '
+        "fabric_bench, hpl, imb, osu, pattern, or a path such as ./my_job"
+    ]
+    assert 'Did you mean "./my_job"?' in problems("my_job", folder.parent)[0]
+
+
+def test_a_path_without_a_job_is_a_sentence(folder):
+    (sentence,) = problems("./other", folder.parent)
+    assert sentence == (
+        f'x.yaml: workloads.0.job: there is no MPI job in "./other": {folder.parent}/other has no job.yaml'
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("name: [", ["is not YAML: while parsing"]),
+        ("just text", ['should be a block of keys, not "just text"']),
+        (GOOD + "sucess: x\n", ['sucess: unknown key. Did you mean "success"? Known: name, description, binary']),
+        ("name: mine\n", ["description: is required", "binary: is required", "success: is required"]),
+        (
+            GOOD.replace("free", "jsn"),
+            ['output: should be one of json, free, imb, osu, hpl, not "jsn". Did you mean "json"?'],
+        ),
+        (GOOD + "args: [1]\n", ["args.0: should be text (in quotes), not 1"]),
+        (GOOD + "time_limit_seconds: 0\n", ["time_limit_seconds: should be above 0, not 0"]),
+        (GOOD + "interpreter: perl\n", ['interpreter: should be one of python, not "perl"']),
+        (GOOD.replace("mine", "my job"), ['name: should be letters, digits, "-" and "_", not "my job"']),
+        (GOOD.replace("^right$", "'(right'"), ['success: "(right" is no regular expression: missing ), unterminated']),
+        (
+            GOOD.replace("free", "json") + "fabric_bytes: 5\n",
+            ["fabric_bytes: is for output: free; with json the output itself tells it"],
+        ),
+    ],
+)
+def test_a_wrong_job_file_is_told_whole(folder, text, expected):
+    (folder / "job.yaml").write_text(text)
+    found = problems("./my_job", folder.parent)
+    assert len(found) == len(expected)
+    for sentence, start in zip(found, expected, strict=True):
+        assert sentence.startswith(f"{folder}/job.yaml: {start}"), sentence
+
+
+@needs_make
+def test_a_folder_without_a_makefile_brings_its_program(folder):
+    jobs.build_job(jobs.read_job("./my_job", "x", folder.parent))
+
+
+@needs_make
+def test_a_makefile_is_run(folder):
+    (folder / "run.sh").unlink()
+    (folder / "Makefile").write_text("all:\n\tprintf '#!/bin/sh\\n' >run.sh && chmod +x run.sh\n")
+    jobs.build_job(jobs.read_job("./my_job", "x", folder.parent))
+    assert (folder / "run.sh").exists()
+
+
+@needs_make
+@pytest.mark.parametrize(
+    ("prepare", "message"),
+    [
+        (lambda folder: (folder / "run.sh").unlink(), "has no program .*run.sh; its Makefile should make it"),
+        (lambda folder: (folder / "run.sh").chmod(0o644), "is not executable; chmod"),
+        (
+            lambda folder: (folder / "Makefile").write_text("all:\n\t@echo 'get it by hand' >&2; exit 1\n"),
+            "^the MPI job mine does not build: get it by hand$",
+        ),
+        (
+            lambda folder: (folder / "Makefile").write_text(
+                "all: it.c\n\tcc -o run.sh it.c\nit.c:\n\techo '#error oops' >$@\n"
+            ),
+            "^the MPI job mine does not build: it.c:1:2: error: #error oops",
+        ),
+        (lambda folder: (folder / "Makefile").write_text("all:\n\t@exit 1\n"), "does not build: make: "),
+    ],
+)
+def test_a_job_that_cannot_be_built_says_why(folder, prepare, message):
+    prepare(folder)
+    job = jobs.read_job("./my_job", "x", folder.parent)
+    with pytest.raises(CapabilityError, match=re.compile(message, re.S)):
+        jobs.build_job(job)
+
+
+@needs_make
+def test_a_script_needs_no_executable_bit(folder):
+    (folder / "run.sh").chmod(0o644)
+    (folder / "job.yaml").write_text(GOOD + "interpreter: python\n")
+    jobs.build_job(jobs.read_job("./my_job", "x", folder.parent))
+
+
+@needs_make
+def test_imb_says_how_to_get_it(tmp_path):
+    shutil.copytree(jobs.FOLDER / "imb", tmp_path / "imb", ignore=shutil.ignore_patterns("build"))
+    job = jobs.read_job("./imb", "x", tmp_path)
+    with pytest.raises(CapabilityError, match="IMB-MPI1 is not here; get it with `make -C mpi_jobs/imb get`"):
+        jobs.build_job(job)
+
+
+@needs_make
+def test_hpl_without_network_or_source_says_so(tmp_path, monkeypatch):
+    shutil.copytree(jobs.FOLDER / "hpl", tmp_path / "hpl", ignore=shutil.ignore_patterns("build"))
+    # An apt-get that fails as one without a network does.
+    (tmp_path / "apt-get").write_text("#!/bin/sh\necho 'E: Failed to fetch' >&2\nexit 100\n")
+    (tmp_path / "apt-get").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    job = jobs.read_job("./hpl", "x", tmp_path)
+    with pytest.raises(CapabilityError, match=r"cannot be fetched by apt-get; is there no network\?") as caught:
+        jobs.build_job(job)
+    assert "E: Failed to fetch" in str(caught.value)
+    assert f"Put the file into {tmp_path}/hpl/build" in str(caught.value)
+
+
+@needs_make
+def test_hpl_takes_no_other_source_than_the_one_it_knows(tmp_path, monkeypatch):
+    shutil.copytree(jobs.FOLDER / "hpl", tmp_path / "hpl", ignore=shutil.ignore_patterns("build"))
+    (tmp_path / "hpl" / "build").mkdir()
+    (tmp_path / "hpl" / "build" / "hpcc_1.5.0.orig.tar.gz").write_bytes(b"something else")
+    (tmp_path / "apt-get").write_text("#!/bin/sh\nexit 0\n")
+    (tmp_path / "apt-get").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    with pytest.raises(CapabilityError, match="cannot be fetched"):
+        jobs.build_job(jobs.read_job("./hpl", "x", tmp_path))
