@@ -2,7 +2,7 @@
 # in it work: make test ARGS="-k 'ring or mesh'".
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev scenario test check bench lock clean
+.PHONY: help setup setup-dev scenario paper test check bench lock clean
 
 TOPO ?= torus4x4
 export TOPO
@@ -21,6 +21,11 @@ setup-dev:
 
 scenario: setup ## run a scenario, e.g. make scenario TOPO=torus4x4
 	@$(SUDO) .venv/bin/testbed run $(ARGS) -- "$$TOPO"
+
+paper: setup ## run the sweeps of the papers' figures, one after the other
+	@for figure in fig7 fig8 fig10; do \
+		$(SUDO) .venv/bin/testbed sweep $(ARGS) "scenarios/sweeps/$$figure.yaml" || [ $$? = 3 ] || exit 1; \
+	done
 
 test: setup-dev ## run the tests (those of labs need root)
 	@$(SUDO) .venv/bin/python -m pytest $(if $(SUDO),-p no:cacheprovider) $(ARGS)

@@ -16,7 +16,10 @@ from testbed.errors import CapabilityError, InputError, VerificationError
 from testbed.plan import make_plan
 from testbed.scenario import parse_scenario
 
-_COMMANDS = ["plan", "verify", "up", "status", "shell", "run", "report", "down", "list", "doctor", "schema"]
+_COMMANDS = [
+    "plan", "verify", "analyse", "explain", "up", "status", "shell", "run", "report", "compare", "sweep", "down", "list",
+    "doctor", "schema",
+]  # fmt: skip
 
 
 def command(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:

@@ -1,0 +1,156 @@
+"""Commands over several runs: compare, sweep."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from testbed.cli.app import FORMAT, app
+from testbed.cli.output import Format, messages, print_json, results, steps, working
+from testbed.errors import EXIT_PASS, EXIT_WARNINGS, InputError, Problem, TestbedError
+
+if TYPE_CHECKING:
+    from testbed.results import Run
+    from testbed.sweep import Outcome
+
+
+class TableFormat(str, Enum):
+    """Form of a comparison's output."""
+
+    text = "text"
+    json = "json"
+    csv = "csv"
+
+
+@app.command(
+    epilog="Examples: testbed compare results/A results/B --output figure.pdf   |   "
+    "testbed compare results/<sweep> --baseline tree8 --metric goodput --format csv"
+)
+def compare(
+    folders: Annotated[list[Path], typer.Argument(metavar="RUN...", help="result folders of runs, or of sweeps")],
+    baseline: Annotated[
+        str | None, typer.Option("--baseline", help="scenario or run that figures are relative to; default flat, tree")
+    ] = None,
+    metrics: Annotated[
+        list[str] | None, typer.Option("--metric", help="goodput, mpi_alltoall_time, link_use, …; repeatable")
+    ] = None,
+    swept: Annotated[
+        str | None,
+        typer.Option("--x", help="lines over a key of the scenario, switches_on_path or message_size, not bars"),
+    ] = None,
+    each: Annotated[bool, typer.Option("--each", help="runs one by one, also repeats of one scenario")] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="draw FILE.svg, .pdf or .png, with FILE.csv beside it")
+    ] = None,
+    title: Annotated[str, typer.Option("--title", help="over the figure")] = "",
+    form: Annotated[TableFormat, typer.Option("--format", help="form of the output")] = TableFormat.text,
+) -> None:
+    """Compare runs: medians with 95 % intervals beside predictions, relative to one. Exit 3 if a run has a reserve."""
+    from testbed.compare import compare as compare_runs
+    from testbed.compare.table import as_csv, as_object, table_text
+
+    if output is not None and output.suffix[1:].lower() not in ("svg", "pdf", "png"):
+        raise InputError.one("--output", f'should be a file that ends in .svg, .pdf or .png, not "{output}"')
+    with working("reading and comparing"):
+        found = compare_runs(_load(folders), baseline=baseline, metrics=metrics or (), swept=swept, each=each)
+    if output is not None:
+        from testbed.compare.figure import draw
+
+        with working("drawing"):
+            _write(output, draw(found, output.suffix[1:].lower(), title=title))
+            _write(output.with_suffix(".csv"), as_csv(found).encode())
+    if form is TableFormat.json:
+        print_json(as_object(found))
+    elif form is TableFormat.csv:
+        sys.stdout.write(as_csv(found))
+    else:
+        results.print(table_text(found), markup=False, soft_wrap=True, end="")
+        if output is not None:
+            results.print(f"figure: {output}\ndata:   {output.with_suffix('.csv')}", markup=False, soft_wrap=True)
+    raise typer.Exit(EXIT_WARNINGS if found.left_out or found.warned else EXIT_PASS)
+
+
+def _load(folders: Sequence[Path]) -> list[Run]:
+    """Read all runs, those of a sweep in its place, or gather all that is wrong with any of them."""
+    from testbed.results import load_run
+    from testbed.sweep.record import RECORD, finished_folders
+
+    problems: list[Problem] = []
+    paths: list[Path] = []
+    for folder in folders:
+        try:
+            paths += finished_folders(folder) if (folder / RECORD).is_file() else [folder]
+        except InputError as error:
+            problems += error.problems
+    seen: set[Path] = set()
+    runs = []
+    for path in paths:
+        if path.resolve() in seen:
+            problems.append(Problem(str(path), "stands twice; a run is no repeat of itself"))
+            continue
+        seen.add(path.resolve())
+        try:
+            runs.append(load_run(path))
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+    return runs
+
+
+def _write(file: Path, content: bytes) -> None:
+    try:
+        file.write_bytes(content)
+    except OSError as error:
+        raise InputError.one(str(file), f"cannot be written: {error.strerror}") from error
+
+
+@app.command(
+    epilog="Examples: testbed sweep scenarios/sweeps/fig10.yaml   |   testbed sweep mine.yaml --resume --format json"
+)
+def sweep(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="sweep file: scenarios, settings, repeats, figures")],
+    folder: Annotated[Path, typer.Option("--results", help="where the sweep's folder is made")] = Path("results"),
+    resume: Annotated[bool, typer.Option("--resume", help="go on with the newest sweep of this name there")] = False,
+    form: FORMAT = Format.text,
+) -> None:
+    """Run every scenario with every setting, one after the other, and compare. Exit 0 pass, 1 fail, 3 warnings."""
+    from testbed.sweep import prepare, run_sweep
+
+    with steps() as progress:
+        progress("reading the sweep")
+        planned = prepare(file, progress)
+        try:
+            outcome = run_sweep(planned, folder, progress, resume=resume)
+        except TestbedError:
+            raise
+        except BaseException:  # also Ctrl-C
+            messages.print(f"go on with: testbed sweep {file} --resume", markup=False, soft_wrap=True)
+            raise
+    if form is Format.json:
+        print_json(outcome.as_object())
+    else:
+        _print_outcome(outcome)
+    raise typer.Exit(outcome.exit_code)
+
+
+def _print_outcome(outcome: Outcome) -> None:
+    def say(text: str) -> None:
+        results.print(text, markup=False, soft_wrap=True)
+
+    for text in outcome.tables:
+        say(text)
+    for entry in outcome.record.entries:
+        if entry.verdict != "pass":
+            say(f"{entry.verdict or entry.state}: {entry.label}: {entry.error or '; '.join(entry.reasons)}")
+    for problem in outcome.problems:
+        messages.print(problem, style="yellow", markup=False, soft_wrap=True)
+    say(f"runs: {outcome.counts}")
+    for written in outcome.files:
+        say(f"written: {written}")
+    say(f"results: {outcome.folder}")

@@ -1,0 +1,132 @@
+"""Which runs are repeats of each other, and what the others are called.
+
+Runs of one scenario with equal settings and an equal plan are repeats. What they are loaded with is no part of it: a
+load is compared with the same load elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from testbed.results import Run
+from testbed.scenario.load import as_dict
+from testbed.scenario.models import shown
+
+_NOT_THE_FABRIC = ("name", "description", "workloads")
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A scenario with its settings: what a row or a line stands for.
+
+    Attributes:
+        label: its name, with the settings that tell it from others of that name.
+        name: of the scenario.
+        settings: what differs between variants of this name, as key → value.
+        fabric: all settings but loads and texts, and but the swept one, as key → value.
+        dilation: of the lab; of the first run where the dilation is what varies.
+        topology: kind of topology.
+        hosts: number of them, of the first run.
+        runs: positions of its runs, each a repeat of the others unless the swept key tells them apart.
+    """
+
+    label: str
+    name: str
+    settings: Mapping[str, Any]
+    fabric: Mapping[str, Any]
+    dilation: float
+    topology: str
+    hosts: int
+    runs: tuple[int, ...]
+
+
+def variants(runs: Sequence[Run], swept: str | None = None, *, each: bool = False) -> tuple[Variant, ...]:
+    """Group runs, in the order of their first ones, those of one name together.
+
+    Args:
+        runs: to group.
+        swept: a key of the scenario along which runs differ within a variant, or None.
+        each: make every run a variant of its own, called after its folder.
+    """
+    fabrics = [_fabric(run, swept) for run in runs]
+    groups: dict[str, list[int]] = {}
+    for number, run in enumerate(runs):
+        # Along a swept key the plan may change; elsewhere equal settings with another plan are another program's.
+        plan = run.plan.digest if swept is None else ""
+        key = repr((_name(run), fabrics[number], plan, number if each else 0))
+        groups.setdefault(key, []).append(number)
+    found = []
+    for members in groups.values():
+        first = members[0]
+        name = _name(runs[first])
+        namesakes = [other[0] for other in groups.values() if _name(runs[other[0]]) == name]
+        settings = {} if each else _told_apart(first, namesakes, runs, fabrics)
+        scenario, topology = runs[first].plan.scenario, runs[first].plan.topology
+        found.append(
+            Variant(
+                runs[first].path.name if each else label_of(name, settings), name, settings, fabrics[first],
+                scenario.lab.dilation, scenario.topology_kind, topology.host_count, tuple(members),
+            )
+        )  # fmt: skip
+    names = [variant.name for variant in found]
+    return tuple(sorted(found, key=lambda variant: names.index(variant.name)))
+
+
+def _name(run: Run) -> str:
+    return run.plan.scenario.name
+
+
+def label_of(name: str, settings: Mapping[str, Any]) -> str:
+    """A scenario's name and settings, much as they are typed after `testbed run`."""
+    return " ".join([name, *(f"{key}={value_text(value)}" for key, value in settings.items())])
+
+
+def value_text(value: Any) -> str:
+    """A setting in one line: 200 for 200.0, text without its quotes."""
+    if isinstance(value, float) and value.is_integer():
+        return f"{value:.0f}"
+    return value if isinstance(value, str) else shown(value)
+
+
+def value_at(blocks: Any, path: str) -> Any:
+    """Value of a key such as `topology.sizes.0`; None where there is none."""
+    for key in path.split("."):
+        if isinstance(blocks, Mapping):
+            blocks = blocks.get(key)
+        elif isinstance(blocks, list) and key.isdecimal() and int(key) < len(blocks):
+            blocks = blocks[int(key)]
+        else:
+            return None
+    return blocks
+
+
+def _fabric(run: Run, swept: str | None) -> dict[str, Any]:
+    """Settings of the fabric as key → value, without the swept one."""
+    blocks = as_dict(run.plan.scenario)
+    if swept is not None:
+        *above, last = swept.split(".")
+        block = value_at(blocks, ".".join(above)) if above else blocks
+        if isinstance(block, dict):
+            block.pop(last, None)
+        elif isinstance(block, list) and last.isdecimal() and int(last) < len(block):
+            block[int(last)] = None
+    flat: dict[str, Any] = {}
+    for key, value in blocks.items():
+        if isinstance(value, dict):
+            flat |= {f"{key}.{inner}": deep for inner, deep in value.items()}
+        else:
+            flat[key] = value
+    return {key: value for key, value in flat.items() if key.partition(".")[0] not in _NOT_THE_FABRIC}
+
+
+def _told_apart(
+    first: int, namesakes: Sequence[int], runs: Sequence[Run], fabrics: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The settings of a variant that differ between the variants of its name."""
+    keys = dict.fromkeys(key for other in namesakes for key in fabrics[other])
+    settings = {key: fabrics[first].get(key) for key in keys if len({repr(fabrics[n].get(key)) for n in namesakes}) > 1}
+    if any(fabrics[other] == fabrics[first] for other in namesakes if other != first):
+        settings["plan"] = runs[first].plan.digest
+    return settings

@@ -1,0 +1,186 @@
+"""Plan and prove every combination before the first one runs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.compare.axis import MESSAGE_SIZE, SWITCHES_ON_PATH, number_at
+from testbed.compare.variants import label_of
+from testbed.emulate.probe import require
+from testbed.errors import CapabilityError, InputError, Problem, VerificationError, did_you_mean
+from testbed.plan import Plan, make_plan
+from testbed.run.load_mpi import prepare_mpi
+from testbed.scenario import Scenario, load_scenario
+from testbed.scenario.load import as_dict
+from testbed.sweep.read import load_sweep
+from testbed.sweep.spec import Combination, Sweep
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A combination that can run.
+
+    Attributes:
+        label: scenario and swept values, in words.
+        settings: every key that is set, as `testbed run --set` takes it.
+        scenario: what is run.
+        scenario_digest: of everything it says, loads included.
+        plan_digest: of its plan.
+    """
+
+    label: str
+    settings: tuple[str, ...]
+    scenario: Scenario
+    scenario_digest: str
+    plan_digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A sweep all of whose combinations are valid and proved."""
+
+    sweep: Sweep
+    jobs: tuple[Job, ...]
+
+
+def prepare(file: Path, progress: Callable[[str], None] = lambda text: None) -> Planned:
+    """Read a sweep file, and load, plan and prove each of its combinations.
+
+    Args:
+        file: the sweep file.
+        progress: called with what is going on.
+
+    Raises:
+        InputError: everything that is wrong with the file or with any combination.
+        CapabilityError: this machine cannot run one of them.
+    """
+    sweep, problems = load_sweep(file)
+    if sweep is None:
+        raise InputError(problems)
+    found: list[Job] = []
+    refused: dict[tuple[str, str], dict[str, None]] = {}
+    lacking: dict[str, None] = {}
+    for number, combination in enumerate(sweep.combinations, 1):
+        label = label_of(combination.scenario, combination.swept)
+        progress(f"planning and proving {number} of {len(sweep.combinations)}: {label}")
+        try:
+            plan = _plan(combination)
+            wrong = _job_problems(plan, lacking)
+        except InputError as error:
+            wrong = list(error.problems)
+        for problem in wrong:
+            refused.setdefault(_placed(problem, combination, sweep), {})[label] = None
+        if not wrong:
+            label = label_of(plan.scenario.name, combination.swept)
+            found.append(Job(label, combination.settings, plan.scenario, _digest(plan.scenario), plan.digest))
+    for (place, sentence), labels in refused.items():
+        problems.append(Problem(place, f"{sentence}{_where(list(labels), len(sweep.combinations))}"))
+    problems += _clashes(sweep, found)
+    problems += _baseline(sweep, found)
+    problems += _axes(sweep, found)
+    if problems:
+        raise InputError(problems)
+    lacking |= _lacking(job.scenario for job in found)
+    if lacking:
+        raise CapabilityError("\n".join(lacking))
+    return Planned(sweep, tuple(found))
+
+
+def _plan(combination: Combination) -> Plan:
+    """Raise InputError unless a run of it could start here."""
+    scenario = load_scenario(combination.file, combination.settings)
+    plan = make_plan(scenario)
+    try:
+        plan.require_proof()
+    except VerificationError as error:
+        first, *rest = str(error).removeprefix(f"{scenario.source}: ").split("\n")
+        raise InputError.one(scenario.source, "; ".join([first, *(line.strip() for line in rest)])) from error
+    if not scenario.workloads:
+        raise InputError.one(f"{scenario.source}: workloads", "there is none, so nothing would be measured")
+    return plan
+
+
+def _job_problems(plan: Plan, lacking: dict[str, None]) -> list[Problem]:
+    """What is wrong with the MPI jobs of a plan, which are built; what the machine lacks for them is added."""
+    problems: list[Problem] = []
+    for number, load in enumerate(plan.scenario.workloads):
+        if load.kind == "mpi":
+            try:
+                prepare_mpi(plan, load.spec, f"{plan.scenario.source}: workloads.{number}")
+            except InputError as error:
+                problems += error.problems
+            except CapabilityError as error:
+                lacking[str(error)] = None
+    return problems
+
+
+def _placed(problem: Problem, combination: Combination, sweep: Sweep) -> tuple[str, str]:
+    """A problem at the key of the sweep file that causes it, else at the scenario's own."""
+    place = problem.place.removeprefix(f"{combination.file}: ").removeprefix("--set ")
+    if place == problem.place:
+        return place, problem.sentence
+    keys = sorted((text.partition("=")[0] for text in combination.settings), key=len, reverse=True)
+    for key in keys:
+        if f"{place}.".startswith(f"{key}.") or f"{key}.".startswith(f"{place}."):
+            here = place if key == "workloads" else f"set.{key}"
+            return f"{sweep.source}: {here}", problem.sentence
+    return problem.place, problem.sentence
+
+
+def _where(labels: list[str], count: int) -> str:
+    if len(labels) == count:
+        return ""
+    return f" (in {labels[0]}{f' and {len(labels) - 1} more' if len(labels) > 1 else ''})"
+
+
+def _clashes(sweep: Sweep, found: Iterable[Job]) -> list[Problem]:
+    """Two scenario files of one name would be taken for repeats of each other."""
+    labels = [job.label for job in found]
+    twice = dict.fromkeys(label for label in labels if labels.count(label) > 1)
+    return [
+        Problem(f"{sweep.source}: scenarios", f'two of them are called "{label}"; give one another name:')
+        for label in twice
+    ]
+
+
+def _baseline(sweep: Sweep, found: Iterable[Job]) -> list[Problem]:
+    names = dict.fromkeys(name for job in found for name in (job.scenario.name, job.label))
+    if sweep.baseline is None or not names or sweep.baseline in names:
+        return []
+    sentence = f'no scenario of this sweep is called "{sweep.baseline}".{did_you_mean(sweep.baseline, names)}'
+    return [Problem(f"{sweep.source}: baseline", f"{sentence} Known: {', '.join(names)}")]
+
+
+def _axes(sweep: Sweep, found: Iterable[Job]) -> list[Problem]:
+    problems = []
+    blocks = [(job.label, as_dict(job.scenario)) for job in found]
+    swept = dict.fromkeys(key for combination in sweep.combinations for key in combination.swept)
+    for number, figure in enumerate(sweep.figures):
+        if figure.x is None or figure.x in (SWITCHES_ON_PATH, MESSAGE_SIZE):
+            continue
+        lacking = [label for label, block in blocks if number_at(block, figure.x) is None]
+        if lacking:
+            meant = did_you_mean(figure.x, [SWITCHES_ON_PATH, MESSAGE_SIZE, *swept])
+            sentence = f'"{figure.x}" is no key of a scenario whose value is a number{_where(lacking, len(blocks))}.'
+            problems.append(Problem(f"{sweep.source}: figures.{number}.x", sentence + meant))
+    return problems
+
+
+def _lacking(scenarios: Iterable[Scenario]) -> dict[str, None]:
+    """What this machine lacks for any of the scenarios, each line once."""
+    lacking: dict[str, None] = {}
+    for scenario in scenarios:
+        try:
+            require(scenario)
+        except CapabilityError as error:
+            lacking |= dict.fromkeys(str(error).split("\n"))
+    return lacking
+
+
+def _digest(scenario: Scenario) -> str:
+    text = json.dumps(as_dict(scenario), sort_keys=True, ensure_ascii=False)
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

@@ -1,0 +1,117 @@
+"""`sweep.json`: what of a sweep is done, written after every step so that a crash loses at most one run."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from testbed.errors import InputError, Problem
+from testbed.scenario.models import fill
+
+RECORD = "sweep.json"
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One run of a sweep.
+
+    Attributes:
+        label: scenario and swept values, in words.
+        repeat: from 1.
+        settings: as `testbed run --set` takes them.
+        scenario_digest: of everything the scenario says.
+        plan_digest: of its plan.
+        state: `broken` ended without a result; only `finished` has one.
+        folder: result folder, below the sweep's folder; of a broken run what it has left.
+        verdict: of a finished run.
+        reasons: of the verdict.
+        seconds: that it took.
+        error: why it is broken.
+    """
+
+    label: str
+    repeat: int
+    settings: tuple[str, ...]
+    scenario_digest: str
+    plan_digest: str
+    state: Literal["waiting", "running", "finished", "broken"] = "waiting"
+    folder: str | None = None
+    verdict: str = ""
+    reasons: tuple[str, ...] = ()
+    seconds: float | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A sweep's runs.
+
+    Attributes:
+        sweep: its name.
+        source: its file.
+        started: when, seconds since 1970.
+        entries: in the order they run.
+    """
+
+    sweep: str
+    source: str
+    started: float
+    entries: tuple[Entry, ...]
+
+    def changed(self, number: int, **values: Any) -> Record:
+        """The record with other values in one entry."""
+        entry = dataclasses.replace(self.entries[number], **values)
+        return dataclasses.replace(self, entries=(*self.entries[:number], entry, *self.entries[number + 1 :]))
+
+
+def record_text(record: Record) -> str:
+    """The content of sweep.json."""
+    runs = [dataclasses.asdict(entry) for entry in record.entries]
+    whole = {
+        "schema_version": SCHEMA_VERSION, "sweep": record.sweep, "source": record.source, "started": record.started,
+        "runs": runs,
+    }  # fmt: skip
+    return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
+
+
+def read_record(folder: Path) -> Record:
+    """Read a sweep's record.
+
+    Raises:
+        InputError: it is damaged, or of another schema version.
+    """
+    place = str(folder / RECORD)
+    try:
+        raw = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        version = raw["schema_version"]
+        if version != SCHEMA_VERSION:
+            raise InputError.one(place, f"has schema version {version}; this program reads {SCHEMA_VERSION}")
+        problems: list[Problem] = []
+        entries = [fill(Entry, run, f"runs.{number}", problems) for number, run in enumerate(raw["runs"])]
+        if problems:
+            raise InputError([Problem(place, f"is damaged: {problem}") for problem in problems])
+        return Record(str(raw["sweep"]), str(raw["source"]), float(raw["started"]), tuple(entries))
+    except OSError as error:
+        raise InputError.one(place, f"cannot be read: {error.strerror}") from error
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
+        raise InputError.one(place, f"is damaged: {error}") from error
+
+
+def finished_folders(folder: Path) -> list[Path]:
+    """Result folders of the finished runs of a sweep.
+
+    Raises:
+        InputError: the record is damaged, or no run is finished.
+    """
+    found = [
+        folder / entry.folder
+        for entry in read_record(folder).entries
+        if entry.state == "finished" and entry.folder is not None
+    ]
+    if not found:
+        raise InputError.one(str(folder), "no run of this sweep is finished")
+    return found

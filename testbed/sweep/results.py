@@ -1,0 +1,93 @@
+"""What a sweep came to: its comparison as tables and figures in its folder."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from testbed.compare import Comparison, compare
+from testbed.compare.table import as_csv, table_text
+from testbed.errors import EXIT_FAIL, EXIT_PASS, EXIT_WARNINGS, InputError
+from testbed.results import Run, load_run
+from testbed.sweep.folder import write
+from testbed.sweep.record import Record
+from testbed.sweep.spec import FigureSpec, Sweep
+
+TABLES = "comparison.txt"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A sweep that has come to its end.
+
+    Attributes:
+        folder: of the sweep.
+        record: every run with its verdict.
+        tables: of the comparisons, as text, one a figure.
+        files: that were written beside the runs.
+        problems: why a comparison or figure is not there.
+    """
+
+    folder: Path
+    record: Record
+    tables: tuple[str, ...]
+    files: tuple[Path, ...]
+    problems: tuple[str, ...]
+
+    @property
+    def counts(self) -> str:
+        """Verdicts and how many runs have each."""
+        counted = Counter(entry.verdict or entry.state for entry in self.record.entries)
+        return ", ".join(f"{count} {word}" for word, count in counted.items())
+
+    @property
+    def exit_code(self) -> int:
+        """1 where a run broke, failed or is invalid, 3 where one has a reserve or a figure is missing, else 0."""
+        words = {entry.verdict or entry.state for entry in self.record.entries}
+        if words - {"pass", "warn"}:
+            return EXIT_FAIL
+        return EXIT_WARNINGS if "warn" in words or self.problems else EXIT_PASS
+
+    def as_object(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "results": str(self.folder),
+            "runs": [asdict(entry) for entry in self.record.entries],
+            "files": [str(file) for file in self.files],
+            "problems": list(self.problems),
+        }
+
+
+def write_comparison(sweep: Sweep, folder: Path, record: Record) -> Outcome:
+    """Compare all finished runs; one table, CSV and picture in three forms a figure."""
+    problems: list[str] = []
+    runs: list[Run] = []
+    for entry in record.entries:
+        if entry.state == "finished" and entry.folder is not None:
+            try:
+                runs.append(load_run(folder / entry.folder))
+            except InputError as error:
+                problems.append(str(error))
+    tables: list[str] = []
+    contents: dict[str, bytes] = {}
+    for figure in sweep.figures if runs else ():
+        try:
+            found = compare(runs, baseline=sweep.baseline, metrics=figure.metrics, swept=figure.x, alone=True)
+            tables.append(f"{figure.title or figure.name}\n{table_text(found)}")
+            contents[f"{figure.name}.csv"] = as_csv(found).encode()
+            contents |= _pictures(figure, found)
+        except InputError as error:
+            problems.append(f"{figure.name}: {error}")
+    if tables:
+        contents = {TABLES: "\n".join(tables).encode(), **contents}
+    for name, content in contents.items():  # all at once, when nothing can go wrong any more
+        write(folder / name, content)
+    return Outcome(folder, record, tuple(tables), tuple(folder / name for name in contents), tuple(problems))
+
+
+def _pictures(figure: FigureSpec, found: Comparison) -> dict[str, bytes]:
+    from testbed.compare.figure import FORMATS, draw  # noqa: PLC0415 - imports matplotlib
+
+    return {f"{figure.name}.{form}": draw(found, form, title=figure.title, x_label=figure.x_label) for form in FORMATS}

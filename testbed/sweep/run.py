@@ -1,0 +1,158 @@
+"""Run a prepared sweep, one run after the other, so that it can be interrupted anywhere and resumed."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+from testbed.errors import InputError, Problem, TestbedError
+from testbed.plan import Plan, make_plan
+from testbed.results import load_run
+from testbed.run import run_scenario
+from testbed.run.fidelity import Verdict
+from testbed.sweep.folder import (
+    RUNS,
+    locked,
+    new_folder,
+    newest_folder,
+    remove_unfinished,
+    run_folders,
+    write_record,
+)
+from testbed.sweep.left import left_text, seconds_left
+from testbed.sweep.plans import Planned
+from testbed.sweep.record import Entry, Record, read_record
+from testbed.sweep.results import Outcome, write_comparison
+
+Progress = Callable[[str], None]
+
+
+class Finished(Protocol):
+    """What a runner gives back of a run."""
+
+    @property
+    def folder(self) -> Path:
+        """Its result folder."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst of its loads."""
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why."""
+
+
+Runner = Callable[[Plan, Path, Progress], Finished]
+
+
+def run_sweep(
+    planned: Planned, results: Path, progress: Progress, *, resume: bool = False, runner: Runner = run_scenario
+) -> Outcome:
+    """Run what is not done yet, then compare all.
+
+    Repeats are run in rounds, so that a machine that changes slowly does not look like a difference of scenarios.
+
+    Args:
+        planned: the sweep.
+        results: folder that gets, or has, the sweep's folder.
+        progress: called with what is going on.
+        resume: go on with the newest sweep of that name.
+        runner: runs one plan into a result folder.
+
+    Raises:
+        InputError: the folder cannot be made, or what is to be resumed is not there or no longer the same.
+    """
+    fresh = _fresh(planned)
+    folder = newest_folder(results, planned.sweep.name) if resume else new_folder(results, planned.sweep.name)
+    with locked(folder):
+        record = _resumed(folder, fresh, progress) if resume else fresh
+        write_record(folder, record)
+        for number in range(len(record.entries)):
+            if record.entries[number].state != "finished":
+                record = _one(planned, folder, record, number, progress, runner)
+        progress("comparing all runs")
+        return write_comparison(planned.sweep, folder, record)
+
+
+def _fresh(planned: Planned) -> Record:
+    entries = (
+        Entry(job.label, repeat, job.settings, job.scenario_digest, job.plan_digest)
+        for repeat in range(1, planned.sweep.repeats + 1)
+        for job in planned.jobs
+    )
+    return Record(planned.sweep.name, planned.sweep.source, time.time(), tuple(entries))
+
+
+def _resumed(folder: Path, fresh: Record, progress: Progress) -> Record:
+    """The record of before, without what was not finished.
+
+    Raises:
+        InputError: the sweep file or a plan has changed since.
+    """
+    record = read_record(folder)
+    before = {(entry.label, entry.repeat): entry for entry in record.entries}
+    now = {(entry.label, entry.repeat): entry for entry in fresh.entries}
+    problems = []
+    for what, keys in (("is new", now.keys() - before.keys()), ("is gone", before.keys() - now.keys())):
+        problems += [f"{label}, repeat {repeat}, {what}" for label, repeat in sorted(keys)]
+    for key in before.keys() & now.keys():
+        old, new = before[key], now[key]
+        if old.plan_digest != new.plan_digest:
+            problems.append(f"{key[0]} had plan {old.plan_digest} and now has {new.plan_digest}")
+        elif old.scenario_digest != new.scenario_digest:
+            problems.append(f"{key[0]} has other settings or loads now")
+    if problems:
+        sentence = "the sweep has changed since it began, so it cannot be resumed; leave --resume out to start anew"
+        changes = [Problem(str(folder), problem) for problem in sorted(dict.fromkeys(problems))]
+        raise InputError([Problem(str(folder), sentence), *changes])
+    used = set()
+    for number, entry in enumerate(record.entries):
+        if entry.state == "finished" and entry.folder is not None:
+            try:
+                load_run(folder / entry.folder)
+                used.add(folder / entry.folder)
+                continue
+            except InputError as error:
+                progress(f"{entry.label} is run again: {error}")
+        waiting = {"state": "waiting", "folder": None, "verdict": "", "reasons": (), "seconds": None, "error": ""}
+        record = record.changed(number, **waiting)
+    remove_unfinished(run_folders(folder) - used)
+    kept = len(used)
+    progress(f"{kept} of {len(record.entries)} runs are done already")
+    return record
+
+
+def _one(planned: Planned, folder: Path, record: Record, number: int, progress: Progress, runner: Runner) -> Record:
+    """Run one and return the record with what came of it; what goes wrong in it stays in it."""
+    entry = record.entries[number]
+    before = run_folders(folder)
+    record = record.changed(number, state="running")
+    write_record(folder, record)
+    left = left_text(seconds_left(record.entries))
+    head = ", ".join([f"run {number + 1} of {len(record.entries)}", *([left] if left else []), entry.label])
+    started = time.monotonic()
+    try:
+        progress(f"{head}: planning")
+        plan = make_plan(next(job.scenario for job in planned.jobs if job.label == entry.label))
+        outcome = runner(plan, folder / RUNS, lambda text: progress(f"{head}: {text}"))
+        done: dict[str, Any] = {
+            "state": "finished", "folder": str(outcome.folder.relative_to(folder)), "verdict": outcome.verdict.word,
+            "reasons": outcome.reasons,
+        }  # fmt: skip
+    except Exception as error:
+        # One run's trouble, even a fault of this program, must not cost a night's other runs; it is told at the end.
+        text = str(error) if isinstance(error, TestbedError) else traceback.format_exc()
+        rest = sorted(str(path.relative_to(folder)) for path in run_folders(folder) - before)
+        done = {"state": "broken", "error": text, "folder": rest[0] if rest else None}
+        progress(f"{head}: broken: {text}")
+    except BaseException:
+        remove_unfinished(run_folders(folder) - before)
+        write_record(folder, record.changed(number, state="waiting"))
+        raise
+    record = record.changed(number, **done, seconds=round(time.monotonic() - started, 3))
+    write_record(folder, record)
+    return record
