@@ -17,8 +17,8 @@ from testbed.plan import make_plan
 from testbed.scenario import parse_scenario
 
 _COMMANDS = [
-    "plan", "verify", "analyse", "explain", "up", "status", "shell", "run", "report", "compare", "sweep", "down", "list",
-    "doctor", "schema",
+    "plan", "verify", "analyse", "explain", "up", "status", "shell", "run", "report", "compare", "sweep", "down",
+    "list", "doctor", "schema",
 ]  # fmt: skip
 
 
