@@ -121,7 +121,7 @@ def test_a_makefile_is_run(folder):
             ),
             "^the MPI job mine does not build: it.c:1:2: error: #error oops",
         ),
-        (lambda folder: (folder / "Makefile").write_text("all:\n\t@exit 1\n"), "does not build: make: "),
+        (lambda folder: (folder / "Makefile").write_text("all:\n\t@exit 1\n"), r"does not build: make(\[\d\])?: "),
     ],
 )
 def test_a_job_that_cannot_be_built_says_why(folder, prepare, message):
