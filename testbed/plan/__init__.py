@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
-import hashlib
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from testbed.errors import InputError, Problem, VerificationError
 from testbed.model import LocalPlan, Routes, Rule, Topology, Violation, VlanPlan
 from testbed.pipeline.compile import compile_rules
+from testbed.plan.digest import digest_of
 from testbed.plan.fabric import build_fabric
 from testbed.plan.loads import address_problems, load_problems
 from testbed.routing import ROUTINGS
 from testbed.scenario import Scenario
 from testbed.verify import DEADLOCK, verify
-from testbed.verify.limits import SWITCH_MODELS
+from testbed.verify.limits import SWITCH_MODELS, check_ports
 from testbed.vlans import ASSIGNMENTS
 
 
@@ -87,7 +83,10 @@ def make_plan(scenario: Scenario) -> Plan:
         InputError: the parts of the scenario do not go together, each problem with the scenario's file.
     """
     topology = build_fabric(scenario)
+    model = SWITCH_MODELS[scenario.switch_model] if scenario.switch_model else None
     problems = [*load_problems(scenario, topology), *address_problems(scenario)]
+    if model is not None:
+        problems += [Problem("switch_model", violation.sentence) for violation in check_ports(topology, model)]
     try:
         if topology.host_count == 0:
             raise InputError.one("topology", "has no host, so there is nothing to route; give it some")
@@ -97,27 +96,5 @@ def make_plan(scenario: Scenario) -> Plan:
         problems = [*error.problems, *problems]
     if problems:
         raise InputError([Problem(f"{scenario.source}: {p.place}", p.sentence) for p in problems])
-    model = SWITCH_MODELS[scenario.switch_model] if scenario.switch_model else None
     violations = verify(topology, routes, vlans, model)
-    return Plan(scenario, topology, routes, vlans, violations, _digest(topology, routes, vlans))
-
-
-def _digest(*parts: Any) -> str:
-    content = hashlib.blake2b(digest_size=8)
-    for part in parts:
-        _add(content, part)
-    return content.hexdigest()
-
-
-def _add(content: hashlib.blake2b, value: Any) -> None:
-    """Feed every field of a dataclass, in the order they are declared, except the notes."""
-    if isinstance(value, np.ndarray):
-        content.update(f"{value.shape}{value.dtype}".encode())
-        content.update(np.ascontiguousarray(value).data)
-    elif dataclasses.is_dataclass(value):
-        for field in dataclasses.fields(value):
-            if field.name != "notes":
-                content.update(field.name.encode())
-                _add(content, getattr(value, field.name))
-    else:
-        content.update(repr(value).encode())
+    return Plan(scenario, topology, routes, vlans, violations, digest_of(topology, routes, vlans))

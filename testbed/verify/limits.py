@@ -71,19 +71,25 @@ def check_local_limits(topology: Topology, plan: LocalPlan, model: SwitchModel |
 
 def _check_model(topology: Topology, vlans: Counts, entries: Counts, model: SwitchModel) -> list[Violation]:
     """What each switch uses, against what the model has."""
-    found = []
-    needs: tuple[tuple[str, str, Counts], ...] = (
-        ("ports", "ports", topology.port_count),
-        ("VLANs", "max_vlans", vlans),
-        ("MAC entries", "mac_table", entries),
-    )
-    for what, limit, used in needs:
-        worst = int(np.argmax(used))
-        need, has = int(used[worst]), getattr(model, limit)
-        if need > has:
-            name = topology.switch_name(worst)
-            enough = [other.name for other in SWITCH_MODELS.values() if getattr(other, limit) >= need]
-            advice = f"{' or '.join(enough)} would do" if enough else "no known model has so many"
-            sentence = f"{name} needs {need} {what} and a {model.name} has {has}; {advice}"
-            found.append(Violation("switch model", sentence, (name,)))
-    return found
+    return [
+        *check_ports(topology, model),
+        *_shortage(topology, "VLANs", "max_vlans", vlans, model),
+        *_shortage(topology, "MAC entries", "mac_table", entries, model),
+    ]
+
+
+def check_ports(topology: Topology, model: SwitchModel) -> list[Violation]:
+    """Ports in use, against those of the model; known before anything is routed."""
+    return _shortage(topology, "ports", "ports", topology.port_count, model)
+
+
+def _shortage(topology: Topology, what: str, limit: str, used: Counts, model: SwitchModel) -> list[Violation]:
+    worst = int(np.argmax(used))
+    need, has = int(used[worst]), getattr(model, limit)
+    if need <= has:
+        return []
+    name = topology.switch_name(worst)
+    enough = [other.name for other in SWITCH_MODELS.values() if getattr(other, limit) >= need]
+    advice = f"{' or '.join(enough)} would do" if enough else "no known model has so many"
+    sentence = f"{name} needs {need} {what} and a {model.name} has {has}; {advice}"
+    return [Violation("switch model", sentence, (name,))]

@@ -118,3 +118,19 @@ def test_loads_need_two_hosts():
     with pytest.raises(InputError, match=r"^test.yaml: workloads: a load needs two hosts or more"):
         make_plan(scenario_of("topology: {kind: flat, hosts: 1}\nworkloads: [{kind: mpi, job: x}]"))
     assert make_plan(scenario_of("topology: {kind: flat, hosts: 1}")).violations == ()
+
+
+def test_a_thousand_pairs_on_another_way_are_told_one_by_one_and_the_rest_are_counted():
+    plans = [
+        plan_of("torus", {"kind": "dor", "planes": planes}, sizes=[8, 8], parallel_links=2)
+        for planes in ("link", "none")
+    ]
+    found = verify(plans[0].topology, plans[1].routes, plans[0].vlans, None)
+    wrong = sum(
+        path(plans[0].topology, plans[0].routes, a, b) != path(plans[0].topology, plans[1].routes, a, b)
+        for a in range(64)
+        for b in range(64)
+    )
+    told = [violation for violation in found if violation.invariant == "path"]
+    assert wrong > 1000 == len(told) - 1
+    assert told[-1].sentence == f"{wrong - 1000} more pairs take another way than the routes say"

@@ -8,7 +8,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from testbed.errors import InputError, VerificationError
+from testbed.errors import InputError
 from testbed.plan import make_plan
 from testbed.topologies.connected import components, divided_pair
 from testbed.topologies.galois import field, prime_power
@@ -113,9 +113,9 @@ def test_impossible_parameters_get_a_sentence(topology, sentence):
 
 
 def test_a_degree_above_the_ports_of_the_switch_is_found():
-    plan = make_plan(scenario_of("topology: {kind: random, switches: 40, degree: 24, seed: 1}\nswitch_model: PC5324"))
-    with pytest.raises(VerificationError, match="s1 needs 25 ports and a PC5324 has 24; PC6248 would do"):
-        plan.require_proof()
+    blocks = "topology: {kind: random, switches: 40, degree: 24, seed: 1}\nswitch_model: PC5324"
+    with pytest.raises(InputError, match="switch_model: s1 needs 25 ports and a PC5324 has 24; PC6248 would do"):
+        make_plan(scenario_of(blocks))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
