@@ -237,8 +237,8 @@ def consistent_paths(
             pair = source * count + end
             offsets[pair + 1] = offsets[pair] + length[source, end]
     hops = np.empty(offsets[-1], dtype=np.int32)
-    for source in range(count):
-        for end in range(count):
+    for end in range(count):  # one row of next hops at a time stays in the cache
+        for source in range(count):
             pair = source * count + end
             if length[source, end]:
                 hop = first[end, source]
