@@ -18,7 +18,6 @@ from testbed.verify.local import Working, class_name
 from testbed.vlans.local import DELIVER, NEVER
 
 
-
 def check_local_delivery(
     topology: Topology, routes: Routes, plan: LocalPlan, working: Working
 ) -> tuple[list[Violation], Ints]:
