@@ -1,0 +1,71 @@
+"""Measured against predicted: the sweep `patterns`, flow by flow, and its all-to-all against one switch."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+from benchmarks.table import Figure, progress
+from testbed.results import load_run
+from testbed.results.load import Run
+
+_ROOT = Path(__file__).resolve().parents[1]
+_SWEEP = "scenarios/sweeps/patterns.yaml"
+# What the project promises; the tree is only there to be slower.
+_PROMISED = ("mesh4x4", "torus4x4", "fattree14", "myri-clos")
+
+
+def patterns() -> list[Figure]:
+    """Run the sweep, or finish one that was interrupted, and compare each flow's median with its prediction."""
+    progress(f"testbed sweep {_SWEEP}")
+    results = _ROOT / "results"
+    known = set(results.glob("*-sweep-patterns"))
+    done = subprocess.run([sys.executable, "-m", "testbed", "sweep", _SWEEP], cwd=_ROOT, check=False)
+    folder = max(set(results.glob("*-sweep-patterns")) - known, default=None)
+    if folder is None or done.returncode not in (0, 1, 3):
+        raise SystemExit(f"the sweep ended with exit code {done.returncode}")
+    runs = {run.plan.scenario.name: run for run in (load_run(path) for path in sorted((folder / "runs").iterdir()))}
+    flat = _all_to_all(runs["flat16"])
+    figures = []
+    for name, run in runs.items():
+        for load in run.manifest["loads"]:
+            if load["kind"] == "iperf3":
+                figures.append(Figure(f"{name}, {load['title']} ({load['verdict']})", _ratios(run, load["load"])))
+        ratio = flat / _all_to_all(run)
+        figures.append(Figure(f"{name}, MPI all-to-all against flat", f"{ratio:.3f}{_note(name)}"))
+    return figures
+
+
+def _note(name: str) -> str:
+    return " (promised 0.9 and more)" if name in _PROMISED[1:] else ""
+
+
+def _ratios(run: Run, load: str) -> str:
+    of_flow: dict[tuple[str, str], list[float]] = defaultdict(list)
+    losses = []
+    for sample in run.samples:
+        if sample.labels.get("load") != load:
+            continue
+        if sample.metric == "goodput" and sample.predicted and "src" in sample.labels:
+            of_flow[sample.labels["src"], sample.labels["dst"]].append(sample.value / sample.predicted)
+        elif sample.metric == "loss":
+            losses.append(sample.value)
+    medians = [statistics.median(values) for values in of_flow.values()]
+    if not medians:
+        return "nothing was measured"
+    mean, worst, best = statistics.mean(medians), min(medians), max(medians)
+    text = f"of the prediction: mean {mean:.3f}, worst flow {worst:.3f}, best {best:.3f}"
+    return f"{text}, loss {100 * statistics.mean(losses):.2f} %" if losses else text
+
+
+def _all_to_all(run: Run) -> float:
+    """Seconds of an all-to-all, median."""
+    times = [
+        sample.value
+        for sample in run.samples
+        if sample.metric == "mpi_alltoall_time" and sample.labels.get("statistic", "median") == "median"
+    ]
+    return statistics.median(times)
