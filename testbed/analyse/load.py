@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from testbed.errors import Problem
-from testbed.model import Floats, Ints, Longs, Routes, Topology
-from testbed.routing.paths import channel_load, end_index, toward_root
+from testbed.model import Floats, Routes, Topology
+from testbed.routing.paths import channel_load, hops_of_pairs
 from testbed.traffic import PatternError, flows
 
 ALL_TO_ALL = "all_to_all"
@@ -81,37 +81,9 @@ def load_of(topology: Topology, routes: Routes, pattern: str, seed: int) -> Load
         every = channel_load(topology, routes)
         return Load(pattern, every, every / max(topology.host_count - 1, 1))
     pairs = np.array(flows(pattern, topology, seed), dtype=np.int32).reshape(-1, 2)
-    flow, channel = _hops_of_flows(topology, routes, pairs[:, 0], pairs[:, 1])
+    flow, channel = hops_of_pairs(topology, routes, pairs[:, 0], pairs[:, 1])
     channels = len(topology.channel_source)
     of_source = np.bincount(pairs[:, 0], minlength=topology.host_count)
     share = 1.0 / of_source[pairs[flow, 0]]
     demand = np.asarray(np.bincount(channel, weights=share, minlength=channels), dtype=np.float64)
     return Load(pattern, np.bincount(channel, minlength=channels).astype(np.float64), demand)
-
-
-def _hops_of_flows(topology: Topology, routes: Routes, source: Ints, destination: Ints) -> tuple[Longs, Longs]:
-    """(N,) flow and (N,) channel of every hop of the paths between two lists of hosts, in no order."""
-    if routes.paths is not None:
-        ends = end_index(topology, routes).astype(np.int64)
-        pair = ends[source] * len(routes.ends) + ends[destination]
-        length = np.diff(routes.paths.start)[pair]
-        flow = np.repeat(np.arange(len(pair)), length)
-        place = np.arange(len(flow)) - np.repeat(np.cumsum(length) - length, length)
-        hop = routes.paths.hop[routes.paths.start[pair][flow] + place]
-        return flow, hop.astype(np.int64) % max(len(topology.channel_source), 1)
-    from_root = routes.relation == "source_trees"
-    tree = routes.host_tree[source if from_root else destination]
-    at = topology.host_switch[destination if from_root else source]
-    nearer = toward_root(topology, routes)
-    flow = np.arange(len(tree))
-    found: list[tuple[Longs, Longs]] = []
-    for _ in range(topology.switch_count):
-        channel = routes.tree_channel[tree, at].astype(np.int64)
-        under_way = (at != routes.tree_root[tree]) & (channel >= 0)
-        if not under_way.any():
-            break
-        flow, tree, channel = flow[under_way], tree[under_way], channel[under_way]
-        found.append((flow, channel))
-        at = nearer[channel]
-    none = np.zeros(0, dtype=np.int64)
-    return tuple(np.concatenate([none, *(part[column] for part in found)]) for column in (0, 1))  # type: ignore[return-value]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from testbed.model import Floats, Ints, Paths, Routes, Topology
+from testbed.model import Floats, Ints, Longs, Paths, Routes, Topology
 
 
 def end_index(topology: Topology, routes: Routes) -> Ints:
@@ -120,6 +120,43 @@ def channel_load(topology: Topology, routes: Routes) -> Floats:
     weight = np.repeat((source[:, None] * destination[None, :]).reshape(-1), np.diff(routes.paths.start))
     load = np.bincount(routes.paths.hop % channels, weights=weight, minlength=channels)
     return np.asarray(load, dtype=np.float64)
+
+
+def hops_of_pairs(topology: Topology, routes: Routes, source: Ints, destination: Ints) -> tuple[Longs, Longs]:
+    """(N,) place of the pair in the lists and (N,) channel of every hop of the paths between hosts, in no order."""
+    if routes.paths is not None:
+        ends = end_index(topology, routes).astype(np.int64)
+        pair = ends[source] * len(routes.ends) + ends[destination]
+        length = np.diff(routes.paths.start)[pair]
+        flow = np.repeat(np.arange(len(pair)), length)
+        place = np.arange(len(flow)) - np.repeat(np.cumsum(length) - length, length)
+        hop = routes.paths.hop[routes.paths.start[pair][flow] + place]
+        return flow, hop.astype(np.int64) % max(len(topology.channel_source), 1)
+    from_root = routes.relation == "source_trees"
+    tree = routes.host_tree[source if from_root else destination]
+    at = topology.host_switch[destination if from_root else source]
+    nearer = toward_root(topology, routes)
+    flow = np.arange(len(tree))
+    found: list[tuple[Longs, Longs]] = []
+    for _ in range(topology.switch_count):
+        channel = routes.tree_channel[tree, at].astype(np.int64)
+        under_way = (at != routes.tree_root[tree]) & (channel >= 0)
+        if not under_way.any():
+            break
+        flow, tree, channel = flow[under_way], tree[under_way], channel[under_way]
+        found.append((flow, channel))
+        at = nearer[channel]
+    none = np.zeros(0, dtype=np.int64)
+    return tuple(np.concatenate([none, *(part[column] for part in found)]) for column in (0, 1))  # type: ignore[return-value]
+
+
+def traffic_load(topology: Topology, routes: Routes, traffic: Floats) -> Floats:
+    """(C,) what each channel carries of a traffic matrix (H, H), in its unit; pairs on one switch use none."""
+    source, destination = (hosts.astype(np.int32) for hosts in np.nonzero(traffic))
+    pair, channel = hops_of_pairs(topology, routes, source, destination)
+    weight = traffic[source, destination][pair]
+    channels = len(topology.channel_source)
+    return np.asarray(np.bincount(channel, weights=weight, minlength=channels), dtype=np.float64)
 
 
 def _hosts_of_keys(topology: Topology, routes: Routes) -> tuple[Floats, Floats]:

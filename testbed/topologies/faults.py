@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -71,13 +71,13 @@ def apply_faults(topology: Topology, faults: Faults) -> Topology:
     if problems:
         raise InputError([Problem(f"faults.{problem.place}", problem.sentence) for problem in problems])
     words = [f"switch {_called(topology, switch)}" for switch in np.flatnonzero(switches).tolist()]
-    words += [f"link {_link_called(topology, link)}" for link in np.flatnonzero(links | drawn).tolist()]
+    words += [f"link {link_called(topology, link)}" for link in np.flatnonzero(links | drawn).tolist()]
     for alive, advice in ((~named, ""), (~(named | drawn), "; another seed or a lower percent may leave one")):
         pair = _divided(topology, ~switches, alive)
         if pair is not None:
             one, other = (_called(topology, switch) for switch in pair)
             raise InputError.one("faults", f"leaves no path between {one} and {other}{advice}")
-    return _rest(topology, ~switches, ~(named | drawn), words)
+    return living_part(topology, ~switches, ~(named | drawn), words)
 
 
 def _divided(topology: Topology, switches: Bools, links: Bools) -> tuple[int, int] | None:
@@ -142,8 +142,8 @@ def _drawn(faults: Faults, alive: Bools, problems: list[Problem]) -> Bools:
     return dead
 
 
-def _rest(topology: Topology, switches: Bools, links: Bools, words: list[str]) -> Topology:
-    """Build the topology of living switches (S,) and links (L,)."""
+def living_part(topology: Topology, switches: Bools, links: Bools, words: Sequence[str] = ()) -> Topology:
+    """The topology of living switches (S,) and links (L,), in the order they had; `words` name what is dead."""
     ends = (np.cumsum(switches) - 1)[topology.links[links]]
     left = np.flatnonzero(switches)
     hosts = switches[topology.host_switch]
@@ -174,7 +174,8 @@ def _called(topology: Topology, switch: int) -> str:
     return f"{name} ({topology.switch_labels[switch]})" if topology.switch_labels else name
 
 
-def _link_called(topology: Topology, link: int) -> str:
+def link_called(topology: Topology, link: int) -> str:
+    """`s1–s2`, with labels where the fabric has some, and `#p` on planes above the first."""
     one, other = (_called(topology, switch) for switch in topology.links[link].tolist())
     plane = int(topology.plane[link])
     return f"{one}–{other}" + (f"#{plane}" if plane else "")

@@ -1,0 +1,122 @@
+"""Proof that no state between two plans loses a pair, floods a loop or uses a link that is off.
+
+A frame's way depends on the PVID it got when it entered and on rules that do not change while it travels: so it is
+enough to walk every pair twice, in its old VLAN and in its new one, on the rules that are there while both may be
+used. That covers every order in which PVIDs change, and every subset of hosts that has moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+
+from testbed.model import Ints, Routes, Rule, Topology, Violation, VlanPlan
+from testbed.pipeline.compile import compile_rules
+from testbed.pipeline.oracle import Oracle
+from testbed.routing.paths import path
+from testbed.transition.steps import Transition
+from testbed.verify.deadlock import DEADLOCK, find_deadlock
+from testbed.verify.tree_delivery import check_tree_delivery
+
+TRANSITION = "transition"
+_MOST_TOLD = 5
+
+
+def transition_problems(
+    topology: Topology, transition: Transition, old: Routes, new: Routes, down: Collection[int] = ()
+) -> list[Violation]:
+    """Walk every state of a transition.
+
+    Args:
+        topology: the whole fabric.
+        transition: its steps.
+        old: paths before.
+        new: paths afterwards.
+        down: links that are off when it begins.
+    """
+    found: list[Violation] = []
+    rules = {_place(rule): rule for rule in compile_rules(topology, transition.old)}
+    off = set(down)
+    phase = [(old, transition.old)]
+    for number, step in enumerate(transition.steps, 1):
+        where = f"step {number}, {step.action}"
+        if step.action == "links on":
+            off -= set(step.links)
+        elif step.action == "links off":
+            off |= set(step.links)
+        elif step.action == "remove":
+            for rule in step.rules:
+                rules.pop(_place(rule), None)
+        else:
+            rules |= {_place(rule): rule for rule in step.rules}
+        if step.action == "move":
+            phase = [(old, transition.old), (new, transition.new)]
+        elif step.action == "drain":
+            phase = [(new, transition.new)]
+        for routes, vlans in phase:
+            found += _walk(topology, [*rules.values()], routes, vlans, off, where)
+    return found
+
+
+def _walk(
+    topology: Topology, rules: list[Rule], routes: Routes, vlans: VlanPlan, off: Collection[int], where: str
+) -> list[Violation]:
+    """Every pair and every broadcast with the PVIDs of one plan, on the rules of a state."""
+    pvid_rules = {_place(rule): rule for rule in compile_rules(topology, vlans) if _tags(rule)}
+    oracle = Oracle(topology, [pvid_rules.get(_place(rule), rule) for rule in rules])
+    found = []
+    everyone = set(range(topology.host_count))
+    for source in everyone:
+        for destination in everyone - {source}:
+            way = oracle.unicast(source, destination)
+            wanted = path(topology, routes, source, destination)
+            pair = f"{topology.host_name(source)}→{topology.host_name(destination)}"
+            if way.received != {destination: 1} or way.channels != wanted:
+                found.append(_violation(f"{where}: a frame {pair} does not take its path", pair))
+            else:
+                found += _on_dead_links(topology, way.channels, off, f"{where}: a frame {pair}", pair)
+        flood = oracle.broadcast(source)
+        name = topology.host_name(source)
+        if flood.endless or flood.received != dict.fromkeys(everyone - {source}, 1):
+            found.append(_violation(f"{where}: a broadcast of {name} does not reach every other host once", name))
+        else:
+            found += _on_dead_links(topology, flood.channels, off, f"{where}: a broadcast of {name}", name)
+    return found[:_MOST_TOLD]
+
+
+def _on_dead_links(
+    topology: Topology, channels: tuple[int, ...], off: Collection[int], what: str, witness: str
+) -> list[Violation]:
+    used = [channel for channel in channels if channel // 2 in off]
+    if not used:
+        return []
+    return [_violation(f"{what} takes {topology.channel_name(used[0])}, which is off", witness)]
+
+
+def transition_deadlock(
+    topology: Topology, old: tuple[Routes, VlanPlan], new: tuple[Routes, VlanPlan]
+) -> list[Violation]:
+    """A cycle of channels that frames on old and on new paths could close together, or nothing.
+
+    With link-level flow control such a cycle can deadlock while both kinds of frames are under way (section 4.4 of
+    the paper, which is why it measured without). It is no fault of either plan.
+    """
+    taken: list[Ints] = [check_tree_delivery(topology, routes, vlans)[1] for routes, vlans in (old, new)]
+    both = np.unique(np.concatenate(taken), axis=0)
+    return [
+        Violation(DEADLOCK, f"frames on old and new paths together: {violation.sentence}", violation.witness)
+        for violation in find_deadlock(topology, both)
+    ]
+
+
+def _violation(sentence: str, witness: str) -> Violation:
+    return Violation(TRANSITION, sentence, (witness,))
+
+
+def _tags(rule: Rule) -> bool:
+    return any(action == "push_vlan" for action, _ in rule.actions)
+
+
+def _place(rule: Rule) -> tuple[object, ...]:
+    return (rule.switch, rule.table, rule.priority, rule.match)

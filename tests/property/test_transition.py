@@ -1,0 +1,187 @@
+"""From one plan to another: every state delivers every pair, and planted faults are found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from testbed.errors import InputError
+from testbed.model import Routes, VlanPlan
+from testbed.pipeline.compile import compile_rules
+from testbed.plan import Plan, make_plan
+from testbed.power.part import part_of
+from testbed.routing import ROUTINGS
+from testbed.transition import (
+    Step,
+    Transition,
+    make_transition,
+    successor,
+    transition_deadlock,
+    transition_problems,
+)
+from testbed.vlans.fixed import assign_fixed
+from tests.fabrics import scenario_of
+
+FABRICS: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"kind": "torus", "sizes": [3, 3]}, {"kind": "north_last"}),
+    ({"kind": "torus", "sizes": [4, 4]}, {"kind": "updown", "selection": "tree"}),
+    ({"kind": "complete", "switches": 6, "hosts_per_switch": 2}, {"kind": "sr", "selection": "tree"}),
+    ({"kind": "ring", "switches": 5}, {"kind": "stp"}),
+]
+
+
+def planned(blocks: tuple[dict[str, Any], dict[str, Any]]) -> Plan:
+    topology, routing = blocks
+    return make_plan(scenario_of({"topology": topology, "routing": routing, "assignment": {"kind": "fixed"}}))
+
+
+def fixed(plan: Plan) -> VlanPlan:
+    assert isinstance(plan.vlans, VlanPlan)
+    return plan.vlans
+
+
+def without(plan: Plan, links: list[int]) -> tuple[Routes, VlanPlan] | None:
+    """The plan of the fabric without some links, or None where there is none."""
+    off = np.zeros(plan.topology.link_count, dtype=bool)
+    off[links] = True
+    part = part_of(plan.topology, off)
+    if part is None:
+        return None
+    try:
+        routes = part.carry_back(ROUTINGS[plan.scenario.routing_kind].route(part.topology, plan.scenario.routing))
+    except InputError:
+        return None
+    vlans = successor(fixed(plan), assign_fixed(plan.topology, routes, plan.scenario.assignment))
+    return routes, vlans
+
+
+@st.composite
+def transitions(draw: st.DrawFn) -> tuple[Plan, Routes, Transition, list[int]]:
+    plan = planned(draw(st.sampled_from(FABRICS)))
+    links = draw(st.lists(st.integers(0, plan.topology.link_count - 1), min_size=1, max_size=4, unique=True))
+    found = without(plan, links)
+    if found is None:
+        links = [draw(st.integers(0, plan.topology.link_count - 1))]
+        found = without(plan, links)
+    assert found is not None  # each of these fabrics can spare any one link
+    routes, vlans = found
+    return plan, routes, make_transition(plan.topology, fixed(plan), vlans, off=tuple(links)), links
+
+
+@settings(deadline=None, max_examples=40)
+@given(transitions())
+def test_links_go_off_and_on_and_every_state_delivers_every_pair(case: tuple[Plan, Routes, Transition, list[int]]):
+    plan, routes, transition, links = case
+    topology = plan.topology
+    assert not transition_problems(topology, transition, plan.routes, routes)
+    back = make_transition(topology, transition.new, fixed(plan), on=tuple(links))
+    assert not transition_problems(topology, back, routes, plan.routes, down=links)
+    assert apply([*compile_rules(topology, fixed(plan))], transition.steps) == set(
+        compile_rules(topology, transition.new)
+    )
+
+
+@settings(deadline=None, max_examples=40)
+@given(transitions(), st.data())
+def test_what_was_begun_can_be_undone_from_any_step(
+    case: tuple[Plan, Routes, Transition, list[int]], data: st.DataObject
+):
+    plan, _, transition, _ = case
+    before = set(compile_rules(plan.topology, fixed(plan)))
+    count = data.draw(st.integers(0, len(transition.steps)))
+    midway = apply([*before], transition.steps[:count])
+    assert apply([*midway], transition.undo(count)) == before
+
+
+def apply(rules: list[Any], steps: tuple[Step, ...]) -> set[Any]:
+    """The rules after some steps; what is removed must be there, what is added must not."""
+    there = set(rules)
+    for step in steps:
+        if step.action == "add":
+            assert not there & set(step.rules)
+            there |= set(step.rules)
+        elif step.action == "remove":
+            assert there >= set(step.rules)
+            there -= set(step.rules)
+        elif step.action == "move":
+            assert there >= set(step.replaced)
+            there = there - set(step.replaced) | set(step.rules)
+    return there
+
+
+def ring_without_first_link() -> tuple[Plan, Routes, Transition]:
+    plan = planned(({"kind": "torus", "sizes": [4, 4]}, {"kind": "updown", "selection": "tree"}))
+    found = without(plan, [5])
+    assert found is not None
+    return plan, found[0], make_transition(plan.topology, fixed(plan), found[1], off=(5,))
+
+
+def order(transition: Transition, *actions: str) -> Transition:
+    steps = {step.action: step for step in transition.steps}
+    return replace(transition, steps=tuple(steps[action] for action in actions))  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("actions", "told"),
+    [
+        (("links off", "add", "move", "drain", "remove"), "which is off"),
+        (("move", "drain", "add", "remove", "links off"), "does not take its path"),
+        (("add", "remove", "move", "drain", "links off"), "does not take its path"),
+        (("add", "move", "remove", "drain", "links off"), "does not take its path"),  # frames are still under way
+    ],
+)
+def test_steps_in_a_wrong_order_are_found(actions: tuple[str, ...], told: str):
+    plan, routes, transition = ring_without_first_link()
+    assert not transition_problems(plan.topology, transition, plan.routes, routes)
+    wrong = order(transition, *actions)
+    problems = transition_problems(plan.topology, wrong, plan.routes, routes)
+    assert any(told in problem.sentence for problem in problems)
+
+
+def test_new_vlans_with_the_identifiers_of_other_old_ones_are_found():
+    plan, routes, _ = ring_without_first_link()
+    topology = plan.topology
+    clashing = assign_fixed(topology, routes, plan.scenario.assignment)  # its identifiers begin where the old do
+    assert set(clashing.vlan_ids) & set(fixed(plan).vlan_ids)
+    transition = make_transition(topology, fixed(plan), clashing, off=(5,))
+    assert transition_problems(topology, transition, plan.routes, routes)
+
+
+def test_vlans_that_stay_as_they_are_keep_their_identifier():
+    plan = planned(({"kind": "mesh", "sizes": [4, 4]}, {"kind": "north_last"}))
+    found = without(plan, [4])
+    assert found is not None
+    kept = set(found[1].vlan_ids.tolist()) & set(fixed(plan).vlan_ids.tolist())
+    assert kept
+    for identifier in kept:
+        old = fixed(plan).tagged_links[fixed(plan).vlan_ids.tolist().index(identifier)]
+        new = found[1].tagged_links[found[1].vlan_ids.tolist().index(identifier)]
+        assert (old == new).all()
+
+
+def test_too_few_identifiers_for_both_plans_are_told():
+    plan = planned(FABRICS[1])
+    old = replace(fixed(plan), vlan_ids=np.arange(4094 - fixed(plan).vlan_count + 1, 4095, dtype=np.int32))
+    found = without(plan, [3])
+    assert found is not None
+    high = replace(found[1], vlan_ids=np.arange(4095 - found[1].vlan_count, 4095, dtype=np.int32))
+    with pytest.raises(InputError, match="together need more VLANs"):
+        successor(old, high)
+
+
+def test_old_and_new_paths_that_close_a_cycle_together_are_reported():
+    """Up*/down* trees of the whole torus and of one without a link are each acyclic, and not always together."""
+    plan = planned(({"kind": "torus", "sizes": [4, 4]}, {"kind": "updown", "selection": "tree"}))
+    cycles = []
+    for link in range(plan.topology.link_count):
+        found = without(plan, [link])
+        assert found is not None
+        cycles += transition_deadlock(plan.topology, (plan.routes, fixed(plan)), found)
+    assert cycles
+    assert all("frames on old and new paths together" in cycle.sentence for cycle in cycles)
+    assert not transition_deadlock(plan.topology, (plan.routes, fixed(plan)), (plan.routes, fixed(plan)))

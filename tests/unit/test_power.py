@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from testbed.errors import InputError
+from testbed.model import Floats, Routes, Topology
+from testbed.plan import Plan
+from testbed.power import POWER_MODELS, Selection, fabric_watts, select_links
+from testbed.power.part import part_of
+from testbed.routing import ROUTINGS
+from testbed.routing.paths import path, traffic_load
+from testbed.traffic import flows
+from testbed.verify.routes import check_routes
+from tests.fabrics import plan_of, topology_of
+
+
+def matrix(topology: Topology, pattern: str) -> Floats:
+    traffic = np.zeros((topology.host_count, topology.host_count))
+    for source, destination in flows(pattern, topology, 1):
+        traffic[source, destination] = 1e6
+    return traffic
+
+
+def routes_of(plan: Plan) -> Callable[[Topology], Routes]:
+    return lambda topology: ROUTINGS[plan.scenario.routing_kind].route(topology, plan.scenario.routing)
+
+
+def selection(kind: str, routing: str, pattern: str, *, slower: bool = False, **sizes: object) -> Selection:
+    plan = plan_of(kind, {"kind": routing}, **sizes)
+    return select_links(plan.topology, routes_of(plan), matrix(plan.topology, pattern), slower=slower)
+
+
+def test_the_largest_power_of_each_model_is_near_the_one_the_paper_prints():
+    """Table 2, "Max": its rows, each rounded to 0.1 W a port, come within 2.2 % of it."""
+    ports = {"PC5324": 24, "PC6224": 24, "PC6248": 48, "SF-420": 24}
+    printed = {"PC5324": 42.9, "PC6224": 91.1, "PC6248": 155.2, "SF-420": 55.4}
+    largest = {name: model.base + ports[name] * model.port["1G"] for name, model in POWER_MODELS.items()}
+    assert largest == {name: pytest.approx(watts, rel=0.022) for name, watts in printed.items()}
+
+
+def test_watts_count_hosts_links_and_the_rest_of_a_switch():
+    topology = topology_of("mesh", sizes=(3,), hosts_per_switch=2)
+    model = POWER_MODELS["PC5324"]
+    assert fabric_watts(topology, model, ["1G", "1G"]).tolist() == pytest.approx([18.6, 19.8, 18.6])
+    assert fabric_watts(topology, model, ["off", "10M"]).tolist() == pytest.approx([17.4, 17.9, 17.9])
+
+
+def test_no_channel_carries_more_than_the_fullest_did():
+    for kind, routing, sizes in (
+        ("torus", "north_last", {"sizes": [4, 4]}),
+        ("torus", "updown", {"sizes": [4, 4]}),
+        ("complete", "sr", {"switches": 8}),
+        ("torus", "dl", {"sizes": [3, 3]}),
+    ):
+        found = selection(kind, routing, "neighbour", **sizes)
+        assert found.off.any()
+        assert found.after.max() <= found.bound * (1 + 1e-6)
+        assert not (found.after.reshape(-1, 2)[found.off] > 0).any()
+        assert [speed == "off" for speed in found.speeds] == found.off.tolist()
+
+
+def test_links_of_a_tree_all_stay_on():
+    found = selection("tree", "updown", "neighbour", switches=7)
+    assert not found.off.any()
+    assert set(found.speeds) == {"1G"}
+
+
+def test_a_link_gets_the_lowest_speed_at_which_it_is_no_fuller_than_the_fullest():
+    """A chain of four switches, all traffic over its first link; the second carries a twentieth, the third nothing."""
+    plan = plan_of("mesh", {"kind": "updown"}, sizes=[4])
+    traffic = np.zeros((4, 4))
+    traffic[0, 1], traffic[0, 2] = 95.0, 5.0
+
+    fast = select_links(plan.topology, routes_of(plan), traffic)
+    slow = select_links(plan.topology, routes_of(plan), traffic, slower=True)
+    assert fast.speeds == ("1G", "1G", "1G")
+    assert slow.speeds == ("1G", "100M", "10M")
+
+
+def test_a_routing_that_needs_every_link_is_refused_with_its_own_sentence():
+    with pytest.raises(InputError, match='"dor" needs a whole torus and here link s1–s5 is dead'):
+        selection("torus", "dor", "neighbour", sizes=[4, 4])
+
+
+def test_progress_counts_the_links():
+    plan = plan_of("ring", {"kind": "updown"}, switches=4)
+    seen = []
+
+    traffic = matrix(plan.topology, "neighbour")
+    select_links(plan.topology, routes_of(plan), traffic, progress=lambda done, links: seen.append((done, links)))
+    assert seen == [(0, 4), (1, 4), (2, 4), (3, 4)]
+
+
+@pytest.mark.parametrize(("routing", "relation"), [("north_last", "trees"), ("sr", "paths"), ("dl", "paths")])
+def test_routes_of_a_part_are_those_of_the_part_in_the_numbers_of_the_whole(routing: str, relation: str):
+    plan = plan_of("torus", {"kind": routing}, sizes=[4, 3])
+    topology = plan.topology
+    off = np.zeros(topology.link_count, dtype=bool)
+    off[[1, 8]] = True
+    part = part_of(topology, off)
+    assert part is not None
+    inside = ROUTINGS[routing].route(part.topology, plan.scenario.routing)
+    routes = part.carry_back(inside)
+    assert (routes.paths is not None) == (relation == "paths")
+    assert not check_routes(topology, routes)
+    for source in range(topology.host_count):
+        for destination in range(topology.host_count):
+            ours = path(topology, routes, source, destination)
+            theirs = path(part.topology, inside, source, destination)
+            ends = [topology.channel_name(channel) for channel in ours]
+            assert ends == [part.topology.channel_name(channel) for channel in theirs]
+            assert not {channel // 2 for channel in ours} & {1, 8}
+    if inside.allowed is not None:
+        assert routes.allowed is not None
+        assert len(routes.allowed.start) == routes.layers * len(topology.channel_source) + 1
+        assert int(np.diff(routes.allowed.start).sum()) == len(inside.allowed.following)
+
+
+def test_a_fabric_that_would_fall_apart_has_no_part():
+    topology = topology_of("mesh", sizes=(3,))
+    assert part_of(topology, np.array([True, False])) is None
+
+
+def test_traffic_lies_on_the_paths_of_its_pairs():
+    plan = plan_of("mesh", sizes=[3])
+    traffic = np.array([[0.0, 2.0, 5.0], [0.0, 9.0, 0.0], [1.0, 0.0, 0.0]])
+    load = traffic_load(plan.topology, plan.routes, traffic)
+    names = {plan.topology.channel_name(channel): load[channel] for channel in range(4)}
+    assert names == {"s1→s2": 7.0, "s2→s3": 5.0, "s3→s2": 1.0, "s2→s1": 1.0}
