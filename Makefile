@@ -33,7 +33,7 @@ test: setup-dev ## run the tests (those of labs need root)
 check: setup-dev ## formatting, lint, types, layers, and that generated files are current
 	.venv/bin/ruff format --check
 	.venv/bin/ruff check
-	.venv/bin/mypy $(wildcard testbed tests benchmarks)
+	.venv/bin/mypy $(wildcard testbed controllers tests benchmarks)
 	.venv/bin/lint-imports --no-logo
 	.venv/bin/testbed schema --check
 

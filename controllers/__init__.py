@@ -1,0 +1,5 @@
+"""OpenFlow controllers: they load a plan, install it on connecting switches and carry it over to the next.
+
+They decide nothing that the planner decides. Each runs by `python -m controllers NAME`, on os-ken, or on Ryu where that
+is installed instead.
+"""

@@ -1,0 +1,55 @@
+"""`python -m controllers NAME --plan FILE`: run a controller in the foreground."""
+
+from __future__ import annotations
+
+import sys
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from controllers.framework import run_app
+from testbed.errors import TestbedError
+from testbed.plan.store import plan_from_json
+
+
+class Name(str, Enum):
+    """The controllers there are."""
+
+    switch_tagged = "switch_tagged"
+
+
+def main(
+    name: Annotated[Name, typer.Argument(help="which controller")],
+    plan: Annotated[Path, typer.Option("--plan", help="file that `testbed plan NAME --output FILE` has written")],
+    host: Annotated[
+        str, typer.Option("--host", help="address to listen at, for switches and for status")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", help="TCP port for switches")] = 6653,
+    status_port: Annotated[int, typer.Option("--status-port", help="TCP port of the status, JSON over HTTP")] = 8080,
+) -> None:
+    """Run a controller until it is interrupted. Switch number n of the plan has the OpenFlow datapath id n.
+
+    Example: python -m controllers switch_tagged --plan plan.json
+    """
+    try:
+        plan_from_json(plan.read_text()).require_proof()
+    except OSError as error:
+        sys.exit(_told(f"{plan}: {error.strerror}; `testbed plan NAME --output FILE` writes a plan"))
+    except (ValueError, KeyError) as error:
+        sys.exit(_told(f"{plan}: is no plan ({error}); `testbed plan NAME --output FILE` writes one"))
+    except TestbedError as error:
+        sys.exit(_told(str(error)))
+    run_app(
+        f"controllers.{name.value}", host, port, plan=str(plan), status_host=host, status_port=status_port,
+    )  # fmt: skip
+
+
+def _told(sentence: str) -> int:
+    print(sentence, file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    typer.run(main)

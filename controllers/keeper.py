@@ -1,0 +1,269 @@
+"""Keep switches at the rules of a plan, and carry them over to the next plan, step by step."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from controllers.switches import SwitchError, Switches
+from controllers.wire import add_message, differences, place, remove_message
+from testbed.model import Rule
+from testbed.plan import Plan
+from testbed.transition import Step, make_transition, transition_deadlock, transition_problems
+
+_ATTEMPTS = 3
+_AT_ONCE = 16
+
+
+class RefusedError(Exception):
+    """What was asked for is not done, and nothing has changed; the text says why."""
+
+
+class Keeper:
+    """What the switches should have, and the way to bring them there.
+
+    Args:
+        plan: proved.
+        switches: conversations with them.
+        drain: s that frames on old paths may need to arrive.
+    """
+
+    def __init__(self, plan: Plan, switches: Switches, drain: float) -> None:
+        plan.require_proof()
+        self.plan = plan
+        self.switches = switches
+        self.off: set[int] = set()
+        self._drain = drain
+        self._wanted = _by_switch(plan.rules, len(switches.names))
+        self._changing = threading.Lock()
+        self._locks = [threading.Lock() for _ in switches.names]
+        self._doing: dict[str, Any] | None = None
+        self._states: dict[int, dict[str, Any]] = {}
+        # The latest of two controllers wins a switch, whichever way its connections come and go.
+        self._generation = time.time_ns() & ((1 << 63) - 1)
+
+    # -------------------------------------------------------------------------------------------------- in step
+
+    def bring_in_step(self, number: int) -> None:
+        """Give a switch that has connected the rules it should have; one that has them is left alone."""
+        with self._locks[number]:
+            self._note(number, "checking")
+            try:
+                self.switches.become_master(number, self._generation)
+                changed = self._reconcile(number)
+                self._ports(number)
+            except SwitchError as error:
+                self._note(number, "not in step", problem=str(error))
+                return
+            self._note(number, "in step", rules=len(self._wanted[number]), changed=changed)
+
+    def _reconcile(self, number: int) -> int:
+        """Bring a switch's rules to what they should be; returns how many were wrong."""
+        changed = 0
+        for _ in range(_ATTEMPTS):
+            found, foreign = self.switches.rules(number)
+            remove, add = differences(self._wanted[number].values(), found)
+            if not (remove or add or foreign):
+                return changed
+            changed += len(remove) + len(add) + len(foreign)
+            datapath = self.switches.datapath(number)
+            self.switches.carry_out(
+                number,
+                [
+                    *(_remove_foreign(datapath, flow) for flow in foreign),
+                    *(remove_message(datapath, rule) for rule in remove),
+                    *(add_message(datapath, rule) for rule in add),
+                ],
+            )
+        raise SwitchError(f"{self.switches.names[number]} does not keep its rules; is there another controller?")
+
+    def _ports(self, number: int) -> None:
+        """Shut down the ports of links that are off."""
+        topology = self.plan.topology
+        ends = [2 * link + end for link in self.off for end in (0, 1)]
+        mine = [int(topology.out_port[channel]) for channel in ends if topology.channel_source[channel] == number]
+        if mine:
+            ports = self.switches.ports(number)
+            for port in mine:
+                self.switches.set_port(number, ports[port], up=False)
+
+    def gone(self, number: int) -> None:
+        """A switch has hung up; it keeps forwarding by the rules it has."""
+        self._note(number, "gone")
+
+    def _note(self, number: int, state: str, **more: Any) -> None:
+        self._states[number] = {"state": state, "since": time.time(), **more}
+
+    # ------------------------------------------------------------------------------------------------- next plan
+
+    def move_to(self, plan: Plan, off: Collection[int], wake_up: float = 0.0) -> dict[str, Any]:
+        """Carry the switches over to another plan of the same fabric.
+
+        Args:
+            plan: proved; its VLANs have identifiers of their own where they differ (see transition.successor()).
+            off: links that are off afterwards.
+            wake_up: s from a link's being switched on until it carries frames.
+
+        Returns:
+            what was done: `steps` with seconds, `deadlock` sentences about old and new paths together.
+
+        Raises:
+            RefusedError: nothing has changed.
+        """
+        if not self._changing.acquire(blocking=False):
+            raise RefusedError("a transition is under way; ask again when it has ended")
+        try:
+            self._refuse_what_cannot_be(plan)
+            topology = self.plan.topology
+            on, newly_off = tuple(sorted(self.off - set(off))), tuple(sorted(set(off) - self.off))
+            transition = make_transition(topology, self.plan.vlans, plan.vlans, on=on, off=newly_off)  # type: ignore[arg-type]
+            problems = transition_problems(topology, transition, self.plan.routes, plan.routes, self.off)
+            if problems:
+                raise RefusedError(f"the way to this plan is not safe: {problems[0].sentence}")
+            cycle = transition_deadlock(
+                topology, (self.plan.routes, self.plan.vlans), (plan.routes, plan.vlans)  # type: ignore[arg-type]
+            )  # fmt: skip
+            done = self._carry_out(transition.steps, transition.undo, wake_up)
+            self.plan, self.off = plan, set(off)
+            return {"steps": done, "deadlock": [violation.sentence for violation in cycle]}
+        finally:
+            self._doing = None
+            self._changing.release()
+
+    def _refuse_what_cannot_be(self, plan: Plan) -> None:
+        if not _same_fabric(self.plan, plan):
+            raise RefusedError("this is a plan for another topology; switches, hosts, links and ports must be the same")
+        if not plan.proved:
+            raise RefusedError("this plan is not proved: " + "; ".join(v.sentence for v in plan.violations[:3]))
+        for one in (self.plan, plan):
+            if one.scenario.assignment_kind != "fixed":
+                raise RefusedError(
+                    f"a transition without loss needs VLANs of the whole fabric (assignment fixed), not "
+                    f"{one.scenario.assignment_kind}"
+                )
+        late = [
+            name for number, name in enumerate(self.switches.names)
+            if self._states.get(number, {}).get("state") != "in step"
+        ]  # fmt: skip
+        if late:
+            raise RefusedError(f"not all switches are in step: {', '.join(late[:5])}")
+
+    def _carry_out(
+        self, steps: tuple[Step, ...], undo: Callable[[int], tuple[Step, ...]], wake_up: float
+    ) -> list[dict[str, Any]]:
+        """Carry out steps one after the other; if one fails, undo all that was done."""
+        done: list[dict[str, Any]] = []
+        for count, step in enumerate(steps, 1):
+            self._doing = {"step": count, "of": len(steps), "action": step.action}
+            started = time.monotonic()
+            try:
+                self._step(step, wake_up)
+            except SwitchError as error:
+                self._doing = {"undoing": str(error)}
+                for back in undo(count):
+                    # Whoever is gone gets the right rules when it comes back.
+                    self._step(back, wake_up, strict=False)
+                raise RefusedError(f"{error}; all steps were undone") from error
+            done.append(
+                {"action": step.action, "what": step.sentence(self.plan.topology),
+                 "seconds": round(time.monotonic() - started, 4)}
+            )  # fmt: skip
+        return done
+
+    def _step(self, step: Step, wake_up: float, *, strict: bool = True) -> None:
+        if step.action == "drain":
+            time.sleep(self._drain)
+        elif step.links:
+            self._set_links(step, strict=strict)
+            if step.action == "links on":
+                time.sleep(wake_up)
+        else:
+            self._change_rules(step, strict=strict)
+
+    def _change_rules(self, step: Step, *, strict: bool) -> None:
+        of_switch: dict[int, list[Rule]] = {}
+        for rule in step.rules:
+            of_switch.setdefault(rule.switch, []).append(rule)
+        message = remove_message if step.action == "remove" else add_message
+
+        def change(number: int) -> None:
+            with self._locks[number]:
+                for rule in of_switch[number]:
+                    if step.action == "remove":
+                        self._wanted[number].pop(place(rule), None)
+                    else:
+                        self._wanted[number][place(rule)] = rule
+                datapath = self.switches.datapath(number)
+                self.switches.carry_out(number, [message(datapath, rule) for rule in of_switch[number]])
+
+        _all(change, of_switch, strict=strict)
+
+    def _set_links(self, step: Step, *, strict: bool) -> None:
+        up = step.action == "links on"
+        topology = self.plan.topology
+        ends = [2 * link + end for link in step.links for end in (0, 1)]
+        (self.off.difference_update if up else self.off.update)(step.links)
+
+        def change(number: int) -> None:
+            ports = self.switches.ports(number)
+            for channel in ends:
+                if topology.channel_source[channel] == number:
+                    self.switches.set_port(number, ports[int(topology.out_port[channel])], up=up)
+
+        _all(change, {int(topology.channel_source[channel]) for channel in ends}, strict=strict)
+
+    # ---------------------------------------------------------------------------------------------------- status
+
+    def status(self) -> dict[str, Any]:
+        """What is going on, as plain data."""
+        topology = self.plan.topology
+        return {
+            "plan": self.plan.digest,
+            "scenario": self.plan.scenario.name,
+            "in_step": sum(state["state"] == "in step" for state in self._states.copy().values()),
+            "switches": {
+                name: self._states.get(number, {"state": "not seen"}) for number, name in enumerate(self.switches.names)
+            },
+            "off": [topology.channel_name(2 * link).replace("→", "–") for link in sorted(self.off)],
+            "transition": self._doing,
+        }
+
+
+def _by_switch(rules: Iterable[Rule], switches: int) -> list[dict[Any, Rule]]:
+    wanted: list[dict[Any, Rule]] = [{} for _ in range(switches)]
+    for rule in rules:
+        wanted[rule.switch][place(rule)] = rule
+    return wanted
+
+
+def _remove_foreign(datapath: Any, flow: Any) -> Any:
+    ofproto, parser = datapath.ofproto, datapath.ofproto_parser
+    return parser.OFPFlowMod(
+        datapath=datapath, command=ofproto.OFPFC_DELETE_STRICT, table_id=flow.table_id, priority=flow.priority,
+        match=flow.match, instructions=[], out_port=ofproto.OFPP_ANY, out_group=ofproto.OFPG_ANY,
+    )  # fmt: skip
+
+
+def _same_fabric(one: Plan, other: Plan) -> bool:
+    a, b = one.topology, other.topology
+    return (
+        a.switch_count == b.switch_count
+        and all(
+            (x.shape == y.shape) and bool((x == y).all())
+            for x, y in ((a.links, b.links), (a.out_port, b.out_port), (a.host_switch, b.host_switch),
+                         (a.host_port, b.host_port))
+        )
+    )  # fmt: skip
+
+
+def _all(change: Callable[[int], None], switches: Collection[int], *, strict: bool) -> None:
+    """Change switches side by side; raises the first SwitchError after all were tried, if `strict`."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        attempts = [pool.submit(change, number) for number in sorted(switches)]
+    for attempt in attempts:
+        error = attempt.exception()
+        if error is not None and (strict or not isinstance(error, SwitchError)):
+            raise error

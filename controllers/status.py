@@ -1,0 +1,56 @@
+"""A controller's status as JSON over HTTP, for programs on the same machine."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from controllers.keeper import RefusedError
+from testbed.errors import TestbedError
+
+Answer = Callable[[dict[str, Any]], Any]
+_CONFLICT = 409
+
+
+def serve_status(address: tuple[str, int], routes: Mapping[tuple[str, str], Answer]) -> ThreadingHTTPServer:
+    """Answer requests in threads of their own.
+
+    Args:
+        address: host and port; only the loopback of the lab, or of the machine, is a sane choice.
+        routes: (method, path) → function of the request's JSON body that gives the answer's.
+    """
+
+    class Handler(BaseHTTPRequestHandler):
+        def _respond(self) -> None:
+            found = routes.get((self.command, self.path))
+            if found is None:
+                known = ", ".join(f"{method} {path}" for method, path in routes)
+                self._send(404, {"error": f"there is no {self.command} {self.path}; there is {known}"})
+                return
+            try:
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                self._send(200, found(json.loads(body) if body else {}))
+            except RefusedError as error:
+                self._send(_CONFLICT, {"error": str(error)})
+            except (TestbedError, ValueError, KeyError, TypeError) as error:
+                self._send(400, {"error": f"not a request: {error}"})
+
+        do_GET = do_POST = _respond  # noqa: N815 - names of the base class
+
+        def _send(self, code: int, answer: Any) -> None:
+            text = json.dumps(answer).encode()
+            self.send_response(code)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass  # a status that is asked for every second is no news
+
+    server = ThreadingHTTPServer(address, Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server

@@ -1,0 +1,189 @@
+"""The switches that are connected, and conversations with them: ask, wait for the answer, or say what went wrong."""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+from controllers.wire import bundle, rule_of
+from testbed.model import Rule
+
+ANSWER_LIMIT = 10.0
+_BUNDLE_DONE = "committed"
+
+
+class SwitchError(Exception):
+    """A switch did not do what it was told; the text says which and why."""
+
+
+class Switches:
+    """Conversations with connected switches. Handlers of the framework's events call the `heard_*` methods.
+
+    Args:
+        names: of the plan's switches; switch number n has the datapath id n + 1.
+    """
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.names = names
+        self._lock = threading.Lock()
+        self._datapaths: dict[int, Any] = {}
+        self._answers: dict[tuple[int, str, int], queue.SimpleQueue[Any]] = {}
+        self._numbers = itertools.count(1)
+
+    def number(self, datapath: Any) -> int | None:
+        """Number of a switch, or None for one that the plan does not have."""
+        number = (datapath.id or 0) - 1
+        return number if 0 <= number < len(self.names) else None
+
+    def connected(self) -> set[int]:
+        """Numbers of the switches that are there now."""
+        with self._lock:
+            return set(self._datapaths)
+
+    def add(self, number: int, datapath: Any) -> None:
+        """A switch has connected, perhaps anew."""
+        with self._lock:
+            self._datapaths[number] = datapath
+
+    def drop(self, number: int, datapath: Any) -> bool:
+        """A connection has ended; True if it was the switch's present one."""
+        with self._lock:
+            if self._datapaths.get(number) is not datapath:
+                return False
+            del self._datapaths[number]
+            waiting = [answers for (switch, _, _), answers in self._answers.items() if switch == number]
+        for answers in waiting:
+            answers.put(SwitchError(f"{self.names[number]} hung up"))
+        return True
+
+    # --------------------------------------------------------------------------------------------------- questions
+
+    def become_master(self, number: int, generation: int) -> None:
+        """Ask for the sole right to change the switch.
+
+        Raises:
+            SwitchError: no answer, or a later controller has it.
+        """
+        datapath = self._datapath(number)
+        ofproto, parser = datapath.ofproto, datapath.ofproto_parser
+        request = parser.OFPRoleRequest(datapath, ofproto.OFPCR_ROLE_MASTER, generation)
+        self._ask(number, datapath, "xid", [request])
+
+    def rules(self, number: int) -> tuple[list[Rule], list[Any]]:
+        """The rules a switch has, and flows that are none of ours.
+
+        Raises:
+            SwitchError: no answer.
+        """
+        datapath = self._datapath(number)
+        request = datapath.ofproto_parser.OFPFlowStatsRequest(datapath)
+        found: list[Rule] = []
+        foreign: list[Any] = []
+        for flow in self._ask(number, datapath, "xid", [request]):
+            rule = rule_of(number, datapath, flow)
+            if rule is None:
+                foreign.append(flow)
+            else:
+                found.append(rule)
+        return found, foreign
+
+    def ports(self, number: int) -> dict[int, Any]:
+        """Ports of a switch by number, as it describes them.
+
+        Raises:
+            SwitchError: no answer.
+        """
+        datapath = self._datapath(number)
+        request = datapath.ofproto_parser.OFPPortDescStatsRequest(datapath, 0)
+        return {port.port_no: port for port in self._ask(number, datapath, "xid", [request])}
+
+    def carry_out(self, number: int, messages: Iterable[Any]) -> None:
+        """Have a switch carry out changes of rules, all of them or none.
+
+        Raises:
+            SwitchError: it refused, or gave no answer.
+        """
+        datapath, bundle_number = self._datapath(number), next(self._numbers)
+        self._ask(number, datapath, "bundle", bundle(datapath, bundle_number, messages), bundle_number)
+
+    def set_port(self, number: int, port: Any, *, up: bool) -> None:
+        """Shut a port down, or resume it.
+
+        Raises:
+            SwitchError: it refused, or gave no answer.
+        """
+        datapath = self._datapath(number)
+        ofproto, parser = datapath.ofproto, datapath.ofproto_parser
+        down = ofproto.OFPPC_PORT_DOWN
+        change = parser.OFPPortMod(datapath, port.port_no, port.hw_addr, 0 if up else down, down, 0)
+        barrier = parser.OFPBarrierRequest(datapath)
+        self._ask(number, datapath, "xid", [change, barrier])
+
+    def datapath(self, number: int) -> Any:
+        """The framework's object for a connected switch, which messages are made for.
+
+        Raises:
+            SwitchError: it is not connected.
+        """
+        return self._datapath(number)
+
+    def _datapath(self, number: int) -> Any:
+        with self._lock:
+            datapath = self._datapaths.get(number)
+        if datapath is None:
+            raise SwitchError(f"{self.names[number]} is not connected")
+        return datapath
+
+    def _ask(self, number: int, datapath: Any, kind: str, messages: list[Any], key: int | None = None) -> list[Any]:
+        """Send messages and return the body of the answer to the last."""
+        for message in messages:
+            datapath.set_xid(message)
+        place = (number, kind, messages[-1].xid if key is None else key)
+        keys = [place, *((number, "error", message.xid) for message in messages)]
+        answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        with self._lock:
+            self._answers |= dict.fromkeys(keys, answers)
+        body: list[Any] = []
+        try:
+            for message in messages:
+                datapath.send_msg(message)
+            while True:
+                answer = answers.get(timeout=ANSWER_LIMIT)
+                if isinstance(answer, SwitchError):
+                    raise answer
+                part, more = answer
+                body += part
+                if not more:
+                    return body
+        except queue.Empty:
+            raise SwitchError(f"{self.names[number]} gave no answer in {ANSWER_LIMIT:g} s") from None
+        finally:
+            with self._lock:
+                for used in keys:
+                    self._answers.pop(used, None)
+
+    # ----------------------------------------------------------------------------------------------------- answers
+
+    def heard(self, datapath: Any, xid: int, body: Iterable[Any] = (), *, more: bool = False) -> None:
+        """An answer to the message with this transaction number has come, or a part of one."""
+        self._answer(datapath, "xid", xid, (list(body), more))
+
+    def heard_bundle(self, datapath: Any, bundle_number: int) -> None:
+        """A bundle has been carried out."""
+        self._answer(datapath, "bundle", bundle_number, ([_BUNDLE_DONE], False))
+
+    def heard_error(self, datapath: Any, xid: int, what: str) -> None:
+        """A switch has refused a message."""
+        number = self.number(datapath)
+        if number is not None:
+            self._answer(datapath, "error", xid, SwitchError(f"{self.names[number]} refused: {what}"))
+
+    def _answer(self, datapath: Any, kind: str, key: int, answer: Any) -> None:
+        number = self.number(datapath)
+        with self._lock:
+            answers = None if number is None else self._answers.get((number, kind, key))
+        if answers is not None:
+            answers.put(answer)

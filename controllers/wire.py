@@ -1,0 +1,147 @@
+"""Rules as OpenFlow 1.3 messages, and what a switch reports as rules.
+
+`datapath` is the framework's: it brings the constants (`ofproto`) and the message classes (`ofproto_parser`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from testbed.model import Rule
+from testbed.pipeline.tables import UNTAGGED
+
+_VLAN_PRESENT = 0x1000
+_TAG_TYPE = 0x8100
+_FIELDS = {"in_port": "in_port", "dl_vlan": "vlan_vid", "dl_vlan_pcp": "vlan_pcp", "dl_dst": "eth_dst"}
+_NAMES = {field: name for name, field in _FIELDS.items()}
+# Of bundles that carry their messages out all together or not at all (ONF extension 230, which Open vSwitch knows).
+_ALL_OR_NONE = 1
+
+
+def place(rule: Rule) -> tuple[Any, ...]:
+    """What makes two rules of one switch the same place in its tables."""
+    return (rule.table, rule.priority, frozenset(rule.match))
+
+
+def differences(wanted: Iterable[Rule], found: Iterable[Rule]) -> tuple[list[Rule], list[Rule]]:
+    """Rules of a switch that must go, and rules that it lacks or has with other actions."""
+    want = {place(rule): rule for rule in wanted}
+    have = {place(rule): rule for rule in found}
+    remove = [rule for key, rule in have.items() if key not in want]
+    add = [rule for key, rule in want.items() if key not in have or have[key].actions != rule.actions]
+    return remove, add
+
+
+def add_message(datapath: Any, rule: Rule) -> Any:
+    """The message that adds a rule, or puts it in the place of one with the same match."""
+    return _flow_mod(datapath, rule, datapath.ofproto.OFPFC_ADD, _instructions(datapath, rule))
+
+
+def remove_message(datapath: Any, rule: Rule) -> Any:
+    """The message that removes exactly this rule."""
+    return _flow_mod(datapath, rule, datapath.ofproto.OFPFC_DELETE_STRICT, [])
+
+
+def _flow_mod(datapath: Any, rule: Rule, command: int, instructions: list[Any]) -> Any:
+    ofproto, parser = datapath.ofproto, datapath.ofproto_parser
+    return parser.OFPFlowMod(
+        datapath=datapath,
+        command=command,
+        table_id=rule.table,
+        priority=rule.priority,
+        match=parser.OFPMatch(**{_FIELDS[name]: _value(name, value) for name, value in rule.match}),
+        instructions=instructions,
+        out_port=ofproto.OFPP_ANY,
+        out_group=ofproto.OFPG_ANY,
+    )
+
+
+def _value(name: str, value: int | str) -> int | str:
+    if name != "dl_vlan":
+        return value
+    return 0 if value == UNTAGGED else _VLAN_PRESENT | int(value)
+
+
+def _instructions(datapath: Any, rule: Rule) -> list[Any]:
+    ofproto, parser = datapath.ofproto, datapath.ofproto_parser
+    actions: list[Any] = []
+    instructions: list[Any] = []
+    for action, value in rule.actions:
+        if action == "push_vlan":
+            actions.append(parser.OFPActionPushVlan(_TAG_TYPE))
+            actions.append(parser.OFPActionSetField(vlan_vid=_VLAN_PRESENT | value))
+        elif action == "set_pcp":
+            actions.append(parser.OFPActionSetField(vlan_pcp=value))
+        elif action == "pop_vlan":
+            actions.append(parser.OFPActionPopVlan())
+        elif action == "output":
+            actions.append(parser.OFPActionOutput(value))
+        elif action == "goto_table":
+            instructions.append(parser.OFPInstructionGotoTable(value))
+        else:
+            raise ValueError(f"no OpenFlow message for the action {action!r}")
+    if actions:
+        instructions.insert(0, parser.OFPInstructionActions(ofproto.OFPIT_APPLY_ACTIONS, actions))
+    return instructions
+
+
+def rule_of(switch: int, datapath: Any, flow: Any) -> Rule | None:
+    """The rule that an entry of a flow statistics reply is, or None for one this pipeline never writes."""
+    match: list[tuple[str, int | str]] = []
+    for field, value in flow.match.items():
+        if field not in _NAMES or isinstance(value, tuple):
+            return None
+        name = _NAMES[field]
+        untagged = name == "dl_vlan" and value == 0
+        match.append((name, UNTAGGED if untagged else value & ~_VLAN_PRESENT if name == "dl_vlan" else value))
+    actions = _actions(datapath, flow.instructions)
+    return None if actions is None else Rule(switch, flow.table_id, flow.priority, tuple(match), actions)
+
+
+def _actions(datapath: Any, instructions: Sequence[Any]) -> tuple[tuple[str, int], ...] | None:
+    ofproto = datapath.ofproto
+    found: list[tuple[str, int]] = []
+    for instruction in instructions:
+        if instruction.type == ofproto.OFPIT_GOTO_TABLE:
+            found.append(("goto_table", instruction.table_id))
+        elif instruction.type == ofproto.OFPIT_APPLY_ACTIONS:
+            for action in instruction.actions:
+                step = _action(ofproto, action)
+                if step is None:
+                    return None
+                if step[0] == "vlan_vid" and found and found[-1] == ("push_vlan", 0):
+                    found[-1] = ("push_vlan", step[1])
+                else:
+                    found.append(step)
+        else:
+            return None
+    return None if any(name == "vlan_vid" for name, _ in found) else tuple(found)
+
+
+def _action(ofproto: Any, action: Any) -> tuple[str, int] | None:
+    if action.type == ofproto.OFPAT_OUTPUT:
+        return "output", int(action.port)
+    if action.type == ofproto.OFPAT_POP_VLAN:
+        return "pop_vlan", 0
+    if action.type == ofproto.OFPAT_PUSH_VLAN and action.ethertype == _TAG_TYPE:
+        return "push_vlan", 0
+    if action.type == ofproto.OFPAT_SET_FIELD and action.key == "vlan_vid":
+        return "vlan_vid", int(action.value) & ~_VLAN_PRESENT
+    if action.type == ofproto.OFPAT_SET_FIELD and action.key == "vlan_pcp":
+        return "set_pcp", int(action.value)
+    return None
+
+
+def bundle(datapath: Any, number: int, messages: Iterable[Any]) -> list[Any]:
+    """Messages that carry others out all together, or none of them; the switch answers the last."""
+    ofproto, parser = datapath.ofproto, datapath.ofproto_parser
+
+    def control(kind: int) -> Any:
+        return parser.ONFBundleCtrlMsg(datapath, number, kind, _ALL_OR_NONE, [])
+
+    return [
+        control(ofproto.ONF_BCT_OPEN_REQUEST),
+        *(parser.ONFBundleAddMsg(datapath, number, _ALL_OR_NONE, message, []) for message in messages),
+        control(ofproto.ONF_BCT_COMMIT_REQUEST),
+    ]

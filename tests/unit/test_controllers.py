@@ -1,0 +1,253 @@
+"""Controllers without any network: messages there and back, and switches made of dictionaries."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from os_ken.ofproto import ofproto_v1_3, ofproto_v1_3_parser
+from os_ken.ofproto.ofproto_protocol import ProtocolDesc
+
+from controllers.keeper import Keeper, RefusedError
+from controllers.switches import SwitchError
+from controllers.wire import add_message, bundle, differences, place, rule_of
+from testbed.model import Rule, VlanPlan
+from testbed.plan import Plan, make_plan
+from testbed.plan.digest import digest_of
+from testbed.power.part import part_of
+from testbed.routing import ROUTINGS
+from testbed.transition import successor
+from testbed.verify import verify
+from testbed.vlans.fixed import assign_fixed
+from tests.fabrics import plan_of, scenario_of
+
+DATAPATH = ProtocolDesc(ofproto_v1_3.OFP_VERSION)
+OFF = [3, 8]
+
+
+def through_the_wire(message: Any) -> Any:
+    """A flow modification as a switch reads it."""
+    message.serialize()
+    return ofproto_v1_3_parser.OFPFlowMod.parser(
+        DATAPATH, message.version, message.msg_type, message.msg_len, message.xid, message.buf
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "routing", "sizes"),
+    [("torus", "dor", [4, 4]), ("torus", "dl", [3, 3]), ("mesh", "updown", [3, 3])],
+)
+def test_every_rule_comes_back_from_its_message(kind: str, routing: str, sizes: list[int]):
+    rules = plan_of(kind, {"kind": routing}, sizes=sizes).rules
+    assert rules
+    for rule in rules:
+        back = rule_of(rule.switch, DATAPATH, through_the_wire(add_message(DATAPATH, rule)))
+        assert back is not None
+        assert (place(back), back.actions, back.switch) == (place(rule), rule.actions, rule.switch)
+
+
+def test_a_flow_that_this_pipeline_never_writes_is_no_rule():
+    parser = DATAPATH.ofproto_parser
+    foreign = [
+        parser.OFPFlowMod(DATAPATH, match=parser.OFPMatch(eth_type=0x800, ipv4_src="10.0.0.1")),
+        parser.OFPFlowMod(DATAPATH, match=parser.OFPMatch(eth_dst=("02:00:00:00:00:00", "ff:ff:00:00:00:00"))),
+        parser.OFPFlowMod(DATAPATH, instructions=[parser.OFPInstructionMeter(1)]),
+        parser.OFPFlowMod(
+            DATAPATH,
+            instructions=[
+                parser.OFPInstructionActions(DATAPATH.ofproto.OFPIT_APPLY_ACTIONS, [parser.OFPActionGroup(1)])
+            ],
+        ),
+    ]
+    assert [rule_of(0, DATAPATH, through_the_wire(flow)) for flow in foreign] == [None] * len(foreign)
+
+
+def test_only_what_differs_is_sent():
+    rules = [rule for rule in plan_of("mesh", sizes=[2]).rules if rule.switch == 0]
+    assert differences(rules, rules[::-1]) == ([], [])
+    strange = Rule(0, 1, 7, (("dl_vlan", 99),), ())
+    changed = Rule(0, rules[1].table, rules[1].priority, rules[1].match, (("output", 63),))
+    remove, add = differences(rules, [strange, changed, *rules[2:]])
+    assert remove == [strange]
+    assert add == rules[:2]
+
+
+def test_a_bundle_is_opened_and_committed_around_its_messages():
+    rules = plan_of("mesh", sizes=[2]).rules[:3]
+    messages = bundle(DATAPATH, 5, [add_message(DATAPATH, rule) for rule in rules])
+    assert [type(message).__name__ for message in messages] == [
+        "ONFBundleCtrlMsg",
+        *["ONFBundleAddMsg"] * 3,
+        "ONFBundleCtrlMsg",
+    ]
+    for message in messages:
+        message.serialize()
+        assert message.bundle_id == 5
+
+
+class Fakes:
+    """Switches that keep rules and ports in dictionaries; some can be made to fail."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.names = tuple(plan.topology.switch_name(n) for n in range(plan.topology.switch_count))
+        self.tables: list[dict[Any, Rule]] = [{} for _ in self.names]
+        self.down: set[tuple[int, int]] = set()
+        self.sent = 0
+        self.fails_at: int | None = None
+        self.deaf: set[int] = set()
+        self.wait: threading.Event | None = None
+
+    def become_master(self, number: int, generation: int) -> None:
+        assert generation > 0
+        if number in self.deaf:
+            raise SwitchError(f"{self.names[number]} gave no answer")
+
+    def rules(self, number: int) -> tuple[list[Rule], list[Any]]:
+        return list(self.tables[number].values()), []
+
+    def datapath(self, number: int) -> Any:
+        if number in self.deaf:
+            raise SwitchError(f"{self.names[number]} is not connected")
+        return DATAPATH
+
+    def carry_out(self, number: int, messages: list[Any]) -> None:
+        if self.wait is not None:
+            assert self.wait.wait(10)
+        self.sent += len(messages)
+        if self.fails_at is not None and self.sent >= self.fails_at:
+            self.fails_at = None
+            raise SwitchError(f"{self.names[number]} refused")
+        for message in messages:
+            flow = through_the_wire(message)
+            rule = rule_of(number, DATAPATH, flow)
+            assert rule is not None
+            if flow.command == DATAPATH.ofproto.OFPFC_ADD:
+                self.tables[number][place(rule)] = rule
+            else:
+                self.tables[number].pop(place(rule), None)
+
+    def ports(self, number: int) -> dict[int, Any]:
+        return {port: port for port in range(64)}
+
+    def set_port(self, number: int, port: int, *, up: bool) -> None:
+        (self.down.discard if up else self.down.add)((number, port))
+
+    def have(self, plan: Plan) -> bool:
+        wanted: list[dict[Any, Any]] = [{} for _ in self.names]
+        for rule in plan.rules:
+            wanted[rule.switch][place(rule)] = rule.actions
+        return [{key: rule.actions for key, rule in table.items()} for table in self.tables] == wanted
+
+
+def fixed_plan(kind: str = "torus", routing: str = "north_last") -> Plan:
+    return make_plan(scenario_of({"topology": {"kind": kind, "sizes": [4, 4]}, "routing": {"kind": routing}}))
+
+
+def fewer_links(plan: Plan) -> Plan:
+    off = np.zeros(plan.topology.link_count, dtype=bool)
+    off[OFF] = True
+    part = part_of(plan.topology, off)
+    assert part is not None
+    assert isinstance(plan.vlans, VlanPlan)
+    routes = part.carry_back(ROUTINGS[plan.scenario.routing_kind].route(part.topology, plan.scenario.routing))
+    vlans = successor(plan.vlans, assign_fixed(plan.topology, routes, plan.scenario.assignment))
+    found = verify(plan.topology, routes, vlans, None)
+    return Plan(plan.scenario, plan.topology, routes, vlans, found, digest_of(plan.topology, routes, vlans))
+
+
+def started(plan: Plan) -> tuple[Keeper, Fakes]:
+    fakes = Fakes(plan)
+    keeper = Keeper(plan, fakes, drain=0.0)  # type: ignore[arg-type]
+    for number in range(len(fakes.names)):
+        keeper.bring_in_step(number)
+    return keeper, fakes
+
+
+def test_switches_get_the_rules_of_the_plan_and_those_that_have_them_are_left_alone():
+    plan = fixed_plan()
+    keeper, fakes = started(plan)
+    assert fakes.have(plan)
+    assert keeper.status()["in_step"] == 16
+    sent = fakes.sent
+    fakes.tables[3].pop(next(iter(fakes.tables[3])))
+    again = Keeper(plan, fakes, drain=0.0)  # type: ignore[arg-type]
+    for number in range(16):
+        again.bring_in_step(number)
+    assert fakes.sent == sent + 1
+    assert fakes.have(plan)
+    assert [again.status()["switches"][name]["changed"] for name in fakes.names] == [0, 0, 0, 1, *[0] * 12]
+
+
+def test_links_go_off_and_on_again():
+    plan = fixed_plan()
+    fewer = fewer_links(plan)
+    keeper, fakes = started(plan)
+    done = keeper.move_to(fewer, OFF)
+    assert [step["action"] for step in done["steps"]] == ["add", "move", "drain", "remove", "links off"]
+    assert fakes.have(fewer)
+    assert len(fakes.down) == 2 * len(OFF)
+    assert keeper.status()["off"] == [plan.topology.channel_name(2 * link).replace("→", "–") for link in OFF]
+    fakes.down.clear()  # a switch that comes back has its ports up
+    keeper.bring_in_step(int(plan.topology.links[OFF[0], 0]))
+    assert fakes.down
+    keeper.move_to(plan, [])
+    assert fakes.have(plan)
+    assert not fakes.down
+
+
+@pytest.mark.parametrize("fails_at", [1, 300, 700, 900, 1400])
+def test_a_step_that_fails_is_undone_with_all_before_it(fails_at: int):
+    plan = fixed_plan()
+    keeper, fakes = started(plan)
+    fakes.sent, fakes.fails_at = 0, fails_at
+    with pytest.raises(RefusedError, match="refused; all steps were undone"):
+        keeper.move_to(fewer_links(plan), OFF)
+    assert fakes.have(plan)
+    assert not fakes.down
+    assert keeper.status()["plan"] == plan.digest
+    keeper.move_to(fewer_links(plan), OFF)
+    assert fakes.have(fewer_links(plan))
+
+
+def test_what_cannot_be_is_refused_before_anything_changes():
+    plan = fixed_plan()
+    keeper, fakes = started(plan)
+    sent = fakes.sent
+    with pytest.raises(RefusedError, match="a plan for another topology"):
+        keeper.move_to(fixed_plan("mesh"), [])
+    with pytest.raises(RefusedError, match=r"needs VLANs of the whole fabric \(assignment fixed\), not renamed"):
+        keeper.move_to(fixed_plan(routing="updown"), [])
+    with pytest.raises(RefusedError, match=r"the way to this plan is not safe: .* takes .*, which is off"):
+        keeper.move_to(plan, [0])
+    keeper.gone(4)
+    with pytest.raises(RefusedError, match="not all switches are in step: s5"):
+        keeper.move_to(fewer_links(plan), OFF)
+    assert fakes.sent == sent
+    assert fakes.have(plan)
+
+
+def test_one_transition_at_a_time():
+    plan = fixed_plan()
+    keeper, fakes = started(plan)
+    fakes.wait = threading.Event()
+    first = threading.Thread(target=keeper.move_to, args=(fewer_links(plan), OFF))
+    first.start()
+    while keeper.status()["transition"] is None:
+        pass
+    with pytest.raises(RefusedError, match="a transition is under way"):
+        keeper.move_to(plan, [])
+    fakes.wait.set()
+    first.join()
+    assert keeper.status()["transition"] is None
+    assert keeper.status()["plan"] == fewer_links(plan).digest
+
+
+def test_a_switch_that_does_not_answer_is_named():
+    plan = fixed_plan()
+    fakes = Fakes(plan)
+    fakes.deaf.add(2)
+    keeper = Keeper(plan, fakes, drain=0.0)  # type: ignore[arg-type]
+    keeper.bring_in_step(2)
+    assert keeper.status()["switches"]["s3"]["problem"] == "s3 gave no answer"
