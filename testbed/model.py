@@ -99,6 +99,38 @@ class Topology:
         return f"{ends}#{plane}" if plane else ends
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Bundles:
+    """Parallel links that count as one logical link each (link aggregation, IEEE 802.1AX, formerly 802.3ad).
+
+    A topology with bundles has one link a pair of neighbours. Its link l stands for the physical links `start[l]` to
+    `start[l + 1] - 1`, the members, all in the direction of l; its ports are those of the first member.
+
+    Attributes:
+        wiring: every physical link and port, with the same switches and hosts.
+        start: (L + 1,) offset of the first member of each logical link.
+    """
+
+    wiring: Topology
+    start: Longs
+
+    @property
+    def sizes(self) -> Longs:
+        """(L,) members of each logical link."""
+        return np.diff(self.start)
+
+    def channels(self, channel: int) -> tuple[int, ...]:
+        """Physical channels of a logical channel, first member first."""
+        link, direction = divmod(channel, 2)
+        return tuple(range(2 * int(self.start[link]) + direction, 2 * int(self.start[link + 1]), 2))
+
+    @property
+    def of_channel(self) -> Longs:
+        """(physical C,) logical channel that each physical channel belongs to."""
+        link = np.repeat(np.arange(len(self.start) - 1), self.sizes)
+        return (2 * link[:, None] + np.arange(2)).reshape(-1)
+
+
 def host_mac(host: int) -> str:
     """MAC address of a host: locally administered, its number in the low four bytes."""
     number = host + 1
@@ -293,8 +325,10 @@ class Rule:
         switch: switch number.
         table: table number.
         priority: higher wins.
-        match: (field, value) pairs; fields are `in_port`, `dl_vlan` (-1 = untagged), `dl_vlan_pcp` and `dl_dst`.
-        actions: (action, value) pairs; actions are `push_vlan`, `set_pcp`, `pop_vlan`, `output`, `goto_table`.
+        match: (field, value) pairs; fields are `bundle` (chosen by an earlier rule), `in_port`, `dl_vlan` (-1 =
+            untagged), `dl_vlan_pcp` and `dl_dst`.
+        actions: (action, value) pairs; actions are `push_vlan`, `set_pcp`, `pop_vlan`, `output`, `goto_table`, and
+            for link aggregation `set_in_port`, `set_bundle`, `resubmit` (to a table) and `group`.
     """
 
     switch: int
@@ -302,6 +336,21 @@ class Rule:
     priority: int
     match: tuple[tuple[str, int | str], ...]
     actions: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A select group: a frame leaves by one of several ports, chosen by a hash of its addresses.
+
+    Attributes:
+        switch: switch number.
+        number: OpenFlow group number.
+        ports: the ports, one a bucket; a bucket whose port is down is passed over.
+    """
+
+    switch: int
+    number: int
+    ports: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

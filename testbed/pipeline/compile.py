@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from testbed.model import LocalPlan, Rule, Topology, VlanPlan, host_mac
+from testbed.model import Bundles, LocalPlan, Rule, Topology, VlanPlan, host_mac
+from testbed.pipeline.bundles import bundle_rules, count_bundle_rules, through_bundles
 from testbed.pipeline.compile_local import compile_local, count_local_rules
 from testbed.pipeline.tables import FORWARDING, INGRESS, UNTAGGED, Priority
 from testbed.vlans.entries import entries_of, entry_counts, vlans_on_switches
 
 
-def compile_rules(topology: Topology, vlans: VlanPlan | LocalPlan) -> tuple[Rule, ...]:
+def compile_rules(topology: Topology, vlans: VlanPlan | LocalPlan, bundles: Bundles | None = None) -> tuple[Rule, ...]:
     """Compile the rules of all switches, ordered by switch, table, priority."""
     rules = compile_local(topology, vlans) if isinstance(vlans, LocalPlan) else _compile_fixed(topology, vlans)
+    if bundles is not None:
+        rules = [*through_bundles(rules, bundles), *bundle_rules(bundles)]
     return tuple(sorted(rules, key=lambda rule: (rule.switch, rule.table, -rule.priority, str(rule.match))))
 
 
-def count_rules(topology: Topology, vlans: VlanPlan | LocalPlan) -> int:
+def count_rules(topology: Topology, vlans: VlanPlan | LocalPlan, bundles: Bundles | None = None) -> int:
     """Count the rules that compile_rules() makes, without making them."""
+    beside = count_bundle_rules(bundles)
     if isinstance(vlans, LocalPlan):
-        return count_local_rules(topology, vlans)
+        return beside + count_local_rules(topology, vlans)
     trunks, floods = 2 * int(vlans.tagged_links.sum()), int(vlans_on_switches(topology, vlans).sum())
-    return topology.host_count + trunks + int(entry_counts(topology, vlans).sum()) + floods
+    return beside + topology.host_count + trunks + int(entry_counts(topology, vlans).sum()) + floods
 
 
 def _compile_fixed(topology: Topology, vlans: VlanPlan) -> list[Rule]:

@@ -1,8 +1,11 @@
 """Follow one frame through rules, without any switch.
 
-The oracle knows OpenFlow (tables, priorities, actions, no output to the in-port) and the wiring; it knows
+The oracle knows OpenFlow (tables, priorities, actions, groups, no output to the in-port) and the wiring; it knows
 nothing of VLAN plans or routes. So it can be asked about compiled rules and about the rules a running switch
 dumped.
+
+Which member of a bundle a frame takes is up to a hash. The oracle follows the frame over all members at once, and
+notes where a switch treats frames of two members differently.
 """
 
 from __future__ import annotations
@@ -11,12 +14,15 @@ from collections import defaultdict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from testbed.model import Rule, Topology, host_mac
-from testbed.pipeline.tables import UNTAGGED
+from testbed.model import Bundles, Group, Rule, Topology, host_mac
+from testbed.pipeline.tables import INGRESS, UNTAGGED
 
 BROADCAST = "ff:ff:ff:ff:ff:ff"
 Tag = tuple[int, int]  # VLAN, priority
 _NO_TAG: Tag = (UNTAGGED, 0)
+# Ports one of which a copy leaves by, and the tag it carries.
+Copy = tuple[tuple[int, ...], Tag]
+_DEEPEST = 64  # resubmissions inside each other, as in Open vSwitch
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +32,13 @@ class Delivery:
     Attributes:
         received: host → number of copies it got untagged.
         tagged: hosts that got a copy still carrying a tag.
-        channels: channels that carried a copy, in the order of visiting, one entry a copy.
+        channels: channels that carried a copy, in the order of visiting, one entry a copy; logical ones where links
+            are aggregated.
         tags: for each of these the (VLAN, priority) the copy carried there, (UNTAGGED, 0) for none.
         dropped: switches where a copy matched no rule or an empty action list.
         endless: True when copies kept circulating and the walk was stopped.
+        members: for each of the channels the physical channels one of which carried the copy.
+        uneven: switches that treat what comes by one member of a bundle unlike what comes by another.
     """
 
     received: dict[int, int]
@@ -38,6 +47,45 @@ class Delivery:
     dropped: tuple[int, ...]
     endless: bool
     tags: tuple[Tag, ...] = ()
+    members: tuple[tuple[int, ...], ...] = ()
+    uneven: tuple[int, ...] = ()
+
+
+@dataclass(slots=True)
+class _Frame:
+    """What rules of one switch see of a frame, and change."""
+
+    in_port: int
+    tag: Tag
+    destination_mac: str
+    bundle: int = 0
+
+    def fields(self) -> dict[str, object]:
+        seen: dict[str, object] = {
+            "in_port": self.in_port,
+            "dl_vlan": self.tag[0],
+            "dl_dst": self.destination_mac,
+            "bundle": self.bundle,
+        }
+        if self.tag != _NO_TAG:
+            seen["dl_vlan_pcp"] = self.tag[1]
+        return seen
+
+    def change(self, action: str, value: int) -> bool:
+        """Carry out an action that changes the frame; False for any other."""
+        if action == "push_vlan":
+            self.tag = (value, 0)
+        elif action == "set_pcp":
+            self.tag = (self.tag[0], value) if self.tag != _NO_TAG else self.tag
+        elif action == "pop_vlan":
+            self.tag = _NO_TAG
+        elif action == "set_in_port":
+            self.in_port = value
+        elif action == "set_bundle":
+            self.bundle = value
+        else:
+            return False
+        return True
 
 
 class Oracle:
@@ -46,10 +94,20 @@ class Oracle:
     Args:
         topology: the wiring between ports.
         rules: of all switches, in any order.
+        bundles: the physical links behind those of the topology, where links are aggregated.
+        groups: of all switches, in any order.
     """
 
-    def __init__(self, topology: Topology, rules: Iterable[Rule]) -> None:
+    # Whether a frame is followed by every member of a bundle, or by the first alone.
+    every_member = True
+
+    def __init__(
+        self, topology: Topology, rules: Iterable[Rule], bundles: Bundles | None = None, groups: Iterable[Group] = ()
+    ) -> None:
         self._topology = topology
+        self._wiring = topology if bundles is None else bundles.wiring
+        self._logical = range(len(topology.channel_source)) if bundles is None else bundles.of_channel.tolist()
+        self._groups = {(group.switch, group.number): group.ports for group in groups}
         # (switch, table) → [(priority, fields, {values: rule})], highest priority first
         grouped: dict[tuple[int, int], dict[tuple[int, tuple[str, ...]], dict[tuple[object, ...], Rule]]] = defaultdict(
             lambda: defaultdict(dict)
@@ -67,7 +125,7 @@ class Oracle:
         }
         self._channel_at = {
             (int(s), int(p)): channel
-            for channel, (s, p) in enumerate(zip(topology.channel_source, topology.out_port, strict=True))
+            for channel, (s, p) in enumerate(zip(self._wiring.channel_source, self._wiring.out_port, strict=True))
         }
 
     def send(self, source: int, destination_mac: str, vlan: int = UNTAGGED) -> Delivery:
@@ -82,34 +140,53 @@ class Oracle:
         received: dict[int, int] = defaultdict(int)
         tagged: list[int] = []
         channels: list[int] = []
+        members: list[tuple[int, ...]] = []
         dropped: list[int] = []
+        uneven: list[int] = []
         tags: list[Tag] = []
         endless = False
-        waiting = deque([(int(topology.host_switch[source]), int(topology.host_port[source]), (vlan, 0))])
+        waiting = deque([(int(topology.host_switch[source]), (int(topology.host_port[source]),), (vlan, 0))])
         budget = 4 * (len(topology.channel_source) + 1)
         while waiting:
-            switch, in_port, tag = waiting.popleft()
-            copies = self._forward(switch, in_port, tag, destination_mac)
+            switch, in_ports, tag = waiting.popleft()
+            copies = self._forward(switch, in_ports[0], tag, destination_mac)
+            for other in in_ports[1:] if self.every_member else ():
+                found = self._forward(switch, other, tag, destination_mac)
+                if found != copies:
+                    uneven.append(switch)
+                    copies += [copy for copy in found if copy not in copies]
             if not copies:
                 dropped.append(switch)
-            for port, new_tag in copies:
-                if (switch, port) in self._host_at:
-                    host = self._host_at[switch, port]
+            for ports, new_tag in copies:
+                hosts, taken = self._ends(switch, ports)
+                for host in hosts:
                     received[host] += 1
                     if new_tag != _NO_TAG:
                         tagged.append(host)
-                elif (switch, port) in self._channel_at:
-                    channel = self._channel_at[switch, port]
+                for channel, physical in taken.items():
                     channels.append(channel)
+                    members.append(tuple(physical))
                     tags.append(new_tag)
-                    entry = int(topology.out_port[channel ^ 1])
-                    waiting.append((int(topology.channel_target[channel]), entry, new_tag))
-                else:
+                    entries = tuple(int(self._wiring.out_port[c ^ 1]) for c in physical)
+                    waiting.append((int(topology.channel_target[channel]), entries, new_tag))
+                if not hosts and not taken:
                     dropped.append(switch)  # a port that leads nowhere
             if len(channels) > budget:
                 endless = True
                 break
-        return Delivery(dict(received), tuple(tagged), tuple(channels), tuple(dropped), endless, tuple(tags))
+        return Delivery(
+            dict(received), tuple(tagged), tuple(channels), tuple(dropped), endless, tuple(tags), tuple(members),
+            tuple(uneven),
+        )  # fmt: skip
+
+    def _ends(self, switch: int, ports: tuple[int, ...]) -> tuple[list[int], dict[int, list[int]]]:
+        """Hosts, and logical channels with their physical ones, to which ports of a switch lead."""
+        taken: dict[int, list[int]] = {}
+        for port in ports:
+            physical = self._channel_at.get((switch, port))
+            if physical is not None:
+                taken.setdefault(self._logical[physical], []).append(physical)
+        return [self._host_at[switch, port] for port in ports if (switch, port) in self._host_at], taken
 
     def unicast(self, source: int, destination: int) -> Delivery:
         """Let host `source` send one frame to host `destination`."""
@@ -126,25 +203,29 @@ class Oracle:
                 return rule
         return None
 
-    def _forward(self, switch: int, in_port: int, tag: Tag, destination_mac: str) -> list[tuple[int, Tag]]:
-        """Outgoing (port, tag) of one frame at one switch."""
-        copies: list[tuple[int, Tag]] = []
-        table: int | None = 0
-        while table is not None:
-            frame: dict[str, object] = {"in_port": in_port, "dl_vlan": tag[0], "dl_dst": destination_mac}
-            if tag != _NO_TAG:
-                frame["dl_vlan_pcp"] = tag[1]
-            rule = self._lookup(switch, table, frame)
-            table = None
-            for action, value in rule.actions if rule else ():
-                if action == "push_vlan":
-                    tag = (value, 0)
-                elif action == "set_pcp":
-                    tag = (tag[0], value) if tag != _NO_TAG else tag
-                elif action == "pop_vlan":
-                    tag = _NO_TAG
-                elif action == "goto_table":
-                    table = value
-                elif value != in_port:
-                    copies.append((value, tag))
+    def _forward(self, switch: int, in_port: int, tag: Tag, destination_mac: str) -> list[Copy]:
+        """What one frame becomes at one switch."""
+        copies: list[Copy] = []
+        self._apply(switch, INGRESS.number, _Frame(in_port, tag, destination_mac), copies, 0)
         return copies
+
+    def _apply(self, switch: int, table: int, frame: _Frame, copies: list[Copy], depth: int) -> None:
+        """Carry out the rule of one table, and of those it goes on to; what it changes stays changed."""
+        rule = self._lookup(switch, table, frame.fields())
+        following: int | None = None
+        for action, value in rule.actions if rule else ():
+            if frame.change(action, value):
+                continue
+            if action == "goto_table":
+                following = value
+            elif action == "resubmit":
+                if depth < _DEEPEST:
+                    self._apply(switch, value, frame, copies, depth + 1)
+            elif action == "group":
+                # The hash may choose the port of arrival; whoever looks at the copies then sees the frame go back.
+                if (switch, value) in self._groups:
+                    copies.append((self._groups[switch, value], frame.tag))
+            elif value != frame.in_port:
+                copies.append(((value,), frame.tag))
+        if following is not None:
+            self._apply(switch, following, frame, copies, depth)

@@ -1,7 +1,8 @@
 """The pipeline, as data: tables, what each matches, where it may go next, priorities by name.
 
 Fixed, renamed and static assignments forward by VLAN and address, as 802.1Q does; OpenFlow forwarding matches the
-in-port and the priority as well.
+in-port and the priority as well. Where links are aggregated, rules speak of a bundle by the port of its first member:
+a frame that arrives by another member is taken for one of the first, and the last table finds the member to send by.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ class Priority(IntEnum):
     FLOOD = 100  # group addresses and addresses without an entry: the tree of the VLAN, or the one of broadcasts
     STATIC_ENTRY = 200  # a registered MAC address
     ADMIT = 300  # frames a port takes in
+    BUNDLE = 400  # a frame for a bundle: one of its members
+    SAME_BUNDLE = 500  # a frame for the bundle that it came by: dropped
+    MEMBER = 600  # a frame that came by a member beside the first: as by the first
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +32,7 @@ class Table:
         number: OpenFlow table number.
         purpose: what it decides.
         match_fields: fields its rules may match.
-        goto: tables its rules may continue to.
+        goto: tables its rules may continue with, or have a frame pass and come back.
         miss: what happens to a frame that no rule matches.
     """
 
@@ -43,14 +47,21 @@ INGRESS = Table(
     number=0,
     purpose="tag an untagged frame with the PVID; admit tagged frames of the VLANs that the trunk is a member of",
     match_fields=frozenset({"in_port", "dl_vlan"}),
-    goto=frozenset({1}),
+    goto=frozenset({0, 1}),
     miss="drop (802.1Q ingress filtering)",
 )
 FORWARDING = Table(
     number=1,
     purpose="static MAC entries of the VLAN, then its tree; a host port sends untagged",
     match_fields=frozenset({"in_port", "dl_vlan", "dl_vlan_pcp", "dl_dst"}),
+    goto=frozenset({2}),
+    miss="drop",
+)
+EGRESS = Table(
+    number=2,
+    purpose="the member of a bundle to send by, never for the bundle that the frame came by; aggregated links only",
+    match_fields=frozenset({"bundle", "in_port"}),
     goto=frozenset(),
     miss="drop",
 )
-TABLES: tuple[Table, ...] = (INGRESS, FORWARDING)
+TABLES: tuple[Table, ...] = (INGRESS, FORWARDING, EGRESS)

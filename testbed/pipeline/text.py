@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import re
 
-from testbed.model import Rule
-from testbed.pipeline.tables import UNTAGGED
+from testbed.model import Group, Rule
+from testbed.pipeline.bundles import HASH_FIELDS
+from testbed.pipeline.tables import EGRESS, INGRESS, UNTAGGED
 
 _VLAN_PRESENT = 0x1000
+# The register that holds the bundle to send by.
+_BUNDLE = "reg0"
+_SET_FIELD = {"set_pcp": "vlan_pcp", "set_in_port": "in_port", "set_bundle": _BUNDLE}
+_SETS = {field: action for action, field in _SET_FIELD.items()}
+_SELECT = f"type=select,selection_method=hash,fields({','.join(HASH_FIELDS)})"
+_RESUBMIT = re.compile(r"\bresubmit\(,(\d+)\)")
+_AGAIN = tuple(("resubmit", str(table.number)) for table in (INGRESS, EGRESS))
+_GROUP = re.compile(r"group_id=(\d+),(.*?)((?:,bucket=.*)?)$")
+_BUCKET = re.compile(r"bucket_id:(\d+),watch_port:(\d+),actions=output:(\d+)$")
 
 
 class FlowSyntaxError(ValueError):
@@ -16,21 +26,27 @@ class FlowSyntaxError(ValueError):
 
 def format_rule(rule: Rule) -> str:
     """Return a rule in the syntax of `ovs-ofctl add-flows` (OpenFlow 1.3)."""
-    match = "".join(
-        ",vlan_tci=0x0000/0x1fff" if (field, value) == ("dl_vlan", UNTAGGED) else f",{field}={value}"
-        for field, value in rule.match
-    )
+    match = "".join(f",{_format_field(field, value)}" for field, value in rule.match)
     actions = ",".join(_format_action(action, value) for action, value in rule.actions) or "drop"
     return f"table={rule.table},priority={rule.priority}{match},actions={actions}"
+
+
+def _format_field(field: str, value: int | str) -> str:
+    if (field, value) == ("dl_vlan", UNTAGGED):
+        return "vlan_tci=0x0000/0x1fff"
+    return f"{_BUNDLE}={value:#x}" if field == "bundle" and isinstance(value, int) else f"{field}={value}"
 
 
 def _format_action(action: str, value: int) -> str:
     if action == "push_vlan":
         return f"push_vlan:0x8100,set_field:{_VLAN_PRESENT | value}->vlan_vid"
-    if action == "set_pcp":
-        return f"set_field:{value}->vlan_pcp"
     if action == "pop_vlan":
         return "pop_vlan"
+    if action in _SET_FIELD:
+        number = f"{value:#x}" if action == "set_bundle" else str(value)
+        return f"set_field:{number}->{_SET_FIELD[action]}"
+    if action == "resubmit":
+        return f"resubmit(,{value})"
     return f"{action}:{value}"
 
 
@@ -64,6 +80,8 @@ def _parse(switch: int, line: str) -> Rule:
             match.append((name, int(value)))
         elif name == "dl_dst":
             match.append((name, value))
+        elif name == _BUNDLE:
+            match.append(("bundle", int(value, 0)))
         elif part == "vlan_tci=0x0000/0x1fff":
             match.append(("dl_vlan", UNTAGGED))
         elif part and name not in ("cookie", "send_flow_rem", "reset_counts"):
@@ -73,18 +91,49 @@ def _parse(switch: int, line: str) -> Rule:
 
 def _parse_actions(text: str, line: str) -> tuple[tuple[str, int], ...]:
     actions: list[tuple[str, int]] = []
-    for part in text.split(","):
+    for part in _RESUBMIT.sub(r"resubmit:\1", text).split(","):
         name, _, value = part.partition(":")
         if part == "push_vlan:0x8100":
             actions.append(("push_vlan", 0))
         elif name == "set_field" and value.endswith("->vlan_vid") and actions and actions[-1] == ("push_vlan", 0):
             actions[-1] = ("push_vlan", int(value.removesuffix("->vlan_vid")) & ~_VLAN_PRESENT)
-        elif name == "set_field" and value.endswith("->vlan_pcp"):
-            actions.append(("set_pcp", int(value.removesuffix("->vlan_pcp"))))
+        elif name == "set_field" and value.partition("->")[2] in _SETS:
+            number, _, field = value.partition("->")
+            actions.append((_SETS[field], int(number, 0)))
         elif name == "pop_vlan":
             actions.append(("pop_vlan", 0))
-        elif name in ("output", "goto_table"):
+        elif name in ("output", "goto_table", "group") or (name, value) in _AGAIN:
             actions.append((name, int(value)))
         elif part != "drop":
             raise FlowSyntaxError(f"unexpected action {part!r} in {line.strip()!r}")
     return tuple(actions)
+
+
+def format_group(group: Group) -> str:
+    """Return a group in the syntax of `ovs-ofctl -O OpenFlow15 add-groups`.
+
+    Buckets are numbered by member, alike at all switches: the hash chooses by number, so a frame that keeps its
+    addresses takes members of one number wherever bundles are of one size.
+    """
+    buckets = "".join(
+        f",bucket=bucket_id:{number},watch_port:{port},actions=output:{port}" for number, port in enumerate(group.ports)
+    )
+    return f"group_id={group.number},{_SELECT}{buckets}"
+
+
+def parse_group(switch: int, line: str) -> Group:
+    """Read a line of `ovs-ofctl -O OpenFlow15 dump-groups`.
+
+    Raises:
+        FlowSyntaxError: the group chooses in another way, or its buckets do more than send by the port they watch.
+    """
+    found = _GROUP.match(line.strip())
+    if found is None or found[2] != _SELECT:
+        raise FlowSyntaxError(f"not a group of this pipeline: {line.strip()!r}")
+    ports = []
+    for number, text in enumerate(found[3].split(",bucket=")[1:]):
+        bucket = _BUCKET.match(text)
+        if bucket is None or int(bucket[1]) != number or bucket[2] != bucket[3]:
+            raise FlowSyntaxError(f"unexpected bucket {text!r} in {line.strip()!r}")
+        ports.append(int(bucket[3]))
+    return Group(switch, int(found[1]), tuple(ports))

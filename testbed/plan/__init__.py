@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from testbed.errors import InputError, Problem, VerificationError
-from testbed.model import LocalPlan, Routes, Rule, Topology, Violation, VlanPlan
+from testbed.errors import InputError, Problem
+from testbed.model import Bundles, Group, LocalPlan, Routes, Rule, Topology, Violation, VlanPlan
+from testbed.pipeline.bundles import compile_groups
 from testbed.pipeline.compile import compile_rules
 from testbed.plan.digest import digest_of
 from testbed.plan.fabric import build_fabric
-from testbed.plan.loads import address_problems, load_problems
+from testbed.plan.loads import lab_problems
+from testbed.plan.proof import prove, require_proof, undeclared
 from testbed.routing import ROUTINGS
 from testbed.scenario import Scenario
-from testbed.verify import DEADLOCK, verify
-from testbed.verify.limits import SWITCH_MODELS, check_ports
+from testbed.topologies.aggregate import aggregate
+from testbed.verify import DEADLOCK
 from testbed.vlans import ASSIGNMENTS
 
 
@@ -23,11 +25,12 @@ class Plan:
 
     Attributes:
         scenario: what it was made from.
-        topology: switches, hosts, links, ports.
+        topology: switches, hosts, links, ports; links that are aggregated are one link.
         routes: a path for every ordered pair.
         vlans: what switches are told: VLANs of the whole fabric, or of each switch.
         violations: what verification found.
-        digest: of topology, routes and VLANs; equal digests are equal fabrics.
+        digest: of topology, routes, VLANs and bundles; equal digests are equal fabrics.
+        bundles: the physical links behind the topology's, where links are aggregated.
     """
 
     scenario: Scenario
@@ -36,11 +39,22 @@ class Plan:
     vlans: VlanPlan | LocalPlan
     violations: tuple[Violation, ...]
     digest: str
+    bundles: Bundles | None = None
+
+    @property
+    def wiring(self) -> Topology:
+        """The physical topology: every link and port to build."""
+        return self.topology if self.bundles is None else self.bundles.wiring
 
     @property
     def rules(self) -> tuple[Rule, ...]:
         """OpenFlow 1.3 rules of all switches, compiled when asked for: a large fabric has many millions."""
-        return compile_rules(self.topology, self.vlans)
+        return compile_rules(self.topology, self.vlans, self.bundles)
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """Select groups that spread frames over the members of bundles."""
+        return compile_groups(self.bundles)
 
     @property
     def deadlock_free(self) -> bool:
@@ -50,13 +64,9 @@ class Plan:
     @property
     def proved(self) -> bool:
         """Whether verification found what the scenario expects: nothing, or exactly the declared deadlock."""
-        return not self._broken and self.deadlock_free == (self.scenario.expect != "deadlock")
-
-    @property
-    def _broken(self) -> list[Violation]:
-        """Violations that the scenario does not declare."""
-        declared = DEADLOCK if self.scenario.expect == "deadlock" else None
-        return [violation for violation in self.violations if violation.invariant != declared]
+        return not undeclared(self.scenario, self.violations) and self.deadlock_free == (
+            self.scenario.expect != "deadlock"
+        )
 
     def require_proof(self) -> None:
         """Let only proved plans pass.
@@ -64,16 +74,7 @@ class Plan:
         Raises:
             VerificationError: an invariant is broken, or a declared deadlock is not there.
         """
-        if self._broken:
-            lines = "\n".join(f"  {violation.invariant}: {violation.sentence}" for violation in self._broken)
-            if self.scenario.expect != "deadlock" and not self.deadlock_free:
-                lines += "\n  A scenario that has such a cycle on purpose declares it with expect: deadlock"
-            raise VerificationError(f"{self.scenario.source}: verification failed, nothing was built\n{lines}")
-        if not self.proved:
-            raise VerificationError(
-                f"{self.scenario.source}: expect: deadlock, but the channel dependency graph has no cycle; "
-                "nothing was built. Leave expect: out"
-            )
+        require_proof(self.scenario, self.violations)
 
 
 def make_plan(scenario: Scenario) -> Plan:
@@ -82,11 +83,9 @@ def make_plan(scenario: Scenario) -> Plan:
     Raises:
         InputError: the parts of the scenario do not go together, each problem with the scenario's file.
     """
-    topology = build_fabric(scenario)
-    model = SWITCH_MODELS[scenario.switch_model] if scenario.switch_model else None
-    problems = [*load_problems(scenario, topology), *address_problems(scenario)]
-    if model is not None:
-        problems += [Problem("switch_model", violation.sentence) for violation in check_ports(topology, model)]
+    wiring = build_fabric(scenario)
+    topology, bundles = aggregate(wiring) if scenario.links.aggregate else (wiring, None)
+    problems = lab_problems(scenario, topology)
     try:
         if topology.host_count == 0:
             raise InputError.one("topology", "has no host, so there is nothing to route; give it some")
@@ -96,5 +95,6 @@ def make_plan(scenario: Scenario) -> Plan:
         problems = [*error.problems, *problems]
     if problems:
         raise InputError([Problem(f"{scenario.source}: {p.place}", p.sentence) for p in problems])
-    violations = verify(topology, routes, vlans, model)
-    return Plan(scenario, topology, routes, vlans, violations, digest_of(topology, routes, vlans))
+    parts = (topology, routes, vlans) if bundles is None else (topology, routes, vlans, bundles)
+    violations = prove(scenario, topology, routes, vlans, bundles)
+    return Plan(scenario, topology, routes, vlans, violations, digest_of(*parts), bundles)

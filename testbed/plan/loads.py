@@ -1,4 +1,4 @@
-"""Whether the loads of a scenario can run on its topology and assignment, before anything is built."""
+"""Whether the loads of a scenario can run on its topology, assignment and switches, before anything is built."""
 
 from __future__ import annotations
 
@@ -6,7 +6,19 @@ from testbed.errors import Problem
 from testbed.model import Topology
 from testbed.scenario import Scenario
 from testbed.traffic import PatternError, flows
+from testbed.verify.limits import SWITCH_MODELS, check_ports
 from testbed.workloads.mpi_placement import placement_problems
+
+
+def lab_problems(scenario: Scenario, topology: Topology) -> list[Problem]:
+    """What is wrong with loads, addresses and ports, known before anything is routed."""
+    model = SWITCH_MODELS[scenario.switch_model] if scenario.switch_model else None
+    ports = check_ports(topology, model) if model is not None else []
+    return [
+        *load_problems(scenario, topology),
+        *address_problems(scenario),
+        *(Problem("switch_model", violation.sentence) for violation in ports),
+    ]
 
 
 def load_problems(scenario: Scenario, topology: Topology) -> list[Problem]:

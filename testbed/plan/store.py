@@ -10,15 +10,17 @@ import numpy as np
 import numpy.typing as npt
 
 from testbed.errors import InputError
-from testbed.model import AllowedTurns, Entries, LocalPlan, Paths, Routes, Topology, Violation, VlanPlan
+from testbed.model import AllowedTurns, Bundles, Entries, LocalPlan, Paths, Routes, Topology, Violation, VlanPlan
 from testbed.pipeline.compile import count_rules
-from testbed.pipeline.text import format_rule
+from testbed.pipeline.text import format_group, format_rule
 from testbed.plan import Plan
 from testbed.scenario.load import as_dict, scenario_of_blocks
 
 SCHEMA_VERSION = 2
 MOST_RULES = 3_000_000  # some 300 MB of text
-_TYPES = {kind.__name__: kind for kind in (Topology, Routes, Paths, AllowedTurns, VlanPlan, Entries, LocalPlan)}
+_TYPES = {
+    kind.__name__: kind for kind in (Topology, Bundles, Routes, Paths, AllowedTurns, VlanPlan, Entries, LocalPlan)
+}
 
 
 def plan_to_json(plan: Plan) -> str:
@@ -27,7 +29,7 @@ def plan_to_json(plan: Plan) -> str:
     Raises:
         InputError: the fabric has too many rules to write them down.
     """
-    count = count_rules(plan.topology, plan.vlans)
+    count = count_rules(plan.topology, plan.vlans, plan.bundles)
     if count > MOST_RULES:
         raise InputError.one(
             plan.scenario.source,
@@ -37,6 +39,9 @@ def plan_to_json(plan: Plan) -> str:
     rules: list[list[str]] = [[] for _ in range(plan.topology.switch_count)]
     for rule in plan.rules:
         rules[rule.switch].append(format_rule(rule))
+    groups: list[list[str]] = [[] for _ in rules]
+    for group in plan.groups:
+        groups[group.switch].append(format_group(group))
     return json.dumps(
         {
             "schema_version": SCHEMA_VERSION,
@@ -46,7 +51,9 @@ def plan_to_json(plan: Plan) -> str:
             "topology": _pack(plan.topology),
             "routes": _pack(plan.routes),
             "vlans": _pack(plan.vlans),
+            "bundles": _pack(plan.bundles),
             "rules": rules,
+            "groups": groups,
             "violations": [dataclasses.asdict(violation) for violation in plan.violations],
         }
     )
@@ -71,6 +78,7 @@ def plan_from_json(text: str) -> Plan:
         vlans=_unpack(raw["vlans"]),
         violations=tuple(Violation(v["invariant"], v["sentence"], tuple(v["witness"])) for v in raw["violations"]),
         digest=raw["digest"],
+        bundles=_unpack(raw.get("bundles")),
     )
 
 

@@ -23,6 +23,7 @@ def summary(plan: Plan) -> dict[str, Any]:
     `vlans_total` is their sum over switches then. `vlans_by_entries` and `multiplication` are None but for local
     VLANs: the most a switch would need if VLANs were merged wherever their forwarding entries agree, and the copies
     of a flooded frame a switch would take in if switches flooded to all members (None where they circulate).
+    `switch_links` are physical links; `bundles` of them are aggregated with others, and channels are logical then.
     """
     topology = plan.topology
     entries, vlans = _counts(topology, plan.vlans)
@@ -33,11 +34,12 @@ def summary(plan: Plan) -> dict[str, Any]:
         "routing": plan.scenario.routing_kind,
         "assignment": plan.scenario.assignment_kind,
         "switches": topology.switch_count,
-        "switch_links": topology.link_count,
+        "switch_links": plan.wiring.link_count,
+        "bundles": 0 if plan.bundles is None else int((plan.bundles.sizes > 1).sum()),
         "hosts": topology.host_count,
         "layers": plan.routes.layers,
         **vlans,
-        "rules": count_rules(topology, plan.vlans),
+        "rules": count_rules(topology, plan.vlans, plan.bundles),
         "max_mac_entries": int(entries.max(initial=0)),
         "mean_switches_on_path": mean_switches_on_path(topology, plan.routes),
         "max_channel_load": int(load.max(initial=0)),

@@ -103,6 +103,8 @@ def _scenario(raw: dict[str, Any], source: str, problems: list[Problem]) -> Scen
     workloads = _workloads(raw.get("workloads", []), problems)
     if links is not None and lab is not None:
         problems += _too_slow(links, lab)
+    if links is not None and links.aggregate:
+        problems += _told_apart(options)
     if problems:
         return None
     return Scenario(
@@ -202,6 +204,20 @@ def _too_slow(links: Links, lab: Lab) -> list[Problem]:
     if most < 1:
         return [Problem("links", f"{sentence}, so use {format_rate(SLOWEST_LAB_LINK)} or more")]
     return [Problem("lab.dilation", f"{sentence}, so use {most:.6g} or less")]
+
+
+def _told_apart(routing: Any) -> list[Problem]:
+    """Rules of a routing that send frames by one of two parallel links, which are one link where they are bundled."""
+    chosen = {key: getattr(routing, key, None) for key in ("planes", "ring")}
+    return [
+        Problem(
+            f"routing.{key}",
+            f'"{value}" tells parallel links apart, and links.aggregate: true makes them one link; leave out one of '
+            "the two",
+        )
+        for key, value in chosen.items()
+        if value in ("link", "node", "dest", "two_trees")
+    ]
 
 
 def as_dict(scenario: Scenario) -> dict[str, Any]:

@@ -17,6 +17,7 @@ _SENTENCES = {
     "float_type": "should be a number",
     "finite_number": "should be a finite number",
     "string_type": "should be text (in quotes)",
+    "bool_type": "should be true or false",
     "greater_than": "should be above {gt}",
     "greater_than_equal": "should be {ge} or more",
     "less_than_equal": "should be {le} or less",

@@ -43,11 +43,14 @@ class Links:
         rate: of a link between switches; bit/s.
         host_rate: of a host's link; none = the same.
         queue_frames: frames that wait at a sending port before the next is lost.
+        aggregate: whether the parallel links of two switches are one logical link, over whose members a hash of
+            addresses and ports spreads the frames, or a channel each.
     """
 
     rate: Rate = 1e9
     host_rate: Rate | None = None
     queue_frames: Annotated[int, Ge(1), Le(100000)] = 100
+    aggregate: bool = False
 
     @property
     def edge_rate(self) -> float:

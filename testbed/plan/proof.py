@@ -1,0 +1,52 @@
+"""Everything that is proved of a plan, and the refusal of plans that are not."""
+
+from __future__ import annotations
+
+from testbed.errors import VerificationError
+from testbed.model import Bundles, LocalPlan, Routes, Topology, Violation, VlanPlan
+from testbed.pipeline.bundles import bundle_rules, compile_groups
+from testbed.scenario import Scenario
+from testbed.verify import DEADLOCK, verify
+from testbed.verify.bundles import check_bundles
+from testbed.verify.limits import SWITCH_MODELS
+
+
+def prove(
+    scenario: Scenario, topology: Topology, routes: Routes, vlans: VlanPlan | LocalPlan, bundles: Bundles | None
+) -> tuple[Violation, ...]:
+    """Check every invariant; an empty tuple means that all hold.
+
+    What holds of the logical links holds of their members as well: each frame of a logical channel takes one physical
+    channel of that bundle, so a cycle of physical channels would be one of logical channels.
+    """
+    model = SWITCH_MODELS[scenario.switch_model] if scenario.switch_model else None
+    found = verify(topology, routes, vlans, model)
+    if bundles is None:
+        return found
+    return (*found, *check_bundles(topology, bundles, compile_groups(bundles), bundle_rules(bundles)))
+
+
+def undeclared(scenario: Scenario, violations: tuple[Violation, ...]) -> list[Violation]:
+    """Violations that the scenario does not declare."""
+    declared = DEADLOCK if scenario.expect == "deadlock" else None
+    return [violation for violation in violations if violation.invariant != declared]
+
+
+def require_proof(scenario: Scenario, violations: tuple[Violation, ...]) -> None:
+    """Let only proved plans pass.
+
+    Raises:
+        VerificationError: an invariant is broken, or a declared deadlock is not there.
+    """
+    broken = undeclared(scenario, violations)
+    deadlock = any(violation.invariant == DEADLOCK for violation in violations)
+    if broken:
+        lines = "\n".join(f"  {violation.invariant}: {violation.sentence}" for violation in broken)
+        if scenario.expect != "deadlock" and deadlock:
+            lines += "\n  A scenario that has such a cycle on purpose declares it with expect: deadlock"
+        raise VerificationError(f"{scenario.source}: verification failed, nothing was built\n{lines}")
+    if scenario.expect == "deadlock" and not deadlock:
+        raise VerificationError(
+            f"{scenario.source}: expect: deadlock, but the channel dependency graph has no cycle; "
+            "nothing was built. Leave expect: out"
+        )
