@@ -128,7 +128,8 @@ class Bundles:
     def of_channel(self) -> Longs:
         """(physical C,) logical channel that each physical channel belongs to."""
         link = np.repeat(np.arange(len(self.start) - 1), self.sizes)
-        return (2 * link[:, None] + np.arange(2)).reshape(-1)
+        logical: Longs = (2 * link[:, None] + np.arange(2)).reshape(-1)
+        return logical
 
 
 def host_mac(host: int) -> str:

@@ -145,7 +145,8 @@ class Oracle:
         uneven: list[int] = []
         tags: list[Tag] = []
         endless = False
-        waiting = deque([(int(topology.host_switch[source]), (int(topology.host_port[source]),), (vlan, 0))])
+        waiting: deque[tuple[int, tuple[int, ...], Tag]] = deque()
+        waiting.append((int(topology.host_switch[source]), (int(topology.host_port[source]),), (vlan, 0)))
         budget = 4 * (len(topology.channel_source) + 1)
         while waiting:
             switch, in_ports, tag = waiting.popleft()

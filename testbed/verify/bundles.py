@@ -114,7 +114,9 @@ def _arrivals(topology: Topology, ends: Sequence[_End], rules: Sequence[Rule]) -
                 continue
             place = f"port {port} of {topology.switch_name(end.switch)}"
             instead = f"for port {' and '.join(map(str, found))}" if found else "for no other"
-            sentence = f"frames that arrive by {place} are taken {instead} instead of port {end.ports[0]}, the first of its bundle"
+            sentence = (
+                f"frames that arrive by {place} are taken {instead}, and the first of its bundle is {end.ports[0]}"
+            )
             yield Violation(INVARIANT, sentence, (place,))
     for (switch, port), found in taken_for.items():
         place = f"port {port} of {topology.switch_name(switch)}"
@@ -137,8 +139,6 @@ def _departures(topology: Topology, ends: Sequence[_End], rules: Sequence[Rule])
             yield Violation(INVARIANT, f"frames for the bundle {name} are not handed to its group", (name,))
         back = next((rule for rule in here if dict(rule.match).get("in_port", port) == port), None)
         if back is not None and back.actions:
-            yield Violation(
-                INVARIANT,
-                f"frames that come by the bundle {topology.channel_name(end.channel ^ 1)} may go back by another member",
-                (name,),
-            )
+            came_by = topology.channel_name(end.channel ^ 1)
+            sentence = f"frames that come by the bundle {came_by} may go back by another of its members"
+            yield Violation(INVARIANT, sentence, (name,))
