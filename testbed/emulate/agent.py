@@ -44,6 +44,8 @@ class Agent:
         self.operations: dict[str, Callable[[dict[str, Any], Progress], Any]] = {
             "build": self.build,
             "flows": self.flows,
+            "groups": self.groups,
+            "trace": self.trace,
             "frames": self.frames,
             "reach": self.reach,
             "load": self.load,
@@ -85,6 +87,17 @@ class Agent:
         """Dump the rules of all running switches."""
         del request, progress
         return self.ovs.dump(self.need_fabric().order["switches"])
+
+    def groups(self, request: dict[str, Any], progress: Progress) -> dict[str, list[str]]:
+        """Dump the groups of all running switches."""
+        del request, progress
+        return self.ovs.dump_groups(self.need_fabric().order["switches"])
+
+    def trace(self, request: dict[str, Any], progress: Progress) -> list[str]:
+        """Ask switches what they would do with frames: `frames` is a list of (switch, flow)."""
+        del progress
+        self.need_fabric()
+        return self.ovs.trace([(switch, flow) for switch, flow in request["frames"]])
 
     def frames(self, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
         """Everything that counts frames: links, switches, queues, sockets."""

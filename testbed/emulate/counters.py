@@ -56,12 +56,15 @@ def port_drops() -> dict[str, int]:
 
 
 def admitted_frames(dumped: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """Frames each switch took in by each port (`s1-eth2`), from the counters of table 0 of dumped flows."""
+    """Frames each switch took in by each port (`s1-eth2`), from the counters of table 0 of dumped flows.
+
+    What came by a further member of a bundle counts at the first, whose rule admits it.
+    """
     frames: dict[str, int] = defaultdict(int)
     for switch, lines in dumped.items():
         for line in lines:
             match = _FLOW.search(line)
-            if match and "table=0," in line:
+            if match and "table=0," in line and "->in_port" not in line:
                 frames[f"{switch}-eth{match.group(2)}"] += int(match.group(1))
     return dict(frames)
 

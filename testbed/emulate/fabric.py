@@ -76,6 +76,7 @@ class Fabric(Mininet):  # type: ignore[misc]
         self.datapath = ovs.datapath
         steps: tuple[tuple[str, Callable[[], None]], ...] = (
             ("bridges", lambda: ovs.add_bridges(self.order["switches"])),
+            ("groups", lambda: ovs.install_groups(self.order["groups"])),
             # Before the ports: the userspace datapath's loop is quick while it has none to poll.
             ("rules", lambda: ovs.install(self.order["rules"])),
             ("links", self._make_links),

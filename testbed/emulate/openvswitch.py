@@ -141,7 +141,7 @@ class OpenVSwitch:
         return self.datapath
 
     def add_bridges(self, bridges: Sequence[str]) -> None:
-        """Make bridges without ports: fail mode secure, no spanning tree, OpenFlow 1.3."""
+        """Make bridges without ports: fail mode secure, no spanning tree, OpenFlow 1.3, and 1.5 for groups that hash."""
         kind = "netdev" if self.datapath == "userspace" else "system"
         arguments: list[str] = []
         for bridge in bridges:
@@ -157,7 +157,7 @@ class OpenVSwitch:
                 "fail_mode=secure",
                 "stp_enable=false",
                 "rstp_enable=false",
-                "protocols=OpenFlow13",
+                "protocols=OpenFlow13,OpenFlow15",
                 "other_config:disable-in-band=true",
             ]
         self.transact(arguments[1:], wait=True)
@@ -214,6 +214,27 @@ class OpenVSwitch:
                 for bridge, lines in rules.items()
             }
         )
+
+    def install_groups(self, groups: Mapping[str, Sequence[str]]) -> None:
+        """Install each bridge's groups, which must be there before the rules that name them."""
+        run_each(
+            {
+                bridge: (["ovs-ofctl", "-O", "OpenFlow15", "add-groups", bridge, "-"], "\n".join(lines) + "\n")
+                for bridge, lines in groups.items()
+                if lines
+            }
+        )
+
+    def dump_groups(self, bridges: Sequence[str]) -> dict[str, list[str]]:
+        """Groups the running switches have, a line each."""
+        texts = run_each({name: (["ovs-ofctl", "-O", "OpenFlow15", "dump-groups", name], None) for name in bridges})
+        return {name: [line for line in text.splitlines() if "group_id=" in line] for name, text in texts.items()}
+
+    def trace(self, frames: Sequence[tuple[str, str]]) -> list[str]:
+        """What `ofproto/trace` says of each (bridge, flow)."""
+        jobs = {str(n): (["ovs-appctl", "ofproto/trace", *frame], None) for n, frame in enumerate(frames)}
+        texts = run_each(jobs)
+        return [texts[name] for name in jobs]
 
     def enlarge_buffers(self, bridge: str, port: int, frames: int) -> None:
         """Let the userspace datapath queue as many frames as its ports' queues hold.

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from testbed.model import IP_PREFIX, host_ip, host_mac
-from testbed.pipeline.text import format_rule
+from testbed.pipeline.text import format_group, format_rule
 from testbed.plan import Plan
 from testbed.units import TimeScale
 
@@ -42,6 +42,7 @@ class BuildOrder:
         switches: names in switch order.
         links: in link order.
         rules: for each switch the lines for `ovs-ofctl add-flows`.
+        groups: for each switch the lines for `ovs-ofctl add-groups`.
         link_rate: lab bit/s between switches.
         host_rate: lab bit/s of host links.
         queue_frames: frames a sending port holds.
@@ -56,6 +57,7 @@ class BuildOrder:
     switches: tuple[str, ...]
     links: tuple[LinkOrder, ...]
     rules: dict[str, list[str]]
+    groups: dict[str, list[str]]
     link_rate: float
     host_rate: float
     queue_frames: int
@@ -76,11 +78,14 @@ def build_order(plan: Plan) -> BuildOrder:
         VerificationError: the plan is not proved; nothing is built from it.
     """
     plan.require_proof()
-    topology, scenario = plan.topology, plan.scenario
+    topology, wiring, scenario = plan.topology, plan.wiring, plan.scenario
     scale = TimeScale(scenario.lab.dilation)
     rules: dict[str, list[str]] = {topology.switch_name(s): [] for s in range(topology.switch_count)}
     for rule in plan.rules:
         rules[topology.switch_name(rule.switch)].append(format_rule(rule))
+    groups: dict[str, list[str]] = {name: [] for name in rules}
+    for group in plan.groups:
+        groups[topology.switch_name(group.switch)].append(format_group(group))
     return BuildOrder(
         name=scenario.name,
         hosts=tuple(
@@ -96,14 +101,15 @@ def build_order(plan: Plan) -> BuildOrder:
         switches=tuple(rules),
         links=tuple(
             LinkOrder(
-                topology.switch_name(int(topology.links[link, 0])),
-                int(topology.out_port[2 * link]),
-                topology.switch_name(int(topology.links[link, 1])),
-                int(topology.out_port[2 * link + 1]),
+                topology.switch_name(int(wiring.links[link, 0])),
+                int(wiring.out_port[2 * link]),
+                topology.switch_name(int(wiring.links[link, 1])),
+                int(wiring.out_port[2 * link + 1]),
             )
-            for link in range(topology.link_count)
+            for link in range(wiring.link_count)
         ),
         rules=rules,
+        groups=groups,
         link_rate=scale.lab_rate(scenario.links.rate),
         host_rate=scale.lab_rate(scenario.links.edge_rate),
         queue_frames=scenario.links.queue_frames,

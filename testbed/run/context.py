@@ -9,7 +9,7 @@ from typing import Any
 from testbed.emulate.client import Lab
 from testbed.emulate.names import port_interface
 from testbed.errors import WorkloadError
-from testbed.model import Sample
+from testbed.model import Sample, Topology
 from testbed.plan import Plan
 from testbed.predict.frames import WIRE_OVERHEAD
 from testbed.run.fidelity import Finding, judge_losses, processor
@@ -70,23 +70,19 @@ class Context:
         return result
 
     def link_use(self, result: LoadResult, predicted: Mapping[int, float], **labels: str) -> list[Sample]:
-        """Share of each channel's rate that was used between the two snapshots.
+        """Share of each channel's rate that was used between the two snapshots; of a bundle, that of all members.
 
         Args:
             result: of run().
             predicted: channel → predicted share, where there is a prediction.
             labels: further labels.
         """
-        topology, seconds = self.plan.topology, result.after["time"] - result.before["time"]
+        topology, bundles = self.plan.topology, self.plan.bundles
         rate = self.scale.lab_rate(self.plan.scenario.links.rate)
         samples = []
         for channel in range(len(topology.channel_source)):
-            name = port_interface(
-                topology.switch_name(int(topology.channel_source[channel])), topology.out_port[channel]
-            )
-            old, new = result.before["ports"][name], result.after["ports"][name]
-            wire = new["tx_bytes"] - old["tx_bytes"] + WIRE_OVERHEAD * (new["tx_packets"] - old["tx_packets"])
-            share = 8 * wire / seconds / rate
+            members = (channel,) if bundles is None else bundles.channels(channel)
+            share = sum(result.wire_rate(self.plan.wiring, member) for member in members) / (len(members) * rate)
             labels_of = {**labels, "channel": topology.channel_name(channel)}
             samples.append(self.sample("link_use", share, "ratio", labels_of, predicted.get(channel)))
         return samples
@@ -115,6 +111,13 @@ class LoadResult:
     before: Mapping[str, Any]
     after: Mapping[str, Any]
     seconds: float
+
+    def wire_rate(self, wiring: Topology, channel: int) -> float:
+        """Laboratory bit/s that a physical channel carried between the snapshots, as on a real wire."""
+        name = port_interface(wiring.switch_name(int(wiring.channel_source[channel])), wiring.out_port[channel])
+        old, new = self.before["ports"][name], self.after["ports"][name]
+        wire = new["tx_bytes"] - old["tx_bytes"] + WIRE_OVERHEAD * (new["tx_packets"] - old["tx_packets"])
+        return float(8 * wire / (self.after["time"] - self.before["time"]))
 
 
 @dataclass(slots=True)

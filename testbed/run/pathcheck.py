@@ -8,31 +8,41 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from testbed.model import LocalPlan, Rule
+from testbed.model import Group, LocalPlan, Rule
 from testbed.pipeline.oracle import Delivery, Oracle
 from testbed.pipeline.tables import UNTAGGED
-from testbed.pipeline.text import FlowSyntaxError, parse_rule
+from testbed.pipeline.text import FlowSyntaxError, parse_group, parse_rule
 from testbed.plan import Plan
 from testbed.routing.paths import hops
 
 
-def installed_problems(plan: Plan, dumped: Mapping[str, Sequence[str]]) -> list[str]:
+def installed_problems(
+    plan: Plan, dumped: Mapping[str, Sequence[str]], groups: Mapping[str, Sequence[str]] | None = None
+) -> list[str]:
     """Compare dumped rules with the plan; one sentence a difference.
 
     Args:
         plan: what should be there.
         dumped: switch name → lines of `ovs-ofctl --no-stats --no-names dump-flows`.
+        groups: switch name → lines of `ovs-ofctl dump-groups`; needed where links are aggregated.
     """
     topology = plan.topology
     rules: list[Rule] = []
+    found: list[Group] = []
     problems: list[str] = []
     for switch in range(topology.switch_count):
-        for line in dumped.get(topology.switch_name(switch), ()):
+        name = topology.switch_name(switch)
+        for line in dumped.get(name, ()):
             try:
                 rules.append(parse_rule(switch, line))
             except FlowSyntaxError as error:
-                problems.append(f"{topology.switch_name(switch)} has a rule that is not ours: {error}")
-    return problems + _walk_problems(plan, Oracle(topology, rules))
+                problems.append(f"{name} has a rule that is not ours: {error}")
+        for line in (groups or {}).get(name, ()):
+            try:
+                found.append(parse_group(switch, line))
+            except FlowSyntaxError as error:
+                problems.append(f"{name} has a group that is not ours: {error}")
+    return problems + _walk_problems(plan, Oracle(topology, rules, plan.bundles, found))
 
 
 def _walk_problems(plan: Plan, oracle: Oracle) -> list[str]:
@@ -52,13 +62,15 @@ def _walk_problems(plan: Plan, oracle: Oracle) -> list[str]:
             elif found.received != {destination: 1} or found.tagged:
                 problems.append(f"{pair} reaches {_receivers(plan, found.received)} instead of its destination once")
             else:
-                problems += _tag_problems(plan, pair, found, layers)
+                problems += [*_tag_problems(plan, pair, found, layers), *_member_problems(plan, pair, found)]
         flood = oracle.broadcast(source)
         reached = set() if silent else everyone - {source}
         if flood.endless or flood.received != dict.fromkeys(reached, 1) or flood.tagged:
             how = "circulates" if flood.endless else f"reaches {_receivers(plan, flood.received)}"
             instead = "nobody" if silent else "every other host once"
             problems.append(f"a broadcast of {topology.host_name(source)} {how} instead of {instead}")
+        else:
+            problems += _member_problems(plan, f"a broadcast of {topology.host_name(source)}", flood)
     return problems
 
 
@@ -70,6 +82,21 @@ def _tag_problems(plan: Plan, pair: str, found: Delivery, layers: tuple[int, ...
     priorities = tuple(priority for _, priority in found.tags)
     if isinstance(plan.vlans, LocalPlan) and tagged and priorities != layers:
         return [f"{pair} has the priorities {_numbers(priorities)} on its way instead of {_numbers(layers)}"]
+    return []
+
+
+def _member_problems(plan: Plan, what: str, found: Delivery) -> list[str]:
+    """A frame must be free to take every member of each bundle on its way, and fare the same by all of them."""
+    if plan.bundles is None:
+        return []
+    if found.uneven:
+        name = plan.topology.switch_name(found.uneven[0])
+        return [f"{what} fares differently at {name} by the member of a bundle that it comes by"]
+    for channel, members in zip(found.channels, found.members, strict=True):
+        wanted = plan.bundles.channels(channel)
+        if set(members) != set(wanted):
+            name = plan.topology.channel_name(channel)
+            return [f"{what} can take {len(members)} of the {len(wanted)} members of {name}"]
     return []
 
 

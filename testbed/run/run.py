@@ -112,7 +112,7 @@ def _prepare_jobs(plan: Plan, progress: Callable[[str], None]) -> None:
 
 def check_paths(plan: Plan, lab: Lab) -> None:
     """Raise LabError unless every pair's path on the dumped rules is the plan's and every pair answers a ping."""
-    problems = installed_problems(plan, lab.ask("flows"))
+    problems = installed_problems(plan, lab.ask("flows"), lab.ask("groups") if plan.bundles else None)
     if not problems:
         problems = [f"{source}→{destination} does not answer a ping" for source, destination in lab.ask("reach")]
     if problems:
