@@ -21,6 +21,12 @@ from testbed.routing.adjacency import leaving_channels
 from testbed.routing.paths import end_index, hops
 
 
+_AGGREGATED = (
+    "links are aggregated: ports and rules are those of the first member of each bundle, and a hash of addresses and "
+    "ports chooses the member that a frame takes"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One switch on a path.
@@ -112,7 +118,7 @@ def explain(plan: Plan, source: str, destination: str) -> Explanation:
         shorter=shorter_path(plan, start, end, taken),
         backup=None if backup is None else tuple(_hop_name(plan, hop) for hop in backup),
         shared_links=len(own & other),
-        notes=(*notes, *routes.notes),
+        notes=(*notes, *routes.notes, *([_AGGREGATED] if plan.bundles is not None else [])),
     )
 
 
@@ -141,7 +147,8 @@ def _steps(plan: Plan, source: int, destination: int, taken: Sequence[int]) -> t
     topology = plan.topology
     layered = isinstance(plan.vlans, LocalPlan) and plan.vlans.kind == "openflow"
     channels = max(len(topology.channel_source), 1)
-    visits = matched_rules(topology, _rules(topology, plan.vlans, source, destination), source, destination)
+    rules = _rules(plan, source, destination)
+    visits = matched_rules(topology, rules, source, destination, plan.bundles, plan.groups)
     at, in_port, came_from = (
         int(topology.host_switch[source]),
         int(topology.host_port[source]),
@@ -180,8 +187,9 @@ def _vlan(vlans: VlanPlan | LocalPlan, source: int, arrived: int) -> int | None:
     return int(vlans.vlan_id[local]) if local >= 0 else None
 
 
-def _rules(topology: Topology, vlans: VlanPlan | LocalPlan, source: int, destination: int) -> tuple[Rule, ...]:
+def _rules(plan: Plan, source: int, destination: int) -> tuple[Rule, ...]:
     """The rules that a frame of this pair can meet, and some others; a large fabric has too many to make all."""
+    topology, vlans, bundles = plan.topology, plan.vlans, plan.bundles
     if isinstance(vlans, LocalPlan):
         wanted = vlans.entry_key == vlans.host_key[destination]
         few = dataclasses.replace(
@@ -190,7 +198,7 @@ def _rules(topology: Topology, vlans: VlanPlan | LocalPlan, source: int, destina
             entry_key=vlans.entry_key[wanted],
             entry_hop=vlans.entry_hop[wanted],
         )
-        return compile_rules(topology, few)
+        return compile_rules(topology, few, bundles)
     vlan = int(vlans.pvid[source])
     one = VlanPlan(
         vlan_ids=vlans.vlan_ids[vlan : vlan + 1],
@@ -205,7 +213,9 @@ def _rules(topology: Topology, vlans: VlanPlan | LocalPlan, source: int, destina
     } - {(int(topology.host_switch[source]), int(topology.host_port[source]))}
     # Hosts of other VLANs would be given this one's tag.
     return tuple(
-        rule for rule in compile_rules(topology, one) if (rule.switch, dict(rule.match).get("in_port")) not in of_others
+        rule
+        for rule in compile_rules(topology, one, bundles)
+        if (rule.switch, dict(rule.match).get("in_port")) not in of_others
     )
 
 

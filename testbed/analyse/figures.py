@@ -97,6 +97,7 @@ def analyse(plan: Plan, patterns: Sequence[str] = (ALL_TO_ALL,)) -> Analysis:
     if problems:
         raise InputError([Problem(f"{plan.scenario.source}: {p.place}", p.sentence) for p in problems])
     hops = hops_of(topology, routes)
+    members = None if plan.bundles is None else np.repeat(plan.bundles.sizes, 2)
     small = _small(topology, routes)
     layered = routes.layers > 1
     local = isinstance(plan.vlans, LocalPlan)
@@ -104,8 +105,8 @@ def analyse(plan: Plan, patterns: Sequence[str] = (ALL_TO_ALL,)) -> Analysis:
     return Analysis(
         plan=plan,
         hops=hops,
-        loads=tuple(load_of(topology, routes, name, seed) for name in known),
-        bisection=bisection_links(topology),
+        loads=tuple(load_of(topology, routes, name, seed, members) for name in known),
+        bisection=bisection_links(plan.wiring),
         prohibited_turns=None if routes.allowed is None else prohibited_turns(topology, routes.allowed),
         vlans=int(needs.vlans.max(initial=0)),
         vlans_total=needs.total_vlans,
@@ -114,7 +115,7 @@ def analyse(plan: Plan, patterns: Sequence[str] = (ALL_TO_ALL,)) -> Analysis:
         fewest_renamed=fewest_renamed(topology, routes) if not layered and small else None,
         relations=relations(topology, routes) if small else None,
         mac_entries=int(needs.entries.max(initial=0)),
-        rules=count_rules(topology, plan.vlans),
+        rules=count_rules(topology, plan.vlans, plan.bundles),
         fits=() if _openflow(plan) else tuple(fit_of(needs, model) for model in SWITCH_MODELS.values()),
     )
 
@@ -143,7 +144,7 @@ def as_object(analysis: Analysis) -> dict[str, Any]:
         "routing": plan.scenario.routing_kind,
         "assignment": plan.scenario.assignment_kind,
         "switches": plan.topology.switch_count,
-        "switch_links": plan.topology.link_count,
+        "switch_links": plan.wiring.link_count,
         "hosts": plan.topology.host_count,
         "bisection_links": analysis.bisection,
         "mean_hops": hops.mean,

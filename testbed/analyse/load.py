@@ -22,7 +22,8 @@ class Load:
         pattern: its name.
         flows: (C,) flows on each channel, all layers together.
         demand: (C,) what each channel carries, in units of the rate at which every host that sends injects: a host
-            divides it equally among its flows, so the sum of 1 / (flows of its source) over the channel's flows.
+            divides it equally among its flows, so the sum of 1 / (flows of its source) over the channel's flows. Of a
+            bundle, what each member carries if all carry the same.
     """
 
     pattern: str
@@ -70,20 +71,28 @@ def pattern_problem(topology: Topology, pattern: str, seed: int) -> Problem | No
     return Problem("--pattern", f'"{pattern}" maps each of {topology.host_count} hosts to itself; use another pattern')
 
 
-def load_of(topology: Topology, routes: Routes, pattern: str, seed: int) -> Load:
+def load_of(topology: Topology, routes: Routes, pattern: str, seed: int, members: Longs | None = None) -> Load:
     """Put a pattern on the channels.
+
+    Args:
+        topology: the network.
+        routes: its paths.
+        pattern: name of the pattern.
+        seed: of random patterns.
+        members: (C,) physical channels behind each, where links are aggregated.
 
     Raises:
         PatternError: the pattern needs another number of hosts.
         KeyError: no such pattern.
     """
+    share_of = 1 if members is None else members
     if pattern == ALL_TO_ALL:  # 17 million flows of 4,096 hosts: counted by trees, not listed
         every = channel_load(topology, routes)
-        return Load(pattern, every, every / max(topology.host_count - 1, 1))
+        return Load(pattern, every, every / max(topology.host_count - 1, 1) / share_of)
     pairs = np.array(flows(pattern, topology, seed), dtype=np.int32).reshape(-1, 2)
     flow, channel = hops_of_pairs(topology, routes, pairs[:, 0], pairs[:, 1])
     channels = len(topology.channel_source)
     of_source = np.bincount(pairs[:, 0], minlength=topology.host_count)
     share = 1.0 / of_source[pairs[flow, 0]]
     demand = np.asarray(np.bincount(channel, weights=share, minlength=channels), dtype=np.float64)
-    return Load(pattern, np.bincount(channel, minlength=channels).astype(np.float64), demand)
+    return Load(pattern, np.bincount(channel, minlength=channels).astype(np.float64), demand / share_of)

@@ -54,7 +54,7 @@ def _cells(analysis: Analysis) -> dict[str, str]:
         "topology": scenario.topology_kind,
         "routing": scenario.routing_kind,
         "assignment": scenario.assignment_kind,
-        "switches, links between them, hosts": f"{topology.switch_count:,}, {topology.link_count:,}, "
+        "switches, links between them, hosts": f"{topology.switch_count:,}, {plan.wiring.link_count:,}, "
         f"{topology.host_count:,}",
         "links between two halves": _NONE if analysis.bisection is None else f"{analysis.bisection:,}",
         "hops, mean and most (same switch 0)": f"{hops.mean:.5g}, {hops.longest}",

@@ -73,6 +73,7 @@ def _print_summary(figures: dict[str, Any]) -> None:
             "switches, links between them, hosts",
             f"{figures['switches']}, {figures['switch_links']}, {figures['hosts']}",
         ),
+        *([("bundles of aggregated links", f"{figures['bundles']}")] if figures["bundles"] else []),
         *_vlan_rows(figures),
         ("OpenFlow rules, MAC entries on the fullest switch", f"{figures['rules']}, {figures['max_mac_entries']}"),
         ("mean switches on a path (all pairs, own switch 1)", f"{figures['mean_switches_on_path']:.4g}"),

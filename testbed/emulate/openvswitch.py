@@ -141,7 +141,7 @@ class OpenVSwitch:
         return self.datapath
 
     def add_bridges(self, bridges: Sequence[str]) -> None:
-        """Make bridges without ports: fail mode secure, no spanning tree, OpenFlow 1.3, and 1.5 for groups that hash."""
+        """Make bridges without ports: fail mode secure, no spanning tree, OpenFlow 1.3, and 1.5 for groups."""
         kind = "netdev" if self.datapath == "userspace" else "system"
         arguments: list[str] = []
         for bridge in bridges:

@@ -13,12 +13,15 @@ from testbed.routing.paths import channel_load, path
 _SATURATED = 1e-9
 
 
+Ways = Sequence[tuple[Sequence[int], Sequence[int]]]
+
+
 def fair_goodput(
     topology: Topology,
     routes: Routes,
     flows: Sequence[tuple[int, int]],
     wire: Transport,
-    link_rate: float,
+    link_rate: float | Floats,
     host_rate: float,
     *,
     tagged: bool = True,
@@ -30,23 +33,38 @@ def fair_goodput(
         routes: its paths.
         flows: (source, destination) hosts.
         wire: cost of payload, headers and acknowledgements.
-        link_rate: bit/s of a link between switches.
+        link_rate: bit/s of a link between switches, or (C,) of each channel.
         host_rate: bit/s of a host's link.
         tagged: whether frames between switches carry a VLAN tag.
 
     Returns:
         (F,) goodput in bit/s. Acknowledgements take their share of the reverse path.
     """
+    ways = [(path(topology, routes, start, end), path(topology, routes, end, start)) for start, end in flows]
+    return fair_on_ways(topology, flows, ways, wire, link_rate, host_rate, tagged=tagged)
+
+
+def fair_on_ways(
+    topology: Topology,
+    flows: Sequence[tuple[int, int]],
+    ways: Ways,
+    wire: Transport,
+    link_rate: float | Floats,
+    host_rate: float,
+    *,
+    tagged: bool = True,
+) -> Floats:
+    """As fair_goodput(), with the channels that each flow and its acknowledgements take."""
     channels, hosts = len(topology.channel_source), topology.host_count
     # Resources: channels between switches, then host → switch, then switch → host.
-    capacity = np.concatenate([np.full(channels, link_rate), np.full(2 * hosts, host_rate)])
+    capacity = np.concatenate([np.broadcast_to(link_rate, channels), np.full(2 * hosts, host_rate)])
     cost = np.zeros((len(flows), len(capacity)))
-    for flow, (source, destination) in enumerate(flows):
-        for start, end, trunk, edge in (
-            (source, destination, wire.cost(tagged=tagged), wire.cost(tagged=False)),
-            (destination, source, wire.reverse_cost(tagged=tagged), wire.reverse_cost(tagged=False)),
+    for flow, ((source, destination), (there, back)) in enumerate(zip(flows, ways, strict=True)):
+        for start, end, taken, trunk, edge in (
+            (source, destination, there, wire.cost(tagged=tagged), wire.cost(tagged=False)),
+            (destination, source, back, wire.reverse_cost(tagged=tagged), wire.reverse_cost(tagged=False)),
         ):
-            cost[flow, list(path(topology, routes, start, end))] += trunk
+            cost[flow, list(taken)] += trunk
             cost[flow, channels + start] += edge
             cost[flow, channels + hosts + end] += edge
     return _fill(cost, capacity)
@@ -73,15 +91,15 @@ def alltoall_bound(
     routes: Routes,
     bytes_a_pair: float,
     wire: Transport,
-    link_rate: float,
+    link_rate: float | Floats,
     host_rate: float,
     *,
     tagged: bool = True,
 ) -> float:
     """Least seconds for every host to send `bytes_a_pair` to every other: the fullest channel's time.
 
-    Frames between switches carry a VLAN tag where `tagged`.
+    Frames between switches carry a VLAN tag where `tagged`; `link_rate` is one, or (C,) that of each channel.
     """
-    trunk = channel_load(topology, routes).max(initial=0) * wire.cost(tagged=tagged) / link_rate
+    trunk = (channel_load(topology, routes) / link_rate).max(initial=0) * wire.cost(tagged=tagged)
     edge = (topology.host_count - 1) * wire.cost(tagged=False) / host_rate
     return float(max(trunk, edge) * bytes_a_pair * 8)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from testbed.model import Routes, Topology
+from testbed.model import Floats, Routes, Topology
 from testbed.predict.frames import Transport
 from testbed.routing.paths import path
 
@@ -16,7 +16,7 @@ def exchange_bound(
     routes: Routes,
     sent: Mapping[tuple[int, int], float],
     wire: Transport,
-    link_rate: float,
+    link_rate: float | Floats,
     host_rate: float,
     *,
     tagged: bool = True,
@@ -29,7 +29,7 @@ def exchange_bound(
         routes: its paths.
         sent: (source, destination) hosts → bytes of payload.
         wire: cost of payload and headers; acknowledgements are left out.
-        link_rate: bit/s of a link between switches.
+        link_rate: bit/s of a link between switches, or (C,) of each channel.
         host_rate: bit/s of a host's link.
         tagged: whether frames between switches carry a VLAN tag.
         at_once: bytes that a channel lets pass at once after a pause, as a token bucket does.
@@ -45,5 +45,5 @@ def exchange_bound(
         load[channels + source] += edge
         load[channels + hosts + destination] += edge
     load -= at_once
-    trunk, edges = load[:channels].max(initial=0), load[channels:].max(initial=0)
-    return float(max(8 * trunk / link_rate, 8 * edges / host_rate))
+    trunk, edges = (load[:channels] / link_rate).max(initial=0), load[channels:].max(initial=0) / host_rate
+    return float(8 * max(trunk, edges))

@@ -54,7 +54,7 @@ def settings(plan: Plan) -> list[Fact]:
         Fact("Topology", scenario.topology_kind, _parameters(scenario.topology)),
         Fact("Routing", scenario.routing_kind, _parameters(scenario.routing)),
         Fact("VLAN assignment", scenario.assignment_kind, _parameters(scenario.assignment)),
-        Fact("Links", format_rate(links.rate) + edge, f"queues of {links.queue_frames} frames"),
+        Fact("Links", format_rate(links.rate) + edge, f"queues of {links.queue_frames} frames{_aggregated(plan)}"),
         Fact("Dilation", f"{scenario.lab.dilation:g}", "lab time runs that many times slower"),
     ]
     if scenario.switch_model:
@@ -119,6 +119,13 @@ def local_vlans(plan: Plan) -> tuple[str, list[tuple[int, str, str, int]]] | Non
 
 def _ports(ports: list[int]) -> str:
     return ", ".join(map(str, ports))
+
+
+def _aggregated(plan: Plan) -> str:
+    if plan.bundles is None:
+        return ", aggregated, but no two are parallel" if plan.scenario.links.aggregate else ""
+    sizes = np.unique(plan.bundles.sizes).tolist()
+    return f", aggregated into bundles of {' or '.join(map(str, sizes))}"
 
 
 def _vlans_note(plan: Plan, figures: dict[str, Any]) -> str:

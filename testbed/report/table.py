@@ -43,6 +43,9 @@ METRICS: dict[str, str] = {
     "hpl_lab_rate": "HPL rate (not dilated)",
     "hpl_residual": "HPL residual",
     "link_use": "Link use",
+    "member_use": "Member use",
+    "bundle_imbalance": "Fullest member of a bundle against mean",
+    "hash_share": "What members allow, against one link of their rate",
     "cpu_idle": "Processor idle",
     "cpu_pressure": "Processor pressure",
 }

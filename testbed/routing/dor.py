@@ -86,7 +86,7 @@ def route_dor(topology: Topology, options: DorOptions) -> Routes:
         if ring == "no_transit":
             notes.append(
                 f"rings of {longest} without planes: paths never pass through coordinate 0, so some are "
-                "longer than the shortest; parallel_links: 2 gives shortest paths"
+                "longer than the shortest; two parallel links that are not aggregated give shortest paths"
             )
     rings = [_ring(size, wraps and size > 2, ties, planes, ring) for size in topology.sizes]
     arrive = _entering_channels(topology)

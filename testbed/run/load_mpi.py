@@ -13,6 +13,7 @@ from testbed.model import Sample
 from testbed.plan import Plan
 from testbed.predict import fair_goodput, transport
 from testbed.predict.messages import exchange_bound
+from testbed.run.bundles import channel_rates, member_use
 from testbed.run.context import Context, FrameLedger, LoadOutcome, LoadResult
 from testbed.run.fidelity import Verdict, judge_prediction, judge_processor, processor
 from testbed.traffic import flows
@@ -117,6 +118,8 @@ def run_mpi(context: Context, spec: Mpi) -> LoadOutcome:
             continue
         outcome.samples.append(_finished(context, prepared, sample, fair, outcome))
     outcome.samples += [*context.machine(result), *context.link_use(result, {})]
+    if context.plan.bundles is not None:
+        outcome.samples += member_use(context, context.plan.bundles, result)[0]
     lost = ledger.close()
     confirmed = not lost and _as_predicted([sample for sample in outcome.samples if sample.metric == "goodput"])
     outcome.findings += [*judge_processor(*processor(result.before, result.after), confirmed=confirmed), *lost]
@@ -215,16 +218,20 @@ def _alltoall_bound(context: Context, hosts: Sequence[int], size: int) -> float:
         for destination in hosts:
             sent[source, destination] = sent.get((source, destination), 0) + size
     slowest = context.scale.lab_rate(min(links.rate, links.edge_rate))
+    members = 1 if plan.bundles is None else int(plan.bundles.sizes.max())  # each lets as much pass
     return exchange_bound(
-        plan.topology, plan.routes, sent, transport("tcp", 0), links.rate, links.edge_rate,
-        tagged=plan.vlans.tagged_trunks, at_once=max(_AT_ONCE_BYTES, slowest / 8 * _AT_ONCE_SECONDS),
+        plan.topology, plan.routes, sent, transport("tcp", 0), channel_rates(plan), links.edge_rate,
+        tagged=plan.vlans.tagged_trunks, at_once=members * max(_AT_ONCE_BYTES, slowest / 8 * _AT_ONCE_SECONDS),
     )  # fmt: skip
 
 
 def _fair(context: Context, prepared: Prepared) -> dict[tuple[str, str], float]:
-    """Max-min fair goodput of each pair of a pattern, by the hosts' names; real-world bit/s."""
+    """Max-min fair goodput of each pair of a pattern, by the hosts' names; real-world bit/s.
+
+    None over aggregated links: which member a connection of MPI takes is not known beforehand.
+    """
     plan, links = context.plan, context.plan.scenario.links
-    if prepared.pairs is None:
+    if prepared.pairs is None or plan.bundles is not None:
         return {}
     pairs = [(prepared.ranks.hosts[source], prepared.ranks.hosts[target]) for source, target in prepared.pairs]
     goodput = fair_goodput(

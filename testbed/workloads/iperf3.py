@@ -8,10 +8,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from testbed.workloads.process import OutputError, Process
 from testbed.workloads.spec import Iperf3
 
 FIRST_PORT = 5201
+# Below the ports that Linux gives out by itself.
+_FIRST_CLIENT_PORT, _LAST_CLIENT_PORT = 8000, 31999
+_TURNS = 8
+# What client_ports() is told of the repeats of one load is that far from those of the next.
+TURNS_APART = 3
 # Receivers report once a second. A timer may be late by a little.
 _TIMER_ERROR = 0.1
 
@@ -34,7 +41,10 @@ class FlowResult:
 
 
 def commands(
-    spec: Iperf3, flows: Sequence[tuple[str, str, str]], offered: Sequence[float]
+    spec: Iperf3,
+    flows: Sequence[tuple[str, str, str]],
+    offered: Sequence[float],
+    client_ports: Sequence[int] | None = None,
 ) -> tuple[list[Process], list[Process]]:
     """Servers and clients, one of each a flow.
 
@@ -42,12 +52,12 @@ def commands(
         spec: the load.
         flows: (source host, destination host, destination address).
         offered: UDP rate of each flow, laboratory payload bit/s.
+        client_ports: port that each flow's data come from; none = any.
     """
     servers, clients = [], []
-    on_host: Counter[str] = Counter()
+    ports = server_ports([destination for _, destination, _ in flows])
     for index, ((source, destination, address), rate) in enumerate(zip(flows, offered, strict=True)):
-        port = FIRST_PORT + on_host[destination]
-        on_host[destination] += 1
+        port = ports[index]
         serve = ("iperf3", "-s", "-1", "-J", "-p", str(port))
         servers.append(Process(f"server-{index}", destination, serve, server_port=port))
         # Not iperf3's own -O: its receiver mixes up the seconds around the end of what it leaves out.
@@ -56,8 +66,42 @@ def commands(
             argv += ["-u", "-b", f"{rate:.0f}", "-l", str(spec.payload), "--pacing-timer", _pacing(spec, rate)]
         else:
             argv += ["-C", spec.congestion]
+        if client_ports is not None:
+            argv += ["--cport", str(client_ports[index])]
         clients.append(Process(f"client-{index}", source, tuple(argv)))
     return servers, clients
+
+
+def server_ports(destinations: Sequence[str]) -> list[int]:
+    """Port of each flow's server: one after the other on each host."""
+    on_host: Counter[str] = Counter()
+    ports = []
+    for destination in destinations:
+        ports.append(FIRST_PORT + on_host[destination])
+        on_host[destination] += 1
+    return ports
+
+
+def client_ports(sources: Sequence[str], seed: int, turn: int) -> list[int]:
+    """Port of each flow's client, drawn at random and different on each host.
+
+    Args:
+        sources: host of each client.
+        seed: of the draw.
+        turn: counts loads and repeats; those close to each other get different ports, since TCP keeps a pair of ports
+            for a minute after its connection has ended.
+    """
+    size = (_LAST_CLIENT_PORT + 1 - _FIRST_CLIENT_PORT) // _TURNS
+    first = _FIRST_CLIENT_PORT + turn % _TURNS * size
+    drawn = np.random.PCG64([seed, turn]).random_raw(len(sources)) % size
+    taken: set[tuple[str, int]] = set()
+    ports = []
+    for source, place in zip(sources, drawn.tolist(), strict=True):
+        while (source, place) in taken:
+            place = (place + 1) % size  # noqa: PLW2901 - the next that is free
+        taken.add((source, place))
+        ports.append(first + place)
+    return ports
 
 
 def _pacing(spec: Iperf3, rate: float) -> str:

@@ -1,0 +1,98 @@
+"""Goodput over aggregated links: which member a flow takes is up to a hash, and decides what the flow gets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from testbed.model import Bundles, Floats, Longs
+from testbed.predict.frames import Transport
+from testbed.predict.maxmin import Ways, fair_on_ways
+
+_DRAWS = 100
+_INTERVAL = (5, 95)  # percentiles
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """What a hash can be expected to make of a load.
+
+    Attributes:
+        mean: mean goodput of the flows, as a share of what they would get if each bundle were one link of the rate of
+            all its members; mean over draws.
+        low: its 5th percentile.
+        high: its 95th percentile.
+    """
+
+    mean: float
+    low: float
+    high: float
+
+
+def on_members(bundles: Bundles, ways: Ways, number: Longs) -> Ways:
+    """Physical channels of flows over logical ones.
+
+    Args:
+        bundles: the members.
+        ways: logical channels of each flow, there and back.
+        number: (F, 2, largest bundle + 1) member that a flow takes in a bundle of each size, there and back.
+    """
+
+    def physical(flow: int, back: int, channels: Sequence[int]) -> list[int]:
+        taken = []
+        for channel in channels:
+            members = bundles.channels(channel)
+            taken.append(members[int(number[flow, back, len(members)])])
+        return taken
+
+    return [(physical(flow, 0, there), physical(flow, 1, back)) for flow, (there, back) in enumerate(ways)]
+
+
+def draw_members(flows: int, largest: int, seed: int) -> Longs:
+    """Draw what a hash might choose; see on_members().
+
+    As Open vSwitch does it, each member number has a score for each flow, the same in all bundles, and the highest of
+    a bundle wins (rendezvous hashing); so a flow takes one number in all bundles of a size.
+    """
+    score = np.random.PCG64(seed).random_raw(flows * 2 * largest).reshape(flows, 2, largest)
+    number = np.zeros((flows, 2, largest + 1), dtype=np.int64)
+    for size in range(1, largest + 1):
+        number[:, :, size] = score[:, :, :size].argmax(axis=2)
+    return number
+
+
+def expected_spread(
+    bundles: Bundles,
+    flows: Sequence[tuple[int, int]],
+    ways: Ways,
+    even: Floats,
+    wire: Transport,
+    link_rate: float,
+    host_rate: float,
+    *,
+    tagged: bool = True,
+    seed: int = 1,
+) -> Spread:
+    """Put flows on members at random, many times.
+
+    Args:
+        bundles: the members.
+        flows: (source, destination) hosts.
+        ways: logical channels of each flow, there and back.
+        even: (F,) fair goodput if each bundle were one link of the rate of all its members; bit/s.
+        wire: cost of payload, headers and acknowledgements.
+        link_rate: bit/s of a member.
+        host_rate: bit/s of a host's link.
+        tagged: whether frames between switches carry a VLAN tag.
+        seed: of the draws.
+    """
+    largest = int(bundles.sizes.max())
+    shares = []
+    for draw in range(_DRAWS):
+        physical = on_members(bundles, ways, draw_members(len(flows), largest, seed + draw))
+        found = fair_on_ways(bundles.wiring, flows, physical, wire, link_rate, host_rate, tagged=tagged)
+        shares.append(float(found.mean() / even.mean()))
+    low, high = np.percentile(shares, _INTERVAL)
+    return Spread(float(np.mean(shares)), float(low), float(high))
