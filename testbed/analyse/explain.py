@@ -20,7 +20,6 @@ from testbed.plan import Plan
 from testbed.routing.adjacency import leaving_channels
 from testbed.routing.paths import end_index, hops
 
-
 _AGGREGATED = (
     "links are aggregated: ports and rules are those of the first member of each bundle, and a hash of addresses and "
     "ports chooses the member that a frame takes"

@@ -1,0 +1,166 @@
+"""Aggregated links on running switches: rules and groups, one copy of a broadcast, spreading, a member that fails."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections import Counter
+
+import pytest
+
+from testbed.emulate.build import build_lab
+from testbed.emulate.client import Lab
+from testbed.emulate.names import port_interface
+from testbed.model import host_ip, host_mac
+from testbed.pipeline.text import parse_group, parse_rule
+from testbed.plan import Plan
+from testbed.run.pathcheck import installed_problems
+from testbed.run.run import check_paths
+
+from .conftest import execute, named_plan, plan_of
+
+_FABRICS = {
+    "fixed": "topology: {kind: torus, sizes: [4, 2], hosts_per_switch: 2, parallel_links: 2}",
+    "renamed": "topology: {kind: ring, switches: 5, parallel_links: 3}\nrouting: {kind: updown}",
+    "static": "topology: {kind: mesh, sizes: [3, 2], parallel_links: 2}\nassignment: {kind: static}",
+    "openflow": "topology: {kind: hyperx, sizes: [3, 3], parallel_links: 2}\nrouting: {kind: dl}",
+    "with dead members": (
+        "topology: {kind: complete, switches: 4, parallel_links: 3}\n"
+        "faults: {links: [[s1, s2, 0], [s1, s3, 0], [s1, s3, 1]]}"
+    ),
+}
+_TWO = "topology: {kind: mesh, sizes: [2], hosts_per_switch: 2, parallel_links: 4}\nlinks: {aggregate: true}"
+
+
+def _plan(text: str) -> Plan:
+    return plan_of(f"{text}\nlinks: {{aggregate: true}}")
+
+
+@pytest.mark.parametrize("name", ["torus4x2-lag", *_FABRICS])
+def test_running_switches_carry_out_the_plan(name, untouched):
+    plan = _plan(_FABRICS[name]) if name in _FABRICS else named_plan(name)
+    with build_lab(plan) as lab:
+        rules, groups = lab.ask("flows"), lab.ask("groups")
+        assert {parse_rule(number, line) for number, switch in enumerate(rules) for line in rules[switch]} == set(
+            plan.rules
+        )
+        assert {parse_group(number, line) for number, switch in enumerate(groups) for line in groups[switch]} == set(
+            plan.groups
+        )
+        assert installed_problems(plan, rules, groups) == []
+        assert lab.ask("reach") == []
+        assert lab.ask("shaping") == []
+
+
+_TYPE = "0x88b5"
+_SEND = (
+    "import socket; s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW); s.bind(('eth0', 0)); "
+    "s.send(bytes.fromhex('ffffffffffff{mac}88b5') + bytes(46))"
+)
+
+
+@pytest.mark.parametrize("name", ["fixed", "renamed", "openflow"])
+def test_a_broadcast_reaches_every_other_host_once(name, untouched):
+    plan = _plan(_FABRICS[name])
+    hosts = range(plan.topology.host_count)
+    argv = ["timeout", "6", "tcpdump", "-i", "eth0", "-Q", "in", "-e", "-n", "-l", "ether", "proto", _TYPE]
+    processes = [{"id": f"capture-{host}", "host": f"h{host + 1}", "argv": argv} for host in hosts]
+    for host in hosts:
+        program = _SEND.format(mac=host_mac(host).replace(":", ""))
+        wait = ["sh", "-c", f'sleep 3; exec {sys.executable} -c "{program}"']
+        processes.append({"id": f"send-{host}", "host": f"h{host + 1}", "argv": wait})
+    with build_lab(plan) as lab:
+        outputs = lab.ask("load", processes=processes, limit=40)["outputs"]
+    for receiver in hosts:
+        seen = outputs[f"capture-{receiver}"]["stdout"]
+        assert "802.1Q" not in seen
+        found = {sender: len(re.findall(rf"{host_mac(sender)} > ff:ff", seen)) for sender in hosts}
+        assert found == {sender: int(sender != receiver) for sender in hosts}
+
+
+def _sent(lab: Lab, plan: Plan) -> dict[str, int]:
+    """Frames sent so far by each physical channel between switches."""
+    ports = lab.ask("frames")["ports"]
+    wiring = plan.wiring
+    return {
+        wiring.channel_name(channel): ports[
+            port_interface(wiring.switch_name(int(wiring.channel_source[channel])), wiring.out_port[channel])
+        ]["tx_packets"]
+        for channel in range(len(wiring.channel_source))
+    }
+
+
+# From one socket each, so that each datagram is a flow of its own: addresses and destination port stay the same.
+_MANY = (
+    "import socket\n"
+    "for port in range(20000, 20400):\n"
+    "    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:\n"
+    "        one.bind(('', port)); one.sendto(bytes(64), ('{to}', 9))\n"
+)
+
+
+def test_flows_are_spread_over_all_members_and_each_stays_on_its_own(untouched):
+    plan = plan_of(_TWO)
+    with build_lab(plan) as lab:
+        before = _sent(lab, plan)
+        execute(lab, sys.executable, "-c", _MANY.format(to=host_ip(2)), host="h1")
+        after = _sent(lab, plan)
+        of_members = [after[name] - before[name] for name in ("s1→s2", "s1→s2#1", "s1→s2#2", "s1→s2#3")]
+        assert sum(of_members) >= 400
+        # 400 flows at random: 100 on each with a standard deviation of 9.
+        assert all(50 < count < 150 for count in of_members), of_members
+        frame = "udp,dl_src={},dl_dst={},nw_src={},nw_dst={},udp_src=20000,udp_dst=9".format(
+            host_mac(0), host_mac(2), host_ip(0), host_ip(2)
+        )
+        answers = lab.ask("trace", frames=[("s1", f"in_port=1,{frame}")] * 5)
+        chosen = {tuple(re.findall(r"^ +output:(\d+)$", text, re.MULTILINE)) for text in answers}
+        assert len(chosen) == 1
+
+
+def _members_of_flows(lab: Lab) -> Counter[str]:
+    """How many of a hundred flows from h1 to h3 the first switch sends by each port."""
+    flow = f"in_port=1,udp,dl_src={host_mac(0)},dl_dst={host_mac(2)},nw_src={host_ip(0)},nw_dst={host_ip(2)}"
+    frames = [("s1", f"{flow},udp_src={port},udp_dst=9") for port in range(100)]
+    texts = lab.ask("trace", frames=frames)
+    return Counter(port for text in texts for port in re.findall(r"^ +output:(\d+)$", text, re.MULTILINE))
+
+
+def test_when_a_member_fails_the_others_carry_on_until_it_is_back(untouched):
+    """The first member as well, whose port gives the bundle its number; under traffic, at either end."""
+    plan = plan_of(_TWO)
+    with build_lab(plan) as lab:
+        whole = _members_of_flows(lab)
+        assert set(whole) == {"3", "4", "5", "6"}
+        toggle = "ip link set {} {}; sleep 0.5"
+        for interface, port in (("s1-eth3", "3"), ("s2-eth5", "5")):  # a port is dead when the far end is
+            command = f"sleep 1.5; {toggle.format(interface, 'down')}"
+            ping = ["ping", "-i", "0.02", "-c", "200", "-q", host_ip(2)]
+            processes = [
+                {"id": "ping", "host": "h1", "argv": ping},
+                {"id": "cut", "host": None, "argv": ["sh", "-c", command]},
+            ]
+            outputs = lab.ask("load", processes=processes, limit=40)["outputs"]
+            received = int(re.findall(r"(\d+) received", outputs["ping"]["stdout"])[0])
+            assert received > 150  # less than a second of 4 is lost
+            left = _members_of_flows(lab)
+            assert set(left) == set(whole) - {port}
+            assert all(left[other] >= whole[other] for other in left)  # flows of living members stay
+            assert lab.ask("reach") == []
+            assert installed_problems(plan, lab.ask("flows"), lab.ask("groups")) == []
+            before = _sent(lab, plan)
+            time.sleep(1)
+            assert sum(_sent(lab, plan).values()) - sum(before.values()) < 50  # nothing circulates
+            execute(lab, "sh", "-c", toggle.format(interface, "up"))
+            assert _members_of_flows(lab) == whole
+        check_paths(plan, lab)
+
+
+def test_a_group_that_lacks_a_member_is_found(untouched):
+    plan = plan_of(_TWO)
+    with build_lab(plan) as lab:
+        (line,) = lab.ask("groups")["s1"]
+        fewer = line.strip().partition(",bucket=bucket_id:3")[0]
+        execute(lab, "ovs-ofctl", "-O", "OpenFlow15", "mod-group", "s1", fewer)
+        problems = installed_problems(plan, lab.ask("flows"), lab.ask("groups"))
+        assert "h1→h3 can take 3 of the 4 members of s1→s2" in problems
