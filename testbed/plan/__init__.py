@@ -9,12 +9,11 @@ from testbed.model import Bundles, Group, LocalPlan, Routes, Rule, Topology, Vio
 from testbed.pipeline.bundles import compile_groups
 from testbed.pipeline.compile import compile_rules
 from testbed.plan.digest import digest_of
-from testbed.plan.fabric import build_fabric
+from testbed.plan.fabric import logical_fabric
 from testbed.plan.loads import lab_problems
 from testbed.plan.proof import prove, require_proof, undeclared
 from testbed.routing import ROUTINGS
 from testbed.scenario import Scenario
-from testbed.topologies.aggregate import aggregate
 from testbed.verify import DEADLOCK
 from testbed.vlans import ASSIGNMENTS
 
@@ -83,8 +82,7 @@ def make_plan(scenario: Scenario) -> Plan:
     Raises:
         InputError: the parts of the scenario do not go together, each problem with the scenario's file.
     """
-    wiring = build_fabric(scenario)
-    topology, bundles = aggregate(wiring) if scenario.links.aggregate else (wiring, None)
+    topology, bundles = logical_fabric(scenario)
     problems = lab_problems(scenario, topology)
     try:
         if topology.host_count == 0:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+
 from testbed.errors import InputError, Problem
-from testbed.model import Topology
+from testbed.model import Bundles, Topology
 from testbed.scenario import Scenario
 from testbed.topologies import TOPOLOGIES
+from testbed.topologies.aggregate import aggregate
 from testbed.topologies.faults import apply_faults
 
 
@@ -20,3 +25,23 @@ def build_fabric(scenario: Scenario) -> Topology:
         return apply_faults(topology, scenario.faults)
     except InputError as error:
         raise InputError([Problem(f"{scenario.source}: {p.place}", p.sentence) for p in error.problems]) from error
+
+
+def logical_fabric(scenario: Scenario) -> tuple[Topology, Bundles | None]:
+    """Build the fabric that is routed: where links are aggregated, one link a pair, and the physical ones behind it.
+
+    A bundle that has lost some of its members is still a link, so a fabric all of whose bundles live counts as whole.
+
+    Raises:
+        InputError: as build_fabric().
+    """
+    wiring = build_fabric(scenario)
+    if not scenario.links.aggregate:
+        return wiring, None
+    topology, bundles = aggregate(wiring)
+    if bundles is not None and topology.faults:
+        whole = TOPOLOGIES[scenario.topology_kind].build(scenario.topology)
+        pairs = int(np.count_nonzero(whole.plane == 0))
+        if (topology.switch_count, topology.link_count) == (whole.switch_count, pairs):
+            topology = replace(topology, faults=())
+    return topology, bundles

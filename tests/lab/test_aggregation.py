@@ -93,10 +93,11 @@ def _sent(lab: Lab, plan: Plan) -> dict[str, int]:
 
 # From one socket each, so that each datagram is a flow of its own: addresses and destination port stay the same.
 _MANY = (
-    "import socket\n"
+    "import socket, time\n"
     "for port in range(20000, 20400):\n"
     "    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:\n"
     "        one.bind(('', port)); one.sendto(bytes(64), ('{to}', 9))\n"
+    "        time.sleep(0.003)\n"
 )
 
 
