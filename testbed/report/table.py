@@ -44,8 +44,8 @@ METRICS: dict[str, str] = {
     "hpl_residual": "HPL residual",
     "link_use": "Link use",
     "member_use": "Member use",
-    "bundle_imbalance": "Fullest member of a bundle against mean",
-    "hash_share": "What members allow, against one link of their rate",
+    "bundle_imbalance": "Fullest member to mean",
+    "hash_share": "Goodput left by the hash",
     "cpu_idle": "Processor idle",
     "cpu_pressure": "Processor pressure",
 }

@@ -172,7 +172,8 @@ def member_use(
     if not stray:
         return samples, []
     shown = f"{', '.join(stray[:3])}{' …' if len(stray) > 3 else ''}"
-    sentence = f"{len(stray)} members carried flows that the switches said they would send by others: {shown}"
+    count = f"{len(stray)} member{'s' if len(stray) > 1 else ''}"
+    sentence = f"{count} carried flows that the switches said they would send by another: {shown}"
     return samples, [(Verdict.WARN, sentence)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -74,7 +75,8 @@ def write_comparison(sweep: Sweep, folder: Path, record: Record) -> Outcome:
     contents: dict[str, bytes] = {}
     for figure in sweep.figures if runs else ():
         try:
-            found = compare(runs, baseline=sweep.baseline, metrics=figure.metrics, swept=figure.x, alone=True)
+            baseline = _without(sweep.baseline, figure.x)
+            found = compare(runs, baseline=baseline, metrics=figure.metrics, swept=figure.x, alone=True)
             tables.append(f"{figure.title or figure.name}\n{table_text(found)}")
             contents[f"{figure.name}.csv"] = as_csv(found).encode()
             contents |= _pictures(figure, found)
@@ -85,6 +87,13 @@ def write_comparison(sweep: Sweep, folder: Path, record: Record) -> Outcome:
     for name, content in contents.items():  # all at once, when nothing can go wrong any more
         write(folder / name, content)
     return Outcome(folder, record, tuple(tables), tuple(folder / name for name in contents), tuple(problems))
+
+
+def _without(baseline: str | None, swept: str | None) -> str | None:
+    """The label of a baseline without the key along which runs differ: each point is relative to that of equal x."""
+    if baseline is None or swept is None:
+        return baseline
+    return re.sub(rf" {re.escape(swept)}=.*?(?= [\w.]+=|$)", "", baseline)
 
 
 def _pictures(figure: FigureSpec, found: Comparison) -> dict[str, bytes]:

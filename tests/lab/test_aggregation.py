@@ -91,6 +91,7 @@ def _sent(lab: Lab, plan: Plan) -> dict[str, int]:
     }
 
 
+_FLOW = f"in_port=1,udp,dl_src={host_mac(0)},dl_dst={host_mac(2)},nw_src={host_ip(0)},nw_dst={host_ip(2)}"
 # From one socket each, so that each datagram is a flow of its own: addresses and destination port stay the same.
 _MANY = (
     "import socket, time\n"
@@ -111,18 +112,14 @@ def test_flows_are_spread_over_all_members_and_each_stays_on_its_own(untouched):
         assert sum(of_members) >= 400
         # 400 flows at random: 100 on each with a standard deviation of 9.
         assert all(50 < count < 150 for count in of_members), of_members
-        frame = "udp,dl_src={},dl_dst={},nw_src={},nw_dst={},udp_src=20000,udp_dst=9".format(
-            host_mac(0), host_mac(2), host_ip(0), host_ip(2)
-        )
-        answers = lab.ask("trace", frames=[("s1", f"in_port=1,{frame}")] * 5)
+        answers = lab.ask("trace", frames=[("s1", f"{_FLOW},udp_src=20000,udp_dst=9")] * 5)
         chosen = {tuple(re.findall(r"^ +output:(\d+)$", text, re.MULTILINE)) for text in answers}
         assert len(chosen) == 1
 
 
 def _members_of_flows(lab: Lab) -> Counter[str]:
     """How many of a hundred flows from h1 to h3 the first switch sends by each port."""
-    flow = f"in_port=1,udp,dl_src={host_mac(0)},dl_dst={host_mac(2)},nw_src={host_ip(0)},nw_dst={host_ip(2)}"
-    frames = [("s1", f"{flow},udp_src={port},udp_dst=9") for port in range(100)]
+    frames = [("s1", f"{_FLOW},udp_src={port},udp_dst=9") for port in range(100)]
     texts = lab.ask("trace", frames=frames)
     return Counter(port for text in texts for port in re.findall(r"^ +output:(\d+)$", text, re.MULTILINE))
 
