@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from controllers.framework import run_app
+from controllers.keeper import RefusedError, refuse_bundles
 from testbed.errors import TestbedError
 from testbed.plan.store import plan_from_json
 
@@ -34,13 +35,17 @@ def main(
     Example: python -m controllers switch_tagged --plan plan.json
     """
     try:
-        plan_from_json(plan.read_text()).require_proof()
+        made = plan_from_json(plan.read_text())
+        made.require_proof()
+        refuse_bundles(made)
     except OSError as error:
         sys.exit(_told(f"{plan}: {error.strerror}; `testbed plan NAME --output FILE` writes a plan"))
     except (ValueError, KeyError) as error:
         sys.exit(_told(f"{plan}: is no plan ({error}); `testbed plan NAME --output FILE` writes one"))
     except TestbedError as error:
         sys.exit(_told(str(error)))
+    except RefusedError as error:
+        sys.exit(_told(f"{plan}: {error}"))
     run_app(
         f"controllers.{name.value}", host, port, plan=str(plan), status_host=host, status_port=status_port,
     )  # fmt: skip

@@ -22,6 +22,19 @@ class RefusedError(Exception):
     """What was asked for is not done, and nothing has changed; the text says why."""
 
 
+def refuse_bundles(plan: Plan) -> None:
+    """Let only plans of single links pass.
+
+    Raises:
+        RefusedError: links are aggregated, which takes groups of a later OpenFlow than this controller speaks.
+    """
+    if plan.bundles is not None:
+        raise RefusedError(
+            "this plan aggregates links, and hashing groups need OpenFlow 1.5; use links.aggregate: false, or "
+            "`testbed up`, which installs them by itself"
+        )
+
+
 class Keeper:
     """What the switches should have, and the way to bring them there.
 
@@ -33,6 +46,7 @@ class Keeper:
 
     def __init__(self, plan: Plan, switches: Switches, drain: float) -> None:
         plan.require_proof()
+        refuse_bundles(plan)
         self.plan = plan
         self.switches = switches
         self.off: set[int] = set()
@@ -138,6 +152,7 @@ class Keeper:
             raise RefusedError("this is a plan for another topology; switches, hosts, links and ports must be the same")
         if not plan.proved:
             raise RefusedError("this plan is not proved: " + "; ".join(v.sentence for v in plan.violations[:3]))
+        refuse_bundles(plan)
         for one in (self.plan, plan):
             if one.scenario.assignment_kind != "fixed":
                 raise RefusedError(

@@ -11,7 +11,7 @@ from os_ken.ofproto import ofproto_v1_3, ofproto_v1_3_parser
 from os_ken.ofproto.ofproto_protocol import ProtocolDesc
 
 from controllers.keeper import Keeper, RefusedError
-from controllers.switches import SwitchError
+from controllers.switches import SwitchError, Switches
 from controllers.wire import add_message, bundle, differences, place, rule_of
 from testbed.model import Rule, VlanPlan
 from testbed.plan import Plan, make_plan
@@ -251,3 +251,9 @@ def test_a_switch_that_does_not_answer_is_named():
     keeper = Keeper(plan, fakes, drain=0.0)  # type: ignore[arg-type]
     keeper.bring_in_step(2)
     assert keeper.status()["switches"]["s3"]["problem"] == "s3 gave no answer"
+
+
+def test_a_plan_that_aggregates_links_is_refused():
+    text = "topology: {kind: mesh, sizes: [2], parallel_links: 2}\nlinks: {aggregate: true}"
+    with pytest.raises(RefusedError, match="hashing groups need OpenFlow"):
+        Keeper(make_plan(scenario_of(text)), Switches(("s1", "s2")), 0.0)
