@@ -12,11 +12,12 @@ import pytest
 from testbed.emulate.build import build_lab
 from testbed.emulate.client import Lab
 from testbed.emulate.names import port_interface
-from testbed.model import host_ip, host_mac
+from testbed.model import Sample, host_ip, host_mac
 from testbed.pipeline.text import parse_group, parse_rule
 from testbed.plan import Plan
+from testbed.run.fidelity import Verdict
 from testbed.run.pathcheck import installed_problems
-from testbed.run.run import check_paths
+from testbed.run.run import check_paths, run_scenario
 
 from .conftest import execute, named_plan, plan_of
 
@@ -162,3 +163,24 @@ def test_a_group_that_lacks_a_member_is_found(untouched):
         execute(lab, "ovs-ofctl", "-O", "OpenFlow15", "mod-group", "s1", fewer)
         problems = installed_problems(plan, lab.ask("flows"), lab.ask("groups"))
         assert "h1→h3 can take 3 of the 4 members of s1→s2" in problems
+
+
+def test_each_flow_gets_what_the_members_it_takes_allow(untouched, tmp_path):
+    text = (
+        "topology: {kind: mesh, sizes: [2], hosts_per_switch: 4, parallel_links: 2}\nlinks: {aggregate: true}\n"
+        "lab: {dilation: 400}\n"
+        "workloads: [{kind: iperf3, protocol: udp, pattern: complement, omit: 2, seconds: 5, repeats: 2, offered: 0.9}]"
+    )
+    plan = plan_of(text)
+    outcome = run_scenario(plan, tmp_path, lambda line: None)
+    assert outcome.verdict in (Verdict.PASS, Verdict.WARN), outcome.reasons  # the machine may be busy
+    of_metric: dict[str, list[Sample]] = {}
+    for sample in outcome.samples:
+        of_metric.setdefault(sample.metric, []).append(sample)
+    assert len(of_metric["goodput"]) == 2 * 8
+    assert len(of_metric["member_use"]) == 2 * 4
+    assert len(of_metric["bundle_imbalance"]) == 2 * 2
+    for sample in (*of_metric["goodput"], *of_metric["member_use"]):
+        assert sample.predicted is not None
+        assert sample.value == pytest.approx(sample.predicted, rel=0.1, abs=0.02)
+    assert all(0.3 <= sample.value <= 1 for sample in of_metric["hash_share"])

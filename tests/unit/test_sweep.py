@@ -263,6 +263,19 @@ def test_figures_may_change_without_a_run_being_repeated():
     assert outcome.folder == folder
 
 
+def test_a_baseline_of_one_setting_holds_in_bars_and_along_the_axis_of_that_setting():
+    """Along the axis each point refers to that of the baseline's scenario."""
+    figures = "[{kind: bars, name: a}, {kind: lines, x: lab.dilation, name: b}]"
+    text = SWEEP.replace("[{kind: bars, metrics: [goodput]}]", figures)
+    Path("mine.yaml").write_text(f"{text}baseline: ring4 lab.dilation=200\n")
+    outcome = swept(Lab())
+    assert outcome.problems == ()
+    bars, lines = outcome.tables
+    assert "relative to ring4 lab.dilation=200" in bars
+    assert "relative to ring4 " not in lines
+    assert "relative to ring4" in lines
+
+
 def test_a_figure_that_cannot_be_made_is_a_reserve_and_takes_no_other_with_it():
     Path("mine.yaml").write_text(
         SWEEP.replace(
