@@ -5,7 +5,8 @@ TestbedError                  one sentence; exit 1
 ├── VerificationError         a plan that breaks an invariant: a list of violations; exit 1
 ├── CapabilityError           this machine cannot do it: what, the consequence, the remedy; exit 2
 ├── LabError                  the lab broke while being built or used; exit 1
-└── WorkloadError             a load did not run or its output cannot be trusted; exit 1
+├── WorkloadError             a load did not run or its output cannot be trusted; exit 1
+└── StorageError              results cannot be written, as on a full disk; exit 1
 """
 
 from __future__ import annotations
@@ -71,6 +72,10 @@ class LabError(TestbedError):
 
 class WorkloadError(TestbedError):
     """A load did not run, or what it printed cannot be trusted."""
+
+
+class StorageError(TestbedError):
+    """Results cannot be written; what was stored until then stays, marked incomplete."""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

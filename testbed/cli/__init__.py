@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import signal
 import sys
 from types import FrameType
 
-from testbed.errors import EXIT_INTERRUPTED, TestbedError
+from testbed.errors import EXIT_INTERRUPTED, StorageError, TestbedError
 
 
 class _Interrupted(BaseException):
@@ -39,6 +40,14 @@ def main() -> None:
         except TestbedError as error:
             print_error(error, as_json=as_json)
             sys.exit(error.exit_code)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            full = StorageError(
+                f"{error.filename or 'a file'} cannot be written: {error.strerror}; make room and repeat"
+            )
+            print_error(full, as_json=as_json)
+            sys.exit(full.exit_code)
     except _Interrupted:
         sys.stderr.write("interrupted; the lab is gone\n")
         sys.exit(EXIT_INTERRUPTED)

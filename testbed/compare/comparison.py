@@ -16,7 +16,9 @@ from testbed.results import Run
 # Shown only when asked for: they stand beside another figure, or tell of the lab and not of the fabric.
 BESIDE = frozenset(
     {
-        "loss", "jitter", "retransmits", "rtt_min", "rtt_max", "ping_loss", "link_use", "cpu_idle", "cpu_pressure",
+        "loss", "jitter", "retransmits", "rtt_min", "rtt_max", "ping_loss", "link_use", "link_imbalance", "cpu_idle",
+        "cpu_pressure", "cpu_network", "cpu_switches", "cpu_programs", "cpu_agent", "queue_frames", "queue_drops",
+        "departure_error", "goodput_mean", "goodput_warmup",
         "member_use", "bundle_imbalance", "hash_share",
         "mpi_bytes_moved", "mpi_bytes_crossed", "mpi_alltoall_bandwidth", "mpi_pingping_time",
         "mpi_multi_pingping_time",

@@ -17,18 +17,23 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from testbed.emulate import counters, loads, reach
-from testbed.emulate.fabric import Fabric
+from testbed.emulate.fabric import HOST_INTERFACE, Fabric
+from testbed.emulate.names import port_interface
 from testbed.emulate.openvswitch import OpenVSwitch
 from testbed.errors import LabError
+
+if TYPE_CHECKING:
+    from testbed.emulate.telemetry import Telemetry
 
 FOLDER = Path("/run/lab")
 SOCKET = FOLDER / "agent.sock"
 # Open vSwitch carries the datapath's packet counts over to its rules twice a second.
 _STATISTICS_LAG = 1.2
 STATE = FOLDER / "state.json"
+RECORD = "telemetry.npz"
 
 Progress = Callable[[str], None]
 
@@ -39,6 +44,7 @@ class Agent:
     def __init__(self) -> None:
         self.ovs = OpenVSwitch(FOLDER / "ovs")
         self.fabric: Fabric | None = None
+        self.telemetry: Telemetry | None = None
         self.lock = threading.Lock()
         self.doing = "starting"
         self.operations: dict[str, Callable[[dict[str, Any], Progress], Any]] = {
@@ -119,9 +125,26 @@ class Agent:
         return reach.unreachable_pairs(fabric.order["hosts"], fabric.holders)
 
     def load(self, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        """Run the processes of a load."""
+        """Run the processes of a load; with `telemetry` (s between readings) count beside it, into a file."""
         del progress
-        return loads.run_load(request, self.need_fabric().holders, self.ovs.check_alive)
+        fabric = self.need_fabric()
+        if not request.get("telemetry"):
+            return loads.run_load(request, fabric.holders, self.ovs.check_alive, self.ovs.pids)
+        telemetry = self.need_telemetry()
+        with telemetry.recording(request["telemetry"], FOLDER / RECORD, request.get("departures")) as started:
+            result = loads.run_load(request, fabric.holders, self.ovs.check_alive, self.ovs.pids, started)
+        return {**result, "record": RECORD, "no_matrix": telemetry.no_matrix}
+
+    def need_telemetry(self) -> Telemetry:
+        """Return what counts beside loads; made with the first load that wants it."""
+        if self.telemetry is None:
+            # It needs numpy, without which a lab stands a tenth of a second sooner.
+            from testbed.emulate.telemetry import Telemetry  # noqa: PLC0415
+
+            fabric = self.need_fabric()
+            edge = [port_interface(host["switch"], host["port"]) for host in fabric.order["hosts"]]
+            self.telemetry = Telemetry(fabric.port_rates(), edge, fabric.holders, HOST_INTERFACE)
+        return self.telemetry
 
     def shaping(self, request: dict[str, Any], progress: Progress) -> list[str]:
         """Differences between the shaping asked for and the kernel's now."""

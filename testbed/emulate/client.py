@@ -93,6 +93,10 @@ class Lab:
         """Write a file into the lab's own folder; returns its path inside the lab."""
         return Path(self.ask("write", name=name, text=text, mode=mode))
 
+    def read(self, name: str) -> bytes:
+        """Content of a file in the lab's own folder."""
+        return (self.namespaces.socket.parent / name).read_bytes()
+
     def __enter__(self) -> Lab:
         """Return self."""
         return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
 from collections import defaultdict
@@ -13,16 +14,21 @@ from typing import Any
 from testbed.emulate.commands import run
 
 _PRESSURE = Path("/proc/pressure/cpu")
+_TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 _TOTAL = re.compile(r"^some .*\btotal=(\d+)", re.MULTILINE)
 _FLOW = re.compile(r"n_packets=(\d+).*\bin_port=(\d+)")
 
 
-def snapshot() -> dict[str, Any]:
-    """Ports, processor and pressure now; cheap enough to take while a load runs.
+def snapshot(daemons: Sequence[int] = ()) -> dict[str, Any]:
+    """Ports, processors, pressure and clocks now; cheap enough to take while a load runs.
+
+    Args:
+        daemons: pids of the switches' daemons.
 
     Returns:
-        `time` in s, `ports` interface → rx/tx bytes, packets and drops, `idle` and `total` processor time in
-        ticks, `pressure` in µs that some task waited for a processor (None where the kernel does not count it).
+        `time` in s and `wall` in s by the clock of the day, `ports` interface → rx/tx bytes, packets and drops,
+        `idle`, `network` (in interrupts) and `total` processor time in ticks, `pressure` in µs that some task waited
+        for a processor (None where the kernel does not count it), `processes` as of process_seconds().
     """
     ports = {}
     for link in json.loads(run(["ip", "-s", "-j", "link", "show"])):
@@ -31,13 +37,54 @@ def snapshot() -> dict[str, Any]:
             ports[link["ifname"]] = {
                 f"{way}_{what}": stats[way][what] for way in ("rx", "tx") for what in ("bytes", "packets", "dropped")
             }
-    ticks = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    idle, network, total = processor_ticks()
     return {
         "time": time.monotonic(),
+        "wall": time.time(),
         "ports": ports,
-        "idle": ticks[3] + ticks[4],
-        "total": sum(ticks),
+        "idle": idle,
+        "network": network,
+        "total": total,
         "pressure": _pressure(),
+        "processes": process_seconds(daemons),
+    }
+
+
+def processor_ticks() -> tuple[int, int, int]:
+    """Ticks of all processors since the machine started: idle, in interrupts of the network and others, all."""
+    ticks = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    return ticks[3] + ticks[4], ticks[5] + ticks[6], sum(ticks)
+
+
+def process_seconds(daemons: Sequence[int]) -> dict[str, list[float]]:
+    """Processor seconds of the lab's processes, those that have ended included.
+
+    Args:
+        daemons: pids of the switches' daemons.
+
+    Returns:
+        `switches`: of each daemon, `agent`: of this process, `programs`: of everything else, which is the load.
+    """
+    own, programs = 0, 0
+    switches = dict.fromkeys(daemons, 0)
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            words = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue  # it has just ended; its parent has its time
+        itself, ended, pid = int(words[11]) + int(words[12]), int(words[13]) + int(words[14]), int(entry.name)
+        if pid in switches:
+            switches[pid] = itself
+        elif pid == os.getpid():
+            own, programs = itself, programs + ended
+        else:
+            programs += itself + ended
+    return {
+        "switches": [ticks / _TICKS_A_SECOND for ticks in switches.values()],
+        "agent": [own / _TICKS_A_SECOND],
+        "programs": [programs / _TICKS_A_SECOND],
     }
 
 

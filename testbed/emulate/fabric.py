@@ -169,6 +169,10 @@ class Fabric(Mininet):  # type: ignore[misc]
         edges = len(order["hosts"])
         return {name: edge if number < edges else trunk for number, (_, name, _) in enumerate(self._ports())}
 
+    def port_rates(self) -> dict[str, float]:
+        """Bit/s that each switch port is shaped to, gaps between frames included."""
+        return {name: shaping.rate for name, shaping in self._port_shaping().items()}
+
     def _shape(self) -> None:
         run(["tc", "-batch", "-"], "".join(shaping.commands(name) for name, shaping in self._port_shaping().items()))
 

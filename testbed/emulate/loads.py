@@ -7,7 +7,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
@@ -18,6 +18,9 @@ from testbed.errors import LabError
 
 _LISTEN = "0A"  # state of a listening socket in /proc/net/tcp
 _SERVER_LIMIT = 20.0
+_SHORTEST_WINDOW = 0.5
+# After the last client has ended.
+_SERVER_GRACE = 5.0
 _POLL = 0.02
 _ALIVE_EVERY = 0.2
 
@@ -72,50 +75,66 @@ class _Process:
         }
 
 
-def run_load(request: Mapping[str, Any], holders: Mapping[str, int], check: Callable[[], None]) -> dict[str, Any]:
+def run_load(
+    request: Mapping[str, Any],
+    holders: Mapping[str, int],
+    check: Callable[[], None],
+    daemons: Sequence[int] = (),
+    started: Callable[[], None] = lambda: None,
+) -> dict[str, Any]:
     """Run a load.
 
     Args:
         request: `processes`, each with `id`, `host` (none = beside the switches), `argv`, and optionally `env`,
-            `only_env` and `server_port`; `limit` in s; optionally `window` (start, end) in s after the last start, at
-            which counters are taken, otherwise they are taken around the whole load.
+            `only_env` and `server_port`; `limit` in s; optionally `window` (start, end) in s after each client's
+            start, in the part of which that all have in common counters are taken, otherwise around the whole load.
         holders: host → pid.
         check: raises when the switches are gone.
+        daemons: pids of the switches' daemons.
+        started: called when the last process has started.
 
     Returns:
-        `outputs` id → exit code and output, `snapshots` before and after, `timed_out` ids, `seconds`.
+        `outputs` id → exit code and output, `snapshots` before and after, `timed_out` ids, `start` (when the last
+        process had started, s, monotonic), `window` in s after that or None, `seconds`. A server that never listens
+        is one that failed.
 
     Raises:
         LabError: a process cannot be started, or the switches died.
     """
     running: list[_Process] = []
-    started = time.monotonic()
+    begun = time.monotonic()
     try:
         for spec in request["processes"]:
             if spec.get("server_port") is not None:
                 running.append(_Process(spec, holders))
-        _wait_for_servers(running)
+        servers = list(running)
+        _wait_for_servers(servers)
+        first = time.monotonic()
         clients = [_Process(spec, holders) for spec in request["processes"] if spec.get("server_port") is None]
         running += clients
-        before = snapshot()
-        window = request.get("window")
+        before = snapshot(daemons)
         after = None
         zero = time.monotonic()
-        next_check = zero
+        started()
+        window = _common(request.get("window"), zero - first)
+        next_check, done = zero, None
         while any(process.popen.poll() is None for process in running):
             now = time.monotonic()
             if now > next_check:
                 check()
                 next_check = now + _ALIVE_EVERY
             if window and now - zero >= window[0] and before["time"] < zero + window[0]:
-                before = snapshot()
+                before = snapshot(daemons)
             if window and after is None and now - zero >= window[1]:
-                after = snapshot()
-            if now - started > request["limit"]:
+                after = snapshot(daemons)
+            if done is None and clients and all(client.popen.poll() is not None for client in clients):
+                done = now
+            # A server whose client failed would wait for another one.
+            if now - begun > request["limit"] or (done is not None and now - done > _SERVER_GRACE):
                 break
             time.sleep(_POLL)
         check()
-        snapshots = [before, after or snapshot()]
+        snapshots = [before, after or snapshot(daemons)]
         timed_out = [process.id for process in running if process.popen.poll() is None]
     finally:
         for process in running:
@@ -124,14 +143,20 @@ def run_load(request: Mapping[str, Any], holders: Mapping[str, int], check: Call
         "outputs": {process.id: process.result() for process in running},
         "snapshots": snapshots,
         "timed_out": timed_out,
-        "seconds": time.monotonic() - started,
+        "start": zero,
+        "window": window,
+        "seconds": time.monotonic() - begun,
     }
 
 
+def _common(window: Sequence[float] | None, spread: float) -> tuple[float, float] | None:
+    """The part of a window that clients have in common whose starts took `spread` s, seen from the last start."""
+    return (window[0], max(window[1] - spread, window[0] + _SHORTEST_WINDOW)) if window else None
+
+
 def _wait_for_servers(servers: list[_Process]) -> None:
+    """Return when every server listens, has ended or is too late."""
     until = time.monotonic() + _SERVER_LIMIT
     for server in servers:
-        while not server.listens():
-            if server.popen.poll() is not None or time.monotonic() > until:
-                raise LabError(f"server {server.id} does not listen: {server.result()['stderr'].strip()[:200]}")
+        while not server.listens() and server.popen.poll() is None and time.monotonic() < until:
             time.sleep(_POLL / 4)

@@ -40,6 +40,11 @@ class OpenVSwitch:
         self.datapath = ""
         self._daemons: dict[str, subprocess.Popen[bytes]] = {}
 
+    @property
+    def pids(self) -> list[int]:
+        """Of every ovs-vswitchd."""
+        return [self._daemons["ovs-vswitchd"].pid]
+
     def start(self) -> None:
         """Start both daemons as children, so that their death is noticed.
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from testbed.emulate import pairs
 from testbed.errors import CapabilityError
 from testbed.scenario import Scenario
 
@@ -87,6 +88,7 @@ def capabilities() -> tuple[Capability, ...]:
                 needed=False,
             ),
         ]
+        found.append(_pairs())
     pressure = Path("/proc/pressure/cpu").exists()
     found.append(
         Capability(
@@ -117,6 +119,14 @@ def _mpich() -> Capability:
     return Capability(
         "mpich", present, False, str(program) if present else "not in this environment", "MPI jobs cannot run", _SETUP
     )
+
+
+def _pairs() -> Capability:
+    why_not = pairs.why_not()
+    return Capability(
+        "traffic matrix", not why_not, False, why_not or "works", "results do not tell who sent how much to whom",
+        "use a kernel with BPF_SYSCALL and NET_CLS_BPF, and a container that allows bpf()",
+    )  # fmt: skip
 
 
 def _trial(name: str, script: str, consequence: str, remedy: str, *, needed: bool = True) -> Capability:

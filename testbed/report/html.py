@@ -14,6 +14,7 @@ from testbed.report.loads import LoadHead, load_heads, texts
 from testbed.report.palette import declarations
 from testbed.report.table import LEAST_LINK_USE, result_rows
 from testbed.results import Run
+from testbed.results.telemetry import load_telemetry
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -25,6 +26,7 @@ def render_report(run: Run) -> str:
     """Return the report of a run as HTML; the same run gives the same bytes."""
     from testbed.report.drawing import MOST_PANELS, MOST_SWITCHES, draw_topology, draw_vlans  # noqa: PLC0415
     from testbed.report.selection import load_charts  # noqa: PLC0415 - these import matplotlib
+    from testbed.report.watched import telemetry_charts  # noqa: PLC0415 - likewise
 
     plan, manifest = run.plan, run.manifest
     rows = result_rows(run.samples)
@@ -57,6 +59,12 @@ def render_report(run: Run) -> str:
             (head, drawn)
             for number, head in enumerate(heads)
             if (drawn := load_charts(of_load.get(head.label, []), f"load-{number}"))
+        ],
+        watched=[
+            (head, drawn)
+            for number, head in enumerate(heads)
+            if (telemetry := load_telemetry(run.path, head.label))
+            and (drawn := telemetry_charts(plan, telemetry, f"watched-{number}"))
         ],
         uses=uses,
         topology="" if uses or not drawable else draw_topology(plan.topology, "topology"),

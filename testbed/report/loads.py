@@ -17,12 +17,14 @@ class LoadHead:
         title: in words.
         verdict: empty where none is given.
         reasons: of the verdict.
+        no_matrix: why its telemetry has no traffic matrix; empty where it has one, or none was wanted.
     """
 
     label: str
     title: str
     verdict: str = ""
     reasons: tuple[str, ...] = ()
+    no_matrix: str = ""
 
     @property
     def unfaithful(self) -> bool:
@@ -39,6 +41,7 @@ def load_heads(manifest: Mapping[str, object], labels: Iterable[str]) -> list[Lo
             str(entry.get("title") or entry.get("kind") or "load"),
             str(entry.get("verdict") or ""),
             texts(entry.get("reasons")),
+            str(entry.get("no_traffic_matrix") or ""),
         )
         for entry in (listed if isinstance(listed, list) else [])
         if isinstance(entry, Mapping)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 METRICS: dict[str, str] = {
     "goodput": "Goodput",
+    "goodput_mean": "Goodput, mean",
+    "goodput_warmup": "Goodput in the warm-up",
     "loss": "Datagram loss",
     "jitter": "Jitter",
     "retransmits": "Retransmissions",
@@ -46,9 +48,24 @@ METRICS: dict[str, str] = {
     "member_use": "Member use",
     "bundle_imbalance": "Fullest member to mean",
     "hash_share": "Goodput left by the hash",
+    "link_imbalance": "Fullest link / average link",
+    "queue_frames": "Queue, mean",
+    "queue_drops": "Frames refused by a queue",
+    "departure_error": "Gap error",
     "cpu_idle": "Processor idle",
     "cpu_pressure": "Processor pressure",
+    "cpu_network": "Processor in interrupts",
+    "cpu_switches": "Switches, of one processor",
+    "cpu_programs": "Programs, of one processor",
+    "cpu_agent": "Telemetry, of one processor",
 }
+# What the terminal leaves out; the page and samples.csv have all.
+PAGE_ONLY = frozenset(
+    {
+        "goodput_warmup", "queue_frames", "queue_drops", "link_imbalance", "cpu_network", "cpu_switches",
+        "cpu_programs", "cpu_agent",
+    }
+)  # fmt: skip
 # Metrics whose prediction is a bound and no expectation.
 BOUNDS = {"mpi_alltoall_time": "≥", "mpi_alltoall_bandwidth": "≤"}
 # A link predicted to be used less than this carries little but acknowledgements; its gap says nothing.
@@ -118,7 +135,12 @@ def result_rows(samples: Iterable[Sample]) -> list[Row]:
     groups: dict[tuple[str, str, str, str], list[Sample]] = {}
     for sample in samples:
         if math.isfinite(sample.value):
-            key = (sample.labels.get("load", ""), sample.metric, sample.unit, sample.labels.get("bytes", ""))
+            key = (
+                sample.labels.get("load", ""),
+                sample.metric,
+                sample.unit,
+                sample.labels.get("bytes", "") or sample.labels.get("quantile", ""),
+            )
             groups.setdefault(key, []).append(sample)
     loads = {load: index for index, load in enumerate(dict.fromkeys(key[0] for key in groups))}
     metrics = {metric: index for index, metric in enumerate(METRICS)}
@@ -155,7 +177,7 @@ def rich_table(run: Run | Iterable[Sample]) -> Table:
     from rich.text import Text  # noqa: PLC0415
 
     samples, manifest = (run.samples, run.manifest) if isinstance(run, Run) else (run, {})
-    rows = result_rows(samples)
+    rows = [row for row in result_rows(samples) if row.metric not in PAGE_ONLY]
     cells = {row: _cells(row) for row in rows}
     titles: tuple[str, ...] = ("", "n", "median", "min", "max", "unit", "predicted", "gap", "worst")
     if all(row.predicted is None for row in rows):

@@ -6,12 +6,13 @@ import json
 import os
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from testbed.errors import InputError
+from testbed.errors import InputError, StorageError
 from testbed.model import Sample
 from testbed.plan import Plan
 from testbed.plan.store import plan_to_json
@@ -72,12 +73,31 @@ class ResultFolder:
             number += 1
 
     def write_text(self, name: str, text: str) -> None:
-        """Write a file whole or not at all."""
+        """Write a file whole or not at all.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        self.write_bytes(name, text.encode())
+
+    def write_bytes(self, name: str, content: bytes) -> None:
+        """Write a file whole or not at all.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
         target = self.path / name
-        target.parent.mkdir(parents=True, exist_ok=True)
         partial = target.with_name(f".{target.name}.partial")
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(target)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            partial.write_bytes(content)
+            partial.replace(target)
+        except OSError as error:
+            with suppress(OSError):
+                partial.unlink(missing_ok=True)
+            raise StorageError(
+                f"{name} cannot be written: {error.strerror}; what was stored until then: {self.path}"
+            ) from error
 
     def write_json(self, name: str, value: Any) -> None:
         """Write an object as indented JSON."""
@@ -123,11 +143,18 @@ class ResultFolder:
         )
 
     def finish(self) -> Path:
-        """Give the folder its final name and to the owner of `results/`; returns it."""
-        for file in (self.path, *self.path.rglob("*")):
-            os.chown(file, self._owner.st_uid, self._owner.st_gid, follow_symlinks=False)
+        """Give the folder its final name and to the owner of `results/`; returns it.
+
+        Raises:
+            StorageError: that cannot be done.
+        """
         final = self.path.with_name(self.path.name.removesuffix(INCOMPLETE))
-        self.path.rename(final)
+        try:
+            for file in (self.path, *self.path.rglob("*")):
+                os.chown(file, self._owner.st_uid, self._owner.st_gid, follow_symlinks=False)
+            self.path.rename(final)
+        except OSError as error:
+            raise StorageError(f"{self.path} cannot be given its final name: {error.strerror}") from error
         self.path = final
         return final
 

@@ -12,7 +12,17 @@ from testbed.errors import WorkloadError
 from testbed.model import Sample, Topology
 from testbed.plan import Plan
 from testbed.predict.frames import WIRE_OVERHEAD
-from testbed.run.fidelity import Finding, judge_losses, processor
+from testbed.results.telemetry import Telemetry
+from testbed.run.fidelity import (
+    FEWEST_GAPS,
+    Finding,
+    judge_losses,
+    network_share,
+    process_shares,
+    processor,
+    quantiles,
+)
+from testbed.run.watched import departure_errors, imbalance, queue_figures, read_record
 from testbed.units import TimeScale
 from testbed.workloads.process import Process
 
@@ -51,23 +61,49 @@ class Context:
         value = self.scale.to_real(sample.value, sample.unit)
         return replace(sample, value=value, labels={**self.labels, **sample.labels, **labels})
 
-    def run(self, processes: Sequence[Process], limit: float, window: tuple[float, float] | None = None) -> LoadResult:
+    def run(
+        self,
+        processes: Sequence[Process],
+        limit: float,
+        window: tuple[float, float] | None = None,
+        *,
+        watched: bool = False,
+        departures: float | None = None,
+        partial: bool = False,
+    ) -> LoadResult:
         """Run processes in the lab.
+
+        Args:
+            processes: of the load.
+            limit: s after which what still runs is ended.
+            window: s after each start between which counters are taken; None = around everything.
+            watched: whether the scenario's telemetry is recorded meanwhile.
+            departures: s after the last start at which the busiest ports are watched frame by frame; None = never.
+            partial: whether some may fail; the result says which.
 
         Raises:
             WorkloadError: some did not end in time, or failed; their output is kept.
         """
-        raw = self.lab.ask("load", processes=[asdict(p) for p in processes], limit=limit, window=window)
-        result = LoadResult(raw["outputs"], raw["snapshots"][0], raw["snapshots"][1], raw["seconds"])
-        failed = [name for name, output in result.outputs.items() if output["code"] != 0]
-        if failed:
-            for name in failed:
-                self.keep_raw(f"failed-{name}.txt", result.outputs[name]["stdout"] + result.outputs[name]["stderr"])
-            output = result.outputs[failed[0]]
-            last = (output["stderr"].strip() or output["stdout"].strip() or "it printed nothing").splitlines()[-1]
-            how = f"did not end in {limit:g} s" if failed[0] in raw["timed_out"] else f"exit code {output['code']}"
-            raise WorkloadError(f"{len(failed)} of {len(result.outputs)} processes failed; {failed[0]}: {how}: {last}")
-        return result
+        interval = self.plan.scenario.lab.telemetry / 1000 if watched else 0.0
+        raw = self.lab.ask(
+            "load", processes=[asdict(p) for p in processes], limit=limit, window=window, telemetry=interval,
+            departures=departures,
+        )  # fmt: skip
+        failed = {}
+        for name, output in raw["outputs"].items():
+            if output["code"] != 0:
+                self.keep_raw(f"failed-{name}.txt", output["stdout"] + output["stderr"])
+                last = (output["stderr"].strip() or output["stdout"].strip() or "it printed nothing").splitlines()[-1]
+                how = f"did not end in {limit:g} s" if name in raw["timed_out"] else f"exit code {output['code']}"
+                failed[name] = f"{how}: {last}"
+        telemetry = None
+        if "record" in raw:
+            telemetry = read_record(self.plan.wiring, self.lab.read(raw["record"]), raw["start"], raw["window"])
+        if failed and not partial:
+            first = next(iter(failed))
+            raise WorkloadError(f"{len(failed)} of {len(processes)} processes failed; {first}: {failed[first]}")
+        before, after = raw["snapshots"]
+        return LoadResult(raw["outputs"], before, after, raw["seconds"], failed, telemetry, raw.get("no_matrix", ""))
 
     def link_use(self, result: LoadResult, predicted: Mapping[int, float], **labels: str) -> list[Sample]:
         """Share of each channel's rate that was used between the two snapshots; of a bundle, that of all members.
@@ -85,15 +121,43 @@ class Context:
             share = sum(result.wire_rate(self.plan.wiring, member) for member in members) / (len(members) * rate)
             labels_of = {**labels, "channel": topology.channel_name(channel)}
             samples.append(self.sample("link_use", share, "ratio", labels_of, predicted.get(channel)))
-        return samples
+        expected = imbalance(list(predicted.values()))
+        uneven = imbalance([sample.value for sample in samples])
+        return samples if uneven is None else [*samples, self.sample("link_imbalance", uneven, "", labels, expected)]
 
     def machine(self, result: LoadResult, **labels: str) -> list[Sample]:
-        """Samples of the processors while the load ran."""
+        """Samples of the processors while the load ran; those of processes are shares of one processor."""
         idle, pressure = processor(result.before, result.after)
-        samples = [self.sample("cpu_idle", idle, "ratio", labels)]
+        samples = [
+            self.sample("cpu_idle", idle, "ratio", labels),
+            self.sample("cpu_network", network_share(result.before, result.after), "ratio", labels),
+        ]
         if pressure is not None:
             samples.append(self.sample("cpu_pressure", pressure, "ratio", labels))
+        for kind, shares in process_shares(result.before, result.after).items():
+            for number, share in enumerate(shares, 1):
+                which = {"daemon": str(number)} if len(shares) > 1 else {}
+                samples.append(self.sample(f"cpu_{kind}", share, "ratio", {**labels, **which}))
         return samples
+
+    def queues(self, result: LoadResult, **labels: str) -> list[Sample]:
+        """Samples of each port's queue over the counted time; none without telemetry."""
+        if result.telemetry is None:
+            return []
+        return [
+            self.sample(metric, value, "frames", {**labels, **of})
+            for metric, of, value in queue_figures(self.plan.wiring, result.telemetry, 0)
+        ]
+
+    def departures(self, telemetry: Telemetry, **labels: str) -> list[Sample]:
+        """Samples of the gaps between frames of busy ports; none where too few were seen."""
+        errors = departure_errors(telemetry, 0).tolist()
+        if len(errors) < FEWEST_GAPS:
+            return []
+        return [
+            self.sample("departure_error", value, "ratio", {**labels, "quantile": name})
+            for name, value in zip(("p50", "p90", "p99"), quantiles(errors), strict=True)
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +169,18 @@ class LoadResult:
         before: counters at the start of the window.
         after: counters at its end.
         seconds: laboratory seconds the load took.
+        failed: process id → how it failed.
+        telemetry: what was recorded meanwhile, if anything.
+        no_matrix: why that has no traffic matrix; empty where it has one.
     """
 
     outputs: Mapping[str, Mapping[str, Any]]
     before: Mapping[str, Any]
     after: Mapping[str, Any]
     seconds: float
+    failed: Mapping[str, str] = field(default_factory=dict)
+    telemetry: Telemetry | None = None
+    no_matrix: str = ""
 
     def wire_rate(self, wiring: Topology, channel: int) -> float:
         """Laboratory bit/s that a physical channel carried between the snapshots, as on a real wire."""
@@ -127,10 +197,20 @@ class LoadOutcome:
     Attributes:
         samples: in real-world units.
         findings: about fidelity.
+        telemetry: of each repeat that was recorded.
+        no_matrix: why that has no traffic matrix; empty where it has one.
     """
 
     samples: list[Sample] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    telemetry: list[Telemetry] = field(default_factory=list)
+    no_matrix: str = ""
+
+    def watched(self, result: LoadResult) -> None:
+        """Take over what was recorded beside a repeat."""
+        if result.telemetry is not None:
+            self.telemetry.append(result.telemetry)
+            self.no_matrix = result.no_matrix
 
 
 class FrameLedger:

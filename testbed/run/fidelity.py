@@ -5,10 +5,10 @@ Thresholds are documented in docs/fidelity.md; what they guard against is a figu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from typing import Any, Protocol
 
 
 class Verdict(IntEnum):
@@ -31,12 +31,31 @@ Finding = tuple[Verdict, str]
 _IDLE_WARN, _IDLE_INVALID = 0.10, 0.02
 # Share of time in which some task waited for a processor (PSI `some`).
 _PRESSURE_WARN = 0.60
+# How far below the prediction a lab without processor time left was itself the reason; and the share of a processor
+# from which a daemon's thread has none left (it polls, so that it may use nearly as much when it keeps up).
+_OVERLOAD_GAP, _DAEMON_FULL = 0.20, 0.85
 # Share of frames lost where no queue was full.
 _LOST_WARN, _LOST_INVALID = 0.0005, 0.005
+# How far the clock of the day may be off after a load: for once, s, and for each second, as when it is set slowly.
+_CLOCK_JUMP, _CLOCK_SLEW = 0.02, 1e-3
+# Inter-departure error that 99 %, or at least 90 %, of the groups of gaps must stay below; fewer groups say nothing.
+_GAPS_WARN, _GAPS_INVALID, FEWEST_GAPS = 0.05, 0.10, 20
 # How far the mean over flows, and the worst flow, may be from the prediction.
 _MEAN_GAP = {"udp": 0.02, "tcp": 0.05}
 _WORST_GAP = {"udp": 0.05, "tcp": 0.20}
 _ABOVE_PREDICTION = 0.02
+
+
+class Measured(Protocol):
+    """What was counted before and after something."""
+
+    @property
+    def before(self) -> Mapping[str, Any]:
+        """Counters at the start."""
+
+    @property
+    def after(self) -> Mapping[str, Any]:
+        """Counters at the end."""
 
 
 def processor(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[float, float | None]:
@@ -47,6 +66,55 @@ def processor(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[floa
     if before["pressure"] is not None and after["pressure"] is not None:
         pressure = (after["pressure"] - before["pressure"]) / 1e6 / seconds
     return (after["idle"] - before["idle"]) / total, pressure
+
+
+def network_share(before: Mapping[str, Any], after: Mapping[str, Any]) -> float:
+    """Share of all processors' time spent in interrupts between two snapshots: queues and links, mostly."""
+    return float((after["network"] - before["network"]) / max(after["total"] - before["total"], 1))
+
+
+def process_shares(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, list[float]]:
+    """Processor time of `switches` (each daemon), `programs` (the load) and `agent`; shares of one processor."""
+    seconds = max(after["time"] - before["time"], 1e-9)
+    return {
+        kind: [(new - old) / seconds for old, new in zip(before["processes"][kind], ended, strict=True)]
+        for kind, ended in after["processes"].items()
+    }
+
+
+def judge_clock(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Finding]:
+    """The clock of the day must have run as evenly as the one that never jumps; round-trip times rest on it."""
+    seconds = after["time"] - before["time"]
+    jump = (after["wall"] - before["wall"]) - seconds
+    if abs(jump) <= _CLOCK_JUMP + _CLOCK_SLEW * seconds:
+        return []
+    way = "forward" if jump > 0 else "back"
+    return [(Verdict.WARN, f"the clock of the day jumped {abs(jump):.3g} s {way} while the load ran")]
+
+
+def judge_departures(errors: Sequence[float], *, confirmed: bool = False) -> list[Finding]:
+    """Frames must leave a busy port at the rate of its link.
+
+    Args:
+        errors: |gap / ideal - 1| of groups of frames; too few of them say nothing.
+        confirmed: as for judge_processor.
+    """
+    if confirmed or len(errors) < FEWEST_GAPS:
+        return []
+    _, ninth, last = quantiles(errors)
+    text = (
+        f"busy ports let frames go {100 * ninth:.2g} % (p90) and {100 * last:.2g} % (p99) off the rate of their links"
+    )
+    if ninth > _GAPS_INVALID:
+        return [(Verdict.INVALID, text)]
+    return [(Verdict.WARN, text)] if last > _GAPS_WARN else []
+
+
+def quantiles(values: Sequence[float]) -> tuple[float, float, float]:
+    """Median, 90 % and 99 % quantile: the least value that so many do not exceed."""
+    ordered = sorted(values)
+    half, ninth, last = (ordered[min(int(share * len(ordered)), len(ordered) - 1)] for share in (0.5, 0.9, 0.99))
+    return half, ninth, last
 
 
 def judge_processor(idle: float, pressure: float | None, *, confirmed: bool = False) -> list[Finding]:
@@ -67,6 +135,42 @@ def judge_processor(idle: float, pressure: float | None, *, confirmed: bool = Fa
     if pressure is not None and pressure > _PRESSURE_WARN:
         found.append((Verdict.WARN, f"tasks waited for a processor {100 * pressure:.0f} % of the time"))
     return found
+
+
+def judge_machine(results: Sequence[Measured], *, confirmed: bool = False) -> list[Finding]:
+    """Judge processors and clock over all repeats of a load: the busiest counts, and every jump.
+
+    Args:
+        results: with the snapshots before and after.
+        confirmed: as for judge_processor.
+    """
+    shares = [processor(result.before, result.after) for result in results]
+    pressures = [pressure for _, pressure in shares if pressure is not None]
+    found = judge_processor(min(idle for idle, _ in shares), max(pressures, default=None), confirmed=confirmed)
+    return found + [finding for result in results for finding in judge_clock(result.before, result.after)]
+
+
+def judge_overload(results: Sequence[Measured], ratios: Sequence[float]) -> list[Finding]:
+    """Far below the prediction with no processor time left: it was the lab that was too slow, not the fabric.
+
+    Without a frame lost outside a queue that happens to TCP, which adapts to whatever it finds.
+
+    Args:
+        results: with the snapshots before and after.
+        ratios: goodput of each flow as a share of its prediction.
+    """
+    below = 1 - sum(ratios) / len(ratios) if ratios else 0.0
+    idle = min(processor(result.before, result.after)[0] for result in results)
+    daemon = max(
+        (share for result in results for share in process_shares(result.before, result.after)["switches"]), default=0.0
+    )
+    if below <= _OVERLOAD_GAP or (idle >= _IDLE_WARN and daemon <= _DAEMON_FULL):
+        return []
+    who = f"a daemon of the switches used {100 * daemon:.0f} % of a processor, and one thread has no more"
+    if idle < _IDLE_WARN:
+        who = f"the processors were idle {100 * idle:.1f} % of the time"
+    text = f"the lab was too slow: the mean of the flows is {100 * below:.0f} % below the prediction while {who}"
+    return [(Verdict.INVALID, f"{text}; raise lab.dilation")]
 
 
 def judge_losses(lost: Mapping[str, int], frames: int) -> list[Finding]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from testbed.errors import WorkloadError
-from testbed.model import Floats, host_ip
+from testbed.model import Floats, Sample, host_ip
 from testbed.predict import Transport, fair_goodput, transport
 from testbed.predict.maxmin import Ways
 from testbed.predict.members import Spread
@@ -24,7 +24,8 @@ from testbed.run.bundles import (
     taken_members,
 )
 from testbed.run.context import Context, FrameLedger, LoadOutcome, LoadResult
-from testbed.run.fidelity import judge_prediction, judge_processor, processor
+from testbed.run.fidelity import Verdict, judge_departures, judge_machine, judge_overload, judge_prediction
+from testbed.run.watched import departure_errors
 from testbed.traffic import flows
 from testbed.workloads import iperf3
 from testbed.workloads.process import OutputError
@@ -35,14 +36,14 @@ _SPARE_SECONDS = 20.0
 _SECONDS_A_FLOW = 0.1
 # iperf3's control messages take the same links as its datagrams.
 _ROOM_FOR_CONTROL = 0.9
+_SHOWN_FAILURES = 3
 _CONTROL_HINT = "(offered: 0.9 leaves room for iperf3's own control messages on links that are full)"
 
 
 def run_iperf3(context: Context, spec: Iperf3) -> LoadOutcome:
     """Run the load `spec.repeats` times; judge each flow's median and the busiest repeat.
 
-    Raises:
-        WorkloadError: a flow failed or printed something else than results.
+    A flow that fails makes the load fail; the figures of the others are kept.
     """
     plan = context.plan
     pairs = flows(spec.pattern, plan.topology, plan.scenario.lab.seed)
@@ -53,19 +54,26 @@ def run_iperf3(context: Context, spec: Iperf3) -> LoadOutcome:
     spread = None if plan.bundles is None else likely_spread(plan, plan.bundles, pairs, even, wire)
     load = _Load(context, spec, pairs, wire, even, spread)
     ledger, outcome = FrameLedger(context.lab), LoadOutcome()
-    measured, goals, machine = [], [], []
+    reached, results = [], []
     for repeat in range(1, spec.repeats + 1):
         context.progress(f"{len(pairs)} flows, repeat {repeat} of {spec.repeats}")
-        result, goodput, wanted = load.run(repeat, outcome)
-        measured.append(goodput)
-        goals.append(wanted)
-        machine.append(processor(result.before, result.after))
-    # Where links are aggregated, a flow may have another prediction in each repeat.
-    reached = np.median(np.array(measured) / np.array(goals), axis=0)
-    outcome.findings += [*judge_prediction(spec.protocol, reached, np.ones(len(pairs))), *ledger.close()]
-    pressures = [pressure for _, pressure in machine if pressure is not None]
-    idle, confirmed = min(idle for idle, _ in machine), not outcome.findings
-    outcome.findings += judge_processor(idle, max(pressures, default=None), confirmed=confirmed)
+        result, goodput, goals = load.run(repeat, outcome)
+        # Where links are aggregated, a flow may have another prediction in each repeat.
+        reached.append(goodput / goals)
+        results.append(result)
+        if np.isnan(goodput).all():
+            break  # nothing works; that need not be shown again
+    there = ~np.isnan(reached).all(axis=0)
+    if there.any():
+        medians = np.nanmedian(np.array(reached)[:, there], axis=0).tolist()
+        outcome.findings += judge_overload(results, medians)
+        outcome.findings += judge_prediction(spec.protocol, medians, [1.0] * len(medians))
+    outcome.findings += ledger.close()
+    confirmed = not outcome.findings
+    outcome.findings += judge_machine(results, confirmed=confirmed)
+    for number, part in enumerate(outcome.telemetry, 1):
+        outcome.findings += judge_departures(departure_errors(part, 0).tolist(), confirmed=confirmed)
+        outcome.samples += context.departures(part, repeat=str(number))
     return outcome
 
 
@@ -80,8 +88,11 @@ class _Load:
     even: Floats
     spread: Spread | None
 
-    def run(self, turn: int, outcome: LoadOutcome) -> tuple[LoadResult, list[float], Floats]:
-        """Run once, add the samples, return the counters, and real-world goodput of each flow and what it should be."""
+    def run(self, turn: int, outcome: LoadOutcome) -> tuple[LoadResult, Floats, Floats]:
+        """Run once, add the samples, return the counters, and real-world goodput of each flow and what it should be.
+
+        The goodput of a flow that failed is NaN.
+        """
         context, spec, topology, repeat = self.context, self.spec, self.context.plan.topology, str(turn)
         ports, ways = self._members(turn)
         predicted = self.even if ways is None else fair_by_members(context.plan, self.pairs, ways, self.wire)
@@ -93,33 +104,63 @@ class _Load:
         limit = spec.omit + spec.seconds + _SPARE_SECONDS + _SECONDS_A_FLOW * len(names)
         # Counters over the counted seconds, a little inside so that no flow has stopped yet.
         window = (spec.omit + 0.25, spec.omit + spec.seconds - 0.25)
-        try:
-            result = context.run([*servers, *clients], limit, window)
-        except WorkloadError as error:
-            if spec.protocol == "udp" and spec.offered > _ROOM_FOR_CONTROL:
-                raise WorkloadError(f"{error} {_CONTROL_HINT}") from error
-            raise
-        goodput = []
-        for (source, destination, _), server, client, goal in zip(names, servers, clients, goals, strict=True):
+        result = context.run([*servers, *clients], limit, window, watched=True, departures=window[0], partial=True)
+        outcome.watched(result)
+        goodput = np.full(len(names), np.nan)
+        failures: list[str] = []
+        for flow, ((source, destination, _), server, client) in enumerate(zip(names, servers, clients, strict=True)):
             received, sent = result.outputs[server.id]["stdout"], result.outputs[client.id]["stdout"]
             context.keep_raw(f"repeat{repeat}/{source}-{destination}-server.json", received)
             context.keep_raw(f"repeat{repeat}/{source}-{destination}-client.json", sent)
+            # What the sender says of a failure is nearer to its cause.
+            how = result.failed.get(client.id) or result.failed.get(server.id)
             try:
-                flow = iperf3.parse(spec, received, sent)
+                if how is not None:
+                    raise OutputError(_cause(sent) or how)
+                found = iperf3.parse(spec, received, sent)
             except OutputError as error:
-                raise WorkloadError(f"{source}→{destination}: {error}") from error
-            labels = {"repeat": repeat, "src": source, "dst": destination}
-            sample = context.sample("goodput", flow.goodput, "bit/s", labels, float(goal))
-            goodput.append(sample.value)
-            outcome.samples.append(sample)
-            if flow.loss is not None and flow.jitter is not None:
-                outcome.samples.append(context.sample("loss", flow.loss, "ratio", labels))
-                outcome.samples.append(context.sample("jitter", flow.jitter, "s", labels))
-            if flow.retransmits is not None:
-                outcome.samples.append(context.sample("retransmits", flow.retransmits, "", labels))
+                failures.append(f"{source}→{destination}: {error}")
+                continue
+            samples = self._samples(found, {"repeat": repeat, "src": source, "dst": destination}, float(goals[flow]))
+            goodput[flow] = samples[0].value
+            outcome.samples += samples
+        if failures:
+            outcome.findings.append((Verdict.FAIL, self._failed(failures, repeat)))
+        outcome.samples += self._mean(goodput, goals, repeat)
         self._links(result, goals, ways, repeat, outcome)
+        outcome.samples += context.queues(result, repeat=repeat)
         outcome.samples += context.machine(result, repeat=repeat)
         return result, goodput, goals
+
+    def _samples(self, found: iperf3.FlowResult, labels: Mapping[str, str], goal: float) -> list[Sample]:
+        """What one flow measured; its goodput first."""
+        sample = self.context.sample
+        samples = [sample("goodput", found.goodput, "bit/s", labels, goal)]
+        if found.warmup is not None:
+            samples.append(sample("goodput_warmup", found.warmup, "bit/s", labels))
+        if found.loss is not None and found.jitter is not None:
+            samples.append(sample("loss", found.loss, "ratio", labels))
+            samples.append(sample("jitter", found.jitter, "s", labels))
+        if found.retransmits is not None:
+            samples.append(sample("retransmits", found.retransmits, "", labels))
+        return samples
+
+    def _mean(self, goodput: Floats, goals: Floats, repeat: str) -> list[Sample]:
+        """The mean over the flows of a repeat; its spread over repeats is that of the whole load."""
+        there = ~np.isnan(goodput)
+        if not there.any():
+            return []
+        mean, goal = float(goodput[there].mean()), float(goals[there].mean())
+        return [Sample("goodput_mean", mean, "bit/s", {**self.context.labels, "repeat": repeat}, goal)]
+
+    def _failed(self, failures: Sequence[str], repeat: str) -> str:
+        """A sentence on the flows that failed in a repeat."""
+        more = f" and {len(failures) - _SHOWN_FAILURES} more" if len(failures) > _SHOWN_FAILURES else ""
+        full = self.spec.protocol == "udp" and self.spec.offered > _ROOM_FOR_CONTROL
+        return (
+            f"{len(failures)} of {len(self.pairs)} flows failed in repeat {repeat}: "
+            f"{'; '.join(failures[:_SHOWN_FAILURES])}{more}{f' {_CONTROL_HINT}' if full else ''}"
+        )
 
     def _members(self, turn: int) -> tuple[list[int] | None, Ways | None]:
         """Where links are aggregated: the client's port of each flow, and the members that it then takes."""
@@ -152,3 +193,13 @@ class _Load:
             outcome.samples.append(
                 context.sample("hash_share", kept, "ratio", {"repeat": repeat, **likely}, self.spread.mean)
             )
+
+
+def _cause(client: str) -> str:
+    """What iperf3's client gives as the reason of its failure; empty where it gives none."""
+    try:
+        document = json.loads(client)
+    except ValueError:
+        return ""
+    said = document.get("error", "") if isinstance(document, dict) else ""
+    return f"iperf3 says: {said}" if said else ""

@@ -15,7 +15,7 @@ from testbed.predict import fair_goodput, transport
 from testbed.predict.messages import exchange_bound
 from testbed.run.bundles import channel_rates, member_use
 from testbed.run.context import Context, FrameLedger, LoadOutcome, LoadResult
-from testbed.run.fidelity import Verdict, judge_prediction, judge_processor, processor
+from testbed.run.fidelity import Verdict, judge_machine, judge_prediction
 from testbed.traffic import flows
 from testbed.workloads import mpi
 from testbed.workloads.mpi_output import JobOutputError
@@ -99,7 +99,8 @@ def run_mpi(context: Context, spec: Mpi) -> LoadOutcome:
     ledger = FrameLedger(context.lab)
     context.progress(f"{job.name} on {len(ranks)} ranks, at most {job.time_limit:g} s")
     process = Process(job.name, None, start.argv, env=start.env, only_env=True)
-    result = context.run([process], job.time_limit)
+    result = context.run([process], job.time_limit, watched=True)
+    outcome.watched(result)
     text = result.outputs[process.id]["stdout"]
     context.keep_raw("output.txt", text)
     if result.outputs[process.id]["stderr"]:
@@ -117,12 +118,12 @@ def run_mpi(context: Context, spec: Mpi) -> LoadOutcome:
         if sample.metric in _SINGLE_MESSAGES and int(sample.labels["bytes"]) < _SMOOTHED_BYTES:
             continue
         outcome.samples.append(_finished(context, prepared, sample, fair, outcome))
-    outcome.samples += [*context.machine(result), *context.link_use(result, {})]
+    outcome.samples += [*context.machine(result), *context.link_use(result, {}), *context.queues(result)]
     if context.plan.bundles is not None:
         outcome.samples += member_use(context, context.plan.bundles, result)[0]
     lost = ledger.close()
     confirmed = not lost and _as_predicted([sample for sample in outcome.samples if sample.metric == "goodput"])
-    outcome.findings += [*judge_processor(*processor(result.before, result.after), confirmed=confirmed), *lost]
+    outcome.findings += [*judge_machine([result], confirmed=confirmed), *lost]
     return outcome
 
 

@@ -19,6 +19,7 @@ from testbed.model import Sample
 from testbed.plan import Plan
 from testbed.report import render_report
 from testbed.results import ResultFolder, load_run
+from testbed.results.telemetry import file_name, join, telemetry_to_bytes
 from testbed.run.context import Context, LoadOutcome
 from testbed.run.fidelity import Finding, Judgement, Verdict
 from testbed.run.load_iperf3 import run_iperf3
@@ -127,7 +128,7 @@ def _run_loads(
     loads: list[dict[str, Any]] = []
     everything: list[Finding] = []
     for number, load in enumerate(plan.scenario.workloads, 1):
-        title, started = _title(load), time.monotonic()
+        title, started, no_matrix = _title(load), time.monotonic(), ""
         findings: list[Finding]
         prefix = f"raw/{number}-{title.replace(' ', '-')}"
         context = Context(
@@ -143,6 +144,9 @@ def _run_loads(
             outcome = RUNNERS[load.kind](context, load.spec)
             samples += outcome.samples
             findings = outcome.findings
+            no_matrix = outcome.no_matrix
+            if outcome.telemetry:
+                folder.write_bytes(file_name(str(number)), telemetry_to_bytes(join(outcome.telemetry)))
         except (WorkloadError, OutputError) as error:
             findings = [(Verdict.FAIL, str(error))]
         judgement = Judgement.of(findings)
@@ -155,6 +159,7 @@ def _run_loads(
                 "verdict": judgement.verdict.word,
                 "reasons": list(judgement.reasons),
                 "seconds": round(time.monotonic() - started, 2),
+                **({"no_traffic_matrix": no_matrix} if no_matrix else {}),
             }
         )
         folder.write_samples(samples)

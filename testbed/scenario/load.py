@@ -28,6 +28,7 @@ from testbed.units import format_rate
 from testbed.verify.limits import SWITCH_MODELS
 from testbed.vlans import ASSIGNMENTS
 from testbed.workloads import WORKLOADS
+from testbed.workloads.spec import Iperf3
 
 
 def load_scenario(file: Path, settings: Iterable[str] = ()) -> Scenario:
@@ -189,8 +190,13 @@ def _workloads(raw: object, problems: list[Problem]) -> tuple[Workload, ...]:
     if not isinstance(raw, list):
         problems.append(Problem("workloads", f"should be a list such as [{{kind: ping}}], not {shown(raw)}"))
         return ()
-    loads = (_kind(load, f"workloads.{n}", problems, table=WORKLOADS, part="spec") for n, load in enumerate(raw))
-    return tuple(Workload(kind, spec) for kind, spec in loads)
+    loads = []
+    for number, load in enumerate(raw):
+        kind, spec = _kind(load, f"workloads.{number}", problems, table=WORKLOADS, part="spec")
+        if isinstance(spec, Iperf3):
+            problems += [Problem(f"workloads.{number}.{key}", why) for key, why in spec.meaningless(load)]
+        loads.append(Workload(kind, spec))
+    return tuple(loads)
 
 
 def _too_slow(links: Links, lab: Lab) -> list[Problem]:
@@ -228,6 +234,8 @@ def as_dict(scenario: Scenario) -> dict[str, Any]:
 
     def block(kind: str | None, spec: Any) -> dict[str, Any]:
         values = {key: lists(value) for key, value in dataclasses.asdict(spec).items()}
+        if isinstance(spec, Iperf3):
+            values = {key: value for key, value in values.items() if not spec.meaningless([key])}
         return {"kind": kind, **values} if kind else values
 
     links = block(None, scenario.links)

@@ -35,6 +35,36 @@ def _rate(value: object) -> float:
 Rate = Annotated[float, BeforeValidator(_rate), WithJsonSchema({"type": "string", "pattern": f"^{RATE_PATTERN}$"})]
 
 
+# Shorter ones would be telemetry of the telemetry; ms.
+_SHORTEST_INTERVAL, _LONGEST_INTERVAL, _INTERVAL = 20, 10_000, 100
+
+
+def _interval(value: object) -> int:
+    if isinstance(value, bool):
+        return _INTERVAL if value else 0
+    if isinstance(value, int) and (value == 0 or _SHORTEST_INTERVAL <= value <= _LONGEST_INTERVAL):
+        return value
+    raise ValueError(
+        f"should be whole milliseconds from {_SHORTEST_INTERVAL} to {_LONGEST_INTERVAL}, or false for none, "
+        f"not {shown(value)}"
+    )
+
+
+Interval = Annotated[
+    int,
+    BeforeValidator(_interval),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": _SHORTEST_INTERVAL, "maximum": _LONGEST_INTERVAL},
+                {"type": "integer", "const": 0},
+                {"type": "boolean"},
+            ]
+        }
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class Links:
     """Real-world links.
@@ -67,12 +97,14 @@ class Lab:
         datapath: `kernel` or `userspace` Open vSwitch; `auto` takes the kernel's where it works.
         arp: `static` entries in every host, or `broadcast` in the VLAN's tree.
         seed: of every random choice.
+        telemetry: milliseconds between two readings of all counters while a load runs; 0 or false = none.
     """
 
     dilation: Annotated[float, Ge(1), Le(1e6)] = 200.0
     datapath: Literal["auto", "kernel", "userspace"] = "auto"
     arp: Literal["static", "broadcast"] = "static"
     seed: Annotated[int, Ge(0)] = 1
+    telemetry: Interval = _INTERVAL
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,16 +25,18 @@ _TIMER_ERROR = 0.1
 
 @dataclass(frozen=True, slots=True)
 class FlowResult:
-    """What the receiver of a flow saw, in laboratory units.
+    """What the receiver of a flow saw in the seconds that count, in laboratory units.
 
     Attributes:
         goodput: payload bit/s.
+        warmup: payload bit/s in the seconds before, which do not count; None where there are none.
         loss: share of datagrams that did not arrive; None for TCP.
-        jitter: s, as RFC 3550 defines it; None for TCP.
-        retransmits: segments the sender sent again; None for UDP.
+        jitter: s, as RFC 3550 defines it, mean over the seconds; None for TCP.
+        retransmits: segments the sender sent again, warm-up included; None for UDP.
     """
 
     goodput: float
+    warmup: float | None
     loss: float | None
     jitter: float | None
     retransmits: int | None
@@ -125,12 +127,15 @@ def parse(spec: Iperf3, server: str, client: str) -> FlowResult:
         if seconds < spec.seconds / 2:
             raise OutputError(f"the iperf3 receiver saw {seconds:.1f} of {spec.seconds} s of the flow")
         goodput = 8 * sum(s["bytes"] for s in counted) / seconds
+        early = [s for s in sums if s["end"] <= spec.omit + _TIMER_ERROR]
+        warmup = 8 * sum(s["bytes"] for s in early) / sum(s["seconds"] for s in early) if early else None
         if "retransmits" in sent["end"].get("sum_sent", {}):
-            return FlowResult(goodput, None, None, int(sent["end"]["sum_sent"]["retransmits"]))
+            return FlowResult(goodput, warmup, None, None, int(sent["end"]["sum_sent"]["retransmits"]))
         datagrams = sum(s["packets"] for s in counted)
         lost = sum(s["lost_packets"] for s in counted)
         loss = max(0.0, lost / datagrams) if datagrams else 1.0
-        return FlowResult(goodput, loss, float(received["end"]["sum"]["jitter_ms"]) / 1000, None)
+        jitter = sum(s["jitter_ms"] for s in counted) / len(counted) / 1000
+        return FlowResult(goodput, warmup, loss, jitter, None)
     except (KeyError, TypeError) as error:
         raise OutputError(f"iperf3 printed JSON without {error}") from error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -14,6 +15,15 @@ from testbed.errors import did_you_mean
 Pattern = Literal[
     "neighbour", "all_to_all", "bit_reversal", "transpose", "butterfly", "complement", "pairwise", "uniform"
 ]
+
+
+# iperf3 keys that mean something for one protocol only.
+ONLY_FOR = {"congestion": "tcp", "offered": "udp", "payload": "udp"}
+_WHY_NOT = {
+    "congestion": "datagrams are sent at the rate offered, whatever becomes of them",
+    "offered": "TCP finds its own rate",
+    "payload": "TCP fills its segments",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +49,14 @@ class Iperf3:
     congestion: Literal["reno", "cubic", "bbr", "dctcp"] = "reno"
     offered: Annotated[float, Gt(0), Le(10)] = 1.0
     payload: Annotated[int, Ge(16), Le(1472)] = 1470
+
+    def meaningless(self, keys: Iterable[str]) -> list[tuple[str, str]]:
+        """Those of some keys that say nothing for this protocol, each with a sentence."""
+        return [
+            (key, f"is for protocol {ONLY_FOR[key]} only: {_WHY_NOT[key]}; take it out")
+            for key in keys
+            if ONLY_FOR.get(key, self.protocol) != self.protocol
+        ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,3 +169,21 @@ def test_results_that_cannot_be_written(small, untouched):
     done = command("run", str(small), "--results", "/proc/results")
     assert done.returncode == 2
     assert "results cannot be written there" in done.stderr
+
+
+def test_a_full_disk_is_one_sentence_and_keeps_what_was_stored(small, tmp_path, untouched):
+    place = tmp_path / "tiny"
+    place.mkdir()
+    # In a mount namespace of its own, which takes the small file system with it.
+    script = 'mount -t tmpfs -o size=96k tiny "$0"; "$@"; code=$?; find "$0" -type f; exit $code'
+    run = [*_TESTBED, "run", str(small), "--results", str(place)]
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", script, str(place), *run], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1, done.stderr
+    assert "cannot be written: No space left on device; what was stored until then: " in done.stderr
+    assert "Traceback" not in done.stderr
+    files = [line for line in done.stdout.splitlines() if line.startswith(str(place))]
+    assert any(name.endswith("plan.json") for name in files)
+    assert all(f"{INCOMPLETE}/" in name for name in files)
+    assert not any(name.endswith((".partial", "manifest.json")) for name in files)

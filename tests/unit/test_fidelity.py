@@ -1,12 +1,21 @@
 import pytest
 
+from testbed.run.context import LoadResult
 from testbed.run.fidelity import (
+    FEWEST_GAPS,
     Judgement,
     Verdict,
+    judge_clock,
+    judge_departures,
     judge_losses,
+    judge_machine,
+    judge_overload,
     judge_prediction,
     judge_processor,
+    network_share,
+    process_shares,
     processor,
+    quantiles,
 )
 
 
@@ -69,3 +78,92 @@ def test_the_worst_verdict_wins_and_reasons_stand_once():
     found = Judgement.of([(Verdict.WARN, "a"), (Verdict.INVALID, "b"), (Verdict.WARN, "a")])
     assert (found.verdict.word, found.reasons) == ("invalid", ("a", "b"))
     assert Judgement.of([]).verdict is Verdict.PASS
+
+
+def counted(idle=0.5, daemon=0.3, jump=0.0, seconds=10.0):
+    """Snapshots around a load on two processors."""
+    ticks = round(seconds * 200)
+    before = {
+        "time": 100.0, "wall": 1e9, "idle": 0, "network": 0, "total": 0, "pressure": None,
+        "processes": {"switches": [5.0, 7.0], "agent": [1.0], "programs": [2.0]},
+    }  # fmt: skip
+    after = {
+        "time": 100.0 + seconds, "wall": 1e9 + seconds + jump, "idle": round(idle * ticks), "network": ticks // 10,
+        "total": ticks, "pressure": None,
+        "processes": {"switches": [5.0, 7.0 + daemon * seconds], "agent": [1.1], "programs": [4.0]},
+    }  # fmt: skip
+    return LoadResult({}, before, after, seconds)
+
+
+def test_shares_of_processes_and_interrupts():
+    load = counted(daemon=0.5)
+    shares = process_shares(load.before, load.after)
+    assert shares["switches"] == pytest.approx([0.0, 0.5])
+    assert shares["agent"] == pytest.approx([0.01])
+    assert shares["programs"] == pytest.approx([0.2])
+    assert network_share(load.before, load.after) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    ("jump", "seconds", "sentence"),
+    [
+        (0.0, 10, None),
+        (0.015, 10, None),
+        (3600.0, 10, "the clock of the day jumped 3.6e+03 s forward while the load ran"),
+        (-0.5, 10, "the clock of the day jumped 0.5 s back while the load ran"),
+        # Set slowly, as time services do, a clock may be off by 0.05 %.
+        (0.15, 300, None),
+        (0.4, 300, "the clock of the day jumped 0.4 s forward while the load ran"),
+    ],
+)
+def test_a_clock_that_jumps(jump, seconds, sentence):
+    load = counted(jump=jump, seconds=seconds)
+    assert judge_clock(load.before, load.after) == ([(Verdict.WARN, sentence)] if sentence else [])
+
+
+def test_a_jump_counts_also_where_the_prediction_was_met():
+    findings = judge_machine([counted(), counted(idle=0.0, jump=-5)], confirmed=True)
+    assert [reason for _, reason in findings] == ["the clock of the day jumped 5 s back while the load ran"]
+
+
+@pytest.mark.parametrize(
+    ("errors", "verdict"),
+    [
+        ([0.001] * 200, []),
+        ([0.5] * (FEWEST_GAPS - 1), []),
+        ([0.01] * 195 + [0.06] * 5, [Verdict.WARN]),
+        ([0.01] * 199 + [0.9], []),
+        ([0.2] * 200, [Verdict.INVALID]),
+        ([0.01] * 170 + [0.2] * 30, [Verdict.INVALID]),
+    ],
+)
+def test_gaps_between_frames(errors, verdict):
+    assert [v for v, _ in judge_departures(errors)] == verdict
+    assert judge_departures(errors, confirmed=True) == []
+
+
+def test_gaps_are_named_by_their_quantiles():
+    ((_, sentence),) = judge_departures([0.01] * 195 + [0.06] * 5)
+    assert sentence == "busy ports let frames go 1 % (p90) and 6 % (p99) off the rate of their links"
+
+
+def test_quantiles():
+    assert quantiles([float(value) for value in range(100)]) == (50.0, 90.0, 99.0)
+    assert quantiles([3.0]) == (3.0, 3.0, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "idle", "daemon", "why"),
+    [
+        (0.9, 0.0, 0.99, None),
+        (0.3, 0.5, 0.5, None),
+        (0.3, 0.05, 0.5, "the processors were idle 5.0 % of the time; raise lab.dilation"),
+        (0.3, 0.5, 0.94, "a daemon of the switches used 94 % of a processor, and one thread has no more; "),
+    ],
+)
+def test_far_below_the_prediction_without_time_left_the_lab_was_too_slow(ratio, idle, daemon, why):
+    findings = judge_overload([counted(), counted(idle=idle, daemon=daemon)], [ratio] * 3)
+    assert [verdict for verdict, _ in findings] == ([Verdict.INVALID] if why else [])
+    if why:
+        assert why in findings[0][1]
+        assert findings[0][1].startswith("the lab was too slow: the mean of the flows is 70 % below the prediction")

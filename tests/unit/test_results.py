@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 
 import numpy as np
@@ -9,7 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.errors import InputError
+from testbed.errors import InputError, StorageError
 from testbed.model import Sample
 from testbed.results import INCOMPLETE, ResultFolder, load_run
 from testbed.results.samples import samples_from_csv, samples_to_csv
@@ -83,6 +85,27 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
     with pytest.raises(UnicodeEncodeError):
         folder.write_text("a.json", "\ud800")
     assert json.loads((folder.path / "a.json").read_text()) == {"a": 1}
+
+
+def test_a_full_disk_is_a_sentence_and_leaves_what_is_there(tmp_path, monkeypatch):
+    folder = written(tmp_path)
+    before = sorted(file.name for file in folder.path.iterdir())
+
+    def full(file, content):
+        with file.open("wb") as half:
+            half.write(content[:5])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("pathlib.Path.write_bytes", full)
+    with pytest.raises(StorageError) as caught:
+        folder.write_samples(SAMPLES * 2)
+    assert str(caught.value) == (
+        f"samples.csv cannot be written: No space left on device; what was stored until then: {folder.path}"
+    )
+    assert sorted(file.name for file in folder.path.iterdir()) == before
+    assert samples_from_csv((folder.path / "samples.csv").read_text()) == SAMPLES
+    with pytest.raises(InputError, match="did not end"):
+        load_run(folder.path)
 
 
 def test_a_root_that_cannot_be_written(tmp_path):

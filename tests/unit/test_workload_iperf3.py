@@ -54,6 +54,28 @@ def test_udp_has_loss_and_jitter_and_tcp_has_retransmits():
     assert tcp.retransmits is not None
 
 
+@pytest.mark.parametrize(("spec", "protocol"), [(UDP, "udp"), (TCP, "tcp")])
+def test_the_warm_up_is_told_apart(spec, protocol):
+    server = json.loads(captured(protocol, "server"))
+    for interval in server["intervals"][: spec.omit]:
+        interval["sum"]["bytes"] = interval["sum"]["seconds"] * 1000
+    result = iperf3.parse(spec, json.dumps(server), captured(protocol, "client"))
+    assert result.warmup == pytest.approx(8000)
+    assert result.goodput > 8e6
+
+
+def test_without_a_warm_up_there_is_no_figure_of_it():
+    spec = Iperf3("udp", seconds=5, omit=0)
+    assert iperf3.parse(spec, captured("udp", "server"), captured("udp", "client")).warmup is None
+
+
+def test_jitter_is_that_of_the_counted_seconds():
+    server = json.loads(captured("udp", "server"))
+    for number, interval in enumerate(server["intervals"]):
+        interval["sum"]["jitter_ms"] = 2.0 if 2 <= number < 7 else 50.0
+    assert iperf3.parse(UDP, json.dumps(server), captured("udp", "client")).jitter == pytest.approx(0.002)
+
+
 def test_lost_datagrams_count():
     server = json.loads(captured("udp", "server"))
     for interval in server["intervals"]:

@@ -1,0 +1,166 @@
+"""`telemetry-<load>.npz`: what every port and pair of hosts did while a load ran, as time series.
+
+Times, bytes and frames are the laboratory's: bytes hold for the real world as well, times divided by the dilation do.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from testbed.errors import InputError
+from testbed.model import Bools, Floats, Ints, Longs
+
+SCHEMA_VERSION = 1
+Names = npt.NDArray[np.str_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Telemetry:
+    """Readings of the lab's counters beside one load, all its repeats one after the other.
+
+    T readings of P switch ports, M coarser ones of H hosts, R repeats, N frames, K looks at queues. Bytes are those
+    that Linux counts: frames with their Ethernet header, without preamble, check sequence and gap. Bytes, frames and
+    drops are increases since the reading before; the first reading of a repeat has zeros. All times are s since the
+    last program of their repeat was started, so that negative ones are of the start.
+
+    Attributes:
+        ports: (P,) names, such as `s1-eth2`.
+        hosts: (H,) names.
+        port_rate: (P,) laboratory bit/s that a port sends at most, on the wire.
+        port_channel: (P,) channel between switches that the port sends into, a member of an aggregated link one of its
+            own, or -1 for a port with a host.
+        port_host: (P,) host that hangs on the port, or -1.
+        window: (R, 2) begin and end of what the figures of each repeat were counted over, s.
+        repeat: (T,) which repeat, from 0.
+        time: (T,) s.
+        sent_bytes: (T, P) by the switch into the link.
+        sent_frames: (T, P).
+        received_bytes: (T, P) by the switch out of the link.
+        received_frames: (T, P).
+        port_drops: (T, P) frames that the port lost outside its queue.
+        queue_drops: (T, P) frames that found the queue full.
+        queue_frames: (T, P) frames waiting at the time.
+        queue_bytes: (T, P) bytes waiting at the time.
+        processors: (T, 3) ticks of all processors: idle, in interrupts, all.
+        coarse_repeat: (M,) which repeat, from 0.
+        coarse_time: (M,) s.
+        host_sent_bytes: (M, H) by the host into its link.
+        host_queue_drops: (M, H) frames that found the host's own queue full.
+        host_queue_frames: (M, H) frames waiting in it at the time.
+        traffic_bytes: (M, H, H) the traffic matrix: bytes that entered the fabric from a host (row) to a host (column);
+            (0, H, H) where pairs could not be counted.
+        traffic_frames: (M, H, H) likewise, frames.
+        departures: (N, 4) repeat, port, ns by the clock of the day, bytes of each frame that left a watched port.
+        looks: (K, 4) repeat, port, ns by the clock of the day, frames that waited.
+    """
+
+    ports: Names
+    hosts: Names
+    port_rate: Floats
+    port_channel: Ints
+    port_host: Ints
+    window: Floats
+    repeat: Ints
+    time: Floats
+    sent_bytes: Longs
+    sent_frames: Longs
+    received_bytes: Longs
+    received_frames: Longs
+    port_drops: Longs
+    queue_drops: Longs
+    queue_frames: Longs
+    queue_bytes: Longs
+    processors: Longs
+    coarse_repeat: Ints
+    coarse_time: Floats
+    host_sent_bytes: Longs
+    host_queue_drops: Longs
+    host_queue_frames: Longs
+    traffic_bytes: Longs
+    traffic_frames: Longs
+    departures: Longs
+    looks: Longs
+
+    def counted(self, repeat: int) -> Bools:
+        """(T,) which readings are increases inside the window of a repeat."""
+        begin, end = self.window[repeat]
+        same = self.repeat == repeat
+        before = np.roll(self.time, 1)
+        before[:1] = -np.inf
+        # The increase is since the reading before, which must lie inside as well.
+        found: Bools = same & np.roll(same, 1) & (before >= begin) & (self.time <= end)
+        return found
+
+    def traffic_matrix(self, repeat: int | None = None) -> Longs:
+        """(H, H) bytes from each host to each other one in a whole repeat, warm-up included, or in all of them."""
+        if not len(self.traffic_bytes):
+            raise ValueError("pairs of hosts were not counted")
+        chosen = np.ones(len(self.coarse_repeat), dtype=bool) if repeat is None else self.coarse_repeat == repeat
+        total: Longs = self.traffic_bytes[chosen].sum(axis=0)
+        return total
+
+
+def join(parts: Sequence[Telemetry]) -> Telemetry:
+    """Put the repeats of a load, each recorded on its own, one after the other."""
+    joined = {}
+    for field in fields(Telemetry):
+        if field.name in ("ports", "hosts", "port_rate", "port_channel", "port_host"):
+            joined[field.name] = getattr(parts[0], field.name)
+            continue
+        pieces = []
+        for number, part in enumerate(parts):
+            piece = getattr(part, field.name)
+            if field.name in ("repeat", "coarse_repeat"):
+                piece = np.full_like(piece, number)
+            elif field.name in ("departures", "looks") and len(piece):
+                piece = piece.copy()
+                piece[:, 0] = number
+            pieces.append(piece)
+        joined[field.name] = np.concatenate(pieces)
+    return Telemetry(**joined)
+
+
+def telemetry_to_bytes(telemetry: Telemetry) -> bytes:
+    """Return the content of a `.npz` file."""
+    content = io.BytesIO()
+    arrays = {field.name: getattr(telemetry, field.name) for field in fields(Telemetry)}
+    np.savez_compressed(content, schema_version=np.array(SCHEMA_VERSION), **arrays)
+    return content.getvalue()
+
+
+def file_name(load: str) -> str:
+    """Name in the result folder of the file of a load."""
+    return f"telemetry-{load}.npz"
+
+
+def load_telemetry(folder: Path, load: str) -> Telemetry | None:
+    """Read the telemetry of a load from a result folder; None where there is none.
+
+    Args:
+        folder: of the run.
+        load: its number, as in the label of its samples.
+
+    Raises:
+        InputError: the file is damaged or of another schema version; names it.
+    """
+    file = folder / file_name(load)
+    if not file.exists():
+        return None
+    try:
+        with np.load(io.BytesIO(file.read_bytes()), allow_pickle=False) as stored:
+            version = int(stored["schema_version"])
+            if version != SCHEMA_VERSION:
+                raise InputError.one(str(file), f"has schema version {version}; this program reads {SCHEMA_VERSION}")
+            return Telemetry(**{field.name: stored[field.name] for field in fields(Telemetry)})
+    except OSError as error:
+        raise InputError.one(str(file), f"cannot be read: {error.strerror or error}") from error
+    except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise InputError.one(str(file), f"is damaged: {error}") from error

@@ -1,0 +1,141 @@
+"""From what the lab's agent recorded beside a load to the arrays that are stored, and to samples."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from testbed.emulate.names import port_interface
+from testbed.emulate.rtnetlink import FIGURES
+from testbed.model import Bools, Floats, Ints, Longs, Topology
+from testbed.results.telemetry import Telemetry
+from testbed.run.departures import gap_errors
+
+_GAUGES = ("queue_frames", "queue_bytes")
+
+
+def read_record(topology: Topology, content: bytes, start: float, window: tuple[float, float] | None) -> Telemetry:
+    """Turn a record into the telemetry of one repeat.
+
+    Args:
+        topology: the lab's physical one.
+        content: the agent's file: the arrays of emulate.telemetry.Record and Departures.
+        start: when the load's last program had started, by the agent's clock.
+        window: what its figures are counted over, s from start; None = all of it.
+    """
+    with np.load(io.BytesIO(content), allow_pickle=False) as stored:
+        record = dict(stored.items())
+    time, coarse = record["time"] - start, record["coarse_time"] - start
+    kept, coarse_kept = _from_start(time), _from_start(coarse)
+    ports, hosts = _increases(record["ports"], kept), _increases(record["hosts"], coarse_kept)
+    count = topology.host_count
+    pairs: Longs = np.zeros((0, 2, count, count), dtype=np.int64)
+    if "pairs" in record:
+        pairs = _differences(record["pairs"], coarse_kept)
+    channel, host = _owners(topology, record["names"].tolist())
+    return Telemetry(
+        ports=record["names"],
+        hosts=np.array([topology.host_name(number) for number in range(count)]),
+        port_rate=record["rates"],
+        port_channel=channel,
+        port_host=host,
+        window=np.array([window or (0.0, float(time[-1]))]),
+        repeat=np.zeros(int(kept.sum()), dtype=np.int32),
+        time=time[kept],
+        sent_bytes=ports["tx_bytes"],
+        sent_frames=ports["tx_packets"],
+        received_bytes=ports["rx_bytes"],
+        received_frames=ports["rx_packets"],
+        port_drops=ports["rx_dropped"] + ports["tx_dropped"],
+        queue_drops=ports["queue_drops"],
+        queue_frames=ports["queue_frames"],
+        queue_bytes=ports["queue_bytes"],
+        processors=_differences(record["ticks"], kept),
+        coarse_repeat=np.zeros(int(coarse_kept.sum()), dtype=np.int32),
+        coarse_time=coarse[coarse_kept],
+        host_sent_bytes=hosts["tx_bytes"],
+        host_queue_drops=hosts["queue_drops"],
+        host_queue_frames=hosts["queue_frames"],
+        traffic_bytes=pairs[:, 0],
+        traffic_frames=pairs[:, 1],
+        departures=_with_repeat(record["departures"]),
+        looks=_with_repeat(record["looks"]),
+    )
+
+
+def _from_start(time: Floats) -> Bools:
+    """Readings since the start, and the one before it, from which the first increase counts."""
+    found: Bools = time >= time[max(int(np.searchsorted(time, 0.0, side="right")) - 1, 0)]
+    return found
+
+
+def _differences(counters: Longs, kept: Bools) -> Longs:
+    found: Longs = np.diff(counters[kept], axis=0, prepend=counters[kept][:1])
+    return found
+
+
+def _increases(figures: Longs, kept: Bools) -> dict[str, Longs]:
+    """Name → (T, P): increases of counters, and queues as they were."""
+    increase = _differences(figures, kept)
+    return {
+        name: np.ascontiguousarray((figures[kept] if name in _GAUGES else increase)[..., column])
+        for column, name in enumerate(FIGURES)
+    }
+
+
+def _with_repeat(rows: Longs) -> Longs:
+    return np.insert(rows, 0, 0, axis=1)
+
+
+def _owners(topology: Topology, names: list[str]) -> tuple[Ints, Ints]:
+    """Channel and host of each port by its interface; -1 where it has none."""
+    row = {name: number for number, name in enumerate(names)}
+    channel, host = np.full(len(names), -1, dtype=np.int32), np.full(len(names), -1, dtype=np.int32)
+    for number in range(len(topology.channel_source)):
+        switch = topology.switch_name(int(topology.channel_source[number]))
+        channel[row[port_interface(switch, int(topology.out_port[number]))]] = number
+    for number in range(topology.host_count):
+        switch = topology.switch_name(int(topology.host_switch[number]))
+        host[row[port_interface(switch, int(topology.host_port[number]))]] = number
+    return channel, host
+
+
+def port_name(topology: Topology, telemetry: Telemetry, port: int) -> str:
+    """What a port sends into: `s1→s2`, or `s1→h1`."""
+    channel, host = int(telemetry.port_channel[port]), int(telemetry.port_host[port])
+    if channel >= 0:
+        return topology.channel_name(channel)
+    return f"{topology.switch_name(int(topology.host_switch[host]))}→{topology.host_name(host)}"
+
+
+def queue_figures(topology: Topology, telemetry: Telemetry, repeat: int) -> Iterator[tuple[str, dict[str, str], float]]:
+    """Metric, labels and value of each port's queue over the counted time: frames on average, frames refused."""
+    counted = telemetry.counted(repeat)
+    if not counted.any():
+        return
+    for port in range(len(telemetry.ports)):
+        labels = {"channel": port_name(topology, telemetry, port)}
+        yield "queue_frames", labels, float(telemetry.queue_frames[counted, port].mean())
+        yield "queue_drops", labels, float(telemetry.queue_drops[counted, port].sum())
+
+
+def imbalance(use: Sequence[float]) -> float | None:
+    """Use of the fullest link direction over that of the average one; None where nothing was used.
+
+    1 = all alike; with C directions at most C.
+    """
+    total = sum(use)
+    return max(use) * len(use) / total if total > 0 else None
+
+
+def departure_errors(telemetry: Telemetry, repeat: int) -> Floats:
+    """Errors of all groups of gaps at the ports that were watched in a repeat; see departures.gap_errors."""
+    frames = telemetry.departures[telemetry.departures[:, 0] == repeat]
+    looks = telemetry.looks[telemetry.looks[:, 0] == repeat]
+    errors = [
+        gap_errors(frames[frames[:, 1] == port, 2:], looks[looks[:, 1] == port, 2:], float(telemetry.port_rate[port]))
+        for port in np.unique(looks[:, 1])
+    ]
+    return np.concatenate(errors) if errors else np.zeros(0)
