@@ -68,6 +68,7 @@ def up(
     from testbed.emulate import registry
     from testbed.emulate.build import build_lab
     from testbed.emulate.probe import require
+    from testbed.emulate.share import require_shares
     from testbed.plan import make_plan
     from testbed.run.run import check_paths
     from testbed.scenario import find_scenario, load_scenario
@@ -82,6 +83,7 @@ def up(
             raise InputError.one("--name", f'should be letters, digits, "-" and "_", not "{chosen}"')
         registry.reserve(chosen)
         require(plan.scenario)
+        require_shares(plan)
         standing = build_lab(plan, keep=True, progress=lambda step: progress(f"building the lab: {step}"))
         try:
             built = time.monotonic() - started

@@ -19,13 +19,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from testbed.emulate import counters, loads, reach
+from testbed.emulate import cgroup, counters, loads, reach
 from testbed.emulate.fabric import Fabric
 from testbed.emulate.openvswitch import OpenVSwitch
 from testbed.errors import LabError
 
 FOLDER = Path("/run/lab")
 SOCKET = FOLDER / "agent.sock"
+GROUPS = FOLDER / "cpu"
 # Open vSwitch carries the datapath's packet counts over to its rules twice a second.
 _STATISTICS_LAG = 1.2
 STATE = FOLDER / "state.json"
@@ -39,6 +40,8 @@ class Agent:
     def __init__(self) -> None:
         self.ovs = OpenVSwitch(FOLDER / "ovs")
         self.fabric: Fabric | None = None
+        self.hierarchy: cgroup.Hierarchy | None = None
+        self.group: cgroup.LabGroup | None = None
         self.lock = threading.Lock()
         self.doing = "starting"
         self.operations: dict[str, Callable[[dict[str, Any], Progress], Any]] = {
@@ -66,22 +69,49 @@ class Agent:
         started = time.monotonic()
         progress("open vswitch")
         order = request["order"]
+        groups = self.share_out(order)
         with ThreadPoolExecutor(1) as pool:
             switches = pool.submit(self.ovs.start)
-            fabric = Fabric(order)
+            fabric = Fabric(order, groups=groups)
             switches.result()
         datapath = self.ovs.choose_datapath(order["datapath"])
         ready = round(time.monotonic() - started, 4)
         seconds = {"open vswitch": ready, **fabric.make(self.ovs, progress)}
         self.fabric = fabric
-        STATE.write_text(json.dumps({"order": order, "holders": fabric.holders, "datapath": datapath}))
+        STATE.write_text(
+            json.dumps({"order": order, "holders": fabric.holders, "groups": groups, "datapath": datapath})
+        )
         return {
             "datapath": datapath,
             "holders": fabric.holders,
+            "groups": groups,
+            "cpu_share": self.shared(),
             "seconds": seconds,
             "ovs": self.ovs.version(),
             "kernel": os.uname().release,
         }
+
+    def share_out(self, order: dict[str, Any]) -> dict[str, str]:
+        """Give each host its share of the processors; returns the file by which processes join, by host."""
+        if order["cpu_share"] is None:
+            return {}
+        if self.hierarchy is None:
+            raise LabError("hosts cannot have a share of the processors here; `testbed doctor` says why")
+        self.group = cgroup.LabGroup(self.hierarchy, order["name"])
+        self.group.limit([host["name"] for host in order["hosts"]], order["cpu_share"])
+        problems = self.group.problems()
+        if problems:
+            raise LabError(f"{len(problems)} hosts have another share than asked for: {problems[0]}")
+        return self.group.procs()
+
+    def shared(self) -> dict[str, Any] | None:
+        """The share of every host as the kernel has it, None where they have none."""
+        if self.group is None:
+            return None
+        limit = next(iter(self.group.read_back().values()))
+        if limit is None:
+            return None
+        return {"processors": limit.share, "quota_us": limit.quota, "period_us": limit.period}
 
     def flows(self, request: dict[str, Any], progress: Progress) -> dict[str, list[str]]:
         """Dump the rules of all running switches."""
@@ -121,12 +151,14 @@ class Agent:
     def load(self, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
         """Run the processes of a load."""
         del progress
-        return loads.run_load(request, self.need_fabric().holders, self.ovs.check_alive)
+        return loads.run_load(
+            request, self.need_fabric().holders, self.ovs.check_alive, self.group.procs() if self.group else {}
+        )
 
     def shaping(self, request: dict[str, Any], progress: Progress) -> list[str]:
-        """Differences between the shaping asked for and the kernel's now."""
+        """Differences between the shaping and the shares of processors asked for and the kernel's now."""
         del request, progress
-        return self.need_fabric().shaping_problems()
+        return self.need_fabric().shaping_problems() + (self.group.problems() if self.group else [])
 
     def write(self, request: dict[str, Any], progress: Progress) -> str:
         """Write a file into the lab's folder; returns its path."""
@@ -194,16 +226,21 @@ def serve(agent: Agent, connection: socket.socket) -> None:
 
 def main() -> None:
     """Prepare the namespaces, then listen."""
+    hierarchy = cgroup.find_hierarchy()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "lab", "/run"], check=True)
+    FOLDER.mkdir()
+    agent = Agent()
+    if hierarchy is not None:  # kept in sight before the lab's own /sys hides it
+        GROUPS.mkdir()
+        subprocess.run(["mount", "--bind", str(hierarchy.root), str(GROUPS)], check=True)
+        agent.hierarchy = cgroup.Hierarchy(GROUPS, hierarchy.version)
     for command in (
-        ["mount", "-t", "tmpfs", "-o", "mode=755", "lab", "/run"],
         ["mount", "-t", "sysfs", "lab", "/sys"],
         ["ip", "link", "set", "lo", "up"],
         ["hostname", "localhost"],  # a name that is found without any network
     ):
         subprocess.run(command, check=True)
-    FOLDER.mkdir()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    agent = Agent()
     with socket.socket(socket.AF_UNIX) as listener:
         partial = SOCKET.with_suffix(".partial")
         listener.bind(str(partial))

@@ -40,16 +40,21 @@ class Fabric(Mininet):  # type: ignore[misc]
     Args:
         order: BuildOrder as plain data.
         holders: host → pid to adopt the namespaces of a lab that stands; none = make them.
+        groups: host → file by which its programs join its share of the processors; none where it has no share.
     """
 
-    def __init__(self, order: dict[str, Any], holders: dict[str, int] | None = None) -> None:
+    def __init__(
+        self, order: dict[str, Any], holders: dict[str, int] | None = None, groups: dict[str, str] | None = None
+    ) -> None:
         # Mininet's own initialisation raises limits of the whole machine; a lab leaves the machine alone.
         Mininet.inited = True
         super().__init__(host=LabHost, switch=LabSwitch, link=LabLink, intf=LabIntf, controller=None, build=False)
         self.order = order
         self.datapath = ""
         for host in order["hosts"]:
-            self.addHost(host["name"], holder=(holders or {}).get(host["name"]), ip=host["ip"], mac=host["mac"])
+            name = host["name"]
+            adopted, procs = (holders or {}).get(name), (groups or {}).get(name)
+            self.addHost(name, holder=adopted, procs=procs, ip=host["ip"], mac=host["mac"])
         for switch in order["switches"]:
             self.addSwitch(switch)
         for link in order["links"]:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Any
 
 from testbed.emulate.commands import in_host
@@ -25,14 +26,14 @@ _ALIVE_EVERY = 0.2
 class _Process:
     """One process with its output in files, so that a lot of output never blocks it."""
 
-    def __init__(self, spec: Mapping[str, Any], holders: Mapping[str, int]) -> None:
+    def __init__(self, spec: Mapping[str, Any], holders: Mapping[str, int], groups: Mapping[str, str]) -> None:
         self.id: str = spec["id"]
         self.server_port: int | None = spec.get("server_port")
         self.out: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - read after the process has ended
         self.err: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - as above
         command = list(spec["argv"])
         if spec.get("host"):
-            command = in_host(holders[spec["host"]], command)
+            command = in_host(holders[spec["host"]], command, groups.get(spec["host"]))
         try:
             self.popen = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.err,
@@ -72,7 +73,12 @@ class _Process:
         }
 
 
-def run_load(request: Mapping[str, Any], holders: Mapping[str, int], check: Callable[[], None]) -> dict[str, Any]:
+def run_load(
+    request: Mapping[str, Any],
+    holders: Mapping[str, int],
+    check: Callable[[], None],
+    groups: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, Any]:
     """Run a load.
 
     Args:
@@ -81,6 +87,7 @@ def run_load(request: Mapping[str, Any], holders: Mapping[str, int], check: Call
             which counters are taken, otherwise they are taken around the whole load.
         holders: host → pid.
         check: raises when the switches are gone.
+        groups: host → file by which processes join its group; none where hosts have no share of the processors.
 
     Returns:
         `outputs` id → exit code and output, `snapshots` before and after, `timed_out` ids, `seconds`.
@@ -93,9 +100,9 @@ def run_load(request: Mapping[str, Any], holders: Mapping[str, int], check: Call
     try:
         for spec in request["processes"]:
             if spec.get("server_port") is not None:
-                running.append(_Process(spec, holders))
+                running.append(_Process(spec, holders, groups))
         _wait_for_servers(running)
-        clients = [_Process(spec, holders) for spec in request["processes"] if spec.get("server_port") is None]
+        clients = [_Process(spec, holders, groups) for spec in request["processes"] if spec.get("server_port") is None]
         running += clients
         before = snapshot()
         window = request.get("window")

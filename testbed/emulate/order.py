@@ -50,6 +50,7 @@ class BuildOrder:
         static_arp: whether hosts know all addresses beforehand.
         prefix: length of the hosts' IP prefix.
         tagged_trunks: whether frames between switches carry a VLAN tag.
+        cpu_share: processors that the programs of a host get together; None = no limit.
     """
 
     name: str
@@ -65,6 +66,7 @@ class BuildOrder:
     static_arp: bool
     prefix: int
     tagged_trunks: bool
+    cpu_share: float | None
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
@@ -117,4 +119,5 @@ def build_order(plan: Plan) -> BuildOrder:
         static_arp=scenario.lab.arp == "static",
         prefix=IP_PREFIX,
         tagged_trunks=plan.vlans.tagged_trunks,
+        cpu_share=scenario.lab.processors_a_host,
     )

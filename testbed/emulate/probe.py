@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from testbed.emulate import cgroup
 from testbed.errors import CapabilityError
 from testbed.scenario import Scenario
 
@@ -87,6 +88,8 @@ def capabilities() -> tuple[Capability, ...]:
                 needed=False,
             ),
         ]
+        works, detail = cgroup.trial()
+        found.append(Capability(cgroup.CAPABILITY, works, False, detail, cgroup.CONSEQUENCE, cgroup.REMEDY))
     pressure = Path("/proc/pressure/cpu").exists()
     found.append(
         Capability(
@@ -139,6 +142,8 @@ def require(scenario: Scenario) -> None:
     names = set().union(*(wanted[kind] for kind in loads))
     if scenario.lab.datapath == "kernel":
         names.add("kernel datapath")
+    if scenario.lab.cpu_share != "none":
+        names.add(cgroup.CAPABILITY)
     lacking = [c for c in capabilities() if not c.present and (c.needed or c.name in names)]
     if lacking:
         raise CapabilityError("\n".join(f"{c.name}: {c.detail}: {c.consequence}; {c.remedy}" for c in lacking))

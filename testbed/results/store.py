@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -95,8 +96,21 @@ class ResultFolder:
         """Write all samples so far."""
         self.write_text("samples.csv", samples_to_csv(samples))
 
-    def write_manifest(self, verdict: str, reasons: Iterable[str], loads: Iterable[Mapping[str, Any]]) -> None:
-        """Write the manifest, the entry point of the folder."""
+    def write_manifest(
+        self,
+        verdict: str,
+        reasons: Iterable[str],
+        loads: Iterable[Mapping[str, Any]],
+        lab: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
+        """Write the manifest, the entry point of the folder.
+
+        Args:
+            verdict: the worst of all loads.
+            reasons: why.
+            loads: in the order they ran.
+            lab: further keys, about what the lab was like.
+        """
         self.write_json(
             "manifest.json",
             {
@@ -107,6 +121,7 @@ class ResultFolder:
                 "finished": _iso(time.time()),
                 "seconds": round(time.time() - self._started, 3),
                 "dilation": self._plan.scenario.lab.dilation,
+                **lab,
                 "verdict": verdict,
                 "reasons": list(reasons),
                 "loads": [dict(load) for load in loads],

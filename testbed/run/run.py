@@ -14,6 +14,7 @@ from testbed import __version__
 from testbed.emulate.build import build_lab
 from testbed.emulate.client import Lab
 from testbed.emulate.probe import capabilities, require, versions
+from testbed.emulate.share import require_shares
 from testbed.errors import EXIT_FAIL, EXIT_PASS, EXIT_WARNINGS, InputError, LabError, Problem, WorkloadError
 from testbed.model import Sample
 from testbed.plan import Plan
@@ -77,6 +78,7 @@ def run_scenario(plan: Plan, results: Path, progress: Callable[[str], None]) -> 
             "there is none, so nothing would be measured; `testbed up` only builds",
         )
     require(plan.scenario)
+    require_shares(plan)
     _prepare_jobs(plan, progress)
     folder = ResultFolder(results, plan)
     try:
@@ -90,7 +92,7 @@ def run_scenario(plan: Plan, results: Path, progress: Callable[[str], None]) -> 
         raise LabError(f"{error}\nwhat was stored until then: {folder.path}") from error
     judgement = Judgement.of(findings)
     folder.write_samples(samples)
-    folder.write_manifest(judgement.verdict.word, judgement.reasons, loads)
+    folder.write_manifest(judgement.verdict.word, judgement.reasons, loads, {"cpu_share": lab.built["cpu_share"]})
     progress("writing the report")
     folder.write_text("report.html", render_report(load_run(folder.path, unfinished=True)))
     return Outcome(folder.finish(), judgement.verdict, judgement.reasons, tuple(samples))

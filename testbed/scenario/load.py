@@ -16,6 +16,7 @@ from testbed.scenario.spec import (
     EXPECTATIONS,
     KEYS,
     SLOWEST_LAB_LINK,
+    SMALLEST_SHARE,
     Lab,
     Links,
     Scenario,
@@ -102,7 +103,7 @@ def _scenario(raw: dict[str, Any], source: str, problems: list[Problem]) -> Scen
     lab = fill(Lab, raw.get("lab", {}), "lab", problems)
     workloads = _workloads(raw.get("workloads", []), problems)
     if links is not None and lab is not None:
-        problems += _too_slow(links, lab)
+        problems += [*_too_slow(links, lab), *_too_small_share(lab)]
     if links is not None and links.aggregate:
         problems += _told_apart(options)
     if problems:
@@ -218,6 +219,17 @@ def _told_apart(routing: Any) -> list[Problem]:
         for key, value in chosen.items()
         if value in ("link", "node", "dest", "two_trees")
     ]
+
+
+def _too_small_share(lab: Lab) -> list[Problem]:
+    share = lab.processors_a_host
+    if share is None or share >= SMALLEST_SHARE:
+        return []
+    sentence = (
+        f"auto would be 1/{lab.dilation:g} of a processor and Linux gives no host less than {SMALLEST_SHARE:g}; use "
+        f"lab.dilation {1 / SMALLEST_SHARE:g} or less"
+    )
+    return [Problem("lab.cpu_share", sentence)]
 
 
 def as_dict(scenario: Scenario) -> dict[str, Any]:

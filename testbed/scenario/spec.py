@@ -9,6 +9,7 @@ from annotated_types import Ge, Le
 from pydantic import BeforeValidator, WithJsonSchema
 
 from testbed.scenario.models import shown
+from testbed.scenario.number import number_or, number_schema
 from testbed.topologies.faults import Faults
 from testbed.units import RATE_PATTERN, format_rate, parse_rate
 
@@ -21,6 +22,9 @@ EXPECTATIONS = ("deadlock_free", "deadlock")
 _HIGHEST_RATE = 1e13
 # Below this a second carries too few frames to count them; bit/s.
 SLOWEST_LAB_LINK = 1e5
+# Linux hands out processor time in no less than 1 ms a second.
+SMALLEST_SHARE = 1e-3
+_LARGEST_SHARE = 1024.0
 
 
 def _rate(value: object) -> float:
@@ -33,6 +37,11 @@ def _rate(value: object) -> float:
 
 
 Rate = Annotated[float, BeforeValidator(_rate), WithJsonSchema({"type": "string", "pattern": f"^{RATE_PATTERN}$"})]
+
+_SHARES = (("none", "auto"), SMALLEST_SHARE, _LARGEST_SHARE)
+Share = Annotated[
+    float | Literal["none", "auto"], BeforeValidator(number_or(*_SHARES)), WithJsonSchema(number_schema(*_SHARES))
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +76,22 @@ class Lab:
         datapath: `kernel` or `userspace` Open vSwitch; `auto` takes the kernel's where it works.
         arp: `static` entries in every host, or `broadcast` in the VLAN's tree.
         seed: of every random choice.
+        cpu_share: processors that a host's programs get together; `none` = as many as are free, `auto` = 1/dilation,
+            so that hosts compute as much slower as their links are.
     """
 
     dilation: Annotated[float, Ge(1), Le(1e6)] = 200.0
     datapath: Literal["auto", "kernel", "userspace"] = "auto"
     arp: Literal["static", "broadcast"] = "static"
     seed: Annotated[int, Ge(0)] = 1
+    cpu_share: Share = "none"
+
+    @property
+    def processors_a_host(self) -> float | None:
+        """What `cpu_share` comes to; None = no limit."""
+        if isinstance(self.cpu_share, float):
+            return self.cpu_share
+        return 1 / self.dilation if self.cpu_share == "auto" else None
 
 
 @dataclass(frozen=True, slots=True)
