@@ -98,6 +98,7 @@ def up(
         "lab": chosen,
         "process": standing.namespaces.init,
         "datapath": standing.built["datapath"],
+        "dilation": standing.built["dilation"],
         "digest": plan.digest,
         "built_seconds": round(built, 3),
         "checked_seconds": round(time.monotonic() - started - built, 3),

@@ -52,6 +52,7 @@ class Agent:
             "frames": self.frames,
             "reach": self.reach,
             "load": self.load,
+            "reshape": self.reshape,
             "shaping": self.shaping,
             "write": self.write,
             "copy": self.copy,
@@ -78,9 +79,7 @@ class Agent:
         ready = round(time.monotonic() - started, 4)
         seconds = {"open vswitch": ready, **fabric.make(self.ovs, progress)}
         self.fabric = fabric
-        STATE.write_text(
-            json.dumps({"order": order, "holders": fabric.holders, "groups": groups, "datapath": datapath})
-        )
+        self.write_state()
         return {
             "datapath": datapath,
             "holders": fabric.holders,
@@ -91,18 +90,40 @@ class Agent:
             "kernel": os.uname().release,
         }
 
+    def reshape(self, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        """Give the links other rates, and the hosts another share of the processors, while the lab stands."""
+        del progress
+        fabric = self.need_fabric()
+        fabric.reshape(request["link_rate"], request["host_rate"])
+        if self.group is not None:
+            fabric.order["cpu_share"] = request["cpu_share"]
+            self.share_out(fabric.order)
+        self.write_state()
+        return {"cpu_share": self.shared()}
+
+    def write_state(self) -> None:
+        """Store what Mininet's command line needs to adopt the lab."""
+        fabric = self.need_fabric()
+        state = {"order": fabric.order, "holders": fabric.holders, "groups": self.groups(), "datapath": fabric.datapath}
+        STATE.write_text(json.dumps(state))
+
+    def groups(self) -> dict[str, str]:
+        """The file by which processes join the share of their host, by host; empty where hosts have none."""
+        return self.group.procs() if self.group else {}
+
     def share_out(self, order: dict[str, Any]) -> dict[str, str]:
         """Give each host its share of the processors; returns the file by which processes join, by host."""
         if order["cpu_share"] is None:
             return {}
         if self.hierarchy is None:
             raise LabError("hosts cannot have a share of the processors here; `testbed doctor` says why")
-        self.group = cgroup.LabGroup(self.hierarchy, order["name"])
+        if self.group is None:
+            self.group = cgroup.LabGroup(self.hierarchy, order["name"])
         self.group.limit([host["name"] for host in order["hosts"]], order["cpu_share"])
         problems = self.group.problems()
         if problems:
             raise LabError(f"{len(problems)} hosts have another share than asked for: {problems[0]}")
-        return self.group.procs()
+        return self.groups()
 
     def shared(self) -> dict[str, Any] | None:
         """The share of every host as the kernel has it, None where they have none."""
@@ -151,9 +172,7 @@ class Agent:
     def load(self, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
         """Run the processes of a load."""
         del progress
-        return loads.run_load(
-            request, self.need_fabric().holders, self.ovs.check_alive, self.group.procs() if self.group else {}
-        )
+        return loads.run_load(request, self.need_fabric().holders, self.ovs.check_alive, self.groups())
 
     def shaping(self, request: dict[str, Any], progress: Progress) -> list[str]:
         """Differences between the shaping and the shares of processors asked for and the kernel's now."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from testbed.emulate.calibration import first_guess
 from testbed.emulate.client import Lab, Progress, quiet
 from testbed.emulate.launch import start_namespaces
 from testbed.emulate.order import build_order
 from testbed.plan import Plan
+from testbed.plan.dilated import at_dilation
 
 
 def build_lab(plan: Plan, *, keep: bool = False, progress: Progress = quiet) -> Lab:
     """Build the lab of a proved plan.
+
+    Where the scenario leaves the dilation to the machine, `built["dilation"]` is a guess.
 
     Args:
         plan: without verification's blessing nothing is started.
@@ -21,11 +25,15 @@ def build_lab(plan: Plan, *, keep: bool = False, progress: Progress = quiet) -> 
         CapabilityError: this machine cannot run a lab.
         LabError: building failed; nothing is left.
     """
+    plan.require_proof()
+    if plan.scenario.lab.dilation == "auto":
+        plan = at_dilation(plan, first_guess(plan)[0])
     order = build_order(plan).as_dict()
     namespaces = start_namespaces(keep=keep)
     try:
         lab = Lab(namespaces)
         lab.built = lab.ask("build", progress=progress, order=order)
+        lab.built["dilation"] = plan.scenario.lab.chosen_dilation
     except BaseException:
         namespaces.end()
         raise

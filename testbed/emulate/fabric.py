@@ -177,6 +177,24 @@ class Fabric(Mininet):  # type: ignore[misc]
     def _shape(self) -> None:
         run(["tc", "-batch", "-"], "".join(shaping.commands(name) for name, shaping in self._port_shaping().items()))
 
+    def reshape(self, link_rate: float, host_rate: float) -> None:
+        """Give all links other rates while the lab stands.
+
+        Args:
+            link_rate: lab bit/s between switches.
+            host_rate: lab bit/s of host links.
+
+        Raises:
+            LabError: a rate could not be set, or is not what was read back.
+        """
+        self.order |= {"link_rate": link_rate, "host_rate": host_rate}
+        run(["tc", "-batch", "-"], "".join(shaping.change(name) for name, shaping in self._port_shaping().items()))
+        line = self._host_shaping.change(HOST_INTERFACE)
+        run_each({name: (in_host(pid, ["tc", "-batch", "-"]), line) for name, pid in self.holders.items()})
+        problems = self.shaping_problems()
+        if problems:
+            raise LabError(f"{len(problems)} ports do not have their new rate: {'; '.join(problems[:3])}")
+
     def _enlarge_buffers(self, ovs: OpenVSwitch) -> None:
         host = self.order["hosts"][0]
         ovs.enlarge_buffers(host["switch"], host["port"], len(self._ports()) * self.order["queue_frames"])

@@ -78,10 +78,11 @@ def build_order(plan: Plan) -> BuildOrder:
 
     Raises:
         VerificationError: the plan is not proved; nothing is built from it.
+        ValueError: no dilation has been chosen.
     """
     plan.require_proof()
     topology, wiring, scenario = plan.topology, plan.wiring, plan.scenario
-    scale = TimeScale(scenario.lab.dilation)
+    scale = TimeScale(scenario.lab.chosen_dilation)
     rules: dict[str, list[str]] = {topology.switch_name(s): [] for s in range(topology.switch_count)}
     for rule in plan.rules:
         rules[topology.switch_name(rule.switch)].append(format_rule(rule))

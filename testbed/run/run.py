@@ -20,6 +20,7 @@ from testbed.model import Sample
 from testbed.plan import Plan
 from testbed.report import render_report
 from testbed.results import ResultFolder, load_run
+from testbed.run.choose import choose_dilation
 from testbed.run.context import Context, LoadOutcome
 from testbed.run.fidelity import Finding, Judgement, Verdict
 from testbed.run.load_iperf3 import run_iperf3
@@ -86,13 +87,19 @@ def run_scenario(plan: Plan, results: Path, progress: Callable[[str], None]) -> 
             folder.write_plan(environment(lab.built))
             progress("checking the path of every pair")
             check_paths(plan, lab)
-            samples, loads, findings = _run_loads(plan, lab, folder, progress)
+            settled, choice = choose_dilation(plan, lab, progress)
+            samples, loads, findings = _run_loads(settled, lab, folder, progress)
             findings += [(Verdict.INVALID, f"shaping changed: {problem}") for problem in lab.ask("shaping")]
     except LabError as error:
         raise LabError(f"{error}\nwhat was stored until then: {folder.path}") from error
     judgement = Judgement.of(findings)
     folder.write_samples(samples)
-    folder.write_manifest(judgement.verdict.word, judgement.reasons, loads, {"cpu_share": lab.built["cpu_share"]})
+    facts = {
+        "dilation": settled.scenario.lab.chosen_dilation,
+        "dilation_choice": choice.as_dict() if choice else None,
+        "cpu_share": lab.built["cpu_share"],
+    }
+    folder.write_manifest(judgement.verdict.word, judgement.reasons, loads, facts)
     progress("writing the report")
     folder.write_text("report.html", render_report(load_run(folder.path, unfinished=True)))
     return Outcome(folder.finish(), judgement.verdict, judgement.reasons, tuple(samples))

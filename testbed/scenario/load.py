@@ -21,7 +21,6 @@ from testbed.scenario.spec import (
     Links,
     Scenario,
     Workload,
-    slowest_lab_rate,
 )
 from testbed.topologies import TOPOLOGIES, size_problem
 from testbed.topologies.faults import Faults, check_faults
@@ -195,13 +194,14 @@ def _workloads(raw: object, problems: list[Problem]) -> tuple[Workload, ...]:
 
 
 def _too_slow(links: Links, lab: Lab) -> list[Problem]:
-    slowest = slowest_lab_rate(links, lab)
+    real = min(links.rate, links.edge_rate)
+    slowest = real if lab.dilation == "auto" else real / lab.chosen_dilation
     if slowest >= SLOWEST_LAB_LINK:
         return []
     sentence = (
         f"a lab link would run at {format_rate(slowest)}; below {format_rate(SLOWEST_LAB_LINK)} nothing can be measured"
     )
-    most = slowest * lab.dilation / SLOWEST_LAB_LINK
+    most = real / SLOWEST_LAB_LINK
     if most < 1:
         return [Problem("links", f"{sentence}, so use {format_rate(SLOWEST_LAB_LINK)} or more")]
     return [Problem("lab.dilation", f"{sentence}, so use {most:.6g} or less")]
@@ -222,8 +222,7 @@ def _told_apart(routing: Any) -> list[Problem]:
 
 
 def _too_small_share(lab: Lab) -> list[Problem]:
-    share = lab.processors_a_host
-    if share is None or share >= SMALLEST_SHARE:
+    if lab.cpu_share != "auto" or lab.dilation == "auto" or 1 / lab.chosen_dilation >= SMALLEST_SHARE:
         return []
     sentence = (
         f"auto would be 1/{lab.dilation:g} of a processor and Linux gives no host less than {SMALLEST_SHARE:g}; use "

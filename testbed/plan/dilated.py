@@ -1,0 +1,13 @@
+"""A plan at a dilation: the fabric is the same, only the lab is slower."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from testbed.plan import Plan
+
+
+def at_dilation(plan: Plan, dilation: float) -> Plan:
+    """Return the plan with another dilation, whatever its scenario says."""
+    lab = replace(plan.scenario.lab, dilation=dilation)
+    return replace(plan, scenario=replace(plan.scenario, lab=lab))
