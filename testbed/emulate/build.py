@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from testbed.emulate.calibration import first_guess
 from testbed.emulate.client import Lab, Progress, quiet
 from testbed.emulate.launch import start_namespaces
 from testbed.emulate.order import build_order
 from testbed.plan import Plan
-from testbed.plan.dilated import at_dilation
 
 
 def build_lab(plan: Plan, *, keep: bool = False, progress: Progress = quiet) -> Lab:
@@ -25,15 +23,12 @@ def build_lab(plan: Plan, *, keep: bool = False, progress: Progress = quiet) -> 
         CapabilityError: this machine cannot run a lab.
         LabError: building failed; nothing is left.
     """
-    plan.require_proof()
-    if plan.scenario.lab.dilation == "auto":
-        plan = at_dilation(plan, first_guess(plan)[0])
     order = build_order(plan).as_dict()
     namespaces = start_namespaces(keep=keep)
     try:
         lab = Lab(namespaces)
         lab.built = lab.ask("build", progress=progress, order=order)
-        lab.built["dilation"] = plan.scenario.lab.chosen_dilation
+        lab.built["dilation"] = order["dilation"]
     except BaseException:
         namespaces.end()
         raise

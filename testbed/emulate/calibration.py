@@ -18,6 +18,8 @@ from testbed.plan.demand import demand
 from testbed.scenario.spec import largest_dilation
 
 SCHEMA_VERSION = 1
+# How many times more than the loads need a lab must manage, so that a busier moment costs no figure.
+MARGIN = 1.25
 # Without a calibration: what two cores without the kernel datapath sustained. Only where a search begins depends on it.
 _FRAME_HOPS = 50_000.0
 
@@ -115,5 +117,5 @@ def first_guess(plan: Plan) -> tuple[float, str]:
     """
     found = read()
     sustained = found.frame_hops if found else _FRAME_HOPS
-    guess = max(least_dilation(plan), demand(plan) / sustained)
+    guess = max(least_dilation(plan), MARGIN * demand(plan) / sustained)
     return min(guess, largest_dilation(plan.scenario.links, plan.scenario.lab)), "calibration" if found else "default"

@@ -109,7 +109,7 @@ class ResultFolder:
             verdict: the worst of all loads.
             reasons: why.
             loads: in the order they ran.
-            lab: further keys, about what the lab was like.
+            lab: further keys, about what the lab was like; with `dilation` where the scenario leaves it to the machine.
         """
         self.write_json(
             "manifest.json",
@@ -120,7 +120,7 @@ class ResultFolder:
                 "started": _iso(self._started),
                 "finished": _iso(time.time()),
                 "seconds": round(time.time() - self._started, 3),
-                "dilation": self._plan.scenario.lab.dilation,
+                **({} if "dilation" in lab else {"dilation": self._plan.scenario.lab.chosen_dilation}),
                 **lab,
                 "verdict": verdict,
                 "reasons": list(reasons),

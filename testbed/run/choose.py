@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from testbed.emulate.calibration import first_guess
+from testbed.emulate.calibration import MARGIN, first_guess
 from testbed.emulate.client import Lab
 from testbed.emulate.share import least_dilation
 from testbed.errors import LabError
@@ -18,8 +18,6 @@ from testbed.run.pilot import make_pilot, reshape, trial
 from testbed.run.search import chosen, next_step, steps
 from testbed.scenario.spec import largest_dilation
 
-# The lab must manage so many times what the loads need.
-MARGIN = 1.25
 _SHOWN_REASONS = 3
 
 

@@ -86,7 +86,7 @@ class Lab:
             so that hosts compute as much slower as their links are.
     """
 
-    dilation: Dilation = 200.0
+    dilation: Dilation = "auto"
     datapath: Literal["auto", "kernel", "userspace"] = "auto"
     arp: Literal["static", "broadcast"] = "static"
     seed: Annotated[int, Ge(0)] = 1

@@ -68,7 +68,9 @@ class Page(HTMLParser):
 
 def make_run(tmp_path, text=TORUS, samples=(), **manifest):
     plan = make_plan(parse_scenario(text, "made-up.yaml"))
-    entry = {"schema_version": 1, "verdict": "pass", "reasons": [], "loads": [], **manifest}
+    said = plan.scenario.lab.dilation
+    dilation = 200.0 if said == "auto" else said
+    entry = {"schema_version": 1, "verdict": "pass", "reasons": [], "loads": [], "dilation": dilation, **manifest}
     environment = {"kernel": "Linux 6.1", "cpu": {"model": "Example", "cores": 2}, "missing": ["a module"]}
     return Run(tmp_path, entry, environment, plan, tuple(samples))
 

@@ -28,7 +28,7 @@ def written(root) -> ResultFolder:
     folder = ResultFolder(root, PLAN)
     folder.write_plan({"kernel": "any"})
     folder.write_samples(SAMPLES)
-    folder.write_manifest("pass", ["a reason"], [{"kind": "ping"}])
+    folder.write_manifest("pass", ["a reason"], [{"kind": "ping"}], {"dilation": 150.0})
     return folder
 
 
