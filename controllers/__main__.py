@@ -28,6 +28,10 @@ def main(
         str, typer.Option("--host", help="address to listen at, for switches and for status")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", help="TCP port for switches")] = 6653,
+    dilation: Annotated[
+        float,
+        typer.Option("--dilation", min=0, help="links run at 1/dilation of the plan's rate; 0 = as the plan says"),
+    ] = 0.0,
     status_port: Annotated[int, typer.Option("--status-port", help="TCP port of the status, JSON over HTTP")] = 8080,
 ) -> None:
     """Run a controller until it is interrupted. Switch number n of the plan has the OpenFlow datapath id n.
@@ -47,7 +51,8 @@ def main(
     except RefusedError as error:
         sys.exit(_told(f"{plan}: {error}"))
     run_app(
-        f"controllers.{name.value}", host, port, plan=str(plan), status_host=host, status_port=status_port,
+        f"controllers.{name.value}", host, port, plan=str(plan), dilation=dilation, status_host=host,
+        status_port=status_port,
     )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from testbed.units import TimeScale
 cfg.CONF.register_opts(
     [
         cfg.StrOpt("plan", help="file with the plan, as `testbed plan NAME --output` writes it"),
+        cfg.FloatOpt("dilation", default=0.0, help="of the links' rates; 0 = the plan's"),
         cfg.StrOpt("status_host", default="127.0.0.1"),
         cfg.IntOpt("status_port", default=8080),
     ]
@@ -33,10 +34,10 @@ class SwitchTagged(OpenFlowApp):  # type: ignore[misc]  # whichever framework th
         plan = plan_from_json(Path(cfg.CONF.plan).read_text())
         topology, scenario = plan.topology, plan.scenario
         self.switches = Switches(tuple(topology.switch_name(number) for number in range(topology.switch_count)))
-        rate = TimeScale(scenario.lab.dilation).lab_rate(scenario.links.rate)
-        self.keeper = Keeper(
-            plan, self.switches, drain_seconds(topology, plan.routes, rate, scenario.links.queue_frames)
-        )
+        dilation = cfg.CONF.dilation or scenario.lab.chosen_dilation
+        rate = TimeScale(dilation).lab_rate(scenario.links.rate)
+        drain = drain_seconds(topology, plan.routes, rate, scenario.links.queue_frames)
+        self.keeper = Keeper(plan, self.switches, drain)
         self.status = serve_status(
             (cfg.CONF.status_host, cfg.CONF.status_port),
             {("GET", "/"): lambda request: self.keeper.status(), ("POST", "/plan"): self._move},

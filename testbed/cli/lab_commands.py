@@ -1,4 +1,4 @@
-"""Commands that build, use and end labs: run, up, status, shell, down, doctor."""
+"""Commands that build, use and end labs: run, up, status, shell, down."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 from testbed.cli.app import FORMAT, SCENARIO, SETTINGS, app
 from testbed.cli.output import Format, print_json, results, steps
-from testbed.errors import EXIT_FAIL, EXIT_NOTHING_RAN, EXIT_WARNINGS, InputError
+from testbed.errors import EXIT_NOTHING_RAN, InputError
 
 LAB = Annotated[str | None, typer.Argument(help="lab; may be left out while only one stands")]
 _STYLES = {"pass": "green", "warn": "yellow", "invalid": "red", "fail": "red"}
@@ -68,6 +68,7 @@ def up(
     from testbed.emulate import registry
     from testbed.emulate.build import build_lab
     from testbed.emulate.probe import require
+    from testbed.emulate.share import require_shares
     from testbed.plan import make_plan
     from testbed.run.run import check_paths
     from testbed.scenario import find_scenario, load_scenario
@@ -82,6 +83,7 @@ def up(
             raise InputError.one("--name", f'should be letters, digits, "-" and "_", not "{chosen}"')
         registry.reserve(chosen)
         require(plan.scenario)
+        require_shares(plan)
         standing = build_lab(plan, keep=True, progress=lambda step: progress(f"building the lab: {step}"))
         try:
             built = time.monotonic() - started
@@ -96,6 +98,7 @@ def up(
         "lab": chosen,
         "process": standing.namespaces.init,
         "datapath": standing.built["datapath"],
+        "dilation": standing.built["dilation"],
         "digest": plan.digest,
         "built_seconds": round(built, 3),
         "checked_seconds": round(time.monotonic() - started - built, 3),
@@ -105,8 +108,8 @@ def up(
     else:
         results.print(
             f"{chosen} stands: {plan.topology.switch_count} switches, {plan.topology.host_count} hosts, "
-            f"{facts['datapath']} datapath; built in {facts['built_seconds']:.2f} s, paths checked in "
-            f"{facts['checked_seconds']:.2f} s\ntestbed shell {chosen}   testbed down {chosen}",
+            f"{facts['datapath']} datapath, dilation {facts['dilation']:.4g}; built in {facts['built_seconds']:.2f} s, "
+            f"paths checked in {facts['checked_seconds']:.2f} s\ntestbed shell {chosen}   testbed down {chosen}",
             markup=False, soft_wrap=True,
         )  # fmt: skip
 
@@ -179,29 +182,3 @@ def down(
             results.print(f"{one['lab']} ended in {one['seconds']:.2f} s", markup=False)
         if not ended:
             results.print("no lab stands")
-
-
-@app.command(epilog="Example: testbed doctor --format json")
-def doctor(form: FORMAT = Format.text) -> None:
-    """Say what this machine can do, and how to get the rest. Exit 0 all, 3 something is missing, 1 no lab possible."""
-    from dataclasses import asdict
-
-    from testbed.emulate.probe import capabilities
-
-    found = capabilities()
-    possible = all(capability.present for capability in found if capability.needed)
-    complete = all(capability.present for capability in found)
-    if form is Format.json:
-        print_json({"lab_possible": possible, "capabilities": [asdict(capability) for capability in found]})
-    else:
-        for capability in found:
-            mark, style = (
-                ("ok     ", "green") if capability.present else ("missing", "red" if capability.needed else "yellow")
-            )
-            results.print(f"[{style}]{mark}[/] {capability.name}: ", end="")
-            results.print(capability.detail, markup=False, soft_wrap=True)
-            if not capability.present:
-                results.print(f"        without it: {capability.consequence}", markup=False, soft_wrap=True)
-                results.print(f"        remedy: {capability.remedy}", markup=False, soft_wrap=True)
-    if not complete:
-        raise typer.Exit(EXIT_WARNINGS if possible else EXIT_FAIL)

@@ -97,7 +97,7 @@ def compare(
     if not common:
         raise InputError(_nothing_in_common(groups, judged))
     titles = _titles(common)
-    dilations = [run.plan.scenario.lab.dilation for run in runs]
+    dilations = [run.dilation for run in runs]
     rows = rows_of(groups, [r for r in readings if r.load in titles], judged, titles, dilations)
     if not any(row.spread for row in rows):
         raise InputError.one("", "no run has a figure to compare: " + _why(judged))

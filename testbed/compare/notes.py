@@ -91,7 +91,7 @@ _DIFFERENCES: tuple[tuple[str, str, Callable[[Run], str], str], ...] = (
     (
         "lab.dilation",
         "Dilations differ",
-        lambda run: f"{run.plan.scenario.lab.dilation:g}",
+        lambda run: f"{run.dilation:g}",
         "Delays of the software are divided by it, so times of short messages are not comparable.",
     ),
     ("links.rate", "Link rates differ", _rates, "Only relative figures can then be compared."),

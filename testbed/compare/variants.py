@@ -67,7 +67,7 @@ def variants(runs: Sequence[Run], swept: str | None = None, *, each: bool = Fals
         found.append(
             Variant(
                 runs[first].path.name if each else label_of(name, settings), name, settings, fabrics[first],
-                scenario.lab.dilation, scenario.topology_kind, topology.host_count, tuple(members),
+                runs[first].dilation, scenario.topology_kind, topology.host_count, tuple(members),
             )
         )  # fmt: skip
     names = [variant.name for variant in found]

@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from testbed.emulate import counters, loads, reach
+from testbed.emulate import cgroup, counters, loads, reach
 from testbed.emulate.fabric import HOST_INTERFACE, Fabric
 from testbed.emulate.names import port_interface
 from testbed.emulate.openvswitch import OpenVSwitch
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path("/run/lab")
 SOCKET = FOLDER / "agent.sock"
+GROUPS = FOLDER / "cpu"
 # Open vSwitch carries the datapath's packet counts over to its rules twice a second.
 _STATISTICS_LAG = 1.2
 STATE = FOLDER / "state.json"
@@ -45,6 +46,8 @@ class Agent:
         self.ovs = OpenVSwitch(FOLDER / "ovs")
         self.fabric: Fabric | None = None
         self.telemetry: Telemetry | None = None
+        self.hierarchy: cgroup.Hierarchy | None = None
+        self.group: cgroup.LabGroup | None = None
         self.lock = threading.Lock()
         self.doing = "starting"
         self.operations: dict[str, Callable[[dict[str, Any], Progress], Any]] = {
@@ -55,6 +58,7 @@ class Agent:
             "frames": self.frames,
             "reach": self.reach,
             "load": self.load,
+            "reshape": self.reshape,
             "shaping": self.shaping,
             "write": self.write,
             "copy": self.copy,
@@ -72,22 +76,69 @@ class Agent:
         started = time.monotonic()
         progress("open vswitch")
         order = request["order"]
+        groups = self.share_out(order)
         with ThreadPoolExecutor(1) as pool:
             switches = pool.submit(self.ovs.start)
-            fabric = Fabric(order)
+            fabric = Fabric(order, groups=groups)
             switches.result()
         datapath = self.ovs.choose_datapath(order["datapath"])
         ready = round(time.monotonic() - started, 4)
         seconds = {"open vswitch": ready, **fabric.make(self.ovs, progress)}
         self.fabric = fabric
-        STATE.write_text(json.dumps({"order": order, "holders": fabric.holders, "datapath": datapath}))
+        self.write_state()
         return {
             "datapath": datapath,
             "holders": fabric.holders,
+            "groups": groups,
+            "cpu_share": self.shared(),
             "seconds": seconds,
             "ovs": self.ovs.version(),
             "kernel": os.uname().release,
         }
+
+    def reshape(self, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        """Give the links other rates, and the hosts another share of the processors, while the lab stands."""
+        del progress
+        fabric = self.need_fabric()
+        fabric.reshape(request["link_rate"], request["host_rate"])
+        if self.group is not None:
+            fabric.order["cpu_share"] = request["cpu_share"]
+            self.share_out(fabric.order)
+        self.write_state()
+        return {"cpu_share": self.shared()}
+
+    def write_state(self) -> None:
+        """Store what Mininet's command line needs to adopt the lab."""
+        fabric = self.need_fabric()
+        state = {"order": fabric.order, "holders": fabric.holders, "datapath": fabric.datapath}
+        STATE.write_text(json.dumps({**state, "groups": self.share_files()}))
+
+    def share_files(self) -> dict[str, str]:
+        """The file by which processes join the share of their host, by host; empty where hosts have none."""
+        return self.group.procs() if self.group else {}
+
+    def share_out(self, order: dict[str, Any]) -> dict[str, str]:
+        """Give each host its share of the processors; returns the file by which processes join, by host."""
+        if order["cpu_share"] is None:
+            return {}
+        if self.hierarchy is None:
+            raise LabError("hosts cannot have a share of the processors here; `testbed doctor` says why")
+        if self.group is None:
+            self.group = cgroup.LabGroup(self.hierarchy, order["name"])
+        self.group.limit([host["name"] for host in order["hosts"]], order["cpu_share"])
+        problems = self.group.problems()
+        if problems:
+            raise LabError(f"{len(problems)} hosts have another share than asked for: {problems[0]}")
+        return self.share_files()
+
+    def shared(self) -> dict[str, Any] | None:
+        """The share of every host as the kernel has it, None where they have none."""
+        if self.group is None:
+            return None
+        limit = next(iter(self.group.read_back().values()))
+        if limit is None:
+            return None
+        return {"processors": limit.share, "quota_us": limit.quota, "period_us": limit.period}
 
     def flows(self, request: dict[str, Any], progress: Progress) -> dict[str, list[str]]:
         """Dump the rules of all running switches."""
@@ -129,10 +180,17 @@ class Agent:
         del progress
         fabric = self.need_fabric()
         if not request.get("telemetry"):
-            return loads.run_load(request, fabric.holders, self.ovs.check_alive, self.ovs.pids)
+            return loads.run_load(
+                request, fabric.holders, self.ovs.check_alive, self.ovs.pids, groups=self.share_files()
+            )
         telemetry = self.need_telemetry()
-        with telemetry.recording(request["telemetry"], FOLDER / RECORD, request.get("departures")) as started:
-            result = loads.run_load(request, fabric.holders, self.ovs.check_alive, self.ovs.pids, started)
+        record = FOLDER / RECORD
+        with telemetry.recording(
+            request["telemetry"], record, request.get("departures"), fabric.port_rates()
+        ) as started:
+            result = loads.run_load(
+                request, fabric.holders, self.ovs.check_alive, self.ovs.pids, started, self.share_files()
+            )
         return {**result, "record": RECORD, "no_matrix": telemetry.no_matrix}
 
     def need_telemetry(self) -> Telemetry:
@@ -143,13 +201,13 @@ class Agent:
 
             fabric = self.need_fabric()
             edge = [port_interface(host["switch"], host["port"]) for host in fabric.order["hosts"]]
-            self.telemetry = Telemetry(fabric.port_rates(), edge, fabric.holders, HOST_INTERFACE)
+            self.telemetry = Telemetry(list(fabric.port_rates()), edge, fabric.holders, HOST_INTERFACE)
         return self.telemetry
 
     def shaping(self, request: dict[str, Any], progress: Progress) -> list[str]:
-        """Differences between the shaping asked for and the kernel's now."""
+        """Differences between the shaping and the shares of processors asked for and the kernel's now."""
         del request, progress
-        return self.need_fabric().shaping_problems()
+        return self.need_fabric().shaping_problems() + (self.group.problems() if self.group else [])
 
     def write(self, request: dict[str, Any], progress: Progress) -> str:
         """Write a file into the lab's folder; returns its path."""
@@ -217,16 +275,21 @@ def serve(agent: Agent, connection: socket.socket) -> None:
 
 def main() -> None:
     """Prepare the namespaces, then listen."""
+    hierarchy = cgroup.find_hierarchy()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "lab", "/run"], check=True)
+    FOLDER.mkdir()
+    agent = Agent()
+    if hierarchy is not None:  # kept in sight before the lab's own /sys hides it
+        GROUPS.mkdir()
+        subprocess.run(["mount", "--bind", str(hierarchy.root), str(GROUPS)], check=True)
+        agent.hierarchy = cgroup.Hierarchy(GROUPS, hierarchy.version)
     for command in (
-        ["mount", "-t", "tmpfs", "-o", "mode=755", "lab", "/run"],
         ["mount", "-t", "sysfs", "lab", "/sys"],
         ["ip", "link", "set", "lo", "up"],
         ["hostname", "localhost"],  # a name that is found without any network
     ):
         subprocess.run(command, check=True)
-    FOLDER.mkdir()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    agent = Agent()
     with socket.socket(socket.AF_UNIX) as listener:
         partial = SOCKET.with_suffix(".partial")
         listener.bind(str(partial))

@@ -11,6 +11,8 @@ from testbed.plan import Plan
 def build_lab(plan: Plan, *, keep: bool = False, progress: Progress = quiet) -> Lab:
     """Build the lab of a proved plan.
 
+    Where the scenario leaves the dilation to the machine, `built["dilation"]` is a guess.
+
     Args:
         plan: without verification's blessing nothing is started.
         keep: let the lab outlive this process.
@@ -26,6 +28,7 @@ def build_lab(plan: Plan, *, keep: bool = False, progress: Progress = quiet) -> 
     try:
         lab = Lab(namespaces)
         lab.built = lab.ask("build", progress=progress, order=order)
+        lab.built["dilation"] = order["dilation"]
     except BaseException:
         namespaces.end()
         raise

@@ -43,6 +43,19 @@ def run_each(jobs: Mapping[str, tuple[Sequence[str], str | None]], timeout: floa
         return {name: future.result() for name, future in futures.items()}
 
 
-def in_host(holder: int, command: Iterable[str]) -> list[str]:
-    """Return the command that runs another one in a host's namespaces."""
-    return ["mnexec", "-a", str(holder), *command]
+def in_host(holder: int, command: Iterable[str], procs: str | None = None) -> list[str]:
+    """Return the command that runs another one in a host's namespaces.
+
+    Args:
+        holder: a process of the host.
+        command: what to run.
+        procs: the file by which it joins the host's group and so gets no more than the host's share of the
+            processors; None for what the lab itself does to a host.
+    """
+    entering = ["mnexec", "-a", str(holder), *command]
+    return joining(procs, entering) if procs else entering
+
+
+def joining(procs: str, command: Iterable[str]) -> list[str]:
+    """Return the command that joins a group of processes and becomes another one; it fails where it cannot join."""
+    return ["sh", "-ec", 'echo $$ >"$0"; exec "$@"', procs, *command]

@@ -40,16 +40,21 @@ class Fabric(Mininet):  # type: ignore[misc]
     Args:
         order: BuildOrder as plain data.
         holders: host → pid to adopt the namespaces of a lab that stands; none = make them.
+        groups: host → file by which its programs join its share of the processors; none where it has no share.
     """
 
-    def __init__(self, order: dict[str, Any], holders: dict[str, int] | None = None) -> None:
+    def __init__(
+        self, order: dict[str, Any], holders: dict[str, int] | None = None, groups: dict[str, str] | None = None
+    ) -> None:
         # Mininet's own initialisation raises limits of the whole machine; a lab leaves the machine alone.
         Mininet.inited = True
         super().__init__(host=LabHost, switch=LabSwitch, link=LabLink, intf=LabIntf, controller=None, build=False)
         self.order = order
         self.datapath = ""
         for host in order["hosts"]:
-            self.addHost(host["name"], holder=(holders or {}).get(host["name"]), ip=host["ip"], mac=host["mac"])
+            name = host["name"]
+            adopted, procs = (holders or {}).get(name), (groups or {}).get(name)
+            self.addHost(name, holder=adopted, procs=procs, ip=host["ip"], mac=host["mac"])
         for switch in order["switches"]:
             self.addSwitch(switch)
         for link in order["links"]:
@@ -175,6 +180,24 @@ class Fabric(Mininet):  # type: ignore[misc]
 
     def _shape(self) -> None:
         run(["tc", "-batch", "-"], "".join(shaping.commands(name) for name, shaping in self._port_shaping().items()))
+
+    def reshape(self, link_rate: float, host_rate: float) -> None:
+        """Give all links other rates while the lab stands.
+
+        Args:
+            link_rate: lab bit/s between switches.
+            host_rate: lab bit/s of host links.
+
+        Raises:
+            LabError: a rate could not be set, or is not what was read back.
+        """
+        self.order |= {"link_rate": link_rate, "host_rate": host_rate}
+        run(["tc", "-batch", "-"], "".join(shaping.change(name) for name, shaping in self._port_shaping().items()))
+        line = self._host_shaping.change(HOST_INTERFACE)
+        run_each({name: (in_host(pid, ["tc", "-batch", "-"]), line) for name, pid in self.holders.items()})
+        problems = self.shaping_problems()
+        if problems:
+            raise LabError(f"{len(problems)} ports do not have their new rate: {'; '.join(problems[:3])}")
 
     def _enlarge_buffers(self, ovs: OpenVSwitch) -> None:
         host = self.order["hosts"][0]

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+from testbed.emulate.cgroup import remove_stale
 from testbed.errors import CapabilityError, LabError
 
 _START_LIMIT = 20.0
@@ -36,15 +37,17 @@ class Namespaces:
         return Path(f"/proc/{self.init}/root") / _SOCKET_INSIDE
 
     def alive(self) -> bool:
-        """Whether process 1 runs."""
+        """Whether process 1 runs, or anything else of the lab still does."""
         try:
             state = Path(f"/proc/{self.init}/stat").read_text().rsplit(")", 1)[1].split()[0]
+            threads = len(list(Path(f"/proc/{self.init}/task").iterdir()))
         except OSError:
             return False
-        return state not in "ZX"
+        # Its last thread ends the others' namespaces and files; the first one may be a zombie before.
+        return state not in "ZX" or threads > 1
 
     def end(self) -> None:
-        """Kill process 1, and with it all that is in the lab; returns when it is gone."""
+        """Kill process 1, and with it all that is in the lab; returns when it and its groups are gone."""
         with suppress(ProcessLookupError):
             os.kill(self.init, signal.SIGKILL)
         until = time.monotonic() + _END_LIMIT
@@ -54,6 +57,7 @@ class Namespaces:
             time.sleep(0.002)
         if self._starter is not None:
             self._starter.wait()
+        remove_stale()
 
 
 def start_namespaces(*, keep: bool) -> Namespaces:
@@ -70,6 +74,7 @@ def start_namespaces(*, keep: bool) -> Namespaces:
         raise CapabilityError(
             "a lab needs root, because it makes network namespaces and switches; run the command with sudo"
         )
+    remove_stale()
     command = [] if keep else ["setpriv", "--pdeathsig", "KILL"]
     command += [
         "unshare", "--pid", "--net", "--mount", "--uts", "--ipc", "--fork", "--kill-child", "--mount-proc",

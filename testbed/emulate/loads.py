@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Any
 
 from testbed.emulate.commands import in_host
@@ -28,14 +29,14 @@ _ALIVE_EVERY = 0.2
 class _Process:
     """One process with its output in files, so that a lot of output never blocks it."""
 
-    def __init__(self, spec: Mapping[str, Any], holders: Mapping[str, int]) -> None:
+    def __init__(self, spec: Mapping[str, Any], holders: Mapping[str, int], groups: Mapping[str, str]) -> None:
         self.id: str = spec["id"]
         self.server_port: int | None = spec.get("server_port")
         self.out: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - read after the process has ended
         self.err: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - as above
         command = list(spec["argv"])
         if spec.get("host"):
-            command = in_host(holders[spec["host"]], command)
+            command = in_host(holders[spec["host"]], command, groups.get(spec["host"]))
         try:
             self.popen = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.err,
@@ -81,6 +82,7 @@ def run_load(
     check: Callable[[], None],
     daemons: Sequence[int] = (),
     started: Callable[[], None] = lambda: None,
+    groups: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """Run a load.
 
@@ -92,6 +94,7 @@ def run_load(
         check: raises when the switches are gone.
         daemons: pids of the switches' daemons.
         started: called when the last process has started.
+        groups: host → file by which processes join its group; none where hosts have no share of the processors.
 
     Returns:
         `outputs` id → exit code and output, `snapshots` before and after, `timed_out` ids, `start` (when the last
@@ -106,11 +109,11 @@ def run_load(
     try:
         for spec in request["processes"]:
             if spec.get("server_port") is not None:
-                running.append(_Process(spec, holders))
+                running.append(_Process(spec, holders, groups))
         servers = list(running)
         _wait_for_servers(servers)
         first = time.monotonic()
-        clients = [_Process(spec, holders) for spec in request["processes"] if spec.get("server_port") is None]
+        clients = [_Process(spec, holders, groups) for spec in request["processes"] if spec.get("server_port") is None]
         running += clients
         before = snapshot(daemons)
         after = None

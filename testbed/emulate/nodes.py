@@ -10,6 +10,8 @@ from typing import Any
 from mininet.link import Intf, Link
 from mininet.node import Host, Node, Switch
 
+from testbed.emulate.commands import joining
+
 _NAMESPACE_TIMEOUT = 10.0
 
 
@@ -47,10 +49,12 @@ class LabHost(_LazyShell, Host):  # type: ignore[misc]
     Args:
         name: host name.
         holder: pid of the sleeping process to adopt; none = start one.
+        procs: file by which the host's programs join its share of the processors; none = it has no share.
         params: Mininet's.
     """
 
-    def __init__(self, name: str, holder: int | None = None, **params: Any) -> None:
+    def __init__(self, name: str, holder: int | None = None, procs: str | None = None, **params: Any) -> None:
+        self.procs = procs
         self.process: subprocess.Popen[bytes] | None = None
         if holder is None:
             self.process = subprocess.Popen(["mnexec", "-n", "sleep", "infinity"])
@@ -58,6 +62,10 @@ class LabHost(_LazyShell, Host):  # type: ignore[misc]
         self.holder = holder
         super().__init__(name, **params)
         self.pid = holder
+
+    def _popen(self, cmd: list[str], **params: Any) -> Any:
+        """Start the shell, or what Mininet's popen() is asked for, within the host's share of the processors."""
+        return super()._popen(joining(self.procs, cmd) if self.procs else cmd, **params)
 
     def wait_for_namespace(self) -> None:
         """Return once the holder has its own network namespace.

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from testbed.emulate.calibration import first_guess
 from testbed.model import IP_PREFIX, host_ip, host_mac
 from testbed.pipeline.text import format_group, format_rule
 from testbed.plan import Plan
+from testbed.plan.dilated import at_dilation
 from testbed.units import TimeScale
 
 
@@ -50,6 +52,8 @@ class BuildOrder:
         static_arp: whether hosts know all addresses beforehand.
         prefix: length of the hosts' IP prefix.
         tagged_trunks: whether frames between switches carry a VLAN tag.
+        dilation: links run at their real-world rate divided by this.
+        cpu_share: processors that the programs of a host get together; None = no limit.
     """
 
     name: str
@@ -65,6 +69,8 @@ class BuildOrder:
     static_arp: bool
     prefix: int
     tagged_trunks: bool
+    dilation: float
+    cpu_share: float | None
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
@@ -72,14 +78,16 @@ class BuildOrder:
 
 
 def build_order(plan: Plan) -> BuildOrder:
-    """Settle names, addresses, rates and rule texts of a proved plan.
+    """Settle names, addresses, rates and rule texts of a proved plan, and a dilation where it names none: a guess.
 
     Raises:
         VerificationError: the plan is not proved; nothing is built from it.
     """
     plan.require_proof()
+    if plan.scenario.lab.dilation == "auto":
+        plan = at_dilation(plan, first_guess(plan)[0])
     topology, wiring, scenario = plan.topology, plan.wiring, plan.scenario
-    scale = TimeScale(scenario.lab.dilation)
+    scale = TimeScale(scenario.lab.chosen_dilation)
     rules: dict[str, list[str]] = {topology.switch_name(s): [] for s in range(topology.switch_count)}
     for rule in plan.rules:
         rules[topology.switch_name(rule.switch)].append(format_rule(rule))
@@ -117,4 +125,6 @@ def build_order(plan: Plan) -> BuildOrder:
         static_arp=scenario.lab.arp == "static",
         prefix=IP_PREFIX,
         tagged_trunks=plan.vlans.tagged_trunks,
+        dilation=scale.dilation,
+        cpu_share=scenario.lab.processors_a_host,
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from testbed.emulate import pairs
+from testbed.emulate import cgroup, pairs
 from testbed.errors import CapabilityError
 from testbed.scenario import Scenario
 
@@ -89,6 +89,8 @@ def capabilities() -> tuple[Capability, ...]:
             ),
         ]
         found.append(_pairs())
+        works, detail = cgroup.trial()
+        found.append(Capability(cgroup.CAPABILITY, works, False, detail, cgroup.CONSEQUENCE, cgroup.REMEDY))
     pressure = Path("/proc/pressure/cpu").exists()
     found.append(
         Capability(
@@ -149,6 +151,8 @@ def require(scenario: Scenario) -> None:
     names = set().union(*(wanted[kind] for kind in loads))
     if scenario.lab.datapath == "kernel":
         names.add("kernel datapath")
+    if scenario.lab.cpu_share != "none":
+        names.add(cgroup.CAPABILITY)
     lacking = [c for c in capabilities() if not c.present and (c.needed or c.name in names)]
     if lacking:
         raise CapabilityError("\n".join(f"{c.name}: {c.detail}: {c.consequence}; {c.remedy}" for c in lacking))

@@ -43,12 +43,18 @@ class Shaping:
 
     def commands(self, interface: str) -> str:
         """Lines for `tc -batch`."""
-        burst = max(_BURST_FRAMES * _LONGEST_ON_WIRE, int(self.rate / 8 * 1e-3))
         return (
             f"qdisc replace dev {interface} root handle 1: htb default 1\n"
+            f"{self.change(interface)}"
+            f"qdisc replace dev {interface} parent 1:1 handle 10: {self.queue} limit {self.queue_frames}\n"
+        )
+
+    def change(self, interface: str) -> str:
+        """The line for `tc -batch` that sets the rate alone, also of a port that carries frames already."""
+        burst = max(_BURST_FRAMES * _LONGEST_ON_WIRE, int(self.rate / 8 * 1e-3))
+        return (
             f"class replace dev {interface} parent 1: classid 1:1 htb rate {self.rate:.0f}bit ceil {self.rate:.0f}bit "
             f"burst {burst} cburst {burst} quantum {_LONGEST_ON_WIRE} overhead {self.overhead} mpu {SHORTEST_ON_WIRE}\n"
-            f"qdisc replace dev {interface} parent 1:1 handle 10: {self.queue} limit {self.queue_frames}\n"
         )
 
     def problems(self, interface: str, shown: Iterable[str]) -> list[str]:

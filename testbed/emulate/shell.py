@@ -47,7 +47,7 @@ def main() -> None:
 
     state = json.loads(_STATE.read_text())
     setLogLevel("info")
-    CLI(Fabric(state["order"], state["holders"]))
+    CLI(Fabric(state["order"], state["holders"], state["groups"]))
 
 
 if __name__ == "__main__":

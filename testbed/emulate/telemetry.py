@@ -30,7 +30,7 @@ class Telemetry:
     """Reads a lab's counters.
 
     Args:
-        rates: switch port → bit/s it is shaped to.
+        ports: of all switches.
         edge: for each host the switch port it hangs on.
         holders: host → pid in its namespaces.
         interface: name of a host's interface.
@@ -39,10 +39,8 @@ class Telemetry:
         no_matrix: why there is no traffic matrix; empty if there is one.
     """
 
-    def __init__(
-        self, rates: Mapping[str, float], edge: Sequence[str], holders: Mapping[str, int], interface: str
-    ) -> None:
-        self._names, self._rates = list(rates), list(rates.values())
+    def __init__(self, ports: Sequence[str], edge: Sequence[str], holders: Mapping[str, int], interface: str) -> None:
+        self._names = list(ports)
         # Two, since two threads read.
         self._ports, self._departing = PortCounters(self._names), PortCounters(self._names)
         self._hosts = [in_network_of(pid, lambda: PortCounters([interface])) for pid in holders.values()]
@@ -54,13 +52,16 @@ class Telemetry:
             self.no_matrix = str(error)
 
     @contextmanager
-    def recording(self, interval: float, file: Path, departures_after: float | None) -> Iterator[Callable[[], None]]:
+    def recording(
+        self, interval: float, file: Path, departures_after: float | None, rates: Mapping[str, float]
+    ) -> Iterator[Callable[[], None]]:
         """Read while the block runs; then write the arrays of Record and Departures to a file.
 
         Args:
             interval: s between two readings.
             file: `.npz`.
             departures_after: s from the call of what this yields until the busiest ports are watched; None = never.
+            rates: switch port → bit/s it is shaped to now.
 
         Yields:
             What is to be called when the load has started.
@@ -69,7 +70,8 @@ class Telemetry:
             LabError: the kernel does not show its counters.
         """
         record, stop = Record(), threading.Event()
-        departures = Departures(self._departing, self._rates, departures_after or 0.0, stop)
+        shaped = [rates[name] for name in self._names]
+        departures = Departures(self._departing, shaped, departures_after or 0.0, stop)
         with ThreadPoolExecutor(2) as pool:
             watching = [pool.submit(self._watch, record, interval, stop)]
             begin = lambda: watching.append(pool.submit(departures.watch))  # noqa: E731 - a name for a callback
@@ -80,7 +82,7 @@ class Telemetry:
             for thread in watching:
                 thread.result()
         file.parent.mkdir(parents=True, exist_ok=True)
-        ports = {"names": np.array(self._names), "rates": np.array(self._rates)}
+        ports = {"names": np.array(self._names), "rates": np.array(shaped)}
         np.savez(file, allow_pickle=False, **ports, **record.arrays(), **departures.arrays())
 
     def _watch(self, record: Record, interval: float, stop: threading.Event) -> None:

@@ -45,7 +45,7 @@ class ResultFile:
     size: int
 
 
-def settings(plan: Plan) -> list[Fact]:
+def settings(plan: Plan, dilation: float) -> list[Fact]:
     """What the scenario asked for."""
     scenario = plan.scenario
     links = scenario.links
@@ -55,7 +55,7 @@ def settings(plan: Plan) -> list[Fact]:
         Fact("Routing", scenario.routing_kind, _parameters(scenario.routing)),
         Fact("VLAN assignment", scenario.assignment_kind, _parameters(scenario.assignment)),
         Fact("Links", format_rate(links.rate) + edge, f"queues of {links.queue_frames} frames{_aggregated(plan)}"),
-        Fact("Dilation", f"{scenario.lab.dilation:g}", "lab time runs that many times slower"),
+        Fact("Dilation", f"{dilation:g}", f"lab time runs that many times slower{_by_whom(plan)}"),
     ]
     if scenario.switch_model:
         facts.append(Fact("Switch model", scenario.switch_model, "its limits hold"))
@@ -145,9 +145,13 @@ def _multiplication(found: dict[str, Any] | None) -> list[Fact]:
     return [Fact("Flood multiplication", f"{found['mean']:.4g}", f"{note}; at most {found['max']:,.0f}")]
 
 
-def dilation_sentence(plan: Plan) -> str:
+def _by_whom(plan: Plan) -> str:
+    return "; the smallest at which this machine kept up" if plan.scenario.lab.dilation == "auto" else ""
+
+
+def dilation_sentence(plan: Plan, dilation: float) -> str:
     """How lab figures became those of the report."""
-    dilation, rate = plan.scenario.lab.dilation, plan.scenario.links.rate
+    rate = plan.scenario.links.rate
     if dilation == 1:
         return "The lab ran in real time: the figures are as measured."
     return (

@@ -8,6 +8,7 @@ import statistics
 from typing import TYPE_CHECKING
 
 from testbed.model import Sample, Topology, VlanPlan
+from testbed.plan.dilated import at_dilation
 from testbed.report import facts
 from testbed.report.figures import gap_text
 from testbed.report.loads import LoadHead, load_heads, texts
@@ -49,9 +50,9 @@ def render_report(run: Run) -> str:
         sign=sign,
         meaning=meaning,
         reasons=texts(manifest.get("reasons")),
-        settings=facts.settings(plan),
+        settings=facts.settings(plan, run.dilation),
         figures=facts.key_figures(plan),
-        dilation=facts.dilation_sentence(plan),
+        dilation=facts.dilation_sentence(plan, run.dilation),
         heads=[head for head in heads if head.verdict or any(row.load == head.label for row in rows)],
         rows=rows,
         gap_text=gap_text,
@@ -64,7 +65,7 @@ def render_report(run: Run) -> str:
             (head, drawn)
             for number, head in enumerate(heads)
             if (telemetry := load_telemetry(run.path, head.label))
-            and (drawn := telemetry_charts(plan, telemetry, f"watched-{number}"))
+            and (drawn := telemetry_charts(at_dilation(plan, run.dilation), telemetry, f"watched-{number}"))
         ],
         uses=uses,
         topology="" if uses or not drawable else draw_topology(plan.topology, "topology"),

@@ -46,7 +46,7 @@ class _Steps:
     """
 
     def __init__(self, plan: Plan, telemetry: Telemetry, rows: Places) -> None:
-        real = TimeScale(plan.scenario.lab.dilation)
+        real = TimeScale(plan.scenario.lab.chosen_dilation)
         time = np.array([real.to_real(float(at), "s") for at in telemetry.time[rows]])
         window = np.array([real.to_real(float(at), "s") for at in telemetry.window[0]])
         together = -(-(len(rows) - 1) // MOST_COLUMNS)
@@ -73,7 +73,7 @@ def _link_use(plan: Plan, telemetry: Telemetry, steps: _Steps, prefix: str) -> l
     if not len(trunks):
         return []
     wire = steps.sums(telemetry.sent_bytes + WIRE_OVERHEAD * telemetry.sent_frames)[trunks]
-    seconds = np.diff(steps.edges) * steps.unit.factor * plan.scenario.lab.dilation
+    seconds = np.diff(steps.edges) * steps.unit.factor * plan.scenario.lab.chosen_dilation
     use = 8 * wire / seconds / telemetry.port_rate[trunks, None]
     shown = np.sort(np.argsort(-use.mean(axis=1), kind="stable")[:MOST_ROWS])
     shown = shown[np.argsort(telemetry.port_channel[trunks[shown]], kind="stable")]

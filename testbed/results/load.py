@@ -37,6 +37,11 @@ class Run:
     plan: Plan
     samples: tuple[Sample, ...]
 
+    @property
+    def dilation(self) -> float:
+        """Dilation of the lab, also where the scenario left the choice of it to the machine."""
+        return float(self.manifest["dilation"])
+
 
 def load_run(path: Path, *, unfinished: bool = False) -> Run:
     """Read a run.
@@ -60,6 +65,8 @@ def load_run(path: Path, *, unfinished: bool = False) -> Run:
     missing = [key for key in MANIFEST_KEYS if key not in manifest]
     if missing:
         raise InputError.one(place, f"is damaged: it lacks {', '.join(missing)}")
+    if not isinstance(manifest["dilation"], int | float):
+        raise InputError.one(place, f"is damaged: its dilation is no number but {manifest['dilation']!r}")
     plan = _read(path / "plan.json", plan_from_json)
     if plan.digest != manifest["digest"]:
         raise InputError.one(place, f"is of plan {manifest['digest']} and plan.json holds {plan.digest}")

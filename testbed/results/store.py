@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -115,8 +116,21 @@ class ResultFolder:
         """Write all samples so far."""
         self.write_text("samples.csv", samples_to_csv(samples))
 
-    def write_manifest(self, verdict: str, reasons: Iterable[str], loads: Iterable[Mapping[str, Any]]) -> None:
-        """Write the manifest, the entry point of the folder."""
+    def write_manifest(
+        self,
+        verdict: str,
+        reasons: Iterable[str],
+        loads: Iterable[Mapping[str, Any]],
+        lab: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
+        """Write the manifest, the entry point of the folder.
+
+        Args:
+            verdict: the worst of all loads.
+            reasons: why.
+            loads: in the order they ran.
+            lab: further keys, about what the lab was like; with `dilation` where the scenario leaves it to the machine.
+        """
         self.write_json(
             "manifest.json",
             {
@@ -126,7 +140,8 @@ class ResultFolder:
                 "started": _iso(self._started),
                 "finished": _iso(time.time()),
                 "seconds": round(time.time() - self._started, 3),
-                "dilation": self._plan.scenario.lab.dilation,
+                **({} if "dilation" in lab else {"dilation": self._plan.scenario.lab.chosen_dilation}),
+                **lab,
                 "verdict": verdict,
                 "reasons": list(reasons),
                 "loads": [dict(load) for load in loads],

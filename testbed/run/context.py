@@ -32,7 +32,7 @@ class Context:
     """One load of a run.
 
     Attributes:
-        plan: what the lab was built from.
+        plan: what the lab was built from, at the dilation it has now.
         lab: the lab.
         labels: labels that all samples of this load carry.
         keep_raw: stores a tool's raw output under a file name.
@@ -48,7 +48,7 @@ class Context:
     @property
     def scale(self) -> TimeScale:
         """Conversion of laboratory figures."""
-        return TimeScale(self.plan.scenario.lab.dilation)
+        return TimeScale(self.plan.scenario.lab.chosen_dilation)
 
     def sample(
         self, metric: str, lab_value: float, unit: str, labels: Mapping[str, str], predicted: float | None = None

@@ -139,7 +139,8 @@ def _as_predicted(goodput: Sequence[Sample]) -> bool:
 
 
 def _launch(context: Context, prepared: Prepared) -> mpi.Launch:
-    topology, holders = context.plan.topology, context.lab.built["holders"]
+    topology, holders, groups = context.plan.topology, context.lab.built["holders"], context.lab.built["groups"]
+    names = [topology.host_name(host) for host in range(topology.host_count)]
     shim, mpiexec = jobs.shim_path(), jobs.mpi_program("mpiexec")
     try:
         start = mpi.launch(
@@ -149,7 +150,8 @@ def _launch(context: Context, prepared: Prepared) -> mpi.Launch:
             libraries=str(jobs.mpi_libraries()),
             shim=context.lab.ask("copy", source=str(shim), name=shim.name),
             folder="/run/lab",
-            host_pids=[holders[topology.host_name(host)] for host in range(topology.host_count)],
+            host_pids=[holders[name] for name in names],
+            groups=[groups[name] for name in names] if groups else (),
             pairs=prepared.pairs,
         )
     except ValueError as error:

@@ -14,12 +14,14 @@ from testbed import __version__
 from testbed.emulate.build import build_lab
 from testbed.emulate.client import Lab
 from testbed.emulate.probe import capabilities, require, versions
+from testbed.emulate.share import require_shares
 from testbed.errors import EXIT_FAIL, EXIT_PASS, EXIT_WARNINGS, InputError, LabError, Problem, WorkloadError
 from testbed.model import Sample
 from testbed.plan import Plan
 from testbed.report import render_report
 from testbed.results import ResultFolder, load_run
 from testbed.results.telemetry import file_name, join, telemetry_to_bytes
+from testbed.run.choose import choose_dilation
 from testbed.run.context import Context, LoadOutcome
 from testbed.run.fidelity import Finding, Judgement, Verdict
 from testbed.run.load_iperf3 import run_iperf3
@@ -78,6 +80,7 @@ def run_scenario(plan: Plan, results: Path, progress: Callable[[str], None]) -> 
             "there is none, so nothing would be measured; `testbed up` only builds",
         )
     require(plan.scenario)
+    require_shares(plan)
     _prepare_jobs(plan, progress)
     folder = ResultFolder(results, plan)
     try:
@@ -85,13 +88,19 @@ def run_scenario(plan: Plan, results: Path, progress: Callable[[str], None]) -> 
             folder.write_plan(environment(lab.built))
             progress("checking the path of every pair")
             check_paths(plan, lab)
-            samples, loads, findings = _run_loads(plan, lab, folder, progress)
+            settled, choice = choose_dilation(plan, lab, progress)
+            samples, loads, findings = _run_loads(settled, lab, folder, progress)
             findings += [(Verdict.INVALID, f"shaping changed: {problem}") for problem in lab.ask("shaping")]
     except LabError as error:
         raise LabError(f"{error}\nwhat was stored until then: {folder.path}") from error
     judgement = Judgement.of(findings)
     folder.write_samples(samples)
-    folder.write_manifest(judgement.verdict.word, judgement.reasons, loads)
+    facts = {
+        "dilation": settled.scenario.lab.chosen_dilation,
+        "dilation_choice": choice.as_dict() if choice else None,
+        "cpu_share": lab.built["cpu_share"],
+    }
+    folder.write_manifest(judgement.verdict.word, judgement.reasons, loads, facts)
     progress("writing the report")
     folder.write_text("report.html", render_report(load_run(folder.path, unfinished=True)))
     return Outcome(folder.finish(), judgement.verdict, judgement.reasons, tuple(samples))

@@ -16,11 +16,11 @@ from testbed.scenario.spec import (
     EXPECTATIONS,
     KEYS,
     SLOWEST_LAB_LINK,
+    SMALLEST_SHARE,
     Lab,
     Links,
     Scenario,
     Workload,
-    slowest_lab_rate,
 )
 from testbed.topologies import TOPOLOGIES, size_problem
 from testbed.topologies.faults import Faults, check_faults
@@ -103,7 +103,7 @@ def _scenario(raw: dict[str, Any], source: str, problems: list[Problem]) -> Scen
     lab = fill(Lab, raw.get("lab", {}), "lab", problems)
     workloads = _workloads(raw.get("workloads", []), problems)
     if links is not None and lab is not None:
-        problems += _too_slow(links, lab)
+        problems += [*_too_slow(links, lab), *_too_small_share(lab)]
     if links is not None and links.aggregate:
         problems += _told_apart(options)
     if problems:
@@ -200,13 +200,14 @@ def _workloads(raw: object, problems: list[Problem]) -> tuple[Workload, ...]:
 
 
 def _too_slow(links: Links, lab: Lab) -> list[Problem]:
-    slowest = slowest_lab_rate(links, lab)
+    real = min(links.rate, links.edge_rate)
+    slowest = real if lab.dilation == "auto" else real / lab.chosen_dilation
     if slowest >= SLOWEST_LAB_LINK:
         return []
     sentence = (
         f"a lab link would run at {format_rate(slowest)}; below {format_rate(SLOWEST_LAB_LINK)} nothing can be measured"
     )
-    most = slowest * lab.dilation / SLOWEST_LAB_LINK
+    most = real / SLOWEST_LAB_LINK
     if most < 1:
         return [Problem("links", f"{sentence}, so use {format_rate(SLOWEST_LAB_LINK)} or more")]
     return [Problem("lab.dilation", f"{sentence}, so use {most:.6g} or less")]
@@ -224,6 +225,16 @@ def _told_apart(routing: Any) -> list[Problem]:
         for key, value in chosen.items()
         if value in ("link", "node", "dest", "two_trees")
     ]
+
+
+def _too_small_share(lab: Lab) -> list[Problem]:
+    if lab.cpu_share != "auto" or lab.dilation == "auto" or 1 / lab.chosen_dilation >= SMALLEST_SHARE:
+        return []
+    sentence = (
+        f"auto would be 1/{lab.dilation:g} of a processor and Linux gives no host less than {SMALLEST_SHARE:g}; use "
+        f"lab.dilation {1 / SMALLEST_SHARE:g} or less"
+    )
+    return [Problem("lab.cpu_share", sentence)]
 
 
 def as_dict(scenario: Scenario) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from annotated_types import Ge, Le
 from pydantic import BeforeValidator, WithJsonSchema
 
 from testbed.scenario.models import shown
+from testbed.scenario.number import number_or, number_schema
 from testbed.topologies.faults import Faults
 from testbed.units import RATE_PATTERN, format_rate, parse_rate
 
@@ -21,6 +22,10 @@ EXPECTATIONS = ("deadlock_free", "deadlock")
 _HIGHEST_RATE = 1e13
 # Below this a second carries too few frames to count them; bit/s.
 SLOWEST_LAB_LINK = 1e5
+LARGEST_DILATION = 1e6
+# Linux hands out processor time in no less than 1 ms a second.
+SMALLEST_SHARE = 1e-3
+_LARGEST_SHARE = 1024.0
 
 
 def _rate(value: object) -> float:
@@ -33,6 +38,15 @@ def _rate(value: object) -> float:
 
 
 Rate = Annotated[float, BeforeValidator(_rate), WithJsonSchema({"type": "string", "pattern": f"^{RATE_PATTERN}$"})]
+
+_DILATIONS = (("auto",), 1.0, LARGEST_DILATION)
+Dilation = Annotated[
+    float | Literal["auto"], BeforeValidator(number_or(*_DILATIONS)), WithJsonSchema(number_schema(*_DILATIONS))
+]
+_SHARES = (("none", "auto"), SMALLEST_SHARE, _LARGEST_SHARE)
+Share = Annotated[
+    float | Literal["none", "auto"], BeforeValidator(number_or(*_SHARES)), WithJsonSchema(number_schema(*_SHARES))
+]
 
 
 # Shorter ones would be telemetry of the telemetry; ms.
@@ -93,18 +107,44 @@ class Lab:
     """How the lab is built.
 
     Attributes:
-        dilation: the lab's links run at their real-world rate divided by this.
+        dilation: the lab's links run at their real-world rate divided by this; `auto` = the smallest at which the lab
+            keeps up, found by trying.
         datapath: `kernel` or `userspace` Open vSwitch; `auto` takes the kernel's where it works.
         arp: `static` entries in every host, or `broadcast` in the VLAN's tree.
         seed: of every random choice.
         telemetry: milliseconds between two readings of all counters while a load runs; 0 or false = none.
+        cpu_share: processors that a host's programs get together; `none` = as many as are free, `auto` = 1/dilation,
+            so that hosts compute as much slower as their links are.
     """
 
-    dilation: Annotated[float, Ge(1), Le(1e6)] = 200.0
+    dilation: Dilation = "auto"
     datapath: Literal["auto", "kernel", "userspace"] = "auto"
     arp: Literal["static", "broadcast"] = "static"
     seed: Annotated[int, Ge(0)] = 1
     telemetry: Interval = _INTERVAL
+    cpu_share: Share = "none"
+
+    @property
+    def chosen_dilation(self) -> float:
+        """The dilation, of a lab whose dilation is a number.
+
+        Raises:
+            ValueError: it is `auto`, and nothing has been chosen yet.
+        """
+        if isinstance(self.dilation, str):
+            raise ValueError("the dilation is auto and has not been chosen yet")
+        return self.dilation
+
+    @property
+    def processors_a_host(self) -> float | None:
+        """What `cpu_share` comes to; None = no limit.
+
+        Raises:
+            ValueError: both are `auto`, and no dilation has been chosen yet.
+        """
+        if isinstance(self.cpu_share, float):
+            return self.cpu_share
+        return 1 / self.chosen_dilation if self.cpu_share == "auto" else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +191,7 @@ class Scenario:
     workloads: tuple[Workload, ...]
 
 
-def slowest_lab_rate(links: Links, lab: Lab) -> float:
-    """Lowest rate of any lab link in bit/s."""
-    return min(links.rate, links.edge_rate) / lab.dilation
+def largest_dilation(links: Links, lab: Lab) -> float:
+    """The dilation above which a link would be too slow to measure, or a host's share of the processors too small."""
+    most = min(links.rate, links.edge_rate) / SLOWEST_LAB_LINK
+    return min(most, LARGEST_DILATION, 1 / SMALLEST_SHARE if lab.cpu_share == "auto" else LARGEST_DILATION)

@@ -11,6 +11,7 @@ from pathlib import Path
 from testbed.compare.axis import MESSAGE_SIZE, SWITCHES_ON_PATH, number_at
 from testbed.compare.variants import label_of
 from testbed.emulate.probe import require
+from testbed.emulate.share import require_shares
 from testbed.errors import CapabilityError, InputError, Problem, VerificationError, did_you_mean
 from testbed.plan import Plan, make_plan
 from testbed.run.load_mpi import prepare_mpi
@@ -70,8 +71,11 @@ def prepare(file: Path, progress: Callable[[str], None] = lambda text: None) -> 
         try:
             plan = _plan(combination)
             wrong = _job_problems(plan, lacking)
+            require_shares(plan)
         except InputError as error:
             wrong = list(error.problems)
+        except CapabilityError as error:
+            lacking[str(error)] = None
         for problem in wrong:
             refused.setdefault(_placed(problem, combination, sweep), {})[label] = None
         if not wrong:

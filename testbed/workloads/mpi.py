@@ -31,6 +31,7 @@ if [ -n "$LD_PRELOAD" ] && [ ! -r "$LD_PRELOAD" ]; then
     echo "The library $LD_PRELOAD, which MPI ranks are to load, cannot be read." >&2
     exit 127
 fi
+group=
 case "$PMI_RANK" in
 {places}
 *)
@@ -38,6 +39,10 @@ case "$PMI_RANK" in
     exit 127
     ;;
 esac
+if [ -n "$group" ] && ! echo $$ >"$group"; then
+    echo "Rank $PMI_RANK cannot join its host's share of the processors." >&2
+    exit 127
+fi
 export TESTBED_HOST
 exec mnexec -a "$process" unshare --mount -- \\
     sh -c 'mount -t tmpfs tmpfs /dev/shm && exec "$@"' rank "$@"
@@ -152,6 +157,7 @@ def launch(
     shim: str | None,
     folder: str,
     host_pids: Sequence[int],
+    groups: Sequence[str] = (),
     pairs: Pairs | None = None,
     interface: str = "eth0",
 ) -> Launch:
@@ -166,6 +172,8 @@ def launch(
             them spin.
         folder: absolute path of the folder in which the caller stores `Launch.files`.
         host_pids: for each host, the id of a process that runs in its namespaces.
+        groups: for each host, the file by which its ranks join its share of the processors; empty where hosts have
+            none.
         pairs: (sender, receiver) ranks of the traffic pattern, or None.
         interface: name, the same in every host, of the interface that carries the ranks' messages.
 
@@ -197,7 +205,8 @@ def launch(
             )
         env["LD_PRELOAD"] = shim
     places = "\n".join(
-        f"{rank}) TESTBED_HOST={host} process={int(host_pids[host])} ;;" for rank, host in enumerate(ranks.hosts)
+        f"{rank}) TESTBED_HOST={host} process={int(host_pids[host])}{f' group={groups[host]}' if groups else ''} ;;"
+        for rank, host in enumerate(ranks.hosts)
     )
     files = {"rank.sh": _WRAPPER.format(places=places)}
     args = job.args

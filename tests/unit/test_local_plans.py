@@ -409,7 +409,7 @@ def test_one_switch_and_one_host():
 
 
 def report_of(tmp_path, plan) -> str:
-    manifest = {"schema_version": 1, "verdict": "pass", "reasons": [], "loads": []}
+    manifest = {"schema_version": 1, "verdict": "pass", "reasons": [], "loads": [], "dilation": 200.0}
     return render_report(Run(tmp_path, manifest, {}, plan, ()))
 
 

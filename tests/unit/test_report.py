@@ -68,7 +68,9 @@ class Page(HTMLParser):
 
 def make_run(tmp_path, text=TORUS, samples=(), **manifest):
     plan = make_plan(parse_scenario(text, "made-up.yaml"))
-    entry = {"schema_version": 1, "verdict": "pass", "reasons": [], "loads": [], **manifest}
+    said = plan.scenario.lab.dilation
+    dilation = 200.0 if said == "auto" else said
+    entry = {"schema_version": 1, "verdict": "pass", "reasons": [], "loads": [], "dilation": dilation, **manifest}
     environment = {"kernel": "Linux 6.1", "cpu": {"model": "Example", "cores": 2}, "missing": ["a module"]}
     return Run(tmp_path, entry, environment, plan, tuple(samples))
 
@@ -251,7 +253,10 @@ def test_environment_is_shown_whole(full_run):
 
 def test_real_time_and_dilated_runs_say_so(tmp_path):
     assert "real time" in render_report(make_run(tmp_path, f"{TORUS}\nlab: {{dilation: 1}}"))
-    assert "200 times slower" in render_report(make_run(tmp_path))
+    chosen = render_report(make_run(tmp_path, dilation=150.0))
+    assert "150 times slower" in chosen
+    assert "the smallest at which this machine kept up" in chosen
+    assert "kept up" not in render_report(make_run(tmp_path, f"{TORUS}\nlab: {{dilation: 150}}"))
 
 
 def test_busiest_load_is_drawn_first_and_the_others_folded_away(tmp_path):

@@ -30,7 +30,7 @@ def written(root) -> ResultFolder:
     folder = ResultFolder(root, PLAN)
     folder.write_plan({"kernel": "any"})
     folder.write_samples(SAMPLES)
-    folder.write_manifest("pass", ["a reason"], [{"kind": "ping"}])
+    folder.write_manifest("pass", ["a reason"], [{"kind": "ping"}], {"dilation": 150.0})
     return folder
 
 
@@ -47,6 +47,8 @@ def test_a_run_is_read_as_it_was_written(finished):
     assert run.environment == {"kernel": "any"}
     assert (run.manifest["verdict"], run.manifest["reasons"]) == ("pass", ["a reason"])
     assert run.manifest["plan"]["vlans"] == 3
+    # The scenario leaves the dilation to the machine and stays as it is; what the machine chose stands beside it.
+    assert (run.plan.scenario.lab.dilation, run.dilation) == ("auto", 150)
     assert parse_scenario((finished / "scenario.yaml").read_text(), "test.yaml") == PLAN.scenario
 
 

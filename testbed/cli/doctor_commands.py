@@ -1,0 +1,87 @@
+"""doctor: what this machine can do, and how much of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from testbed.cli.app import FORMAT, app
+from testbed.cli.output import Format, print_json, results, steps
+from testbed.errors import EXIT_FAIL, EXIT_WARNINGS
+
+if TYPE_CHECKING:
+    from testbed.emulate.calibration import Calibration
+    from testbed.emulate.probe import Capability
+
+
+@app.command(epilog="Examples: testbed doctor --format json   |   testbed doctor --calibrate")
+def doctor(
+    measure: Annotated[
+        bool, typer.Option("--calibrate", help="measure what it sustains, in one to two minutes, and store that")
+    ] = False,
+    form: FORMAT = Format.text,
+) -> None:
+    """Say what this machine can do, and how to get the rest. Exit 0 all, 3 something is missing, 1 no lab possible."""
+    from dataclasses import asdict
+
+    from testbed.emulate import calibration
+    from testbed.emulate.probe import capabilities
+
+    found = capabilities()
+    possible = all(capability.present for capability in found if capability.needed)
+    complete = all(capability.present for capability in found)
+    measured = _calibrate() if measure and possible else calibration.read()
+    if form is Format.json:
+        print_json(
+            {
+                "lab_possible": possible,
+                "capabilities": [asdict(capability) for capability in found],
+                "calibration": None if measured is None else {**asdict(measured), "file": str(calibration.file())},
+            }
+        )
+    else:
+        _print_capabilities(found)
+        if measured is not None:
+            _print_calibration(measured)
+            results.print(f"        stored in {calibration.file()}", markup=False, soft_wrap=True)
+    if not complete:
+        raise typer.Exit(EXIT_WARNINGS if possible else EXIT_FAIL)
+
+
+def _calibrate() -> Calibration:
+    from testbed.emulate import calibration
+    from testbed.run.calibrate import calibrate
+
+    with steps() as progress:
+        measured = calibrate(progress)
+    calibration.write(measured)
+    return measured
+
+
+def _print_capabilities(found: Iterable[Capability]) -> None:
+    for capability in found:
+        mark, style = (
+            ("ok     ", "green") if capability.present else ("missing", "red" if capability.needed else "yellow")
+        )
+        results.print(f"[{style}]{mark}[/] {capability.name}: ", end="")
+        results.print(capability.detail, markup=False, soft_wrap=True)
+        if not capability.present:
+            results.print(f"        without it: {capability.consequence}", markup=False, soft_wrap=True)
+            results.print(f"        remedy: {capability.remedy}", markup=False, soft_wrap=True)
+
+
+def _print_calibration(found: Calibration) -> None:
+    import time
+
+    failed = "" if found.frame_hops_failed is None else f", not {found.frame_hops_failed:,.0f}"
+    median, least, most = (1e6 * found.hop_seconds[key] for key in ("median", "least", "most"))
+    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(found.measured))
+    for line in (
+        f"sustains {found.frame_hops:,.0f} frames a second over all switches of a 4×4 torus{failed} "
+        f"({found.machine['datapath']} datapath)",
+        f"a switch delays a frame by {median:.0f} µs of laboratory time ({least:.0f} to {most:.0f} in several rounds)",
+        f"measured {when}; lab.dilation: auto begins its search there",
+    ):
+        results.print(f"        {line}", markup=False, soft_wrap=True)

@@ -1,0 +1,121 @@
+"""What this machine sustains, as `testbed doctor --calibrate` has measured and stored it."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from testbed import __version__
+from testbed.emulate.share import least_dilation
+from testbed.errors import CapabilityError
+from testbed.plan import Plan
+from testbed.plan.demand import demand
+from testbed.scenario.spec import largest_dilation
+
+SCHEMA_VERSION = 1
+# How many times more than the loads need a lab must manage, so that a busier moment costs no figure.
+MARGIN = 1.25
+# Without a calibration: what two cores without the kernel datapath sustained. Only where a search begins depends on it.
+_FRAME_HOPS = 50_000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What was measured.
+
+    Attributes:
+        machine: what it holds for; see machine().
+        frame_hops: frames a second times switches at which all was as predicted.
+        frame_hops_failed: the next step up, at which it was not; None = the search ended before one.
+        hop_seconds: laboratory seconds by which a switch more delays a frame, one way: `median`, `least`, `most`.
+        measured: when; seconds since the epoch.
+    """
+
+    machine: Mapping[str, Any]
+    frame_hops: float
+    frame_hops_failed: float | None
+    hop_seconds: Mapping[str, float]
+    measured: float
+
+
+def file() -> Path:
+    """Where the calibration is stored: `calibration.json` in `$XDG_CACHE_HOME/testbed`, else in `~/.cache/testbed`."""
+    cache = os.environ.get("XDG_CACHE_HOME")
+    return (Path(cache) if cache else Path.home() / ".cache") / "testbed" / "calibration.json"
+
+
+def machine(datapath: str, open_vswitch: str) -> dict[str, Any]:
+    """What a calibration depends on.
+
+    Args:
+        datapath: of the lab.
+        open_vswitch: its version.
+    """
+    return {
+        "processors": len(os.sched_getaffinity(0)),
+        "processor": _processor(),
+        "kernel": platform.release(),
+        "datapath": datapath,
+        "open_vswitch": open_vswitch,
+        "testbed": __version__,
+    }
+
+
+def write(found: Calibration) -> Path:
+    """Store a calibration and return its file.
+
+    Raises:
+        CapabilityError: the file cannot be written.
+    """
+    target = file()
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial = target.with_suffix(f".{os.getpid()}")
+        partial.write_text(json.dumps({"schema_version": SCHEMA_VERSION, **asdict(found)}, indent=1) + "\n")
+        partial.replace(target)
+    except OSError as error:
+        raise CapabilityError(
+            f"{target} cannot be written ({error.strerror}), so the calibration is not kept; set XDG_CACHE_HOME"
+        ) from error
+    return target
+
+
+def read() -> Calibration | None:
+    """The calibration of a machine like this one, or None.
+
+    Datapath and Open vSwitch, which only a lab knows, are not compared: it is only where a search begins.
+    """
+    try:
+        raw = json.loads(file().read_text())
+        if raw.pop("schema_version") != SCHEMA_VERSION:
+            return None
+        found = Calibration(**raw)
+        here = machine(found.machine["datapath"], found.machine["open_vswitch"])
+        return found if found.machine == here and found.frame_hops > 0 else None
+    except (OSError, ValueError, TypeError, LookupError):
+        return None  # there is none, or another version's
+
+
+def _processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() in ("model name", "Model", "cpu"):
+            return value.strip()
+    return platform.machine()
+
+
+def first_guess(plan: Plan) -> tuple[float, str]:
+    """A dilation that the machine should manage, for a scenario that leaves the choice to it.
+
+    Returns:
+        The dilation, and what it was taken from: `calibration` or `default`.
+    """
+    found = read()
+    sustained = found.frame_hops if found else _FRAME_HOPS
+    guess = max(least_dilation(plan), MARGIN * demand(plan) / sustained)
+    return min(guess, largest_dilation(plan.scenario.links, plan.scenario.lab)), "calibration" if found else "default"

@@ -1,0 +1,51 @@
+"""How much work the loads of a scenario are for the switches, at real-world rates."""
+
+from __future__ import annotations
+
+from testbed.plan import Plan
+from testbed.predict import fair_goodput, transport
+from testbed.predict.demand import alltoall_frame_hops, frame_hops
+from testbed.traffic import flows
+from testbed.workloads.spec import Iperf3, Mpi
+
+# What a lab is measured by when nothing else is asked: one flow from each host, short paths.
+STANDARD = Iperf3("udp", "neighbour")
+
+
+def demand(plan: Plan) -> float:
+    """Frames a second times switches, of the load that needs most; of the standard load where none sends much.
+
+    An MPI job counts as an all-to-all among all hosts, or as its pattern: what it needs at its busiest.
+    """
+    found = []
+    for load in plan.scenario.workloads:
+        if load.kind == "iperf3":
+            found.append(iperf3_demand(plan, load.spec))
+        elif load.kind == "mpi":
+            found.append(_mpi_demand(plan, load.spec))
+    return max(found, default=0.0) or iperf3_demand(plan, STANDARD)
+
+
+def iperf3_demand(plan: Plan, spec: Iperf3) -> float:
+    """Frames a second times switches of an iperf3 load."""
+    offered = spec.offered if spec.protocol == "udp" else 1.0
+    return offered * _pattern_demand(plan, spec.pattern, spec.protocol, spec.payload)
+
+
+def _mpi_demand(plan: Plan, spec: Mpi) -> float:
+    if spec.pattern is not None:
+        return _pattern_demand(plan, spec.pattern, "tcp", 0)
+    links = plan.scenario.links
+    return alltoall_frame_hops(
+        plan.topology, plan.routes, transport("tcp", 0), links.rate, links.edge_rate, tagged=plan.vlans.tagged_trunks
+    )
+
+
+def _pattern_demand(plan: Plan, pattern: str, protocol: str, payload: int) -> float:
+    topology, routes, links = plan.topology, plan.routes, plan.scenario.links
+    pairs = flows(pattern, topology, plan.scenario.lab.seed)
+    wire = transport(protocol, payload)
+    goodput = fair_goodput(
+        topology, routes, pairs, wire, links.rate, links.edge_rate, tagged=plan.vlans.tagged_trunks
+    )  # fmt: skip
+    return frame_hops(topology, routes, pairs, goodput, wire)

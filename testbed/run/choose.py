@@ -1,0 +1,114 @@
+"""`dilation: auto`: the smallest dilation at which the scenario's own lab keeps up, found by trying."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from testbed.emulate.calibration import MARGIN, first_guess
+from testbed.emulate.client import Lab
+from testbed.emulate.share import least_dilation
+from testbed.errors import LabError
+from testbed.plan import Plan
+from testbed.plan.dilated import at_dilation
+from testbed.run.fidelity import Verdict
+from testbed.run.pilot import make_pilot, reshape, trial
+from testbed.run.search import chosen, next_step, steps
+from testbed.scenario.spec import largest_dilation
+
+_SHOWN_REASONS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A dilation that was tried."""
+
+    dilation: float
+    verdict: str
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """How a dilation was chosen.
+
+    Attributes:
+        dilation: the smallest that was faithful.
+        guess: where the search began.
+        guess_from: `calibration` of this machine, or `default`.
+        margin: how many times more than the loads need the lab had to manage.
+        pattern: of the UDP flows that were tried.
+        factor: how many times faster than at the tried dilation links were.
+        idle_asked: whether processors had to have time left.
+        tried: in the order of trying.
+        seconds: that the search took.
+    """
+
+    dilation: float
+    guess: float
+    guess_from: str
+    margin: float
+    pattern: str
+    factor: float
+    idle_asked: bool
+    tried: tuple[Trial, ...]
+    seconds: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for the manifest."""
+        return asdict(self)
+
+
+def choose_dilation(plan: Plan, lab: Lab, progress: Callable[[str], None]) -> tuple[Plan, Choice | None]:
+    """Settle the dilation of a lab that stands.
+
+    Args:
+        plan: what the lab was built from; where its dilation is a number nothing is tried.
+        lab: is shaped for the dilation that is chosen.
+        progress: called with each trial.
+
+    Returns:
+        The plan at that dilation, and how it was chosen; None where the scenario says it.
+
+    Raises:
+        LabError: the lab keeps up at no dilation, or broke.
+    """
+    if plan.scenario.lab.dilation != "auto":
+        return plan, None
+    started = time.monotonic()
+    guess, guess_from = first_guess(plan)
+    progress(f"choosing the dilation, about {guess:.3g} by the {guess_from}")
+    pilot = make_pilot(plan, MARGIN, lab)
+    allowed = steps(least_dilation(plan), largest_dilation(plan.scenario.links, plan.scenario.lab))
+    tried: dict[float, bool] = {}
+    trials = []
+    while (step := next_step(allowed, tried, guess)) is not None:
+        progress(f"choosing the dilation: trying {step:g}")
+        found = trial(plan, lab, pilot, step)
+        tried[step] = found.verdict is Verdict.PASS
+        trials.append(Trial(step, found.verdict.word, found.reasons))
+        progress(f"choosing the dilation: {step:g}: {found.verdict.word}")
+    dilation = chosen(allowed, tried)
+    if dilation is None:
+        raise LabError(_refusal(trials))
+    settled = at_dilation(plan, dilation)
+    reshape(lab, settled)
+    took = round(time.monotonic() - started, 2)
+    return settled, Choice(
+        dilation, round(guess, 3), guess_from, MARGIN, pilot.spec.pattern, round(pilot.factor, 4), pilot.idle,
+        tuple(trials), took,
+    )  # fmt: skip
+
+
+def _refusal(trials: list[Trial]) -> str:
+    if not trials:
+        return "no dilation is both small enough for the links and large enough for the hosts' shares of the processors"
+    last = max(trials, key=lambda one: one.dilation)
+    reasons = "; ".join(last.reasons[:_SHOWN_REASONS])
+    return (
+        f"lab.dilation: auto finds none: this machine does not keep up even at {last.dilation:g} ({reasons}); no load "
+        "was run. Use a smaller fabric or fewer flows, end what else keeps the machine busy, or set a number to run it "
+        "all the same"
+    )

@@ -1,0 +1,89 @@
+"""A lab whose links change while it stands, `dilation: auto` from end to end, and the calibration."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from testbed.emulate.build import build_lab
+from testbed.plan.dilated import at_dilation
+from testbed.run.pilot import reshape
+
+from .conftest import execute, plan_of
+
+_TESTBED = [sys.executable, "-m", "testbed"]
+_AUTO = """
+topology: {kind: mesh, sizes: [2, 2]}
+lab: {dilation: auto, cpu_share: 0.2}
+workloads: [{kind: iperf3, protocol: udp, seconds: 1, omit: 1, repeats: 1, offered: 0.8}]
+"""
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def test_links_take_another_rate_while_the_lab_stands(untouched):
+    plan = plan_of("topology: {kind: mesh, sizes: [2]}\nlinks: {host_rate: 500 Mbit/s}\nlab: {dilation: 50}")
+    with build_lab(plan) as lab:
+        assert lab.built["dilation"] == 50
+        for dilation, trunk, edge in (
+            (10, "100Mbit", "50Mbit"),
+            (400, "2500Kbit", "1250Kbit"),
+            (50, "20Mbit", "10Mbit"),
+        ):
+            reshape(lab, at_dilation(plan, dilation))
+            assert lab.built["dilation"] == dilation
+            assert f"rate {trunk} " in execute(lab, "tc", "class", "show", "dev", "s1-eth2")
+            assert f"rate {edge} " in execute(lab, "tc", "class", "show", "dev", "s1-eth1")
+            assert f"rate {edge} " in execute(lab, "tc", "class", "show", "dev", "eth0", host="h2")
+            assert lab.ask("shaping") == []
+            assert lab.ask("reach") == []
+
+
+def test_a_scenario_chooses_its_dilation(tmp_path, untouched):
+    file = tmp_path / "auto.yaml"
+    file.write_text(_AUTO)
+    done = subprocess.run(
+        [*_TESTBED, "run", str(file), "--results", str(tmp_path / "results"), "--format", "json"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    found = json.loads(done.stdout)
+    assert found["verdict"] in ("pass", "warn"), done.stderr
+    assert "choosing the dilation: trying" in done.stderr
+    folder = Path(found["results"])
+    manifest = json.loads((folder / "manifest.json").read_text())
+    choice = manifest["dilation_choice"]
+    tried = {one["dilation"]: one["verdict"] for one in choice["tried"]}
+    assert (
+        manifest["dilation"] == choice["dilation"] == min(step for step, verdict in tried.items() if verdict == "pass")
+    )
+    assert all(verdict != "pass" for step, verdict in tried.items() if step < manifest["dilation"])
+    assert manifest["cpu_share"]["processors"] == 0.2
+    assert "dilation: auto" in (folder / "scenario.yaml").read_text()
+    report = (folder / "report.html").read_text()
+    assert f"{manifest['dilation']:g} times slower" in report or manifest["dilation"] == 1
+    # Four flows of 8/10 of a link each, in real-world units whatever was chosen.
+    goodput = [sample["value"] for sample in found["samples"] if sample["metric"] == "goodput"]
+    assert goodput == pytest.approx([0.8 * 957e6] * 4, rel=0.1)
+
+
+@pytest.mark.timeout(400)
+def test_calibration_is_measured_stored_and_shown(tmp_path, untouched):
+    done = subprocess.run(
+        [*_TESTBED, "doctor", "--calibrate", "--format", "json"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode in (0, 3), done.stderr
+    found = json.loads(done.stdout)["calibration"]
+    assert "frames a second over all switches" in done.stderr
+    assert 1_000 < found["frame_hops"] < 1e9
+    assert found["frame_hops_failed"] is None or found["frame_hops_failed"] > found["frame_hops"]
+    assert 0 < found["hop_seconds"]["least"] <= found["hop_seconds"]["median"] <= found["hop_seconds"]["most"] < 0.1
+    assert Path(found["file"]) == tmp_path / "cache" / "testbed" / "calibration.json"
+    again = subprocess.run([*_TESTBED, "doctor"], capture_output=True, text=True, check=False).stdout
+    assert f"sustains {found['frame_hops']:,.0f} frames a second" in again

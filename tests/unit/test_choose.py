@@ -1,0 +1,192 @@
+"""How a dilation is chosen, with a made-up lab: what loads need, the trials, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from testbed.emulate import calibration, share
+from testbed.emulate.calibration import Calibration
+from testbed.errors import CapabilityError, LabError
+from testbed.plan import make_plan
+from testbed.plan.demand import demand
+from testbed.plan.dilated import at_dilation
+from testbed.run import calibrate, choose, pilot
+from testbed.run.fidelity import Judgement, Verdict
+from testbed.scenario import parse_scenario
+from testbed.scenario.spec import largest_dilation
+
+TORUS = "topology: {kind: torus, sizes: [4, 4]}\n"
+UDP = "{kind: iperf3, protocol: udp}"
+MPI = "{kind: mpi, job: fabric_bench}"
+
+
+def plan_of(*loads, topology=TORUS, lab="{}", links="{}"):
+    return make_plan(parse_scenario(f"{topology}lab: {lab}\nlinks: {links}\nworkloads: [{', '.join(loads)}]", "x.yaml"))
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    """No calibration of this machine's own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "testbed" / "calibration.json"
+
+
+# --- what loads need ------------------------------------------------------------------------------------------
+
+
+def test_the_demand_of_udp_to_neighbours():
+    # 16 flows over two switches each; 1 Gbit/s carries one frame of 1470 + 66 + 4 bytes each 12.32 µs.
+    assert demand(plan_of(UDP)) == pytest.approx(16 * 2 * 1e9 / (8 * 1540), rel=1e-6)
+    offered = "{kind: iperf3, protocol: udp, offered: 0.5}"
+    assert demand(plan_of(offered)) == pytest.approx(demand(plan_of(UDP)) / 2)
+
+
+def test_tcp_needs_more_frames_for_its_acknowledgements():
+    tcp = demand(plan_of("{kind: iperf3, protocol: tcp}"))
+    assert 1.3 < tcp / demand(plan_of(UDP)) < 1.5
+
+
+def test_an_mpi_job_counts_as_an_all_to_all():
+    # 15 flows share a host's link, where frames are untagged; 3.0 switches in the mean over all 256 pairs, a host with
+    # itself counted as 1; and 1.5 frames a segment.
+    frames = 1e9 / 15 / (8 * 1538)
+    assert demand(plan_of(MPI)) == pytest.approx((3.0 * 256 - 16) * 1.5 * frames, rel=1e-3)
+    assert demand(plan_of(MPI, UDP)) == demand(plan_of(MPI))
+
+
+def test_without_a_load_the_standard_one_counts():
+    assert demand(plan_of()) == demand(plan_of("{kind: ping}")) == demand(plan_of(UDP))
+
+
+def test_the_pilot_makes_up_for_what_it_needs_less():
+    made = pilot.make_pilot(plan_of(UDP, MPI), 1.25)
+    assert made.factor == pytest.approx(1.25 * demand(plan_of(MPI)) / demand(plan_of(UDP)) / 0.9)
+    assert (made.spec.protocol, made.spec.pattern, made.spec.repeats, made.idle) == ("udp", "neighbour", 1, False)
+    transpose = "{kind: iperf3, protocol: tcp, pattern: transpose}"
+    assert pilot.make_pilot(plan_of(transpose), 1.25).spec.pattern == "transpose"
+    all_to_all = "{kind: iperf3, protocol: tcp, pattern: all_to_all}"
+    assert pilot.make_pilot(plan_of(all_to_all), 1.25).spec.pattern == "neighbour"
+
+
+# --- the trials -----------------------------------------------------------------------------------------------
+
+
+class MadeUpLab:
+    """A lab that keeps up from a dilation on."""
+
+    def __init__(self, least: float) -> None:
+        self.least = least
+        self.asked: list[dict[str, Any]] = []
+        self.built: dict[str, Any] = {}
+
+    def ask(self, operation: str, **arguments: Any) -> dict[str, Any]:
+        assert operation == "reshape"
+        self.asked.append(arguments)
+        return {"cpu_share": None}
+
+
+@pytest.fixture
+def lab_that_keeps_up_at(monkeypatch):
+    def tried(plan, lab, pilot, dilation):
+        del plan, pilot
+        kept_up = dilation >= lab.least
+        return Judgement(Verdict.PASS, ()) if kept_up else Judgement(Verdict.INVALID, ("it did not keep up",))
+
+    monkeypatch.setattr(choose, "trial", tried)
+    return MadeUpLab
+
+
+def choice_of(plan, lab):
+    return choose.choose_dilation(plan, lab, lambda text: None)
+
+
+def test_the_smallest_dilation_that_is_faithful_is_chosen_and_the_lab_shaped_for_it(lab_that_keeps_up_at):
+    plan, lab = plan_of(UDP), lab_that_keeps_up_at(120)
+    settled, choice = choice_of(plan, lab)
+    assert choice is not None
+    assert (settled.scenario.lab.dilation, choice.dilation, lab.built["dilation"]) == (150, 150, 150)
+    assert settled.digest == plan.digest
+    assert plan.scenario.lab.dilation == "auto"
+    assert lab.asked[-1] == {"link_rate": 1e9 / 150, "host_rate": 1e9 / 150, "cpu_share": None}
+    assert {one.dilation: one.verdict for one in choice.tried}[100] == "invalid"
+    assert json.loads(json.dumps(choice.as_dict()))["guess_from"] == "default"
+
+
+def test_a_number_is_taken_as_it_is(lab_that_keeps_up_at):
+    plan, lab = plan_of(UDP, lab="{dilation: 7}"), lab_that_keeps_up_at(120)
+    assert choice_of(plan, lab) == (plan, None)
+    assert lab.asked == []
+
+
+def test_a_lab_that_never_keeps_up_is_refused_with_the_reason(lab_that_keeps_up_at):
+    with pytest.raises(LabError) as error:
+        choice_of(plan_of(UDP, links="{rate: 100 Mbit/s}"), lab_that_keeps_up_at(1e7))
+    assert str(error.value) == (
+        "lab.dilation: auto finds none: this machine does not keep up even at 1000 (it did not keep up); no load was "
+        "run. Use a smaller fabric or fewer flows, end what else keeps the machine busy, or set a number to run it all "
+        "the same"
+    )
+
+
+def test_shares_of_the_processors_follow_the_dilation(lab_that_keeps_up_at, monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: {0, 1})
+    plan, lab = plan_of(UDP, lab="{cpu_share: auto}"), lab_that_keeps_up_at(1)
+    share.require_shares(plan)
+    settled, _ = choice_of(plan, lab)
+    # 16 hosts may have half of two processors.
+    assert settled.scenario.lab.dilation == 20
+    assert lab.asked[-1]["cpu_share"] == 1 / 20
+    assert largest_dilation(plan.scenario.links, plan.scenario.lab) == 1000
+    many = make_plan(parse_scenario("topology: {kind: flat, hosts: 1200}\nlab: {cpu_share: auto}", "x.yaml"))
+    with pytest.raises(CapabilityError, match=r"lab\.dilation can be no more than 1000 here; use fewer hosts"):
+        share.require_shares(many)
+
+
+# --- the calibration ------------------------------------------------------------------------------------------
+
+MEASURED = Calibration({}, 1e6, 1.1e6, {"median": 1e-4, "least": 9e-5, "most": 2e-4}, 1e9)
+
+
+def test_a_calibration_of_this_machine_is_where_the_search_begins(cache):
+    plan = plan_of(UDP)
+    before, source = calibration.first_guess(plan)
+    assert source == "default"
+    here = replace(MEASURED, machine=calibration.machine("userspace", "3.1"))
+    assert calibration.write(here) == cache
+    assert calibration.read() == here
+    guess, source = calibration.first_guess(plan)
+    assert source == "calibration"
+    assert guess == pytest.approx(calibration.MARGIN * demand(plan) / 1e6)
+    assert guess < before
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema_version": 1}', '{"schema_version": 2, "machine": {}}'])
+def test_a_file_of_something_else_is_no_calibration(text, cache):
+    cache.parent.mkdir()
+    cache.write_text(text)
+    assert calibration.read() is None
+
+
+def test_another_machines_calibration_is_not_taken():
+    calibration.write(replace(MEASURED, machine={**calibration.machine("kernel", "3.1"), "processors": 999}))
+    assert calibration.read() is None
+
+
+def test_a_calibration_that_cannot_be_kept_is_a_sentence(cache):
+    cache.parent.write_text("a file where the folder should be")
+    with pytest.raises(CapabilityError, match="so the calibration is not kept; set XDG_CACHE_HOME"):
+        calibration.write(MEASURED)
+
+
+def test_the_slope_is_not_moved_by_an_outlier():
+    assert calibrate.slope([2, 3, 4, 5, 6], [1.2, 1.3, 1.4, 9.0, 1.6]) == pytest.approx(0.1)
+
+
+def test_the_guess_is_no_dilation_that_may_not_be_chosen():
+    assert calibration.first_guess(plan_of(UDP, links="{rate: 1 Mbit/s}"))[0] <= 10
+    plan = at_dilation(plan_of(UDP, lab="{cpu_share: auto}"), 50)
+    assert calibration.first_guess(plan)[0] >= share.least_dilation(plan)
