@@ -30,8 +30,8 @@ static bool is_legal(int count, enum npb_ranks legal)
 
 static const char *const legal_text[] = {
     [NPB_ANY] = "any number",
-    [NPB_POWERS_OF_TWO] = "a power of two: 1, 2, 4, 8, 16, 32, ...",
-    [NPB_SQUARES] = "a square: 1, 4, 9, 16, 25, ...",
+    [NPB_POWERS_OF_TWO] = "a power of two (1, 2, 4, 8, 16 ...)",
+    [NPB_SQUARES] = "a square (1, 4, 9, 16, 25 ...)",
 };
 
 enum npb_class npb_start(int argc, char **argv, const char *kernel, enum npb_ranks legal)
@@ -94,11 +94,11 @@ void npb_need_memory(size_t bytes)
     if (!ranks_share_a_clock()) /* ranks on several machines: who is where is not known, so the rank alone */
         sum = largest;
     if (least && sum > least)
-        refuse("class %c on %d ranks needs %.0f MiB of memory, but %.0f MiB are available.", npb_class_letter, ranks,
+        refuse("class %c with -n %d needs %.0f MiB of memory, but %.0f MiB are available.", npb_class_letter, ranks,
                (double) sum / mebibyte + 0.5, (double) least / mebibyte);
     least = getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
     MPI_Allreduce(MPI_IN_PLACE, &least, 1, MPI_UINT64_T, MPI_MIN, MPI_COMM_WORLD);
     if (largest > least)
-        refuse("class %c on %d ranks needs %.0f MiB of memory a rank, but the limit of a process (ulimit -v) is %.0f MiB.",
+        refuse("class %c with -n %d needs %.0f MiB of memory a rank, but the limit of a process (ulimit -v) is %.0f MiB.",
                npb_class_letter, ranks, (double) largest / mebibyte + 0.5, (double) least / mebibyte);
 }

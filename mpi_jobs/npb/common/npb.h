@@ -95,6 +95,9 @@ void npb_allreduce(void *values, int count, MPI_Datatype type, MPI_Op operation)
 /* Whether |value - reference| <= tolerance |reference|; never for what is not a number. */
 bool npb_close(double value, double reference, double tolerance);
 
+/* The same; rank 0 prints both. */
+bool npb_check(const char *name, double value, double reference, double tolerance);
+
 struct npb_result {
     const char *size;      /* as printed: 64x64x64 */
     int iterations;

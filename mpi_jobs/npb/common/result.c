@@ -14,6 +14,15 @@ bool npb_close(double value, double reference, double tolerance)
     return fabs(value - reference) <= tolerance * fabs(reference);
 }
 
+bool npb_check(const char *name, double value, double reference, double tolerance)
+{
+    bool good = npb_close(value, reference, tolerance);
+
+    if (rank == 0)
+        printf(" %-20s %22.15e  reference %22.15e%s\n", name, value, reference, good ? "" : "  WRONG");
+    return good;
+}
+
 static void print_for_people(const struct npb_result *result, double seconds, double mops)
 {
     printf("\n %s Benchmark Completed.\n", npb_kernel);
