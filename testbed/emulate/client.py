@@ -93,6 +93,10 @@ class Lab:
         """Write a file into the lab's own folder; returns its path inside the lab."""
         return Path(self.ask("write", name=name, text=text, mode=mode))
 
+    def take(self, name: str) -> str:
+        """Text of a file that a load has left in the lab's folder, which is then gone; empty where there is none."""
+        return str(self.ask("take", name=name))
+
     def __enter__(self) -> Lab:
         """Return self."""
         return self

@@ -51,8 +51,20 @@ class Context:
         value = self.scale.to_real(sample.value, sample.unit)
         return replace(sample, value=value, labels={**self.labels, **sample.labels, **labels})
 
-    def run(self, processes: Sequence[Process], limit: float, window: tuple[float, float] | None = None) -> LoadResult:
+    def run(
+        self,
+        processes: Sequence[Process],
+        limit: float,
+        window: tuple[float, float] | None = None,
+        failure: Callable[[str], str] = lambda text: "",
+    ) -> LoadResult:
         """Run processes in the lab.
+
+        Args:
+            processes: what is started.
+            limit: laboratory seconds after which they are ended.
+            window: between which seconds the counters are read; None = around all.
+            failure: what the standard output of a process that failed says of it; empty = its last line shall say it.
 
         Raises:
             WorkloadError: some did not end in time, or failed; their output is kept.
@@ -64,7 +76,8 @@ class Context:
             for name in failed:
                 self.keep_raw(f"failed-{name}.txt", result.outputs[name]["stdout"] + result.outputs[name]["stderr"])
             output = result.outputs[failed[0]]
-            last = (output["stderr"].strip() or output["stdout"].strip() or "it printed nothing").splitlines()[-1]
+            said = failure(output["stdout"]) or output["stderr"].strip() or output["stdout"].strip()
+            last = (said or "it printed nothing").splitlines()[-1]
             how = f"did not end in {limit:g} s" if failed[0] in raw["timed_out"] else f"exit code {output['code']}"
             raise WorkloadError(f"{len(failed)} of {len(result.outputs)} processes failed; {failed[0]}: {how}: {last}")
         return result

@@ -29,6 +29,8 @@ Finding = tuple[Verdict, str]
 
 # Share of processor time that must have been idle, mean over the load's window.
 _IDLE_WARN, _IDLE_INVALID = 0.10, 0.02
+# Share of its time from which on a job is one that computes.
+_COMPUTES = 0.5
 # Share of time in which some task waited for a processor (PSI `some`).
 _PRESSURE_WARN = 0.60
 # Share of frames lost where no queue was full.
@@ -49,16 +51,25 @@ def processor(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[floa
     return (after["idle"] - before["idle"]) / total, pressure
 
 
-def judge_processor(idle: float, pressure: float | None, *, confirmed: bool = False) -> list[Finding]:
+def judge_processor(
+    idle: float, pressure: float | None, *, confirmed: bool = False, computing: float = 0.0
+) -> list[Finding]:
     """The machine must have had time left, unless the figures themselves show that the lab kept up.
 
     Args:
         idle: share of processor time that was idle.
         pressure: share of time in which some task waited for a processor.
         confirmed: the load has a prediction, meets it, and lost no frame outside a queue.
+        computing: share of the time that the load's own programs computed. Where that is most of it, they and not the
+            switches kept the processors busy; whether switches lacked them shows in the frames that were lost.
     """
     if confirmed:
         return []
+    if computing > _COMPUTES and idle < _IDLE_WARN:
+        share = (
+            f"the ranks computed {100 * computing:.0f} % of the time and the processors were idle {100 * idle:.1f} %"
+        )
+        return [(Verdict.WARN, f"{share}: what was measured is this machine's processors more than the links")]
     found: list[Finding] = []
     if idle < _IDLE_INVALID:
         found.append((Verdict.INVALID, f"the processors were idle {100 * idle:.1f} % of the time; raise lab.dilation"))

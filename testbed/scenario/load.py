@@ -10,7 +10,7 @@ from typing import Any
 from testbed.errors import InputError, Problem, did_you_mean
 from testbed.routing import ROUTINGS
 from testbed.scenario.fabric_file import TOPOLOGY_BLOCKS, read_fabric_file
-from testbed.scenario.models import fill, not_one_of, shown, unknown_key
+from testbed.scenario.models import fill, key_of, not_one_of, shown, unknown_key
 from testbed.scenario.read import read_blocks
 from testbed.scenario.spec import (
     EXPECTATIONS,
@@ -189,8 +189,14 @@ def _workloads(raw: object, problems: list[Problem]) -> tuple[Workload, ...]:
     if not isinstance(raw, list):
         problems.append(Problem("workloads", f"should be a list such as [{{kind: ping}}], not {shown(raw)}"))
         return ()
-    loads = (_kind(load, f"workloads.{n}", problems, table=WORKLOADS, part="spec") for n, load in enumerate(raw))
-    return tuple(Workload(kind, spec) for kind, spec in loads)
+    loads = []
+    for number, load in enumerate(raw):
+        place = f"workloads.{number}"
+        kind, spec = _kind(load, place, problems, table=WORKLOADS, part="spec")
+        if spec is not None:
+            problems += [Problem(f"{place}.{p.place}", p.sentence) for p in WORKLOADS[kind].check(spec)]
+        loads.append(Workload(kind, spec))
+    return tuple(loads)
 
 
 def _too_slow(links: Links, lab: Lab) -> list[Problem]:
@@ -227,7 +233,7 @@ def as_dict(scenario: Scenario) -> dict[str, Any]:
         return [lists(entry) for entry in value] if isinstance(value, tuple) else value
 
     def block(kind: str | None, spec: Any) -> dict[str, Any]:
-        values = {key: lists(value) for key, value in dataclasses.asdict(spec).items()}
+        values = {key_of(name): lists(value) for name, value in dataclasses.asdict(spec).items()}
         return {"kind": kind, **values} if kind else values
 
     links = block(None, scenario.links)
