@@ -45,7 +45,8 @@ enum npb_class npb_start(int argc, char **argv, const char *kernel, enum npb_ran
     start(&argc, &argv, name);
     if (argc == 2 && strcmp(argv[1], "--help") == 0) {
         if (rank == 0)
-            printf("usage: %s CLASS\n\nThe NAS Parallel Benchmark %s; CLASS is S, W, A or B. The number of ranks is %s.\n"
+            printf("usage: %s CLASS\n\n"
+                   "The NAS Parallel Benchmark %s; CLASS is S, W, A or B. The number of ranks is %s.\n"
                    "Example: mpiexec -n 4 %s S\n", name, kernel, legal_text[legal], name);
         MPI_Finalize();
         exit(EXIT_SUCCESS);
@@ -99,6 +100,6 @@ void npb_need_memory(size_t bytes)
     least = getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
     MPI_Allreduce(MPI_IN_PLACE, &least, 1, MPI_UINT64_T, MPI_MIN, MPI_COMM_WORLD);
     if (largest > least)
-        refuse("class %c with -n %d needs %.0f MiB of memory a rank, but the limit of a process (ulimit -v) is %.0f MiB.",
+        refuse("class %c with -n %d needs %.0f MiB of memory a rank, but a process may have %.0f MiB (ulimit -v).",
                npb_class_letter, ranks, (double) largest / mebibyte + 0.5, (double) least / mebibyte);
 }

@@ -20,83 +20,68 @@ size_t ft_doubles(const struct field *field)
     return 2 * (size_t) field->nx * (size_t) field->ny * (size_t) field->planes;
 }
 
-/* Lines in x are each in one piece, one after the other. */
+/*
+ * `count` numbers of FT_BLOCK lines, to or from places `at` and following of a transform: `next` doubles apart in a
+ * line, lines `line` doubles apart.
+ */
+static inline void load(const struct fft *fft, const double *restrict from, size_t next, size_t line, int at, int count)
+{
+    double *restrict real = fft->real[0] + at * FT_BLOCK, *restrict imag = fft->imag[0] + at * FT_BLOCK;
+
+    for (int i = 0; i < count; i++, from += next)
+        for (int b = 0; b < FT_BLOCK; b++) {
+            real[i * FT_BLOCK + b] = from[(size_t) b * line];
+            imag[i * FT_BLOCK + b] = from[(size_t) b * line + 1];
+        }
+}
+
+static inline void store(const struct fft *fft, int pair, double *restrict to, size_t next, size_t line, int at,
+                         int count)
+{
+    const double *restrict real = fft->real[pair] + at * FT_BLOCK, *restrict imag = fft->imag[pair] + at * FT_BLOCK;
+
+    for (int i = 0; i < count; i++, to += next)
+        for (int b = 0; b < FT_BLOCK; b++) {
+            to[(size_t) b * line] = real[i * FT_BLOCK + b];
+            to[(size_t) b * line + 1] = imag[i * FT_BLOCK + b];
+        }
+}
+
 static void along_x(const struct field *field, double *planes, bool inverse)
 {
-    const struct fft *fft = &field->x;
-    size_t length = 2 * (size_t) field->nx, lines = (size_t) field->ny * (size_t) field->planes;
+    size_t line = 2 * (size_t) field->nx, lines = (size_t) field->ny * (size_t) field->planes;
 
-    for (size_t line = 0; line < lines; line += FT_BLOCK) {
-        double *block = planes + line * length;
-        int out;
-
-        for (int i = 0; i < field->nx; i++)
-            for (int b = 0; b < FT_BLOCK; b++) {
-                fft->real[0][i * FT_BLOCK + b] = block[(size_t) b * length + 2 * (size_t) i];
-                fft->imag[0][i * FT_BLOCK + b] = block[(size_t) b * length + 2 * (size_t) i + 1];
-            }
-        out = fft_run(fft, inverse);
-        for (int i = 0; i < field->nx; i++)
-            for (int b = 0; b < FT_BLOCK; b++) {
-                block[(size_t) b * length + 2 * (size_t) i] = fft->real[out][i * FT_BLOCK + b];
-                block[(size_t) b * length + 2 * (size_t) i + 1] = fft->imag[out][i * FT_BLOCK + b];
-            }
+    for (size_t at = 0; at < lines; at += FT_BLOCK) {
+        load(&field->x, planes + at * line, 2, line, 0, field->nx);
+        store(&field->x, fft_run(&field->x, inverse), planes + at * line, 2, line, 0, field->nx);
     }
 }
 
-/* Lines in y lie side by side. */
 static void along_y(const struct field *field, double *planes, bool inverse)
 {
-    const struct fft *fft = &field->y;
-    size_t row = 2 * (size_t) field->nx, plane = row * (size_t) field->ny;
+    size_t row = 2 * (size_t) field->nx;
 
-    for (int z = 0; z < field->planes; z++)
-        for (int x = 0; x < field->nx; x += FT_BLOCK) {
-            double *block = planes + (size_t) z * plane + 2 * (size_t) x;
-            int out;
-
-            for (int i = 0; i < field->ny; i++)
-                for (int b = 0; b < FT_BLOCK; b++) {
-                    fft->real[0][i * FT_BLOCK + b] = block[(size_t) i * row + 2 * (size_t) b];
-                    fft->imag[0][i * FT_BLOCK + b] = block[(size_t) i * row + 2 * (size_t) b + 1];
-                }
-            out = fft_run(fft, inverse);
-            for (int i = 0; i < field->ny; i++)
-                for (int b = 0; b < FT_BLOCK; b++) {
-                    block[(size_t) i * row + 2 * (size_t) b] = fft->real[out][i * FT_BLOCK + b];
-                    block[(size_t) i * row + 2 * (size_t) b + 1] = fft->imag[out][i * FT_BLOCK + b];
-                }
+    for (int z = 0; z < field->planes; z++, planes += row * (size_t) field->ny)
+        for (size_t x = 0; x < row; x += 2 * FT_BLOCK) {
+            load(&field->y, planes + x, row, 2, 0, field->ny);
+            store(&field->y, fft_run(&field->y, inverse), planes + x, row, 2, 0, field->ny);
         }
 }
 
 /* From columns to columns, which may be the same. */
 static void along_z(const struct field *field, const double *from, double *to, bool inverse)
 {
-    const struct fft *fft = &field->z;
-    size_t length = 2 * (size_t) field->planes, piece = length * (size_t) field->columns;
+    size_t line = 2 * (size_t) field->planes, piece = line * (size_t) field->columns;
 
-    for (int column = 0; column < field->columns; column += FT_BLOCK) {
-        int out;
+    for (size_t column = 0; column < piece; column += FT_BLOCK * line) {
+        int pair;
 
-        for (int other = 0, z = 0; other < ranks; other++, z += field->planes) {
-            const double *restrict block = from + (size_t) other * piece + (size_t) column * length;
-
-            for (int i = 0; i < field->planes; i++)
-                for (int b = 0; b < FT_BLOCK; b++) {
-                    fft->real[0][(z + i) * FT_BLOCK + b] = block[(size_t) b * length + 2 * (size_t) i];
-                    fft->imag[0][(z + i) * FT_BLOCK + b] = block[(size_t) b * length + 2 * (size_t) i + 1];
-                }
-        }
-        out = fft_run(fft, inverse);
-        for (int other = 0, z = 0; other < ranks; other++, z += field->planes) {
-            double *restrict block = to + (size_t) other * piece + (size_t) column * length;
-
-            for (int i = 0; i < field->planes; i++)
-                for (int b = 0; b < FT_BLOCK; b++) {
-                    block[(size_t) b * length + 2 * (size_t) i] = fft->real[out][(z + i) * FT_BLOCK + b];
-                    block[(size_t) b * length + 2 * (size_t) i + 1] = fft->imag[out][(z + i) * FT_BLOCK + b];
-                }
-        }
+        for (int other = 0; other < ranks; other++)
+            load(&field->z, from + (size_t) other * piece + column, 2, line, other * field->planes, field->planes);
+        pair = fft_run(&field->z, inverse);
+        for (int other = 0; other < ranks; other++)
+            store(&field->z, pair, to + (size_t) other * piece + column, 2, line, other * field->planes,
+                  field->planes);
     }
 }
 

@@ -13,7 +13,7 @@ enum { FT_BLOCK = 8 }; /* lines that are transformed together */
 /* Transforms of one length. */
 struct fft {
     int length;
-    double *cosine, *sine;   /* of 2 pi k / length */
+    double *cosine, *sine;     /* of 2 pi k / length */
     double *real[2], *imag[2]; /* [length][FT_BLOCK] each; pair 0 takes the input */
 };
 

@@ -91,7 +91,7 @@ void mg_restrict(const struct grids *grids, const struct level *fine, const stru
     mg_exchange(grids, coarse, coarse->r);
 }
 
-/* Trilinear: a fine line lies on one coarse line, or between two or four. Coarse ghosts make those of the fine level. */
+/* Trilinear: a fine line lies on one coarse line, or between two or four. Coarse ghosts make the fine ones. */
 void mg_interpolate(const struct grids *grids, const struct level *coarse, const struct level *fine)
 {
     double *restrict line = grids->lines[0];
