@@ -5,8 +5,8 @@
 #include "npb.h"
 
 /*
- * Calls for each row along x in the two layers of a face; `layers` is the coordinate of the first. Row lengths differ
- * by axis: across x, the two layers are the row.
+ * Copies two layers of a cell to the message, or from it; `layers` is the coordinate of the first. Returns the end of
+ * what it has copied.
  */
 static double *copy_face(const struct grid_cell *cell, int axis, int layers, double *message, bool pack)
 {

@@ -18,8 +18,8 @@ static int remainder_of(int number, int divisor)
 }
 
 /*
- * The fourth-order dissipation of chapter 3: 1 -4 6 -4 1, one-sided at the two points next to a face, so that neither
- * the face's own value is used there twice nor points outside.
+ * The fourth-order dissipation of chapter 3: 1 -4 6 -4 1, but 5 -4 1 and -4 6 -4 1 at the first and second point from
+ * a face of the cube, which need neither points outside nor more of the face than its neighbour does.
  */
 static void weigh_dissipation(struct grid_axis *axis, int points, double dt)
 {
@@ -63,6 +63,17 @@ static void set_axes(struct grid *grid)
     }
 }
 
+/*
+ * Lines along z step from plane to plane: planes an even number of cache lines apart would crowd into some of the
+ * cache's sets. So this rounds a distance up to an odd number of cache lines.
+ */
+static ptrdiff_t spread_out(ptrdiff_t numbers)
+{
+    const ptrdiff_t line = 64 / sizeof(double);
+
+    return ((numbers + line - 1) / line | 1) * line;
+}
+
 /* The larger parts come first. */
 static void place_cell(const struct grid *grid, struct grid_cell *cell)
 {
@@ -78,7 +89,7 @@ static void place_cell(const struct grid *grid, struct grid_cell *cell)
     }
     cell->stride[0] = 1;
     cell->stride[1] = cell->size[0] + 2 * GHOSTS;
-    cell->stride[2] = cell->stride[1] * (cell->size[1] + 2 * GHOSTS);
+    cell->stride[2] = spread_out(cell->stride[1] * (cell->size[1] + 2 * GHOSTS));
 }
 
 static void draw_lines(struct grid_cell *cell, int axis)
@@ -117,6 +128,10 @@ static void measure_faces(struct grid *grid)
     }
 }
 
+/*
+ * Rank column + q row has the cells at (column + i, row - i, i) modulo q for i from 0 to q - 1: a diagonal of the cube,
+ * closed to a ring. All neighbours of its cells along an axis, in one direction, belong to one other rank.
+ */
 void grid_share_out(struct grid *grid, int points, double dt)
 {
     int q = integer_root(ranks), column = rank % q, row = rank / q;
@@ -149,10 +164,13 @@ void grid_share_out(struct grid *grid, int points, double dt)
     measure_faces(grid);
 }
 
-/* Points with ghosts, and some more, as fields that begin at equal places of a page compete for the same cache lines. */
+/*
+ * Numbers from one field of a cell to the next: some more than whole pages, as stores to a place in one page delay
+ * loads from the same place in another.
+ */
 static size_t field_size(const struct grid_cell *cell)
 {
-    const size_t page = 512, apart = 24;
+    const size_t page = 4096 / sizeof(double), apart = 24;
     size_t size = (size_t) cell->stride[2] * (size_t) (cell->size[2] + 2 * GHOSTS);
 
     return (size + page - 1) / page * page + apart;

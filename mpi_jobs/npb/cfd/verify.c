@@ -18,8 +18,8 @@ bool cfd_verify(const char *what, int count, const double *values, const double 
         bool close = npb_close(values[i], reference[i], tolerance);
 
         if (rank == 0)
-            printf(" %s %d %22.13E %22.13E %22.13E\n", close ? "         " : " FAILURE:", i + 1, values[i], reference[i],
-                   fabs((values[i] - reference[i]) / reference[i]));
+            printf(" %s %d %22.13E %22.13E %22.13E\n", close ? "        " : "FAILURE:", i + 1, values[i],
+                   reference[i], fabs((values[i] - reference[i]) / reference[i]));
         good = good && close;
     }
     return good;

@@ -82,28 +82,27 @@ static void eliminate_pair(const struct grid *grid, const struct grid_cell *cell
         ptrdiff_t place = i * lines->step;
         int position = lines->position + i;
         struct point next = point_at(factors, cell, axis, from, place + lines->step);
-        struct row row;
+        struct row *row = &rows[i];
         const lanes below = factors->fourth[1][position] - last.flow - last.viscous;
         const lanes above = factors->fourth[3][position] + next.flow - next.viscous;
         lanes before[SYSTEMS] = {below, below - last.sound, below + last.sound};
 
-        row.next[0] = above;
-        row.next[1] = above + next.sound;
-        row.next[2] = above - next.sound;
+        row->next[0] = above;
+        row->next[1] = above + next.sound;
+        row->next[2] = above - next.sound;
         for (int s = 0; s < SYSTEMS; s++)
-            row.next_but_one[s] = zero + factors->fourth[4][position];
+            row->next_but_one[s] = zero + factors->fourth[4][position];
         for (int field = 0; field < CFD_FIELDS; field++)
-            row.right[field] = grid_gather(cell->rhs[field], from, place);
+            row->right[field] = grid_gather(cell->rhs[field], from, place);
         if (axis == 0) {
             struct state state = state_at(cell, from, place);
 
-            fields_to_x(row.right, &state);
+            fields_to_x(row->right, &state);
         }
-        eliminate_row(&row, one, two, zero + factors->fourth[0][position], before,
+        eliminate_row(row, one, two, zero + factors->fourth[0][position], before,
                       1 + factors->fourth[2][position] + 2 * here.viscous);
-        rows[i] = row;
         two = one;
-        one = &rows[i];
+        one = row;
         last = here;
         here = next;
     }
