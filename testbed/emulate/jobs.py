@@ -135,7 +135,7 @@ def build_job(job: MpiJob) -> None:
     _make("shim", FOLDER / "shim")
     folder = Path(job.folder)
     if (folder / "Makefile").exists():
-        _make(job.name, folder, f"MPICC={mpi_program('mpicc')}", *([job.target] if job.target else []))
+        _make(job.name, folder, f"MPICC={mpi_program('mpicc')}", *job.make)
     program = Path(job.binary)
     if not program.is_file():
         raise CapabilityError(f"the MPI job {job.name} has no program {program}; its Makefile should make it")

@@ -66,7 +66,7 @@ class MpiJob:
         interpreter: absolute path of the program that runs `binary`; empty where it runs by itself.
         pattern: whether the program takes the pairs of a traffic pattern as `--pairs 0-1,…`.
         folder: absolute path of its folder.
-        target: what its Makefile is asked to make; empty = its default.
+        make: further arguments of its make, such as a target; none = its default.
     """
 
     name: str
@@ -79,7 +79,7 @@ class MpiJob:
     interpreter: str = ""
     pattern: Literal["none", "optional", "required"] = "none"
     folder: str = ""
-    target: str = ""
+    make: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
