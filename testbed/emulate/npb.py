@@ -34,7 +34,7 @@ def npb_job(spec: Npb) -> MpiJob:
         make = [f"{VARIABLE}={official}", f"KERNEL={kernel}", f"CLASS={spec.class_}"]
     return MpiJob(
         f"npb-{kernel}", str(binary), mpi_npb.SUCCESS, time_limit=npb.TIME_LIMIT, output="npb", folder=str(folder),
-        make=tuple(make),
+        trace=official is not None, make=tuple(make),
     )  # fmt: skip
 
 

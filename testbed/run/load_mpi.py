@@ -91,9 +91,10 @@ def prepare_mpi(plan: Plan, spec: Mpi | Npb, place: str) -> Prepared:
     if problems:
         raise InputError([Problem(f"{place}.{key}", sentence) for key, sentence in problems])
     jobs.build_job(job)
-    if spec.trace:
+    trace = spec.trace or job.trace
+    if trace:
         jobs.build_tracer()
-    return Prepared(job, ranks, pairs, spec.trace)
+    return Prepared(job, ranks, pairs, trace)
 
 
 def run_mpi(context: Context, spec: Mpi | Npb) -> LoadOutcome:
@@ -120,9 +121,10 @@ def run_mpi(context: Context, spec: Mpi | Npb) -> LoadOutcome:
         trace = _read_trace(context, prepared)
     except JobOutputError as error:
         raise WorkloadError(str(error)) from error
+    moved = max(parsed.fabric_bytes, trace.least_between_hosts(ranks.hosts) if trace is not None else 0)
     sent = _bytes_from_hosts(context, result)
-    _prove_crossing(context, prepared, parsed.fabric_bytes, sent)
-    outcome.samples.append(context.sample("mpi_bytes_moved", parsed.fabric_bytes, "B", {}))
+    _prove_crossing(context, prepared, moved, sent)
+    outcome.samples.append(context.sample("mpi_bytes_moved", moved, "B", {}))
     outcome.samples.append(context.sample("mpi_bytes_crossed", sum(sent.values()), "B", {}))
     fair = _fair(context, prepared)
     for sample in parsed.samples:

@@ -108,7 +108,7 @@ def _prepare_jobs(plan: Plan, progress: Callable[[str], None]) -> None:
             try:
                 prepare_mpi(plan, load.spec, f"{plan.scenario.source}: workloads.{number}")
             except InputError as error:
-                problems += error.problems
+                problems += [problem for problem in error.problems if problem not in problems]
     if problems:
         raise InputError(problems)
 

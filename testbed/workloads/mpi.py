@@ -66,6 +66,7 @@ class MpiJob:
         interpreter: absolute path of the program that runs `binary`; empty where it runs by itself.
         pattern: whether the program takes the pairs of a traffic pattern as `--pairs 0-1,…`.
         folder: absolute path of its folder.
+        trace: whether it is always traced, since its output does not tell what it has moved.
         make: further arguments of its make, such as a target; none = its default.
     """
 
@@ -79,6 +80,7 @@ class MpiJob:
     interpreter: str = ""
     pattern: Literal["none", "optional", "required"] = "none"
     folder: str = ""
+    trace: bool = False
     make: tuple[str, ...] = ()
 
 

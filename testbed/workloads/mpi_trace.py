@@ -57,6 +57,16 @@ class Trace:
         np.add.at(found, (where[:, None], where[None, :]), self.message_bytes + self.collective_bytes)
         return found
 
+    def least_between_hosts(self, hosts: Sequence[int]) -> int:
+        """Bytes that have surely gone from host to host.
+
+        Of collective operations nothing is sure where ranks share hosts: one copy may serve all ranks of a host.
+        """
+        where = np.asarray(hosts)
+        alone = len(set(hosts)) == len(hosts)
+        sent = self.message_bytes + self.collective_bytes if alone else self.message_bytes
+        return int(sent[where[:, None] != where[None, :]].sum())
+
 
 def parse(text: str, ranks: int) -> Trace:
     """Read the file.
