@@ -28,7 +28,7 @@ npb: setup ## build the eight NAS Parallel Benchmarks of mpi_jobs/npb
 	@$(MAKE) --no-print-directory -C mpi_jobs/npb MPICC="$(CURDIR)/.venv/bin/mpicc"
 
 paper: setup ## run the sweeps of the papers' figures, one after the other
-	@for figure in fig7 fig8 fig10; do \
+	@for figure in fig7 fig8 fig10 fig11; do \
 		$(SUDO) .venv/bin/testbed sweep $(ARGS) "scenarios/sweeps/$$figure.yaml" || [ $$? = 3 ] || exit 1; \
 	done
 

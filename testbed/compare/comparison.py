@@ -18,8 +18,8 @@ BESIDE = frozenset(
     {
         "loss", "jitter", "retransmits", "rtt_min", "rtt_max", "ping_loss", "link_use", "cpu_idle", "cpu_pressure",
         "member_use", "bundle_imbalance", "hash_share",
-        "mpi_bytes_moved", "mpi_bytes_crossed", "mpi_bytes_sent", "mpi_alltoall_bandwidth", "mpi_pingping_time",
-        "mpi_multi_pingping_time", "npb_lab_rate",
+        "mpi_bytes_moved", "mpi_bytes_crossed", "mpi_bytes_sent", "mpi_frames_crossed", "mpi_alltoall_bandwidth",
+        "mpi_pingping_time", "mpi_multi_pingping_time", "npb_lab_rate",
     }
 )  # fmt: skip
 

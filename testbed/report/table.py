@@ -39,6 +39,7 @@ METRICS: dict[str, str] = {
     "mpi_bidirectional_bandwidth": "MPI two-way bandwidth",
     "mpi_bytes_moved": "MPI bytes between hosts, least",
     "mpi_bytes_crossed": "Bytes that crossed the fabric",
+    "mpi_frames_crossed": "Frames that carried them",
     "hpl_lab_time": "HPL time (not dilated)",
     "hpl_lab_rate": "HPL rate (not dilated)",
     "hpl_residual": "HPL residual",

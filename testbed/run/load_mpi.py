@@ -122,10 +122,11 @@ def run_mpi(context: Context, spec: Mpi | Npb) -> LoadOutcome:
     except JobOutputError as error:
         raise WorkloadError(str(error)) from error
     moved = max(parsed.fabric_bytes, trace.least_between_hosts(ranks.hosts) if trace is not None else 0)
-    sent = _bytes_from_hosts(context, result)
+    sent, frames = _bytes_from_hosts(context, result)
     _prove_crossing(context, prepared, moved, sent)
     outcome.samples.append(context.sample("mpi_bytes_moved", moved, "B", {}))
     outcome.samples.append(context.sample("mpi_bytes_crossed", sum(sent.values()), "B", {}))
+    outcome.samples.append(context.sample("mpi_frames_crossed", frames, "count", {}))
     fair = _fair(context, prepared)
     for sample in parsed.samples:
         if sample.metric in _SINGLE_MESSAGES and int(sample.labels["bytes"]) < _SMOOTHED_BYTES:
@@ -203,14 +204,16 @@ def _store_trace(context: Context, prepared: Prepared, trace: mpi_trace.Trace, o
             outcome.samples.append(context.sample("mpi_bytes_sent", int(sent[source, destination]), "B", labels))
 
 
-def _bytes_from_hosts(context: Context, result: LoadResult) -> dict[int, int]:
-    """Bytes each host sent into the fabric between the snapshots, without the headers that every frame has."""
-    topology, sent = context.plan.topology, {}
+def _bytes_from_hosts(context: Context, result: LoadResult) -> tuple[dict[int, int], int]:
+    """Bytes each host sent into the fabric between the snapshots, without the headers that every frame has; frames."""
+    topology, sent, frames = context.plan.topology, {}, 0
     for host in range(topology.host_count):
         name = port_interface(topology.switch_name(int(topology.host_switch[host])), topology.host_port[host])
         old, new = result.before["ports"][name], result.after["ports"][name]
-        sent[host] = new["rx_bytes"] - old["rx_bytes"] - _HEADERS * (new["rx_packets"] - old["rx_packets"])
-    return sent
+        packets = new["rx_packets"] - old["rx_packets"]
+        sent[host] = new["rx_bytes"] - old["rx_bytes"] - _HEADERS * packets
+        frames += packets
+    return sent, frames
 
 
 def _prove_crossing(context: Context, prepared: Prepared, moved: int, sent: Mapping[int, int]) -> None:

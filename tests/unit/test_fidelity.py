@@ -69,3 +69,21 @@ def test_the_worst_verdict_wins_and_reasons_stand_once():
     found = Judgement.of([(Verdict.WARN, "a"), (Verdict.INVALID, "b"), (Verdict.WARN, "a")])
     assert (found.verdict.word, found.reasons) == ("invalid", ("a", "b"))
     assert Judgement.of([]).verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize(
+    ("idle", "computing", "verdict"),
+    [(0.01, 0.9, [Verdict.WARN]), (0.09, 0.9, [Verdict.WARN]), (0.5, 0.9, []), (0.01, 0.1, [Verdict.INVALID])],
+)
+def test_of_a_job_that_computes_busy_processors_are_a_reserve(idle, computing, verdict):
+    assert [v for v, _ in judge_processor(idle, None, computing=computing)] == verdict
+
+
+def test_what_a_computing_job_has_measured_is_told():
+    assert judge_processor(0.012, None, computing=0.92) == [
+        (
+            Verdict.WARN,
+            "the ranks computed 92 % of the time and the processors were idle 1.2 %: what was measured is this "
+            "machine's processors more than the links",
+        )
+    ]
