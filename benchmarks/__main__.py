@@ -1,10 +1,11 @@
-"""`python -m benchmarks [planning|lab|patterns] [--runs N] [--size K]`; without a name all but the long patterns."""
+"""`python -m benchmarks [planning|lab|patterns|npb] [--runs N] [--size K]`; without a name planning and lab."""
 
 from __future__ import annotations
 
 import argparse
 
 from benchmarks.lab_speed import lab_speed
+from benchmarks.npb import npb
 from benchmarks.patterns import patterns
 from benchmarks.planning import planning
 from benchmarks.table import Figure
@@ -13,7 +14,9 @@ from benchmarks.table import Figure
 def main() -> None:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(prog="benchmarks", description="Figures this project claims, measured here.")
-    parser.add_argument("what", nargs="?", choices=("planning", "lab", "patterns"), help="default: planning and lab")
+    parser.add_argument(
+        "what", nargs="?", choices=("planning", "lab", "patterns", "npb"), help="default: planning and lab"
+    )
     parser.add_argument("--runs", type=int, default=3, help="runs of each; default 3")
     parser.add_argument("--size", type=int, action="append", help="torus size k of the lab; default 4 and 8")
     chosen = parser.parse_args()
@@ -25,6 +28,8 @@ def main() -> None:
             figures += lab_speed(size, chosen.runs)
     if chosen.what == "patterns":
         figures += patterns()
+    if chosen.what == "npb":
+        figures += npb(chosen.runs)
     width = max(len(figure.name) for figure in figures)
     for figure in figures:
         print(f"{figure.name:<{width}}  {figure.text}")

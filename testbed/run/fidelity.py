@@ -65,11 +65,6 @@ def judge_processor(
     """
     if confirmed:
         return []
-    if computing > _COMPUTES and idle < _IDLE_WARN:
-        share = (
-            f"the ranks computed {100 * computing:.0f} % of the time and the processors were idle {100 * idle:.1f} %"
-        )
-        return [(Verdict.WARN, f"{share}: what was measured is this machine's processors more than the links")]
     found: list[Finding] = []
     if idle < _IDLE_INVALID:
         found.append((Verdict.INVALID, f"the processors were idle {100 * idle:.1f} % of the time; raise lab.dilation"))
@@ -77,6 +72,9 @@ def judge_processor(
         found.append((Verdict.WARN, f"the processors were idle only {100 * idle:.1f} % of the time"))
     if pressure is not None and pressure > _PRESSURE_WARN:
         found.append((Verdict.WARN, f"tasks waited for a processor {100 * pressure:.0f} % of the time"))
+    if found and computing > _COMPUTES:
+        shares = f"the ranks computed {100 * computing:.0f} % of the time, the processors were idle {100 * idle:.0f} %"
+        found = [(Verdict.WARN, f"{shares}: what was measured is this machine's processors more than the links")]
     return found
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from testbed.errors import Problem
-from testbed.workloads.spec import Kernel, Mpi, Npb
+from testbed.workloads.spec import Kernel, Mpi, Npb, ProblemClass
 
 TIME_LIMIT = 300.0
 # SP and BT share out a cube by diagonals of a square of ranks; EP needs no neighbours; all others halve.
 _SQUARES = ("SP", "BT")
 _ANY = ("EP",)
 # Ranks to which a problem can be shared out; where nothing stands more than a scenario can ask for.
-_MOST_RANKS = {
+_MOST_RANKS: Mapping[Kernel, Mapping[ProblemClass, int]] = {
     "IS": {"S": 512},
     "EP": {"S": 256, "W": 512},
     "FT": {"S": 64, "W": 32, "A": 128, "B": 256},

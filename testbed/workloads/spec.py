@@ -98,6 +98,7 @@ class Mpi:
 
 
 Kernel = Literal["IS", "EP", "CG", "MG", "FT", "LU", "SP", "BT"]
+ProblemClass = Literal["S", "W", "A", "B"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ class Npb:
     """
 
     kernel: Kernel
-    class_: Literal["S", "W", "A", "B"] = "S"
+    class_: ProblemClass = "S"
     ranks: Annotated[int, Ge(2), Le(1024)] | None = None
     placement: Placement = "block"
     time_limit: Annotated[float, Gt(0), Le(86400)] | None = None

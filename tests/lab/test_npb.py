@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from testbed.emulate.build import build_lab
+from testbed.emulate.npb import npb_job
 from testbed.errors import WorkloadError
 from testbed.run import load_mpi
 from testbed.run.context import Context
@@ -66,10 +67,8 @@ def test_a_wavefront_kernel_runs_with_two_ranks_a_host(run):
 
 
 def test_a_result_that_does_not_verify_gives_no_figure(run, kept, monkeypatch):
-    right = load_mpi.npb_job
-
     def wrong(spec):
-        job = right(spec)
+        job = npb_job(spec)
         binary = job.binary.replace("build/is", "build/perturbed/is")
         return dataclasses.replace(job, binary=binary, make=("PERTURB=1", "build/perturbed/is"))
 

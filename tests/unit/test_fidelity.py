@@ -80,10 +80,10 @@ def test_of_a_job_that_computes_busy_processors_are_a_reserve(idle, computing, v
 
 
 def test_what_a_computing_job_has_measured_is_told():
-    assert judge_processor(0.012, None, computing=0.92) == [
+    assert judge_processor(0.15, 0.7, computing=0.92) == [
         (
             Verdict.WARN,
-            "the ranks computed 92 % of the time and the processors were idle 1.2 %: what was measured is this "
-            "machine's processors more than the links",
+            "the ranks computed 92 % of the time, the processors were idle 15 %: what was measured is this machine's "
+            "processors more than the links",
         )
     ]

@@ -1,6 +1,7 @@
 """The tracer's file as a traffic matrix."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from testbed.workloads import mpi_trace
 from testbed.workloads.mpi_output import JobOutputError
 
-RAW = {
+RAW: dict[str, Any] = {
     "form": "testbed-mpi-trace",
     "version": 1,
     "ranks": 3,
