@@ -1,10 +1,11 @@
-"""`python -m benchmarks [planning|lab|telemetry|patterns] [--runs N] [--size K]`; without a name the first two."""
+"""`python -m benchmarks [planning|lab|telemetry|patterns|npb] [--runs N] [--size K]`; without a name the first two."""
 
 from __future__ import annotations
 
 import argparse
 
 from benchmarks.lab_speed import lab_speed
+from benchmarks.npb import npb
 from benchmarks.patterns import patterns
 from benchmarks.planning import planning
 from benchmarks.table import Figure
@@ -15,7 +16,10 @@ def main() -> None:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(prog="benchmarks", description="Figures this project claims, measured here.")
     parser.add_argument(
-        "what", nargs="?", choices=("planning", "lab", "telemetry", "patterns"), help="default: planning and lab"
+        "what",
+        nargs="?",
+        choices=("planning", "lab", "telemetry", "patterns", "npb"),
+        help="default: planning and lab",
     )
     parser.add_argument("--runs", type=int, default=3, help="runs of each; default 3")
     parser.add_argument("--size", type=int, action="append", help="torus size k of the lab; default 4 and 8")
@@ -30,6 +34,8 @@ def main() -> None:
         figures += telemetry(chosen.runs)
     if chosen.what == "patterns":
         figures += patterns()
+    if chosen.what == "npb":
+        figures += npb(chosen.runs)
     width = max(len(figure.name) for figure in figures)
     for figure in figures:
         print(f"{figure.name:<{width}}  {figure.text}")

@@ -20,8 +20,8 @@ BESIDE = frozenset(
         "cpu_pressure", "cpu_network", "cpu_switches", "cpu_programs", "cpu_agent", "queue_frames", "queue_drops",
         "departure_error", "goodput_mean", "goodput_warmup",
         "member_use", "bundle_imbalance", "hash_share",
-        "mpi_bytes_moved", "mpi_bytes_crossed", "mpi_alltoall_bandwidth", "mpi_pingping_time",
-        "mpi_multi_pingping_time",
+        "mpi_bytes_moved", "mpi_bytes_crossed", "mpi_bytes_sent", "mpi_frames_crossed", "mpi_alltoall_bandwidth",
+        "mpi_pingping_time", "mpi_multi_pingping_time", "npb_lab_rate",
     }
 )  # fmt: skip
 

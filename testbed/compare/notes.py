@@ -53,7 +53,7 @@ def notes_of(
         )
     for key, what, of, consequence in _DIFFERENCES:
         meant = key == swept or (key == _HOSTS and str(swept).startswith("topology."))
-        if not meant and len({of(run) for run in runs}) > 1:
+        if not meant and len({of(run) for run in runs} - {""}) > 1:
             notes.append(f"{what}: {_by_value(variants, runs, of)}. {consequence}")
     different = [key for key in _MACHINE if len({_plain(run.environment.get(key)) for run in runs}) > 1]
     if different:
@@ -68,7 +68,7 @@ def _by_value(variants: Sequence[Variant], runs: Sequence[Run], of: Callable[[Ru
     for variant in variants:
         for number in variant.runs:
             scenarios.setdefault(of(runs[number]), {})[variant.label] = None
-    return "; ".join(f"{value} in {_some(list(labels))}" for value, labels in scenarios.items())
+    return "; ".join(f"{value} in {_some(list(labels))}" for value, labels in scenarios.items() if value)
 
 
 def _some(names: Sequence[str]) -> str:
@@ -86,6 +86,11 @@ def _rates(run: Run) -> str:
     return format_rate(links.rate) + hosts
 
 
+def _npb_programs(run: Run) -> str:
+    """Whose NPB kernels a run has run; empty without any."""
+    return ", ".join(sorted({s.labels["code"] for s in run.samples if s.metric == "npb_lab_time"}))
+
+
 # key, what differs, how it is written, what follows
 _DIFFERENCES: tuple[tuple[str, str, Callable[[Run], str], str], ...] = (
     (
@@ -101,4 +106,5 @@ _DIFFERENCES: tuple[tuple[str, str, Callable[[Run], str], str], ...] = (
         lambda run: str(run.plan.topology.host_count),
         "A pattern over another number of hosts is another load.",
     ),
+    ("", "Programs of NPB differ", _npb_programs, "Times of different programs are not those of their fabrics."),
 )

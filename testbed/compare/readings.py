@@ -14,13 +14,14 @@ from testbed.model import Sample
 from testbed.plan import Plan
 from testbed.report.loads import LoadHead, load_heads, texts
 from testbed.results import Run
+from testbed.scenario.models import key_of
 
 _SEVERITY = ("pass", "warn", "invalid", "fail")
 # How long or how often something is measured makes it no other load.
-_MEASURING = ("seconds", "omit", "repeats", "count", "time_limit")
+_MEASURING = ("seconds", "omit", "repeats", "count", "time_limit", "trace")
 # Labels over which flows are combined, and those that the load or the repeat already tells.
 _COMBINED = frozenset({"src", "dst", "channel"})
-_TOLD = frozenset({"load", "kind", "protocol", "pattern", "job", "repeat"})
+_TOLD = frozenset({"load", "kind", "protocol", "pattern", "job", "kernel", "class", "repeat"})
 # Of a job's own statistics over its repeats, the one that stands for it; over ranks it is the slowest that counts.
 _CENTRES = ("median", "mean", "avg")
 _SLOWEST = ("max", "max time")
@@ -145,7 +146,7 @@ def _load(plan: Plan, head: LoadHead, swept: str | None) -> Load:
     if not 0 <= number < len(plan.scenario.workloads):
         return Load(head.title)
     workload = plan.scenario.workloads[number]
-    values = {"kind": workload.kind, **dataclasses.asdict(workload.spec)}
+    values = {"kind": workload.kind, **{key_of(name): v for name, v in dataclasses.asdict(workload.spec).items()}}
     hidden = {*_MEASURING, str(swept).removeprefix(f"workloads.{number}.")}
     return Load(head.title, tuple((key, _text(value)) for key, value in values.items() if key not in hidden))
 

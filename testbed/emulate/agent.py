@@ -62,6 +62,7 @@ class Agent:
             "shaping": self.shaping,
             "write": self.write,
             "copy": self.copy,
+            "take": self.take,
         }
 
     def need_fabric(self) -> Fabric:
@@ -222,6 +223,14 @@ class Agent:
         """Copy a file into the lab's folder; returns its path, which has neither spaces nor colons."""
         del progress
         return str(shutil.copy(request["source"], FOLDER / request["name"]))
+
+    def take(self, request: dict[str, Any], progress: Progress) -> str:
+        """Text of a file of the lab's folder, written by a load; empty where there is none. The file is taken away."""
+        del progress
+        file = FOLDER / request["name"]
+        text = file.read_text(errors="replace") if file.exists() else ""
+        file.unlink(missing_ok=True)
+        return text
 
     def status(self) -> dict[str, Any]:
         """What the lab is and does; answered at any time."""

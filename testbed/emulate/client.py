@@ -97,6 +97,10 @@ class Lab:
         """Content of a file in the lab's own folder."""
         return (self.namespaces.socket.parent / name).read_bytes()
 
+    def take(self, name: str) -> str:
+        """Text of a file that a load has left in the lab's folder, which is then gone; empty where there is none."""
+        return str(self.ask("take", name=name))
+
     def __enter__(self) -> Lab:
         """Return self."""
         return self

@@ -135,7 +135,7 @@ def build_job(job: MpiJob) -> None:
     _make("shim", FOLDER / "shim")
     folder = Path(job.folder)
     if (folder / "Makefile").exists():
-        _make(job.name, folder, f"MPICC={mpi_program('mpicc')}")
+        _make(job.name, folder, f"MPICC={mpi_program('mpicc')}", *job.make)
     program = Path(job.binary)
     if not program.is_file():
         raise CapabilityError(f"the MPI job {job.name} has no program {program}; its Makefile should make it")
@@ -175,6 +175,20 @@ def _reason(errors: str) -> str:
     lines = [line for line in errors.splitlines() if line.strip() and not re.match(r"make(\[\d+\])?:", line)]
     first = next((number for number, line in enumerate(lines) if "error:" in line), max(0, len(lines) - _SHOWN_LINES))
     return "\n".join(lines[first : first + _SHOWN_LINES]) or (errors.strip() or "it printed no reason")
+
+
+def build_tracer() -> None:
+    """Build the library that records what ranks send each other; does nothing when it is up to date.
+
+    Raises:
+        CapabilityError: something it needs is missing.
+    """
+    _make("trace", FOLDER / "trace", f"MPICC={mpi_program('mpicc')}")
+
+
+def tracer_path() -> Path:
+    """The library that records what ranks send each other."""
+    return FOLDER / "trace" / "build" / "trace.so"
 
 
 def shim_path() -> Path:

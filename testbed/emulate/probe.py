@@ -147,7 +147,7 @@ def _trial(name: str, script: str, consequence: str, remedy: str, *, needed: boo
 def require(scenario: Scenario) -> None:
     """Raise CapabilityError, with consequence and remedy, when this machine cannot run a scenario."""
     loads = {load.kind for load in scenario.workloads}
-    wanted = {"iperf3": {"iperf3"}, "ping": {"ping"}, "mpi": {"mpich", "compiler"}}
+    wanted = {"iperf3": {"iperf3"}, "ping": {"ping"}, "mpi": {"mpich", "compiler"}, "npb": {"mpich", "compiler"}}
     names = set().union(*(wanted[kind] for kind in loads))
     if scenario.lab.datapath == "kernel":
         names.add("kernel datapath")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from testbed.plan import Plan
+from testbed.plan.rates import channel_rates
 from testbed.predict import fair_goodput, transport
 from testbed.predict.demand import alltoall_frame_hops, frame_hops
 from testbed.traffic import flows
-from testbed.workloads.spec import Iperf3, Mpi
+from testbed.workloads.spec import Iperf3, Mpi, Npb
 
+JOBS = ("mpi", "npb")
 # What a lab is measured by when nothing else is asked: one flow from each host, short paths.
 STANDARD = Iperf3("udp", "neighbour")
 
@@ -21,8 +23,8 @@ def demand(plan: Plan) -> float:
     for load in plan.scenario.workloads:
         if load.kind == "iperf3":
             found.append(iperf3_demand(plan, load.spec))
-        elif load.kind == "mpi":
-            found.append(_mpi_demand(plan, load.spec))
+        elif load.kind in JOBS:
+            found.append(_job_demand(plan, load.spec))
     return max(found, default=0.0) or iperf3_demand(plan, STANDARD)
 
 
@@ -32,12 +34,17 @@ def iperf3_demand(plan: Plan, spec: Iperf3) -> float:
     return offered * _pattern_demand(plan, spec.pattern, spec.protocol, spec.payload)
 
 
-def _mpi_demand(plan: Plan, spec: Mpi) -> float:
-    if spec.pattern is not None:
+def _job_demand(plan: Plan, spec: Mpi | Npb) -> float:
+    if isinstance(spec, Mpi) and spec.pattern is not None:
         return _pattern_demand(plan, spec.pattern, "tcp", 0)
     links = plan.scenario.links
     return alltoall_frame_hops(
-        plan.topology, plan.routes, transport("tcp", 0), links.rate, links.edge_rate, tagged=plan.vlans.tagged_trunks
+        plan.topology,
+        plan.routes,
+        transport("tcp", 0),
+        channel_rates(plan),
+        links.edge_rate,
+        tagged=plan.vlans.tagged_trunks,
     )
 
 
@@ -46,6 +53,6 @@ def _pattern_demand(plan: Plan, pattern: str, protocol: str, payload: int) -> fl
     pairs = flows(pattern, topology, plan.scenario.lab.seed)
     wire = transport(protocol, payload)
     goodput = fair_goodput(
-        topology, routes, pairs, wire, links.rate, links.edge_rate, tagged=plan.vlans.tagged_trunks
+        topology, routes, pairs, wire, channel_rates(plan), links.edge_rate, tagged=plan.vlans.tagged_trunks
     )  # fmt: skip
     return frame_hops(topology, routes, pairs, goodput, wire)

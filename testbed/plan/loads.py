@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from testbed.errors import Problem
 from testbed.model import Topology
 from testbed.scenario import Scenario
 from testbed.traffic import PatternError, flows
 from testbed.verify.limits import SWITCH_MODELS, check_ports
+from testbed.workloads import npb
 from testbed.workloads.mpi_placement import placement_problems
+from testbed.workloads.spec import Mpi, Npb
 
 
 def lab_problems(scenario: Scenario, topology: Topology) -> list[Problem]:
@@ -29,9 +33,8 @@ def load_problems(scenario: Scenario, topology: Topology) -> list[Problem]:
         return [Problem("workloads", sentence)] if scenario.workloads else []
     found = []
     for number, load in enumerate(scenario.workloads):
-        if load.kind == "mpi":
-            problems = placement_problems(load.spec, topology)
-            found += [Problem(f"workloads.{number}.{problem.place}", problem.sentence) for problem in problems]
+        problems = _rank_problems(load.spec, topology)
+        found += [Problem(f"workloads.{number}.{problem.place}", problem.sentence) for problem in problems]
         pattern = getattr(load.spec, "pattern", None)
         if pattern is None:
             continue
@@ -43,6 +46,14 @@ def load_problems(scenario: Scenario, topology: Topology) -> list[Problem]:
         except PatternError as error:
             found.append(Problem(place, str(error)))
     return found
+
+
+def _rank_problems(spec: Any, topology: Topology) -> list[Problem]:
+    """What is wrong with the ranks of an MPI job; of another load nothing."""
+    if isinstance(spec, Npb):
+        problems = npb.host_problems(spec, topology.host_count)
+        return problems or placement_problems(npb.as_mpi(spec, topology.host_count), topology)
+    return placement_problems(spec, topology) if isinstance(spec, Mpi) else []
 
 
 def address_problems(scenario: Scenario) -> list[Problem]:

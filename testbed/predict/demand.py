@@ -31,7 +31,7 @@ def frame_hops(
 
 
 def alltoall_frame_hops(
-    topology: Topology, routes: Routes, wire: Transport, link_rate: float, host_rate: float, *, tagged: bool
+    topology: Topology, routes: Routes, wire: Transport, link_rate: float | Floats, host_rate: float, *, tagged: bool
 ) -> float:
     """The same of an all-to-all that is as fast as its fullest channel.
 
@@ -39,7 +39,7 @@ def alltoall_frame_hops(
         topology: the network.
         routes: its paths.
         wire: as in frame_hops.
-        link_rate: bit/s of a link between switches.
+        link_rate: bit/s of a link between switches, or (C,) of each channel.
         host_rate: bit/s of a host's link.
         tagged: whether frames between switches carry a VLAN tag.
     """

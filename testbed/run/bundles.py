@@ -36,12 +36,6 @@ class Flow:
     destination_port: int
 
 
-def channel_rates(plan: Plan) -> float | Floats:
-    """Real-world bit/s of a link between switches, or (C,) of each channel where links are aggregated."""
-    rate = plan.scenario.links.rate
-    return rate if plan.bundles is None else np.repeat(rate * plan.bundles.sizes, 2).astype(np.float64)
-
-
 def logical_ways(plan: Plan, pairs: Sequence[tuple[int, int]]) -> Ways:
     """Logical channels of each flow and of its acknowledgements."""
     return [

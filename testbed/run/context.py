@@ -70,6 +70,7 @@ class Context:
         watched: bool = False,
         departures: float | None = None,
         partial: bool = False,
+        failure: Callable[[str], str] = lambda text: "",
     ) -> LoadResult:
         """Run processes in the lab.
 
@@ -80,6 +81,7 @@ class Context:
             watched: whether the scenario's telemetry is recorded meanwhile.
             departures: s after the last start at which the busiest ports are watched frame by frame; None = never.
             partial: whether some may fail; the result says which.
+            failure: what the standard output of a process that failed says of it; empty = its last line shall say it.
 
         Raises:
             WorkloadError: some did not end in time, or failed; their output is kept.
@@ -93,7 +95,8 @@ class Context:
         for name, output in raw["outputs"].items():
             if output["code"] != 0:
                 self.keep_raw(f"failed-{name}.txt", output["stdout"] + output["stderr"])
-                last = (output["stderr"].strip() or output["stdout"].strip() or "it printed nothing").splitlines()[-1]
+                said = failure(output["stdout"]) or output["stderr"].strip() or output["stdout"].strip()
+                last = (said or "it printed nothing").splitlines()[-1]
                 how = f"did not end in {limit:g} s" if name in raw["timed_out"] else f"exit code {output['code']}"
                 failed[name] = f"{how}: {last}"
         telemetry = None

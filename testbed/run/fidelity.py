@@ -29,6 +29,8 @@ Finding = tuple[Verdict, str]
 
 # Share of processor time that must have been idle, mean over the load's window.
 _IDLE_WARN, _IDLE_INVALID = 0.10, 0.02
+# Share of its time from which on a job is one that computes.
+_COMPUTES = 0.5
 # Share of time in which some task waited for a processor (PSI `some`).
 _PRESSURE_WARN = 0.60
 # How far below the prediction a lab without processor time left was itself the reason; and the share of a processor
@@ -117,13 +119,17 @@ def quantiles(values: Sequence[float]) -> tuple[float, float, float]:
     return half, ninth, last
 
 
-def judge_processor(idle: float, pressure: float | None, *, confirmed: bool = False) -> list[Finding]:
+def judge_processor(
+    idle: float, pressure: float | None, *, confirmed: bool = False, computing: float = 0.0
+) -> list[Finding]:
     """The machine must have had time left, unless the figures themselves show that the lab kept up.
 
     Args:
         idle: share of processor time that was idle.
         pressure: share of time in which some task waited for a processor.
         confirmed: the load has a prediction, meets it, and lost no frame outside a queue.
+        computing: share of the time that the load's own programs computed. Where that is most of it, they and not the
+            switches kept the processors busy; whether switches lacked them shows in the frames that were lost.
     """
     if confirmed:
         return []
@@ -134,19 +140,25 @@ def judge_processor(idle: float, pressure: float | None, *, confirmed: bool = Fa
         found.append((Verdict.WARN, f"the processors were idle only {100 * idle:.1f} % of the time"))
     if pressure is not None and pressure > _PRESSURE_WARN:
         found.append((Verdict.WARN, f"tasks waited for a processor {100 * pressure:.0f} % of the time"))
+    if found and computing > _COMPUTES:
+        shares = f"the ranks computed {100 * computing:.0f} % of the time, the processors were idle {100 * idle:.0f} %"
+        found = [(Verdict.WARN, f"{shares}: what was measured is this machine's processors more than the links")]
     return found
 
 
-def judge_machine(results: Sequence[Measured], *, confirmed: bool = False) -> list[Finding]:
+def judge_machine(results: Sequence[Measured], *, confirmed: bool = False, computing: float = 0.0) -> list[Finding]:
     """Judge processors and clock over all repeats of a load: the busiest counts, and every jump.
 
     Args:
         results: with the snapshots before and after.
         confirmed: as for judge_processor.
+        computing: likewise.
     """
     shares = [processor(result.before, result.after) for result in results]
     pressures = [pressure for _, pressure in shares if pressure is not None]
-    found = judge_processor(min(idle for idle, _ in shares), max(pressures, default=None), confirmed=confirmed)
+    found = judge_processor(
+        min(idle for idle, _ in shares), max(pressures, default=None), confirmed=confirmed, computing=computing
+    )
     return found + [finding for result in results for finding in judge_clock(result.before, result.after)]
 
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from testbed.model import Floats, Sample, host_ip
+from testbed.plan.rates import channel_rates
 from testbed.predict import Transport, fair_goodput, transport
 from testbed.predict.maxmin import Ways
 from testbed.predict.members import Spread
 from testbed.run.bundles import (
     Flow,
-    channel_rates,
     fair_by_members,
     likely_spread,
     logical_shares,

@@ -8,20 +8,22 @@ from pathlib import Path
 
 from testbed.emulate import jobs
 from testbed.emulate.names import port_interface
+from testbed.emulate.npb import npb_job
 from testbed.errors import InputError, Problem, WorkloadError
 from testbed.model import Sample
 from testbed.plan import Plan
+from testbed.plan.rates import channel_rates
 from testbed.predict import fair_goodput, transport
 from testbed.predict.messages import exchange_bound
-from testbed.run.bundles import channel_rates, member_use
+from testbed.run.bundles import member_use
 from testbed.run.context import Context, FrameLedger, LoadOutcome, LoadResult
 from testbed.run.fidelity import Verdict, judge_machine, judge_prediction
 from testbed.traffic import flows
-from testbed.workloads import mpi
+from testbed.workloads import mpi, mpi_trace, npb
 from testbed.workloads.mpi_output import JobOutputError
 from testbed.workloads.mpi_placement import Ranks, place_ranks
 from testbed.workloads.process import Process
-from testbed.workloads.spec import Mpi
+from testbed.workloads.spec import Mpi, Npb
 
 # A job cannot beat the fullest channel; a little is clock and rounding.
 _FASTER_THAN_POSSIBLE = 0.98
@@ -36,8 +38,11 @@ _SINGLE_MESSAGES = (
 )  # fmt: skip
 # Headers of Ethernet, IPv4 and TCP without options: what each frame has at least beside payload.
 _HEADERS = 54
-# HPL's time is links, slowed down, and processors, not slowed down; no factor makes it real-world time.
-_LABORATORY = ("hpl_lab_time", "hpl_lab_rate")
+# Time of links, slowed down, and of processors, not slowed down; no factor makes it real-world time.
+_LABORATORY = (
+    "hpl_lab_time", "hpl_lab_rate", "npb_lab_time", "npb_lab_rate", "npb_lab_computation_time",
+    "npb_lab_communication_time",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +53,16 @@ class Prepared:
         job: with the scenario's arguments and time limit.
         ranks: where its ranks run.
         pairs: (sender, receiver) ranks of the scenario's pattern, or None.
+        trace: whether what ranks send each other is recorded.
     """
 
     job: mpi.MpiJob
     ranks: Ranks
     pairs: tuple[tuple[int, int], ...] | None
+    trace: bool
 
 
-def prepare_mpi(plan: Plan, spec: Mpi, place: str) -> Prepared:
+def prepare_mpi(plan: Plan, spec: Mpi | Npb, place: str) -> Prepared:
     """Read a job, check what the scenario asks of it, and build it; needs no lab.
 
     Args:
@@ -67,7 +74,10 @@ def prepare_mpi(plan: Plan, spec: Mpi, place: str) -> Prepared:
         InputError: there is no such job, its file is wrong, or its arguments are.
         CapabilityError: it cannot be built here.
     """
-    job = jobs.read_job(spec.job, f"{place}.job", Path(plan.scenario.source).resolve().parent)
+    if isinstance(spec, Npb):
+        job, spec = npb_job(spec), npb.as_mpi(spec, plan.topology.host_count)
+    else:
+        job = jobs.read_job(spec.job, f"{place}.job", Path(plan.scenario.source).resolve().parent)
     job = replace(
         job,
         args=job.args if spec.args is None else spec.args,
@@ -82,24 +92,27 @@ def prepare_mpi(plan: Plan, spec: Mpi, place: str) -> Prepared:
     if problems:
         raise InputError([Problem(f"{place}.{key}", sentence) for key, sentence in problems])
     jobs.build_job(job)
-    return Prepared(job, ranks, pairs)
+    trace = spec.trace or job.trace
+    if trace:
+        jobs.build_tracer()
+    return Prepared(job, ranks, pairs, trace)
 
 
-def run_mpi(context: Context, spec: Mpi) -> LoadOutcome:
+def run_mpi(context: Context, spec: Mpi | Npb) -> LoadOutcome:
     """Build and run a job.
 
     Raises:
         WorkloadError: it failed, its output is not that of a success, or its bytes did not cross the fabric.
     """
     outcome = LoadOutcome()
-    context.progress(f"building {spec.job}")
+    context.progress("building it")
     prepared = prepare_mpi(context.plan, spec, context.plan.scenario.source)
     job, ranks = prepared.job, prepared.ranks
     start = _launch(context, prepared)
     ledger = FrameLedger(context.lab)
     context.progress(f"{job.name} on {len(ranks)} ranks, at most {job.time_limit:g} s")
     process = Process(job.name, None, start.argv, env=start.env, only_env=True)
-    result = context.run([process], job.time_limit, watched=True)
+    result = context.run([process], job.time_limit, watched=True, failure=lambda text: mpi.failure(job, text))
     outcome.watched(result)
     text = result.outputs[process.id]["stdout"]
     context.keep_raw("output.txt", text)
@@ -107,23 +120,29 @@ def run_mpi(context: Context, spec: Mpi) -> LoadOutcome:
         context.keep_raw("errors.txt", result.outputs[process.id]["stderr"])
     try:
         parsed = mpi.check(job, text, ranks)
+        trace = _read_trace(context, prepared)
     except JobOutputError as error:
         raise WorkloadError(str(error)) from error
-    sent = _bytes_from_hosts(context, result)
-    _prove_crossing(context, prepared, parsed.fabric_bytes, sent)
-    outcome.samples.append(context.sample("mpi_bytes_moved", parsed.fabric_bytes, "B", {}))
+    moved = max(parsed.fabric_bytes, trace.least_between_hosts(ranks.hosts) if trace is not None else 0)
+    sent, frames = _bytes_from_hosts(context, result)
+    _prove_crossing(context, prepared, moved, sent)
+    outcome.samples.append(context.sample("mpi_bytes_moved", moved, "B", {}))
     outcome.samples.append(context.sample("mpi_bytes_crossed", sum(sent.values()), "B", {}))
+    outcome.samples.append(context.sample("mpi_frames_crossed", frames, "count", {}))
     fair = _fair(context, prepared)
     for sample in parsed.samples:
         if sample.metric in _SINGLE_MESSAGES and int(sample.labels["bytes"]) < _SMOOTHED_BYTES:
             continue
         outcome.samples.append(_finished(context, prepared, sample, fair, outcome))
+    if trace is not None:
+        _store_trace(context, prepared, trace, outcome)
     outcome.samples += [*context.machine(result), *context.link_use(result, {}), *context.queues(result)]
     if context.plan.bundles is not None:
         outcome.samples += member_use(context, context.plan.bundles, result)[0]
     lost = ledger.close()
     confirmed = not lost and _as_predicted([sample for sample in outcome.samples if sample.metric == "goodput"])
-    outcome.findings += [*judge_machine([result], confirmed=confirmed), *lost]
+    computing = parsed.computing if parsed.computing is not None or trace is None else trace.computing
+    outcome.findings += [*judge_machine([result], confirmed=confirmed, computing=computing or 0.0), *lost]
     return outcome
 
 
@@ -141,14 +160,18 @@ def _as_predicted(goodput: Sequence[Sample]) -> bool:
 def _launch(context: Context, prepared: Prepared) -> mpi.Launch:
     topology, holders, groups = context.plan.topology, context.lab.built["holders"], context.lab.built["groups"]
     names = [topology.host_name(host) for host in range(topology.host_count)]
-    shim, mpiexec = jobs.shim_path(), jobs.mpi_program("mpiexec")
+    mpiexec = jobs.mpi_program("mpiexec")
+    libraries = [jobs.shim_path(), *([jobs.tracer_path()] if prepared.trace else [])]
+    shim, *tracer = [context.lab.ask("copy", source=str(path), name=path.name) for path in libraries]
+    context.lab.take(mpi.TRACE_FILE)  # of a load before this one, should that have failed
     try:
         start = mpi.launch(
             prepared.job,
             prepared.ranks,
             mpiexec=str(mpiexec),
             libraries=str(jobs.mpi_libraries()),
-            shim=context.lab.ask("copy", source=str(shim), name=shim.name),
+            shim=shim,
+            tracer=tracer[0] if tracer else None,
             folder="/run/lab",
             host_pids=[holders[name] for name in names],
             groups=[groups[name] for name in names] if groups else (),
@@ -161,14 +184,39 @@ def _launch(context: Context, prepared: Prepared) -> mpi.Launch:
     return start
 
 
-def _bytes_from_hosts(context: Context, result: LoadResult) -> dict[int, int]:
-    """Bytes each host sent into the fabric between the snapshots, without the headers that every frame has."""
-    topology, sent = context.plan.topology, {}
+def _read_trace(context: Context, prepared: Prepared) -> mpi_trace.Trace | None:
+    """What the ranks have sent each other; its file is kept. None where it was not to be recorded."""
+    if not prepared.trace:
+        return None
+    text = context.lab.take(mpi.TRACE_FILE)
+    if text:
+        context.keep_raw(mpi.TRACE_FILE, text)
+    return mpi_trace.parse(text, len(prepared.ranks))
+
+
+def _store_trace(context: Context, prepared: Prepared, trace: mpi_trace.Trace, outcome: LoadOutcome) -> None:
+    """Samples of the traffic between hosts."""
+    if trace.not_counted:
+        names = ", ".join(trace.not_counted)
+        outcome.findings.append((Verdict.WARN, f"the trace is not whole: {names} moved data that is not counted"))
+    topology = context.plan.topology
+    sent = trace.between_hosts(prepared.ranks.hosts, topology.host_count)
+    for source, destination in zip(*sent.nonzero(), strict=True):
+        if source != destination:
+            labels = {"src": topology.host_name(int(source)), "dst": topology.host_name(int(destination))}
+            outcome.samples.append(context.sample("mpi_bytes_sent", int(sent[source, destination]), "B", labels))
+
+
+def _bytes_from_hosts(context: Context, result: LoadResult) -> tuple[dict[int, int], int]:
+    """Bytes each host sent into the fabric between the snapshots, without the headers that every frame has; frames."""
+    topology, sent, frames = context.plan.topology, {}, 0
     for host in range(topology.host_count):
         name = port_interface(topology.switch_name(int(topology.host_switch[host])), topology.host_port[host])
         old, new = result.before["ports"][name], result.after["ports"][name]
-        sent[host] = new["rx_bytes"] - old["rx_bytes"] - _HEADERS * (new["rx_packets"] - old["rx_packets"])
-    return sent
+        packets = new["rx_packets"] - old["rx_packets"]
+        sent[host] = new["rx_bytes"] - old["rx_bytes"] - _HEADERS * packets
+        frames += packets
+    return sent, frames
 
 
 def _prove_crossing(context: Context, prepared: Prepared, moved: int, sent: Mapping[int, int]) -> None:

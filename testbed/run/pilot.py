@@ -13,8 +13,9 @@ from dataclasses import asdict, dataclass, replace
 from testbed.emulate.client import Lab
 from testbed.errors import WorkloadError
 from testbed.plan import Plan
-from testbed.plan.demand import STANDARD, demand, iperf3_demand
+from testbed.plan.demand import JOBS, STANDARD, demand, iperf3_demand
 from testbed.plan.dilated import at_dilation
+from testbed.plan.rates import channel_rates
 from testbed.predict import fair_goodput, transport
 from testbed.run.context import Context
 from testbed.run.fidelity import Judgement, Verdict, judge_processor, processor
@@ -62,9 +63,9 @@ def make_pilot(plan: Plan, margin: float, lab: Lab | None = None) -> Pilot:
     links = plan.scenario.links
     goodput = fair_goodput(
         plan.topology, plan.routes, flows(spec.pattern, plan.topology, plan.scenario.lab.seed),
-        transport("udp", spec.payload), links.rate, links.edge_rate, tagged=plan.vlans.tagged_trunks,
+        transport("udp", spec.payload), channel_rates(plan), links.edge_rate, tagged=plan.vlans.tagged_trunks,
     )  # fmt: skip
-    jobs = any(load.kind == "mpi" for load in plan.scenario.workloads)
+    jobs = any(load.kind in JOBS for load in plan.scenario.workloads)
     factor = margin * demand(plan) / iperf3_demand(plan, spec)
     return Pilot(spec, factor, float(goodput.min()), jobs and lab is not None and _has_time(lab))
 

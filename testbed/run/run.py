@@ -29,12 +29,15 @@ from testbed.run.load_mpi import prepare_mpi, run_mpi
 from testbed.run.load_ping import run_ping
 from testbed.run.pathcheck import installed_problems
 from testbed.scenario import Workload
+from testbed.scenario.models import key_of
 from testbed.workloads.process import OutputError
+from testbed.workloads.spec import Mpi, Npb
 
 RUNNERS: dict[str, Callable[[Context, Any], LoadOutcome]] = {
     "ping": run_ping,
     "iperf3": run_iperf3,
     "mpi": run_mpi,
+    "npb": run_mpi,
 }
 _SHOWN_PROBLEMS = 5
 
@@ -110,12 +113,12 @@ def _prepare_jobs(plan: Plan, progress: Callable[[str], None]) -> None:
     """Build all MPI jobs; nothing else is started where one of them cannot run."""
     problems: list[Problem] = []
     for number, load in enumerate(plan.scenario.workloads):
-        if load.kind == "mpi":
-            progress(f"building the MPI job {load.spec.job}")
+        if isinstance(load.spec, Mpi | Npb):
+            progress(f"building the MPI job {' '.join(_labels(load).values())}")
             try:
                 prepare_mpi(plan, load.spec, f"{plan.scenario.source}: workloads.{number}")
             except InputError as error:
-                problems += error.problems
+                problems += [problem for problem in error.problems if problem not in problems]
     if problems:
         raise InputError(problems)
 
@@ -180,7 +183,8 @@ def _title(load: Workload) -> str:
 
 
 def _labels(load: Workload) -> Mapping[str, str]:
-    found = {name: getattr(load.spec, name, None) for name in ("protocol", "job", "pattern")}
+    names = ("protocol", "job", "pattern", "kernel", "class_")
+    found = {key_of(name): getattr(load.spec, name, None) for name in names}
     # A job may be a path; its last part then says enough.
     return {name: value.rstrip("/").rpartition("/")[2] for name, value in found.items() if value is not None}
 

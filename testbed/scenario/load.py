@@ -10,7 +10,7 @@ from typing import Any
 from testbed.errors import InputError, Problem, did_you_mean
 from testbed.routing import ROUTINGS
 from testbed.scenario.fabric_file import TOPOLOGY_BLOCKS, read_fabric_file
-from testbed.scenario.models import fill, not_one_of, shown, unknown_key
+from testbed.scenario.models import fill, key_of, not_one_of, shown, unknown_key
 from testbed.scenario.read import read_blocks
 from testbed.scenario.spec import (
     EXPECTATIONS,
@@ -192,9 +192,12 @@ def _workloads(raw: object, problems: list[Problem]) -> tuple[Workload, ...]:
         return ()
     loads = []
     for number, load in enumerate(raw):
-        kind, spec = _kind(load, f"workloads.{number}", problems, table=WORKLOADS, part="spec")
+        place = f"workloads.{number}"
+        kind, spec = _kind(load, place, problems, table=WORKLOADS, part="spec")
+        if spec is not None:
+            problems += [Problem(f"{place}.{p.place}", p.sentence) for p in WORKLOADS[kind].check(spec)]
         if isinstance(spec, Iperf3):
-            problems += [Problem(f"workloads.{number}.{key}", why) for key, why in spec.meaningless(load)]
+            problems += [Problem(f"{place}.{key}", why) for key, why in spec.meaningless(load)]
         loads.append(Workload(kind, spec))
     return tuple(loads)
 
@@ -244,7 +247,7 @@ def as_dict(scenario: Scenario) -> dict[str, Any]:
         return [lists(entry) for entry in value] if isinstance(value, tuple) else value
 
     def block(kind: str | None, spec: Any) -> dict[str, Any]:
-        values = {key: lists(value) for key, value in dataclasses.asdict(spec).items()}
+        values = {key_of(name): lists(value) for name, value in dataclasses.asdict(spec).items()}
         if isinstance(spec, Iperf3):
             values = {key: value for key, value in values.items() if not spec.meaningless([key])}
         return {"kind": kind, **values} if kind else values

@@ -33,7 +33,7 @@ def model_of(spec: type[Any]) -> type[BaseModel]:
         return _MODELS[spec]
     hints = get_type_hints(spec, include_extras=True)
     fields: dict[str, Any] = {
-        field.name: (
+        key_of(field.name): (
             hints[field.name],
             ... if field.default is dataclasses.MISSING else Field(default=field.default),
         )
@@ -44,6 +44,11 @@ def model_of(spec: type[Any]) -> type[BaseModel]:
     model: type[BaseModel] = create_model(spec.__name__, __config__=config, **fields)
     _MODELS[spec] = model
     return model
+
+
+def key_of(name: str) -> str:
+    """Key of a block for the field of a dataclass: `class` cannot be a name in Python, so its field is `class_`."""
+    return name.removesuffix("_")
 
 
 def fill(spec: type[Any], values: object, place: str, problems: list[Problem], more_keys: Sequence[str] = ()) -> Any:
@@ -72,7 +77,7 @@ def fill(spec: type[Any], values: object, place: str, problems: list[Problem], m
             entry or _problem(spec, place, detail, more_keys) for entry, detail in zip(entries, details, strict=True)
         )
         return None
-    return spec(**{field.name: getattr(model, field.name) for field in dataclasses.fields(spec)})
+    return spec(**{field.name: getattr(model, key_of(field.name)) for field in dataclasses.fields(spec)})
 
 
 def _tuples(value: object) -> object:
@@ -95,7 +100,7 @@ def _problem(spec: type[Any], place: str, detail: dict[str, Any], more_keys: Seq
     where = ".".join([place, *(str(part) for part in detail["loc"] if not str(part).startswith("function-"))])
     kind, given, context = detail["type"], detail.get("input"), detail.get("ctx", {})
     if kind == "extra_forbidden":
-        known = [*more_keys, *(field.name for field in dataclasses.fields(spec))]
+        known = [*more_keys, *(key_of(field.name) for field in dataclasses.fields(spec))]
         return Problem(where, unknown_key(str(detail["loc"][-1]), known))
     if kind == "missing":
         return Problem(where, f"is required: {_wanted(spec, detail)}")
@@ -117,7 +122,7 @@ def _wanted(spec: type[Any], detail: dict[str, Any]) -> str:
     wanted = _words(spec, key, "wanted")
     if wanted:
         return wanted
-    hint = get_type_hints(spec)[str(key)]
+    hint = {key_of(name): hint for name, hint in get_type_hints(spec).items()}[str(key)]
     if get_origin(hint) is Literal:
         return f"one of {', '.join(get_args(hint))}"
     if hint is int:
@@ -129,7 +134,8 @@ def _wanted(spec: type[Any], detail: dict[str, Any]) -> str:
 
 def _words(spec: type[Any], key: object, which: str) -> str | None:
     """What a field's declaration says of its value (`wanted`) or of one entry of it (`entry`)."""
-    words: str | None = next((f.metadata.get(which) for f in dataclasses.fields(spec) if f.name == key), None)
+    fields = (f for f in dataclasses.fields(spec) if key_of(f.name) == key)
+    words: str | None = next((f.metadata.get(which) for f in fields), None)
     return words
 
 

@@ -19,6 +19,7 @@ from testbed.scenario import Scenario, load_scenario
 from testbed.scenario.load import as_dict
 from testbed.sweep.read import load_sweep
 from testbed.sweep.spec import Combination, Sweep
+from testbed.workloads.spec import Mpi, Npb
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,7 @@ def _job_problems(plan: Plan, lacking: dict[str, None]) -> list[Problem]:
     """What is wrong with the MPI jobs of a plan, which are built; what the machine lacks for them is added."""
     problems: list[Problem] = []
     for number, load in enumerate(plan.scenario.workloads):
-        if load.kind == "mpi":
+        if isinstance(load.spec, Mpi | Npb):
             try:
                 prepare_mpi(plan, load.spec, f"{plan.scenario.source}: workloads.{number}")
             except InputError as error:

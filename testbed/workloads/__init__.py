@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from testbed.workloads import spec
+from testbed.errors import Problem
+from testbed.workloads import npb, spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,14 +17,17 @@ class WorkloadKind:
     Attributes:
         spec: dataclass of its parameters.
         summary: one line for `testbed list`.
+        check: what is wrong with parameters that are each right alone; places are keys of the workload.
     """
 
     spec: type[Any]
     summary: str
+    check: Callable[[Any], list[Problem]] = lambda parameters: []
 
 
 WORKLOADS: dict[str, WorkloadKind] = {
     "iperf3": WorkloadKind(spec.Iperf3, "TCP or UDP goodput of all flows of a pattern at once"),
     "ping": WorkloadKind(spec.Ping, "round-trip time of the pairs of a pattern, one after the other"),
     "mpi": WorkloadKind(spec.Mpi, "an MPI job of mpi_jobs/, or of a folder of your own"),
+    "npb": WorkloadKind(spec.Npb, "a kernel of the NAS Parallel Benchmarks, its result verified", npb.problems),
 }

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from testbed.workloads import mpi_hpl, mpi_imb, mpi_json, mpi_osu
+from testbed.workloads import mpi_hpl, mpi_imb, mpi_json, mpi_npb, mpi_osu
 from testbed.workloads.mpi_output import JobOutputError, ParsedJob, short
 from testbed.workloads.mpi_placement import Ranks
 
@@ -44,13 +44,14 @@ if [ -n "$group" ] && ! echo $$ >"$group"; then
     exit 127
 fi
 export TESTBED_HOST
+# The tracing library brings MPI's own with it, which only the program itself needs.
 exec mnexec -a "$process" unshare --mount -- \\
-    sh -c 'mount -t tmpfs tmpfs /dev/shm && exec "$@"' rank "$@"
+    sh -c 'mount -t tmpfs tmpfs /dev/shm && {trace}exec "$@"' rank "$@"
 """
 # Linux takes no longer argument; with what `mpiexec` adds.
 _LONGEST_ARGUMENT = 120_000
 
-Output = Literal["json", "free", "imb", "osu", "hpl"]
+Output = Literal["json", "free", "imb", "osu", "hpl", "npb"]
 Pairs = Sequence[tuple[int, int]]
 
 
@@ -64,11 +65,14 @@ class MpiJob:
         success: regular expression that must match somewhere in the output; `^` and `$` match at lines.
         args: arguments of the program.
         time_limit: laboratory seconds after which the job is to be ended.
-        output: form of the output: `json` as mpi_json reads it, `imb`, `osu`, `hpl`, or `free` for anything else.
+        output: form of the output: `json` as mpi_json reads it, `imb`, `osu`, `hpl`, `npb`, or `free` for anything
+            else.
         fabric_bytes: for `free` output, the least payload bytes that a run must move between hosts.
         interpreter: absolute path of the program that runs `binary`; empty where it runs by itself.
         pattern: whether the program takes the pairs of a traffic pattern as `--pairs 0-1,…`.
         folder: absolute path of its folder.
+        trace: whether it is always traced, since its output does not tell what it has moved.
+        make: further arguments of its make, such as a target; none = its default.
     """
 
     name: str
@@ -81,6 +85,8 @@ class MpiJob:
     interpreter: str = ""
     pattern: Literal["none", "optional", "required"] = "none"
     folder: str = ""
+    trace: bool = False
+    make: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +111,19 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """A form of output: how it is read, what its program's arguments must keep to, and a file made from them."""
+    """A form of output.
+
+    Attributes:
+        parse: how it is read.
+        problems: what its program's arguments must keep to.
+        data_file: a file made from them.
+        failure: what the output of a program that failed says of it.
+    """
 
     parse: Callable[[str, Ranks], ParsedJob]
     problems: Callable[[Sequence[str], int], list[str]] = lambda args, ranks: []
     data_file: Callable[[Sequence[str], int], str] | None = None
+    failure: Callable[[str], str] = lambda text: ""
 
 
 _FORMS: Mapping[str, _Form] = {
@@ -117,8 +131,10 @@ _FORMS: Mapping[str, _Form] = {
     "imb": _Form(mpi_imb.parse, mpi_imb.problems),
     "osu": _Form(mpi_osu.parse),
     "hpl": _Form(mpi_hpl.parse, mpi_hpl.problems, mpi_hpl.data_file),
+    "npb": _Form(mpi_npb.parse, failure=mpi_npb.failure),
 }
 _DATA_FILE = "data.txt"
+TRACE_FILE = "trace.json"
 
 
 def argument_problems(job: MpiJob, ranks: int, pairs: Pairs | None) -> list[tuple[str, str]]:
@@ -159,6 +175,7 @@ def launch(
     host_pids: Sequence[int],
     groups: Sequence[str] = (),
     pairs: Pairs | None = None,
+    tracer: str | None = None,
     interface: str = "eth0",
 ) -> Launch:
     """Describe how to start a job.
@@ -175,6 +192,8 @@ def launch(
         groups: for each host, the file by which its ranks join its share of the processors; empty where hosts have
             none.
         pairs: (sender, receiver) ranks of the traffic pattern, or None.
+        tracer: absolute path of the library that records what ranks send each other (`mpi_jobs/trace`), which then
+            stands in the file TRACE_FILE of `folder`; or None.
         interface: name, the same in every host, of the interface that carries the ranks' messages.
 
     Returns:
@@ -197,18 +216,23 @@ def launch(
         "FI_TCP_IFACE": interface,
         "MPIR_CVAR_NOLOCAL": "1",
     }
-    if shim is not None:
-        if re.search(r"[\s:]", shim):
+    for library in (shim, tracer):
+        if library is not None and re.search(r"[\s:]", library):
             raise ValueError(
-                f'The library "{shim}" cannot be loaded into MPI ranks, because its path has a space '
+                f'The library "{library}" cannot be loaded into MPI ranks, because its path has a space '
                 "or a colon: copy it to a path without."
             )
+    if shim is not None:
         env["LD_PRELOAD"] = shim
+    if tracer is not None:
+        env["TESTBED_TRACE"] = f"{folder}/{TRACE_FILE}"
+        env["TESTBED_TRACER"] = tracer
     places = "\n".join(
         f"{rank}) TESTBED_HOST={host} process={int(host_pids[host])}{f' group={groups[host]}' if groups else ''} ;;"
         for rank, host in enumerate(ranks.hosts)
     )
-    files = {"rank.sh": _WRAPPER.format(places=places)}
+    trace = 'export LD_PRELOAD="$LD_PRELOAD:$TESTBED_TRACER" && ' if tracer is not None else ""
+    files = {"rank.sh": _WRAPPER.format(places=places, trace=trace)}
     args = job.args
     form = _FORMS.get(job.output)
     if form is not None and form.data_file is not None:
@@ -253,6 +277,11 @@ def check(job: MpiJob, text: str, ranks: Ranks) -> ParsedJob:
     if job.output == "json" and not parsed.verified:
         raise JobOutputError(f"MPI job {job.name} says that the data it received is not verified.")
     return parsed
+
+
+def failure(job: MpiJob, text: str) -> str:
+    """What the output of a job that ended with a failure says of it; empty where nothing that is known."""
+    return _FORMS[job.output].failure(text) if job.output in _FORMS else ""
 
 
 def _pairs_text(pairs: Pairs) -> str:

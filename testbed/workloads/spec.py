@@ -103,6 +103,7 @@ class Mpi:
         ranks: number of ranks; none = one on each host, or as many as `placement` lists.
         placement: `block`, `round_robin`, or the host of each rank.
         pattern: who sends to whom, for jobs that take pairs of ranks.
+        trace: whether the bytes and messages between all ranks are recorded.
     """
 
     job: str
@@ -111,3 +112,30 @@ class Mpi:
     ranks: Annotated[int, Ge(2), Le(1024)] | None = None
     placement: Placement = "block"
     pattern: Pattern | None = None
+    trace: bool = False
+
+
+Kernel = Literal["IS", "EP", "CG", "MG", "FT", "LU", "SP", "BT"]
+ProblemClass = Literal["S", "W", "A", "B"]
+
+
+@dataclass(frozen=True, slots=True)
+class Npb:
+    """A kernel of the NAS Parallel Benchmarks, an MPI job.
+
+    Attributes:
+        kernel: which of the eight.
+        class_: size of the problem, from small to large S, W, A, B. The key is `class`.
+        ranks: number of ranks, one that the kernel can run on; none = the most of those that have a host each, or as
+            many as `placement` lists.
+        placement: `block`, `round_robin`, or the host of each rank.
+        time_limit: laboratory seconds after which it is ended; none = 300.
+        trace: whether the bytes and messages between all ranks are recorded.
+    """
+
+    kernel: Kernel
+    class_: ProblemClass = "S"
+    ranks: Annotated[int, Ge(2), Le(1024)] | None = None
+    placement: Placement = "block"
+    time_limit: Annotated[float, Gt(0), Le(86400)] | None = None
+    trace: bool = False

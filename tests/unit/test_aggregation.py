@@ -16,6 +16,7 @@ from testbed.errors import InputError, WorkloadError
 from testbed.model import Group, host_ip, host_mac
 from testbed.pipeline.text import FlowSyntaxError, format_group, format_rule, parse_group
 from testbed.plan import Plan, make_plan
+from testbed.plan.rates import channel_rates
 from testbed.plan.store import plan_from_json, plan_to_json
 from testbed.plan.summary import summary
 from testbed.predict import fair_goodput, transport
@@ -35,7 +36,7 @@ MESH: dict[str, Any] = {"kind": "mesh", "sizes": [2], "hosts_per_switch": 2}
 
 
 def aggregated(topology: dict[str, Any], **blocks: Any) -> Plan:
-    return make_plan(scenario_of({"topology": topology, "links": {"aggregate": True}, **blocks}))
+    return make_plan(scenario_of({"topology": topology, "links": {"aggregate": True}, "lab": {"dilation": 200}, **blocks}))
 
 
 TWO = aggregated({**MESH, "parallel_links": 3})
@@ -191,7 +192,7 @@ def test_flows_share_a_member_or_have_one_each():
 def test_a_bundle_as_one_link_bounds_what_any_choice_of_members_gives():
     """By formula: three links for two flows are never full, for four flows each gets three quarters."""
     assert TWO.bundles is not None
-    wide = members_run.channel_rates(TWO)
+    wide = channel_rates(TWO)
     pairs = [(0, 2), (1, 3), (0, 3), (1, 2)]
     even = fair_goodput(TWO.topology, TWO.routes, pairs, UDP, wide, 1e10)
     assert (even * UDP.cost(tagged=True) / 1e9).tolist() == pytest.approx([0.75] * 4)

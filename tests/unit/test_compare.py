@@ -412,3 +412,41 @@ def test_the_order_of_runs_changes_only_the_order_of_rows():
     runs = golden_runs()
     one = {(row.scenario, row.spread, row.relative) for row in compare(runs, baseline="flat4").rows}
     assert one == {(row.scenario, row.spread, row.relative) for row in compare(runs[::-1], baseline="flat4").rows}
+
+
+def kernel_run(name, topology, seconds, *, code="testbed", text="{kind: npb, kernel: CG}"):
+    labels = {"load": "1", "kind": "npb", "kernel": "CG", "class": "S", "code": code, "time": "laboratory"}
+    of_ranks = {**labels, "over": "ranks"}
+    samples = [
+        Sample("npb_lab_time", seconds, "s", labels),
+        Sample("npb_lab_communication_time", 0.5 * seconds, "s", {**of_ranks, "statistic": "median"}),
+        Sample("npb_lab_communication_time", 0.8 * seconds, "s", {**of_ranks, "statistic": "max"}),
+        Sample("npb_lab_rate", 1e6, "op/s", labels),
+        Sample("mpi_bytes_sent", 5.0, "B", {**labels, "src": "h1", "dst": "h2"}),
+    ]
+    return run_of(text_of(topology, text), samples, [head(1, "npb CG S")], name=name)
+
+
+def test_kernels_are_compared_by_time_and_by_the_communication_of_the_slowest_rank():
+    traced = kernel_run("torus4", TORUS, 3.0, text="{kind: npb, kernel: CG, trace: true}")  # no other load
+    found = compare([kernel_run("flat4", FLAT, 2.0), traced])
+    assert [(row.metric, row.detail, row.scenario, row.relative and round(row.relative, 9)) for row in found.rows] == [
+        ("npb_lab_time", "", "flat4", 1.0),
+        ("npb_lab_time", "", "torus4", 1.5),
+        ("npb_lab_communication_time", "", "flat4", 1.0),
+        ("npb_lab_communication_time", "", "torus4", 1.5),
+    ]
+    assert spread_of(found.rows[2]).median == 1.6
+    assert not any("Programs of NPB" in note for note in found.notes)
+
+
+def test_kernels_of_different_programs_are_told_apart_in_a_note():
+    found = compare([kernel_run("flat4", FLAT, 2.0), kernel_run("torus4", TORUS, 3.0, code="NPB 3.4.3")])
+    note = "Programs of NPB differ: testbed in flat4; NPB 3.4.3 in torus4. Times of different programs are not those of"
+    assert any(text.startswith(note) for text in found.notes)
+
+
+def test_classes_of_a_kernel_are_different_loads():
+    other = kernel_run("torus4", TORUS, 3.0, text="{kind: npb, kernel: CG, class: W}")
+    with pytest.raises(InputError, match="no load is common"):
+        compare([kernel_run("flat4", FLAT, 2.0), other])

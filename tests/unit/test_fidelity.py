@@ -167,3 +167,21 @@ def test_far_below_the_prediction_without_time_left_the_lab_was_too_slow(ratio, 
     if why:
         assert why in findings[0][1]
         assert findings[0][1].startswith("the lab was too slow: the mean of the flows is 70 % below the prediction")
+
+
+@pytest.mark.parametrize(
+    ("idle", "computing", "verdict"),
+    [(0.01, 0.9, [Verdict.WARN]), (0.09, 0.9, [Verdict.WARN]), (0.5, 0.9, []), (0.01, 0.1, [Verdict.INVALID])],
+)
+def test_of_a_job_that_computes_busy_processors_are_a_reserve(idle, computing, verdict):
+    assert [v for v, _ in judge_processor(idle, None, computing=computing)] == verdict
+
+
+def test_what_a_computing_job_has_measured_is_told():
+    assert judge_processor(0.15, 0.7, computing=0.92) == [
+        (
+            Verdict.WARN,
+            "the ranks computed 92 % of the time, the processors were idle 15 %: what was measured is this machine's "
+            "processors more than the links",
+        )
+    ]

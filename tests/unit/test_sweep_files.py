@@ -31,7 +31,7 @@ def test_a_sweep_is_valid_and_every_combination_is_proved(file):
 
 
 def test_the_papers_sweeps_are_there():
-    assert {"fig10", "fig8", "fig7", "fig7-mpi"} <= {file.stem for file in FILES}
+    assert {"fig10", "fig11", "fig8", "fig7", "fig7-mpi"} <= {file.stem for file in FILES}
 
 
 def test_fig10_has_the_seven_topologies_and_flat_with_16_hosts_each():
@@ -44,6 +44,14 @@ def test_fig10_has_the_seven_topologies_and_flat_with_16_hosts_each():
     (of_all,) = loads
     assert [getattr(load.spec, "pattern", None) for load in of_all][:3] == ["all_to_all", "bit_reversal", "transpose"]
     assert {load.spec.payload for load in of_all[:3]} == {1470}
+
+
+def test_fig11_has_the_eight_kernels_on_the_topologies_of_fig10():
+    jobs = prepare(FOLDER / "fig11.yaml").jobs
+    assert [job.label for job in jobs] == [job.label for job in prepare(FOLDER / "fig10.yaml").jobs]
+    (loads,) = {job.scenario.workloads for job in jobs}
+    assert [load.spec.kernel for load in loads] == ["BT", "CG", "EP", "FT", "IS", "LU", "MG", "SP"]
+    assert {(load.spec.class_, load.spec.ranks) for load in loads} == {("S", 16)}
 
 
 def test_fig8_has_paths_of_one_to_eight_switches_between_the_first_and_the_last_host():

@@ -91,6 +91,18 @@ def test_without_a_shim_nothing_is_preloaded():
     assert "LD_PRELOAD" not in launch(shim=None).env
 
 
+def test_launch_loads_the_tracer_into_the_program_alone():
+    started = launch(tracer="/lab/trace.so")
+    assert started.env["TESTBED_TRACE"] == "/run/lab/trace.json"
+    assert started.env["LD_PRELOAD"] == "/lib/shim.so"  # of the shells before it
+    assert '&& export LD_PRELOAD="$LD_PRELOAD:$TESTBED_TRACER" && exec "$@"' in started.files["rank.sh"]
+    untraced = launch()
+    assert not {"TESTBED_TRACE", "TESTBED_TRACER"} & set(untraced.env)
+    assert "TRACER" not in untraced.files["rank.sh"]
+    with pytest.raises(ValueError, match=r'The library "/my lab/trace\.so" cannot be loaded'):
+        launch(tracer="/my lab/trace.so")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

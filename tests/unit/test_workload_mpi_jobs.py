@@ -71,7 +71,7 @@ def test_a_path_without_a_job_is_a_sentence(folder):
         ("name: mine\n", ["description: is required", "binary: is required", "success: is required"]),
         (
             GOOD.replace("free", "jsn"),
-            ['output: should be one of json, free, imb, osu, hpl, not "jsn". Did you mean "json"?'],
+            ['output: should be one of json, free, imb, osu, hpl, npb, not "jsn". Did you mean "json"?'],
         ),
         (GOOD + "args: [1]\n", ["args.0: should be text (in quotes), not 1"]),
         (GOOD + "time_limit_seconds: 0\n", ["time_limit_seconds: should be above 0, not 0"]),

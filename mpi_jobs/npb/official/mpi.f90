@@ -1,0 +1,4 @@
+! For programs that say "use mpi".
+module mpi
+  include 'mpif.h'
+end module mpi
