@@ -1,9 +1,10 @@
-"""`python -m benchmarks [planning|lab|patterns] [--runs N] [--size K]`; without a name all but the long patterns."""
+"""`python -m benchmarks [planning|lab|patterns|data-plane] [--runs N] [--size K]`; without a name planning and lab."""
 
 from __future__ import annotations
 
 import argparse
 
+from benchmarks.data_plane import data_plane
 from benchmarks.lab_speed import lab_speed
 from benchmarks.patterns import patterns
 from benchmarks.planning import planning
@@ -13,9 +14,11 @@ from benchmarks.table import Figure
 def main() -> None:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(prog="benchmarks", description="Figures this project claims, measured here.")
-    parser.add_argument("what", nargs="?", choices=("planning", "lab", "patterns"), help="default: planning and lab")
+    parser.add_argument(
+        "what", nargs="?", choices=("planning", "lab", "patterns", "data-plane"), help="default: planning and lab"
+    )
     parser.add_argument("--runs", type=int, default=3, help="runs of each; default 3")
-    parser.add_argument("--size", type=int, action="append", help="torus size k of the lab; default 4 and 8")
+    parser.add_argument("--size", type=int, action="append", help="torus size k of lab and data-plane; default 4 and 8")
     chosen = parser.parse_args()
     figures: list[Figure] = []
     if chosen.what in (None, "planning"):
@@ -25,6 +28,9 @@ def main() -> None:
             figures += lab_speed(size, chosen.runs)
     if chosen.what == "patterns":
         figures += patterns()
+    if chosen.what == "data-plane":
+        for size in chosen.size or (None,):
+            figures += data_plane(chosen.runs, size)
     width = max(len(figure.name) for figure in figures)
     for figure in figures:
         print(f"{figure.name:<{width}}  {figure.text}")

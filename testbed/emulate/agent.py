@@ -22,6 +22,7 @@ from typing import Any
 from testbed.emulate import counters, loads, reach
 from testbed.emulate.fabric import Fabric
 from testbed.emulate.openvswitch import OpenVSwitch
+from testbed.emulate.shares import daemon_count, divide, switch_ports
 from testbed.errors import LabError
 
 FOLDER = Path("/run/lab")
@@ -66,17 +67,20 @@ class Agent:
         started = time.monotonic()
         progress("open vswitch")
         order = request["order"]
+        datapath = self.ovs.choose_datapath(order["datapath"])
+        ports = switch_ports(order)
+        count = daemon_count(order["switch_daemons"], datapath, len(os.sched_getaffinity(0)), ports)
         with ThreadPoolExecutor(1) as pool:
-            switches = pool.submit(self.ovs.start)
+            switches = pool.submit(self.ovs.start, divide(ports, count), stock=order["stock"])
             fabric = Fabric(order)
             switches.result()
-        datapath = self.ovs.choose_datapath(order["datapath"])
         ready = round(time.monotonic() - started, 4)
         seconds = {"open vswitch": ready, **fabric.make(self.ovs, progress)}
         self.fabric = fabric
         STATE.write_text(json.dumps({"order": order, "holders": fabric.holders, "datapath": datapath}))
         return {
             "datapath": datapath,
+            "switch_daemons": self.ovs.shares,
             "holders": fabric.holders,
             "seconds": seconds,
             "ovs": self.ovs.version(),

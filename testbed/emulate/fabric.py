@@ -75,7 +75,7 @@ class Fabric(Mininet):  # type: ignore[misc]
         seconds: dict[str, float] = {}
         self.datapath = ovs.datapath
         steps: tuple[tuple[str, Callable[[], None]], ...] = (
-            ("bridges", lambda: ovs.add_bridges(self.order["switches"])),
+            ("bridges", ovs.add_bridges),
             ("groups", lambda: ovs.install_groups(self.order["groups"])),
             # Before the ports: the userspace datapath's loop is quick while it has none to poll.
             ("rules", lambda: ovs.install(self.order["rules"])),
@@ -173,8 +173,11 @@ class Fabric(Mininet):  # type: ignore[misc]
         run(["tc", "-batch", "-"], "".join(shaping.commands(name) for name, shaping in self._port_shaping().items()))
 
     def _enlarge_buffers(self, ovs: OpenVSwitch) -> None:
-        host = self.order["hosts"][0]
-        ovs.enlarge_buffers(host["switch"], host["port"], len(self._ports()) * self.order["queue_frames"])
+        ports = self._ports()  # the hosts' first
+        one_each: dict[str, int] = {}
+        for bridge, _, port in ports:
+            one_each.setdefault(bridge, port)
+        ovs.enlarge_buffers(one_each, len(ports) * self.order["queue_frames"])
 
     def _read_back(self, ovs: OpenVSwitch) -> None:
         problems = ovs.spanning_tree_problems() + self.shaping_problems()

@@ -21,6 +21,8 @@ EXPECTATIONS = ("deadlock_free", "deadlock")
 _HIGHEST_RATE = 1e13
 # Below this a second carries too few frames to count them; bit/s.
 SLOWEST_LAB_LINK = 1e5
+# Each is two processes.
+MOST_SWITCH_DAEMONS = 64
 
 
 def _rate(value: object) -> float:
@@ -33,6 +35,20 @@ def _rate(value: object) -> float:
 
 
 Rate = Annotated[float, BeforeValidator(_rate), WithJsonSchema({"type": "string", "pattern": f"^{RATE_PATTERN}$"})]
+
+
+def _switch_daemons(value: object) -> int | str:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if value == "auto" or (whole and 1 <= value <= MOST_SWITCH_DAEMONS):
+        return value
+    raise ValueError(f"should be auto or a whole number from 1 to {MOST_SWITCH_DAEMONS}, not {shown(value)}")
+
+
+SwitchDaemons = Annotated[
+    int | Literal["auto"],
+    BeforeValidator(_switch_daemons),
+    WithJsonSchema({"anyOf": [{"const": "auto"}, {"type": "integer", "minimum": 1, "maximum": MOST_SWITCH_DAEMONS}]}),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +81,14 @@ class Lab:
     Attributes:
         dilation: the lab's links run at their real-world rate divided by this.
         datapath: `kernel` or `userspace` Open vSwitch; `auto` takes the kernel's where it works.
+        switch_daemons: how many Open vSwitch daemons share the switches; `auto` takes one a processor where that pays.
         arp: `static` entries in every host, or `broadcast` in the VLAN's tree.
         seed: of every random choice.
     """
 
     dilation: Annotated[float, Ge(1), Le(1e6)] = 200.0
     datapath: Literal["auto", "kernel", "userspace"] = "auto"
+    switch_daemons: SwitchDaemons = "auto"
     arp: Literal["static", "broadcast"] = "static"
     seed: Annotated[int, Ge(0)] = 1
 

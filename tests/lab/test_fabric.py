@@ -34,6 +34,11 @@ _SEND = (
 )
 
 
+def daemon_suffix(number: int) -> str:
+    """What the names of a daemon's files end in."""
+    return f"-{number + 1}" if number else ""
+
+
 @pytest.mark.parametrize("text", _FABRICS.values(), ids=_FABRICS)
 def test_running_switches_carry_out_the_plan(text, untouched):
     plan = plan_of(text)
@@ -48,8 +53,11 @@ def test_running_switches_carry_out_the_plan(text, untouched):
 
 def test_spanning_tree_is_off_as_read_back(untouched):
     with build_lab(named_plan("torus4x4")) as lab:
-        text = execute(lab, "ovs-vsctl", "--format=json", "--columns=stp_enable,rstp_enable", "list", "bridge")
-        rows = json.loads(text)["data"]
+        rows = []
+        for number in range(len(lab.built["switch_daemons"])):
+            database = f"--db=unix:/run/lab/ovs/db{daemon_suffix(number)}.sock"
+            ask = ("--format=json", "--columns=stp_enable,rstp_enable", "list", "bridge")
+            rows += json.loads(execute(lab, "ovs-vsctl", database, *ask))["data"]
         assert rows == [[False, False]] * 16
 
 
@@ -89,7 +97,10 @@ def test_ofproto_trace_takes_the_planned_path(untouched):
             taken = []
             while True:
                 flow = f"in_port={in_port},dl_src={host_mac(source)},dl_dst={host_mac(destination)}{tag}"
-                text = execute(lab, "ovs-appctl", "ofproto/trace", f"s{switch + 1}", flow)
+                name = f"s{switch + 1}"
+                number = next(n for n, share in enumerate(lab.built["switch_daemons"]) if name in share)
+                target = f"/run/lab/ovs/ovs-vswitchd{daemon_suffix(number)}.ctl" if number else "ovs-vswitchd"
+                text = execute(lab, "ovs-appctl", "-t", target, "ofproto/trace", name, flow)
                 (port,) = {int(found) for found in re.findall(r"^ +output:(\d+)$", text, re.MULTILINE)}
                 leaving = [
                     c
