@@ -126,13 +126,16 @@ def _pump(lab: Lab, load: Load, flows: list[str]) -> dict[str, float]:
     file = lab.write("flows", "".join(flows))
     command = f"exec {file.parent}/frame_pump {load.payload} {load.window} {_OMIT} {_SECONDS} <{file}"
     limit = 10 * (_OMIT + _SECONDS)
-    output = lab.ask("load", processes=[{"id": "pump", "argv": ["sh", "-c", command]}], limit=limit)["outputs"]["pump"]
+    done = lab.ask("load", processes=[{"id": "pump", "argv": ["sh", "-c", command]}], limit=limit)
+    output = done["outputs"]["pump"]
     if output["code"] != 0:
         raise RuntimeError(f"frame_pump failed: {output['stderr'].strip()}")
     printed = json.loads(output["stdout"])
+    before, after = done["snapshots"]
     return {
         "rate": _SWITCHES_ON_PATH * printed["arrived"] / printed["seconds"],
         "latency": printed["median_us"] / _SWITCHES_ON_PATH,
+        "idle": (after["idle"] - before["idle"]) / (after["total"] - before["total"]),
     }
 
 
@@ -149,5 +152,8 @@ def _figures(title: str, found: dict[tuple[str, str], list[dict[str, float]]]) -
         if name != names[0]:
             ratios = [value / of_stock for value, of_stock in zip(values, stock, strict=True)]
             text += f"; {statistics.median(ratios):.2f} of {names[0]} ({min(ratios):.2f} – {max(ratios):.2f})"
+        if not latency:
+            idle = statistics.median(run["idle"] for run in found[title, name])
+            text += f"; {100 * idle:.0f} % idle"
         figures.append(Figure(f"{title}: {name}", text))
     return figures

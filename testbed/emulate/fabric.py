@@ -84,7 +84,7 @@ class Fabric(Mininet):  # type: ignore[misc]
             ("ports", lambda: ovs.add_ports(self._ports())),
             # After the ports: Open vSwitch clears the queueing of a port it takes over.
             ("shaping", self._shape),
-            ("buffers", lambda: self._enlarge_buffers(ovs)),
+            ("buffers", lambda: self._prepare_sockets(ovs)),
             ("read back", lambda: self._read_back(ovs)),
         )
         for text, step in steps:
@@ -172,12 +172,12 @@ class Fabric(Mininet):  # type: ignore[misc]
     def _shape(self) -> None:
         run(["tc", "-batch", "-"], "".join(shaping.commands(name) for name, shaping in self._port_shaping().items()))
 
-    def _enlarge_buffers(self, ovs: OpenVSwitch) -> None:
+    def _prepare_sockets(self, ovs: OpenVSwitch) -> None:
         ports = self._ports()  # the hosts' first
         one_each: dict[str, int] = {}
         for bridge, _, port in ports:
             one_each.setdefault(bridge, port)
-        ovs.enlarge_buffers(one_each, len(ports) * self.order["queue_frames"])
+        ovs.prepare_sockets(one_each, len(ports) * self.order["queue_frames"])
 
     def _read_back(self, ovs: OpenVSwitch) -> None:
         problems = ovs.spanning_tree_problems() + self.shaping_problems()

@@ -212,10 +212,10 @@ class OpenVSwitch:
         texts = run_each(jobs)
         return [texts[name] for name in jobs]
 
-    def enlarge_buffers(self, ports: Mapping[str, int], frames: int) -> None:
-        """Let the userspace datapath queue as many frames as its ports' queues hold.
+    def prepare_sockets(self, ports: Mapping[str, int], frames: int) -> None:
+        """Let the userspace datapath queue as many frames as its ports' queues hold, and not hear what it sends.
 
-        It sends through one packet socket for all ports, whose default buffer holds some 90 frames; beyond that it
+        A daemon sends through one packet socket for all ports, whose default buffer holds some 90 frames; beyond that it
         drops frames that no counter shows. The limit of the machine stays as it is: the sockets are reached through
         the daemons' processes. A sending socket exists from the first frame on, so each daemon sends one.
 
@@ -226,7 +226,7 @@ class OpenVSwitch:
         if self.datapath != "userspace":
             return
 
-        def enlarge(one: socket.socket) -> None:
+        def prepare(one: socket.socket) -> None:
             one.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, min(frames * _FRAME_MEMORY, _LARGEST_BUFFER))
             one.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _RECEIVE_BUFFER)
             if self._quick:  # else the kernel hands each port's socket a copy of what the port sends
@@ -237,7 +237,7 @@ class OpenVSwitch:
         for bridge in bridge_of.values():
             out = f"in_port=controller packet={hello} actions=output:{ports[bridge]}"
             run(["ovs-ofctl", "-O", "OpenFlow13", "packet-out", bridge, out])
-        self._each(lambda daemon: daemon.with_packet_sockets(enlarge))
+        self._each(lambda daemon: daemon.with_packet_sockets(prepare))
 
     def dump(self, bridges: Sequence[str], *, counters: bool = False) -> dict[str, list[str]]:
         """Rules the running switches have, a line each; with packet counters if asked."""

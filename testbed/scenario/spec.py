@@ -37,7 +37,7 @@ def _rate(value: object) -> float:
 Rate = Annotated[float, BeforeValidator(_rate), WithJsonSchema({"type": "string", "pattern": f"^{RATE_PATTERN}$"})]
 
 
-def _switch_daemons(value: object) -> int | str:
+def _switch_daemons(value: object) -> object:
     whole = isinstance(value, int) and not isinstance(value, bool)
     if value == "auto" or (whole and 1 <= value <= MOST_SWITCH_DAEMONS):
         return value
@@ -81,16 +81,16 @@ class Lab:
     Attributes:
         dilation: the lab's links run at their real-world rate divided by this.
         datapath: `kernel` or `userspace` Open vSwitch; `auto` takes the kernel's where it works.
-        switch_daemons: how many Open vSwitch daemons share the switches; `auto` takes one a processor where that pays.
         arp: `static` entries in every host, or `broadcast` in the VLAN's tree.
         seed: of every random choice.
+        switch_daemons: how many Open vSwitch daemons share the switches; `auto` takes one a processor where that pays.
     """
 
     dilation: Annotated[float, Ge(1), Le(1e6)] = 200.0
     datapath: Literal["auto", "kernel", "userspace"] = "auto"
-    switch_daemons: SwitchDaemons = "auto"
     arp: Literal["static", "broadcast"] = "static"
     seed: Annotated[int, Ge(0)] = 1
+    switch_daemons: SwitchDaemons = "auto"
 
 
 @dataclass(frozen=True, slots=True)

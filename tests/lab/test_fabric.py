@@ -15,7 +15,7 @@ from testbed.pipeline.text import parse_rule
 from testbed.routing.paths import path
 from testbed.run.pathcheck import installed_problems
 
-from .conftest import execute, named_plan, plan_of
+from .conftest import daemon_of, execute, named_plan, plan_of
 
 _FABRICS = {
     "torus4x4": "topology: {kind: torus, sizes: [4, 4]}",
@@ -34,11 +34,6 @@ _SEND = (
 )
 
 
-def daemon_suffix(number: int) -> str:
-    """What the names of a daemon's files end in."""
-    return f"-{number + 1}" if number else ""
-
-
 @pytest.mark.parametrize("text", _FABRICS.values(), ids=_FABRICS)
 def test_running_switches_carry_out_the_plan(text, untouched):
     plan = plan_of(text)
@@ -55,7 +50,7 @@ def test_spanning_tree_is_off_as_read_back(untouched):
     with build_lab(named_plan("torus4x4")) as lab:
         rows = []
         for number in range(len(lab.built["switch_daemons"])):
-            database = f"--db=unix:/run/lab/ovs/db{daemon_suffix(number)}.sock"
+            database = f"--db=unix:/run/lab/ovs/db{f'-{number + 1}' if number else ''}.sock"
             ask = ("--format=json", "--columns=stp_enable,rstp_enable", "list", "bridge")
             rows += json.loads(execute(lab, "ovs-vsctl", database, *ask))["data"]
         assert rows == [[False, False]] * 16
@@ -97,10 +92,7 @@ def test_ofproto_trace_takes_the_planned_path(untouched):
             taken = []
             while True:
                 flow = f"in_port={in_port},dl_src={host_mac(source)},dl_dst={host_mac(destination)}{tag}"
-                name = f"s{switch + 1}"
-                number = next(n for n, share in enumerate(lab.built["switch_daemons"]) if name in share)
-                target = f"/run/lab/ovs/ovs-vswitchd{daemon_suffix(number)}.ctl" if number else "ovs-vswitchd"
-                text = execute(lab, "ovs-appctl", "-t", target, "ofproto/trace", name, flow)
+                text = execute(lab, "ovs-appctl", "-t", daemon_of(lab, switch), "ofproto/trace", f"s{switch + 1}", flow)
                 (port,) = {int(found) for found in re.findall(r"^ +output:(\d+)$", text, re.MULTILINE)}
                 leaving = [
                     c

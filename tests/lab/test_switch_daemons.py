@@ -16,7 +16,7 @@ from testbed.model import host_mac
 from testbed.pipeline.text import parse_rule
 from testbed.run.pathcheck import installed_problems
 
-from .conftest import execute, plan_of
+from .conftest import daemon_of, execute, plan_of
 
 _SOL_PACKET, _PACKET_IGNORE_OUTGOING = 263, 23
 _TORUS = "topology: {{kind: torus, sizes: [4, 2]}}\nlab: {{datapath: userspace, switch_daemons: {count}}}"
@@ -64,7 +64,7 @@ def test_each_daemon_answers_for_its_switches(untouched):
             assert {row[0] for row in rows} == bridges
             assert all(row[1:] == [False, False, "secure"] for row in rows)
         flow = f"in_port=1,dl_src={host_mac(4)},dl_dst={host_mac(5)}"
-        traced = execute(lab, "ovs-appctl", "-t", "/run/lab/ovs/ovs-vswitchd-2.ctl", "ofproto/trace", "s5", flow)
+        traced = execute(lab, "ovs-appctl", "-t", daemon_of(lab, 4), "ofproto/trace", "s5", flow)
         assert "Datapath actions" in traced
 
 
