@@ -215,8 +215,8 @@ class OpenVSwitch:
     def prepare_sockets(self, ports: Mapping[str, int], frames: int) -> None:
         """Let the userspace datapath queue as many frames as its ports' queues hold, and not hear what it sends.
 
-        A daemon sends through one packet socket for all ports, whose default buffer holds some 90 frames; beyond that it
-        drops frames that no counter shows. The limit of the machine stays as it is: the sockets are reached through
+        A daemon sends through one packet socket for all ports, whose default buffer holds some 90 frames; beyond that
+        it drops frames that no counter shows. The limit of the machine stays as it is: the sockets are reached through
         the daemons' processes. A sending socket exists from the first frame on, so each daemon sends one.
 
         Args:

@@ -38,8 +38,9 @@ Rate = Annotated[float, BeforeValidator(_rate), WithJsonSchema({"type": "string"
 
 
 def _switch_daemons(value: object) -> object:
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    if value == "auto" or (whole and 1 <= value <= MOST_SWITCH_DAEMONS):
+    if value == "auto":
+        return value
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_SWITCH_DAEMONS:
         return value
     raise ValueError(f"should be auto or a whole number from 1 to {MOST_SWITCH_DAEMONS}, not {shown(value)}")
 
