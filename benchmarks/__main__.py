@@ -1,9 +1,13 @@
-"""`python -m benchmarks [planning|lab|telemetry|patterns|npb] [--runs N] [--size K]`; without a name the first two."""
+"""`python -m benchmarks [planning|lab|telemetry|patterns|npb|data-plane] [--runs N] [--size K]`.
+
+Without a name: planning and lab.
+"""
 
 from __future__ import annotations
 
 import argparse
 
+from benchmarks.data_plane import data_plane
 from benchmarks.lab_speed import lab_speed
 from benchmarks.npb import npb
 from benchmarks.patterns import patterns
@@ -18,11 +22,11 @@ def main() -> None:
     parser.add_argument(
         "what",
         nargs="?",
-        choices=("planning", "lab", "telemetry", "patterns", "npb"),
+        choices=("planning", "lab", "telemetry", "patterns", "npb", "data-plane"),
         help="default: planning and lab",
     )
     parser.add_argument("--runs", type=int, default=3, help="runs of each; default 3")
-    parser.add_argument("--size", type=int, action="append", help="torus size k of the lab; default 4 and 8")
+    parser.add_argument("--size", type=int, action="append", help="torus size k of lab and data-plane; default 4 and 8")
     chosen = parser.parse_args()
     figures: list[Figure] = []
     if chosen.what in (None, "planning"):
@@ -36,6 +40,9 @@ def main() -> None:
         figures += patterns()
     if chosen.what == "npb":
         figures += npb(chosen.runs)
+    if chosen.what == "data-plane":
+        for size in chosen.size or (None,):
+            figures += data_plane(chosen.runs, size)
     width = max(len(figure.name) for figure in figures)
     for figure in figures:
         print(f"{figure.name:<{width}}  {figure.text}")

@@ -30,8 +30,8 @@ def main() -> None:
     subprocess.run(["mount", "-t", "sysfs", "lab", "/sys"], check=True)
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     ovs = OpenVSwitch(Path("/run/openvswitch"))
-    ovs.start()
     datapath = ovs.choose_datapath("auto")
+    ovs.start(stock=True)
     # Mininet would raise limits of the whole machine here; that costs it no time below.
     Mininet.inited = True
     started = time.monotonic()

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from testbed.emulate import cgroup, counters, loads, reach
+from testbed.emulate.daemons import daemon_count, divide, switch_ports
 from testbed.emulate.fabric import HOST_INTERFACE, Fabric
 from testbed.emulate.names import port_interface
 from testbed.emulate.openvswitch import OpenVSwitch
@@ -78,17 +79,20 @@ class Agent:
         progress("open vswitch")
         order = request["order"]
         groups = self.share_out(order)
+        datapath = self.ovs.choose_datapath(order["datapath"])
+        ports = switch_ports(order)
+        count = daemon_count(order["switch_daemons"], datapath, len(os.sched_getaffinity(0)), ports)
         with ThreadPoolExecutor(1) as pool:
-            switches = pool.submit(self.ovs.start)
+            switches = pool.submit(self.ovs.start, divide(ports, count), stock=order["stock"])
             fabric = Fabric(order, groups=groups)
             switches.result()
-        datapath = self.ovs.choose_datapath(order["datapath"])
         ready = round(time.monotonic() - started, 4)
         seconds = {"open vswitch": ready, **fabric.make(self.ovs, progress)}
         self.fabric = fabric
         self.write_state()
         return {
             "datapath": datapath,
+            "switch_daemons": self.ovs.shares,
             "holders": fabric.holders,
             "groups": groups,
             "cpu_share": self.shared(),

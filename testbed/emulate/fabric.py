@@ -80,7 +80,7 @@ class Fabric(Mininet):  # type: ignore[misc]
         seconds: dict[str, float] = {}
         self.datapath = ovs.datapath
         steps: tuple[tuple[str, Callable[[], None]], ...] = (
-            ("bridges", lambda: ovs.add_bridges(self.order["switches"])),
+            ("bridges", ovs.add_bridges),
             ("groups", lambda: ovs.install_groups(self.order["groups"])),
             # Before the ports: the userspace datapath's loop is quick while it has none to poll.
             ("rules", lambda: ovs.install(self.order["rules"])),
@@ -89,7 +89,7 @@ class Fabric(Mininet):  # type: ignore[misc]
             ("ports", lambda: ovs.add_ports(self._ports())),
             # After the ports: Open vSwitch clears the queueing of a port it takes over.
             ("shaping", self._shape),
-            ("buffers", lambda: self._enlarge_buffers(ovs)),
+            ("buffers", lambda: self._prepare_sockets(ovs)),
             ("read back", lambda: self._read_back(ovs)),
         )
         for text, step in steps:
@@ -199,9 +199,12 @@ class Fabric(Mininet):  # type: ignore[misc]
         if problems:
             raise LabError(f"{len(problems)} ports do not have their new rate: {'; '.join(problems[:3])}")
 
-    def _enlarge_buffers(self, ovs: OpenVSwitch) -> None:
-        host = self.order["hosts"][0]
-        ovs.enlarge_buffers(host["switch"], host["port"], len(self._ports()) * self.order["queue_frames"])
+    def _prepare_sockets(self, ovs: OpenVSwitch) -> None:
+        ports = self._ports()  # the hosts' first
+        one_each: dict[str, int] = {}
+        for bridge, _, port in ports:
+            one_each.setdefault(bridge, port)
+        ovs.prepare_sockets(one_each, len(ports) * self.order["queue_frames"])
 
     def _read_back(self, ovs: OpenVSwitch) -> None:
         problems = ovs.spanning_tree_problems() + self.shaping_problems()

@@ -49,11 +49,13 @@ class BuildOrder:
         host_rate: lab bit/s of host links.
         queue_frames: frames a sending port holds.
         datapath: `auto`, `kernel` or `userspace`.
+        switch_daemons: how many share the switches, or `auto`.
         static_arp: whether hosts know all addresses beforehand.
         prefix: length of the hosts' IP prefix.
         tagged_trunks: whether frames between switches carry a VLAN tag.
         dilation: links run at their real-world rate divided by this.
         cpu_share: processors that the programs of a host get together; None = no limit.
+        stock: run Open vSwitch as it is installed; for benchmarks, which compare with it.
     """
 
     name: str
@@ -66,11 +68,13 @@ class BuildOrder:
     host_rate: float
     queue_frames: int
     datapath: str
+    switch_daemons: int | str
     static_arp: bool
     prefix: int
     tagged_trunks: bool
     dilation: float
     cpu_share: float | None
+    stock: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
@@ -122,6 +126,7 @@ def build_order(plan: Plan) -> BuildOrder:
         host_rate=scale.lab_rate(scenario.links.edge_rate),
         queue_frames=scenario.links.queue_frames,
         datapath=scenario.lab.datapath,
+        switch_daemons=scenario.lab.switch_daemons,
         static_arp=scenario.lab.arp == "static",
         prefix=IP_PREFIX,
         tagged_trunks=plan.vlans.tagged_trunks,

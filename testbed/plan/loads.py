@@ -1,4 +1,4 @@
-"""Whether the loads of a scenario can run on its topology, assignment and switches, before anything is built."""
+"""Whether a scenario's loads and lab go with its topology, assignment and switches, before anything is built."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from testbed.workloads.spec import Mpi, Npb
 
 
 def lab_problems(scenario: Scenario, topology: Topology) -> list[Problem]:
-    """What is wrong with loads, addresses and ports, known before anything is routed."""
+    """What is wrong with loads, addresses, switch daemons and ports, known before anything is routed."""
     model = SWITCH_MODELS[scenario.switch_model] if scenario.switch_model else None
     ports = check_ports(topology, model) if model is not None else []
     return [
         *load_problems(scenario, topology),
         *address_problems(scenario),
+        *daemon_problems(scenario, topology),
         *(Problem("switch_model", violation.sentence) for violation in ports),
     ]
 
@@ -65,3 +66,19 @@ def address_problems(scenario: Scenario) -> list[Problem]:
         "arp: static, or flood: tree"
     )
     return [Problem("lab.arp", sentence)]
+
+
+def daemon_problems(scenario: Scenario, topology: Topology) -> list[Problem]:
+    """More switch daemons than there are switches, or than the datapath can have."""
+    wanted, place = scenario.lab.switch_daemons, "lab.switch_daemons"
+    if isinstance(wanted, str) or wanted == 1:
+        return []
+    if wanted > topology.switch_count:
+        switches = f"{topology.switch_count} switch{'es' if topology.switch_count > 1 else ''}"
+        return [Problem(place, f"{wanted} daemons cannot share {switches}; use auto or a smaller number")]
+    if scenario.lab.datapath != "userspace":
+        sentence = (
+            f"{wanted} daemons need lab.datapath: userspace; the kernel's works with one only. Say so, or use auto"
+        )
+        return [Problem(place, sentence)]
+    return []

@@ -195,6 +195,7 @@ def environment(built: Mapping[str, Any]) -> dict[str, Any]:
         "testbed": __version__,
         "engine": "native",
         "datapath": built["datapath"],
+        "switch_daemons": len(built["switch_daemons"]),
         "open_vswitch": built["ovs"],
         "kernel": built["kernel"],
         "tools": versions(),

@@ -26,6 +26,8 @@ LARGEST_DILATION = 1e6
 # Linux hands out processor time in no less than 1 ms a second.
 SMALLEST_SHARE = 1e-3
 _LARGEST_SHARE = 1024.0
+# Each is two processes.
+MOST_SWITCH_DAEMONS = 64
 
 
 def _rate(value: object) -> float:
@@ -79,6 +81,21 @@ Interval = Annotated[
 ]
 
 
+def _switch_daemons(value: object) -> object:
+    if value == "auto":
+        return value
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_SWITCH_DAEMONS:
+        return value
+    raise ValueError(f"should be auto or a whole number from 1 to {MOST_SWITCH_DAEMONS}, not {shown(value)}")
+
+
+SwitchDaemons = Annotated[
+    int | Literal["auto"],
+    BeforeValidator(_switch_daemons),
+    WithJsonSchema({"anyOf": [{"const": "auto"}, {"type": "integer", "minimum": 1, "maximum": MOST_SWITCH_DAEMONS}]}),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class Links:
     """Real-world links.
@@ -115,6 +132,7 @@ class Lab:
         telemetry: milliseconds between two readings of all counters while a load runs; 0 or false = none.
         cpu_share: processors that a host's programs get together; `none` = as many as are free, `auto` = 1/dilation,
             so that hosts compute as much slower as their links are.
+        switch_daemons: how many Open vSwitch daemons share the switches; `auto` takes one a processor where that pays.
     """
 
     dilation: Dilation = "auto"
@@ -123,6 +141,7 @@ class Lab:
     seed: Annotated[int, Ge(0)] = 1
     telemetry: Interval = _INTERVAL
     cpu_share: Share = "none"
+    switch_daemons: SwitchDaemons = "auto"
 
     @property
     def chosen_dilation(self) -> float:

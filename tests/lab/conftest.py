@@ -87,6 +87,12 @@ def untouched() -> Iterator[Callable[[], HostState]]:
     assert HostState.now() == before
 
 
+def daemon_of(lab: Lab, switch: int) -> str:
+    """What `ovs-appctl -t` calls the daemon of a switch, in the lab's own folder."""
+    number = next(n for n, share in enumerate(lab.built["switch_daemons"]) if f"s{switch + 1}" in share)
+    return f"/run/lab/ovs/ovs-vswitchd-{number + 1}.ctl" if number else "ovs-vswitchd"
+
+
 def execute(lab: Lab, *argv: str, host: str | None = None, limit: float = 30) -> str:
     """Run one command in a host, or beside the switches, and return what it printed."""
     processes = [{"id": "it", "host": host, "argv": list(argv)}]

@@ -15,7 +15,7 @@ from testbed.pipeline.text import parse_rule
 from testbed.routing.paths import path
 from testbed.run.pathcheck import installed_problems
 
-from .conftest import execute, named_plan, plan_of
+from .conftest import daemon_of, execute, named_plan, plan_of
 
 _FABRICS = {
     "torus4x4": "topology: {kind: torus, sizes: [4, 4]}",
@@ -48,8 +48,11 @@ def test_running_switches_carry_out_the_plan(text, untouched):
 
 def test_spanning_tree_is_off_as_read_back(untouched):
     with build_lab(named_plan("torus4x4")) as lab:
-        text = execute(lab, "ovs-vsctl", "--format=json", "--columns=stp_enable,rstp_enable", "list", "bridge")
-        rows = json.loads(text)["data"]
+        rows = []
+        for number in range(len(lab.built["switch_daemons"])):
+            database = f"--db=unix:/run/lab/ovs/db{f'-{number + 1}' if number else ''}.sock"
+            ask = ("--format=json", "--columns=stp_enable,rstp_enable", "list", "bridge")
+            rows += json.loads(execute(lab, "ovs-vsctl", database, *ask))["data"]
         assert rows == [[False, False]] * 16
 
 
@@ -89,7 +92,7 @@ def test_ofproto_trace_takes_the_planned_path(untouched):
             taken = []
             while True:
                 flow = f"in_port={in_port},dl_src={host_mac(source)},dl_dst={host_mac(destination)}{tag}"
-                text = execute(lab, "ovs-appctl", "ofproto/trace", f"s{switch + 1}", flow)
+                text = execute(lab, "ovs-appctl", "-t", daemon_of(lab, switch), "ofproto/trace", f"s{switch + 1}", flow)
                 (port,) = {int(found) for found in re.findall(r"^ +output:(\d+)$", text, re.MULTILINE)}
                 leaving = [
                     c

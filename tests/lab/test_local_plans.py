@@ -15,7 +15,7 @@ from testbed.routing.paths import hops
 from testbed.run.pathcheck import installed_problems
 from testbed.run.run import check_paths
 
-from .conftest import execute, named_plan, plan_of
+from .conftest import daemon_of, execute, named_plan, plan_of
 
 _NAMED = ["mesh4x4-renamed", "fattree-renamed", "updown-irregular16", "sr-irregular16", "dl-ud3-irregular16"]
 _FABRICS = {
@@ -57,7 +57,7 @@ def test_ofproto_trace_takes_the_planned_path_in_the_planned_layers(name, untouc
             tag, taken = "", []
             while True:
                 flow = f"in_port={in_port},dl_src={host_mac(source)},dl_dst={host_mac(destination)}{tag}"
-                text = execute(lab, "ovs-appctl", "ofproto/trace", f"s{switch + 1}", flow)
+                text = execute(lab, "ovs-appctl", "-t", daemon_of(lab, switch), "ofproto/trace", f"s{switch + 1}", flow)
                 (port,) = {int(found) for found in re.findall(r"^ +output:(\d+)$", text, re.MULTILINE)}
                 leaving = [
                     c for c in range(channels) if topology.channel_source[c] == switch and topology.out_port[c] == port

@@ -36,7 +36,9 @@ MESH: dict[str, Any] = {"kind": "mesh", "sizes": [2], "hosts_per_switch": 2}
 
 
 def aggregated(topology: dict[str, Any], **blocks: Any) -> Plan:
-    return make_plan(scenario_of({"topology": topology, "links": {"aggregate": True}, "lab": {"dilation": 200}, **blocks}))
+    return make_plan(
+        scenario_of({"topology": topology, "links": {"aggregate": True}, "lab": {"dilation": 200}, **blocks})
+    )
 
 
 TWO = aggregated({**MESH, "parallel_links": 3})
@@ -308,7 +310,7 @@ def test_use_and_imbalance_of_members():
     assert use["s2→s1", "2"] == pytest.approx((0.008, 0.0))
     (imbalance,) = [s for s in samples if s.metric == "bundle_imbalance"]  # the other bundle is as good as idle
     assert (imbalance.value, imbalance.predicted) == pytest.approx((2.0, 2.0))
-    (whole, back) = context.link_use(result, members_run.logical_shares(TWO.bundles, predicted))
+    (whole, back, _) = context.link_use(result, members_run.logical_shares(TWO.bundles, predicted))
     assert (whole.value, whole.predicted) == pytest.approx((0.5, 0.5))
     assert back.value == pytest.approx(0.008 / 3)
 

@@ -16,7 +16,9 @@ from testbed.results.telemetry import Telemetry
 from testbed.scenario import parse_scenario
 
 PLAN = make_plan(parse_scenario("topology: {kind: torus, sizes: [4, 4]}\nlab: {dilation: 200}", "made-up.yaml"))
-LARGE = make_plan(parse_scenario("topology: {kind: torus, sizes: [8, 8], parallel_links: 2}\nlab: {dilation: 200}", "made-up.yaml"))
+LARGE = make_plan(
+    parse_scenario("topology: {kind: torus, sizes: [8, 8], parallel_links: 2}\nlab: {dilation: 200}", "made-up.yaml")
+)
 
 
 def heat(values, full=1.0, **options):

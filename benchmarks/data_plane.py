@@ -1,0 +1,159 @@
+"""What the switches carry: one Open vSwitch daemon as installed against this lab's, in turn, on the same fabric.
+
+A hop-packet is a frame that one switch has forwarded; of frames lost on their way none is counted. Flows go from every
+host to its right-hand neighbour on a torus, so a frame passes two switches. Links of 1 Gbit/s never limit; slow ones
+show what is left where each host's frames are paced. All variants get the large socket buffers without which frames
+vanish.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import tempfile
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.table import Figure, median_text, progress
+from testbed.emulate.client import Lab
+from testbed.emulate.launch import start_namespaces
+from testbed.emulate.order import build_order
+from testbed.model import host_ip
+from testbed.plan import Plan, make_plan
+from testbed.scenario import parse_scenario
+
+_PUMP = Path(__file__).with_name("frame_pump.c")
+_OMIT, _SECONDS = 0.5, 1.5
+_SWITCHES_ON_PATH = 2
+_FULL, _SMALL = 1470, 18  # payload of a full frame and of the shortest
+
+
+@dataclass(frozen=True)
+class Load:
+    """Frames of a payload, so many of each flow on the way; `flows` of them, 0 = from every host."""
+
+    name: str
+    payload: int
+    window: int
+    flows: int = 0
+
+
+@dataclass(frozen=True)
+class Case:
+    """A torus with links of a rate, and the loads put on it."""
+
+    size: int
+    rate: str
+    loads: tuple[Load, ...]
+
+
+_SATURATED = (Load("full frames", _FULL, 16), Load("shortest frames", _SMALL, 16))
+CASES = (
+    Case(4, "1 Gbit/s", (*_SATURATED, Load("one frame at a time", _SMALL, 1, flows=1))),
+    Case(8, "1 Gbit/s", (*_SATURATED, Load("one frame at a time", _SMALL, 1, flows=1))),
+    Case(4, "60 Mbit/s", (Load("full frames", _FULL, 16),)),
+    Case(8, "10 Mbit/s", (Load("full frames", _FULL, 16),)),
+)
+
+
+def variants() -> dict[str, dict[str, Any]]:
+    """Changes to the order of a lab, by name; the first is what the others are compared with."""
+    processors = len(os.sched_getaffinity(0))
+    tuned = {f"{count} daemon{'s' if count > 1 else ''}": count for count in sorted({1, processors, 2 * processors})}
+    return {
+        "stock": {"switch_daemons": 1, "stock": True},
+        **{name: {"switch_daemons": count} for name, count in tuned.items()},
+    }
+
+
+def data_plane(runs: int, size: int | None = None) -> list[Figure]:
+    """Measure every variant in turn, `runs` times."""
+    found: dict[tuple[str, str], list[dict[str, float]]] = defaultdict(list)
+    cases = [case for case in CASES if size in (None, case.size)]
+    with tempfile.TemporaryDirectory() as folder:
+        pump = Path(folder) / "frame_pump"
+        subprocess.run(["gcc", "-O2", "-std=gnu11", "-o", str(pump), str(_PUMP)], check=True)
+        for number in range(1, runs + 1):
+            for case in cases:
+                plan = _plan(case)
+                for name, changes in variants().items():
+                    progress(f"run {number} of {runs}: {case.size}×{case.size}, {case.rate}, {name}")
+                    for title, measured in _measure(plan, case, changes, pump).items():
+                        found[title, name].append(measured)
+    return [figure for title in dict.fromkeys(title for title, _ in found) for figure in _figures(title, found)]
+
+
+def _plan(case: Case) -> Plan:
+    text = (
+        f"topology: {{kind: torus, sizes: [{case.size}, {case.size}]}}\n"
+        f"links: {{rate: {case.rate}}}\nlab: {{dilation: 1, datapath: userspace}}\n"
+    )
+    return make_plan(parse_scenario(text, "benchmark"))
+
+
+def _measure(plan: Plan, case: Case, changes: dict[str, Any], pump: Path) -> dict[str, dict[str, float]]:
+    """Build the lab of a variant once and put all loads of a case on it."""
+    namespaces = start_namespaces(keep=False)
+    try:
+        lab = Lab(namespaces)
+    except BaseException:
+        namespaces.end()
+        raise
+    with lab:
+        holders = list(lab.ask("build", order={**build_order(plan).as_dict(), **changes})["holders"].values())
+        lab.ask("copy", source=str(pump), name=pump.name)
+        found = {}
+        for load in case.loads:
+            title = f"{case.size}×{case.size}, links of {case.rate}, {load.name}"
+            found[title] = _pump(lab, load, _neighbours(case.size, holders)[: load.flows or None])
+        return found
+
+
+def _neighbours(size: int, holders: list[int]) -> list[str]:
+    """A line a flow: where it starts, where it ends, and that host's address."""
+    flows = []
+    for host, holder in enumerate(holders):
+        target = host // size * size + (host + 1) % size
+        flows.append(f"{holder} {holders[target]} {host_ip(target)}\n")
+    return flows
+
+
+def _pump(lab: Lab, load: Load, flows: list[str]) -> dict[str, float]:
+    file = lab.write("flows", "".join(flows))
+    command = f"exec {file.parent}/frame_pump {load.payload} {load.window} {_OMIT} {_SECONDS} <{file}"
+    limit = 10 * (_OMIT + _SECONDS)
+    done = lab.ask("load", processes=[{"id": "pump", "argv": ["sh", "-c", command]}], limit=limit)
+    output = done["outputs"]["pump"]
+    if output["code"] != 0:
+        raise RuntimeError(f"frame_pump failed: {output['stderr'].strip()}")
+    printed = json.loads(output["stdout"])
+    before, after = done["snapshots"]
+    return {
+        "rate": _SWITCHES_ON_PATH * printed["arrived"] / printed["seconds"],
+        "latency": printed["median_us"] / _SWITCHES_ON_PATH,
+        "idle": (after["idle"] - before["idle"]) / (after["total"] - before["total"]),
+    }
+
+
+def _figures(title: str, found: dict[tuple[str, str], list[dict[str, float]]]) -> list[Figure]:
+    """Of a load that waits for each frame the time a hop, of the others the rate; each beside stock, run by run."""
+    names = [name for named, name in found if named == title]
+    latency = title.endswith("one frame at a time")
+    key, unit, scale = ("latency", "µs a hop", 1.0) if latency else ("rate", "thousand hop-packets/s", 1e-3)
+    figures = []
+    stock = [run[key] for run in found[title, names[0]]]
+    for name in names:
+        values = [run[key] for run in found[title, name]]
+        text = median_text([scale * value for value in values], unit)
+        if name != names[0]:
+            ratios = [value / of_stock for value, of_stock in zip(values, stock, strict=True)]
+            text += f"; {statistics.median(ratios):.2f} of {names[0]} ({min(ratios):.2f} – {max(ratios):.2f})"
+        if not latency:
+            idle = statistics.median(run["idle"] for run in found[title, name])
+            text += f"; {100 * idle:.0f} % idle"
+        figures.append(Figure(f"{title}: {name}", text))
+    return figures

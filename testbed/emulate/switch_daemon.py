@@ -1,0 +1,148 @@
+"""One ovs-vswitchd and the ovsdb-server it takes its settings from."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from testbed.emulate.commands import run
+from testbed.emulate.sockets import take_sockets
+from testbed.errors import LabError
+
+SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
+START_LIMIT = 20.0
+_LOG_TAIL = 3
+# Each poll of a port takes and returns 32 packet buffers: keep the memory instead of giving it back in between.
+_MALLOC = {
+    "GLIBC_TUNABLES": "glibc.malloc.tcache_count=512:glibc.malloc.trim_threshold=268435456:"
+    "glibc.malloc.mmap_threshold=268435456:glibc.malloc.top_pad=16777216"
+}
+
+
+class SwitchDaemon:
+    """A pair of daemons that has some of the lab's bridges.
+
+    Several share one run folder, in which a bridge's sockets are named after the bridge. The first daemon has the
+    names that Open vSwitch's tools look for; those of the second end in `-2`, and so on.
+
+    Args:
+        folder: run folder; sockets, database and logs.
+        number: from 0.
+        quick: start it for the datapath of type `dummy`, and so that it keeps its memory.
+    """
+
+    def __init__(self, folder: Path, number: int, *, quick: bool) -> None:
+        self._folder = folder
+        self._quick = quick
+        self._suffix = f"-{number + 1}" if number else ""
+        self._database = folder / f"db{self._suffix}.sock"
+        self._control = folder / f"ovs-vswitchd{self._suffix}.ctl"
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    @property
+    def pid(self) -> int:
+        """Of the ovs-vswitchd."""
+        return self._processes[f"ovs-vswitchd{self._suffix}"].pid
+
+    @property
+    def target(self) -> str:
+        """What `ovs-appctl -t` calls it."""
+        return str(self._control) if self._suffix else "ovs-vswitchd"
+
+    def start(self) -> None:
+        """Start both as children, so that their death is noticed.
+
+        Raises:
+            LabError: Open vSwitch is not installed or does not come up.
+        """
+        file = self._folder / f"conf{self._suffix}.db"
+        run(["ovsdb-tool", "create", str(file), str(SCHEMA)])
+        self._spawn("ovsdb-server", [str(file), f"--remote=punix:{self._database}"])
+        self._wait_for(self._database, "ovsdb-server")
+        self.transact(["init"])
+        arguments = [f"unix:{self._database}"]
+        if self._suffix:  # the name of the first has its pid in it, which the tools look up
+            arguments.append(f"--unixctl={self._control}")
+        if self._quick:
+            arguments.append("--enable-dummy")
+        # Switches come before hosts, as in hardware: programs that spin must not starve them.
+        self._spawn("ovs-vswitchd", arguments, before=("nice", "-n", "-15"))
+        self._wait_for(self._folder / f"ovs-vswitchd{self._suffix}.pid", "ovs-vswitchd")
+
+    def _spawn(self, program: str, arguments: Sequence[str], before: Sequence[str] = ()) -> None:
+        name = program + self._suffix
+        command = [
+            *before,
+            program,
+            *arguments,
+            "-vconsole:off",
+            f"--log-file={self._folder / name}.log",
+            "--no-chdir",
+            f"--pidfile={self._folder / name}.pid",
+        ]
+        try:
+            self._processes[name] = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                env={**os.environ, **(_MALLOC if self._quick else {})},
+            )  # fmt: skip
+        except FileNotFoundError as error:
+            raise LabError(f"{program} is not installed; run `make setup`") from error
+
+    def _wait_for(self, path: Path, program: str) -> None:
+        until = time.monotonic() + START_LIMIT
+        while not path.exists():
+            self.check_alive()
+            if time.monotonic() > until:
+                raise LabError(f"{program} did not come up in {START_LIMIT:g} s")
+            time.sleep(0.002)
+
+    def stop(self) -> None:
+        """Kill both; quickly also for hundreds of ports.
+
+        The userspace datapath holds a packet socket a port, and the kernel waits an RCU grace period for each that
+        a dying process closes, one after the other: seconds for a large lab. So take the sockets over and close
+        them side by side.
+        """
+        for process in self._processes.values():
+            if process.poll() is None:
+                process.send_signal(signal.SIGSTOP)
+                sockets = take_sockets(process.pid)
+                process.kill()
+                process.wait()
+                with ThreadPoolExecutor(max(1, len(sockets))) as pool:
+                    list(pool.map(os.close, sockets))
+
+    def check_alive(self) -> None:
+        """Raise LabError, with the end of its log, if one has ended."""
+        for name, process in self._processes.items():
+            code = process.poll()
+            if code is not None:
+                how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+                log = self._folder / f"{name}.log"
+                tail = log.read_text(errors="replace").splitlines()[-_LOG_TAIL:] if log.exists() else []
+                raise LabError(f"{name} {how}; the lab's switches are gone. " + " | ".join(tail))
+
+    def transact(self, arguments: Sequence[str], *, wait: bool = False) -> str:
+        """Run one ovs-vsctl transaction; `wait` until the daemon has carried it out."""
+        limit = f"--timeout={START_LIMIT * 3:.0f}"
+        return run(["ovs-vsctl", f"--db=unix:{self._database}", limit, *([] if wait else ["--no-wait"]), *arguments])
+
+    def rows(self, table: str, columns: str) -> list[list[object]]:
+        """Rows of a table of the database, each in the order of the columns (comma-separated)."""
+        text = self.transact(["--format=json", f"--columns={columns}", "list", table])
+        rows: list[list[object]] = json.loads(text)["data"]
+        return rows
+
+    def with_packet_sockets(self, change: Callable[[socket.socket], None]) -> None:
+        """Apply a change to each packet socket that the ovs-vswitchd has now."""
+        for number in take_sockets(self.pid):
+            with socket.socket(fileno=number) as one:
+                if one.family == socket.AF_PACKET:
+                    change(one)
