@@ -65,7 +65,9 @@ def test_a_spinning_host_gets_its_share_and_no_more(untouched):
         # One process, and two together: the share is the host's.
         assert 0 < used(execute(lab, sys.executable, "-c", _SPIN, host="h1")) < _MOST
         processes = [{"id": str(n), "host": "h2", "argv": [sys.executable, "-c", _SPIN]} for n in range(2)]
-        outputs = lab.ask("load", processes=processes, limit=60)["outputs"]
+        found = lab.ask("load", processes=processes, limit=60)
+        outputs = found["outputs"]
+        assert [snapshot["pressure"] for snapshot in found["snapshots"]] == [None, None]
         assert 0 < sum(used(output["stdout"]) for output in outputs.values()) < _MOST
         assert held_back("h1") > 0
         assert held_back("h2") > 0
