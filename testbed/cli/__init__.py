@@ -26,7 +26,13 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     try:
-        from testbed.cli import analyse_commands, compare_commands, lab_commands, plan_commands  # noqa: F401 - they add their commands
+        from testbed.cli import (  # noqa: F401 - they add their commands
+            analyse_commands,
+            compare_commands,
+            lab_commands,
+            plan_commands,
+            simulate_commands,
+        )
         from testbed.cli.app import app
         from testbed.cli.output import print_error
 

@@ -53,7 +53,9 @@ def parse_loads(text: str) -> tuple[float, ...]:
             problems.append(Problem("--loads", f'should be numbers such as 0.1,0.2,0.3, not "{word.strip()}"'))
             continue
         if not 0 < load <= 1:
-            problems.append(Problem("--loads", f"should be above 0 and up to 1 flit a host and clock, not {word.strip()}"))
+            problems.append(
+                Problem("--loads", f"should be above 0 and up to 1 flit a host and clock, not {word.strip()}")
+            )
         elif load in loads:
             problems.append(Problem("--loads", f"{word.strip()} stands twice"))
         loads.append(load)
