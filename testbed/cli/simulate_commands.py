@@ -178,7 +178,9 @@ def _print_deadlock(outcome: Outcome) -> None:
     found, expected = outcome.deadlock, outcome.plan.scenario.expect == "deadlock"
     if found is not None:
         ring = " waits for ".join((*found.cycle, found.cycle[0]))
-        text = f"deadlock{' as declared' if expected else ''} by clock {found.clocks:,}, load {found.load:g}, seed {found.seed}: {ring}"
+        declared = " as declared" if expected else ""
+        place = f"by clock {found.clocks:,}, load {found.load:g}, seed {found.seed}"
+        text = f"deadlock{declared} {place}: {ring}"
         results.print(text, style="green" if expected else "red", markup=False, soft_wrap=True)
     elif expected:
         text = "the declared deadlock did not form; give more load (--loads 1) or time (--clocks)"

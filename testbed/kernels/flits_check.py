@@ -52,7 +52,6 @@ def lost_flits(fabric: Fabric, state: State, depth: int) -> tuple[Longs, int]:
         (N,) room that a buffer has too much (or too little, below 0), and the flits that went in, less those that came
         out and those that are on their way. All zero where nothing is lost.
     """
-    nodes = len(state.room)
     first_exit = fabric.virtual + fabric.hosts
     room = state.room.copy()
     inside = 0

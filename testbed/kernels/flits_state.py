@@ -1,9 +1,9 @@
 """What a flit-level simulation is made of: virtual channels, their buffers, the packets in them, and statistics.
 
-Nodes are virtual channels: with C channels, V = layers·C virtual ones and H hosts, node v < V is a virtual channel,
-V + h the channel from host h to its switch, V + H + h the one from its switch to host h. The buffer of a node is at its
-far end, in the switch it enters; hosts take everything at once. Links are what carries one flit a clock: the C channels,
-then the H from hosts, then the H to hosts.
+With C channels, V = layers·C virtual ones and H hosts, node v < V is a virtual channel, V + h the channel from host h
+to its switch, V + H + h the one from its switch to host h. The buffer of a node is at its far end, in the switch it
+enters; hosts take everything at once. A link carries one flit a clock: links are the C channels, then the H from hosts,
+then the H to hosts.
 """
 
 from __future__ import annotations

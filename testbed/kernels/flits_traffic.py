@@ -22,7 +22,7 @@ _30, _27, _31, _11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
 def draw(random: Randoms, host: int) -> np.uint64:
     """The next 64 random bits of a host (SplitMix64; Steele, Lea, Flood 2014)."""
     random[host] += _STEP
-    bits = random[host]
+    bits: np.uint64 = random[host]
     bits = (bits ^ (bits >> _30)) * _FIRST
     bits = (bits ^ (bits >> _27)) * _SECOND
     return bits ^ (bits >> _31)
@@ -41,8 +41,8 @@ def gap(random: Randoms, host: int, chance: float) -> int:
 def destination(fabric: Fabric, random: Randoms, host: int) -> int:
     """Where a host's next packet goes."""
     if fabric.target[host] != UNIFORM:
-        return fabric.target[host]
-    other = np.int64(draw(random, host) % np.uint64(fabric.hosts - 1))
+        return int(fabric.target[host])
+    other = int(np.int64(draw(random, host) % np.uint64(fabric.hosts - 1)))
     return other + 1 if other >= host else other
 
 

@@ -1,4 +1,4 @@
-"""Folders that grow while a program runs: made once, used by one program at a time, owned by the owner of `results/`."""
+"""Folders that grow while a program runs: one program at a time, owned by the owner of `results/`."""
 
 from __future__ import annotations
 

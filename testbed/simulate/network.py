@@ -21,7 +21,7 @@ from testbed.kernels.flits_state import (
     State,
 )
 from testbed.kernels.flits_traffic import gap
-from testbed.model import Routes, Topology
+from testbed.model import Ints, Routes, Topology
 from testbed.routing.paths import destination_keys, end_index, hop_counts, source_keys, toward_root
 from testbed.simulate.settings import UNIFORM, Settings, destinations
 
@@ -60,7 +60,7 @@ class Network:
             raise InputError.one(
                 "--buffer",
                 f"a run of {made.nodes:,} virtual channels with {settings.buffer} flits each takes "
-                f"{made.size / 2**30:.1f} GiB and may take {MOST_BYTES / 2**30:.0f}; give fewer layers, fewer switches, "
+                f"{made.size / 2**30:.1f} GiB and may take {MOST_BYTES / 2**30:.0f}; give fewer layers or switches, "
                 "shorter buffers or longer packets",
             )
         return made
@@ -144,10 +144,10 @@ def new_state(network: Network, fabric: Fabric, seed: int) -> State:
     room = np.full(nodes, depth, dtype=np.int64)
     room[fabric.virtual + hosts :] = _ENDLESS
 
-    def zeros(*shape: int) -> flits_state.Ints:
+    def zeros(*shape: int) -> Ints:
         return np.zeros(shape, dtype=np.int32)
 
-    def nobody(count: int) -> flits_state.Ints:
+    def nobody(count: int) -> Ints:
         return np.full(count, -1, dtype=np.int32)
 
     counts = np.zeros(COUNTS, dtype=np.int64)

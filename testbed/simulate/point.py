@@ -63,7 +63,7 @@ class Point:
     channel_flits: tuple[int, ...]
 
 
-class LostFlits(AssertionError):
+class LostFlitsError(AssertionError):
     """Flits or room for them have vanished or come from nowhere: a fault of the simulator."""
 
 
@@ -80,7 +80,7 @@ def simulate(network: Network, load: float, seed: int, stopped: Callable[[], boo
         what came of it, or None when stopped.
 
     Raises:
-        LostFlits: the simulator has a fault.
+        LostFlitsError: the simulator has a fault.
     """
     started = time.monotonic()
     settings = network.settings
@@ -107,11 +107,11 @@ def _check(network: Network, fabric: Fabric, state: State) -> None:
     """Every flit is somewhere, and every place is free, taken or promised.
 
     Raises:
-        LostFlits: they are not.
+        LostFlitsError: they are not.
     """
     room, flits = lost_flits(fabric, state, network.settings.buffer)
     if flits or room.any():
-        raise LostFlits(f"{flits} flits and the room for {int(np.abs(room).sum())} of them are lost")
+        raise LostFlitsError(f"{flits} flits and the room for {int(np.abs(room).sum())} of them are lost")
 
 
 def _point(

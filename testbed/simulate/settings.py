@@ -83,8 +83,8 @@ def settings_problems(settings: Settings, seeds: int) -> list[Problem]:
         found.append(
             Problem(
                 "--buffer",
-                f"holds {settings.buffer} flits and a packet has {settings.packet}; cut-through takes an output only if "
-                f"the next buffer has room for the whole packet, so give it {settings.packet} or more",
+                f"holds {settings.buffer} flits and a packet has {settings.packet}; cut-through takes an output only "
+                f"if the next buffer has room for the whole packet, so give it {settings.packet} or more",
             )
         )
     if settings.warm_up >= settings.clocks:
