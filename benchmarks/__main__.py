@@ -1,4 +1,4 @@
-"""`python -m benchmarks [planning|lab|patterns] [--runs N] [--size K]`; without a name all but the long patterns."""
+"""`python -m benchmarks [planning|lab|simulate|patterns] [--runs N] [--size K]`; without a name planning and lab."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ import argparse
 from benchmarks.lab_speed import lab_speed
 from benchmarks.patterns import patterns
 from benchmarks.planning import planning
+from benchmarks.simulate import simulator
 from benchmarks.table import Figure
 
 
 def main() -> None:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(prog="benchmarks", description="Figures this project claims, measured here.")
-    parser.add_argument("what", nargs="?", choices=("planning", "lab", "patterns"), help="default: planning and lab")
+    names = ("planning", "lab", "simulate", "patterns")
+    parser.add_argument("what", nargs="?", choices=names, help="default: planning and lab")
     parser.add_argument("--runs", type=int, default=3, help="runs of each; default 3")
     parser.add_argument("--size", type=int, action="append", help="torus size k of the lab; default 4 and 8")
     chosen = parser.parse_args()
@@ -23,6 +25,8 @@ def main() -> None:
     if chosen.what in (None, "lab"):
         for size in chosen.size or (4, 8):
             figures += lab_speed(size, chosen.runs)
+    if chosen.what == "simulate":
+        figures += simulator(chosen.runs)
     if chosen.what == "patterns":
         figures += patterns()
     width = max(len(figure.name) for figure in figures)
