@@ -130,7 +130,7 @@ def _as_object(outcome: Outcome, bound: float | None, figure: Path | None) -> di
         "settings": dataclasses.asdict(outcome.settings),
         "static_bound": bound,
         "throughput": highest.accepted.mean if highest is not None and highest.accepted is not None else None,
-        "loads": [{**dataclasses.asdict(row), "saturated": row.saturated} for row in outcome.rows],
+        "loads": [dataclasses.asdict(row) for row in outcome.rows],
         "deadlock": {"load": deadlock.load, "seed": deadlock.seed, "clock": deadlock.clocks, "cycle": deadlock.cycle}
         if deadlock is not None
         else None,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from testbed.simulate.point import Point
 
-# Accepted traffic this near the load counts as all of it: the draw of a finite run misses its mean by about as much.
-_ALL = 0.97
+# What lacks so little counts as all of the load, and so does what chance explains: packets are drawn independently.
+_LITTLE = 0.03
+_DEVIATIONS = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class Row:
         latency: mean latency in clocks.
         p99: 99th percentile of the latency in clocks.
         fullest_use: share of clocks in which the fullest channel carried a flit.
+        saturated: whether less arrives than is asked for.
     """
 
     load: float
@@ -47,11 +50,7 @@ class Row:
     latency: Seeds | None
     p99: Seeds | None
     fullest_use: Seeds | None
-
-    @property
-    def saturated(self) -> bool:
-        """Whether less arrives than is asked for."""
-        return self.accepted is not None and self.accepted.mean < _ALL * self.load
+    saturated: bool
 
 
 def rows_of(points: Sequence[Point]) -> tuple[Row, ...]:
@@ -63,13 +62,17 @@ def rows_of(points: Sequence[Point]) -> tuple[Row, ...]:
 
 
 def _row(load: float, points: Sequence[Point]) -> Row:
+    accepted = Seeds.of([point.accepted for point in points if point.accepted is not None])
+    packets = sum(point.packets for point in points if point.accepted is not None)
+    lack = max(_LITTLE, _DEVIATIONS / math.sqrt(max(packets, 1)))
     latencies = [point.latency for point in points if point.latency is not None]
     return Row(
         load=load,
         seeds=len(points),
         deadlocks=sum(bool(point.cycle) for point in points),
-        accepted=Seeds.of([point.accepted for point in points if point.accepted is not None]),
+        accepted=accepted,
         latency=Seeds.of([latency.mean for latency in latencies]),
         p99=Seeds.of([latency.p99 for latency in latencies]),
         fullest_use=Seeds.of([point.fullest_use for point in points if point.fullest_use is not None]),
+        saturated=accepted is not None and accepted.mean < (1 - lack) * load,
     )
