@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from testbed.errors import InputError
+from testbed.errors import InputError, Problem
 from testbed.kernels.flits import run
 from testbed.kernels.flits_check import lost_flits, waiting_cycle
 from testbed.plan import Plan
@@ -90,7 +90,11 @@ def simulate_plan(
         VerificationError: the plan breaks an invariant it does not declare.
     """
     plan.require_proof()
-    problems = [*settings_problems(settings, seeds), *pattern_problems(settings.pattern, plan.topology, _seed(plan))]
+    problems = [
+        *_bundle_problems(plan),
+        *settings_problems(settings, seeds),
+        *pattern_problems(settings.pattern, plan.topology, _seed(plan)),
+    ]
     if problems:
         raise InputError(problems)
     network = Network.of(plan.topology, plan.routes, settings, _seed(plan))
@@ -111,6 +115,15 @@ def simulate_plan(
         points = tuple(done[pair] for pair in sorted(done))
         write(folder / TABLE, points_csv(points).encode())
     return Outcome(plan, settings, folder, points)
+
+
+def _bundle_problems(plan: Plan) -> list[Problem]:
+    """The simulator's links carry one flit a clock, also those that stand for several."""
+    if plan.bundles is None or (plan.bundles.sizes == 1).all():
+        return []
+    place = f"{plan.scenario.source}: links.aggregate"
+    sentence = "the simulator knows no aggregated links; simulate with --set links.aggregate=false"
+    return [Problem(place, sentence)]
 
 
 def _seed(plan: Plan) -> int:

@@ -82,7 +82,7 @@ def test_as_json(typed, tmp_path):
     }  # fmt: skip
     assert [row["saturated"] for row in found["loads"]] == [False, True]
     assert found["throughput"] == max(row["accepted"]["mean"] for row in found["loads"])
-    assert found["throughput"] <= found["static_bound"]
+    assert found["static_bound"] == pytest.approx(1 / 3)
     assert (found["results"], found["figure"]) == (str(folder), str(folder / "latency.svg"))
 
 
@@ -177,6 +177,18 @@ def test_patterns_that_do_not_fit(tmp_path, typed, scenario, pattern, sentence):
     (problem,) = caught.value.problems
     assert str(problem).startswith(f"--pattern: {sentence}")
     assert not (tmp_path / "results").exists()
+
+
+def test_aggregated_links_are_refused(typed, tmp_path):
+    with pytest.raises(InputError) as caught:
+        typed("ring8-lag")
+    (problem,) = caught.value.problems
+    assert str(problem).endswith(
+        "ring8-lag.yaml: links.aggregate: the simulator knows no aggregated links; "
+        "simulate with --set links.aggregate=false"
+    )
+    assert not (tmp_path / "results").exists()
+    assert typed("ring8-lag", "--set", "links.aggregate=false", "--loads", "0.1")[0] == 0
 
 
 SETTINGS = Settings(clocks=12000, warm_up=2000, packet=16, buffer=32)
