@@ -1,9 +1,10 @@
-"""`python -m benchmarks [planning|lab|simulate|patterns] [--runs N] [--size K]`; without a name planning and lab."""
+"""`python -m benchmarks [planning|lab|simulate|patterns|dl-table6] [--runs N] …`; without a name planning and lab."""
 
 from __future__ import annotations
 
 import argparse
 
+from benchmarks.dl_table6 import SIZES, TRAFFIC, dl_table6
 from benchmarks.lab_speed import lab_speed
 from benchmarks.patterns import patterns
 from benchmarks.planning import planning
@@ -14,10 +15,15 @@ from benchmarks.table import Figure
 def main() -> None:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(prog="benchmarks", description="Figures this project claims, measured here.")
-    names = ("planning", "lab", "simulate", "patterns")
+    names = ("planning", "lab", "simulate", "patterns", "dl-table6")
     parser.add_argument("what", nargs="?", choices=names, help="default: planning and lab")
-    parser.add_argument("--runs", type=int, default=3, help="runs of each; default 3")
+    parser.add_argument("--runs", type=int, default=3, help="runs of each, topologies of dl-table6; default 3")
     parser.add_argument("--size", type=int, action="append", help="torus size k of the lab; default 4 and 8")
+    table = parser.add_argument_group("dl-table6")
+    table.add_argument("--switches", type=int, action="append", choices=SIZES, help="default both")
+    table.add_argument("--pattern", action="append", choices=TRAFFIC, help="default both")
+    table.add_argument("--clocks", type=int, default=1_000_000, help="of a run, a twentieth of it warm-up")
+    table.add_argument("--buffer", type=int, default=256, help="flits; the paper does not say")
     chosen = parser.parse_args()
     figures: list[Figure] = []
     if chosen.what in (None, "planning"):
@@ -27,6 +33,9 @@ def main() -> None:
             figures += lab_speed(size, chosen.runs)
     if chosen.what == "simulate":
         figures += simulator(chosen.runs)
+    if chosen.what == "dl-table6":
+        sizes, traffic = chosen.switches or SIZES, chosen.pattern or TRAFFIC
+        figures += dl_table6(chosen.runs, chosen.clocks, chosen.buffer, sizes, traffic)
     if chosen.what == "patterns":
         figures += patterns()
     width = max(len(figure.name) for figure in figures)

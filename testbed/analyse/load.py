@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from testbed.errors import Problem
-from testbed.model import Floats, Routes, Topology
+from testbed.model import Floats, Longs, Routes, Topology
 from testbed.routing.paths import channel_load, hops_of_pairs
 from testbed.traffic import PatternError, flows
 
