@@ -130,8 +130,10 @@ def test_below_saturation_all_that_is_asked_for_arrives_where_the_paths_lead(pat
     plan = plan_of("mesh", sizes=[4, 4])
     settings = dataclasses.replace(QUICK, clocks=220_000, warm_up=20_000, pattern=pattern)
     static = load_of(plan.topology, plan.routes, "all_to_all" if pattern == "uniform" else pattern, 1)
+    assert static.saturation is not None
     load = 0.4 * min(static.saturation, 1.0)
     point = simulate(network_of(plan, settings), load, 1)
+    assert point is not None
     assert point.accepted == pytest.approx(load, rel=0.03)
     use = np.asarray(point.channel_flits) / point.clocks
     assert use == pytest.approx(load * static.demand, abs=0.03)
@@ -146,11 +148,15 @@ def test_below_saturation_all_that_is_asked_for_arrives_where_the_paths_lead(pat
 def test_no_load_above_the_static_bound_is_accepted_whole(plan):
     plan = plan()
     bound = load_of(plan.topology, plan.routes, "all_to_all", 1).saturation
+    assert bound is not None
     whole = []
     for load in np.linspace(0.3, 1.3, 6) * bound:
         if load <= 1:
             settings = dataclasses.replace(QUICK, clocks=150_000, buffer=256)
             point = simulate(network_of(plan, settings), float(load), 1)
+            assert point is not None
+            assert point.accepted is not None
+            assert point.fullest_use is not None
             whole += [load] if point.accepted > 0.97 * load else []
             assert point.fullest_use <= 1
     assert whole
@@ -170,7 +176,7 @@ def test_the_torus_of_two_layers_behaves_as_other_simulators_say():
 def dependencies(plan):
     """Pairs of virtual channels that a path takes one after the other, found pair by pair."""
     hosts = range(plan.topology.host_count)
-    found = set()
+    found: set[tuple[int, int]] = set()
     for source in hosts:
         for goal in hosts:
             found.update(pairwise(hops(plan.topology, plan.routes, source, goal)))
@@ -227,6 +233,8 @@ def test_a_deadlock_is_for_ever():
 def test_the_same_seed_gives_the_same_and_another_seed_another():
     network = network_of(layered_plan())
     one, again, other = (simulate(network, 0.3, seed) for seed in (1, 1, 2))
+    assert one is not None
+    assert again is not None
     assert dataclasses.replace(one, seconds=0) == dataclasses.replace(again, seconds=0)
     assert one.channel_flits != other.channel_flits
 
