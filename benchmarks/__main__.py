@@ -1,4 +1,4 @@
-"""`python -m benchmarks [planning|lab|telemetry|patterns|npb|data-plane] [--runs N] [--size K]`.
+"""`python -m benchmarks [planning|lab|telemetry|patterns|npb|data-plane|simulate|dl-table6] [--runs N] …`.
 
 Without a name: planning and lab.
 """
@@ -8,10 +8,12 @@ from __future__ import annotations
 import argparse
 
 from benchmarks.data_plane import data_plane
+from benchmarks.dl_table6 import SIZES, TRAFFIC, dl_table6
 from benchmarks.lab_speed import lab_speed
 from benchmarks.npb import npb
 from benchmarks.patterns import patterns
 from benchmarks.planning import planning
+from benchmarks.simulate import simulator
 from benchmarks.table import Figure
 from benchmarks.telemetry import telemetry
 
@@ -19,14 +21,15 @@ from benchmarks.telemetry import telemetry
 def main() -> None:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(prog="benchmarks", description="Figures this project claims, measured here.")
-    parser.add_argument(
-        "what",
-        nargs="?",
-        choices=("planning", "lab", "telemetry", "patterns", "npb", "data-plane"),
-        help="default: planning and lab",
-    )
-    parser.add_argument("--runs", type=int, default=3, help="runs of each; default 3")
+    names = ("planning", "lab", "telemetry", "patterns", "npb", "data-plane", "simulate", "dl-table6")
+    parser.add_argument("what", nargs="?", choices=names, help="default: planning and lab")
+    parser.add_argument("--runs", type=int, default=3, help="runs of each, topologies of dl-table6; default 3")
     parser.add_argument("--size", type=int, action="append", help="torus size k of lab and data-plane; default 4 and 8")
+    table = parser.add_argument_group("dl-table6")
+    table.add_argument("--switches", type=int, action="append", choices=SIZES, help="default both")
+    table.add_argument("--pattern", action="append", choices=TRAFFIC, help="default both")
+    table.add_argument("--clocks", type=int, default=1_000_000, help="of a run, a twentieth of it warm-up")
+    table.add_argument("--buffer", type=int, default=256, help="flits; the paper does not say")
     chosen = parser.parse_args()
     figures: list[Figure] = []
     if chosen.what in (None, "planning"):
@@ -36,6 +39,11 @@ def main() -> None:
             figures += lab_speed(size, chosen.runs)
     if chosen.what == "telemetry":
         figures += telemetry(chosen.runs)
+    if chosen.what == "simulate":
+        figures += simulator(chosen.runs)
+    if chosen.what == "dl-table6":
+        sizes, traffic = chosen.switches or SIZES, chosen.pattern or TRAFFIC
+        figures += dl_table6(chosen.runs, chosen.clocks, chosen.buffer, sizes, traffic)
     if chosen.what == "patterns":
         figures += patterns()
     if chosen.what == "npb":

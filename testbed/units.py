@@ -56,6 +56,17 @@ def format_quantity(value: float, unit: str) -> str:
     return f"{value:.4g} {unit}".rstrip()
 
 
+def left_text(seconds: float | None) -> str:
+    """A rough duration: `about 12 min left`; empty where it is not known."""
+    if seconds is None:
+        return ""
+    if seconds < 90:
+        return f"about {seconds:.0f} s left"
+    if seconds < 90 * 60:
+        return f"about {seconds / 60:.0f} min left"
+    return f"about {seconds / 3600:.1f} h left"
+
+
 @dataclass(frozen=True, slots=True)
 class TimeScale:
     """Converts between the real world of the scenario and the slowed-down lab.

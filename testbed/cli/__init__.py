@@ -33,6 +33,7 @@ def main() -> None:
             doctor_commands,
             lab_commands,
             plan_commands,
+            simulate_commands,
         )
         from testbed.cli.app import app
         from testbed.cli.output import print_error

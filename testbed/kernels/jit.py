@@ -24,8 +24,11 @@ STAMP = _stamp()
 
 
 def jit(function: Kernel) -> Kernel:
-    """Compile a function at its first call and keep the machine code on disk; no Python objects inside."""
-    compiled: Any = numba.njit(cache=True)(function)
+    """Compile a function at its first call and keep the machine code on disk; no Python objects inside.
+
+    It lets go of the interpreter's lock, so threads run kernels side by side.
+    """
+    compiled: Any = numba.njit(cache=True, nogil=True)(function)
     # numba itself compiles anew only when the function's own file has changed, but a kernel may call one of another.
     compiled._cache._cache_file._source_stamp = STAMP
     return cast(Kernel, compiled)

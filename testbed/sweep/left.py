@@ -23,14 +23,3 @@ def seconds_left(entries: Sequence[Entry]) -> float | None:
     usual = statistics.fmean(seconds for some in done.values() for seconds in some)
     left = (entry for entry in entries if entry.state in ("waiting", "running"))
     return sum(statistics.fmean(done[entry.label]) if entry.label in done else usual for entry in left)
-
-
-def left_text(seconds: float | None) -> str:
-    """A rough duration: `about 12 min left`; empty where it is not known."""
-    if seconds is None:
-        return ""
-    if seconds < 90:
-        return f"about {seconds:.0f} s left"
-    if seconds < 90 * 60:
-        return f"about {seconds / 60:.0f} min left"
-    return f"about {seconds / 3600:.1f} h left"

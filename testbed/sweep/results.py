@@ -12,7 +12,7 @@ from testbed.compare import Comparison, compare
 from testbed.compare.table import as_csv, table_text
 from testbed.errors import EXIT_FAIL, EXIT_PASS, EXIT_WARNINGS, InputError
 from testbed.results import Run, load_run
-from testbed.sweep.folder import write
+from testbed.results.folders import write
 from testbed.sweep.record import Record
 from testbed.sweep.spec import FigureSpec, Sweep
 

@@ -11,21 +11,22 @@ from typing import Any, Protocol
 from testbed.errors import InputError, Problem, TestbedError
 from testbed.plan import Plan, make_plan
 from testbed.results import load_run
+from testbed.results.folders import locked
 from testbed.run import run_scenario
 from testbed.run.fidelity import Verdict
 from testbed.sweep.folder import (
     RUNS,
-    locked,
     new_folder,
     newest_folder,
     remove_unfinished,
     run_folders,
     write_record,
 )
-from testbed.sweep.left import left_text, seconds_left
+from testbed.sweep.left import seconds_left
 from testbed.sweep.plans import Planned
 from testbed.sweep.record import Entry, Record, read_record
 from testbed.sweep.results import Outcome, write_comparison
+from testbed.units import left_text
 
 Progress = Callable[[str], None]
 
@@ -68,7 +69,7 @@ def run_sweep(
     """
     fresh = _fresh(planned)
     folder = newest_folder(results, planned.sweep.name) if resume else new_folder(results, planned.sweep.name)
-    with locked(folder):
+    with locked(folder, "sweep"):
         record = _resumed(folder, fresh, progress) if resume else fresh
         write_record(folder, record)
         for number in range(len(record.entries)):

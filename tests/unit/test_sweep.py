@@ -18,8 +18,9 @@ from testbed.errors import InputError, LabError
 from testbed.results import INCOMPLETE, ResultFolder, load_run
 from testbed.run.fidelity import Verdict
 from testbed.sweep import prepare, run_sweep
-from testbed.sweep.left import left_text, seconds_left
+from testbed.sweep.left import seconds_left
 from testbed.sweep.record import RECORD, Entry, finished_folders, read_record
+from testbed.units import left_text
 from tests.runs import ENVIRONMENT, goodput, head
 
 LOAD = "{kind: iperf3, protocol: udp, pattern: neighbour}"

@@ -1,0 +1,163 @@
+"""What a flit-level simulation is made of: virtual channels, their buffers, the packets in them, and statistics.
+
+With C channels, V = layers·C virtual ones and H hosts, node v < V is a virtual channel, V + h the channel from host h
+to its switch, V + H + h the one from its switch to host h. The buffer of a node is at its far end, in the switch it
+enters; hosts take everything at once. A link carries one flit a clock: links are the C channels, then the H from hosts,
+then the H to hosts.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from testbed.model import Bools, Ints, Longs
+
+Randoms = npt.NDArray[np.uint64]
+
+# A flit leaves a buffer, crosses the crossbar in one clock and the link in another. From a host there is only the link.
+HOP = 2
+SLOTS = 4  # a power of two above HOP
+
+# Places in `counts`.
+CLOCK, BUSY, SENDING, TRYING, FREE, DELIVERED, LATENCIES, COUNTS = 0, 1, 2, 3, 4, 5, 6, 7
+
+# Latencies below EXACT have a place each in the histogram; above, OCTAVE places for each doubling.
+EXACT, OCTAVE, OCTAVES = 2048, 1024, 40
+
+
+class Fabric(NamedTuple):
+    """What does not change while a simulation runs.
+
+    Attributes:
+        channels: C.
+        virtual: V.
+        hosts: H.
+        packet: flits of a packet.
+        routing: clocks that a header waits at the front of a buffer before it asks for an output.
+        start: (P + 1,) offsets of explicit paths, or empty.
+        hop: their virtual channels.
+        tree: (T, S) trees where there are no explicit paths.
+        nearer: (C,) end of each channel nearer to the root of a tree.
+        from_source: True where trees are those of sources.
+        key: (H,) tree of each host; with explicit paths the index of its switch among the end switches.
+        ends: number of end switches.
+        switch: (H,) switch of each host.
+        root: (T,) root of each tree.
+        chance: for each clock, the chance that a host makes a packet.
+        target: (H,) where each host sends; UNIFORM for a new draw each packet, IDLE for nowhere.
+    """
+
+    channels: int
+    virtual: int
+    hosts: int
+    packet: int
+    routing: int
+    start: Longs
+    hop: Ints
+    tree: Ints
+    nearer: Ints
+    from_source: bool
+    key: Ints
+    ends: int
+    switch: Ints
+    root: Ints
+    chance: float
+    target: Ints
+
+
+UNIFORM, IDLE = -1, -2
+
+
+class State(NamedTuple):
+    """Everything that changes. N nodes, K links, Q packets at most in the network at a time.
+
+    Attributes:
+        link: (N,) link of each node.
+        room: (N,) flits for which a node's buffer has room and that are promised to no packet.
+        stored: (N,) flits in a buffer.
+        queue: (N, B // packet + 2) packets of a buffer, the ring they stand in. A packet may stand in several buffers.
+        front: (N,) place of the first of them.
+        queued: (N,) how many.
+        left: (N,) flits of the packet at the front that have yet to leave, once it has an output.
+        wants: (N,) node that the packet at the front waits for, or -1.
+        holder: (N,) buffer whose packet holds a node as its output, or -1.
+        served: (N,) buffer that held a node last.
+        waiting: (N,) first of the buffers that wait for a node, or -1.
+        after: (N,) the next of them.
+        tried: (N,) whether a node is in `trying`.
+        trying: (N,) nodes that may be given away.
+        active: (K, layers) nodes of a link that are held.
+        actives: (K,) how many.
+        turn: (K,) place in `active` whose turn it is.
+        used: (K,) clock at which the buffers at the end of a link last sent a flit.
+        sent: (K,) flits that went over each link.
+        busy: (K,) links with an active node.
+        line: (SLOTS, K) nodes whose buffers get a flit, by clock of arrival.
+        lines: (SLOTS,) how many.
+        head_node: (SLOTS, K) nodes that get the first flit of a packet.
+        head_packet: (SLOTS, K) that packet.
+        heads: (SLOTS,) how many.
+        ready: (routing + 2, N) buffers whose front asks for an output, by clock.
+        readies: (routing + 2,) how many.
+        birth: (Q,) clock at which a packet was made.
+        step: (Q,) hops it has asked for.
+        hops: (Q,) hops of its path.
+        way: (Q, longest path) its path.
+        goal: (Q,) the host it goes to.
+        free: (Q,) packets that are free.
+        due: (H,) clock at which a host makes, or made, its next packet.
+        to_send: (H,) flits of the packet on its way out of the host.
+        current: (H,) that packet.
+        sending: (H,) hosts that send a packet.
+        wheel: (W,) first host of those that make a packet at a clock, modulo W; W a power of two.
+        wheel_next: (H,) the next of them.
+        random: (H,) state of the random numbers of each host.
+        histogram: latencies of packets that have arrived.
+        counts: (COUNTS,) scalars, see above.
+    """
+
+    link: Ints
+    room: Longs
+    stored: Ints
+    queue: Ints
+    front: Ints
+    queued: Ints
+    left: Ints
+    wants: Ints
+    holder: Ints
+    served: Ints
+    waiting: Ints
+    after: Ints
+    tried: Bools
+    trying: Ints
+    active: Ints
+    actives: Ints
+    turn: Ints
+    used: Longs
+    sent: Longs
+    busy: Ints
+    line: Ints
+    lines: Ints
+    head_node: Ints
+    head_packet: Ints
+    heads: Ints
+    ready: Ints
+    readies: Ints
+    birth: Longs
+    step: Ints
+    hops: Ints
+    way: Ints
+    goal: Ints
+    free: Ints
+    due: Longs
+    to_send: Ints
+    current: Ints
+    sending: Ints
+    wheel: Ints
+    wheel_next: Ints
+    random: Randoms
+    histogram: Longs
+    counts: Longs

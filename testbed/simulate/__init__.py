@@ -1,0 +1,8 @@
+"""What Open vSwitch cannot show: lossless Ethernet with virtual channels, flit by flit, on the same plan."""
+
+from testbed.simulate.network import Network
+from testbed.simulate.point import Latency, Point, simulate
+from testbed.simulate.runs import Outcome, simulate_plan
+from testbed.simulate.settings import Settings
+
+__all__ = ["Latency", "Network", "Outcome", "Point", "Settings", "simulate", "simulate_plan"]

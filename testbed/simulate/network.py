@@ -1,0 +1,203 @@
+"""A plan as the arrays of the flit-level kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from testbed.errors import InputError
+from testbed.kernels import flits_state
+from testbed.kernels.flits import schedule
+from testbed.kernels.flits_state import (
+    COUNTS,
+    EXACT,
+    FREE,
+    IDLE,
+    OCTAVE,
+    OCTAVES,
+    SLOTS,
+    Fabric,
+    State,
+)
+from testbed.kernels.flits_traffic import gap
+from testbed.model import Ints, Routes, Topology
+from testbed.routing.paths import destination_keys, end_index, hop_counts, source_keys, toward_root
+from testbed.simulate.settings import UNIFORM, Settings, destinations
+
+_ENDLESS = np.int64(1) << 60  # room in front of a host
+_WHEEL = 1 << 12
+MOST_BYTES = 4 << 30
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Network:
+    """What every run of a simulation starts from.
+
+    Attributes:
+        topology: the network.
+        routes: its paths.
+        settings: of the switches and the traffic.
+        pattern_seed: draws the pattern where that is drawn.
+        longest: hops of the longest path.
+    """
+
+    topology: Topology
+    routes: Routes
+    settings: Settings
+    pattern_seed: int
+    longest: int
+
+    @classmethod
+    def of(cls, topology: Topology, routes: Routes, settings: Settings, pattern_seed: int) -> Network:
+        """Look at the paths once.
+
+        Raises:
+            InputError: a run takes too much memory; says how much.
+        """
+        made = cls(topology, routes, settings, pattern_seed, int(hop_counts(topology, routes).max(initial=0)))
+        if made.size > MOST_BYTES:
+            raise InputError.one(
+                "--buffer",
+                f"a run of {made.nodes:,} virtual channels with {settings.buffer} flits each takes "
+                f"{made.size / 2**30:.1f} GiB and may take {MOST_BYTES / 2**30:.0f}; give fewer layers or switches, "
+                "shorter buffers or longer packets",
+            )
+        return made
+
+    @property
+    def nodes(self) -> int:
+        """Virtual channels, and those from and to hosts."""
+        return self.routes.layers * len(self.topology.channel_source) + 2 * self.topology.host_count
+
+    @property
+    def packets(self) -> int:
+        """Packets that can be in the network at a time: each has room promised to it, or taken, in some buffer."""
+        return (self.nodes - self.topology.host_count) * (self.settings.buffer // self.settings.packet + 1)
+
+    @property
+    def size(self) -> int:
+        """Bytes that a run takes, about."""
+        nodes, packets = self.nodes, self.packets
+        queue = self.settings.buffer // self.settings.packet + 2
+        a_node = 8 + 11 * 4 + 4 * (queue + self.settings.header) + 3 * 4 * SLOTS + 40
+        return nodes * a_node + packets * (8 + 4 * (4 + max(self.longest, 1))) + 8 * (EXACT + OCTAVES * OCTAVE)
+
+    @property
+    def senders(self) -> int:
+        """Hosts that send."""
+        return len(destinations(self.settings.pattern, self.topology, self.pattern_seed))
+
+
+def fabric_of(network: Network, load: float) -> Fabric:
+    """What does not change in a run.
+
+    Args:
+        network: the plan and its settings.
+        load: flits for each host that sends and clock.
+    """
+    topology, routes, settings = network.topology, network.routes, network.settings
+    paths = routes.paths
+    none, nothing = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int32)
+    from_source = routes.relation == "source_trees"
+    if paths is not None:
+        key = end_index(topology, routes)
+    else:
+        key = (source_keys if from_source else destination_keys)(topology, routes)
+    target = np.full(topology.host_count, IDLE, dtype=np.int32)
+    for source, goal in destinations(settings.pattern, topology, network.pattern_seed):
+        target[source] = flits_state.UNIFORM if settings.pattern == UNIFORM else goal
+    channels = len(topology.channel_source)
+    return Fabric(
+        channels=channels,
+        virtual=routes.layers * channels,
+        hosts=topology.host_count,
+        packet=settings.packet,
+        routing=settings.header - flits_state.HOP,
+        start=none if paths is None else paths.start,
+        hop=nothing if paths is None else paths.hop,
+        tree=routes.tree_channel.astype(np.int32, copy=False).reshape(-1, topology.switch_count),
+        nearer=toward_root(topology, routes).astype(np.int32, copy=False),
+        from_source=from_source,
+        key=key.astype(np.int32, copy=False),
+        ends=len(routes.ends),
+        switch=topology.host_switch.astype(np.int32, copy=False),
+        root=routes.tree_root.astype(np.int32, copy=False),
+        chance=load / settings.packet,
+        target=target,
+    )
+
+
+def new_state(network: Network, fabric: Fabric, seed: int) -> State:
+    """An empty network at clock 0, every host with its first packet due.
+
+    Args:
+        network: the plan and its settings.
+        fabric: as fabric_of() made it.
+        seed: equal seeds give equal runs.
+    """
+    hosts, channels, nodes, packets = fabric.hosts, fabric.channels, network.nodes, network.packets
+    links, depth = channels + 2 * hosts, network.settings.buffer
+    link = np.arange(nodes, dtype=np.int32)
+    link[: fabric.virtual] %= max(channels, 1)
+    link[fabric.virtual :] += channels - fabric.virtual
+    room = np.full(nodes, depth, dtype=np.int64)
+    room[fabric.virtual + hosts :] = _ENDLESS
+
+    def zeros(*shape: int) -> Ints:
+        return np.zeros(shape, dtype=np.int32)
+
+    def nobody(count: int) -> Ints:
+        return np.full(count, -1, dtype=np.int32)
+
+    counts = np.zeros(COUNTS, dtype=np.int64)
+    counts[FREE] = packets
+    state = State(
+        link=link,
+        room=room,
+        stored=zeros(nodes),
+        queue=zeros(nodes, depth // fabric.packet + 2),
+        front=zeros(nodes),
+        queued=zeros(nodes),
+        left=zeros(nodes),
+        wants=nobody(nodes),
+        holder=nobody(nodes),
+        served=nobody(nodes),
+        waiting=nobody(nodes),
+        after=nobody(nodes),
+        tried=np.zeros(nodes, dtype=np.bool_),
+        trying=zeros(nodes),
+        active=zeros(links, network.routes.layers),
+        actives=zeros(links),
+        turn=zeros(links),
+        used=np.full(links, -1, dtype=np.int64),
+        sent=np.zeros(links, dtype=np.int64),
+        busy=zeros(links),
+        line=zeros(SLOTS, links),
+        lines=zeros(SLOTS),
+        head_node=zeros(SLOTS, links),
+        head_packet=zeros(SLOTS, links),
+        heads=zeros(SLOTS),
+        ready=zeros(fabric.routing + 2, nodes),
+        readies=zeros(fabric.routing + 2),
+        birth=np.zeros(packets, dtype=np.int64),
+        step=zeros(packets),
+        hops=zeros(packets),
+        way=zeros(packets, max(network.longest, 1)),
+        goal=zeros(packets),
+        free=np.arange(packets, dtype=np.int32)[::-1].copy(),
+        due=np.zeros(hosts, dtype=np.int64),
+        to_send=zeros(hosts),
+        current=zeros(hosts),
+        sending=zeros(hosts),
+        wheel=nobody(_WHEEL),
+        wheel_next=nobody(hosts),
+        # Only raw bits are the same in all versions of numpy.
+        random=np.random.PCG64(seed).random_raw(hosts),
+        histogram=np.zeros(EXACT + OCTAVES * OCTAVE, dtype=np.int64),
+        counts=counts,
+    )
+    for host in np.flatnonzero(fabric.target != IDLE).tolist():
+        state.due[host] = gap(state.random, host, fabric.chance) - 1
+        schedule(state, host)
+    return state

@@ -1,0 +1,78 @@
+"""Runs of one load with several seeds as one row."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from testbed.simulate.point import Point
+
+# What lacks so little counts as all of the load, and so does what chance explains: packets are drawn independently.
+_LITTLE = 0.03
+_DEVIATIONS = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Seeds:
+    """A figure over seeds: mean, least and most."""
+
+    mean: float
+    least: float
+    most: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Seeds | None:
+        """Summarise; None of nothing."""
+        return cls(statistics.fmean(values), min(values), max(values)) if values else None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One load. Runs that stood still are counted and left out of every figure.
+
+    Attributes:
+        load: flits for each host that sends and clock.
+        seeds: number of runs.
+        deadlocks: how many of them stood still.
+        accepted: flits that arrived for each host that sends and clock.
+        latency: mean latency in clocks.
+        p99: 99th percentile of the latency in clocks.
+        fullest_use: share of clocks in which the fullest channel carried a flit.
+        saturated: whether less arrives than is asked for.
+    """
+
+    load: float
+    seeds: int
+    deadlocks: int
+    accepted: Seeds | None
+    latency: Seeds | None
+    p99: Seeds | None
+    fullest_use: Seeds | None
+    saturated: bool
+
+
+def rows_of(points: Sequence[Point]) -> tuple[Row, ...]:
+    """One row a load, ascending."""
+    by_load: dict[float, list[Point]] = {}
+    for point in sorted(points, key=lambda point: point.load):
+        by_load.setdefault(point.load, []).append(point)
+    return tuple(_row(load, some) for load, some in by_load.items())
+
+
+def _row(load: float, points: Sequence[Point]) -> Row:
+    accepted = Seeds.of([point.accepted for point in points if point.accepted is not None])
+    packets = sum(point.packets for point in points if point.accepted is not None)
+    lack = max(_LITTLE, _DEVIATIONS / math.sqrt(max(packets, 1)))
+    latencies = [point.latency for point in points if point.latency is not None]
+    return Row(
+        load=load,
+        seeds=len(points),
+        deadlocks=sum(bool(point.cycle) for point in points),
+        accepted=accepted,
+        latency=Seeds.of([latency.mean for latency in latencies]),
+        p99=Seeds.of([latency.p99 for latency in latencies]),
+        fullest_use=Seeds.of([point.fullest_use for point in points if point.fullest_use is not None]),
+        saturated=accepted is not None and accepted.mean < (1 - lack) * load,
+    )

@@ -1,0 +1,166 @@
+"""All loads with all seeds, side by side, so that they can be interrupted anywhere and resumed."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from testbed.errors import InputError, Problem
+from testbed.kernels.flits import run
+from testbed.kernels.flits_check import lost_flits, waiting_cycle
+from testbed.plan import Plan
+from testbed.results.folders import locked, write
+from testbed.simulate.folder import TABLE, new_folder, newest_folder, points_csv, read_points, write_point
+from testbed.simulate.network import Network, fabric_of, new_state
+from testbed.simulate.point import Point, simulate
+from testbed.simulate.rows import Row, rows_of
+from testbed.simulate.settings import Settings, pattern_problems, settings_problems
+from testbed.units import left_text
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A simulation that has come to its end.
+
+    Attributes:
+        plan: what was simulated.
+        settings: of the switches and the traffic.
+        folder: of its results.
+        points: every run in it, by load and seed.
+    """
+
+    plan: Plan
+    settings: Settings
+    folder: Path
+    points: tuple[Point, ...]
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """One a load."""
+        return rows_of(self.points)
+
+    @property
+    def deadlock(self) -> Point | None:
+        """The first run that stood still, or None."""
+        return next((point for point in self.points if point.cycle), None)
+
+    @property
+    def highest(self) -> Row | None:
+        """The load with the highest accepted traffic, which is the throughput; None where all stood still."""
+        flowing = [row for row in self.rows if row.accepted is not None]
+        return max(flowing, key=lambda row: row.accepted.mean if row.accepted else 0.0, default=None)
+
+
+def simulate_plan(
+    plan: Plan,
+    settings: Settings,
+    loads: Sequence[float],
+    seeds: int,
+    results: Path,
+    progress: Progress,
+    *,
+    resume: bool = False,
+    jobs: int | None = None,
+) -> Outcome:
+    """Run every load with every seed; each run that is done is kept at once.
+
+    Runs are threads: the kernels let go of the interpreter's lock.
+
+    Args:
+        plan: proved, or with a declared deadlock.
+        settings: of the switches and the traffic.
+        loads: flits for each host that sends and clock.
+        seeds: 1 to this number.
+        results: folder that gets, or has, the simulation's folder.
+        progress: called with what is going on.
+        resume: go on with the newest simulation of the scenario there.
+        jobs: runs at a time; None = as many as there are processors for this program.
+
+    Raises:
+        InputError: settings that do not fit each other or the fabric, or no such simulation to resume.
+        VerificationError: the plan breaks an invariant it does not declare.
+    """
+    plan.require_proof()
+    problems = [
+        *_bundle_problems(plan),
+        *settings_problems(settings, seeds),
+        *pattern_problems(settings.pattern, plan.topology, _seed(plan)),
+    ]
+    if problems:
+        raise InputError(problems)
+    network = Network.of(plan.topology, plan.routes, settings, _seed(plan))
+    asked: dict[str, Any] = {"digest": plan.digest, "pattern_seed": _seed(plan), **dataclasses.asdict(settings)}
+    name = plan.scenario.name
+    folder = newest_folder(results, name, asked) if resume else new_folder(results, name, asked)
+    with locked(folder, "simulation"):
+        done = {(point.load, point.seed): point for point in read_points(folder)}
+        wanted = [(load, seed) for load in sorted(loads) for seed in range(1, seeds + 1)]
+        waiting = [pair for pair in wanted if pair not in done]
+        if done:
+            progress(f"{len(wanted) - len(waiting)} of {len(wanted)} runs are done already")
+        if waiting:
+            progress("loading the simulator; compiling it, the first time, takes half a minute")
+            _warm(network)
+            for point in _all(network, waiting, jobs or len(os.sched_getaffinity(0)), progress, folder):
+                done[point.load, point.seed] = point
+        points = tuple(done[pair] for pair in sorted(done))
+        write(folder / TABLE, points_csv(points).encode())
+    return Outcome(plan, settings, folder, points)
+
+
+def _bundle_problems(plan: Plan) -> list[Problem]:
+    """The simulator's links carry one flit a clock, also those that stand for several."""
+    if plan.bundles is None or (plan.bundles.sizes == 1).all():
+        return []
+    place = f"{plan.scenario.source}: links.aggregate"
+    sentence = "the simulator knows no aggregated links; simulate with --set links.aggregate=false"
+    return [Problem(place, sentence)]
+
+
+def _seed(plan: Plan) -> int:
+    return plan.scenario.lab.seed
+
+
+def _warm(network: Network) -> None:
+    """Load or compile the kernels before several threads ask for them."""
+    fabric = fabric_of(network, 0.5)
+    state = new_state(network, fabric, 0)
+    run(fabric, state, 0)
+    waiting_cycle(fabric, state)
+    lost_flits(fabric, state, network.settings.buffer)
+
+
+def _all(
+    network: Network, waiting: Sequence[tuple[float, int]], jobs: int, progress: Progress, folder: Path
+) -> list[Point]:
+    """Run what is waiting, a few at a time; on the way out, however that is, the threads are made to end."""
+    stop = threading.Event()
+    started = time.monotonic()
+    found: list[Point] = []
+    jobs = min(jobs, len(waiting))
+    progress(f"{len(waiting)} runs, {jobs} at a time")
+    pool = ThreadPoolExecutor(max_workers=jobs)
+    try:
+        futures = [pool.submit(simulate, network, load, seed, stop.is_set) for load, seed in waiting]
+        for future in as_completed(futures):
+            point = future.result()
+            if point is None:
+                continue
+            write_point(folder, point)
+            found.append(point)
+            seconds = (time.monotonic() - started) / len(found) * (len(waiting) - len(found))
+            left = f", {left_text(seconds)}" if len(found) < len(waiting) else ""
+            progress(f"{len(found)} of {len(waiting)} runs done{left}: load {point.load:g}, seed {point.seed}")
+    finally:
+        stop.set()
+        pool.shutdown(cancel_futures=True)
+    return found

@@ -1,0 +1,120 @@
+"""What is asked of a simulation, and whether it makes sense."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from testbed.errors import InputError, Problem, did_you_mean
+from testbed.model import Topology
+from testbed.traffic import PATTERNS, PatternError, flows
+
+UNIFORM = "uniform"
+ALL_TO_ALL = "all_to_all"
+MOST_CLOCKS = 1_000_000_000
+MOST_SEEDS = 1000
+LEAST_HEADER = 3
+_LARGEST = 1 << 24  # flits of a packet or a buffer
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The switches and the traffic of a simulation. The defaults are those of Koibuchi et al. 2003, Table 4.
+
+    Attributes:
+        pattern: `uniform`, where each packet goes to a host drawn anew, or one that gives each host one destination.
+        clocks: how long, the warm-up included.
+        warm_up: clocks at the beginning that are not measured.
+        packet: flits of a packet.
+        buffer: flits of the buffer of each virtual channel; the paper does not say.
+        header: clocks that a header takes from one switch to the next.
+    """
+
+    pattern: str = UNIFORM
+    clocks: int = 1_000_000
+    warm_up: int = 50_000
+    packet: int = 128
+    buffer: int = 256
+    header: int = LEAST_HEADER
+
+
+def parse_loads(text: str) -> tuple[float, ...]:
+    """Read `0.1,0.2,0.3`.
+
+    Raises:
+        InputError: what is no number from above 0 to 1, or stands twice; all of it.
+    """
+    loads: list[float] = []
+    problems = []
+    for word in text.split(","):
+        try:
+            load = float(word)
+        except ValueError:
+            problems.append(Problem("--loads", f'should be numbers such as 0.1,0.2,0.3, not "{word.strip()}"'))
+            continue
+        if not 0 < load <= 1:
+            problems.append(
+                Problem("--loads", f"should be above 0 and up to 1 flit a host and clock, not {word.strip()}")
+            )
+        elif load in loads:
+            problems.append(Problem("--loads", f"{word.strip()} stands twice"))
+        loads.append(load)
+    if problems:
+        raise InputError(problems)
+    return tuple(loads)
+
+
+def settings_problems(settings: Settings, seeds: int) -> list[Problem]:
+    """Everything that is wrong with the numbers."""
+    found: list[Problem] = []
+    for name, value, least, most in (
+        ("--clocks", settings.clocks, 1, MOST_CLOCKS),
+        ("--warm-up", settings.warm_up, 0, MOST_CLOCKS),
+        ("--packet", settings.packet, 1, _LARGEST),
+        ("--buffer", settings.buffer, 1, _LARGEST),
+        ("--header", settings.header, LEAST_HEADER, 1000),
+        ("--seeds", seeds, 1, MOST_SEEDS),
+    ):
+        if not least <= value <= most:
+            found.append(Problem(name, f"should be from {least:,} to {most:,}, not {value:,}"))
+    if found:
+        return found
+    if settings.buffer < settings.packet:
+        found.append(
+            Problem(
+                "--buffer",
+                f"holds {settings.buffer} flits and a packet has {settings.packet}; cut-through takes an output only "
+                f"if the next buffer has room for the whole packet, so give it {settings.packet} or more",
+            )
+        )
+    if settings.warm_up >= settings.clocks:
+        found.append(
+            Problem("--warm-up", f"takes {settings.warm_up:,} of {settings.clocks:,} clocks, so none is measured")
+        )
+    return found
+
+
+def pattern_problems(pattern: str, topology: Topology, seed: int) -> list[Problem]:
+    """What is wrong with the pattern on this fabric."""
+    place = "--pattern"
+    if pattern == ALL_TO_ALL:
+        return [Problem(place, f"{ALL_TO_ALL} is no order of packets; {UNIFORM} draws each packet's destination anew")]
+    if pattern not in PATTERNS:
+        known = [name for name in PATTERNS if name != ALL_TO_ALL]
+        meant = did_you_mean(pattern, known)
+        return [Problem(place, f'there is no pattern "{pattern}".{meant} Known: {", ".join(known)}')]
+    if topology.host_count < 2:
+        return [Problem(place, "a load needs two hosts or more and this topology has one")]
+    try:
+        if destinations(pattern, topology, seed):
+            return []
+    except PatternError as error:
+        return [Problem(place, str(error))]
+    return [Problem(place, f'"{pattern}" maps each of {topology.host_count} hosts to itself; use another pattern')]
+
+
+def destinations(pattern: str, topology: Topology, seed: int) -> Sequence[tuple[int, int]]:
+    """(source, destination) of a pattern; for `uniform` each host with itself, as it draws anew for each packet."""
+    if pattern == UNIFORM:
+        return [(host, host) for host in range(topology.host_count)]
+    return flows(pattern, topology, seed)

@@ -1,0 +1,276 @@
+"""The flit-level simulator: exact latencies, conservation, bounds, deadlocks."""
+
+from __future__ import annotations
+
+import dataclasses
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from benchmarks.dateline import dateline_torus
+from testbed.analyse.load import load_of
+from testbed.errors import InputError
+from testbed.kernels import flits
+from testbed.kernels.cycles import on_cycles
+from testbed.kernels.flits_check import lost_flits, waiting_cycle
+from testbed.kernels.flits_state import CLOCK, DELIVERED, IDLE, LATENCIES, SLOTS
+from testbed.plan import make_plan
+from testbed.routing.paths import hops, switches_on_path
+from testbed.simulate import Network, Settings, simulate
+from testbed.simulate.network import fabric_of, new_state
+from testbed.simulate.point import _clocks, latency_of
+from testbed.verify.deadlock import adjacency, hop_name
+from tests.fabrics import plan_of, scenario_of
+
+QUICK = Settings(clocks=20_000, warm_up=4_000, packet=16, buffer=32)
+LAYERED = {"kind": "random", "switches": 12, "degree": 4, "seed": 3, "hosts_per_switch": 2}
+
+
+def network_of(plan, settings=QUICK):
+    return Network.of(plan.topology, plan.routes, settings, 1)
+
+
+def layered_plan(routing="kind: dl, layers: 3", **topology):
+    blocks = {"topology": {**LAYERED, **topology}, "assignment": {"kind": "openflow"}}
+    text = "\n".join(f"{key}: {value}" for key, value in blocks.items())
+    return make_plan(scenario_of(f"{text}\nrouting: {{{routing}}}"))
+
+
+def alone(network, targets, chance):
+    """Fabric and state where only the given hosts send, each to one host, with their first packets made at clock 0."""
+    fabric = fabric_of(network, 1.0)
+    target = np.full(fabric.hosts, IDLE, dtype=np.int32)
+    for source, goal in targets:
+        target[source] = goal
+    fabric = fabric._replace(target=target, chance=chance)
+    state = new_state(network, fabric, 1)
+    state.wheel[:] = -1
+    for source, _ in targets:
+        state.due[source] = 0
+        flits.schedule(state, source)
+    return fabric, state
+
+
+@pytest.mark.parametrize("plan", [
+    pytest.param(lambda: plan_of("mesh", sizes=[3, 2], hosts_per_switch=2), id="trees of sources"),
+    pytest.param(lambda: plan_of("torus", {"planes": "dest"}, sizes=[4, 3], parallel_links=2), id="trees to ends"),
+    pytest.param(lambda: layered_plan(switches=6, degree=3), id="paths in layers"),
+])  # fmt: skip
+@pytest.mark.parametrize(("packet", "header"), [(1, 3), (2, 5), (128, 3)])
+def test_a_packet_alone_takes_its_switches_times_the_header_and_its_length(plan, packet, header):
+    plan = plan()
+    network = network_of(plan, Settings(packet=packet, buffer=packet, header=header))
+    switches = switches_on_path(plan.topology, plan.routes)
+    for source in range(plan.topology.host_count):
+        for goal in range(plan.topology.host_count):
+            if source == goal:
+                continue
+            fabric, state = alone(network, [(source, goal)], 1e-12)
+            flits.run(fabric, state, 1000)
+            assert state.counts[DELIVERED] == 1
+            # One clock on the link from the host, `header` a switch, and the other flits behind the first.
+            assert state.counts[LATENCIES] == 1 + header * switches[source, goal] + packet - 1
+            channels = [hop % fabric.channels for hop in hops(plan.topology, plan.routes, source, goal)]
+            expected = np.bincount(channels, minlength=fabric.channels) * packet
+            assert state.sent[: fabric.channels].tolist() == expected.tolist()
+
+
+def test_what_shares_a_link_shares_it_fairly():
+    plan = plan_of("flat", hosts=4)
+    fabric, state = alone(network_of(plan), [(0, 3), (1, 3), (2, 3)], 1.0)
+    flits.run(fabric, state, 50_000)
+    from_hosts = state.sent[fabric.channels : fabric.channels + 3]
+    assert state.sent[-1] > 0.999 * 49_000
+    assert from_hosts.max() - from_hosts.min() <= 3 * fabric.packet
+
+
+def test_in_no_clock_does_a_link_or_a_port_carry_two_flits_or_a_buffer_overflow():
+    network = network_of(layered_plan())
+    fabric = fabric_of(network, 0.9)
+    state = new_state(network, fabric, 5)
+    nodes = len(state.link) - fabric.hosts
+    ports = len(state.sent)
+    for clock in range(4000):
+        before, sent = state.stored[:nodes].copy(), state.sent.copy()
+        slot = clock % SLOTS
+        arriving = np.bincount(state.line[slot, : state.lines[slot]], minlength=nodes)
+        flits.run(fabric, state, clock + 1)
+        gone = before + arriving - state.stored[:nodes]
+        assert gone.min() >= 0
+        assert np.bincount(state.link[:nodes], weights=gone, minlength=ports).max() <= 1
+        assert (state.sent - sent).max() <= 1
+        assert state.room.min() >= 0
+        assert state.stored.max() <= network.settings.buffer
+        room, flits_lost = lost_flits(fabric, state, network.settings.buffer)
+        assert flits_lost == 0
+        assert not room.any()
+    assert state.counts[DELIVERED] > 100
+
+
+@pytest.mark.parametrize("planted", ["room", "stored", "sent"])
+def test_a_flit_or_a_place_that_vanishes_is_noticed(planted):
+    network = network_of(layered_plan())
+    fabric = fabric_of(network, 0.3)
+    state = new_state(network, fabric, 5)
+    flits.run(fabric, state, 2000)
+    if planted == "room":
+        state.room[7] -= 1
+    elif planted == "stored":
+        state.stored[int(state.stored.argmax())] -= 1
+    else:
+        state.sent[-1] += 1
+    room, lost = lost_flits(fabric, state, network.settings.buffer)
+    assert bool(room.any()) == (planted != "sent")
+    assert bool(lost) == (planted != "room")
+
+
+@pytest.mark.parametrize("pattern", ["uniform", "transpose", "neighbour", "pairwise"])
+def test_below_saturation_all_that_is_asked_for_arrives_where_the_paths_lead(pattern):
+    plan = plan_of("mesh", sizes=[4, 4])
+    settings = dataclasses.replace(QUICK, clocks=220_000, warm_up=20_000, pattern=pattern)
+    static = load_of(plan.topology, plan.routes, "all_to_all" if pattern == "uniform" else pattern, 1)
+    assert static.saturation is not None
+    load = 0.4 * min(static.saturation, 1.0)
+    point = simulate(network_of(plan, settings), load, 1)
+    assert point is not None
+    assert point.accepted == pytest.approx(load, rel=0.03)
+    use = np.asarray(point.channel_flits) / point.clocks
+    assert use == pytest.approx(load * static.demand, abs=0.03)
+    assert point.fullest_use == use.max() <= 1
+
+
+@pytest.mark.parametrize("plan", [
+    pytest.param(lambda: plan_of("mesh", sizes=[4, 4]), id="mesh"),
+    pytest.param(lambda: plan_of("torus", sizes=[4, 4], hosts_per_switch=2), id="torus"),
+    pytest.param(layered_plan, id="layers"),
+])  # fmt: skip
+def test_no_load_above_the_static_bound_is_accepted_whole(plan):
+    plan = plan()
+    bound = load_of(plan.topology, plan.routes, "all_to_all", 1).saturation
+    assert bound is not None
+    whole = []
+    for load in np.linspace(0.3, 1.3, 6) * bound:
+        if load <= 1:
+            settings = dataclasses.replace(QUICK, clocks=150_000, buffer=256)
+            point = simulate(network_of(plan, settings), float(load), 1)
+            assert point is not None
+            assert point.accepted is not None
+            assert point.fullest_use is not None
+            whole += [load] if point.accepted > 0.97 * load else []
+            assert point.fullest_use <= 1
+    assert whole
+    assert max(whole) <= bound
+
+
+def test_the_torus_of_two_layers_behaves_as_other_simulators_say():
+    """BookSim2 and an independent model: zero load 145 to 164, at 0.3 330 to 356 clocks, saturation at 0.43 to 0.47."""
+    topology, routes = dateline_torus(8)
+    network = Network.of(topology, routes, Settings(clocks=80_000, warm_up=20_000), 1)
+    low, middle, high = (simulate(network, load, 1) for load in (0.005, 0.3, 0.6))
+    assert low.latency.mean == pytest.approx(145, rel=0.02)
+    assert middle.latency.mean == pytest.approx(330, rel=0.1)
+    assert high.accepted == pytest.approx(0.45, rel=0.1)
+
+
+def dependencies(plan):
+    """Pairs of virtual channels that a path takes one after the other, found pair by pair."""
+    hosts = range(plan.topology.host_count)
+    found: set[tuple[int, int]] = set()
+    for source in hosts:
+        for goal in hosts:
+            found.update(pairwise(hops(plan.topology, plan.routes, source, goal)))
+    return found
+
+
+CYCLIC = [
+    ("torus", {"sizes": [8, 8]}, {"ring": "shortest"}),
+    ("torus", {"sizes": [8, 8], "parallel_links": 2}, {"ring": "shortest", "planes": "none"}),
+    ("torus", {"sizes": [5, 5]}, {"ring": "shortest"}),
+    ("ring", {"switches": 5}, {"ring": "shortest"}),
+    ("ring", {"switches": 8, "hosts_per_switch": 2}, {"ring": "shortest"}),
+]
+
+
+@pytest.mark.parametrize(("kind", "parameters", "routing"), CYCLIC)
+def test_what_the_verifier_calls_cyclic_stands_still_and_the_cycle_is_one_of_its_graph(kind, parameters, routing):
+    plan = plan_of(kind, {"kind": "dor", **routing}, **parameters)
+    assert not plan.deadlock_free
+    point = simulate(network_of(plan, dataclasses.replace(QUICK, clocks=1_000_000, buffer=16)), 1.0, 1)
+    assert point.cycle
+    assert (point.accepted, point.latency, point.fullest_use) == (None, None, None)
+    assert point.clocks < 1_000_000
+    taken = dependencies(plan)
+    nodes = len(plan.topology.channel_source) * plan.routes.layers
+    inside = on_cycles(*adjacency(nodes, np.asarray(sorted(taken), dtype=np.int32)))
+    number = {hop_name(plan.topology, node, plan.routes.layers): node for node in range(nodes)}
+    cycle = [number[name] for name in point.cycle]
+    assert len(set(cycle)) == len(cycle) >= 3
+    for before, after in zip(cycle, cycle[1:] + cycle[:1], strict=True):
+        assert (before, after) in taken
+        assert inside[before]
+
+
+def test_a_deadlock_is_for_ever():
+    plan = plan_of("ring", {"kind": "dor", "ring": "shortest"}, switches=6)
+    network = network_of(plan, dataclasses.replace(QUICK, buffer=16))
+    fabric = fabric_of(network, 1.0)
+    state = new_state(network, fabric, 1)
+    clock = 0
+    while not len(waiting_cycle(fabric, state)):
+        clock += 1
+        assert clock < 100_000
+        flits.run(fabric, state, clock)
+    cycle = waiting_cycle(fabric, state)
+    links = state.link[cycle]
+    flits.run(fabric, state, clock + 100)  # what is on its way still moves
+    sent = state.sent[links].copy()
+    flits.run(fabric, state, clock + 50_000)
+    assert np.array_equal(waiting_cycle(fabric, state), cycle)
+    assert np.array_equal(state.sent[links], sent)
+
+
+def test_the_same_seed_gives_the_same_and_another_seed_another():
+    network = network_of(layered_plan())
+    one, again, other = (simulate(network, 0.3, seed) for seed in (1, 1, 2))
+    assert one is not None
+    assert again is not None
+    assert dataclasses.replace(one, seconds=0) == dataclasses.replace(again, seconds=0)
+    assert one.channel_flits != other.channel_flits
+
+
+def test_what_hosts_ask_for_does_not_depend_on_the_fabric():
+    sent = []
+    for buffer in (16, 256):
+        network = network_of(plan_of("mesh", sizes=[4, 2]), dataclasses.replace(QUICK, buffer=buffer))
+        fabric = fabric_of(network, 0.1)
+        state = new_state(network, fabric, 9)
+        flits.run(fabric, state, 10_000)
+        sent.append(state.due.tolist())
+    assert sent[0] == sent[1]
+
+
+def test_places_of_the_histogram_are_exact_at_first_and_then_within_a_thousandth():
+    for latency in [*range(5000), 10_000, 123_456, 98_765_432]:
+        shown = _clocks(flits.histogram_place(latency))
+        assert shown == latency if latency < 2048 else abs(shown - latency) <= latency / 2000
+
+
+def test_percentiles_are_those_of_the_packets():
+    network = network_of(plan_of("flat", hosts=2))
+    fabric = fabric_of(network, 0.5)
+    state = new_state(network, fabric, 1)
+    state.histogram[[10, 20, 30]] = [50, 49, 1]
+    state.counts[LATENCIES] = 50 * 10 + 49 * 20 + 30
+    found = latency_of(state)
+    assert dataclasses.astuple(found) == (15.1, 10.0, 20.0, 30.0)
+    assert state.counts[CLOCK] == 0
+
+
+def test_a_run_that_takes_too_much_memory_is_refused_with_its_size(monkeypatch):
+    monkeypatch.setattr("testbed.simulate.network.MOST_BYTES", 1 << 30)
+    with pytest.raises(
+        InputError,
+        match=r"^--buffer: a run of 192 virtual channels with 1048576 flits each takes 6.7 GiB and may take 1; give",
+    ):
+        network_of(layered_plan(), Settings(packet=1, buffer=1 << 20))
