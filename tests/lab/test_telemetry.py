@@ -159,6 +159,21 @@ def test_a_run_stores_its_telemetry_and_shows_it(tmp_path):
     assert "Traffic matrix" in page
 
 
+def test_each_member_of_an_aggregated_link_is_counted(tmp_path):
+    plan = plan_of(
+        "topology: {kind: mesh, sizes: [2], hosts_per_switch: 2, parallel_links: 2}\nlinks: {aggregate: true}\n"
+        f"workloads: [{_TCP.replace('seconds: 3', 'seconds: 1')}]"
+    )
+    run = load_run(run_scenario(plan, tmp_path, lambda text: None).folder)
+    telemetry = load_telemetry(run.path, "1")
+    assert telemetry is not None
+    assert sorted(telemetry.port_channel.tolist()) == [-1] * 4 + [0, 1, 2, 3]
+    assert sorted(telemetry.port_host.tolist()) == [-1] * 4 + [0, 1, 2, 3]
+    names = {s.labels["channel"] for s in run.samples if s.metric == "queue_frames"}
+    assert names == {"s1→s2", "s2→s1", "s1→s2#1", "s2→s1#1", "s1→h1", "s1→h2", "s2→h3", "s2→h4"}
+    assert "s1→s2#1" in (run.path / "report.html").read_text()
+
+
 def test_without_telemetry_there_is_none(tmp_path):
     plan = plan_of(
         f"topology: {{kind: mesh, sizes: [2, 2]}}\nlab: {{telemetry: false}}\n"
