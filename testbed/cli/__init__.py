@@ -56,5 +56,5 @@ def main() -> None:
             print_error(full, as_json=as_json)
             sys.exit(full.exit_code)
     except _Interrupted:
-        sys.stderr.write("interrupted; the lab is gone\n")
+        sys.stderr.write("interrupted; nothing is left running\n")
         sys.exit(EXIT_INTERRUPTED)
