@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from testbed.emulate.build import build_lab
 from testbed.emulate.client import Lab
 from testbed.emulate.probe import capabilities
 from testbed.plan import Plan, make_plan
+from testbed.run.context import Context
 from testbed.scenario import find_scenario, load_scenario, parse_scenario
 
 
@@ -99,3 +101,24 @@ def execute(lab: Lab, *argv: str, host: str | None = None, limit: float = 30) ->
     output = lab.ask("load", processes=processes, limit=limit)["outputs"]["it"]
     assert output["code"] == 0, output
     return str(output["stdout"])
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[tuple[Plan, Lab]]:
+    """A small lab for all tests of a file."""
+    plan = plan_of("topology: {kind: mesh, sizes: [2, 2]}\nlab: {dilation: 50}")
+    with build_lab(plan) as standing:
+        yield plan, standing
+
+
+@pytest.fixture
+def kept() -> dict[str, str]:
+    """Raw output that a load has kept: file name → text."""
+    return {}
+
+
+@pytest.fixture
+def context(lab: tuple[Plan, Lab], kept: dict[str, str]) -> Context:
+    """One load in the small lab."""
+    plan, standing = lab
+    return Context(plan, standing, {"load": "1"}, kept.__setitem__, lambda text: None)

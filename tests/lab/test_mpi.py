@@ -12,42 +12,22 @@ from pathlib import Path
 import pytest
 
 from testbed.emulate import jobs
-from testbed.emulate.build import build_lab
 from testbed.errors import CapabilityError, InputError, WorkloadError
 from testbed.model import Sample
 from testbed.plan import make_plan
 from testbed.run import load_mpi, run_scenario
-from testbed.run.context import Context
 from testbed.run.fidelity import Verdict
 from testbed.scenario import load_scenario
 from testbed.workloads import mpi
 from testbed.workloads.spec import Mpi
 
-from .conftest import plan_of
-
 USER_JOB = Path(__file__).parent / "mpi_user_job"
 SHORT = ("--tests", "pingpong,alltoall,barrier", "--sizes", "1,4096", "--alltoall-bytes", "4000", "--repeats", "3")
 
 
-@pytest.fixture(scope="module")
-def lab():
-    plan = plan_of("topology: {kind: mesh, sizes: [2, 2]}\nlab: {dilation: 50}")
-    with build_lab(plan) as standing:
-        yield plan, standing
-
-
 @pytest.fixture
-def kept():
-    """What a job's run has kept: file name → text."""
-    return {}
-
-
-@pytest.fixture
-def run(lab, kept):
+def run(context):
     """Run a job in the lab; gives its samples by metric."""
-
-    plan, standing = lab
-    context = Context(plan, standing, {"load": "1"}, kept.__setitem__, lambda text: None)
 
     def run_job(*arguments, **keys):
         outcome = load_mpi.run_mpi(context, Mpi(*arguments, **keys))

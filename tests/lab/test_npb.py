@@ -7,36 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from testbed.emulate.build import build_lab
 from testbed.emulate.npb import npb_job
 from testbed.errors import WorkloadError
 from testbed.run import load_mpi
-from testbed.run.context import Context
 from testbed.run.fidelity import Verdict
 from testbed.workloads import mpi_trace
 from testbed.workloads.spec import Npb
 
-from .conftest import plan_of
-
 STAND_IN = Path(__file__).parents[1] / "data" / "npb_official"
 
 
-@pytest.fixture(scope="module")
-def lab():
-    plan = plan_of("topology: {kind: mesh, sizes: [2, 2]}\nlab: {dilation: 50}")
-    with build_lab(plan) as standing:
-        yield plan, standing
-
-
 @pytest.fixture
-def kept():
-    return {}
-
-
-@pytest.fixture
-def run(lab, kept):
-    plan, standing = lab
-    context = Context(plan, standing, {"load": "1"}, kept.__setitem__, lambda text: None)
+def run(context):
     return lambda **keys: load_mpi.run_mpi(context, Npb(**keys))
 
 

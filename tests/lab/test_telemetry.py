@@ -6,14 +6,11 @@ import sys
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
-from testbed.emulate.build import build_lab
 from testbed.model import host_ip
 from testbed.results import load_run
 from testbed.results.telemetry import load_telemetry
 from testbed.run import load_iperf3, run_scenario
-from testbed.run.context import Context
 from testbed.run.fidelity import Verdict
 from testbed.workloads import iperf3
 from testbed.workloads.process import Process
@@ -22,24 +19,6 @@ from testbed.workloads.spec import Iperf3
 from .conftest import plan_of
 
 _HEADERS = 14 + 20 + 8  # Ethernet, IP and UDP
-
-
-@pytest.fixture(scope="module")
-def lab():
-    plan = plan_of("topology: {kind: mesh, sizes: [2, 2]}\nlab: {dilation: 50}")
-    with build_lab(plan) as standing:
-        yield plan, standing
-
-
-@pytest.fixture
-def kept():
-    return {}
-
-
-@pytest.fixture
-def context(lab, kept):
-    plan, standing = lab
-    return Context(plan, standing, {"load": "1"}, kept.__setitem__, lambda text: None)
 
 
 def datagrams(source, destination, count, size):
