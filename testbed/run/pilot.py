@@ -105,7 +105,8 @@ def trial(plan: Plan, lab: Lab, pilot: Pilot, dilation: float) -> Judgement:
     reshape(lab, fast)
     frames = _OFFERED * _slowest_rate(pilot, dilation) / (8 * pilot.spec.payload)
     seconds = min(max(1, math.ceil(_FRAMES / frames)), _MOST_SECONDS)
-    context = Context(fast, lab, {}, lambda name, text: None, lambda text: None)
+    # Loads count from 1: nothing of the pilot is taken for a part of them.
+    context = Context(fast, lab, {"load": "0"}, lambda name, text: None, lambda text: None)
     try:
         outcome = run_iperf3(context, replace(pilot.spec, seconds=seconds))
     except (WorkloadError, OutputError) as error:

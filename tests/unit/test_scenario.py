@@ -69,7 +69,7 @@ def test_everything_said():
     assert (scenario.switch_model, scenario.expect) == ("PC6224", "deadlock")
     assert scenario.links == Links(1e10, 1e8, 7)
     assert scenario.links.edge_rate == 1e8
-    assert scenario.lab == Lab(10.0, "userspace", "broadcast", 5, 3)
+    assert scenario.lab == Lab(10.0, "userspace", "broadcast", seed=5, switch_daemons=3)
     assert [load.kind for load in scenario.workloads] == ["iperf3", "ping", "mpi"]
     assert [load.spec for load in scenario.workloads] == [
         Iperf3("udp", "uniform", seconds=2, omit=0, repeats=1, offered=0.5, payload=64),
