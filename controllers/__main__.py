@@ -36,7 +36,7 @@ def main(
 ) -> None:
     """Run a controller until it is interrupted. Switch number n of the plan has the OpenFlow datapath id n.
 
-    Example: python -m controllers switch_tagged --plan plan.json
+    Example: python -m controllers switch_tagged --plan plan.json --dilation 200
     """
     try:
         made = plan_from_json(plan.read_text())
@@ -50,6 +50,8 @@ def main(
         sys.exit(_told(str(error)))
     except RefusedError as error:
         sys.exit(_told(f"{plan}: {error}"))
+    if not dilation and made.scenario.lab.dilation == "auto":
+        sys.exit(_told(f"{plan}: its dilation is auto; say what the links run at, such as --dilation 200"))
     run_app(
         f"controllers.{name.value}", host, port, plan=str(plan), dilation=dilation, status_host=host,
         status_port=status_port,

@@ -15,7 +15,7 @@ from testbed.model import Ints, Routes, Rule, Topology, Violation, VlanPlan
 from testbed.pipeline.compile import compile_rules
 from testbed.pipeline.oracle import Oracle
 from testbed.routing.paths import path
-from testbed.transition.steps import Transition
+from testbed.transition.steps import Transition, place
 from testbed.verify.deadlock import DEADLOCK, find_deadlock
 from testbed.verify.tree_delivery import check_tree_delivery
 
@@ -36,7 +36,7 @@ def transition_problems(
         down: links that are off when it begins.
     """
     found: list[Violation] = []
-    rules = {_place(rule): rule for rule in compile_rules(topology, transition.old)}
+    rules = {place(rule): rule for rule in compile_rules(topology, transition.old)}
     off = set(down)
     phase = [(old, transition.old)]
     for number, step in enumerate(transition.steps, 1):
@@ -47,9 +47,9 @@ def transition_problems(
             off |= set(step.links)
         elif step.action == "remove":
             for rule in step.rules:
-                rules.pop(_place(rule), None)
+                rules.pop(place(rule), None)
         else:
-            rules |= {_place(rule): rule for rule in step.rules}
+            rules |= {place(rule): rule for rule in step.rules}
         if step.action == "move":
             phase = [(old, transition.old), (new, transition.new)]
         elif step.action == "drain":
@@ -63,8 +63,8 @@ def _walk(
     topology: Topology, rules: list[Rule], routes: Routes, vlans: VlanPlan, off: Collection[int], where: str
 ) -> list[Violation]:
     """Every pair and every broadcast with the PVIDs of one plan, on the rules of a state."""
-    pvid_rules = {_place(rule): rule for rule in compile_rules(topology, vlans) if _tags(rule)}
-    oracle = Oracle(topology, [pvid_rules.get(_place(rule), rule) for rule in rules])
+    pvid_rules = {place(rule): rule for rule in compile_rules(topology, vlans) if _tags(rule)}
+    oracle = Oracle(topology, [pvid_rules.get(place(rule), rule) for rule in rules])
     found = []
     everyone = set(range(topology.host_count))
     for source in everyone:
@@ -116,7 +116,3 @@ def _violation(sentence: str, witness: str) -> Violation:
 
 def _tags(rule: Rule) -> bool:
     return any(action == "push_vlan" for action, _ in rule.actions)
-
-
-def _place(rule: Rule) -> tuple[object, ...]:
-    return (rule.switch, rule.table, rule.priority, rule.match)

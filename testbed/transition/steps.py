@@ -93,9 +93,9 @@ def make_transition(
     """
     before, after = set(compile_rules(topology, old)), set(compile_rules(topology, new))
     added, removed = after - before, before - after
-    place_of = {_place(rule): rule for rule in removed}
+    place_of = {place(rule): rule for rule in removed}
     # A rule with the match of an old one takes its place; between VLANs of one plan's making these are PVIDs.
-    moves = [(rule, place_of[_place(rule)]) for rule in _ordered(added) if _place(rule) in place_of]
+    moves = [(rule, place_of[place(rule)]) for rule in _ordered(added) if place(rule) in place_of]
     now, then = tuple(rule for rule, _ in moves), tuple(rule for _, rule in moves)
     steps = [
         Step("links on", links=on),
@@ -112,7 +112,8 @@ def _drains(step: Step, moves: Collection[object]) -> bool:
     return step.action == "drain" and bool(moves)
 
 
-def _place(rule: Rule) -> tuple[object, ...]:
+def place(rule: Rule) -> tuple[object, ...]:
+    """What makes two rules the same place in the tables of a switch."""
     return (rule.switch, rule.table, rule.priority, rule.match)
 
 

@@ -10,12 +10,14 @@ import pytest
 from os_ken.ofproto import ofproto_v1_3, ofproto_v1_3_parser
 from os_ken.ofproto.ofproto_protocol import ProtocolDesc
 
+from controllers.__main__ import Name, main
 from controllers.keeper import Keeper, RefusedError
 from controllers.switches import SwitchError, Switches
 from controllers.wire import add_message, bundle, differences, place, rule_of
 from testbed.model import Rule, VlanPlan
 from testbed.plan import Plan, make_plan
 from testbed.plan.digest import digest_of
+from testbed.plan.store import plan_to_json
 from testbed.power.part import part_of
 from testbed.routing import ROUTINGS
 from testbed.transition import successor
@@ -257,3 +259,21 @@ def test_a_plan_that_aggregates_links_is_refused():
     text = "topology: {kind: mesh, sizes: [2], parallel_links: 2}\nlinks: {aggregate: true}"
     with pytest.raises(RefusedError, match="hashing groups need OpenFlow"):
         Keeper(make_plan(scenario_of(text)), Switches(("s1", "s2")), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (None, "No such file or directory; `testbed plan NAME --output FILE` writes a plan"),
+        ("{", "is no plan"),
+        ("auto", "its dilation is auto; say what the links run at, such as --dilation 200"),
+    ],
+)
+def test_a_plan_that_cannot_be_used_is_told_before_anything_listens(tmp_path, capsys, text, told):
+    file = tmp_path / "plan.json"
+    if text is not None:
+        file.write_text(plan_to_json(fixed_plan()) if text == "auto" else text)
+    with pytest.raises(SystemExit) as ended:
+        main(Name.switch_tagged, file)
+    assert ended.value.code == 2
+    assert told in capsys.readouterr().err
