@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from testbed.emulate.calibration import MARGIN, first_guess
+from testbed.emulate.calibration import first_guess, frame_margin
 from testbed.emulate.client import Lab
 from testbed.emulate.share import least_dilation
 from testbed.errors import LabError
@@ -41,7 +41,6 @@ class Choice:
         margin: how many times more than the loads need the lab had to manage.
         pattern: of the UDP flows that were tried.
         factor: how many times faster than at the tried dilation links were.
-        idle_asked: whether processors had to have time left.
         tried: in the order of trying.
         seconds: that the search took.
     """
@@ -52,7 +51,6 @@ class Choice:
     margin: float
     pattern: str
     factor: float
-    idle_asked: bool
     tried: tuple[Trial, ...]
     seconds: float
 
@@ -80,7 +78,8 @@ def choose_dilation(plan: Plan, lab: Lab, progress: Callable[[str], None]) -> tu
     started = time.monotonic()
     guess, guess_from = first_guess(plan)
     progress(f"choosing the dilation, about {guess:.3g} by the {guess_from}")
-    pilot = make_pilot(plan, MARGIN, lab)
+    margin = frame_margin(plan)
+    pilot = make_pilot(plan, margin)
     allowed = steps(least_dilation(plan), largest_dilation(plan.scenario.links, plan.scenario.lab))
     tried: dict[float, bool] = {}
     trials = []
@@ -97,8 +96,7 @@ def choose_dilation(plan: Plan, lab: Lab, progress: Callable[[str], None]) -> tu
     reshape(lab, settled)
     took = round(time.monotonic() - started, 2)
     return settled, Choice(
-        dilation, round(guess, 3), guess_from, MARGIN, pilot.spec.pattern, round(pilot.factor, 4), pilot.idle,
-        tuple(trials), took,
+        dilation, round(guess, 3), guess_from, margin, pilot.spec.pattern, round(pilot.factor, 4), tuple(trials), took,
     )  # fmt: skip
 
 

@@ -8,28 +8,27 @@ greatest load, and some more for a margin.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 from testbed.emulate.client import Lab
 from testbed.errors import WorkloadError
 from testbed.plan import Plan
-from testbed.plan.demand import JOBS, STANDARD, demand, iperf3_demand
+from testbed.plan.demand import STANDARD, demand, iperf3_demand
 from testbed.plan.dilated import at_dilation
 from testbed.plan.rates import channel_rates
 from testbed.predict import fair_goodput, transport
 from testbed.run.context import Context
-from testbed.run.fidelity import Judgement, Verdict, judge_processor, processor
+from testbed.run.fidelity import Judgement, Verdict
 from testbed.run.load_iperf3 import run_iperf3
 from testbed.traffic import flows
 from testbed.units import TimeScale
-from testbed.workloads.process import OutputError, Process
+from testbed.workloads.process import OutputError
 from testbed.workloads.spec import Iperf3
 
 # Leaves iperf3's own messages room on links that are full.
 _OFFERED = 0.9
 # So many frames of the slowest flow are counted, so that one more or less is no deviation; but not for longer.
 _FRAMES, _MOST_SECONDS = 150, 10
-_REST_SECONDS = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,24 +39,19 @@ class Pilot:
         spec: the load.
         factor: how many times faster links are in a trial than at the dilation that is tried.
         slowest: real-world goodput of its slowest flow, bit/s.
-        idle: whether processors must have time left although all is as predicted: MPI jobs cannot show by
-            themselves that the lab kept up.
     """
 
     spec: Iperf3
     factor: float
     slowest: float
-    idle: bool
 
 
-def make_pilot(plan: Plan, margin: float, lab: Lab | None = None) -> Pilot:
+def make_pilot(plan: Plan, margin: float) -> Pilot:
     """Choose a pattern with few flows, and the rate that makes up for what the scenario needs beyond it.
 
     Args:
         plan: with the loads.
         margin: how many times more than these the lab must manage.
-        lab: is looked at whether the machine has time left before anything runs; where it has none, nothing is
-            asked of its time later.
     """
     spec = replace(_few_flows(plan), offered=_OFFERED, seconds=1, omit=1, repeats=1)
     links = plan.scenario.links
@@ -65,9 +59,8 @@ def make_pilot(plan: Plan, margin: float, lab: Lab | None = None) -> Pilot:
         plan.topology, plan.routes, flows(spec.pattern, plan.topology, plan.scenario.lab.seed),
         transport("udp", spec.payload), channel_rates(plan), links.edge_rate, tagged=plan.vlans.tagged_trunks,
     )  # fmt: skip
-    jobs = any(load.kind in JOBS for load in plan.scenario.workloads)
     factor = margin * demand(plan) / iperf3_demand(plan, spec)
-    return Pilot(spec, factor, float(goodput.min()), jobs and lab is not None and _has_time(lab))
+    return Pilot(spec, factor, float(goodput.min()))
 
 
 def _few_flows(plan: Plan) -> Iperf3:
@@ -77,13 +70,6 @@ def _few_flows(plan: Plan) -> Iperf3:
     few = [pattern for pattern in patterns if len(flows(pattern, plan.topology, seed)) <= hosts]
     candidates = [replace(STANDARD, pattern=pattern) for pattern in few] or [STANDARD]
     return max(candidates, key=lambda spec: iperf3_demand(plan, spec))
-
-
-def _has_time(lab: Lab) -> bool:
-    """Whether the machine is not busy with something else."""
-    rest = Process("rest", None, ("sleep", str(_REST_SECONDS)))
-    raw = lab.ask("load", processes=[asdict(rest)], limit=10 * _REST_SECONDS)
-    return not judge_processor(*processor(*raw["snapshots"]))
 
 
 def reshape(lab: Lab, plan: Plan) -> None:
@@ -111,11 +97,7 @@ def trial(plan: Plan, lab: Lab, pilot: Pilot, dilation: float) -> Judgement:
         outcome = run_iperf3(context, replace(pilot.spec, seconds=seconds))
     except (WorkloadError, OutputError) as error:
         return Judgement(Verdict.FAIL, (str(error),))
-    findings = outcome.findings
-    if pilot.idle:
-        figures = {sample.metric: sample.value for sample in outcome.samples}
-        findings = [*findings, *judge_processor(figures["cpu_idle"], figures.get("cpu_pressure"))]
-    return Judgement.of(findings)
+    return Judgement.of(outcome.findings)
 
 
 def _slowest_rate(pilot: Pilot, dilation: float) -> float:

@@ -58,6 +58,12 @@ def test_an_mpi_job_counts_as_an_all_to_all():
     assert demand(plan_of(MPI, UDP)) == demand(plan_of(MPI))
 
 
+def test_with_mpi_jobs_the_lab_must_manage_more():
+    npb = "{kind: npb, kernel: CG}"
+    margins = [calibration.frame_margin(plan_of(*loads)) for loads in ((UDP,), (UDP, MPI), (npb,))]
+    assert margins == [1.25, 1.5, 1.5]
+
+
 def test_without_a_load_the_standard_one_counts():
     assert demand(plan_of()) == demand(plan_of("{kind: ping}")) == demand(plan_of(UDP))
 
@@ -65,7 +71,7 @@ def test_without_a_load_the_standard_one_counts():
 def test_the_pilot_makes_up_for_what_it_needs_less():
     made = pilot.make_pilot(plan_of(UDP, MPI), 1.25)
     assert made.factor == pytest.approx(1.25 * demand(plan_of(MPI)) / demand(plan_of(UDP)) / 0.9)
-    assert (made.spec.protocol, made.spec.pattern, made.spec.repeats, made.idle) == ("udp", "neighbour", 1, False)
+    assert (made.spec.protocol, made.spec.pattern, made.spec.repeats) == ("udp", "neighbour", 1)
     transpose = "{kind: iperf3, protocol: tcp, pattern: transpose}"
     assert pilot.make_pilot(plan_of(transpose), 1.25).spec.pattern == "transpose"
     all_to_all = "{kind: iperf3, protocol: tcp, pattern: all_to_all}"
