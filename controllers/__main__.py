@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from controllers.framework import run_app
-from controllers.keeper import RefusedError, refuse_bundles
+from controllers.refused import RefusedError, refuse_bundles
 from testbed.errors import TestbedError
 from testbed.plan.store import plan_from_json
 
@@ -33,6 +33,9 @@ def main(
         typer.Option("--dilation", min=0, help="links run at 1/dilation of the plan's rate; 0 = as the plan says"),
     ] = 0.0,
     status_port: Annotated[int, typer.Option("--status-port", help="TCP port of the status, JSON over HTTP")] = 8080,
+    check_every: Annotated[
+        float, typer.Option("--check-every", min=0, help="seconds between looks at each switch; 0 = when it connects")
+    ] = 2.0,
 ) -> None:
     """Run a controller until it is interrupted. Switch number n of the plan has the OpenFlow datapath id n.
 
@@ -54,7 +57,7 @@ def main(
         sys.exit(_told(f"{plan}: its dilation is auto; say what the links run at, such as --dilation 200"))
     run_app(
         f"controllers.{name.value}", host, port, plan=str(plan), dilation=dilation, status_host=host,
-        status_port=status_port,
+        status_port=status_port, check_every=check_every,
     )  # fmt: skip
 
 

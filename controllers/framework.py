@@ -29,9 +29,33 @@ handler: Any = import_module(f"{BASE}.controller.handler")
 ofproto_v1_3: Any = import_module(f"{BASE}.ofproto.ofproto_v1_3")
 
 OpenFlowApp: Any = app_manager.OSKenApp if BASE == "os_ken" else app_manager.RyuApp
+HANDSHAKE_DISPATCHER = handler.HANDSHAKE_DISPATCHER
 MAIN_DISPATCHER = handler.MAIN_DISPATCHER
 DEAD_DISPATCHER = handler.DEAD_DISPATCHER
 on = handler.set_ev_cls
+
+
+def _notice_hang_ups() -> None:
+    """Have a connection end when the switch hangs up.
+
+    os-ken then waits for its sending thread, which with native threads waits for something to send, for ever: nobody
+    would hear that the switch is gone.
+    """
+    connection: Any = import_module(f"{BASE}.controller.controller").Datapath
+    receive = connection._recv_loop
+
+    def receive_and_end(self: Any) -> None:
+        try:
+            receive(self)
+        finally:
+            self.close()
+            self.send(b"", close_socket=True)
+
+    connection._recv_loop = receive_and_end
+
+
+if BASE == "os_ken":
+    _notice_hang_ups()
 
 
 def run_app(module: str, host: str, port: int, **settings: Any) -> None:

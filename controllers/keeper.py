@@ -8,31 +8,16 @@ from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from controllers.refused import RefusedError, refuse_bundles, same_fabric
 from controllers.switches import SwitchError, Switches
-from controllers.wire import add_message, differences, place, remove_message
+from controllers.wire import add_message, differences, place, remove_flow_message, remove_message
 from testbed.model import Rule
 from testbed.plan import Plan
 from testbed.transition import Step, make_transition, transition_deadlock, transition_problems
+from testbed.transition.drain import drain_seconds
 
 _ATTEMPTS = 3
 _AT_ONCE = 16
-
-
-class RefusedError(Exception):
-    """What was asked for is not done, and nothing has changed; the text says why."""
-
-
-def refuse_bundles(plan: Plan) -> None:
-    """Let only plans of single links pass.
-
-    Raises:
-        RefusedError: links are aggregated, which takes groups of a later OpenFlow than this controller speaks.
-    """
-    if plan.bundles is not None:
-        raise RefusedError(
-            "this plan aggregates links, and hashing groups need OpenFlow 1.5; use links.aggregate: false, or "
-            "`testbed up`, which installs them by itself"
-        )
 
 
 class Keeper:
@@ -41,21 +26,22 @@ class Keeper:
     Args:
         plan: proved.
         switches: conversations with them.
-        drain: s that frames on old paths may need to arrive.
+        rate: bit/s that a link between switches has, by which frames on old paths arrive; may be set later.
     """
 
-    def __init__(self, plan: Plan, switches: Switches, drain: float) -> None:
+    def __init__(self, plan: Plan, switches: Switches, rate: float) -> None:
         plan.require_proof()
         refuse_bundles(plan)
         self.plan = plan
         self.switches = switches
         self.off: set[int] = set()
-        self._drain = drain
+        self.rate = rate
         self._wanted = _by_switch(plan.rules, len(switches.names))
         self._changing = threading.Lock()
         self._locks = [threading.Lock() for _ in switches.names]
         self._doing: dict[str, Any] | None = None
         self._states: dict[int, dict[str, Any]] = {}
+        self._refused: dict[tuple[str, tuple[str, ...]], int] = {}
         # The latest of two controllers wins a switch, whichever way its connections come and go.
         self._generation = time.time_ns() & ((1 << 63) - 1)
 
@@ -74,6 +60,35 @@ class Keeper:
                 return
             self._note(number, "in step", rules=len(self._wanted[number]), changed=changed)
 
+    def check(self, number: int) -> None:
+        """Look whether a switch still has as many rules as it should and obeys this controller; if not, set it right.
+
+        Counting costs little. A rule that was put in another's place is found when the switch connects anew.
+        """
+        state = self._states.get(number, {}).get("state")
+        if state == "in step":
+            with self._locks[number]:
+                try:
+                    if not self.switches.is_master(number):
+                        raise SwitchError(f"{self.switches.names[number]} obeys another controller")
+                    if self.switches.rule_count(number) == len(self._wanted[number]):
+                        return
+                except SwitchError as error:
+                    self._note(number, "not in step", problem=str(error))
+                    return
+        if state in ("in step", "not in step"):
+            self.bring_in_step(number)
+
+    def refused(self, address: str, versions: Collection[int]) -> None:
+        """A switch was turned away because it does not speak OpenFlow 1.3.
+
+        Args:
+            address: it called from; which switch it is it could not say.
+            versions: that it speaks, as numbers of the protocol.
+        """
+        speaks = tuple(f"1.{version - 1}" for version in sorted(versions))
+        self._refused[address, speaks] = self._refused.get((address, speaks), 0) + 1
+
     def _reconcile(self, number: int) -> int:
         """Bring a switch's rules to what they should be; returns how many were wrong."""
         changed = 0
@@ -87,7 +102,7 @@ class Keeper:
             self.switches.carry_out(
                 number,
                 [
-                    *(_remove_foreign(datapath, flow) for flow in foreign),
+                    *(remove_flow_message(datapath, flow) for flow in foreign),
                     *(remove_message(datapath, rule) for rule in remove),
                     *(add_message(datapath, rule) for rule in add),
                 ],
@@ -113,13 +128,14 @@ class Keeper:
 
     # ------------------------------------------------------------------------------------------------- next plan
 
-    def move_to(self, plan: Plan, off: Collection[int], wake_up: float = 0.0) -> dict[str, Any]:
+    def move_to(self, plan: Plan, off: Collection[int], wake_up: float = 0.0, pause: float = 0.0) -> dict[str, Any]:
         """Carry the switches over to another plan of the same fabric.
 
         Args:
             plan: proved; its VLANs have identifiers of their own where they differ (see transition.successor()).
             off: links that are off afterwards.
             wake_up: s from a link's being switched on until it carries frames.
+            pause: s after each step, to look at the states in between.
 
         Returns:
             what was done: `steps` with seconds, `deadlock` sentences about old and new paths together.
@@ -140,7 +156,7 @@ class Keeper:
             cycle = transition_deadlock(
                 topology, (self.plan.routes, self.plan.vlans), (plan.routes, plan.vlans)  # type: ignore[arg-type]
             )  # fmt: skip
-            done = self._carry_out(transition.steps, transition.undo, wake_up)
+            done = self._carry_out(transition.steps, transition.undo, wake_up, pause)
             self.plan, self.off = plan, set(off)
             return {"steps": done, "deadlock": [violation.sentence for violation in cycle]}
         finally:
@@ -148,7 +164,7 @@ class Keeper:
             self._changing.release()
 
     def _refuse_what_cannot_be(self, plan: Plan) -> None:
-        if not _same_fabric(self.plan, plan):
+        if not same_fabric(self.plan, plan):
             raise RefusedError("this is a plan for another topology; switches, hosts, links and ports must be the same")
         if not plan.proved:
             raise RefusedError("this plan is not proved: " + "; ".join(v.sentence for v in plan.violations[:3]))
@@ -167,12 +183,12 @@ class Keeper:
             raise RefusedError(f"not all switches are in step: {', '.join(late[:5])}")
 
     def _carry_out(
-        self, steps: tuple[Step, ...], undo: Callable[[int], tuple[Step, ...]], wake_up: float
+        self, steps: tuple[Step, ...], undo: Callable[[int], tuple[Step, ...]], wake_up: float, pause: float
     ) -> list[dict[str, Any]]:
         """Carry out steps one after the other; if one fails, undo all that was done."""
         done: list[dict[str, Any]] = []
         for count, step in enumerate(steps, 1):
-            self._doing = {"step": count, "of": len(steps), "action": step.action}
+            self._doing = {"step": count, "of": len(steps), "action": step.action, "done": False}
             started = time.monotonic()
             try:
                 self._step(step, wake_up)
@@ -186,11 +202,14 @@ class Keeper:
                 {"action": step.action, "what": step.sentence(self.plan.topology),
                  "seconds": round(time.monotonic() - started, 4)}
             )  # fmt: skip
+            self._doing["done"] = True
+            time.sleep(pause)
         return done
 
     def _step(self, step: Step, wake_up: float, *, strict: bool = True) -> None:
         if step.action == "drain":
-            time.sleep(self._drain)
+            links = self.plan.scenario.links
+            time.sleep(drain_seconds(self.plan.topology, self.plan.routes, self.rate, links.queue_frames))
         elif step.links:
             self._set_links(step, strict=strict)
             if step.action == "links on":
@@ -244,6 +263,16 @@ class Keeper:
             },
             "off": [topology.channel_name(2 * link).replace("→", "–") for link in sorted(self.off)],
             "transition": self._doing,
+            "rate": self.rate,
+            "refused": [
+                {
+                    "address": address,
+                    "speaks": list(speaks),
+                    "times": times,
+                    "sentence": f"a switch at {address} speaks OpenFlow {', '.join(speaks)} and not 1.3",
+                }
+                for (address, speaks), times in self._refused.copy().items()
+            ],
         }
 
 
@@ -252,26 +281,6 @@ def _by_switch(rules: Iterable[Rule], switches: int) -> list[dict[Any, Rule]]:
     for rule in rules:
         wanted[rule.switch][place(rule)] = rule
     return wanted
-
-
-def _remove_foreign(datapath: Any, flow: Any) -> Any:
-    ofproto, parser = datapath.ofproto, datapath.ofproto_parser
-    return parser.OFPFlowMod(
-        datapath=datapath, command=ofproto.OFPFC_DELETE_STRICT, table_id=flow.table_id, priority=flow.priority,
-        match=flow.match, instructions=[], out_port=ofproto.OFPP_ANY, out_group=ofproto.OFPG_ANY,
-    )  # fmt: skip
-
-
-def _same_fabric(one: Plan, other: Plan) -> bool:
-    a, b = one.topology, other.topology
-    return (
-        a.switch_count == b.switch_count
-        and all(
-            (x.shape == y.shape) and bool((x == y).all())
-            for x, y in ((a.links, b.links), (a.out_port, b.out_port), (a.host_switch, b.host_switch),
-                         (a.host_port, b.host_port))
-        )
-    )  # fmt: skip
 
 
 def _all(change: Callable[[int], None], switches: Collection[int], *, strict: bool) -> None:

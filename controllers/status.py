@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from controllers.keeper import RefusedError
+from controllers.refused import RefusedError
 from testbed.errors import TestbedError
 
 Answer = Callable[[dict[str, Any]], Any]

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
-from controllers.framework import DEAD_DISPATCHER, MAIN_DISPATCHER, OpenFlowApp, cfg, ofp_event, ofproto_v1_3, on
+from controllers.framework import (
+    DEAD_DISPATCHER,
+    HANDSHAKE_DISPATCHER,
+    MAIN_DISPATCHER,
+    OpenFlowApp,
+    cfg,
+    ofp_event,
+    ofproto_v1_3,
+    on,
+)
 from controllers.keeper import Keeper
 from controllers.status import serve_status
 from controllers.switches import Switches
 from testbed.plan.store import plan_from_json
-from testbed.transition.drain import drain_seconds
 from testbed.units import TimeScale
 
 cfg.CONF.register_opts(
@@ -20,6 +29,7 @@ cfg.CONF.register_opts(
         cfg.FloatOpt("dilation", default=0.0, help="of the links' rates; 0 = the plan's"),
         cfg.StrOpt("status_host", default="127.0.0.1"),
         cfg.IntOpt("status_port", default=8080),
+        cfg.FloatOpt("check_every", default=2.0, help="s between looks at the number of rules; 0 = never"),
     ]
 )
 
@@ -34,20 +44,35 @@ class SwitchTagged(OpenFlowApp):  # type: ignore[misc]  # whichever framework th
         plan = plan_from_json(Path(cfg.CONF.plan).read_text())
         topology, scenario = plan.topology, plan.scenario
         self.switches = Switches(tuple(topology.switch_name(number) for number in range(topology.switch_count)))
+        self._full_rate = scenario.links.rate
         dilation = cfg.CONF.dilation or scenario.lab.chosen_dilation
-        rate = TimeScale(dilation).lab_rate(scenario.links.rate)
-        drain = drain_seconds(topology, plan.routes, rate, scenario.links.queue_frames)
-        self.keeper = Keeper(plan, self.switches, drain)
+        self.keeper = Keeper(plan, self.switches, TimeScale(dilation).lab_rate(self._full_rate))
         self.status = serve_status(
             (cfg.CONF.status_host, cfg.CONF.status_port),
-            {("GET", "/"): lambda request: self.keeper.status(), ("POST", "/plan"): self._move},
+            {
+                ("GET", "/"): lambda request: self.keeper.status(),
+                ("POST", "/plan"): self._move,
+                ("POST", "/dilation"): self._dilate,
+            },
         )
+        if cfg.CONF.check_every > 0:
+            threading.Thread(target=self._check_all, args=(cfg.CONF.check_every,), daemon=True).start()
 
     def _move(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Move to `plan` (its JSON text) with the links `off` and `wake_up` seconds for those switched on."""
-        return self.keeper.move_to(
-            plan_from_json(request["plan"]), [int(link) for link in request["off"]], float(request.get("wake_up", 0.0))
-        )
+        """Move to `plan` (its JSON text) with the links `off`; `wake_up` and `pause` in s as in Keeper.move_to."""
+        seconds = {key: float(request[key]) for key in ("wake_up", "pause") if key in request}
+        return self.keeper.move_to(plan_from_json(request["plan"]), [int(link) for link in request["off"]], **seconds)
+
+    def _dilate(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Links run at the plan's rate divided by `dilation` from now on."""
+        self.keeper.rate = TimeScale(float(request["dilation"])).lab_rate(self._full_rate)
+        return {"rate": self.keeper.rate}
+
+    def _check_all(self, every: float) -> None:
+        while True:
+            time.sleep(every)
+            for number in sorted(self.switches.connected()):
+                self.keeper.check(number)
 
     @on(ofp_event.EventOFPStateChange, [MAIN_DISPATCHER, DEAD_DISPATCHER])
     def _connection(self, event: Any) -> None:
@@ -64,6 +89,19 @@ class SwitchTagged(OpenFlowApp):  # type: ignore[misc]  # whichever framework th
         elif self.switches.drop(number, datapath):
             self.keeper.gone(number)
 
+    @on(ofp_event.EventOFPHello, HANDSHAKE_DISPATCHER)
+    def _hello(self, event: Any) -> None:
+        message = event.msg
+        told = {version for element in getattr(message, "elements", ()) for version in element.versions}
+        # Without a list a switch speaks what it names and all before.
+        if not (ofproto_v1_3.OFP_VERSION in told if told else message.version >= ofproto_v1_3.OFP_VERSION):
+            self.keeper.refused(message.datapath.address[0], told or {message.version})
+
+    @on(ofp_event.EventOFPAggregateStatsReply, MAIN_DISPATCHER)
+    def _count(self, event: Any) -> None:
+        message = event.msg
+        self.switches.heard(message.datapath, message.xid, [message.body.flow_count])
+
     @on(ofp_event.EventOFPFlowStatsReply, MAIN_DISPATCHER)
     @on(ofp_event.EventOFPPortDescStatsReply, MAIN_DISPATCHER)
     def _list(self, event: Any) -> None:
@@ -72,6 +110,9 @@ class SwitchTagged(OpenFlowApp):  # type: ignore[misc]  # whichever framework th
         self.switches.heard(message.datapath, message.xid, message.body, more=more)
 
     @on(ofp_event.EventOFPRoleReply, MAIN_DISPATCHER)
+    def _role(self, event: Any) -> None:
+        self.switches.heard(event.msg.datapath, event.msg.xid, [event.msg.role])
+
     @on(ofp_event.EventOFPBarrierReply, MAIN_DISPATCHER)
     def _done(self, event: Any) -> None:
         self.switches.heard(event.msg.datapath, event.msg.xid)
@@ -85,4 +126,4 @@ class SwitchTagged(OpenFlowApp):  # type: ignore[misc]  # whichever framework th
     @on(ofp_event.EventOFPErrorMsg, MAIN_DISPATCHER)
     def _error(self, event: Any) -> None:
         message = event.msg
-        self.switches.heard_error(message.datapath, message.xid, f"OpenFlow error {message.type}, code {message.code}")
+        self.switches.heard_error(message.datapath, message.xid, message.type, message.code)

@@ -72,6 +72,30 @@ class Switches:
         request = parser.OFPRoleRequest(datapath, ofproto.OFPCR_ROLE_MASTER, generation)
         self._ask(number, datapath, "xid", [request])
 
+    def is_master(self, number: int) -> bool:
+        """Whether this controller still has the sole right to change the switch.
+
+        Raises:
+            SwitchError: no answer.
+        """
+        datapath = self._datapath(number)
+        ofproto, parser = datapath.ofproto, datapath.ofproto_parser
+        request = parser.OFPRoleRequest(datapath, ofproto.OFPCR_ROLE_NOCHANGE, 0)
+        (role,) = self._ask(number, datapath, "xid", [request])
+        return bool(role == ofproto.OFPCR_ROLE_MASTER)
+
+    def rule_count(self, number: int) -> int:
+        """How many rules a switch has.
+
+        Raises:
+            SwitchError: no answer.
+        """
+        datapath = self._datapath(number)
+        ofproto, parser = datapath.ofproto, datapath.ofproto_parser
+        every = (0, ofproto.OFPTT_ALL, ofproto.OFPP_ANY, ofproto.OFPG_ANY, 0, 0, parser.OFPMatch())
+        (count,) = self._ask(number, datapath, "xid", [parser.OFPAggregateStatsRequest(datapath, *every)])
+        return int(count)
+
     def rules(self, number: int) -> tuple[list[Rule], list[Any]]:
         """The rules a switch has, and flows that are none of ours.
 
@@ -175,11 +199,18 @@ class Switches:
         """A bundle has been carried out."""
         self._answer(datapath, "bundle", bundle_number, ([_BUNDLE_DONE], False))
 
-    def heard_error(self, datapath: Any, xid: int, what: str) -> None:
-        """A switch has refused a message."""
-        number = self.number(datapath)
-        if number is not None:
-            self._answer(datapath, "error", xid, SwitchError(f"{self.names[number]} refused: {what}"))
+    def heard_error(self, datapath: Any, xid: int, kind: int, code: int) -> None:
+        """A switch has refused a message; type and code as in OpenFlow."""
+        number, ofproto = self.number(datapath), datapath.ofproto
+        if number is None:
+            return
+        what = f"OpenFlow error {kind}, code {code}"
+        if (kind, code) in (
+            (ofproto.OFPET_ROLE_REQUEST_FAILED, ofproto.OFPRRFC_STALE),
+            (ofproto.OFPET_BAD_REQUEST, ofproto.OFPBRC_IS_SLAVE),
+        ):
+            what = "it obeys a controller that was started later"
+        self._answer(datapath, "error", xid, SwitchError(f"{self.names[number]} refused: {what}"))
 
     def _answer(self, datapath: Any, kind: str, key: int, answer: Any) -> None:
         number = self.number(datapath)

@@ -43,6 +43,15 @@ def remove_message(datapath: Any, rule: Rule) -> Any:
     return _flow_mod(datapath, rule, datapath.ofproto.OFPFC_DELETE_STRICT, [])
 
 
+def remove_flow_message(datapath: Any, flow: Any) -> Any:
+    """The message that removes an entry of a flow statistics reply, whatever it is."""
+    ofproto, parser = datapath.ofproto, datapath.ofproto_parser
+    return parser.OFPFlowMod(
+        datapath=datapath, command=ofproto.OFPFC_DELETE_STRICT, table_id=flow.table_id, priority=flow.priority,
+        match=flow.match, instructions=[], out_port=ofproto.OFPP_ANY, out_group=ofproto.OFPG_ANY,
+    )  # fmt: skip
+
+
 def _flow_mod(datapath: Any, rule: Rule, command: int, instructions: list[Any]) -> Any:
     ofproto, parser = datapath.ofproto, datapath.ofproto_parser
     return parser.OFPFlowMod(

@@ -8,15 +8,22 @@ from functools import cache
 from typing import Any
 
 import networkx as nx
+import numpy as np
 import yaml
 from hypothesis import strategies as st
 from networkx.generators.atlas import graph_atlas_g
 
-from testbed.model import Topology
+from testbed.model import Topology, VlanPlan
 from testbed.plan import Plan, make_plan
+from testbed.plan.digest import digest_of
+from testbed.power.part import part_of
+from testbed.routing import ROUTINGS
 from testbed.scenario import Scenario, parse_scenario
 from testbed.topologies import TOPOLOGIES
 from testbed.topologies.build import grouped, make_topology, on_circle
+from testbed.transition import successor
+from testbed.verify import verify
+from testbed.vlans.fixed import assign_fixed
 
 MOST_HOSTS = 24
 MOST_SWITCHES = 40
@@ -164,3 +171,16 @@ def random_fabric(seed: int) -> Topology:
     hosts_on = [draw.randrange(3) for _ in range(switches)] if seed % 3 == 0 else [1] * switches
     hosts_on[order[0]] = hosts_on[order[1]] = 1
     return fabric_of_pairs(pairs, hosts_on)
+
+
+def plan_without(plan: Plan, off: list[int]) -> Plan:
+    """A plan of the same fabric that leaves some links out, with VLANs that can stand beside those of `plan`."""
+    gone = np.zeros(plan.topology.link_count, dtype=bool)
+    gone[off] = True
+    part = part_of(plan.topology, gone)
+    assert part is not None
+    assert isinstance(plan.vlans, VlanPlan)
+    routes = part.carry_back(ROUTINGS[plan.scenario.routing_kind].route(part.topology, plan.scenario.routing))
+    vlans = successor(plan.vlans, assign_fixed(plan.topology, routes, plan.scenario.assignment))
+    found = verify(plan.topology, routes, vlans, None)
+    return Plan(plan.scenario, plan.topology, routes, vlans, found, digest_of(plan.topology, routes, vlans))

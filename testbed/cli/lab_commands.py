@@ -142,8 +142,8 @@ def status(lab: LAB = None, form: FORMAT = Format.text) -> None:
     for row in rows if form is Format.text else []:
         results.print(
             f"{row['lab']}: scenario {row['scenario']}, {row['switches']} switches, {row['links']} links, "
-            f"{row['hosts']} hosts, {row['datapath']} datapath, {row['doing']}, process {row['process']}, standing "
-            f"{row['standing_seconds']:.0f} s",
+            f"{row['hosts']} hosts, {row['datapath']} datapath, controller {row['controller'] or 'none'}, "
+            f"{row['doing']}, process {row['process']}, standing {row['standing_seconds']:.0f} s",
             markup=False, soft_wrap=True,
         )  # fmt: skip
     if not rows:

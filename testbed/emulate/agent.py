@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from testbed.emulate import cgroup, counters, loads, reach
 from testbed.emulate.daemons import daemon_count, divide, switch_ports
 from testbed.emulate.fabric import HOST_INTERFACE, Fabric
+from testbed.emulate.live import BESIDE_LOADS, LiveFabric
 from testbed.emulate.names import port_interface
 from testbed.emulate.openvswitch import OpenVSwitch
 from testbed.errors import LabError
@@ -36,6 +37,8 @@ GROUPS = FOLDER / "cpu"
 _STATISTICS_LAG = 1.2
 STATE = FOLDER / "state.json"
 RECORD = "telemetry.npz"
+# Operations that are carried out while another one is under way.
+BESIDE = BESIDE_LOADS | {"flows", "groups", "trace"}
 
 Progress = Callable[[str], None]
 
@@ -49,6 +52,7 @@ class Agent:
         self.telemetry: Telemetry | None = None
         self.hierarchy: cgroup.Hierarchy | None = None
         self.group: cgroup.LabGroup | None = None
+        self.live = LiveFabric(self.need_fabric)
         self.lock = threading.Lock()
         self.doing = "starting"
         self.operations: dict[str, Callable[[dict[str, Any], Progress], Any]] = {
@@ -64,6 +68,7 @@ class Agent:
             "write": self.write,
             "copy": self.copy,
             "take": self.take,
+            **self.live.operations,
         }
 
     def need_fabric(self) -> Fabric:
@@ -79,6 +84,8 @@ class Agent:
         progress("open vswitch")
         order = request["order"]
         groups = self.share_out(order)
+        if order["controller"] is not None:
+            self.live.start_controller(order["controller"], FOLDER, order["dilation"])  # while Open vSwitch comes up
         datapath = self.ovs.choose_datapath(order["datapath"])
         ports = switch_ports(order)
         count = daemon_count(order["switch_daemons"], datapath, len(os.sched_getaffinity(0)), ports)
@@ -87,12 +94,16 @@ class Agent:
             fabric = Fabric(order, groups=groups)
             switches.result()
         ready = round(time.monotonic() - started, 4)
-        seconds = {"open vswitch": ready, **fabric.make(self.ovs, progress)}
+        seconds = {
+            "open vswitch": ready,
+            **fabric.make(self.ovs, progress, lambda: self.live.bring_rules(order, self.ovs, progress)),
+        }
         self.fabric = fabric
         self.write_state()
         return {
             "datapath": datapath,
             "switch_daemons": self.ovs.shares,
+            "controller": order["controller"],
             "holders": fabric.holders,
             "groups": groups,
             "cpu_share": self.shared(),
@@ -109,6 +120,8 @@ class Agent:
         if self.group is not None:
             fabric.order["cpu_share"] = request["cpu_share"]
             self.share_out(fabric.order)
+        fabric.order["dilation"] = request["dilation"]
+        self.live.tell_dilation(request["dilation"])
         self.write_state()
         return {"cpu_share": self.shared()}
 
@@ -245,6 +258,7 @@ class Agent:
             "switches": len(order.get("switches", [])),
             "links": len(order.get("links", [])),
             "datapath": self.ovs.datapath,
+            "controller": order.get("controller"),
             "link_rate": order.get("link_rate"),
         }
 
@@ -261,6 +275,8 @@ class Agent:
         if request["op"] == "shutdown":
             return self.shutdown()
         operation = self.operations[request["op"]]
+        if request["op"] in BESIDE:  # for instance while a load runs
+            return operation(request, progress)
         with self.lock:
             self.doing = request["op"]
             try:

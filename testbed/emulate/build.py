@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from testbed.emulate.client import Lab, Progress, quiet
 from testbed.emulate.launch import start_namespaces
+from testbed.emulate.names import PLAN
 from testbed.emulate.order import build_order
 from testbed.plan import Plan
+from testbed.plan.store import plan_to_json
 
 
 def build_lab(plan: Plan, *, keep: bool = False, progress: Progress = quiet) -> Lab:
@@ -27,6 +29,8 @@ def build_lab(plan: Plan, *, keep: bool = False, progress: Progress = quiet) -> 
     namespaces = start_namespaces(keep=keep)
     try:
         lab = Lab(namespaces)
+        if order["controller"] is not None:
+            lab.write(PLAN, plan_to_json(plan))
         lab.built = lab.ask("build", progress=progress, order=order)
         lab.built["dilation"] = order["dilation"]
     except BaseException:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -68,6 +68,18 @@ class Lab:
         except (BrokenPipeError, ConnectionResetError):
             pass
         raise LabError("the lab ended while it was in use")
+
+    @contextmanager
+    def beside(self) -> Iterator[Lab]:
+        """Another connection, for questions while this one waits for a load; the lab outlives it.
+
+        Only `status` and the operations of the agent's `BESIDE` are answered before the load has ended.
+        """
+        other = Lab(self.namespaces)
+        try:
+            yield other
+        finally:
+            other.close()
 
     def close(self) -> None:
         """Hang up; the lab goes on."""

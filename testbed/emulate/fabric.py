@@ -71,8 +71,13 @@ class Fabric(Mininet):  # type: ignore[misc]
         """Pid of the process that keeps each host's namespaces."""
         return {host.name: host.holder for host in self.hosts}
 
-    def make(self, ovs: OpenVSwitch, progress: Progress) -> dict[str, float]:
+    def make(self, ovs: OpenVSwitch, progress: Progress, rules: Callable[[], None]) -> dict[str, float]:
         """Make everything the order names; returns seconds by step.
+
+        Args:
+            ovs: its daemons run.
+            progress: called with the name of each step.
+            rules: brings the rules onto the bridges, which are there then.
 
         Raises:
             LabError: a step failed, or what was asked for is not what was read back.
@@ -83,7 +88,7 @@ class Fabric(Mininet):  # type: ignore[misc]
             ("bridges", ovs.add_bridges),
             ("groups", lambda: ovs.install_groups(self.order["groups"])),
             # Before the ports: the userspace datapath's loop is quick while it has none to poll.
-            ("rules", lambda: ovs.install(self.order["rules"])),
+            ("rules", rules),
             ("links", self._make_links),
             ("hosts", self._configure_hosts),
             ("ports", lambda: ovs.add_ports(self._ports())),
@@ -198,6 +203,36 @@ class Fabric(Mininet):  # type: ignore[misc]
         problems = self.shaping_problems()
         if problems:
             raise LabError(f"{len(problems)} ports do not have their new rate: {'; '.join(problems[:3])}")
+
+    def set_link(self, link: int | None, host: str | None, end: int | None, up: bool) -> list[str]:
+        """Take a link between switches, or the one of a host, down or up.
+
+        Args:
+            link: its number, or None.
+            host: name of a host, or None.
+            end: the end of a link that is meant, 0 or 1; None = both.
+            up: which of the two.
+
+        Returns:
+            the interfaces that were set.
+
+        Raises:
+            LabError: there is none of that number or name.
+        """
+        order = self.order
+        if link is not None and 0 <= link < len(order["links"]):
+            one = order["links"][link]
+            ends = [port_interface(one[f"switch_{which}"], one[f"port_{which}"]) for which in "ab"]
+            interfaces = ends if end is None else [ends[end]]
+        else:
+            interfaces = [port_interface(h["switch"], h["port"]) for h in order["hosts"] if h["name"] == host]
+        if not interfaces:
+            raise LabError(
+                f"there is no link {link} and no host {host}: links have the numbers 0 to {len(order['links']) - 1}, "
+                f"hosts the names {order['hosts'][0]['name']} to {order['hosts'][-1]['name']}"
+            )
+        run(["ip", "-batch", "-"], "".join(f"link set {name} {'up' if up else 'down'}\n" for name in interfaces))
+        return interfaces
 
     def _prepare_sockets(self, ovs: OpenVSwitch) -> None:
         ports = self._ports()  # the hosts' first

@@ -4,3 +4,7 @@
 def port_interface(switch: str, port: int) -> str:
     """Name of the interface of a switch port."""
     return f"{switch}-eth{port}"
+
+
+# In the folder of a lab whose controller installs the rules: its plan.
+PLAN = "plan.json"

@@ -19,6 +19,7 @@ _SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
 _FRAME_MEMORY = 4096
 _RECEIVE_BUFFER = 4 << 20
 _LARGEST_BUFFER = 1 << 30
+_MOST_BACKOFF_MS = 1000
 _PROBE_DATAPATH = "system@testbed-probe"
 
 _T = TypeVar("_T")
@@ -113,12 +114,15 @@ class OpenVSwitch:
             daemon.check_alive()
 
     def add_bridges(self) -> None:
-        """Make the bridges of all shares, without ports: fail mode secure, no spanning tree, OpenFlow 1.3 and 1.5."""
+        """Make the bridges of all shares, without ports: fail mode secure, no spanning tree, OpenFlow 1.3 and 1.5.
+
+        The datapath id of a bridge is its place among them, from 1.
+        """
         # The userspace datapath comes as two types. With `dummy` a bridge's own port is not a device of the kernel,
         # which the daemon would have to poll, and several daemons can work in one network namespace.
         kind = "dummy" if self._quick else "netdev" if self.datapath == "userspace" else "system"
         arguments: dict[SwitchDaemon, list[str]] = {daemon: [] for daemon in self._daemons}
-        for bridge, daemon in self._daemon_of.items():
+        for number, (bridge, daemon) in enumerate(self._daemon_of.items(), 1):
             arguments[daemon] += [
                 "--",
                 "add-br",
@@ -133,7 +137,36 @@ class OpenVSwitch:
                 "rstp_enable=false",
                 "protocols=OpenFlow13,OpenFlow15",
                 "other_config:disable-in-band=true",
+                f"other_config:datapath-id={number:016x}",
             ]
+        self._transact_each(arguments)
+
+    def set_controllers(self, targets: Sequence[str]) -> None:
+        """Have every bridge connect to these controllers, such as `tcp:127.0.0.1:6653`, and to no other.
+
+        Fail mode secure keeps the rules of a bridge whose controllers are all gone.
+        """
+        arguments: dict[SwitchDaemon, list[str]] = {daemon: [] for daemon in self._daemons}
+        for bridge, daemon in self._daemon_of.items():
+            arguments[daemon] += ["--", "del-controller", bridge]
+            for number, target in enumerate(targets):
+                record = f"@{bridge}-{number}"
+                arguments[daemon] += [
+                    "--",
+                    f"--id={record}",
+                    "create",
+                    "controller",
+                    f'target="{target}"',
+                    "connection_mode=out-of-band",
+                    # A controller that is restarted finds all switches within a second, instead of eight.
+                    f"max_backoff={_MOST_BACKOFF_MS}",
+                    "--",
+                    "add",
+                    "bridge",
+                    bridge,
+                    "controller",
+                    record,
+                ]
         self._transact_each(arguments)
 
     def _transact_each(self, arguments: Mapping[SwitchDaemon, Sequence[str]]) -> None:

@@ -55,6 +55,8 @@ class BuildOrder:
         tagged_trunks: whether frames between switches carry a VLAN tag.
         dilation: links run at their real-world rate divided by this.
         cpu_share: processors that the programs of a host get together; None = no limit.
+        controller: name of the one that installs the rules, from a plan file in the lab's folder; None = they are
+            installed from `rules`.
         stock: run Open vSwitch as it is installed; for benchmarks, which compare with it.
     """
 
@@ -74,6 +76,7 @@ class BuildOrder:
     tagged_trunks: bool
     dilation: float
     cpu_share: float | None
+    controller: str | None = None
     stock: bool = False
 
     def as_dict(self) -> dict[str, Any]:
@@ -132,4 +135,5 @@ def build_order(plan: Plan) -> BuildOrder:
         tagged_trunks=plan.vlans.tagged_trunks,
         dilation=scale.dilation,
         cpu_share=scenario.lab.processors_a_host,
+        controller=None if scenario.lab.controller == "none" else scenario.lab.controller,
     )

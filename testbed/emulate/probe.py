@@ -9,12 +9,14 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 from testbed.emulate import cgroup, pairs
 from testbed.errors import CapabilityError
 from testbed.scenario import Scenario
 
+OPENFLOW = "openflow framework"
 _LIMIT = 20.0
 _SETUP = "run `make setup`"
 # A throw-away network namespace; nothing tried in it can be seen outside.
@@ -68,6 +70,7 @@ def capabilities() -> tuple[Capability, ...]:
         _commands("ping", ("ping",), "ping loads cannot run", needed=False),
         _commands("compiler", ("gcc", "make"), "MPI jobs cannot be built", needed=False),
         _mpich(),
+        _openflow(),
     ]
     if root and all(capability.present for capability in found if capability.needed):
         found.append(_trial("namespaces", "true", "no lab can be built", "run on a machine that allows unshare"))
@@ -123,6 +126,12 @@ def _mpich() -> Capability:
     )
 
 
+def _openflow() -> Capability:
+    found = [name for name in ("os_ken", "ryu") if find_spec(name) is not None]
+    detail = found[0] if found else "neither os_ken nor ryu in this environment"
+    return Capability(OPENFLOW, bool(found), False, detail, "labs run with lab.controller: none only", _SETUP)
+
+
 def _pairs() -> Capability:
     why_not = pairs.why_not()
     return Capability(
@@ -153,6 +162,8 @@ def require(scenario: Scenario) -> None:
         names.add("kernel datapath")
     if scenario.lab.cpu_share != "none":
         names.add(cgroup.CAPABILITY)
+    if scenario.lab.controller != "none":
+        names.add(OPENFLOW)
     lacking = [c for c in capabilities() if not c.present and (c.needed or c.name in names)]
     if lacking:
         raise CapabilityError("\n".join(f"{c.name}: {c.detail}: {c.consequence}; {c.remedy}" for c in lacking))

@@ -15,13 +15,14 @@ from testbed.workloads.spec import Mpi, Npb
 
 
 def lab_problems(scenario: Scenario, topology: Topology) -> list[Problem]:
-    """What is wrong with loads, addresses, switch daemons and ports, known before anything is routed."""
+    """What is wrong with loads, addresses, switch daemons, controller and ports, known before anything is routed."""
     model = SWITCH_MODELS[scenario.switch_model] if scenario.switch_model else None
     ports = check_ports(topology, model) if model is not None else []
     return [
         *load_problems(scenario, topology),
         *address_problems(scenario),
         *daemon_problems(scenario, topology),
+        *controller_problems(scenario),
         *(Problem("switch_model", violation.sentence) for violation in ports),
     ]
 
@@ -82,3 +83,14 @@ def daemon_problems(scenario: Scenario, topology: Topology) -> list[Problem]:
         )
         return [Problem(place, sentence)]
     return []
+
+
+def controller_problems(scenario: Scenario) -> list[Problem]:
+    """A controller where links are aggregated, whose groups it cannot install."""
+    if scenario.lab.controller == "none" or not scenario.links.aggregate:
+        return []
+    sentence = (
+        f'"{scenario.lab.controller}" speaks OpenFlow 1.3, and links.aggregate: true takes the groups of 1.5; use '
+        "controller: none, which installs them without one, or aggregate: false"
+    )
+    return [Problem("lab.controller", sentence)]

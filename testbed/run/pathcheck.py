@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from testbed.model import Group, LocalPlan, Rule
+from testbed.model import Group, LocalPlan, Rule, Topology
 from testbed.pipeline.oracle import Delivery, Oracle
 from testbed.pipeline.tables import UNTAGGED
 from testbed.pipeline.text import FlowSyntaxError, parse_group, parse_rule
@@ -27,8 +27,21 @@ def installed_problems(
         groups: switch name → lines of `ovs-ofctl dump-groups`; needed where links are aggregated.
     """
     topology = plan.topology
-    rules: list[Rule] = []
+    rules, problems = dumped_rules(topology, dumped)
     found: list[Group] = []
+    for switch in range(topology.switch_count):
+        name = topology.switch_name(switch)
+        for line in (groups or {}).get(name, ()):
+            try:
+                found.append(parse_group(switch, line))
+            except FlowSyntaxError as error:
+                problems.append(f"{name} has a group that is not ours: {error}")
+    return problems + _walk_problems(plan, Oracle(topology, rules, plan.bundles, found))
+
+
+def dumped_rules(topology: Topology, dumped: Mapping[str, Sequence[str]]) -> tuple[list[Rule], list[str]]:
+    """The rules in dumped lines, by switch name, and a sentence for each line that this pipeline never writes."""
+    rules: list[Rule] = []
     problems: list[str] = []
     for switch in range(topology.switch_count):
         name = topology.switch_name(switch)
@@ -37,12 +50,7 @@ def installed_problems(
                 rules.append(parse_rule(switch, line))
             except FlowSyntaxError as error:
                 problems.append(f"{name} has a rule that is not ours: {error}")
-        for line in (groups or {}).get(name, ()):
-            try:
-                found.append(parse_group(switch, line))
-            except FlowSyntaxError as error:
-                problems.append(f"{name} has a group that is not ours: {error}")
-    return problems + _walk_problems(plan, Oracle(topology, rules, plan.bundles, found))
+    return rules, problems
 
 
 def _walk_problems(plan: Plan, oracle: Oracle) -> list[str]:

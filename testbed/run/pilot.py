@@ -81,6 +81,7 @@ def reshape(lab: Lab, plan: Plan) -> None:
         link_rate=scale.lab_rate(scenario.links.rate),
         host_rate=scale.lab_rate(scenario.links.edge_rate),
         cpu_share=scenario.lab.processors_a_host,
+        dilation=scenario.lab.chosen_dilation,
     )
     lab.built |= {**got, "dilation": scenario.lab.chosen_dilation}
 

@@ -23,6 +23,7 @@ from testbed.results import ResultFolder, load_run
 from testbed.results.telemetry import file_name, join, telemetry_to_bytes
 from testbed.run.choose import choose_dilation
 from testbed.run.context import Context, LoadOutcome
+from testbed.run.controlled import controller_findings
 from testbed.run.fidelity import Finding, Judgement, Verdict
 from testbed.run.load_iperf3 import run_iperf3
 from testbed.run.load_mpi import prepare_mpi, run_mpi
@@ -94,6 +95,7 @@ def run_scenario(plan: Plan, results: Path, progress: Callable[[str], None]) -> 
             settled, choice = choose_dilation(plan, lab, progress)
             samples, loads, findings = _run_loads(settled, lab, folder, progress)
             findings += [(Verdict.INVALID, f"shaping changed: {problem}") for problem in lab.ask("shaping")]
+            findings += controller_findings(plan, lab)
     except LabError as error:
         raise LabError(f"{error}\nwhat was stored until then: {folder.path}") from error
     judgement = Judgement.of(findings)
@@ -196,6 +198,7 @@ def environment(built: Mapping[str, Any]) -> dict[str, Any]:
         "engine": "native",
         "datapath": built["datapath"],
         "switch_daemons": len(built["switch_daemons"]),
+        "controller": built["controller"] or "none",
         "open_vswitch": built["ovs"],
         "kernel": built["kernel"],
         "tools": versions(),

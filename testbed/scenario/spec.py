@@ -133,6 +133,8 @@ class Lab:
         cpu_share: processors that a host's programs get together; `none` = as many as are free, `auto` = 1/dilation,
             so that hosts compute as much slower as their links are.
         switch_daemons: how many Open vSwitch daemons share the switches; `auto` takes one a processor where that pays.
+        controller: who installs the rules: `none` = the lab itself, once; else the OpenFlow controller of that name,
+            which runs inside the lab and keeps them there.
     """
 
     dilation: Dilation = "auto"
@@ -142,6 +144,7 @@ class Lab:
     telemetry: Interval = _INTERVAL
     cpu_share: Share = "none"
     switch_daemons: SwitchDaemons = "auto"
+    controller: Literal["none", "switch_tagged"] = "none"
 
     @property
     def chosen_dilation(self) -> float:

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
+import math
+import socket
+import sys
 import threading
 from typing import Any
 
-import numpy as np
 import pytest
 from os_ken.ofproto import ofproto_v1_3, ofproto_v1_3_parser
 from os_ken.ofproto.ofproto_protocol import ProtocolDesc
 
 from controllers.__main__ import Name, main
-from controllers.keeper import Keeper, RefusedError
+from controllers.framework import DEAD_DISPATCHER
+from controllers.keeper import Keeper
+from controllers.refused import RefusedError
 from controllers.switches import SwitchError, Switches
 from controllers.wire import add_message, bundle, differences, place, rule_of
-from testbed.model import Rule, VlanPlan
+from testbed.model import Rule
 from testbed.plan import Plan, make_plan
-from testbed.plan.digest import digest_of
 from testbed.plan.store import plan_to_json
-from testbed.power.part import part_of
-from testbed.routing import ROUTINGS
-from testbed.transition import successor
-from testbed.verify import verify
-from testbed.vlans.fixed import assign_fixed
-from tests.fabrics import plan_of, scenario_of
+from tests.fabrics import plan_of, plan_without, scenario_of
 
 DATAPATH = ProtocolDesc(ofproto_v1_3.OFP_VERSION)
 OFF = [3, 8]
@@ -99,7 +97,16 @@ class Fakes:
         self.sent = 0
         self.fails_at: int | None = None
         self.deaf: set[int] = set()
+        self.lost: set[int] = set()
         self.wait: threading.Event | None = None
+
+    def is_master(self, number: int) -> bool:
+        return number not in self.lost
+
+    def rule_count(self, number: int) -> int:
+        if number in self.deaf:
+            raise SwitchError(f"{self.names[number]} gave no answer")
+        return len(self.tables[number])
 
     def become_master(self, number: int, generation: int) -> None:
         assert generation > 0
@@ -148,20 +155,12 @@ def fixed_plan(kind: str = "torus", routing: str = "north_last") -> Plan:
 
 
 def fewer_links(plan: Plan) -> Plan:
-    off = np.zeros(plan.topology.link_count, dtype=bool)
-    off[OFF] = True
-    part = part_of(plan.topology, off)
-    assert part is not None
-    assert isinstance(plan.vlans, VlanPlan)
-    routes = part.carry_back(ROUTINGS[plan.scenario.routing_kind].route(part.topology, plan.scenario.routing))
-    vlans = successor(plan.vlans, assign_fixed(plan.topology, routes, plan.scenario.assignment))
-    found = verify(plan.topology, routes, vlans, None)
-    return Plan(plan.scenario, plan.topology, routes, vlans, found, digest_of(plan.topology, routes, vlans))
+    return plan_without(plan, OFF)
 
 
 def started(plan: Plan) -> tuple[Keeper, Fakes]:
     fakes = Fakes(plan)
-    keeper = Keeper(plan, fakes, drain=0.0)  # type: ignore[arg-type]
+    keeper = Keeper(plan, fakes, rate=math.inf)  # type: ignore[arg-type]
     for number in range(len(fakes.names)):
         keeper.bring_in_step(number)
     return keeper, fakes
@@ -174,7 +173,7 @@ def test_switches_get_the_rules_of_the_plan_and_those_that_have_them_are_left_al
     assert keeper.status()["in_step"] == 16
     sent = fakes.sent
     fakes.tables[3].pop(next(iter(fakes.tables[3])))
-    again = Keeper(plan, fakes, drain=0.0)  # type: ignore[arg-type]
+    again = Keeper(plan, fakes, rate=math.inf)  # type: ignore[arg-type]
     for number in range(16):
         again.bring_in_step(number)
     assert fakes.sent == sent + 1
@@ -250,15 +249,76 @@ def test_a_switch_that_does_not_answer_is_named():
     plan = fixed_plan()
     fakes = Fakes(plan)
     fakes.deaf.add(2)
-    keeper = Keeper(plan, fakes, drain=0.0)  # type: ignore[arg-type]
+    keeper = Keeper(plan, fakes, rate=math.inf)  # type: ignore[arg-type]
     keeper.bring_in_step(2)
     assert keeper.status()["switches"]["s3"]["problem"] == "s3 gave no answer"
+
+
+def test_a_switch_that_lost_rules_gets_them_again():
+    plan = fixed_plan()
+    keeper, fakes = started(plan)
+    sent = fakes.sent
+    for number in range(16):
+        keeper.check(number)
+    assert fakes.sent == sent
+    fakes.tables[5].clear()
+    keeper.check(5)
+    assert fakes.have(plan)
+    assert keeper.status()["switches"]["s6"]["changed"] == len(fakes.tables[5])
+
+
+def test_a_switch_that_obeys_another_controller_is_told_and_asked_again():
+    plan = fixed_plan()
+    keeper, fakes = started(plan)
+    fakes.lost.add(7)
+    keeper.check(7)
+    assert keeper.status()["switches"]["s8"]["problem"] == "s8 obeys another controller"
+    assert keeper.status()["in_step"] == 15
+    fakes.lost.clear()
+    keeper.check(7)
+    assert keeper.status()["in_step"] == 16
+
+
+def test_a_switch_that_is_gone_is_not_asked():
+    plan = fixed_plan()
+    keeper, fakes = started(plan)
+    keeper.gone(3)
+    fakes.tables[3].clear()
+    keeper.check(3)
+    assert keeper.status()["switches"]["s4"]["state"] == "gone"
+    assert not fakes.tables[3]
+
+
+def test_switches_of_another_version_are_counted_in_the_status():
+    keeper, _ = started(fixed_plan())
+    keeper.refused("127.0.0.1", [1])
+    keeper.refused("127.0.0.1", [1])
+    keeper.refused("127.0.0.1", {5, 6})
+    assert [(one["times"], one["sentence"]) for one in keeper.status()["refused"]] == [
+        (2, "a switch at 127.0.0.1 speaks OpenFlow 1.0 and not 1.3"),
+        (1, "a switch at 127.0.0.1 speaks OpenFlow 1.4, 1.5 and not 1.3"),
+    ]
+
+
+def test_a_switch_that_hangs_up_is_noticed():
+    """Without _notice_hang_ups() the connection's thread waits for ever."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        switch = socket.create_connection(server.getsockname())
+        accepted, address = server.accept()
+    connection = sys.modules["os_ken.controller.controller"].Datapath(accepted, address)
+    served = threading.Thread(target=connection.serve, daemon=True)
+    served.start()
+    assert switch.recv(8)
+    switch.close()
+    served.join(10)
+    assert not served.is_alive()
+    assert connection.state == DEAD_DISPATCHER
 
 
 def test_a_plan_that_aggregates_links_is_refused():
     text = "topology: {kind: mesh, sizes: [2], parallel_links: 2}\nlinks: {aggregate: true}"
     with pytest.raises(RefusedError, match="hashing groups need OpenFlow"):
-        Keeper(make_plan(scenario_of(text)), Switches(("s1", "s2")), 0.0)
+        Keeper(make_plan(scenario_of(text)), Switches(("s1", "s2")), math.inf)
 
 
 @pytest.mark.parametrize(

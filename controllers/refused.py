@@ -1,0 +1,35 @@
+"""What a controller does not do, and why."""
+
+from __future__ import annotations
+
+from testbed.plan import Plan
+
+
+class RefusedError(Exception):
+    """What was asked for is not done, and nothing has changed; the text says why."""
+
+
+def refuse_bundles(plan: Plan) -> None:
+    """Let only plans of single links pass.
+
+    Raises:
+        RefusedError: links are aggregated, which takes groups of a later OpenFlow than this controller speaks.
+    """
+    if plan.bundles is not None:
+        raise RefusedError(
+            "this plan aggregates links, and hashing groups need OpenFlow 1.5; use links.aggregate: false, or "
+            "`testbed up`, which installs them by itself"
+        )
+
+
+def same_fabric(one: Plan, other: Plan) -> bool:
+    """Whether two plans are of the same switches, hosts, links and ports."""
+    a, b = one.topology, other.topology
+    return (
+        a.switch_count == b.switch_count
+        and all(
+            (x.shape == y.shape) and bool((x == y).all())
+            for x, y in ((a.links, b.links), (a.out_port, b.out_port), (a.host_switch, b.host_switch),
+                         (a.host_port, b.host_port))
+        )
+    )  # fmt: skip

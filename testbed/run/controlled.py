@@ -1,0 +1,33 @@
+"""Whether a controller kept the lab at its plan while loads ran."""
+
+from __future__ import annotations
+
+from testbed.emulate.client import Lab
+from testbed.errors import LabError
+from testbed.plan import Plan
+from testbed.run.fidelity import Finding, Verdict
+from testbed.run.pathcheck import dumped_rules
+
+
+def controller_findings(plan: Plan, lab: Lab) -> list[Finding]:
+    """What a run with a controller came to, beside its loads; nothing where the lab has none.
+
+    Rules that are not the plan's make figures void. A controller that has ended, or switches that it does not
+    reach, leave the rules as they were: a warning.
+    """
+    if lab.built["controller"] is None:
+        return []
+    rules, problems = dumped_rules(plan.topology, lab.ask("flows"))
+    changed = len(set(rules) ^ set(plan.rules)) + len(problems)
+    findings: list[Finding] = []
+    if changed:
+        findings.append((Verdict.INVALID, f"{changed} rules differ from the plan's after the loads"))
+    try:
+        status = lab.ask("controller")
+    except LabError as error:
+        return [*findings, (Verdict.WARN, str(error))]
+    late = [name for name, state in status["switches"].items() if state["state"] != "in step"]
+    if late:
+        shown = ", ".join(f"{name} ({status['switches'][name]['state']})" for name in late[:4])
+        findings.append((Verdict.WARN, f"{len(late)} switches are not in step with the controller: {shown}"))
+    return findings

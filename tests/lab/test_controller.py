@@ -1,0 +1,310 @@
+"""A lab whose rules a controller installs and keeps: restarts, lost rules, other controllers, transitions."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from testbed.emulate.build import build_lab
+from testbed.emulate.client import Lab
+from testbed.errors import LabError
+from testbed.model import Rule
+from testbed.pipeline.text import parse_rule
+from testbed.plan import Plan
+from testbed.plan.store import plan_to_json
+from testbed.results import load_run
+from testbed.run import run_scenario
+from testbed.run.between import state_problems
+from testbed.run.pathcheck import installed_problems
+from tests.fabrics import plan_without
+
+from .conftest import execute, plan_of
+
+_TORUS = (
+    "topology: {kind: torus, sizes: [4, 4]}\nrouting: {kind: north_last}\n"
+    "lab: {dilation: 50, datapath: userspace, switch_daemons: 2, controller: switch_tagged}"
+)
+_OFF = [3, 8]
+_PACKETS, _A_SECOND = 6000, 1000
+# A datagram a millisecond, numbered; and how many different ones arrive until there are no more.
+_SEND = f"""
+import socket, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+start = time.monotonic() + 1
+for number in range({_PACKETS}):
+    time.sleep(max(0, start + number / {_A_SECOND} - time.monotonic()))
+    s.sendto(number.to_bytes(4, "big") + bytes(60), ("10.0.0.16", 5555))
+"""
+_COUNT = """
+import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind(("", 5555))
+s.settimeout(4)
+seen = set()
+try:
+    while True:
+        seen.add(s.recv(100)[:4])
+except TimeoutError:
+    print(len(seen))
+"""
+
+
+@pytest.fixture(scope="module")
+def controlled() -> Iterator[tuple[Plan, Lab]]:
+    plan = plan_of(_TORUS)
+    with build_lab(plan) as lab:
+        yield plan, lab
+
+
+def installed(lab: Lab) -> set[Rule]:
+    dumped = lab.ask("flows")
+    return {parse_rule(number, line) for number, switch in enumerate(dumped) for line in dumped[switch]}
+
+
+def until(holds: Callable[[], bool], seconds: float = 15) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def database(switch: str) -> str:
+    return f"--db=unix:/run/lab/ovs/db{'-2' if int(switch[1:]) > 8 else ''}.sock"
+
+
+def restart(lab: Lab) -> Any:
+    lab.ask("controller_stop")
+    lab.ask("controller_start")
+    return lab.ask("controller_wait")
+
+
+def test_the_controllers_rules_are_the_compiled_ones(controlled):
+    plan, lab = controlled
+    assert lab.built["controller"] == "switch_tagged"
+    assert installed(lab) == set(plan.rules)
+    assert installed_problems(plan, lab.ask("flows")) == []
+    assert lab.ask("reach") == []
+    status = lab.ask("controller")
+    assert status["in_step"] == 16
+    assert status["plan"] == plan.digest
+    assert sum(state["rules"] for state in status["switches"].values()) == len(plan.rules)
+
+
+def test_a_restart_under_load_loses_no_frame_and_touches_no_rule(controlled):
+    plan, lab = controlled
+    before = time.monotonic()
+    seen: dict[str, Any] = {}
+
+    def disturb() -> None:
+        with lab.beside() as other:
+            time.sleep(2)
+            other.ask("controller_stop")
+            with pytest.raises(LabError, match="the controller switch_tagged was stopped; start it first"):
+                other.ask("controller")
+            time.sleep(1)
+            other.ask("controller_start")
+            seen.update(other.ask("controller_wait"))
+
+    disturbing = threading.Thread(target=disturb)
+    disturbing.start()
+    processes = [
+        {"id": "count", "host": "h16", "argv": [sys.executable, "-c", _COUNT]},
+        {"id": "send", "host": "h1", "argv": [sys.executable, "-c", _SEND]},
+    ]
+    outputs = lab.ask("load", processes=processes, limit=40)["outputs"]
+    disturbing.join()
+    assert int(outputs["count"]["stdout"]) == _PACKETS
+    assert seen["in_step"] == 16
+    assert [state["changed"] for state in seen["switches"].values()] == [0] * 16
+    assert installed(lab) == set(plan.rules)
+    for switch in ("s1", "s9", "s16"):
+        flows = execute(lab, "ovs-ofctl", "-O", "OpenFlow13", "dump-flows", switch)
+        ages = [float(age) for age in re.findall(r"duration=([\d.]+)s", flows)]
+        assert min(ages) > time.monotonic() - before
+        assert set(re.findall(r"cookie=(\w+)", flows)) == {"0x0"}
+
+
+def test_a_bridge_that_lost_its_rules_is_refilled(controlled):
+    plan, lab = controlled
+    execute(lab, "ovs-ofctl", "-O", "OpenFlow13", "del-flows", "s6")
+    until(lambda: installed(lab) == set(plan.rules))
+    assert lab.ask("controller_wait")["switches"]["s6"]["changed"] > 0
+
+
+def test_foreign_rules_of_a_switch_that_connects_again_are_removed(controlled):
+    plan, lab = controlled
+    lab.ask("controller_stop")
+    pvid = next(rule for rule in plan.rules if rule.switch == 0 and rule.actions[0][0] == "push_vlan")
+    for command, flow in (
+        ("add-flow", "table=0,priority=1,actions=NORMAL"),
+        ("add-flow", "table=3,priority=77,ip,nw_src=10.0.0.0/24,actions=drop"),
+        ("add-flow", "table=1,priority=9,reg3=7,actions=learn(table=5,NXM_OF_ETH_DST[]=NXM_OF_ETH_SRC[])"),
+        ("add-flow", f"table=0,priority={pvid.priority},in_port={pvid.match[0][1]},vlan_tci=0/0x1fff,actions=drop"),
+    ):
+        execute(lab, "ovs-ofctl", "-O", "OpenFlow13", command, "s1", flow)
+    lab.ask("controller_start")
+    status = lab.ask("controller_wait")
+    assert installed(lab) == set(plan.rules)
+    assert [state["changed"] for state in status["switches"].values()] == [4, *[0] * 15]
+
+
+def test_a_switch_that_hangs_up_is_gone_and_back(controlled):
+    plan, lab = controlled
+    execute(lab, "ovs-vsctl", database("s3"), "del-controller", "s3")
+    until(lambda: lab.ask("controller")["switches"]["s3"]["state"] == "gone")
+    execute(lab, "ovs-vsctl", database("s3"), "set-controller", "s3", "tcp:127.0.0.1:6653")
+    # Open vSwitch itself removes all rules of a bridge that loses its last controller or gets its first.
+    assert lab.ask("controller_wait")["switches"]["s3"]["changed"] > 0
+    assert installed(lab) == set(plan.rules)
+
+
+def test_of_two_controllers_the_later_one_is_obeyed(controlled):
+    plan, lab = controlled
+    two = ("tcp:127.0.0.1:6653", "tcp:127.0.0.1:6654")
+    execute(lab, "ovs-vsctl", database("s1"), "set-controller", "s1", *two)
+    second = (
+        f"timeout 9 {sys.executable} -m controllers switch_tagged --plan /run/lab/plan.json --dilation 50 "
+        "--port 6654 --status-port 8081"
+    )
+    problems = []
+
+    def ask() -> None:
+        with lab.beside() as other:
+            end = time.monotonic() + 9
+            while time.monotonic() < end:
+                problems.append(other.ask("controller")["switches"]["s1"].get("problem"))
+                time.sleep(0.2)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    execute(lab, "sh", "-c", f"{second} || true")
+    asking.join()
+    assert "s1 obeys another controller" in problems or any(
+        "started later" in problem for problem in problems if problem
+    )
+    assert installed(lab) == set(plan.rules)
+    execute(lab, "ovs-vsctl", database("s1"), "set-controller", "s1", two[0])
+    assert restart(lab)["switches"]["s1"]["changed"] == 0
+
+
+def test_a_switch_of_another_openflow_version_is_named(controlled):
+    plan, lab = controlled
+    execute(lab, "ovs-vsctl", database("s2"), "set", "bridge", "s2", "protocols=OpenFlow10")
+    try:
+        lab.ask("controller_stop")
+        lab.ask("controller_start")
+        with pytest.raises(LabError, match=r"s2 \(not seen\)\. Refused: a switch at 127.0.0.1 speaks OpenFlow 1.0 and"):
+            lab.ask("controller_wait", limit=4)
+    finally:
+        execute(lab, "ovs-vsctl", database("s2"), "set", "bridge", "s2", "protocols=OpenFlow13,OpenFlow15")
+    lab.ask("controller_wait")
+    assert installed(lab) == set(plan.rules)
+
+
+def move(lab: Lab, plan: Plan, off: list[int], pause: float = 0.0) -> Any:
+    body = {"plan": plan_to_json(plan), "off": off, "pause": pause}
+    return lab.ask("controller", method="POST", path="/plan", body=body)
+
+
+def links_down(lab: Lab) -> set[str]:
+    shown = json.loads(execute(lab, "ip", "-j", "link", "show"))
+    return {link["ifname"] for link in shown if "UP" not in link["flags"]}
+
+
+@pytest.mark.parametrize("way", ["links off", "links on"])
+def test_every_state_between_two_plans_delivers(controlled, way):
+    """To a plan without two links and back; between the steps the rules of all switches are dumped and walked."""
+    plan, lab = controlled
+    fewer = plan_without(plan, _OFF)
+    then, off = (fewer, _OFF) if way == "links off" else (plan, [])
+    answer: dict[str, Any] = {}
+
+    def moving() -> None:
+        with lab.beside() as other:
+            answer.update(move(other, then, off, pause=1.2))
+
+    mover = threading.Thread(target=moving)
+    mover.start()
+    walked = {}
+    while mover.is_alive():
+        doing = lab.ask("controller")["transition"]
+        if doing and doing["done"] and doing["step"] not in walked:
+            dumped, down = lab.ask("flows"), links_down(lab)
+            if lab.ask("controller")["transition"] == doing:
+                ends = {f"s{plan.topology.channel_source[c] + 1}-eth{plan.topology.out_port[c]}": c // 2
+                        for c in range(2 * plan.topology.link_count)}  # fmt: skip
+                walked[doing["step"]] = state_problems([plan, fewer], dumped, {ends[name] for name in down})
+        if doing and doing["step"] == 1:
+            with pytest.raises(LabError, match="refuses: a transition is under way; ask again when it has ended"):
+                move(lab, plan, [])
+        time.sleep(0.1)
+    mover.join()
+    steps = [step["action"] for step in answer["steps"]]
+    assert sorted(steps) == sorted(["add", "move", "drain", "remove", way])
+    assert walked == {number: [] for number in range(1, 6)}
+    assert installed(lab) == set(then.rules)
+    assert len(links_down(lab)) == 2 * len(off)
+    assert lab.ask("reach") == []
+
+
+def test_links_go_down_and_up(controlled):
+    plan, lab = controlled
+    ends = lab.ask("link", link=0, up=False)
+    assert len(ends) == 2
+    assert links_down(lab) == set(ends)
+    assert lab.ask("link", link=0, up=True) == ends
+    assert lab.ask("link", link=0, up=False, end=1) == ends[1:]
+    assert links_down(lab) == {ends[1]}
+    lab.ask("link", link=0, up=True)
+    assert lab.ask("link", host="h3", up=False) == [f"s3-eth{plan.topology.host_port[2]}"]
+    assert {source for source, _ in lab.ask("reach")} == {f"h{number}" for number in range(1, 17)}
+    lab.ask("link", host="h3", up=True)
+    until(lambda: lab.ask("reach") == [])
+    with pytest.raises(LabError, match="there is no link 99 and no host None: links have the numbers 0 to 31"):
+        lab.ask("link", link=99, up=False)
+
+
+def test_another_dilation_is_told_to_the_controller(controlled):
+    _, lab = controlled
+    for dilation in (100, 50):
+        rate = 1e9 / dilation
+        lab.ask("reshape", link_rate=rate, host_rate=rate, cpu_share=None, dilation=dilation)
+        assert lab.ask("controller")["rate"] == rate
+
+
+def test_a_controller_that_cannot_start_says_why(controlled):
+    plan, lab = controlled
+    lab.ask("controller_stop")
+    lab.write("plan.json", "{")
+    lab.ask("controller_start")
+    with pytest.raises(LabError, match=r"ended with exit code 2\. .*plan.json: is no plan"):
+        lab.ask("controller_wait")
+    lab.write("plan.json", plan_to_json(plan))
+    lab.ask("controller_start")
+    with pytest.raises(LabError, match="the controller switch_tagged runs already; stop it first"):
+        lab.ask("controller_start")
+    assert lab.ask("controller_wait")["in_step"] == 16
+
+
+def test_a_lab_without_a_controller_says_so(lab):
+    _, standing = lab
+    assert standing.built["controller"] is None
+    with pytest.raises(LabError, match=r"has no controller: .* use lab.controller: switch_tagged"):
+        standing.ask("controller")
+
+
+def test_a_run_with_a_controller(tmp_path, untouched):
+    plan = plan_of(
+        "topology: {kind: mesh, sizes: [2]}\nlab: {dilation: 100, controller: switch_tagged}\n"
+        "workloads: [{kind: ping, pattern: neighbour, count: 3}]"
+    )
+    outcome = run_scenario(plan, tmp_path, lambda text: None)
+    assert not [reason for reason in outcome.reasons if "controller" in reason or "rules" in reason]
+    assert load_run(outcome.folder).environment["controller"] == "switch_tagged"

@@ -1,0 +1,108 @@
+"""What a lab with a controller reports, without any lab."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from testbed.emulate.controller import late
+from testbed.errors import LabError
+from testbed.model import Rule
+from testbed.pipeline.text import format_rule
+from testbed.plan import Plan, make_plan
+from testbed.run.between import state_problems
+from testbed.run.controlled import controller_findings
+from testbed.run.fidelity import Verdict
+from testbed.scenario import parse_scenario
+
+PLAN = make_plan(parse_scenario("topology: {kind: torus, sizes: [3, 3]}", "test.yaml"))
+OTHER = make_plan(
+    parse_scenario("topology: {kind: torus, sizes: [3, 3]}\nassignment: {kind: fixed, first_vlan: 500}", "test.yaml")
+)
+
+
+def dumped(*rules: Rule) -> dict[str, list[str]]:
+    lines: dict[str, list[str]] = {f"s{number}": [] for number in range(1, 10)}
+    for rule in rules:
+        lines[f"s{rule.switch + 1}"].append(" " + format_rule(rule).replace(",actions", " actions"))
+    return lines
+
+
+def tags(rule: Rule) -> bool:
+    return any(action == "push_vlan" for action, _ in rule.actions)
+
+
+def lab(controller: str | None, flows: dict[str, list[str]], status: Any = None) -> Any:
+    def ask(operation: str) -> Any:
+        if operation == "flows":
+            return flows
+        if isinstance(status, LabError):
+            raise status
+        return status
+
+    return SimpleNamespace(built={"controller": controller}, ask=ask)
+
+
+def status(**states: str) -> dict[str, Any]:
+    return {"switches": {name: {"state": state} for name, state in states.items()}, "refused": []}
+
+
+def test_a_run_without_a_controller_has_nothing_to_report():
+    assert controller_findings(PLAN, lab(None, {})) == []
+
+
+def test_a_controller_that_kept_the_plan():
+    assert controller_findings(PLAN, lab("switch_tagged", dumped(*PLAN.rules), status(s1="in step"))) == []
+
+
+def test_rules_that_are_not_the_plans_void_a_run():
+    found = controller_findings(PLAN, lab("switch_tagged", dumped(*PLAN.rules[2:]), status(s1="in step")))
+    assert found == [(Verdict.INVALID, "2 rules differ from the plan's after the loads")]
+
+
+def test_a_controller_that_ended_and_switches_it_lost_are_warnings():
+    everything = dumped(*PLAN.rules)
+    assert controller_findings(PLAN, lab("switch_tagged", everything, LabError("the controller x ended"))) == [
+        (Verdict.WARN, "the controller x ended")
+    ]
+    assert controller_findings(PLAN, lab("switch_tagged", everything, status(s1="in step", s2="gone"))) == [
+        (Verdict.WARN, "1 switches are not in step with the controller: s2 (gone)")
+    ]
+
+
+def test_switches_that_are_late_are_named_with_their_reason():
+    states = status(s1="in step", s2="not seen", s3="not in step")
+    states["switches"]["s3"]["problem"] = "s3 refused: OpenFlow error 5, code 1"
+    states["refused"] = [{"sentence": "a switch at 127.0.0.1 speaks OpenFlow 1.0 and not 1.3"}]
+    assert late("switch_tagged", states, 2.5) == (
+        "2 of 3 switches are not in step with the controller switch_tagged after 2.5 s: s2 (not seen), s3 (not in "
+        "step: s3 refused: OpenFlow error 5, code 1). Refused: a switch at 127.0.0.1 speaks OpenFlow 1.0 and not 1.3"
+    )
+    many = status(**{f"s{number}": "not seen" for number in range(1, 7)})
+    assert late("x", many, 1).endswith("s4 (not seen) and 2 more")
+
+
+def between(first: Plan, then: Plan, moved: int) -> list[Rule]:
+    """All rules of two plans, and the PVIDs of the first where fewer than `moved` hosts have the second's."""
+    pvids = [next(rule for rule in plan.rules if tags(rule) and rule.switch == n) for n in range(9)
+             for plan in [then if n < moved else first]]  # fmt: skip
+    return [*pvids, *(rule for plan in (first, then) for rule in plan.rules if not tags(rule))]
+
+
+def test_hosts_may_have_moved_or_not():
+    for moved in (0, 4, 9):
+        assert state_problems([PLAN, OTHER], dumped(*between(PLAN, OTHER, moved))) == []
+
+
+def test_a_vlan_that_is_not_there_yet_is_found():
+    rules = [rule for rule in PLAN.rules if not tags(rule)] + [rule for rule in OTHER.rules if tags(rule)]
+    problems = state_problems([PLAN, OTHER], dumped(*rules))
+    assert len(problems) == 9 * 8 + 9
+    assert problems[0] == "h1→h2 takes none of its paths"
+    assert "a broadcast of h9 does not reach every other host once" in problems
+
+
+def test_what_takes_a_link_that_is_off_is_found():
+    problems = state_problems([PLAN], dumped(*PLAN.rules), off=[0])
+    assert any("→h2 takes s1→s2, which is off" in problem for problem in problems)
+    assert any(problem.startswith("a broadcast of h1 takes s") for problem in problems)
