@@ -31,6 +31,7 @@ def main() -> None:
             analyse_commands,
             compare_commands,
             doctor_commands,
+            export_commands,
             lab_commands,
             plan_commands,
             simulate_commands,

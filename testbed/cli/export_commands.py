@@ -1,0 +1,238 @@
+"""Commands for real switches: export, import."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from testbed.cli.app import FORMAT, SETTINGS, app
+from testbed.cli.output import Format, messages, print_json, results, working
+from testbed.errors import EXIT_FAIL, EXIT_PASS, InputError, Problem
+
+if TYPE_CHECKING:
+    from testbed.export import Comparison, Export
+
+MANIFEST = "export.json"
+_MOST_TOLD = 20
+
+
+class FlowControl(str, Enum):
+    """802.3x pauses."""
+
+    on = "on"
+    off = "off"
+    keep = "keep"
+
+
+class Floods(str, Enum):
+    """Where broadcasts go."""
+
+    plan = "plan"
+    members = "members"
+
+
+@app.command(
+    epilog="Examples: testbed export torus4x4 --dialect linux-bridge-iproute2 --output torus4x4-switches   |   "
+    "testbed export --dialect list"
+)
+def export(
+    dialect: Annotated[str, typer.Option("--dialect", "-d", help="form of the files; list shows all")],
+    name: Annotated[str | None, typer.Argument(help="a scenario file, or a name in scenarios/")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="folder to write")] = None,
+    ports: Annotated[
+        str | None,
+        typer.Option("--ports", help="names of ports: swp{} = swp1, swp2, …; Ethernet{0+4} = Ethernet0, 4, …"),
+    ] = None,
+    macs: Annotated[
+        Path | None, typer.Option("--macs", help="CSV with host,mac a line, where hosts have not the lab's addresses")
+    ] = None,
+    flow_control: Annotated[
+        FlowControl, typer.Option("--flow-control", help="802.3x pauses; keep leaves them as they are")
+    ] = FlowControl.on,
+    floods: Annotated[
+        Floods, typer.Option("--floods", help="broadcasts as the plan says, or to all members of a VLAN")
+    ] = Floods.plan,
+    settings: SETTINGS = None,
+    form: FORMAT = Format.text,
+) -> None:
+    """Write a plan for real switches: a file or folder a switch, a cabling list, a README. All or nothing."""
+    from testbed.export import DIALECTS, Options, export_plan
+    from testbed.plan import make_plan
+    from testbed.scenario import find_scenario, load_scenario
+
+    if dialect == "list":
+        _print_dialects(form)
+        return
+    missing = [
+        Problem(place, sentence)
+        for place, sentence, given in (
+            ("NAME", "is required: a scenario to export", name),
+            ("--output", "is required: the folder to write", output),
+        )
+        if given is None
+    ]
+    if missing or name is None or output is None:
+        raise InputError(missing)
+    options = Options(dialect, ports, flow_control.value, floods.value, None if macs is None else _read_macs(macs))
+    _must_be_ours(output)
+    with working("planning and writing"):
+        made = export_plan(make_plan(load_scenario(find_scenario(name), settings or ())), options)
+        _write_folder(output, made)
+    if form is Format.json:
+        print_json({"folder": str(output), **made.manifest})
+        return
+    for file in made.manifest["files"]:
+        results.print(f"  {file}", markup=False, soft_wrap=True)
+    summary = DIALECTS[dialect].summary
+    results.print(f"{output}: {len(made.files)} files, {summary}; start with README.md", markup=False, soft_wrap=True)
+
+
+def _print_dialects(form: Format) -> None:
+    from testbed.export import DIALECTS
+
+    if form is Format.json:
+        keys = ("summary", "ports", "models")
+        print_json({name: {key: getattr(dialect, key) for key in keys} for name, dialect in DIALECTS.items()})
+        return
+    for name, dialect in DIALECTS.items():
+        text = f"{name:<22} {dialect.summary} (ports {dialect.ports})"
+        results.print(text, markup=False, soft_wrap=True)
+
+
+def _read_macs(file: Path) -> dict[str, str]:
+    """Host → address of a CSV file; a first line `host,mac` is a heading."""
+    try:
+        rows = [row for row in csv.reader(file.read_text(encoding="utf-8").splitlines()) if row]
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise InputError.one(f"--macs {file}", f"cannot be read: {reason}") from error
+    if rows and rows[0] == ["host", "mac"]:
+        rows = rows[1:]
+    problems = []
+    found: dict[str, str] = {}
+    for row in rows:
+        if len(row) != 2:
+            problems.append(Problem(f"--macs {file}", f'"{",".join(row)}" should be a host and its address: h1,02:…'))
+        elif row[0].strip() in found:
+            problems.append(Problem(f"--macs {file}", f"{row[0].strip()} stands more than once"))
+        else:
+            found[row[0].strip()] = row[1].strip().lower()
+    if problems:
+        raise InputError(problems)
+    return found
+
+
+def _must_be_ours(folder: Path) -> None:
+    """Let a folder pass that is not there, is empty, or holds an earlier export and nothing else."""
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise InputError.one("--output", f"{folder} is a file; give the name of a folder")
+    inside = {str(file.relative_to(folder)) for file in folder.rglob("*") if not file.is_dir()}
+    if not inside:
+        return
+    ours = {MANIFEST, *_manifest(folder)["files"]} if MANIFEST in inside else set()
+    foreign = sorted(inside - ours)
+    if foreign:
+        more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
+        sentence = f"{folder} holds {foreign[0]}{more}, which no export wrote; give another folder, or empty this one"
+        raise InputError.one("--output", sentence)
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    file = folder / MANIFEST
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        sentence = f"cannot be read: {error.strerror}; give a folder that testbed export wrote"
+        raise InputError.one(str(file), sentence) from error
+    except ValueError as error:
+        raise InputError.one(str(file), f"is damaged: {error}; export again into another folder") from error
+    if not isinstance(found, dict) or not isinstance(found.get("files"), list):
+        raise InputError.one(str(file), "is damaged: it lists no files; export again into another folder")
+    return found
+
+
+def _write_folder(folder: Path, made: Export) -> None:
+    """Write beside the folder and take its place when all is there."""
+    from testbed.results.folders import make_folder, write
+
+    folder = folder.absolute()
+    partial, old = (folder.with_name(f".{folder.name}.{word}") for word in ("partial", "old"))
+    try:
+        for path in (partial, old):
+            shutil.rmtree(path, ignore_errors=True)  # of an export that was killed
+        make_folder(partial)
+        for name, text in made.files.items():
+            make_folder((partial / name).parent)
+            write(partial / name, text.encode())
+        write(partial / MANIFEST, (json.dumps(made.manifest, indent=1) + "\n").encode())
+        if folder.exists():
+            folder.rename(old)
+        partial.rename(folder)
+    except OSError as error:
+        raise InputError.one("--output", f"{folder} cannot be written: {error.strerror}") from error
+    finally:
+        for path in (partial, old):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+@app.command("import", epilog="Example: testbed import torus4x4-switches --against torus4x4")
+def import_files(
+    folder: Annotated[Path, typer.Argument(help="folder that testbed export wrote, changed since or not")],
+    against: Annotated[str, typer.Option("--against", help="scenario whose plan the files should carry out")],
+    settings: SETTINGS = None,
+    form: FORMAT = Format.text,
+) -> None:
+    """Read files for Linux bridges back and compare with a plan: all settings and all pairs. Exit 1 if not."""
+    from testbed.export import compare_files
+    from testbed.plan import make_plan
+    from testbed.scenario import find_scenario, load_scenario
+
+    manifest = _manifest(folder)
+    files = {}
+    for file in sorted(folder.rglob("*")):
+        if file.is_file():
+            try:
+                files[str(file.relative_to(folder))] = file.read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError) as error:
+                raise InputError.one(str(file), f"cannot be read: {error}") from error
+    with working("planning, reading and walking"):
+        found = compare_files(make_plan(load_scenario(find_scenario(against), settings or ())), manifest, files)
+    if form is Format.json:
+        print_json(_as_object(found))
+    else:
+        _print_comparison(folder, against, found)
+    raise typer.Exit(EXIT_PASS if found.same else EXIT_FAIL)
+
+
+def _as_object(found: Comparison) -> dict[str, Any]:
+    import dataclasses
+
+    return {"same": found.same, **dataclasses.asdict(found)}
+
+
+def _print_comparison(folder: Path, against: str, found: Comparison) -> None:
+    if found.other_plan is not None:
+        note = f"note: {folder} was written from the plan {found.other_plan}, and {against} is another one now"
+        messages.print(note, markup=False, soft_wrap=True)
+    for heading, lines in (
+        ("lines that cannot be carried out", found.unread),
+        ("settings that differ", found.settings),
+        ("frames that go astray", found.walks),
+    ):
+        if lines:
+            results.print(f"{heading}: {len(lines)}", style="bold", markup=False)
+        for line in lines[:_MOST_TOLD]:
+            results.print(f"  {line}", markup=False, soft_wrap=True)
+        if len(lines) > _MOST_TOLD:
+            results.print(f"  … and {len(lines) - _MOST_TOLD} more; --format json has all", markup=False)
+    verdict = "carries out" if found.same else "DOES NOT carry out"
+    text = f"{folder} {verdict} {against}: every setting compared, {found.pairs} pairs and all broadcasts walked"
+    results.print(text, style="green" if found.same else "red", markup=False, soft_wrap=True)

@@ -1,0 +1,103 @@
+"""What all dialects have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from testbed.errors import Problem
+from testbed.export.bridge import Bridge
+from testbed.export.names import PortNames
+from testbed.export.settings import SwitchSettings
+
+FlowControl = Literal["on", "off", "keep"]
+# Seconds after which a learned address is forgotten: IEEE 802.1Q-2018, Table 8-6, recommended value.
+AGEING = 300
+# VLAN that every port of a switch is in when it comes out of its box.
+DEFAULT_VLAN = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """What a dialect writes from.
+
+    Attributes:
+        title: name and digest of the plan.
+        switches: settings of each.
+        ports: how ports are called.
+        macs: MAC address of each host.
+        hosts: name of each host.
+        flow_control: 802.3x pauses `on`, `off`, or `keep` what is there.
+        model: name of the switch model, or empty.
+    """
+
+    title: str
+    switches: tuple[SwitchSettings, ...]
+    ports: PortNames
+    macs: tuple[str, ...]
+    hosts: tuple[str, ...]
+    flow_control: FlowControl
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One entry of the table.
+
+    Attributes:
+        summary: one line for `--dialect list`.
+        ports: pattern of the names of ports unless the user gives another.
+        models: names of the switch models that speak it; empty where that is not known.
+        floods_by_port: whether a switch can be kept from flooding by some ports.
+        refusals: what of a plan it cannot express, each problem with its place.
+        write: file name → text, for all switches.
+        apply: how a switch is given its file, one line for the README.
+        notes: what else a user must know, one sentence each.
+        read: what the files of one switch (by its name) make of it, and what in them is wrong; None where nothing
+            reads them back.
+    """
+
+    summary: str
+    ports: str
+    models: tuple[str, ...]
+    floods_by_port: bool
+    refusals: Callable[[Writing], list[Problem]]
+    write: Callable[[Writing], dict[str, str]]
+    apply: str
+    notes: tuple[str, ...] = ()
+    read: Callable[[str, Mapping[str, str]], tuple[Bridge, list[Problem]]] | None = None
+
+
+def nothing_refused(writing: Writing) -> list[Problem]:
+    """Refusals of a dialect that can express every plan that has settings."""
+    del writing
+    return []
+
+
+def one_untagged_vlan(writing: Writing, why: str) -> list[Problem]:
+    """Every port that is an untagged member of another VLAN than its PVID.
+
+    Args:
+        writing: the settings.
+        why: what the dialect has instead.
+    """
+    found = []
+    for switch in writing.switches:
+        for port in switch.ports:
+            others = [vlan for vlan in port.untagged if vlan != port.pvid]
+            if others:
+                pvid = "without a PVID" if port.pvid is None else f"with PVID {port.pvid}"
+                count = len(port.untagged)
+                sentence = (
+                    f"is an untagged member of {count} VLAN{'s' * (count > 1)} {pvid} ({others[0]} is one of them), "
+                    f"and {why}"
+                )
+                found.append(Problem(port_place(writing, switch, port.number), sentence))
+    return found
+
+
+def port_place(writing: Writing, switch: SwitchSettings, number: int) -> str:
+    """A port in words: `s1 swp3 (to s2)`."""
+    peer = next(port.peer for port in switch.ports if port.number == number)
+    return f"{switch.name} {writing.ports.of(number)} (to {peer})"

@@ -1,0 +1,234 @@
+"""From a plan to the files of a dialect: everything that is wrong is gathered first, and then nothing is written."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from testbed.errors import InputError, Problem, did_you_mean
+from testbed.export.cisco_ios import CISCO_IOS
+from testbed.export.dialect import Dialect, FlowControl, Writing
+from testbed.export.ifupdown2 import IFUPDOWN2
+from testbed.export.linux_bridge import LINUX_BRIDGE
+from testbed.export.names import port_names
+from testbed.export.networkd import NETWORKD
+from testbed.export.powerconnect import POWERCONNECT_5300, POWERCONNECT_6200
+from testbed.export.readme import cabling_csv, readme
+from testbed.export.settings import Floods, settings_of
+from testbed.export.sonic import SONIC
+from testbed.export.table import CSV
+from testbed.model import LocalPlan, SwitchModel, VlanPlan, host_mac
+from testbed.plan import Plan
+from testbed.verify.flooding import multiplication
+from testbed.verify.limits import SWITCH_MODELS, check_limits, check_local_limits
+from testbed.vlans.entries import entry_counts
+from testbed.vlans.local import entry_count
+
+DIALECTS: dict[str, Dialect] = {
+    "linux-bridge-iproute2": LINUX_BRIDGE,
+    "linux-networkd": NETWORKD,
+    "ifupdown2": IFUPDOWN2,
+    "powerconnect-5300": POWERCONNECT_5300,
+    "powerconnect-6200": POWERCONNECT_6200,
+    "cisco-ios": CISCO_IOS,
+    "sonic": SONIC,
+    "csv": CSV,
+}
+SCHEMA_VERSION = 1
+MOST_ENTRIES = 3_000_000  # some 200 MB of text
+_MOST_TOLD = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the user chooses.
+
+    Attributes:
+        dialect: key of DIALECTS.
+        ports: pattern of port names; None for the dialect's.
+        flow_control: 802.3x pauses.
+        floods: see settings_of().
+        macs: addresses of hosts by name, where they are not the lab's.
+    """
+
+    dialect: str
+    ports: str | None = None
+    flow_control: FlowControl = "on"
+    floods: Floods = "plan"
+    macs: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """What is to be written.
+
+    Attributes:
+        files: name → text.
+        manifest: what `export.json` holds: from which plan, with which options, and the names of the files.
+    """
+
+    files: dict[str, str]
+    manifest: dict[str, Any]
+
+
+def dialect_called(name: str) -> Dialect:
+    """The dialect of a name.
+
+    Raises:
+        InputError: there is none.
+    """
+    if name not in DIALECTS:
+        known = ", ".join(DIALECTS)
+        raise InputError.one("--dialect", f'"{name}" is none of {known}.{did_you_mean(name, DIALECTS)}')
+    return DIALECTS[name]
+
+
+def export_plan(plan: Plan, options: Options) -> Export:
+    """Write a plan in a dialect.
+
+    Raises:
+        InputError: the dialect cannot express it, or switches that speak it have too little of something; every port
+            and every reason, up to a few of a kind.
+        VerificationError: the plan is not proved.
+    """
+    plan.require_proof()
+    dialect = dialect_called(options.dialect)
+    names = port_names(options.ports or dialect.ports)
+    model, problems = _model(plan, dialect, options.dialect)
+    problems += _plan_problems(plan, dialect, options)
+    macs, wrong = host_macs(plan, options.macs)
+    problems += wrong
+    if problems:
+        raise InputError(problems)
+    floods: Floods = options.floods if dialect.floods_by_port else "members"
+    writing = Writing(
+        title=f"{plan.scenario.name}, plan {plan.digest}",
+        switches=settings_of(plan, floods),
+        ports=names,
+        macs=macs,
+        hosts=tuple(plan.topology.host_name(host) for host in range(plan.topology.host_count)),
+        flow_control=options.flow_control,
+        model="" if model is None else model.name,
+    )
+    refused = dialect.refusals(writing)
+    if refused:
+        raise InputError([*refused[:_MOST_TOLD], *_untold(options.dialect, len(refused))])
+    files = dialect.write(writing)
+    files |= {"README.md": readme(plan, dialect, options.dialect, writing, model), "cabling.csv": cabling_csv(writing)}
+    manifest = {
+        "schema_version": SCHEMA_VERSION,
+        "scenario": plan.scenario.name,
+        "digest": plan.digest,
+        "dialect": options.dialect,
+        "ports": names.pattern,
+        "flow_control": options.flow_control,
+        "floods": floods,
+        "macs": dict(zip(writing.hosts, macs, strict=True)),
+        "files": sorted(files),
+    }
+    return Export(files, manifest)
+
+
+def _untold(dialect: str, count: int) -> list[Problem]:
+    if count <= _MOST_TOLD:
+        return []
+    return [Problem("--dialect", f"{count - _MOST_TOLD} more that {dialect} cannot express; nothing was written")]
+
+
+def host_macs(plan: Plan, given: Mapping[str, str] | None) -> tuple[tuple[str, ...], list[Problem]]:
+    """MAC address of each host, the lab's unless others are given; and what is wrong with these."""
+    hosts = [plan.topology.host_name(host) for host in range(plan.topology.host_count)]
+    if given is None:
+        return tuple(host_mac(host) for host in range(len(hosts))), []
+    problems = [
+        Problem("--macs", f"names {name}, which is no host of {plan.scenario.name}{did_you_mean(name, hosts)}")
+        for name in given
+        if name not in hosts
+    ]
+    missing = [name for name in hosts if name not in given]
+    if missing:
+        problems.append(
+            Problem("--macs", f"lacks {', '.join(missing[:_MOST_TOLD])}{', …' * (len(missing) > _MOST_TOLD)}")
+        )
+    owner: dict[str, str] = {}
+    for name, mac in given.items():
+        if not re.fullmatch(r"([0-9a-f]{2}:){5}[0-9a-f]{2}", mac):
+            problems.append(Problem("--macs", f'{name} has "{mac}", which is no address like 02:00:00:00:00:01'))
+        elif int(mac[:2], 16) & 1:
+            problems.append(Problem("--macs", f"{name} has {mac}, a group address; a host has one of its own"))
+        elif owner.setdefault(mac, name) != name:
+            problems.append(Problem("--macs", f"{name} and {owner[mac]} have the same address {mac}"))
+    return tuple(given.get(name, "") for name in hosts), problems
+
+
+def _model(plan: Plan, dialect: Dialect, name: str) -> tuple[SwitchModel | None, list[Problem]]:
+    """The switch model that is written for, and why there is none: the scenario's, or the smallest that fits."""
+    wanted = plan.scenario.switch_model
+    if wanted is not None:
+        if dialect.models and wanted not in dialect.models:
+            others = [key for key, other in DIALECTS.items() if wanted in other.models] or ["csv"]
+            sentence = f"is {wanted}, which does not speak {name}; use --dialect {others[0]}, or another model"
+            return None, [Problem(f"{plan.scenario.source}: switch_model", sentence)]
+        return SWITCH_MODELS[wanted], []  # its limits were proved
+    if not dialect.models:
+        return None, []
+    shortages: Sequence[str] = ()
+    for key in dialect.models:
+        model = SWITCH_MODELS[key]
+        check = check_local_limits if isinstance(plan.vlans, LocalPlan) else check_limits
+        found = check(plan.topology, plan.vlans, model)  # type: ignore[arg-type]
+        if not found:
+            return model, []
+        shortages = [violation.sentence for violation in found]
+    return None, [Problem(f"--dialect {name}", sentence) for sentence in shortages]
+
+
+def _plan_problems(plan: Plan, dialect: Dialect, options: Options) -> list[Problem]:
+    """What no choice of ports mends: too many entries, pauses in a fabric that can deadlock, floods in loops."""
+    problems = []
+    if isinstance(plan.vlans, VlanPlan):
+        entries = int(entry_counts(plan.topology, plan.vlans).sum())
+    else:
+        entries = int(entry_count(plan.topology, plan.vlans).sum())
+    if entries > MOST_ENTRIES:
+        sentence = f"has {entries:,} MAC entries and up to {MOST_ENTRIES:,} are written down; export a smaller fabric"
+        problems.append(Problem(plan.scenario.source, sentence))
+    if options.flow_control == "on" and not plan.deadlock_free:
+        problems.append(
+            Problem(
+                "--flow-control",
+                "pauses would let this plan deadlock, for its channel dependencies have a cycle; use off, or a routing "
+                "without one",
+            )
+        )
+    if isinstance(plan.vlans, LocalPlan) and plan.vlans.kind != "openflow":
+        problems += _flood_problems(plan, plan.vlans, dialect, options)
+    return problems
+
+
+def _flood_problems(plan: Plan, vlans: LocalPlan, dialect: Dialect, options: Options) -> list[Problem]:
+    """Switches that flood to all members, although the plan has another way for broadcasts."""
+    if dialect.floods_by_port and options.floods == "plan":
+        return []
+    copies = multiplication(plan.topology, vlans)
+    if copies is None or (copies[1] <= 1 and vlans.flood_links is not None):
+        return []
+    if math.isinf(copies[1]):
+        sentence = (
+            "switches flood a broadcast to all members of a local VLAN, and here it would circulate for ever; use "
+            + ("assignment.merge: members, or " if vlans.kind == "renamed" else "the assignment fixed or renamed, or ")
+            + "a dialect that can keep floods from a port (linux-bridge-iproute2, linux-networkd, ifupdown2)"
+        )
+        return [Problem(f"--dialect {options.dialect}", sentence)]
+    if options.floods == "members":
+        return []
+    way = "drops broadcasts" if vlans.flood_links is None else "sends broadcasts along a tree"
+    sentence = (
+        f"the plan {way}, and these switches flood them to all members of a local VLAN: {copies[0]:.4g} copies of each "
+        f"at a switch on average, {copies[1]:,.0f} at most. Accept that with --floods members, or use a dialect that "
+        "can keep floods from a port (linux-bridge-iproute2, linux-networkd, ifupdown2)"
+    )
+    return [Problem(f"--dialect {options.dialect}", sentence)]

@@ -1,0 +1,204 @@
+"""Read scripts of iproute2 commands back: what bridge do they leave?
+
+The reader knows the commands of ip-link(8) and bridge(8) that set up a bridge, in any order, and refuses others. It
+knows nothing of how the scripts were written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from testbed.errors import Problem
+from testbed.export.bridge import Bridge, BridgePort, Entry
+
+_MAC = re.compile(r"([0-9a-f]{2}:){5}[0-9a-f]{2}")
+_SWITCHES = {"on": True, "off": False}
+_FLAGS = ("learning", "flood", "bcast_flood", "mcast_flood")
+_STATES = ("static", "local", "permanent", "dynamic")
+
+
+class _LineError(ValueError):
+    """A line this reader does not understand."""
+
+
+@dataclass(slots=True)
+class Draft:
+    """A bridge under construction.
+
+    Attributes:
+        vlan_filtering: as in Bridge.
+        default_pvid: VLAN that a port gets when it joins; None for none.
+        stp: as in Bridge.
+        ports: by name.
+        fdb: static entries.
+        device: name of the bridge on the switch; empty before it is made.
+        problems: what is wrong, each with its file and line.
+    """
+
+    vlan_filtering: bool = False
+    default_pvid: int | None = 1
+    stp: bool = False
+    ports: dict[str, BridgePort] = field(default_factory=dict)
+    fdb: dict[Entry, str] = field(default_factory=dict)
+    device: str = ""
+    problems: list[Problem] = field(default_factory=list)
+
+    def join(self, name: str) -> None:
+        """A port becomes part of the bridge."""
+        if name not in self.ports:
+            start = frozenset() if self.default_pvid is None else frozenset({self.default_pvid})
+            self.ports[name] = BridgePort(self.default_pvid, start, start)
+
+    def port(self, name: str) -> BridgePort:
+        """A port that has joined."""
+        if name not in self.ports:
+            raise _LineError(f"{name} is no port of the bridge")
+        return self.ports[name]
+
+    def finish(self, name: str) -> tuple[Bridge, list[Problem]]:
+        """The bridge, and what is wrong."""
+        return Bridge(name, self.vlan_filtering, self.stp, self.ports, self.fdb), self.problems
+
+
+def read_script(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Problem]]:
+    """Read the script of one switch; see Dialect.read."""
+    draft = Draft()
+    file = f"{name}.sh"
+    if file not in files:
+        draft.problems.append(Problem(file, f"is not there, so nothing is known of {name}"))
+        return draft.finish(name)
+    prefix: list[str] | None = None
+    for number, line in enumerate(files[file].splitlines(), 1):
+        text = line.strip()
+        heredoc = re.fullmatch(r"(ip|bridge) -batch - <<'?END'?", text)
+        if heredoc:
+            prefix = [heredoc[1]]
+        elif text == "END":
+            prefix = None
+        elif text and not text.startswith(("#", "set -")):
+            carry_out(draft, [*(prefix or []), *text.split()], f"{file} line {number}")
+    return draft.finish(name)
+
+
+def read_batch(draft: Draft, file: str, text: str) -> None:
+    """Read a file for `bridge -batch`."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip() and not line.lstrip().startswith("#"):
+            carry_out(draft, ["bridge", *line.split()], f"{file} line {number}")
+
+
+def carry_out(draft: Draft, words: list[str], place: str) -> None:
+    """Do to the bridge what a command does, or note why it cannot be done."""
+    try:
+        if words[:2] == ["ip", "link"]:
+            _ip_link(draft, words[2:])
+        elif words[:3] == ["bridge", "vlan", "add"]:
+            _vlan_add(draft, words[3:])
+        elif words[:3] == ["bridge", "link", "set"]:
+            _link_set(draft, words[3:])
+        elif words[:2] == ["bridge", "fdb"]:
+            _fdb(draft, words[2:])
+        elif words[:1] != ["ethtool"]:
+            raise _LineError(f'"{" ".join(words)}" is no command that sets up a bridge')
+    except _LineError as error:
+        draft.problems.append(Problem(place, str(error)))
+
+
+def _pairs(words: Iterable[str], alone: Iterable[str] = ()) -> dict[str, str]:
+    """Words as `key value` pairs; those in `alone` stand by themselves."""
+    found: dict[str, str] = {}
+    rest = list(words)
+    while rest:
+        key = rest.pop(0)
+        if key in alone:
+            found[key] = ""
+        elif rest:
+            found[key] = rest.pop(0)
+        else:
+            raise _LineError(f"{key} lacks its value")
+    return found
+
+
+def _number(text: str, low: int = 1, high: int = 4094) -> int:
+    if not text.isascii() or not text.isdigit() or not low <= int(text) <= high:
+        raise _LineError(f'"{text}" is no number from {low} to {high}')
+    return int(text)
+
+
+def _needs(given: Mapping[str, str], *keys: str) -> list[str]:
+    missing = [key for key in keys if key not in given]
+    if missing:
+        raise _LineError(f"lacks {', '.join(missing)}")
+    return [given[key] for key in keys]
+
+
+def _ip_link(draft: Draft, words: list[str]) -> None:
+    if words[:1] == ["add"]:
+        given = _pairs(words[1:])
+        if given.get("type") != "bridge":
+            raise _LineError("adds something that is no bridge")
+        (draft.device,) = _needs(given, "name")
+        # What is left out has the kernel's default.
+        draft.vlan_filtering = given.get("vlan_filtering", "0") == "1"
+        draft.stp = given.get("stp_state", "0") == "1"
+        draft.default_pvid = _number(given.get("vlan_default_pvid", "1"), 0) or None
+        return
+    if words[:1] != ["set"]:
+        raise _LineError(f'"ip link {" ".join(words)}" is no command that sets up a bridge')
+    given = _pairs(words[1:], ("up", "down"))
+    (device,) = _needs(given, "dev")
+    if "master" in given:
+        if given["master"] != draft.device:
+            raise _LineError(f"there is no bridge {given['master']} to put {device} in")
+        draft.join(device)
+
+
+def _vlan_add(draft: Draft, words: list[str]) -> None:
+    given = _pairs(words, ("pvid", "untagged", "self", "master"))
+    device, vid = _needs(given, "dev", "vid")
+    port = draft.port(device)
+    first, _, last = vid.partition("-")
+    vlans = frozenset(range(_number(first), _number(last or first) + 1))
+    if "pvid" in given and len(vlans) != 1:
+        raise _LineError("pvid goes with one VLAN, not with several")
+    # A command replaces what an earlier one said of the same VLAN.
+    pvid = None if port.pvid in vlans else port.pvid
+    draft.ports[device] = replace(
+        port,
+        members=port.members | vlans,
+        untagged=port.untagged | vlans if "untagged" in given else port.untagged - vlans,
+        pvid=min(vlans) if "pvid" in given else pvid,
+    )
+
+
+def _link_set(draft: Draft, words: list[str]) -> None:
+    given = _pairs(words, ("self", "master"))
+    (device,) = _needs(given, "dev")
+    port = draft.port(device)
+    flags = {flag: getattr(port, flag) for flag in _FLAGS}
+    for flag, value in given.items():
+        if flag == "dev":
+            continue
+        if flag not in flags or value not in _SWITCHES:
+            raise _LineError(f'"{flag} {value}" is no setting of a port that this reader knows')
+        flags[flag] = _SWITCHES[value]
+    draft.ports[device] = BridgePort(port.pvid, port.members, port.untagged, **flags)
+
+
+def _fdb(draft: Draft, words: list[str]) -> None:
+    if len(words) < 2 or words[0] not in ("add", "replace"):
+        raise _LineError(f'"bridge fdb {" ".join(words)}" is no command that sets up a bridge')
+    given = _pairs(words[2:], ("self", "master", "sticky", *_STATES))
+    mac = words[1].lower()
+    if not _MAC.fullmatch(mac):
+        raise _LineError(f'"{words[1]}" is no MAC address')
+    device, vid = _needs(given, "dev", "vlan")
+    entry = (_number(vid), mac)
+    draft.port(device)
+    if "static" not in given:
+        raise _LineError(f"the entry of {mac} is not static, so the bridge keeps its frames or forgets it")
+    if words[0] == "add" and entry in draft.fdb:
+        raise _LineError(f"VLAN {vid} has an entry of {mac} already")
+    draft.fdb[entry] = device
