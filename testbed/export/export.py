@@ -144,7 +144,7 @@ def host_macs(plan: Plan, given: Mapping[str, str] | None) -> tuple[tuple[str, .
     if given is None:
         return tuple(host_mac(host) for host in range(len(hosts))), []
     problems = [
-        Problem("--macs", f"names {name}, which is no host of {plan.scenario.name}{did_you_mean(name, hosts)}")
+        Problem("--macs", f"names {name}, which is no host of {plan.scenario.name}.{did_you_mean(name, hosts)}")
         for name in given
         if name not in hosts
     ]

@@ -11,8 +11,17 @@ from collections.abc import Mapping
 
 from testbed.errors import Problem
 from testbed.export.bridge import Bridge
-from testbed.export.dialect import AGEING, Dialect, Writing, nothing_refused
-from testbed.export.linux_lines import BRIDGE, entry_lines, flag_lines, header, pause_lines, vlan_lines
+from testbed.export.dialect import AGEING, Dialect, Writing
+from testbed.export.linux_lines import (
+    BRIDGE,
+    NO_LEARNING,
+    entry_lines,
+    flag_lines,
+    header,
+    long_names,
+    pause_lines,
+    vlan_lines,
+)
 from testbed.export.names import range_texts
 from testbed.export.read_ifupdown2 import read_ifupdown2
 from testbed.export.settings import PortSettings, SwitchSettings
@@ -71,9 +80,12 @@ IFUPDOWN2 = Dialect(
     ports="swp{}",
     models=(),
     floods_by_port=True,
-    refusals=nothing_refused,
+    refusals=long_names,
     write=_write,
     apply="on the switch: add s1/interfaces to /etc/network/interfaces, copy s1/*.batch to /etc/network; ifreload -a",
-    notes=("bridge-vids alone would tag all VLANs but the PVID; a batch file that post-up runs makes them untagged.",),
+    notes=(
+        NO_LEARNING,
+        "bridge-vids alone would tag all VLANs but the PVID; a batch file that post-up runs makes them untagged.",
+    ),
     read=_read,
 )

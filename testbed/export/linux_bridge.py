@@ -5,8 +5,17 @@ Syntax: ip-link(8), "BRIDGE Type Support", and bridge(8), both of iproute2 6.1.
 
 from __future__ import annotations
 
-from testbed.export.dialect import AGEING, Dialect, Writing, nothing_refused
-from testbed.export.linux_lines import BRIDGE, entry_lines, flag_lines, header, pause_lines, vlan_lines
+from testbed.export.dialect import AGEING, Dialect, Writing
+from testbed.export.linux_lines import (
+    BRIDGE,
+    NO_LEARNING,
+    entry_lines,
+    flag_lines,
+    header,
+    long_names,
+    pause_lines,
+    vlan_lines,
+)
 from testbed.export.read_linux import read_script
 from testbed.export.settings import SwitchSettings
 
@@ -59,9 +68,9 @@ LINUX_BRIDGE = Dialect(
     ports="swp{}",
     models=(),
     floods_by_port=True,
-    refusals=nothing_refused,
+    refusals=long_names,
     write=_write,
     apply="as root on the switch: sh s1.sh; ip link delete br0 undoes it",
-    notes=("A bridge br0 must not be there yet.",),
+    notes=(NO_LEARNING, "A bridge br0 must not be there yet."),
     read=read_script,
 )

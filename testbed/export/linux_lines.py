@@ -6,11 +6,26 @@ without the word `bridge` in front.
 
 from __future__ import annotations
 
+from testbed.errors import Problem
 from testbed.export.dialect import Writing
 from testbed.export.names import range_texts
 from testbed.export.settings import PortSettings, SwitchSettings
 
 BRIDGE = "br0"
+_LONGEST_NAME = 15
+NO_LEARNING = "Ports learn no addresses, so that no registered one moves."
+
+
+def long_names(writing: Writing) -> list[Problem]:
+    """Refusals of all Linux dialects: names that are longer than IFNAMSIZ allows."""
+    names = [writing.ports.of(port.number) for switch in writing.switches for port in switch.ports]
+    longest = max(names, key=len, default="")
+    if len(longest) <= _LONGEST_NAME:
+        return []
+    sentence = (
+        f'"{longest}" has {len(longest)} letters and Linux takes names of up to {_LONGEST_NAME}; use a shorter pattern'
+    )
+    return [Problem("--ports", sentence)]
 
 
 def vlan_lines(writing: Writing, port: PortSettings) -> list[str]:

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 
 from testbed.errors import Problem
 from testbed.export.bridge import Bridge
-from testbed.export.dialect import AGEING, Dialect, Writing, nothing_refused
-from testbed.export.linux_lines import BRIDGE, entry_lines, flag_lines, header, pause_lines
+from testbed.export.dialect import AGEING, Dialect, Writing
+from testbed.export.linux_lines import BRIDGE, NO_LEARNING, entry_lines, flag_lines, header, long_names, pause_lines
 from testbed.export.names import range_texts
 from testbed.export.read_networkd import read_networkd
 from testbed.export.settings import PortSettings, SwitchSettings
@@ -76,13 +76,14 @@ NETWORKD = Dialect(
     ports="swp{}",
     models=(),
     floods_by_port=True,
-    refusals=nothing_refused,
+    refusals=long_names,
     write=_write,
     apply=(
         "on the switch: copy s1/*.netdev, s1/*.network and s1/*.batch to /etc/systemd/network and s1/*.service to "
         "/etc/systemd/system; systemctl enable --now systemd-networkd testbed-bridge"
     ),
     notes=(
+        NO_LEARNING,
         "Static MAC entries stand in a batch file that a unit loads: networkd's [BridgeFDB] would give them to the "
         "bridge itself.",
     ),

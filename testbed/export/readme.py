@@ -43,10 +43,10 @@ def readme(plan: Plan, dialect: Dialect, dialect_name: str, writing: Writing, mo
         f"{len(writing.switches)} switches, {len(between)} links between them, {len(writing.hosts)} hosts"
         + (f", for a {model.name}." if model is not None else "."),
         "",
-        f"To apply it, {dialect.apply}.",
+        f"To apply it: {dialect.apply}.",
         "",
         "- The spanning tree protocol is off on every switch. Plug the cables in when all switches have their files.",
-        f"- Every address is registered; a host must have the address that stands here. {_learning(dialect)}",
+        "- Every address is registered; a host must have the address that stands here.",
         *(f"- {note}" for note in dialect.notes),
         f"- Flow control (802.3x): {_FLOW[writing.flow_control]}",
         f"- {_management(writing, model)}",
@@ -75,12 +75,6 @@ _FLOW = {
     "off": "off at every port.",
     "keep": "as the switches have it.",
 }
-
-
-def _learning(dialect: Dialect) -> str:
-    if dialect.floods_by_port:
-        return "Ports learn none, so that no registered one moves."
-    return "Learned addresses serve no path."
 
 
 def _hosts(writing: Writing) -> list[str]:

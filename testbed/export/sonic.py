@@ -81,6 +81,7 @@ SONIC = Dialect(
         "/fdb.json"
     ),
     notes=(
+        "SONiC runs no spanning tree protocol unless one was added; if it was, switch it off.",
         "config load adds to what is there: ports must not be routed, nor in another VLAN.",
         "Static MAC entries are lost when the switch restarts; load fdb.json again.",
     ),

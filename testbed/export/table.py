@@ -47,10 +47,10 @@ CSV = Dialect(
     floods_by_port=True,
     refusals=nothing_refused,
     write=_write,
-    apply="nothing reads these by itself; ports are told by their numbers",
+    apply="by hand, or by a script of your own; ports are told by their numbers",
     notes=(
         "floods: no means that broadcasts and unknown addresses must not leave by that port; a switch that cannot do "
         "so needs --floods members.",
-        f"Learned addresses age after {AGEING} s.",
+        f"Let learned addresses age after {AGEING} s; they serve no path.",
     ),
 )
