@@ -69,7 +69,7 @@ def test_the_default_vlan_of_a_powerconnect_is_not_tagged():
 
 
 def test_a_switch_without_ports_enough():
-    crowd = {"kind": "flat", "hosts": 30}
+    crowd: dict[str, Any] = {"kind": "flat", "hosts": 30}
     made = plan(**crowd)
     assert refusal(made, "powerconnect-5300") == [
         "--dialect powerconnect-5300: s1 needs 30 ports and a PC5324 has 24; PC6248 would do"
@@ -122,7 +122,7 @@ def test_openflow_and_aggregated_links_are_no_vlans():
 
 
 def test_switches_that_flood_to_all_members():
-    torus = {"kind": "torus", "sizes": [5, 5], "parallel_links": 2}
+    torus: dict[str, Any] = {"kind": "torus", "sizes": [5, 5], "parallel_links": 2}
     told = refusal(plan("renamed", **torus), "powerconnect-5300")
     assert told == [
         "--dialect powerconnect-5300: the plan sends broadcasts along a tree, and these switches flood them to all "

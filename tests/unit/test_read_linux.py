@@ -17,6 +17,10 @@ def read(*lines: str) -> tuple[Bridge, list[str]]:
     return bridge, [str(problem) for problem in problems]
 
 
+def vlans(port: BridgePort) -> tuple[int | None, list[int], list[int]]:
+    return port.pvid, sorted(port.members), sorted(port.untagged)
+
+
 def port_after(*lines: str) -> BridgePort:
     bridge, problems = read(*lines)
     assert problems == []
@@ -26,15 +30,15 @@ def port_after(*lines: str) -> BridgePort:
 def test_a_later_command_replaces_what_an_earlier_one_said_of_a_vlan():
     """As net/bridge/br_vlan.c does with the flags of a VLAN that is there already."""
     found = port_after("bridge vlan add dev swp1 vid 10 pvid untagged", "bridge vlan add dev swp1 vid 10")
-    assert (found.pvid, found.members, found.untagged) == (None, {10}, frozenset())
+    assert vlans(found) == (None, [10], [])
     found = port_after("bridge vlan add dev swp1 vid 10 pvid", "bridge vlan add dev swp1 vid 11 pvid untagged")
-    assert (found.pvid, found.members, found.untagged) == (11, {10, 11}, {11})
+    assert vlans(found) == (11, [10, 11], [11])
 
 
 def test_a_default_vlan_is_one_of_every_port():
     text = "ip link add name br0 type bridge vlan_filtering 1\nip link set dev swp1 master br0\n"
     bridge, problems = read_script("s1", {"s1.sh": text})
-    assert (bridge.ports["swp1"].pvid, bridge.ports["swp1"].untagged, problems) == (1, {1}, [])
+    assert (vlans(bridge.ports["swp1"]), problems) == ((1, [1], [1]), [])
 
 
 def test_ranges_flags_and_entries():
@@ -45,7 +49,7 @@ def test_ranges_flags_and_entries():
     )  # fmt: skip
     assert problems == []
     port = bridge.ports["swp1"]
-    assert (port.members, port.untagged) == ({10, 11, 12}, {10, 11, 12})
+    assert vlans(port) == (None, [10, 11, 12], [10, 11, 12])
     assert (port.learning, port.flood, port.bcast_flood) == (False, False, True)
     assert bridge.fdb == {(11, "02:00:00:00:00:0a"): "swp1"}
 
@@ -98,9 +102,9 @@ def networkd(port: str, netdev: str = NETDEV) -> tuple[BridgePort, list[str]]:
 
 def test_networkd_counts_a_pvid_and_an_untagged_vlan_as_members():
     found, problems = networkd("[BridgeVLAN]\nPVID=10\nEgressUntagged=10-11\n[BridgeVLAN]\n;no\nVLAN=20\n")
-    assert (problems, found.pvid, found.members, found.untagged) == ([], 10, {1, 10, 11, 20}, {1, 10, 11})
+    assert (problems, vlans(found)) == ([], (10, [1, 10, 11, 20], [1, 10, 11]))
     found, _ = networkd("[BridgeVLAN]\nVLAN=10\n", NETDEV + "DefaultPVID=none\nSTP=true\n")
-    assert (found.pvid, found.members) == (None, {10})
+    assert vlans(found) == (None, [10], [])
     found, _ = networkd("[Bridge]\nLearning=no\nUnicastFlood=false\n")
     assert (found.learning, found.flood, found.mcast_flood) == (False, False, True)
 
@@ -121,8 +125,8 @@ def test_ifupdown2():
     assert problems == []
     assert (bridge.vlan_filtering, bridge.stp) == (True, False)
     one, other = bridge.ports["swp1"], bridge.ports["swp2"]
-    assert (one.pvid, one.members, one.untagged) == (None, {10, 12, 13}, frozenset())
-    assert (other.pvid, other.members, other.untagged) == (1, {1, 10}, {1})
+    assert vlans(one) == (None, [10, 12, 13], [])
+    assert vlans(other) == (1, [1, 10], [1])
     assert [str(p) for p in read_ifupdown2("s1", {}, "x.batch")[1]] == [
         "s1/interfaces: has no bridge, so nothing is known of s1"
     ]
