@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-# numba's own variable, heeded before numba is imported: in the virtual machine compiling takes longer than interpreting.
+# numba's own variable, heeded before numba is imported: in the virtual machine compiling takes longer than it saves.
 INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") != "0"
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
