@@ -16,7 +16,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from testbed.emulate.vm.suite import run_tests
 from testbed.errors import InputError, TestbedError
+from testbed.plan.store import plan_from_json
+from testbed.run.run import measure
 
 _SIGN_OF_LIFE = 5.0
 
@@ -104,17 +107,12 @@ def main(job: Path, results: Path) -> int:
 
 
 def _measure(job: Path, results: Path, port: Port) -> int:
-    from testbed.plan.store import plan_from_json  # noqa: PLC0415 - so that the first sign of life comes early
-    from testbed.run.run import measure  # noqa: PLC0415 - likewise
-
     plan = plan_from_json((job / "plan.json").read_text())
     measure(plan, results, lambda text: port.say(progress=text))
     return 0
 
 
 def _tests(job: Path, results: Path, port: Port) -> int:
-    from testbed.emulate.vm.suite import run_tests  # noqa: PLC0415 - likewise
-
     del results
     arguments = json.loads((job / "job.json").read_text())["arguments"]
     return run_tests(arguments, lambda text: port.say(line=text))

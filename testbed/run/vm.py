@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ from testbed.workloads.spec import Mpi, Npb
 
 CONSOLE = "console.log"
 DEFAULT_LIMIT = 7200.0
+# What is told of a folder inside says nothing here; the folder here is told in its place.
+_STORED_INSIDE = re.compile(r"[;\s]*what was stored until then: \S+")
 _ERRORS = {kind.__name__: kind for kind in (CapabilityError, LabError, StorageError, VerificationError)}
 
 
@@ -144,7 +147,7 @@ def raise_reported(report: Report) -> None:
     if error["kind"] == InputError.__name__:
         raise InputError([Problem(place, sentence) for place, sentence in error["problems"]])
     kind: type[TestbedError] = _ERRORS.get(error["kind"], LabError)
-    raise kind(error["sentence"])
+    raise kind(_STORED_INSIDE.sub("", error["sentence"]))
 
 
 def _note(folder: ResultFolder, facts: dict[str, Any]) -> None:

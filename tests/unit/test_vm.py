@@ -333,7 +333,7 @@ _DONE = """echo '{"code": 0, "facts": {"guest_kernel": "6.1"}}'"""
 
 def test_progress_lines_and_results_come_out(tmp_path, monkeypatch):
     tell = """echo '{"progress": "up"}'; echo '{}'; echo '{"line": "1 passed"}'"""
-    hand_back = 'mkdir -p "$2.d/r"; echo hello >"$2.d/r/samples.csv"; tar -c -f "$1" -C "$2.d" .'
+    hand_back = 'mkdir -p "$1.d/r"; echo hello >"$1.d/r/samples.csv"; tar -c -f "$1" -C "$1.d" .'
     _fake_qemu(monkeypatch, f"{tell}; {_DONE}; {hand_back}")
     said: list[str] = []
     lines: list[str] = []
@@ -446,6 +446,19 @@ def test_a_refusal_from_inside_leaves_no_folder(tmp_path, ready, monkeypatch):
     with pytest.raises(CapabilityError, match="iperf3: missing"):
         run_in_vm(_plan(_SMALL), tmp_path / "results", Wish(), _quiet)
     assert list((tmp_path / "results").iterdir()) == []
+
+
+def test_a_lab_that_breaks_inside_leaves_what_it_stored(tmp_path, ready, monkeypatch):
+    broke = "the switches are gone\nwhat was stored until then: /srv/results/x.incomplete"
+    error = json.dumps({"error": {"kind": "LabError", "sentence": broke, "problems": []}})
+    hand_back = 'mkdir -p "$1.d/x.incomplete"; echo hello >"$1.d/x.incomplete/samples.csv"; tar -c -f "$1" -C "$1.d" .'
+    _fake_qemu(monkeypatch, f"printf '%s\\n' '{error}'; {hand_back}")
+    with pytest.raises(
+        LabError, match=r"^the switches are gone\nwhat was stored until then: .*\.incomplete$"
+    ):
+        run_in_vm(_plan(_SMALL), tmp_path / "results", Wish(), _quiet)
+    (folder,) = (tmp_path / "results").iterdir()
+    assert (folder / "samples.csv").read_text() == "hello\n"
 
 
 def test_a_machine_that_breaks_leaves_its_console(tmp_path, ready, monkeypatch):

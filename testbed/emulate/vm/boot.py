@@ -79,7 +79,7 @@ def run_job(
             raise LabError(_failure(f"the virtual machine was ended: {error}", console, errors)) from error
         if "code" not in last and "error" not in last:
             raise LabError(_failure("the virtual machine ended without a result", console, errors))
-        if target is not None and "code" in last:
+        if target is not None:
             progress("bringing the results back")
             unpack_results(results, target)
         return Report(last, time.monotonic() - begun)
