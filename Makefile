@@ -2,18 +2,19 @@
 # in it work: make test ARGS="-k 'ring or mesh'".
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev scenario npb paper test check bench lock clean
+.PHONY: help setup setup-dev setup-vm scenario vm vm-test npb paper test check bench lock clean
 
 TOPO ?= torus4x4
+ENGINE ?= native
 NPB_DIR ?=
-export TOPO NPB_DIR
+export TOPO ENGINE NPB_DIR
 
 # Labs need root. Python and numba write no caches into the clone as root, so that it stays its owner's. What sudo's
 # policy may keep from a program is given to it by name.
 SUDO := $(shell [ "$$(id -u)" = 0 ] || ! command -v sudo >/dev/null || echo sudo -E -H env PYTHONDONTWRITEBYTECODE=1 NUMBA_CACHE_DIR=/var/cache/testbed 'NPB_DIR="$$NPB_DIR"')
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
 setup: ## install what running scenarios needs
 	@scripts/setup runtime
@@ -21,8 +22,17 @@ setup: ## install what running scenarios needs
 setup-dev:
 	@scripts/setup dev
 
-scenario: setup ## run a scenario, e.g. make scenario TOPO=torus4x4
-	@$(SUDO) .venv/bin/testbed run $(ARGS) -- "$$TOPO"
+setup-vm:
+	@scripts/setup vm
+
+scenario: $(if $(filter vm,$(ENGINE)),vm,setup) ## run a scenario, e.g. make scenario TOPO=torus4x4; in a virtual machine with ENGINE=vm
+	@$(SUDO) .venv/bin/testbed run --engine "$$ENGINE" $(ARGS) -- "$$TOPO"
+
+vm: setup-vm ## build the image of the virtual machine, unless it is there (2 to 6 min, takes 5 GB meanwhile)
+	@$(SUDO) .venv/bin/testbed vm build
+
+vm-test: vm ## boot it and run the tests of labs on the kernel's Open vSwitch in it
+	@$(SUDO) .venv/bin/testbed vm test $(if $(ARGS),-- $(ARGS))
 
 npb: setup ## build the eight NAS Parallel Benchmarks of mpi_jobs/npb
 	@$(MAKE) --no-print-directory -C mpi_jobs/npb MPICC="$(CURDIR)/.venv/bin/mpicc"

@@ -35,6 +35,7 @@ def main() -> None:
             lab_commands,
             plan_commands,
             simulate_commands,
+            vm_commands,
         )
         from testbed.cli.app import app
         from testbed.cli.output import print_error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,29 +11,60 @@ import typer
 
 from testbed.cli.app import FORMAT, SCENARIO, SETTINGS, app
 from testbed.cli.output import Format, print_json, results, steps
-from testbed.errors import EXIT_NOTHING_RAN, InputError
+from testbed.errors import EXIT_NOTHING_RAN, InputError, Problem
 
 LAB = Annotated[str | None, typer.Argument(help="lab; may be left out while only one stands")]
 _STYLES = {"pass": "green", "warn": "yellow", "invalid": "red", "fail": "red"}
 
 
-@app.command(epilog="Examples: testbed run torus4x4   |   testbed run torus4x4 --set lab.dilation=200 --format json")
+class Engine(str, Enum):
+    """Where a lab runs."""
+
+    native = "native"
+    vm = "vm"
+
+
+@app.command(epilog="Examples: testbed run torus4x4 --set lab.dilation=200   |   testbed run torus4x4 --engine vm")
 def run(
     name: SCENARIO,
     settings: SETTINGS = None,
     folder: Annotated[Path, typer.Option("--results", help="where the run's folder is made")] = Path("results"),
+    engine: Annotated[
+        Engine, typer.Option(help="on this machine's kernel, or in a virtual machine with Debian's (`make vm`)")
+    ] = Engine.native,
+    virtual_time: Annotated[
+        bool,
+        typer.Option("--virtual-time", help="with --engine vm: its clock follows its instructions"),
+    ] = False,
+    memory: Annotated[
+        int | None, typer.Option(min=256, help="with --engine vm: MiB of the virtual machine; default 2048")
+    ] = None,
+    limit: Annotated[
+        float | None, typer.Option("--limit", min=1, help="with --engine vm: s until it is ended; default 7200")
+    ] = None,
     form: FORMAT = Format.text,
 ) -> None:
     """Plan, prove, build, check every path, load, measure, store, report. Exit 0 pass, 1 fail, 3 warnings."""
+    from testbed.emulate.vm.memory import DEFAULT_MEMORY
     from testbed.plan import make_plan
     from testbed.report import rich_table
     from testbed.run import run_scenario
+    from testbed.run.vm import DEFAULT_LIMIT, Wish, run_in_vm
     from testbed.scenario import find_scenario, load_scenario
 
+    given = {"--virtual-time": virtual_time, "--memory": memory is not None, "--limit": limit is not None}
+    if engine is not Engine.vm and any(given.values()):
+        raise InputError(
+            [Problem(option, "is for --engine vm only; take it out, or add that") for option, it in given.items() if it]
+        )
     with steps() as progress:
         progress("planning and proving")
         plan = make_plan(load_scenario(find_scenario(name), settings or ()))
-        outcome = run_scenario(plan, folder, progress)
+        if engine is Engine.vm:
+            wish = Wish(virtual_time, memory or DEFAULT_MEMORY, limit or DEFAULT_LIMIT)
+            outcome = run_in_vm(plan, folder, wish, progress)
+        else:
+            outcome = run_scenario(plan, folder, progress)
     if form is Format.json:
         print_json(
             {

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-import numba
+# numba's own variable, heeded before numba is imported: in the virtual machine compiling takes longer than it saves.
+INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") != "0"
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
@@ -26,8 +28,13 @@ STAMP = _stamp()
 def jit(function: Kernel) -> Kernel:
     """Compile a function at its first call and keep the machine code on disk; no Python objects inside.
 
-    It lets go of the interpreter's lock, so threads run kernels side by side.
+    It lets go of the interpreter's lock, so threads run kernels side by side. With NUMBA_DISABLE_JIT=1 in the
+    environment functions stay what they are.
     """
+    if INTERPRETED:
+        return function
+    import numba  # noqa: PLC0415 - takes 0.2 s
+
     compiled: Any = numba.njit(cache=True, nogil=True)(function)
     # numba itself compiles anew only when the function's own file has changed, but a kernel may call one of another.
     compiled._cache._cache_file._source_stamp = STAMP

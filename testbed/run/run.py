@@ -65,6 +65,21 @@ class Outcome:
         return {Verdict.PASS: EXIT_PASS, Verdict.WARN: EXIT_WARNINGS}.get(self.verdict, EXIT_FAIL)
 
 
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What was measured, in a folder that is not finished yet.
+
+    Attributes:
+        folder: holds all but the report.
+        judgement: of all loads.
+        samples: every figure, in real-world units.
+    """
+
+    folder: ResultFolder
+    judgement: Judgement
+    samples: tuple[Sample, ...]
+
+
 def run_scenario(plan: Plan, results: Path, progress: Callable[[str], None]) -> Outcome:
     """Build the plan's lab, run its loads, and store everything.
 
@@ -77,12 +92,37 @@ def run_scenario(plan: Plan, results: Path, progress: Callable[[str], None]) -> 
         InputError, VerificationError, CapabilityError: nothing was started.
         LabError: the lab broke; the folder stays, marked incomplete.
     """
+    measured = measure(plan, results, progress)
+    folder, judgement = measured.folder, measured.judgement
+    return finish(folder, judgement.verdict, judgement.reasons, measured.samples, progress)
+
+
+def finish(
+    folder: ResultFolder,
+    verdict: Verdict,
+    reasons: tuple[str, ...],
+    samples: tuple[Sample, ...],
+    progress: Callable[[str], None],
+) -> Outcome:
+    """Draw the report of a run of which all else is stored, and give its folder the final name."""
+    progress("writing the report")
+    folder.write_text("report.html", render_report(load_run(folder.path, unfinished=True)))
+    return Outcome(folder.finish(), verdict, reasons, samples)
+
+
+def require_loads(plan: Plan) -> None:
+    """Raise unless the plan is proved and there is something to measure."""
     plan.require_proof()
     if not plan.scenario.workloads:
         raise InputError.one(
             f"{plan.scenario.source}: workloads",
             "there is none, so nothing would be measured; `testbed up` only builds",
         )
+
+
+def measure(plan: Plan, results: Path, progress: Callable[[str], None]) -> Measured:
+    """Do all that run_scenario() does, but for the report and the folder's final name."""
+    require_loads(plan)
     require(plan.scenario)
     require_shares(plan)
     _prepare_jobs(plan, progress)
@@ -106,9 +146,7 @@ def run_scenario(plan: Plan, results: Path, progress: Callable[[str], None]) -> 
         "cpu_share": lab.built["cpu_share"],
     }
     folder.write_manifest(judgement.verdict.word, judgement.reasons, loads, facts)
-    progress("writing the report")
-    folder.write_text("report.html", render_report(load_run(folder.path, unfinished=True)))
-    return Outcome(folder.finish(), judgement.verdict, judgement.reasons, tuple(samples))
+    return Measured(folder, judgement, tuple(samples))
 
 
 def _prepare_jobs(plan: Plan, progress: Callable[[str], None]) -> None:

@@ -17,6 +17,8 @@ from testbed.run.pathcheck import installed_problems
 
 from .conftest import daemon_of, execute, named_plan, plan_of
 
+pytestmark = pytest.mark.vm
+
 _FABRICS = {
     "torus4x4": "topology: {kind: torus, sizes: [4, 4]}",
     "mesh4x2, two hosts a switch": "topology: {kind: mesh, sizes: [4, 2], hosts_per_switch: 2}",

@@ -13,6 +13,8 @@ from testbed.run.run import check_paths
 
 from .conftest import execute, named_plan, plan_of
 
+pytestmark = pytest.mark.vm
+
 
 def _ofctl(lab: Lab, *arguments: str) -> None:
     execute(lab, "ovs-ofctl", "-O", "OpenFlow13", *arguments)

@@ -30,6 +30,7 @@ _FABRICS = {
 }
 
 
+@pytest.mark.vm
 @pytest.mark.parametrize("name", [*_NAMED, *_FABRICS])
 def test_running_switches_carry_out_the_plan(name, untouched):
     plan = plan_of(_FABRICS[name]) if name in _FABRICS else named_plan(name)
@@ -87,6 +88,7 @@ def _captured(plan, kind: str) -> str:
         return str(outputs["capture"]["stdout"])
 
 
+@pytest.mark.vm
 def test_frames_are_untagged_on_links_of_a_renamed_fabric(untouched):
     seen = _captured(plan_of("topology: {kind: mesh, sizes: [2]}\nassignment: {kind: renamed}"), "ip or vlan")
     assert seen.count("ICMP echo request") == 3

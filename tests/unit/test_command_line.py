@@ -38,6 +38,24 @@ def test_every_command_has_help_with_an_example(name):
     assert f"testbed {name}" in done.stdout
 
 
+@pytest.mark.parametrize("name", ["build", "test"])
+def test_commands_of_the_virtual_machine_have_help_with_an_example(name):
+    done = command("vm", name, "--help")
+    assert done.returncode == 0
+    assert "Example" in done.stdout
+    assert f"testbed vm {name}" in done.stdout
+
+
+def test_what_is_said_of_a_virtual_machine_needs_one():
+    done = command("run", "torus4x4", "--memory", "512", "--virtual-time", "--format", "json")
+    told = json.loads(done.stdout)
+    assert done.returncode == told["exit_code"] == 2
+    assert [problem["place"] for problem in told["problems"]] == ["--virtual-time", "--memory"]
+    assert {problem["sentence"] for problem in told["problems"]} == {
+        "is for --engine vm only; take it out, or add that"
+    }
+
+
 def test_plan_prints_one_object():
     done = command("plan", "torus4x4", "--format", "json")
     found = json.loads(done.stdout)

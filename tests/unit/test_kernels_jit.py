@@ -39,3 +39,15 @@ def test_a_kernel_is_compiled_anew_when_one_it_calls_in_another_file_has_changed
     assert list((tmp_path / "cache").rglob("*.nbc"))
     (package / "callee.py").write_text(CALLEE.format(20))
     assert called(tmp_path) == "21"
+
+
+def test_kernels_can_be_interpreted_without_importing_numba():
+    program = (
+        "import sys; import numpy as np; from testbed.kernels.vlans import used_entries as kernel; "
+        "print(type(kernel).__name__, 'numba' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.split() == ["function", "False"]

@@ -1,0 +1,58 @@
+"""vm: the virtual machine's image and the tests that run in it."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from testbed.cli.app import FORMAT, app
+from testbed.cli.output import Format, print_json, results, steps
+from testbed.errors import LabError
+
+vm = typer.Typer(help="The virtual machine for labs: build its image, run the tests in it.", no_args_is_help=True)
+app.add_typer(vm, name="vm")
+_TESTS_LIMIT = 1800.0
+
+
+@vm.command(epilog="Example: testbed vm build")
+def build(form: FORMAT = Format.text) -> None:
+    """Build the image unless it is there: Debian 12 with its kernel and all that labs need. Needs root, and 5 GB."""
+    from testbed.emulate.vm.image import build_image
+
+    started = time.monotonic()
+    with steps() as progress:
+        image = build_image(progress)
+    seconds = round(time.monotonic() - started, 1)
+    if form is Format.json:
+        print_json({"image": str(image.folder), "seconds": seconds, "versions": image.versions})
+    else:
+        results.print(f"{image.folder}: kernel {image.versions['kernel']}; {seconds:g} s", markup=False, soft_wrap=True)
+
+
+@vm.command("test", epilog="Examples: testbed vm test   |   testbed vm test -- tests/vm -k planted")
+def run_tests(
+    arguments: Annotated[list[str] | None, typer.Argument(help="for pytest, after --; default: all marked vm")] = None,
+    memory: Annotated[int, typer.Option(min=256, help="MiB of the virtual machine")] = 2048,
+    limit: Annotated[float, typer.Option(min=1, help="s until it is ended")] = _TESTS_LIMIT,
+    virtual_time: Annotated[bool, typer.Option("--virtual-time", help="in virtual time")] = False,
+) -> None:
+    """Boot the image and run the tests marked vm in it, on the kernel's Open vSwitch. Exit 0 passed, 1 failed."""
+    from testbed.run.vm import Wish, test_in_vm
+
+    def line(text: str) -> None:
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+
+    with tempfile.TemporaryDirectory() as folder, steps() as progress:
+        console = Path(folder, "console.log")
+        try:
+            code = test_in_vm(arguments or [], Wish(virtual_time, memory, limit), console, progress, line)
+        except LabError:
+            sys.stderr.write(console.read_text(errors="replace") if console.exists() else "")
+            raise
+    raise typer.Exit(code)

@@ -1,0 +1,109 @@
+"""Boot the virtual machine with a job, hear what it reports, and say what went wrong where it ends without a result."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from testbed.emulate.vm.image import Image
+from testbed.emulate.vm.machine import Machine, qemu_command
+from testbed.emulate.vm.project import pack_project, unpack_results
+from testbed.emulate.vm.stream import lines, started
+from testbed.errors import LabError
+
+RESULTS_BYTES = 2 << 30  # of the disk for results; the file is sparse
+_BOOT_LIMIT = 180.0
+_SILENCE_LIMIT = 180.0  # the guest gives a sign of life every few seconds
+_PANIC = re.compile(r"Kernel panic - not syncing: (.*)")
+_SHOWN_LINES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What the guest said at its end.
+
+    Attributes:
+        said: `code`, or `error` with what was raised; and facts about the guest.
+        wall_seconds: from QEMU's start to its end.
+    """
+
+    said: Mapping[str, Any]
+    wall_seconds: float
+
+
+def run_job(
+    machine: Machine,
+    image: Image,
+    job: Mapping[str, str],
+    target: Path | None,
+    console: Path,
+    progress: Callable[[str], None],
+    limit: float,
+    line: Callable[[str], None] = lambda text: None,
+) -> Report:
+    """Run a job in a virtual machine of its own, which ends with this call, however that ends.
+
+    Args:
+        machine: what to start.
+        image: what it boots; stays as it is.
+        job: name → text of the files that testbed.run.guest reads.
+        target: folder that gets the results; None = there are none.
+        console: file that gets what the machine's console shows.
+        progress: called with what is going on.
+        limit: s after which the machine is ended.
+        line: called with each line of a job's own output.
+
+    Raises:
+        LabError: the machine did not boot, panicked, hung, or ended without a result; the console is kept.
+    """
+    with tempfile.TemporaryDirectory(prefix="testbed-vm-", dir="/var/tmp") as folder:
+        project, results, errors = (Path(folder, name) for name in ("project.tar", "results", "errors"))
+        pack_project(project, job)
+        with results.open("wb") as file:
+            file.truncate(RESULTS_BYTES)
+        begun = time.monotonic()
+        command = qemu_command(machine, image, project, results, console)
+        last: dict[str, Any] = {}
+        try:
+            with errors.open("wb") as sink, started(command, sink) as process:
+                for text in lines(process, until=begun + limit, silence=_BOOT_LIMIT):
+                    last = _hear(text, last, progress, line)
+                process.wait()
+        except TimeoutError as error:
+            raise LabError(_failure(f"the virtual machine was ended: {error}", console, errors)) from error
+        if "code" not in last and "error" not in last:
+            raise LabError(_failure("the virtual machine ended without a result", console, errors))
+        if target is not None:
+            progress("bringing the results back")
+            unpack_results(results, target)
+        return Report(last, time.monotonic() - begun)
+
+
+def _hear(
+    text: str, last: dict[str, Any], progress: Callable[[str], None], line: Callable[[str], None]
+) -> dict[str, Any]:
+    try:
+        said = json.loads(text)
+    except ValueError:
+        return last  # torn by the machine's end, which the result's absence then shows
+    if "progress" in said:
+        progress(f"[VM] {said['progress']}")
+    if "line" in said:
+        line(said["line"])
+    return said if "code" in said or "error" in said else last
+
+
+def _failure(what: str, console: Path, errors: Path) -> str:
+    shown = console.read_text(errors="replace") if console.exists() else ""
+    panic = _PANIC.search(shown)
+    if panic:
+        what = f"the kernel of the virtual machine panicked: {panic.group(1).strip()}"
+    said = errors.read_text(errors="replace").strip().splitlines()[-_SHOWN_LINES:]
+    tail = [text for text in shown.splitlines() if text.strip()][-_SHOWN_LINES:]
+    return "\n".join([what, *(f"  QEMU: {text}" for text in said), *(f"  console: {text}" for text in tail)])

@@ -1,0 +1,239 @@
+"""The image of the virtual machine: named after a digest of what it is made from, built in full or not at all."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.emulate.vm.project import ROOT, pack_project
+from testbed.emulate.vm.stream import lines, started
+from testbed.errors import CapabilityError, LabError
+
+CACHE = Path("/var/cache/testbed")
+# What the image is made from. The project itself is not part of it: each run brings it as it then is.
+INPUTS = ("scripts/vm-image", "scripts/vm-init", "scripts/setup", "locks/dev.txt")
+_PARTS = ("root.img", "vmlinuz", "initrd.img", "versions")
+_BUILDING = ".building"
+# While it is built: the root file system, the image of it, and packages as they were fetched.
+NEEDED_BYTES = 5 << 30
+_COMMANDS = ("debootstrap", "mke2fs", "unshare", "setpriv", "chroot")
+_LIMIT = 3600.0
+_SHOWN_LINES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A whole image.
+
+    Attributes:
+        folder: named after the digest of its inputs.
+    """
+
+    folder: Path
+
+    @property
+    def root(self) -> Path:
+        """The root file system, raw ext4."""
+        return self.folder / "root.img"
+
+    @property
+    def kernel(self) -> Path:
+        """Debian's kernel."""
+        return self.folder / "vmlinuz"
+
+    @property
+    def initrd(self) -> Path:
+        """Its first file system, with the drivers of the disks."""
+        return self.folder / "initrd.img"
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Kernel and packages in it: name → version."""
+        rows = (line.split() for line in (self.folder / "versions").read_text().splitlines())
+        return {row[0]: row[1] for row in rows}
+
+
+def image_digest(root: Path = ROOT, inputs: Sequence[str] = INPUTS) -> str:
+    """Twelve hexadecimal digits that change with any input of the image.
+
+    Args:
+        root: the project's folder.
+        inputs: files in it.
+    """
+    digest = hashlib.sha256()
+    for name in inputs:
+        content = (root / name).read_bytes()
+        digest.update(f"{name} {len(content)}\n".encode() + content)
+    return digest.hexdigest()[:12]
+
+
+def image_folder(cache: Path = CACHE) -> Path:
+    """Where the image of the present inputs belongs."""
+    return cache / f"vm-{image_digest()}"
+
+
+def find_image(cache: Path = CACHE) -> Image | None:
+    """Return the image of the present inputs, or None where it was not built."""
+    folder = image_folder(cache)
+    return Image(folder) if all((folder / part).is_file() for part in _PARTS) else None
+
+
+def require_image() -> Image:
+    """Return the image of the present inputs.
+
+    Raises:
+        CapabilityError: there is none.
+    """
+    found = find_image()
+    if found is None:
+        raise CapabilityError(
+            f"there is no image of the virtual machine for this version of the project ({image_folder()}); without it "
+            "no lab runs in one; run `make vm`, which takes several minutes once"
+        )
+    return found
+
+
+def build_image(progress: Callable[[str], None], cache: Path = CACHE) -> Image:
+    """Build the image unless it is there.
+
+    It is made under another name and renamed when it is whole. What an interrupted building left is removed.
+
+    Args:
+        progress: called with what is going on.
+        cache: folder of all images.
+
+    Raises:
+        CapabilityError: this machine cannot build it: no root, a command or disk space is missing; nothing was made.
+        LabError: building failed; nothing is left.
+    """
+    found = find_image(cache)
+    if found is not None:
+        return found
+    _require_means(cache)
+    with _alone(cache, progress):
+        found = find_image(cache)
+        if found is not None:
+            return found
+        final = image_folder(cache)
+        for stale in cache.glob(f"vm-*{_BUILDING}"):
+            shutil.rmtree(stale)
+        if final.exists():
+            shutil.rmtree(final)
+        working = final.with_name(final.name + _BUILDING)
+        working.mkdir()
+        try:
+            _build(working, progress)
+            for part in _PARTS:
+                with (working / part).open("rb") as file:
+                    os.fsync(file.fileno())
+            working.rename(final)
+        except BaseException:
+            shutil.rmtree(working, ignore_errors=True)
+            raise
+    return Image(final)
+
+
+def _build(working: Path, progress: Callable[[str], None]) -> None:
+    source, errors = working / "project.tar", working / "errors"
+    pack_project(source, {})
+    # Mounts and processes of the building end with its process 1.
+    command = [
+        "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", str(ROOT / "scripts" / "vm-image"),
+        str(working), str(source),
+    ]  # fmt: skip
+    with errors.open("wb") as sink, started(command, sink, env=_environment()) as process:
+        try:
+            for line in lines(process, until=time.monotonic() + _LIMIT):
+                progress(f"building the virtual machine's image: {line}")
+        except TimeoutError as error:
+            raise LabError(f"the image of the virtual machine was not built in {_LIMIT:g} s") from error
+        code = process.wait()
+    said = errors.read_text(errors="replace").strip().splitlines()[-_SHOWN_LINES:]
+    if code != 0:
+        raise LabError("\n".join(["the image of the virtual machine cannot be built:", *said]))
+    source.unlink()
+    errors.unlink()
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PATH": f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin:/usr/bin:/bin"}
+
+
+def _require_means(cache: Path) -> None:
+    if os.geteuid() != 0:
+        raise CapabilityError(
+            "the image of the virtual machine is built as root, because it is a root file system; run `make vm`, or "
+            "the command with sudo"
+        )
+    if platform.machine() != "x86_64":
+        raise CapabilityError(
+            f"the image of the virtual machine is one of x86_64, and this machine is {platform.machine()}, which "
+            "cannot install its packages; build it on an x86_64 machine"
+        )
+    path = _environment()["PATH"]
+    missing = [name for name in _COMMANDS if shutil.which(name, path=path) is None]
+    if missing:
+        raise CapabilityError(
+            f"missing: {', '.join(missing)}; without them no image of the virtual machine can be built; run "
+            "`scripts/setup vm`"
+        )
+    require_space(cache, NEEDED_BYTES, "the image of the virtual machine")
+
+
+def require_space(folder: Path, needed: int, what: str) -> None:
+    """Raise CapabilityError unless a folder, which may be still to be made, has room.
+
+    Args:
+        folder: where something is to be written.
+        needed: bytes.
+        what: it is.
+    """
+    there = next(place for place in (folder, *folder.parents) if place.exists())
+    free = shutil.disk_usage(there).free
+    if free < needed:
+        raise CapabilityError(
+            f"{what} takes up to {needed / 1e9:.1f} GB while it is made, and {folder} has {free / 1e9:.1f} GB left; "
+            "make room and repeat"
+        )
+
+
+@contextmanager
+def _alone(cache: Path, progress: Callable[[str], None]) -> Iterator[None]:
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / "vm.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            progress("waiting for another program that builds the virtual machine's image")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def clean_up(folder: Path) -> None:
+    """Remove a folder and all in it; what cannot be removed stays."""
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def qemu_version() -> str:
+    """First line of what QEMU says of its version.
+
+    Raises:
+        CapabilityError: it is not installed.
+    """
+    try:
+        said = subprocess.run(["qemu-system-x86_64", "--version"], capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise CapabilityError(
+            "qemu-system-x86_64 is missing or does not start; without it no virtual machine runs; run "
+            "`scripts/setup vm` (package qemu-system-x86)"
+        ) from error
+    return said.splitlines()[0]

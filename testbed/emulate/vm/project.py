@@ -1,0 +1,73 @@
+"""The project, as it stands in this folder, as a disk for the virtual machine: a plain tar archive."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+JOB = "job"
+# Code and what its tests read. Results, environments and caches stay out.
+_PARTS = (
+    "pyproject.toml", "README.md", "LICENSE", "Makefile", "locks", "scripts", "scenarios", "testbed", "controllers",
+    "mpi_jobs", "tests",
+)  # fmt: skip
+# The machine's Python is 3.11: what this one has compiled for it need not be compiled again.
+_COMPILED = ".cpython-311.pyc"
+
+
+def pack_project(target: Path, job: Mapping[str, str], root: Path = ROOT) -> None:
+    """Write the archive.
+
+    Args:
+        target: file to write.
+        job: name → text of further files, put into the folder `job`.
+        root: the project's folder.
+
+    Raises:
+        OSError: a file cannot be read or written.
+    """
+    with tarfile.open(target, "w", format=tarfile.PAX_FORMAT) as archive:
+        for part in _PARTS:
+            if (root / part).exists():
+                archive.add(root / part, part, filter=_wanted)
+        for name, text in job.items():
+            content = text.encode()
+            member = tarfile.TarInfo(f"{JOB}/{name}")
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+
+
+def _wanted(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    parts = Path(member.name).parts
+    built = parts[0] == "mpi_jobs" and "build" in parts  # linked with the libraries of this machine
+    stale = "__pycache__" in parts[:-1] and not member.name.endswith(_COMPILED)
+    if built or stale or not (member.isfile() or member.isdir() or member.issym()):
+        return None
+    member.uid = member.gid = 0
+    member.uname = member.gname = "root"
+    return member
+
+
+def unpack_results(archive_file: Path, folder: Path) -> None:
+    """Copy the files of the one folder that an archive holds into another folder.
+
+    Args:
+        archive_file: what the virtual machine wrote; zeros follow the archive.
+        folder: gets the files.
+
+    Raises:
+        tarfile.TarError: it is no archive.
+        OSError: a file cannot be written.
+    """
+    with tarfile.open(archive_file, "r:") as archive:
+        for member in archive:
+            parts = Path(member.name).parts[1:]  # without the folder's own name
+            content = archive.extractfile(member) if member.isfile() else None
+            if content is None or not parts or ".." in parts:
+                continue
+            target = folder.joinpath(*parts)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content.read())

@@ -1,0 +1,27 @@
+"""Run the project's tests inside the virtual machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+
+from testbed.emulate.vm.project import ROOT
+from testbed.emulate.vm.stream import lines, started
+
+
+def run_tests(arguments: Sequence[str], line: Callable[[str], None]) -> int:
+    """Run pytest and return its exit code.
+
+    Args:
+        arguments: for pytest.
+        line: called with each line it prints.
+    """
+    command = [sys.executable, "-u", "-m", "pytest", "-p", "no:cacheprovider", *arguments]
+    # What a lab needs is in the machine, so a test that is skipped for want of it has failed.
+    environment = {**os.environ, "TESTBED_REQUIRE_LAB": "1", "TESTBED_IN_VM": "1"}
+    with started(command, subprocess.STDOUT, ROOT, environment) as process:
+        for text in lines(process):
+            line(text)
+        return process.wait()

@@ -1,0 +1,473 @@
+"""The virtual machine as far as it can be tested without one: its command line, image, disks, refusals, faults."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import stat
+import sys
+import tarfile
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from testbed.emulate.vm import boot, image, kvm, stream
+from testbed.emulate.vm.image import Image, build_image, find_image, image_digest, image_folder, require_image
+from testbed.emulate.vm.machine import Machine, qemu_command
+from testbed.emulate.vm.memory import needed_memory, require_memory
+from testbed.emulate.vm.project import ROOT, pack_project, unpack_results
+from testbed.errors import CapabilityError, InputError, LabError
+from testbed.plan import make_plan
+from testbed.run import vm
+from testbed.run.vm import Wish, choose_machine, raise_reported, run_in_vm
+from testbed.scenario import parse_scenario
+
+_PARTS = ("root.img", "vmlinuz", "initrd.img", "versions")
+_SMALL = "topology: {kind: mesh, sizes: [2]}\nworkloads: [{kind: ping}]\n"
+
+
+def _quiet(text: str) -> None:
+    del text
+
+
+def _whole(folder: Path) -> Image:
+    folder.mkdir(parents=True)
+    for part in _PARTS:
+        (folder / part).write_text("kernel 6.1\n")
+    return Image(folder)
+
+
+def _plan(text: str):
+    return make_plan(parse_scenario(text, "test.yaml"))
+
+
+# --- QEMU's command line --------------------------------------------------------------------------------------------
+
+
+def _command(accelerator, processors=2, folder=Path("/image")):
+    machine = Machine(accelerator, processors, 2048)
+    return qemu_command(machine, Image(folder), Path("/w/project.tar"), Path("/w/results"), Path("/w/console.log"))
+
+
+def test_the_image_is_never_written_and_the_project_only_read():
+    command = _command("tcg")
+    drives = [command[n + 1] for n, word in enumerate(command) if word == "-drive"]
+    assert drives == [
+        "file=/image/root.img,format=raw,if=virtio,snapshot=on,cache=unsafe",
+        "file=/w/project.tar,format=raw,if=virtio,readonly=on",
+        "file=/w/results,format=raw,if=virtio,cache=unsafe",
+    ]
+
+
+def test_accelerators():
+    assert " -accel tcg,thread=multi -cpu max -smp 2 -m 2048 " in " ".join(_command("tcg"))
+    assert " -accel kvm -cpu host -smp 4 " in " ".join(_command("kvm", 4))
+    virtual = " ".join(_command("icount", 1))
+    assert " -accel tcg,thread=single " in virtual
+    assert " -icount shift=" in virtual
+    assert ",sleep=off " in virtual
+    assert " -rtc clock=vm " in virtual
+
+
+def test_a_panic_ends_the_machine_instead_of_booting_it_again():
+    command = " ".join(_command("tcg"))
+    assert " -no-reboot " in command
+    assert " panic=-1 " in command
+
+
+def test_a_comma_in_a_path_is_doubled():
+    assert "file=/a,,b/root.img,format=raw" in " ".join(_command("tcg", folder=Path("/a,b")))
+
+
+def test_virtual_time_has_one_processor_and_no_kvm(tmp_path, monkeypatch):
+    monkeypatch.setattr(vm, "why_no_kvm", lambda image: "")
+    assert choose_machine(Image(tmp_path), Wish(virtual_time=True), _quiet) == (Machine("icount", 1, 2048), "")
+
+
+def test_kvm_only_where_it_boots(tmp_path, monkeypatch):
+    monkeypatch.setattr(vm, "why_no_kvm", lambda image: "")
+    assert choose_machine(Image(tmp_path), Wish(), _quiet)[0].accelerator == "kvm"
+    monkeypatch.setattr(vm, "why_no_kvm", lambda image: "a kernel does not boot with it in 15 s")
+    machine, why_not = choose_machine(Image(tmp_path), Wish(memory=512), _quiet)
+    assert (machine.accelerator, machine.memory) == ("tcg", 512)
+    assert why_not == "a kernel does not boot with it in 15 s"
+
+
+def test_why_kvm_does_not_boot_is_asked_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(kvm, "FOLDER", tmp_path / "run")
+    monkeypatch.setattr(kvm, "_probe", lambda image: "no")
+    assert kvm.why_no_kvm(Image(tmp_path)) == "no"
+    monkeypatch.setattr(kvm, "_probe", lambda image: "asked again")
+    assert kvm.why_no_kvm(Image(tmp_path)) == "no"
+
+
+@pytest.mark.parametrize(
+    ("script", "why_not"),
+    [
+        ("echo 'end Kernel panic - not syncing: VFS: Unable to mount root fs' >{console}", ""),
+        ("echo 'Could not access KVM kernel module' >&2; exit 1", "Could not access KVM kernel module"),
+        ("echo Booting >{console}; sleep 60", "a kernel does not boot with it in 0.5 s"),
+    ],
+)
+def test_kvm_is_probed_by_booting(script, why_not, tmp_path, monkeypatch):
+    device = tmp_path / "kvm"
+    device.touch()
+    monkeypatch.setattr(kvm, "_DEVICE", device)
+    monkeypatch.setattr(kvm, "_LIMIT", 0.5 if "sleep" in script else 10.0)
+    monkeypatch.setattr(
+        kvm, "kernel_command", lambda machine, image, console, arguments: ["sh", "-c", script.format(console=console)]
+    )
+    assert kvm._probe(Image(tmp_path)) == why_not
+
+
+# --- the image ------------------------------------------------------------------------------------------------------
+
+
+def test_the_digest_changes_with_each_input_and_with_nothing_else(tmp_path):
+    for name in image.INPUTS:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(name)
+    digests = {image_digest(tmp_path)}
+    (tmp_path / "README.md").write_text("changed")
+    assert {image_digest(tmp_path)} == digests
+    for name in image.INPUTS:
+        (tmp_path / name).write_text(f"{name} changed")
+        digests.add(image_digest(tmp_path))
+    assert len(digests) == 1 + len(image.INPUTS)
+
+
+def test_an_image_that_lacks_a_part_is_not_trusted(tmp_path):
+    found = _whole(image_folder(tmp_path))
+    assert find_image(tmp_path) == found
+    for part in _PARTS:
+        moved = (found.folder / part).rename(tmp_path / "aside")
+        assert find_image(tmp_path) is None
+        moved.rename(found.folder / part)
+
+
+def test_without_an_image_the_remedy_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(image, "find_image", lambda: None)
+    with pytest.raises(
+        CapabilityError, match=r"there is no image of the virtual machine .*; run `make vm`, which takes"
+    ):
+        require_image()
+
+
+@pytest.fixture
+def able(monkeypatch):
+    """A machine that can build images."""
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(shutil, "which", lambda name, path=None: f"/usr/bin/{name}")
+    monkeypatch.setattr(shutil, "disk_usage", lambda place: SimpleNamespace(free=10 << 30))
+
+
+def test_an_image_is_renamed_when_it_is_whole(tmp_path, monkeypatch, able):
+    (tmp_path / "vm-000000000000.building").mkdir()
+    (image_folder(tmp_path)).mkdir()  # without its parts
+
+    def build(working, progress):
+        progress("working")
+        assert working.name.endswith(".building")
+        for part in _PARTS:
+            (working / part).write_text("kernel 6.1.0\n")
+
+    monkeypatch.setattr(image, "_build", build)
+    said: list[str] = []
+    built = build_image(said.append, tmp_path)
+    assert built.versions == {"kernel": "6.1.0"}
+    assert sorted(place.name for place in tmp_path.iterdir()) == sorted([built.folder.name, "vm.lock"])
+    assert said == ["working"]
+    assert build_image(said.append, tmp_path) == built
+    assert said == ["working"]
+
+
+@pytest.mark.parametrize("error", [LabError("no network"), KeyboardInterrupt(), OSError(28, "No space left on device")])
+def test_a_building_that_ends_early_leaves_nothing(error, tmp_path, monkeypatch, able):
+    def build(working, progress):
+        (working / "root.img").write_text("half")
+        raise error
+
+    monkeypatch.setattr(image, "_build", build)
+    with pytest.raises(type(error)):
+        build_image(_quiet, tmp_path)
+    assert [place.name for place in tmp_path.iterdir()] == ["vm.lock"]
+
+
+def test_a_failed_script_is_told_with_its_last_lines(tmp_path, monkeypatch, able):
+    monkeypatch.setattr(image, "ROOT", tmp_path)
+    monkeypatch.setattr(image, "pack_project", lambda target, job: target.write_text(""))
+    monkeypatch.setattr(image, "_environment", lambda: {"PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    script = tmp_path / "unshare"
+    script.write_text("#!/bin/sh\necho the kernel\necho 'E: no such package' >&2\nexit 1\n")
+    script.chmod(0o755)
+    folder = tmp_path / "cache"
+    said: list[str] = []
+    folder.mkdir()
+    with pytest.raises(LabError, match=r"^the image of the virtual machine cannot be built:\nE: no such package$"):
+        image._build(folder, said.append)
+    assert said == ["building the virtual machine's image: the kernel"]
+
+
+@pytest.mark.parametrize(
+    ("replace", "sentence"),
+    [
+        (lambda m: m.setattr(os, "geteuid", lambda: 1000), "is built as root, because it is a root file system; run"),
+        (lambda m: m.setattr(platform, "machine", lambda: "aarch64"), "this machine is aarch64, which cannot"),
+        (
+            lambda m: m.setattr(shutil, "which", lambda name, path=None: None if name == "debootstrap" else name),
+            "missing: debootstrap; without them no image of the virtual machine can be built; run `scripts/setup vm`",
+        ),
+        (
+            lambda m: m.setattr(shutil, "disk_usage", lambda place: SimpleNamespace(free=1 << 30)),
+            "takes up to 5.4 GB while it is made, and {folder} has 1.1 GB left; make room and repeat",
+        ),
+    ],
+)
+def test_what_building_needs_is_looked_at_first(replace, sentence, tmp_path, monkeypatch, able):
+    replace(monkeypatch)
+    folder = tmp_path / "cache"
+    with pytest.raises(CapabilityError) as raised:
+        build_image(_quiet, folder)
+    assert sentence.format(folder=folder) in str(raised.value)
+    assert not folder.exists()
+
+
+def test_without_qemu_the_remedy_is_told(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(
+        CapabilityError, match=r"qemu-system-x86_64 is missing .* run `scripts/setup vm` \(package qemu"
+    ):
+        image.qemu_version()
+
+
+# --- memory ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_scenario_larger_than_the_machine_is_refused_with_what_it_takes():
+    needed = needed_memory(256, 1024, 256)
+    with pytest.raises(
+        CapabilityError, match=rf"big.yaml takes about {needed} MiB .* has 2048 MiB; .* --memory {needed}"
+    ):
+        require_memory("big.yaml", needed, 2048, 100_000)
+    require_memory("big.yaml", needed, needed, 100_000)
+
+
+def test_a_machine_larger_than_this_one_is_refused():
+    with pytest.raises(
+        CapabilityError, match=r"takes 2048 MiB, and this machine has 900 MiB left; nothing was started"
+    ):
+        require_memory("small.yaml", 500, 2048, 900)
+
+
+# --- disks ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_project_goes_in_without_what_was_built_for_this_machine(tmp_path):
+    root = tmp_path / "clone"
+    for name in (
+        "pyproject.toml", "testbed/a.py", "testbed/__pycache__/a.cpython-311.pyc",
+        "testbed/__pycache__/a.cpython-310.pyc", "mpi_jobs/x/x.c", "mpi_jobs/x/build/x", "results/old/manifest.json",
+        ".venv/bin/python",
+    ):  # fmt: skip
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("x")
+    pack_project(tmp_path / "p.tar", {"job.json": "{}"}, root)
+    with tarfile.open(tmp_path / "p.tar") as archive:
+        files = {member.name for member in archive if member.isfile()}
+        owners = {(member.uid, member.uname) for member in archive if member.name != "job/job.json"}
+    assert files == {
+        "pyproject.toml", "testbed/a.py", "testbed/__pycache__/a.cpython-311.pyc", "mpi_jobs/x/x.c", "job/job.json",
+    }  # fmt: skip
+    assert owners == {(0, "root")}
+
+
+def test_all_that_a_run_imports_goes_in(tmp_path):
+    pack_project(tmp_path / "p.tar", {})
+    with tarfile.open(tmp_path / "p.tar") as archive:
+        names = set(archive.getnames())
+    assert {"testbed/run/guest.py", "scripts/setup", "mpi_jobs/shim/Makefile", "tests/lab/conftest.py"} <= names
+
+
+def test_results_come_out_without_the_folder_they_were_in_and_never_elsewhere(tmp_path):
+    inside = tmp_path / "inside"
+    (inside / "run.incomplete" / "raw").mkdir(parents=True)
+    (inside / "run.incomplete" / "raw" / "a.txt").write_text("a")
+    with tarfile.open(tmp_path / "r", "w") as archive:
+        archive.add(inside / "run.incomplete", "./run.incomplete")
+        archive.add(inside / "run.incomplete" / "raw" / "a.txt", "run.incomplete/../../b.txt")
+    with (tmp_path / "r").open("ab") as file:
+        file.truncate(1 << 20)
+    out = tmp_path / "out" / "folder"
+    out.mkdir(parents=True)
+    unpack_results(tmp_path / "r", out)
+    assert [str(file.relative_to(tmp_path / "out")) for file in (tmp_path / "out").rglob("*.txt")] == [
+        "folder/raw/a.txt"
+    ]
+
+
+# --- the machine while it runs ---------------------------------------------------------------------------------------
+
+
+def _fake_qemu(monkeypatch, script: str):
+    """Replaces QEMU by a shell script, which finds the disk for results in $1 and the console in $2."""
+
+    def command(machine, image, project, results, console):
+        return ["bash", "-c", script, "qemu", str(results), str(console), str(project)]
+
+    monkeypatch.setattr(boot, "qemu_command", command)
+
+
+def _run(tmp_path, target=None, limit=20.0, progress=_quiet, line=_quiet):
+    return boot.run_job(
+        Machine("tcg", 1, 512), Image(tmp_path), {}, target, tmp_path / "console.log", progress, limit, line
+    )
+
+
+_DONE = """echo '{"code": 0, "facts": {"guest_kernel": "6.1"}}'"""
+
+
+def test_progress_lines_and_results_come_out(tmp_path, monkeypatch):
+    tell = """echo '{"progress": "up"}'; echo '{}'; echo '{"line": "1 passed"}'"""
+    hand_back = 'mkdir -p "$1.d/r"; echo hello >"$1.d/r/samples.csv"; tar -c -f "$1" -C "$1.d" .'
+    _fake_qemu(monkeypatch, f"{tell}; {_DONE}; {hand_back}")
+    said: list[str] = []
+    lines: list[str] = []
+    target = tmp_path / "target"
+    target.mkdir()
+    report = _run(tmp_path, target, progress=said.append, line=lines.append)
+    assert report.said["facts"] == {"guest_kernel": "6.1"}
+    assert said == ["[VM] up", "bringing the results back"]
+    assert lines == ["1 passed"]
+    assert (target / "samples.csv").read_text() == "hello\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "sentence"),
+    [
+        ('echo "[1.2] Kernel panic - not syncing: VFS: no root" >"$2"', "panicked: VFS: no root\n  console: .*no root"),
+        ("echo 'Cannot allocate memory' >&2; exit 1", "ended without a result\n  QEMU: Cannot allocate memory"),
+        ('echo Booting >"$2"; sleep 60', "was ended: it said nothing for 1 s\n  console: Booting"),
+        ("while sleep 0.2; do echo '{}'; done", "was ended: it did not end in time"),
+        ("""printf '{"code": 0, "fac'""", "ended without a result"),
+    ],
+)
+def test_a_machine_that_goes_wrong_is_named(script, sentence, tmp_path, monkeypatch):
+    monkeypatch.setattr(boot, "_BOOT_LIMIT", 1.0)
+    _fake_qemu(monkeypatch, script)
+    with pytest.raises(LabError, match=sentence):
+        _run(tmp_path, limit=3.0)
+
+
+def test_the_machine_ends_with_an_interrupt(tmp_path, monkeypatch):
+    _fake_qemu(monkeypatch, """echo $$ >"$2"; echo '{"progress": "up"}'; sleep 60""")
+
+    def interrupt(text):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        _run(tmp_path, progress=interrupt)
+    pid = int((tmp_path / "console.log").read_text())
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_a_program_is_killed_with_the_one_that_started_it(tmp_path):
+    # A third process starts it and is killed at once.
+    code = (
+        "import os, signal; from testbed.emulate.vm.stream import started, lines\n"
+        "with started(['sh', '-c', 'echo $$; exec sleep 60'], 2) as p:\n"
+        "    print(next(lines(p)), flush=True)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    with stream.started([sys.executable, "-c", code], 2, ROOT) as process:
+        (pid,) = list(stream.lines(process, until=time.monotonic() + 30))
+    until = time.monotonic() + 10
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    assert not Path(f"/proc/{pid}").exists()
+
+
+# --- a run ----------------------------------------------------------------------------------------------------------
+
+
+def test_what_was_raised_inside_is_raised_here():
+    def report(kind, **further):
+        return boot.Report({"error": {"kind": kind, "sentence": "it broke", "problems": [], **further}}, 1.0)
+
+    with pytest.raises(InputError) as raised:
+        raise_reported(report("InputError", problems=[["a.yaml: lab", "is wrong"]]))
+    assert str(raised.value) == "a.yaml: lab: is wrong"
+    with pytest.raises(CapabilityError, match="it broke"):
+        raise_reported(report("CapabilityError"))
+    with pytest.raises(LabError, match="it broke"):
+        raise_reported(report("ZeroDivisionError"))
+    raise_reported(boot.Report({"code": 0}, 1.0))
+
+
+@pytest.fixture
+def ready(monkeypatch, tmp_path):
+    """A machine with QEMU and an image."""
+    monkeypatch.setattr(vm, "qemu_version", lambda: "QEMU 7.2")
+    monkeypatch.setattr(vm, "require_image", lambda: Image(tmp_path / "vm-0"))
+    monkeypatch.setattr(vm, "why_no_kvm", lambda image: "no")
+
+
+def test_jobs_outside_the_project_are_refused_before_anything_is_started(tmp_path, ready):
+    plan = _plan("topology: {kind: mesh, sizes: [2]}\nworkloads: [{kind: ping}, {kind: mpi, job: ./mine}]\n")
+    with pytest.raises(
+        InputError, match=r'test.yaml: workloads.1.job: "./mine" is outside the project, and the virtual'
+    ):
+        run_in_vm(plan, tmp_path / "results", Wish(), _quiet)
+    assert not (tmp_path / "results").exists()
+
+
+def test_official_benchmarks_are_refused(tmp_path, ready, monkeypatch):
+    monkeypatch.setenv("NPB_DIR", "/opt/npb")
+    plan = _plan("topology: {kind: mesh, sizes: [4]}\nworkloads: [{kind: npb, kernel: IS}]\n")
+    with pytest.raises(InputError, match=r"workloads.0: NPB_DIR names a folder that the virtual machine does not see"):
+        run_in_vm(plan, tmp_path / "results", Wish(), _quiet)
+
+
+def test_too_little_memory_is_refused_before_anything_is_started(tmp_path, ready):
+    with pytest.raises(
+        CapabilityError, match=r"test.yaml takes about \d+ MiB in the virtual machine, which has 256 MiB"
+    ):
+        run_in_vm(_plan(_SMALL), tmp_path / "results", Wish(memory=256), _quiet)
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_refusal_from_inside_leaves_no_folder(tmp_path, ready, monkeypatch):
+    error = {"kind": "CapabilityError", "sentence": "iperf3: missing", "problems": []}
+    _fake_qemu(monkeypatch, f"echo '{json.dumps({'error': error})}'")
+    with pytest.raises(CapabilityError, match="iperf3: missing"):
+        run_in_vm(_plan(_SMALL), tmp_path / "results", Wish(), _quiet)
+    assert list((tmp_path / "results").iterdir()) == []
+
+
+def test_a_lab_that_breaks_inside_leaves_what_it_stored(tmp_path, ready, monkeypatch):
+    broke = "the switches are gone\nwhat was stored until then: /srv/results/x.incomplete"
+    error = json.dumps({"error": {"kind": "LabError", "sentence": broke, "problems": []}})
+    hand_back = 'mkdir -p "$1.d/x.incomplete"; echo hello >"$1.d/x.incomplete/samples.csv"; tar -c -f "$1" -C "$1.d" .'
+    _fake_qemu(monkeypatch, f"printf '%s\\n' '{error}'; {hand_back}")
+    with pytest.raises(
+        LabError, match=r"^the switches are gone\nwhat was stored until then: .*\.incomplete$"
+    ):
+        run_in_vm(_plan(_SMALL), tmp_path / "results", Wish(), _quiet)
+    (folder,) = (tmp_path / "results").iterdir()
+    assert (folder / "samples.csv").read_text() == "hello\n"
+
+
+def test_a_machine_that_breaks_leaves_its_console(tmp_path, ready, monkeypatch):
+    _fake_qemu(monkeypatch, 'echo "Kernel panic - not syncing: Oops" >"$2"')
+    with pytest.raises(LabError, match=r"panicked: Oops(.|\n)*what was stored until then: .*\.incomplete"):
+        run_in_vm(_plan(_SMALL), tmp_path / "results", Wish(), _quiet)
+    (folder,) = (tmp_path / "results").iterdir()
+    assert (folder / "console.log").read_text() == "Kernel panic - not syncing: Oops\n"
+
+
+def test_scripts_of_the_image_can_be_executed():
+    assert all((ROOT / "scripts" / name).stat().st_mode & stat.S_IXUSR for name in ("vm-image", "vm-init"))
