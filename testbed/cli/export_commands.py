@@ -187,6 +187,9 @@ def _write_folder(folder: Path, made: Export) -> None:
 def import_files(
     folder: Annotated[Path, typer.Argument(help="folder that testbed export wrote, changed since or not")],
     against: Annotated[str, typer.Option("--against", help="scenario whose plan the files should carry out")],
+    running: Annotated[
+        Path | None, typer.Option("--running", help="folder of what bridges show now, in place of the files")
+    ] = None,
     settings: SETTINGS = None,
     form: FORMAT = Format.text,
 ) -> None:
@@ -196,6 +199,21 @@ def import_files(
     from testbed.scenario import find_scenario, load_scenario
 
     manifest = _manifest(folder)
+    files = _texts(folder if running is None else running)
+    with working("planning, reading and walking"):
+        plan = make_plan(load_scenario(find_scenario(against), settings or ()))
+        found = compare_files(plan, manifest, files, running=running is not None)
+    if form is Format.json:
+        print_json(_as_object(found))
+    else:
+        _print_comparison(folder if running is None else running, against, found)
+    raise typer.Exit(EXIT_PASS if found.same else EXIT_FAIL)
+
+
+def _texts(folder: Path) -> dict[str, str]:
+    """Every file in a folder: name → text."""
+    if not folder.is_dir():
+        raise InputError.one(str(folder), "is no folder")
     files = {}
     for file in sorted(folder.rglob("*")):
         if file.is_file():
@@ -203,13 +221,7 @@ def import_files(
                 files[str(file.relative_to(folder))] = file.read_text(encoding="utf-8")
             except (OSError, UnicodeDecodeError) as error:
                 raise InputError.one(str(file), f"cannot be read: {error}") from error
-    with working("planning, reading and walking"):
-        found = compare_files(make_plan(load_scenario(find_scenario(against), settings or ())), manifest, files)
-    if form is Format.json:
-        print_json(_as_object(found))
-    else:
-        _print_comparison(folder, against, found)
-    raise typer.Exit(EXIT_PASS if found.same else EXIT_FAIL)
+    return files
 
 
 def _as_object(found: Comparison) -> dict[str, Any]:

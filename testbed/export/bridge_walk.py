@@ -66,6 +66,9 @@ _Copy = tuple[Place, int]
 class Walker:
     """Bridges and the cables between them.
 
+    What a switch does with an arrival is remembered until another destination is asked for, so walk all sources to
+    one destination before the next.
+
     Args:
         bridges: by name of the switch.
         wiring: the cables.
@@ -75,6 +78,8 @@ class Walker:
         self._bridges = bridges
         self._wiring = wiring
         self._host_at = {place: host for host, place in wiring.hosts.items()}
+        self._destination = ""
+        self._onward: dict[_Copy, list[tuple[Place, int]]] = {}
 
     def leaves(self, switch: str, port: str, tag: int, destination: str) -> list[tuple[str, int]]:
         """Ports by which a frame leaves a switch, each with the tag it carries then.
@@ -113,17 +118,47 @@ class Walker:
             source: name of the host.
             destination: MAC address it sends to.
         """
+        if destination != self._destination:
+            self._destination, self._onward = destination, {}
         start: _Copy = (self._wiring.hosts[source], NO_TAG)
+        return self._alone(start) or self._all_copies(start)
+
+    def _goes_on(self, copy: _Copy) -> list[tuple[Place, int]]:
+        """Ports by which an arrival leaves its switch, each with the tag."""
+        if copy not in self._onward:
+            (switch, port), tag = copy
+            out = self.leaves(switch, port, tag, self._destination)
+            self._onward[copy] = [((switch, name), left) for name, left in out]
+        return self._onward[copy]
+
+    def _alone(self, copy: _Copy) -> Walk | None:
+        """The walk of a frame that never becomes two or none and reaches a host; else None."""
+        sent: dict[Place, int] = {}
+        while True:
+            out = self._goes_on(copy)
+            if len(out) != 1:
+                return None
+            place, tag = out[0]
+            following = self._wiring.cables.get(place)
+            if following is None:
+                host = self._host_at.get(place)
+                return Walk({host: 1}, {}, sent, endless=False) if host is not None and tag == NO_TAG else None
+            if place in sent:
+                return None
+            sent[place] = 1
+            copy = following, tag
+
+    def _all_copies(self, start: _Copy) -> Walk:
         onward: dict[_Copy, list[tuple[Place, int]]] = {}
         waiting = [start]
         while waiting:
             copy = waiting.pop()
             if copy in onward:
                 continue
-            (switch, port), tag = copy
-            out = [((switch, name), left) for name, left in self.leaves(switch, port, tag, destination)]
-            onward[copy] = out
-            waiting += [(self._wiring.cables[place], left) for place, left in out if place in self._wiring.cables]
+            onward[copy] = self._goes_on(copy)
+            waiting += [
+                (self._wiring.cables[place], left) for place, left in onward[copy] if place in self._wiring.cables
+            ]
         order, endless = self._order(onward)
         copies: dict[_Copy, int] = defaultdict(int, {start: 1})
         received: dict[str, int] = defaultdict(int)

@@ -173,22 +173,22 @@ def walk_differences(
         (topology.switch_name(switch), ports.of(port))
         for switch, port in zip(topology.channel_source.tolist(), topology.out_port.tolist(), strict=True)
     ]
-    found = []
-    for source, name in enumerate(names):
-        for end, other in enumerate(names):
+    found: list[tuple[int, int, Difference]] = []
+    for end, other in enumerate(names):
+        for source, name in enumerate(names):
             if end == source:
                 continue
             walk = walker.walk(name, macs[end])
             wanted = tuple(place_of[channel] for channel in path(topology, plan.routes, source, end))
             if walk != Walk({other: 1}, {}, dict.fromkeys(wanted, 1), endless=False) or tuple(walk.sent) != wanted:
-                found.append(Difference(name, "", f"what a frame to {other} does", _told(walk), _way(wanted, other)))
-        if not broadcasts:
-            continue
-        flood = walker.walk(name, BROADCAST)
-        wanted_flood = _planned_flood(plan, source, place_of, names)
+                what = f"what a frame to {other} does"
+                found.append((source, end, Difference(name, "", what, _told(walk), _way(wanted, other))))
+    for source, name in enumerate(names if broadcasts else []):
+        flood, wanted_flood = walker.walk(name, BROADCAST), _planned_flood(plan, source, place_of, names)
         if flood != wanted_flood:
-            found.append(Difference(name, "", "what a broadcast does", _told(flood), _told(wanted_flood)))
-    return found
+            difference = Difference(name, "", "what a broadcast does", _told(flood), _told(wanted_flood))
+            found.append((source, len(names), difference))
+    return [difference for _, _, difference in sorted(found, key=lambda three: three[:2])]
 
 
 def _planned_flood(plan: Plan, source: int, place_of: list[Place], names: list[str]) -> Walk:

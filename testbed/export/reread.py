@@ -10,6 +10,7 @@ from testbed.errors import InputError, Problem
 from testbed.export.compare import Difference, planned_bridges, setting_differences, walk_differences
 from testbed.export.export import DIALECTS, SCHEMA_VERSION, dialect_called, host_macs
 from testbed.export.names import port_names
+from testbed.export.read_running import read_running
 from testbed.export.settings import Floods, settings_of
 from testbed.plan import Plan
 
@@ -38,13 +39,16 @@ class Comparison:
         return not (self.unread or self.settings or self.walks)
 
 
-def compare_files(plan: Plan, manifest: Mapping[str, Any], files: Mapping[str, str]) -> Comparison:
+def compare_files(
+    plan: Plan, manifest: Mapping[str, Any], files: Mapping[str, str], *, running: bool = False
+) -> Comparison:
     """Read the files of every switch, compare settings with the plan, and walk every pair and every broadcast.
 
     Args:
         plan: what should be.
         manifest: of the export (`export.json`).
         files: name → text.
+        running: whether the files are not those of the export but what bridges show, see read_running().
 
     Raises:
         InputError: the manifest is not one of ours, or nothing reads its dialect back.
@@ -54,6 +58,8 @@ def compare_files(plan: Plan, manifest: Mapping[str, Any], files: Mapping[str, s
         raise InputError.one("export.json", sentence)
     name = str(manifest.get("dialect"))
     read = dialect_called(name).read
+    if read is not None and running:
+        read = read_running
     if read is None:
         known = ", ".join(key for key, other in DIALECTS.items() if other.read is not None)
         raise InputError.one("export.json", f"is in the dialect {name}, which nothing reads back; {known} can be")
