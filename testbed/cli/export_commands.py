@@ -246,5 +246,6 @@ def _print_comparison(folder: Path, against: str, found: Comparison) -> None:
         if len(lines) > _MOST_TOLD:
             results.print(f"  … and {len(lines) - _MOST_TOLD} more; --format json has all", markup=False)
     verdict = "carries out" if found.same else "DOES NOT carry out"
-    text = f"{folder} {verdict} {against}: every setting compared, {found.pairs} pairs and all broadcasts walked"
+    walked = f"{found.pairs} pairs{' and all broadcasts' if found.broadcasts else ''} walked"
+    text = f"{folder} {verdict} {against}: every setting compared, {walked}"
     results.print(text, style="green" if found.same else "red", markup=False, soft_wrap=True)

@@ -181,12 +181,12 @@ def walk_differences(
             walk = walker.walk(name, macs[end])
             wanted = tuple(place_of[channel] for channel in path(topology, plan.routes, source, end))
             if walk != Walk({other: 1}, {}, dict.fromkeys(wanted, 1), endless=False) or tuple(walk.sent) != wanted:
-                what = f"what a frame to {other} does"
+                what = f"the way of a frame to {other}"
                 found.append((source, end, Difference(name, "", what, _told(walk), _way(wanted, other))))
     for source, name in enumerate(names if broadcasts else []):
         flood, wanted_flood = walker.walk(name, BROADCAST), _planned_flood(plan, source, place_of, names)
         if flood != wanted_flood:
-            difference = Difference(name, "", "what a broadcast does", _told(flood), _told(wanted_flood))
+            difference = Difference(name, "", "the way of a broadcast", _told(flood), _told(wanted_flood))
             found.append((source, len(names), difference))
     return [difference for _, _, difference in sorted(found, key=lambda three: three[:2])]
 

@@ -29,7 +29,6 @@ class Writing:
         macs: MAC address of each host.
         hosts: name of each host.
         flow_control: 802.3x pauses `on`, `off`, or `keep` what is there.
-        model: name of the switch model, or empty.
     """
 
     title: str
@@ -38,7 +37,6 @@ class Writing:
     macs: tuple[str, ...]
     hosts: tuple[str, ...]
     flow_control: FlowControl
-    model: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,7 +111,6 @@ def export_plan(plan: Plan, options: Options) -> Export:
         macs=macs,
         hosts=tuple(plan.topology.host_name(host) for host in range(plan.topology.host_count)),
         flow_control=options.flow_control,
-        model="" if model is None else model.name,
     )
     refused = dialect.refusals(writing)
     if refused:

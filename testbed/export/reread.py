@@ -24,6 +24,7 @@ class Comparison:
         settings: settings that are not as planned.
         walks: frames that do not go where they should.
         pairs: ordered pairs of hosts that were walked.
+        broadcasts: whether the broadcast of each host was walked; not where they go to all members of a VLAN.
         other_plan: digest of the plan the files were written from, where that is another one.
     """
 
@@ -31,6 +32,7 @@ class Comparison:
     settings: tuple[Difference, ...]
     walks: tuple[Difference, ...]
     pairs: int
+    broadcasts: bool
     other_plan: str | None
 
     @property
@@ -79,8 +81,8 @@ def compare_files(
     return Comparison(
         unread=tuple(unread),
         settings=tuple(setting_differences(bridges, planned)),
-        # What is walked is what was read: a plan's broadcasts are told by its trees, not by member sets.
         walks=tuple(walk_differences(plan, bridges, ports, macs, broadcasts=floods == "plan")),
         pairs=hosts * (hosts - 1),
+        broadcasts=floods == "plan",
         other_plan=str(digest) if digest != plan.digest else None,
     )

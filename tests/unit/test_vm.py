@@ -453,9 +453,7 @@ def test_a_lab_that_breaks_inside_leaves_what_it_stored(tmp_path, ready, monkeyp
     error = json.dumps({"error": {"kind": "LabError", "sentence": broke, "problems": []}})
     hand_back = 'mkdir -p "$1.d/x.incomplete"; echo hello >"$1.d/x.incomplete/samples.csv"; tar -c -f "$1" -C "$1.d" .'
     _fake_qemu(monkeypatch, f"printf '%s\\n' '{error}'; {hand_back}")
-    with pytest.raises(
-        LabError, match=r"^the switches are gone\nwhat was stored until then: .*\.incomplete$"
-    ):
+    with pytest.raises(LabError, match=r"^the switches are gone\nwhat was stored until then: .*\.incomplete$"):
         run_in_vm(_plan(_SMALL), tmp_path / "results", Wish(), _quiet)
     (folder,) = (tmp_path / "results").iterdir()
     assert (folder / "samples.csv").read_text() == "hello\n"
