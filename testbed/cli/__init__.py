@@ -34,6 +34,7 @@ def main() -> None:
             export_commands,
             lab_commands,
             plan_commands,
+            power_commands,
             simulate_commands,
             vm_commands,
         )

@@ -3,6 +3,9 @@
 Step 1 puts the traffic on the paths of the whole fabric and notes the fullest channel. Step 2 takes links out as long
 as no channel carries more than that one did. The paper leaves the order open; here the link with the least traffic
 is tried next, counted anew after each one taken out; the lowest number wins a tie.
+
+Of aggregated links a member is a link of its own: each is taken to carry its share of the bundle's traffic, and while
+one is left the paths stay as they are. Parallel links that are not aggregated are channels like any other.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from testbed.errors import InputError
-from testbed.model import Bools, Floats, Routes, Topology
+from testbed.model import Bools, Bundles, Floats, Longs, Routes, Topology
 from testbed.power.models import SPEEDS
 from testbed.power.part import part_of
 from testbed.routing.paths import traffic_load
@@ -25,11 +28,14 @@ _ROUNDING = 1e-9
 class Selection:
     """What stays on, and how fast.
 
+    P physical links, which are the L links of the topology where none are aggregated.
+
     Attributes:
-        off: (L,) True for links that are taken out.
-        speeds: of each link: a key of SPEEDS, `off` where it is taken out.
+        off: (P,) True for links that are taken out; of a bundle the last members.
+        speeds: of each physical link: a key of SPEEDS, `off` where it is taken out.
         routes: paths of what is left, in channels of the whole fabric.
-        before: (C,) traffic of each channel with all links on, in the unit of the traffic matrix.
+        before: (C,) traffic of each channel with all links on, in the unit of the traffic matrix; of a bundle that of
+            the average member.
         after: (C,) likewise without those taken out.
     """
 
@@ -45,68 +51,91 @@ class Selection:
         return float(self.before.max(initial=0.0))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _State:
+    """A fabric some of whose links are out: (L,) physical links of each that are on, paths, (C,) traffic on them."""
+
+    on: Longs
+    routes: Routes
+    load: Floats
+
+    @property
+    def each(self) -> Floats:
+        """(C,) traffic of the average member of each channel."""
+        share: Floats = self.load / np.maximum(np.repeat(self.on, 2), 1)
+        return share
+
+
 def select_links(
     topology: Topology,
     route: Callable[[Topology], Routes],
     traffic: Floats,
     *,
+    bundles: Bundles | None = None,
     slower: bool = False,
     progress: Callable[[int, int], None] = lambda done, all_of_them: None,
 ) -> Selection:
     """Take out the links that the traffic can do without.
 
     Args:
-        topology: the whole fabric.
+        topology: the whole fabric; links that are aggregated are one link.
         route: routes a fabric some of whose links may be missing; raises InputError where it cannot.
         traffic: (H, H) bytes, or any other measure, from each host to each.
+        bundles: the physical links behind those of the topology.
         slower: let links stay on at the lowest speed at which they are no fuller than the fullest was.
-        progress: called with the links decided on, and all links.
+        progress: called with the physical links decided on, and all of them.
 
     Raises:
         InputError: the routing needs all links.
     """
+    size = np.ones(topology.link_count, dtype=np.int64) if bundles is None else bundles.sizes
     routes = route(topology)
-    before = traffic_load(topology, routes, traffic)
+    state = _State(size, routes, traffic_load(topology, routes, traffic))
+    before = state.each
     bound = float(before.max(initial=0.0)) * (1 + _ROUNDING)
-    off, undecided = np.zeros(topology.link_count, dtype=bool), np.ones(topology.link_count, dtype=bool)
-    load = before
+    undecided = np.ones(topology.link_count, dtype=bool)
     refusals: list[InputError] = []
-    for decided in range(topology.link_count):
-        progress(decided, topology.link_count)
-        of_link = np.where(undecided, load.reshape(-1, 2).sum(axis=1), np.inf)
+    while undecided.any():
+        decided = (size - state.on).sum() + state.on[~undecided].sum()
+        progress(int(decided), int(size.sum()))
+        of_link = np.where(undecided, state.each.reshape(-1, 2).sum(axis=1), np.inf)
         link = int(of_link.argmin())
-        # A link that is needed once stays on: so there are no more routings than links.
-        undecided[link] = False
+        found = None
         try:
-            found = _without(topology, route, traffic, off, link, bound)
+            found = _without(topology, route, traffic, state, link)
         except InputError as error:
             refusals.append(error)
-            continue
-        if found is not None:
-            off[link] = True
-            routes, load = found
-    if refusals and len(refusals) == topology.link_count:
+        if found is not None and found.each.max(initial=0.0) <= bound:
+            state = found
+            undecided[link] = state.on[link] > 0
+        else:
+            # A link that is needed once stays on: so there are no more routings than links.
+            undecided[link] = False
+    if refusals and len(refusals) == topology.link_count and (state.on == size).all():
         raise refusals[0]
-    return Selection(off, _speeds(load, off, bound, slower), routes, before, load)
+    place = np.concatenate([np.arange(members) for members in size.tolist()]) if len(size) else size
+    off = place >= np.repeat(state.on, size)
+    speeds = _speeds(np.repeat(state.each.reshape(-1, 2).max(axis=1, initial=0.0), size), off, bound, slower)
+    return Selection(off, speeds, state.routes, before, state.each)
 
 
 def _without(
-    topology: Topology, route: Callable[[Topology], Routes], traffic: Floats, off: Bools, link: int, bound: float
-) -> tuple[Routes, Floats] | None:
-    """Paths and channel traffic without one more link; None where that divides the fabric or fills a channel."""
-    fewer = off.copy()
-    fewer[link] = True
-    part = part_of(topology, fewer)
+    topology: Topology, route: Callable[[Topology], Routes], traffic: Floats, state: _State, link: int
+) -> _State | None:
+    """The state with one physical link less; None where that divides the fabric."""
+    fewer = state.on.copy()
+    fewer[link] -= 1
+    if fewer[link]:
+        return _State(fewer, state.routes, state.load)
+    part = part_of(topology, fewer == 0)
     if part is None:
         return None
     routes = part.carry_back(route(part.topology))
-    load = traffic_load(topology, routes, traffic)
-    return (routes, load) if load.max(initial=0.0) <= bound else None
+    return _State(fewer, routes, traffic_load(topology, routes, traffic))
 
 
-def _speeds(load: Floats, off: Bools, bound: float, slower: bool) -> tuple[str, ...]:
-    """The lowest speed of each link at which neither direction is fuller than `bound` at full speed."""
-    fullest = load.reshape(-1, 2).max(axis=1, initial=0.0)
+def _speeds(fullest: Floats, off: Bools, bound: float, slower: bool) -> tuple[str, ...]:
+    """The lowest speed of each link at which neither direction, `fullest`, is fuller than `bound` at full speed."""
     rising = sorted((share, name) for name, share in SPEEDS.items() if share) if slower else [(1.0, "1G")]
     return tuple(
         "off" if gone else next(name for share, name in rising if most <= bound * share or share == 1)

@@ -17,7 +17,7 @@ def fabric_watts(topology: Topology, model: PowerModel, speeds: Sequence[str]) -
     anything (section 3.6).
 
     Args:
-        topology: the fabric.
+        topology: the physical fabric: each member of an aggregated link is a link.
         model: of all its switches.
         speeds: of each link: a key of SPEEDS.
     """

@@ -6,6 +6,7 @@ is three small (k, k) tables: direction from a to b, plane of a hop, and whether
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,8 +14,9 @@ import numpy as np
 
 from testbed.errors import InputError
 from testbed.model import Bools, Ints, Routes, Topology
-from testbed.routing.fit import misfit, require_whole
-from testbed.routing.trees import host_switches, plane_groups, source_trees
+from testbed.routing.fit import misfit, require_every_pair, require_whole
+from testbed.routing.trees import host_switches, parallel_of_pair, plane_groups, source_trees
+from testbed.topologies.grid import pair_count
 
 # The largest ring whose shortest paths on single links have no cyclic dependency, by tie rule.
 LARGEST_ACYCLIC_RING = {"alternating": 4, "opposite": 4, "positive": 3}
@@ -55,16 +57,18 @@ class _Ring:
 def route_dor(topology: Topology, options: DorOptions) -> Routes:
     """Route a grid dimension by dimension.
 
+    Where no plane is told from another, each pair of neighbours may have lost some of its parallel links.
+
     Returns:
         Source trees, or destination trees for the plane rule `dest`.
 
     Raises:
-        InputError: not a grid, or a plane rule without parallel links.
+        InputError: not a grid, a plane rule without parallel links, or dead links that it cannot do without.
     """
     if not topology.sizes:
         raise misfit("dor", "a mesh, torus, hypercube or ring", topology.kind)
-    require_whole("dor", topology)
     wraps = topology.kind in ("torus", "ring")
+    require_every_pair("dor", topology, math.prod(topology.sizes), pair_count(topology.sizes, wraps))
     longest = max(topology.sizes) if wraps else 0
     planes, ring = options.planes, options.ring
     cyclic = longest > LARGEST_ACYCLIC_RING["alternating" if options.ties == "auto" else options.ties]
@@ -88,6 +92,8 @@ def route_dor(topology: Topology, options: DorOptions) -> Routes:
                 f"rings of {longest} without planes: paths never pass through coordinate 0, so some are "
                 "longer than the shortest; two parallel links that are not aggregated give shortest paths"
             )
+    if planes != "none" or ring == "two_trees":
+        require_whole("dor", topology)
     rings = [_ring(size, wraps and size > 2, ties, planes, ring) for size in topology.sizes]
     arrive = _entering_channels(topology)
     if planes == "dest":
@@ -151,13 +157,15 @@ def _by_source(
 ) -> Routes:
     roots = host_switches(topology)
     parent: Ints = np.full((len(roots), topology.switch_count), -1, dtype=np.int32)
-    group = 2 * plane_groups(topology, roots, planes_used)[:, None]
+    group = (roots if planes_used == 1 else plane_groups(topology, roots, planes_used))[:, None]
+    parallel = parallel_of_pair(topology)
     every = np.arange(topology.switch_count)[None, :]
     for dimension, ring in enumerate(rings):
         start = topology.coordinates[roots, dimension][:, None]
         end = topology.coordinates[:, dimension][None, :]
         channel = arrive[dimension, ring.positive[start, end].astype(np.int32), every]
-        channel = channel + 2 * ring.last_plane[start, end] + group
+        # Where planes break a cycle every pair has all of them; elsewhere the sources share those that there are.
+        channel = channel + 2 * (ring.last_plane[start, end] + group % parallel[channel])
         parent = np.where(start != end, channel, parent)  # the last dimension that differs is crossed last
     return source_trees(topology, parent.astype(np.int32), roots, notes)
 

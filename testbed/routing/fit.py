@@ -33,3 +33,19 @@ def require_whole(routing: str, topology: Topology) -> None:
             "routing.kind",
             f'"{routing}" needs a whole {topology.kind} and here {topology.faults[0]} is dead; {OTHERWISE}',
         )
+
+
+def require_every_pair(routing: str, topology: Topology, switches: int, pairs: int) -> None:
+    """Refuse a fabric with a dead switch or a pair of neighbours without a link; parallel links may be missing.
+
+    Args:
+        routing: its name.
+        topology: what is left.
+        switches: of the whole fabric.
+        pairs: of neighbours in the whole fabric.
+
+    Raises:
+        InputError: something is dead without which there is no path (names it).
+    """
+    if topology.switch_count != switches or int((topology.plane == 0).sum()) != pairs:
+        require_whole(routing, topology)

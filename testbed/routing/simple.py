@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from testbed.model import Routes, Topology
-from testbed.routing.fit import misfit, require_whole
+from testbed.routing.fit import misfit, require_every_pair
 from testbed.routing.trees import shortest_trees, source_trees
 
 
@@ -44,5 +44,6 @@ def route_direct(topology: Topology, options: DirectOptions) -> Routes:
     del options
     if topology.kind != "complete":
         raise misfit("direct", "the topology complete", topology.kind)
-    require_whole("direct", topology)
+    switches = topology.switch_count
+    require_every_pair("direct", topology, switches, switches * (switches - 1) // 2)
     return source_trees(topology, *shortest_trees(topology))

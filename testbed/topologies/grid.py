@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -89,8 +90,13 @@ def ring(spec: Ring) -> Topology:
 
 def _extent(sizes: tuple[int, ...], wraps: bool, hosts: int, parallel_links: int) -> Extent:
     count = math.prod(sizes)
-    pairs = sum(count if wraps and size > 2 else count // size * (size - 1) for size in sizes)
-    return Extent(count, pairs * parallel_links, count * hosts)
+    return Extent(count, pair_count(sizes, wraps) * parallel_links, count * hosts)
+
+
+def pair_count(sizes: Sequence[int], wraps: bool) -> int:
+    """Pairs of neighbours; a dimension of size 2 has no wrap link."""
+    count = math.prod(sizes)
+    return sum(count if wraps and size > 2 else count // size * (size - 1) for size in sizes)
 
 
 def _grid(kind: str, sizes: tuple[int, ...], wraps: bool, hosts: int, parallel_links: int) -> Topology:

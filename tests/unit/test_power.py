@@ -7,14 +7,14 @@ import pytest
 
 from testbed.errors import InputError
 from testbed.model import Floats, Routes, Topology
-from testbed.plan import Plan
+from testbed.plan import Plan, make_plan
 from testbed.power import POWER_MODELS, Selection, fabric_watts, select_links
 from testbed.power.part import part_of
 from testbed.routing import ROUTINGS
 from testbed.routing.paths import path, traffic_load
 from testbed.traffic import flows
 from testbed.verify.routes import check_routes
-from tests.fabrics import plan_of, topology_of
+from tests.fabrics import plan_of, scenario_of, topology_of
 
 
 def matrix(topology: Topology, pattern: str) -> Floats:
@@ -130,3 +130,58 @@ def test_traffic_lies_on_the_paths_of_its_pairs():
     load = traffic_load(plan.topology, plan.routes, traffic)
     names = {plan.topology.channel_name(channel): load[channel] for channel in range(4)}
     assert names == {"s1→s2": 7.0, "s2→s3": 5.0, "s3→s2": 1.0, "s2→s1": 1.0}
+
+
+def three_links(*, aggregate: bool, sizes: list[int]) -> Plan:
+    topology = {"kind": "torus", "sizes": sizes, "parallel_links": 3}
+    return make_plan(scenario_of({"topology": topology, "links": {"aggregate": aggregate}}))
+
+
+def test_members_of_a_bundle_go_off_one_by_one():
+    """All traffic from s1 to s2, a third of it from s2 to s3: two members of three do for the second bundle."""
+    plan = make_plan(scenario_of("topology: {kind: mesh, sizes: [4], parallel_links: 3}\nlinks: {aggregate: true}\n"))
+    traffic = np.zeros((4, 4))
+    traffic[0, 1], traffic[1, 2], traffic[2, 3] = 90.0, 50.0, 29.0
+    found = select_links(plan.topology, routes_of(plan), traffic, bundles=plan.bundles)
+    assert found.before.max() == found.bound == 30.0
+    assert found.off.tolist() == [False] * 3 + [False, False, True] + [False, True, True]
+    assert found.after.max() == 30.0
+    assert found.after[2 * 1] == 25.0
+    # Every member that is off is a port less at both ends.
+    model = POWER_MODELS["PC5324"]
+    saved = fabric_watts(plan.wiring, model, ["1G"] * 9) - fabric_watts(plan.wiring, model, found.speeds)
+    assert saved.tolist() == pytest.approx([0, 1.2, 3.6, 2.4])
+
+
+def test_a_bundle_without_traffic_keeps_the_member_that_the_routing_needs():
+    plan = three_links(aggregate=True, sizes=[4, 4])
+    traffic = np.zeros((16, 16))
+    traffic[0, 1] = 1.0
+    found = select_links(plan.topology, routes_of(plan), traffic, bundles=plan.bundles)
+    # Dimension order needs every pair of neighbours; s1–s2 carries all there is.
+    assert int(found.off.sum()) == 2 * 31
+    assert not found.off.reshape(-1, 3)[:, 0].any()
+
+
+def test_parallel_links_that_are_channels_go_off_one_by_one():
+    plan = three_links(aggregate=False, sizes=[4, 4])
+    found = select_links(plan.topology, routes_of(plan), matrix(plan.topology, "all_to_all"))
+    assert found.after.max() <= found.bound * (1 + 1e-6)
+    on = (~found.off).reshape(-1, 3).sum(axis=1)
+    assert on.min() >= 1
+    assert int(found.off.sum()) == 64
+    assert not check_routes(plan.topology, found.routes)
+    assert not (found.after.reshape(-1, 2)[found.off] > 0).any()
+
+
+def test_planes_that_break_a_cycle_stay_on():
+    plan = make_plan(scenario_of({"topology": {"kind": "torus", "sizes": [6, 6], "parallel_links": 2}}))
+    with pytest.raises(InputError, match=r'"dor" needs a whole torus and here link s1–s2(#1)? is dead'):
+        select_links(plan.topology, routes_of(plan), matrix(plan.topology, "neighbour"))
+
+
+def test_slower_members_carry_what_they_can():
+    plan = make_plan(scenario_of("topology: {kind: mesh, sizes: [3], parallel_links: 2}\nlinks: {aggregate: true}\n"))
+    traffic = np.array([[0.0, 100.0, 0.0], [0.0, 0.0, 4.0], [0.0, 0.0, 0.0]])
+    found = select_links(plan.topology, routes_of(plan), traffic, bundles=plan.bundles, slower=True)
+    assert found.speeds == ("1G", "1G", "100M", "off")

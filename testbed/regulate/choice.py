@@ -1,0 +1,111 @@
+"""A plan without the links that its traffic can do without."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from testbed.errors import InputError, Problem
+from testbed.model import Bools, Routes, Topology, VlanPlan
+from testbed.plan import Plan
+from testbed.plan.digest import digest_of
+from testbed.plan.proof import prove
+from testbed.power import Selection, select_links
+from testbed.power.part import part_of
+from testbed.regulate.traffic import Traffic
+from testbed.routing import ROUTINGS
+from testbed.topologies.faults import link_called
+from testbed.transition import successor
+from testbed.vlans import ASSIGNMENTS
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """Links that one kind of traffic can do without, and the plan of what stays on.
+
+    Attributes:
+        traffic: what the fabric has to carry.
+        selection: physical links that are off.
+        plan: of the same fabric, none of whose paths takes a link that is off; proved.
+    """
+
+    traffic: Traffic
+    selection: Selection
+    plan: Plan
+
+    @property
+    def off(self) -> tuple[int, ...]:
+        """Physical links that are off."""
+        return tuple(np.flatnonzero(self.selection.off).tolist())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the links that are off, such as `s1–s2`, or `s1–s2#1` of parallel ones."""
+        return tuple(link_called(self.plan.wiring, link) for link in self.off)
+
+
+def choose_links(
+    plan: Plan,
+    traffic: Traffic,
+    *,
+    slower: bool = False,
+    progress: Callable[[int, int], None] = lambda done, all_of_them: None,
+) -> Choice:
+    """Select links by traffic and plan the fabric without them.
+
+    Args:
+        plan: proved, with all links on.
+        traffic: between its hosts.
+        slower: let links stay on at a lower speed where that is enough.
+        progress: called with the links decided on, and all of them.
+
+    Raises:
+        InputError: the plan's routing needs all links.
+        VerificationError: the smaller plan breaks an invariant.
+    """
+    try:
+        selection = select_links(
+            plan.topology, _routing(plan), traffic.matrix, bundles=plan.bundles, slower=slower, progress=progress
+        )
+    except InputError as error:
+        raise InputError([Problem(f"{plan.scenario.source}: {p.place}", p.sentence) for p in error.problems]) from error
+    return Choice(traffic, selection, with_routes(plan, selection.routes))
+
+
+def plan_without(plan: Plan, off: Bools) -> Plan:
+    """The plan of a fabric without some of its links (L,), whatever the traffic.
+
+    Raises:
+        InputError: that leaves switches without a path, or the routing needs these links.
+        VerificationError: the smaller plan breaks an invariant.
+    """
+    part = part_of(plan.topology, off)
+    if part is None:
+        names = ", ".join(link_called(plan.topology, link) for link in np.flatnonzero(off).tolist())
+        raise InputError.one(plan.scenario.source, f"without {names} some switches have no path to others")
+    return with_routes(plan, part.carry_back(_routing(plan)(part.topology)))
+
+
+def with_routes(plan: Plan, routes: Routes) -> Plan:
+    """The plan of the same fabric on other paths; VLANs of the whole fabric get identifiers beside the old ones.
+
+    Raises:
+        InputError: the assignment cannot carry these paths.
+        VerificationError: it breaks an invariant.
+    """
+    scenario, topology = plan.scenario, plan.topology
+    vlans = ASSIGNMENTS[scenario.assignment_kind].assign(topology, routes, scenario.assignment)
+    if isinstance(vlans, VlanPlan) and isinstance(plan.vlans, VlanPlan):
+        vlans = successor(plan.vlans, vlans)
+    parts = (topology, routes, vlans) if plan.bundles is None else (topology, routes, vlans, plan.bundles)
+    violations = prove(scenario, topology, routes, vlans, plan.bundles)
+    made = replace(plan, routes=routes, vlans=vlans, violations=violations, digest=digest_of(*parts))
+    made.require_proof()
+    return made
+
+
+def _routing(plan: Plan) -> Callable[[Topology], Routes]:
+    scenario = plan.scenario
+    return lambda topology: ROUTINGS[scenario.routing_kind].route(topology, scenario.routing)

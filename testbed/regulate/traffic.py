@@ -1,0 +1,150 @@
+"""Traffic between hosts as a matrix: of a pattern, or as a run has recorded it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from testbed.errors import InputError, Problem, did_you_mean
+from testbed.model import Floats, Sample, Topology
+from testbed.results import Run, load_run
+from testbed.results.telemetry import Names, load_telemetry
+from testbed.traffic import PATTERNS, PatternError, flows
+
+TRACE = "mpi_bytes_sent"
+_MOST_NAMED = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Traffic:
+    """What hosts send each other.
+
+    Attributes:
+        name: of the pattern, or of the load that was recorded.
+        matrix: (H, H) from each host (row) to each (column); bytes, or for a pattern flows of one rate.
+        source: where it comes from, in words.
+    """
+
+    name: str
+    matrix: Floats
+    source: str
+
+
+def of_pattern(pattern: str, topology: Topology, seed: int, place: str = "--pattern") -> Traffic:
+    """Traffic of a pattern: every flow counts as much.
+
+    Raises:
+        InputError: there is no such pattern, it does not fit the number of hosts, or gives no flow.
+    """
+    if pattern not in PATTERNS:
+        known = f"{did_you_mean(pattern, PATTERNS)} Known: {', '.join(PATTERNS)}"
+        raise InputError.one(place, f'there is no pattern "{pattern}".{known}')
+    matrix = np.zeros((topology.host_count, topology.host_count))
+    try:
+        for source, destination in flows(pattern, topology, seed):
+            matrix[source, destination] = 1.0
+    except PatternError as error:
+        raise InputError.one(place, str(error)) from error
+    if not matrix.any():
+        raise InputError.one(place, f'"{pattern}" maps each host to itself here; use another pattern')
+    return Traffic(pattern, matrix, f"the pattern {pattern}")
+
+
+def recorded(path: Path, topology: Topology) -> list[Traffic]:
+    """Traffic of the loads of a run.
+
+    Args:
+        path: a result folder: of each load what MPI sent (`trace: true`), or else what was counted in the fabric; or
+            one `telemetry-<load>.npz` of it: what was counted in the fabric.
+        topology: whose hosts must be those of the matrix.
+
+    Raises:
+        InputError: it is neither, or of other hosts, or nothing was recorded.
+    """
+    place = f"--matrix {path}"
+    if path.is_dir():
+        found = list(_of_run(load_run(path), topology, place))
+        if found:
+            return found
+        raise InputError.one(
+            place,
+            "has no traffic matrix: no load was recorded. iperf3 and MPI loads are, unless lab.telemetry is false or "
+            "the kernel cannot count pairs of hosts; MPI loads with trace: true always",
+        )
+    load = path.name.removeprefix("telemetry-").removesuffix(".npz")
+    if path.name != f"telemetry-{load}.npz":
+        raise InputError.one(place, "should be a result folder, or a file telemetry-<load>.npz of one")
+    found = list(_counted(path.parent, load, f"load {load}", topology, place))
+    if not found:
+        there = "holds no traffic matrix: the kernel could not count pairs of hosts" if path.exists() else "is no file"
+        raise InputError.one(place, there)
+    return found
+
+
+def _of_run(run: Run, topology: Topology, place: str) -> Iterator[Traffic]:
+    for load in run.manifest["loads"]:
+        number, title = str(load["load"]), str(load["title"])
+        sent = [sample for sample in run.samples if sample.metric == TRACE and sample.labels.get("load") == number]
+        if sent:
+            hosts = [run.plan.topology.host_name(host) for host in range(run.plan.topology.host_count)]
+            _require_hosts(hosts, topology, place)
+            yield Traffic(title, _matrix(sent, hosts), f"bytes that MPI sent, {run.path.name}")
+        else:
+            yield from _counted(run.path, number, title, topology, place)
+
+
+def _counted(folder: Path, load: str, title: str, topology: Topology, place: str) -> Iterator[Traffic]:
+    telemetry = load_telemetry(folder, load)
+    if telemetry is not None and len(telemetry.traffic_bytes):
+        _require_hosts(telemetry.hosts, topology, place)
+        matrix = telemetry.traffic_matrix().astype(np.float64)
+        yield Traffic(title, matrix, f"bytes counted in the fabric, {folder.name}")
+
+
+def _matrix(sent: Sequence[Sample], hosts: Sequence[str]) -> Floats:
+    number = {name: place for place, name in enumerate(hosts)}
+    matrix = np.zeros((len(hosts), len(hosts)))
+    for sample in sent:
+        matrix[number[sample.labels["src"]], number[sample.labels["dst"]]] += sample.value
+    return matrix
+
+
+def _require_hosts(found: Sequence[str] | Names, topology: Topology, place: str) -> None:
+    wanted = [topology.host_name(host) for host in range(topology.host_count)]
+    if list(found) != wanted:
+        raise InputError.one(
+            place,
+            f"is a matrix of {_hosts(found)} and this fabric has {_hosts(wanted)}; use one that was recorded with "
+            "these hosts",
+        )
+
+
+def _hosts(names: Sequence[str] | Names) -> str:
+    shown = ", ".join(names[:_MOST_NAMED]) + (", …" if len(names) > _MOST_NAMED else "")
+    return f"{len(names)} host{'s' * (len(names) != 1)} ({shown})"
+
+
+def gather(
+    patterns: Sequence[str], files: Sequence[Path], topology: Topology, seed: int
+) -> tuple[list[Traffic], list[Problem]]:
+    """All traffic that is asked for, and all that is wrong with it."""
+    asked: list[Callable[[], list[Traffic]]] = [
+        *(partial(_list_of_pattern, pattern, topology, seed) for pattern in patterns),
+        *(partial(recorded, file, topology) for file in files),
+    ]
+    found: list[Traffic] = []
+    problems: list[Problem] = []
+    for ask in asked:
+        try:
+            found += ask()
+        except InputError as error:
+            problems += error.problems
+    return found, problems
+
+
+def _list_of_pattern(pattern: str, topology: Topology, seed: int) -> list[Traffic]:
+    return [of_pattern(pattern, topology, seed)]
