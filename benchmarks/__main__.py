@@ -1,4 +1,4 @@
-"""`python -m benchmarks [planning|lab|telemetry|patterns|npb|data-plane|simulate|dl-table6] [--runs N] …`.
+"""`python -m benchmarks [WHAT] [--runs N] …`; `--help` lists what there is.
 
 Without a name: planning and lab.
 """
@@ -13,6 +13,8 @@ from benchmarks.lab_speed import lab_speed
 from benchmarks.npb import npb
 from benchmarks.patterns import patterns
 from benchmarks.planning import planning
+from benchmarks.power import power
+from benchmarks.regulate import PARTS, regulation
 from benchmarks.simulate import simulator
 from benchmarks.table import Figure
 from benchmarks.telemetry import telemetry
@@ -21,7 +23,18 @@ from benchmarks.telemetry import telemetry
 def main() -> None:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(prog="benchmarks", description="Figures this project claims, measured here.")
-    names = ("planning", "lab", "telemetry", "patterns", "npb", "data-plane", "simulate", "dl-table6")
+    names = (
+        "planning",
+        "lab",
+        "telemetry",
+        "patterns",
+        "npb",
+        "data-plane",
+        "simulate",
+        "dl-table6",
+        "regulate",
+        "power",
+    )
     parser.add_argument("what", nargs="?", choices=names, help="default: planning and lab")
     parser.add_argument("--runs", type=int, default=3, help="runs of each, topologies of dl-table6; default 3")
     parser.add_argument("--size", type=int, action="append", help="torus size k of lab and data-plane; default 4 and 8")
@@ -30,27 +43,29 @@ def main() -> None:
     table.add_argument("--pattern", action="append", choices=TRAFFIC, help="default both")
     table.add_argument("--clocks", type=int, default=1_000_000, help="of a run, a twentieth of it warm-up")
     table.add_argument("--buffer", type=int, default=256, help="flits; the paper does not say")
+    parser.add_argument("--part", action="append", choices=PARTS, help="of regulate; default both")
     chosen = parser.parse_args()
+    of_runs = {"telemetry": telemetry, "simulate": simulator, "npb": npb}
+    without = {"patterns": patterns, "power": power}
     figures: list[Figure] = []
+    if chosen.what in of_runs:
+        figures += of_runs[chosen.what](chosen.runs)
+    if chosen.what in without:
+        figures += without[chosen.what]()
     if chosen.what in (None, "planning"):
         figures += planning(chosen.runs)
     if chosen.what in (None, "lab"):
         for size in chosen.size or (4, 8):
             figures += lab_speed(size, chosen.runs)
-    if chosen.what == "telemetry":
-        figures += telemetry(chosen.runs)
-    if chosen.what == "simulate":
-        figures += simulator(chosen.runs)
     if chosen.what == "dl-table6":
         sizes, traffic = chosen.switches or SIZES, chosen.pattern or TRAFFIC
         figures += dl_table6(chosen.runs, chosen.clocks, chosen.buffer, sizes, traffic)
-    if chosen.what == "patterns":
-        figures += patterns()
-    if chosen.what == "npb":
-        figures += npb(chosen.runs)
     if chosen.what == "data-plane":
         for size in chosen.size or (None,):
             figures += data_plane(chosen.runs, size)
+    if chosen.what == "regulate":
+        for part in chosen.part or PARTS:
+            figures += regulation(part, chosen.runs)
     width = max(len(figure.name) for figure in figures)
     for figure in figures:
         print(f"{figure.name:<{width}}  {figure.text}")

@@ -5,16 +5,15 @@ from __future__ import annotations
 import time
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from testbed.cli.app import FORMAT, SCENARIO, SETTINGS, app
-from testbed.cli.output import Format, print_json, results, steps
+from testbed.cli.output import Format, print_json, print_outcome, results, sample_object, steps
 from testbed.errors import EXIT_NOTHING_RAN, InputError, Problem
 
 LAB = Annotated[str | None, typer.Argument(help="lab; may be left out while only one stands")]
-_STYLES = {"pass": "green", "warn": "yellow", "invalid": "red", "fail": "red"}
 
 
 class Engine(str, Enum):
@@ -71,22 +70,13 @@ def run(
                 "results": str(outcome.folder),
                 "verdict": outcome.verdict.word,
                 "reasons": list(outcome.reasons),
-                "samples": [_sample(sample) for sample in outcome.samples],
+                "samples": [sample_object(sample) for sample in outcome.samples],
             }
         )
     else:
         results.print(rich_table(outcome.samples))
-        results.print(f"verdict: {outcome.verdict.word}", style=_STYLES[outcome.verdict.word])
-        for reason in outcome.reasons:
-            results.print(f"  {reason}", markup=False, soft_wrap=True)
-        results.print(f"results: {outcome.folder}", markup=False, soft_wrap=True)
-        results.print(f"report:  {outcome.folder / 'report.html'}", markup=False, soft_wrap=True)
+        print_outcome(outcome)
     raise typer.Exit(outcome.exit_code)
-
-
-def _sample(sample: Any) -> dict[str, Any]:
-    found = {"metric": sample.metric, "value": sample.value, "unit": sample.unit, "labels": dict(sample.labels)}
-    return found if sample.predicted is None else {**found, "predicted": sample.predicted}
 
 
 @app.command(epilog="Examples: testbed up torus4x4   |   testbed up mesh4x4 --name second")

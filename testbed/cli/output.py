@@ -8,12 +8,17 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
 from testbed.errors import InputError, TestbedError
 
+if TYPE_CHECKING:
+    from testbed.model import Sample
+    from testbed.run import Outcome
+
+_STYLES = {"pass": "green", "warn": "yellow", "invalid": "red", "fail": "red"}
 messages = Console(stderr=True, highlight=False)
 results = Console(highlight=False)
 
@@ -28,6 +33,21 @@ class Format(str, Enum):
 def print_json(value: Any) -> None:
     """Print one object, on its own."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=1) + "\n")
+
+
+def print_outcome(outcome: Outcome) -> None:
+    """Print the verdict of a run, why, and where its results are."""
+    results.print(f"verdict: {outcome.verdict.word}", style=_STYLES[outcome.verdict.word])
+    for reason in outcome.reasons:
+        results.print(f"  {reason}", markup=False, soft_wrap=True)
+    results.print(f"results: {outcome.folder}", markup=False, soft_wrap=True)
+    results.print(f"report:  {outcome.folder / 'report.html'}", markup=False, soft_wrap=True)
+
+
+def sample_object(sample: Sample) -> dict[str, Any]:
+    """A sample as JSON has it."""
+    found = {"metric": sample.metric, "value": sample.value, "unit": sample.unit, "labels": dict(sample.labels)}
+    return found if sample.predicted is None else {**found, "predicted": sample.predicted}
 
 
 def print_error(error: TestbedError, *, as_json: bool) -> None:

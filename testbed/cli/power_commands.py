@@ -1,21 +1,26 @@
-"""Commands about power: power."""
+"""Commands about power: power, regulate."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import statistics
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from testbed.cli.app import FORMAT, SCENARIO, SETTINGS, app
-from testbed.cli.output import Format, print_json, results, steps
+from testbed.cli.output import Format, print_json, print_outcome, results, sample_object, steps
 from testbed.errors import InputError, Problem
 
 if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
+    from testbed.model import Sample
     from testbed.plan import Plan
     from testbed.regulate.choice import Choice
     from testbed.regulate.power import Power
+    from testbed.regulate.run import Regulated
 
 MODEL = Annotated[
     str | None,
@@ -151,3 +156,132 @@ def _print_switches(plan: Plan, power: Power) -> None:
     for (before, after), names in alike.items():
         each = " each" if len(names) > 1 else ""
         results.print(f"  {before:.1f} W → {after:.1f} W{each}: {' '.join(names)}", markup=False, soft_wrap=True)
+
+
+@app.command(epilog="Examples: testbed regulate torus4x4-3links   |   testbed regulate ring4 --every 0.5 --changes 100")
+def regulate(
+    name: SCENARIO,
+    settings: SETTINGS = None,
+    model: Annotated[
+        str, typer.Option("--model", help="switch model: its watts, and how long a link takes to come back")
+    ] = "",
+    rounds: Annotated[int, typer.Option("--rounds", min=1, max=100, help="how often both are measured in turn")] = 1,
+    every: Annotated[
+        float | None, typer.Option("--every", min=0.1, help="change a pair's path every so many laboratory seconds")
+    ] = None,
+    changes: Annotated[int, typer.Option("--changes", min=1, max=10000, help="with --every: how often")] = 10,
+    pair: Annotated[
+        str | None, typer.Option("--pair", help="with --every: two hosts such as h1,h3; default h1 and one half on")
+    ] = None,
+    folder: Annotated[Path, typer.Option("--results", help="where the run's folder is made")] = Path("results"),
+    form: FORMAT = Format.text,
+) -> None:
+    """Switch links off by the traffic of the loads and on again in a lab, and measure what that saves and costs.
+
+    With --every instead: latency, bandwidth and lost frames of a pair whose path changes, beside a path that stays.
+    """
+    from testbed.plan import make_plan
+    from testbed.regulate.power import models_for
+    from testbed.scenario import find_scenario, load_scenario
+
+    controlled = [*(settings or ()), "lab.controller=switch_tagged"]
+    with steps() as progress:
+        progress("planning and proving")
+        plan = make_plan(load_scenario(find_scenario(name), controlled))
+        (chosen, *_) = models_for(plan, model or None)
+        if every is None:
+            from testbed.regulate.run import regulate as run_regulation
+
+            found = run_regulation(plan, folder, chosen, rounds, progress)
+            outcome, rows = found.outcome, _regulated(found)
+            facts = regulated_object(found)
+        else:
+            from testbed.regulate.changing import table7, watch_changes
+
+            outcome, made = watch_changes(plan, folder, chosen, every, changes, pair, progress)
+            rows = _changed(table7(outcome.samples), len(made))
+            facts = {"changes": len(made), "table7": table7(outcome.samples)}
+    if form is Format.json:
+        print_json(
+            {
+                "results": str(outcome.folder),
+                "verdict": outcome.verdict.word,
+                "reasons": list(outcome.reasons),
+                **facts,
+                "samples": [sample_object(sample) for sample in outcome.samples],
+            }
+        )
+    else:
+        results.print(rows)
+        for line in _losses(outcome.samples):
+            results.print(line, markup=False, soft_wrap=True)
+        print_outcome(outcome)
+    raise typer.Exit(outcome.exit_code)
+
+
+def regulated_object(found: Regulated) -> dict[str, Any]:
+    """What a regulation came to, for programs."""
+    return {
+        "model": found.power.model.name,
+        "off": list(found.choice.names),
+        "watts_before": float(found.power.before.sum()),
+        "watts_after": float(found.power.after.sum()),
+        "saved": found.power.saved,
+        "loads": [
+            {
+                "title": one.title, "metric": one.metric, "unit": one.unit, "before": list(one.before),
+                "after": list(one.after), "ratio": one.ratio,
+            }
+            for one in found.beside
+        ],
+    }  # fmt: skip
+
+
+def _regulated(found: Regulated) -> RichTable:
+    from rich.table import Table
+
+    from testbed.units import format_quantity
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("", "all links on", f"{len(found.choice.off)} links off", "change", "spread, all on"):
+        table.add_column(title, justify="left" if not title else "right")
+    before, after = float(found.power.before.sum()), float(found.power.after.sum())
+    table.add_row(
+        f"power of the switches ({found.power.model.name})", f"{before:.1f} W", f"{after:.1f} W",
+        f"{100 * (after / before - 1):+.1f} %", "",
+    )  # fmt: skip
+    for one in found.beside:
+        medians = (format_quantity(statistics.median(values), one.unit) for values in (one.before, one.after))
+        spread = f"{100 * one.spread:.1f} %" if len(one.before) > 1 else ""
+        table.add_row(f"{one.title}, {one.metric}", *medians, f"{100 * (one.ratio - 1):+.1f} %", spread)
+    return table
+
+
+def _changed(rows: Sequence[tuple[str, str, float, float, float]], changes: int) -> RichTable:
+    from rich.table import Table
+
+    from testbed.units import format_quantity
+
+    table = Table(box=None, pad_edge=False, header_style="bold", title=f"{changes} changes", title_justify="left")
+    for title in ("", "", "least", "mean", "most"):
+        table.add_column(title, justify="right" if title else "left")
+    for path, what, *values in rows:
+        unit = "s" if what == "one-way latency" else "bit/s"
+        table.add_row(path, what, *(format_quantity(value, unit) for value in values))
+    return table
+
+
+def _losses(samples: Sequence[Sample]) -> Iterator[str]:
+    """One line for each time in which frames were counted."""
+    of_load: dict[str, dict[str, Sample]] = {}
+    for sample in samples:
+        of_load.setdefault(sample.labels.get("load", ""), {})[sample.metric] = sample
+    for found in of_load.values():
+        if "frames_lost" not in found:
+            continue
+        labels = found["frames_lost"].labels
+        which = labels.get("name") or labels.get("path") or ""
+        sent, lost, links, broken = (
+            int(found[metric].value) for metric in ("frames_sent", "frames_lost", "connections", "connections_broken")
+        )
+        yield f"{which}: {lost} of {sent} frames lost, {broken} of {links} connections broken"

@@ -38,7 +38,7 @@ _STATISTICS_LAG = 1.2
 STATE = FOLDER / "state.json"
 RECORD = "telemetry.npz"
 # Operations that are carried out while another one is under way.
-BESIDE = BESIDE_LOADS | {"flows", "groups", "trace"}
+BESIDE = BESIDE_LOADS | {"flows", "groups", "trace", "write"}
 
 Progress = Callable[[str], None]
 

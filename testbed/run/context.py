@@ -106,7 +106,9 @@ class Context:
             first = next(iter(failed))
             raise WorkloadError(f"{len(failed)} of {len(processes)} processes failed; {first}: {failed[first]}")
         before, after = raw["snapshots"]
-        return LoadResult(raw["outputs"], before, after, raw["seconds"], failed, telemetry, raw.get("no_matrix", ""))
+        return LoadResult(
+            raw["outputs"], before, after, raw["seconds"], failed, telemetry, raw.get("no_matrix", ""), raw["start"]
+        )
 
     def link_use(self, result: LoadResult, predicted: Mapping[int, float], **labels: str) -> list[Sample]:
         """Share of each channel's rate that was used between the two snapshots; of a bundle, that of all members.
@@ -175,6 +177,7 @@ class LoadResult:
         failed: process id → how it failed.
         telemetry: what was recorded meanwhile, if anything.
         no_matrix: why that has no traffic matrix; empty where it has one.
+        start: when its last program had started; s by the clock that never jumps.
     """
 
     outputs: Mapping[str, Mapping[str, Any]]
@@ -184,6 +187,7 @@ class LoadResult:
     failed: Mapping[str, str] = field(default_factory=dict)
     telemetry: Telemetry | None = None
     no_matrix: str = ""
+    start: float = 0.0
 
     def wire_rate(self, wiring: Topology, channel: int) -> float:
         """Laboratory bit/s that a physical channel carried between the snapshots, as on a real wire."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,31 +14,19 @@ from testbed.emulate.build import build_lab
 from testbed.emulate.client import Lab
 from testbed.emulate.probe import capabilities, require, versions
 from testbed.emulate.share import require_shares
-from testbed.errors import EXIT_FAIL, EXIT_PASS, EXIT_WARNINGS, InputError, LabError, Problem, WorkloadError
+from testbed.errors import EXIT_FAIL, EXIT_PASS, EXIT_WARNINGS, InputError, LabError, Problem
 from testbed.model import Sample
 from testbed.plan import Plan
 from testbed.report import render_report
 from testbed.results import ResultFolder, load_run
-from testbed.results.telemetry import file_name, join, telemetry_to_bytes
 from testbed.run.choose import choose_dilation
-from testbed.run.context import Context, LoadOutcome
 from testbed.run.controlled import controller_findings
 from testbed.run.fidelity import Finding, Judgement, Verdict
-from testbed.run.load_iperf3 import run_iperf3
-from testbed.run.load_mpi import prepare_mpi, run_mpi
-from testbed.run.load_ping import run_ping
+from testbed.run.load_mpi import prepare_mpi
+from testbed.run.one_load import load_labels, run_load
 from testbed.run.pathcheck import installed_problems
-from testbed.scenario import Workload
-from testbed.scenario.models import key_of
-from testbed.workloads.process import OutputError
 from testbed.workloads.spec import Mpi, Npb
 
-RUNNERS: dict[str, Callable[[Context, Any], LoadOutcome]] = {
-    "ping": run_ping,
-    "iperf3": run_iperf3,
-    "mpi": run_mpi,
-    "npb": run_mpi,
-}
 _SHOWN_PROBLEMS = 5
 
 
@@ -125,7 +112,7 @@ def measure(plan: Plan, results: Path, progress: Callable[[str], None]) -> Measu
     require_loads(plan)
     require(plan.scenario)
     require_shares(plan)
-    _prepare_jobs(plan, progress)
+    prepare_jobs(plan, progress)
     folder = ResultFolder(results, plan)
     try:
         with build_lab(plan, progress=lambda step: progress(f"building the lab: {step}")) as lab:
@@ -149,12 +136,12 @@ def measure(plan: Plan, results: Path, progress: Callable[[str], None]) -> Measu
     return Measured(folder, judgement, tuple(samples))
 
 
-def _prepare_jobs(plan: Plan, progress: Callable[[str], None]) -> None:
+def prepare_jobs(plan: Plan, progress: Callable[[str], None]) -> None:
     """Build all MPI jobs; nothing else is started where one of them cannot run."""
     problems: list[Problem] = []
     for number, load in enumerate(plan.scenario.workloads):
         if isinstance(load.spec, Mpi | Npb):
-            progress(f"building the MPI job {' '.join(_labels(load).values())}")
+            progress(f"building the MPI job {' '.join(load_labels(load).values())}")
             try:
                 prepare_mpi(plan, load.spec, f"{plan.scenario.source}: workloads.{number}")
             except InputError as error:
@@ -178,55 +165,15 @@ def _run_loads(
 ) -> tuple[list[Sample], list[dict[str, Any]], list[Finding]]:
     samples: list[Sample] = []
     loads: list[dict[str, Any]] = []
-    everything: list[Finding] = []
+    findings: list[Finding] = []
+    count = len(plan.scenario.workloads)
     for number, load in enumerate(plan.scenario.workloads, 1):
-        title, started, no_matrix = _title(load), time.monotonic(), ""
-        findings: list[Finding]
-        prefix = f"raw/{number}-{title.replace(' ', '-')}"
-        context = Context(
-            plan=plan,
-            lab=lab,
-            labels={"load": str(number), "kind": load.kind, **_labels(load)},
-            keep_raw=lambda name, text, prefix=prefix: folder.write_text(f"{prefix}/{name}", text),  # type: ignore[misc]
-            progress=lambda text, number=number, title=title: progress(  # type: ignore[misc]
-                f"load {number} of {len(plan.scenario.workloads)}, {title}: {text}"
-            ),
-        )
-        try:
-            outcome = RUNNERS[load.kind](context, load.spec)
-            samples += outcome.samples
-            findings = outcome.findings
-            no_matrix = outcome.no_matrix
-            if outcome.telemetry:
-                folder.write_bytes(file_name(str(number)), telemetry_to_bytes(join(outcome.telemetry)))
-        except (WorkloadError, OutputError) as error:
-            findings = [(Verdict.FAIL, str(error))]
-        judgement = Judgement.of(findings)
-        everything += [(verdict, f"{title}: {reason}") for verdict, reason in findings]
-        loads.append(
-            {
-                "load": str(number),
-                "title": title,
-                "kind": load.kind,
-                "verdict": judgement.verdict.word,
-                "reasons": list(judgement.reasons),
-                "seconds": round(time.monotonic() - started, 2),
-                **({"no_traffic_matrix": no_matrix} if no_matrix else {}),
-            }
-        )
+        record = run_load(plan, lab, folder, load, number, progress, f"load {number} of {count}")
+        samples += record.samples
+        loads.append(record.entry)
+        findings += record.findings
         folder.write_samples(samples)
-    return samples, loads, everything
-
-
-def _title(load: Workload) -> str:
-    return " ".join([load.kind, *_labels(load).values()])
-
-
-def _labels(load: Workload) -> Mapping[str, str]:
-    names = ("protocol", "job", "pattern", "kernel", "class_")
-    found = {key_of(name): getattr(load.spec, name, None) for name in names}
-    # A job may be a path; its last part then says enough.
-    return {name: value.rstrip("/").rpartition("/")[2] for name, value in found.items() if value is not None}
+    return samples, loads, findings
 
 
 def environment(built: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,86 @@
+"""Power saved by switching links off, by NPB kernel, beside the paper's Fig. 12 and 13."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.table import Figure, progress
+from testbed.emulate.jobs import build_job, build_tracer, mpi_libraries, mpi_program, shim_path, tracer_path
+from testbed.emulate.npb import npb_job
+from testbed.plan import Plan, make_plan
+from testbed.power import POWER_MODELS
+from testbed.regulate.choice import choose_links
+from testbed.regulate.power import power_of
+from testbed.regulate.traffic import Traffic
+from testbed.scenario import parse_scenario
+from testbed.workloads import mpi_trace
+from testbed.workloads.spec import Kernel, Npb, ProblemClass
+
+_RANKS = 64
+# The smallest class of each kernel that 64 ranks can share.
+_KERNELS: tuple[tuple[Kernel, ProblemClass], ...] = (("IS", "S"), ("CG", "S"), ("MG", "S"), ("FT", "S"), ("LU", "W"))
+_LIMIT = 170.0
+
+
+@dataclass(frozen=True)
+class _Fabric:
+    """A fabric of the paper and what the paper says of it."""
+
+    name: str
+    topology: str
+    model: str
+    paper: str
+
+
+_TORUS = "{{kind: torus, sizes: [4, 2], hosts_per_switch: {hosts}, parallel_links: 3}}"
+_FABRICS = (
+    _Fabric("torus 4×2 of 3 links, 8 hosts a switch", _TORUS.format(hosts=8), "PC5324", "up to 25 %, Fig. 13"),
+    _Fabric("torus 4×2 of 3 links, 8 hosts a switch", _TORUS.format(hosts=8), "PC6248", "up to 19 %, Fig. 12"),
+    _Fabric(
+        "6 switches, all linked by 2, 11 hosts a switch",
+        "{kind: complete, switches: 6, hosts_per_switch: 11, parallel_links: 2}", "PC6248", "up to 20 %, Fig. 12",
+    ),
+)  # fmt: skip
+
+
+def power() -> list[Figure]:
+    """Trace each kernel on 64 ranks as plain processes, and select links of the paper's fabrics by what they send."""
+    build_tracer()
+    sent = {f"{kernel} {letter}": _trace(kernel, letter) for kernel, letter in _KERNELS}
+    figures = []
+    for fabric in _FABRICS:
+        plan = make_plan(parse_scenario(f"topology: {fabric.topology}\nlinks: {{aggregate: true}}\n", "fabric.yaml"))
+        saved = [f"{name} {_saved(plan, fabric.model, name, trace)}" for name, trace in sent.items()]
+        text = f"{', '.join(saved)}; the paper: {fabric.paper}"
+        figures.append(Figure(f"{fabric.name}, {fabric.model}", text))
+    return figures
+
+
+def _saved(plan: Plan, model: str, name: str, trace: mpi_trace.Trace) -> str:
+    hosts = plan.topology.host_count
+    matrix = trace.between_hosts(range(_RANKS), hosts).astype(float)
+    choice = choose_links(plan, Traffic(name, matrix, "bytes that MPI sent"))
+    share = 100 * power_of(plan, choice, POWER_MODELS[model]).saved
+    return f"{share:.1f} % ({len(choice.off)} of {plan.wiring.link_count} off)"
+
+
+def _trace(kernel: Kernel, letter: ProblemClass) -> mpi_trace.Trace:
+    progress(f"{kernel} class {letter}, {_RANKS} ranks")
+    job = npb_job(Npb(kernel, letter))
+    build_job(job)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "trace.json"
+        environment = {
+            **os.environ, "TESTBED_TRACE": str(file), "LD_LIBRARY_PATH": str(mpi_libraries()),
+            "MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": "lo", "MPIR_CVAR_NOLOCAL": "1",
+        }  # fmt: skip
+        preload = f"LD_PRELOAD={shim_path()}:{tracer_path()}"
+        subprocess.run(
+            [str(mpi_program("mpiexec")), "-n", str(_RANKS), "env", preload, job.binary, letter],
+            check=True, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL, env=environment, timeout=_LIMIT,
+        )  # fmt: skip
+        return mpi_trace.parse(file.read_text(), _RANKS)

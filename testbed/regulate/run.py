@@ -1,0 +1,332 @@
+"""A lab whose links go off by the traffic of its loads, and on again: before, between and after, measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from testbed.emulate.build import build_lab
+from testbed.emulate.client import Lab
+from testbed.emulate.probe import require
+from testbed.emulate.share import require_shares
+from testbed.errors import InputError, LabError, Problem
+from testbed.model import Sample
+from testbed.plan import Plan
+from testbed.power import PowerModel
+from testbed.regulate.beside import Beside, side_by_side
+from testbed.regulate.choice import Choice, choose_links
+from testbed.regulate.figure import draw
+from testbed.regulate.power import Power, as_object, power_of
+from testbed.regulate.session import Change, Session, opposite
+from testbed.regulate.traffic import TRACE, Traffic
+from testbed.report import render_report
+from testbed.results import ResultFolder, load_run
+from testbed.results.telemetry import join
+from testbed.run.choose import choose_dilation
+from testbed.run.context import Context, LoadOutcome
+from testbed.run.controlled import controller_findings
+from testbed.run.fidelity import Finding, Judgement, Verdict
+from testbed.run.one_load import LoadRecord, judged, load_context, run_load
+from testbed.run.run import Outcome, check_paths, environment, prepare_jobs
+
+ALL_ON, FEWER = "all links", "fewer links"
+# What the datagrams of the pairs may take of a link is little.
+BEATS_A_SECOND = 100.0
+# A load that takes so much longer without the links is told of.
+_SLOWER = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Regulated:
+    """What a regulation came to.
+
+    Attributes:
+        outcome: folder, verdict, samples.
+        choice: links that were off.
+        power: before and after.
+        changes: of plans, in order.
+        beside: each load with all links and with fewer.
+    """
+
+    outcome: Outcome
+    choice: Choice
+    power: Power
+    changes: tuple[Change, ...]
+    beside: tuple[Beside, ...]
+
+
+def require_regulable(plan: Plan) -> None:
+    """Let only plans pass whose links a controller can switch off under traffic.
+
+    Raises:
+        InputError: all that is in the way.
+    """
+    source, problems = plan.scenario.source, []
+    if plan.scenario.assignment_kind != "fixed":
+        problems.append(
+            Problem(
+                f"{source}: assignment.kind",
+                f"a change of plans without loss needs VLANs of the whole fabric, fixed, not "
+                f"{plan.scenario.assignment_kind}; set assignment.kind=fixed, with a routing that it can carry",
+            )
+        )
+    if plan.topology.host_count < 2:
+        problems.append(Problem(f"{source}: topology", "has fewer than two hosts, so there is no traffic to go by"))
+    if problems:
+        raise InputError(problems)
+
+
+class Stage:
+    """A result folder that fills while a lab is regulated.
+
+    Args:
+        plan: with all links on, at the dilation the lab has.
+        lab: the lab, with a controller.
+        folder: of the run.
+        model: of all switches.
+        progress: called with one line on what is going on.
+    """
+
+    def __init__(
+        self, plan: Plan, lab: Lab, folder: ResultFolder, model: PowerModel, progress: Callable[[str], None]
+    ) -> None:
+        self.plan, self.lab, self.folder, self.model, self.progress = plan, lab, folder, model, progress
+        # The waking of a link is no frame's time: it is waited for as it is, not slowed down with the links.
+        self.session = Session(lab, model.off_on)
+        self.samples: list[Sample] = []
+        self.loads: list[dict[str, Any]] = []
+        self.findings: list[Finding] = []
+        self.changes: list[Change] = []
+
+    def add(self, record: LoadRecord) -> LoadRecord:
+        """Take over what a load gave, and store it."""
+        self.samples += record.samples
+        self.loads.append(record.entry)
+        self.findings += record.findings
+        self.folder.write_samples(self.samples)
+        return record
+
+    def run_loads(self, plan: Plan, links: str, turn: int) -> list[LoadRecord]:
+        """Run the scenario's loads on a plan that is installed."""
+        more = {"links": links, "round": str(turn)}
+        return [
+            self.add(run_load(plan, self.lab, self.folder, load, self.next, self.progress, f"round {turn}", more))
+            for load in plan.scenario.workloads
+        ]
+
+    @property
+    def next(self) -> int:
+        """Number of the next load."""
+        return len(self.loads) + 1
+
+    def context(self, plan: Plan, kind: str, **labels: str) -> Context:
+        """The context of the next load, which is none of the scenario's."""
+        return load_context(plan, self.lab, self.folder, kind, self.next, self.progress, "watching", labels)
+
+    def change(self, name: str, plan: Plan, off: Sequence[int]) -> None:
+        """Carry the lab over to another plan while every host sends numbered datagrams to another."""
+        pairs = opposite(plan.topology.host_count)
+
+        def run(context: Context) -> LoadOutcome:
+            context.progress("datagrams between all hosts while paths change")
+            change, beats, _ = self.session.under_beat(
+                context, pairs, BEATS_A_SECOND, lambda other: self.session.move(other, name, plan, off)
+            )
+            outcome = LoadOutcome()
+            self.changes.append(change)
+            outcome.samples += beat_samples(context, beats)
+            for number, step in enumerate(change.steps, 1):
+                labels = {"step": f"{number} {step['action']}"}
+                outcome.samples.append(Sample("change_lab_time", step["seconds"], "s", {**context.labels, **labels}))
+            outcome.findings += [*change_findings(change), *beat_findings(beats)]
+            return outcome
+
+        self.add(judged(self.context(plan, "change", name=name), self.folder, run))
+
+
+def beat_samples(context: Context, beats: Sequence[Any], **more: str) -> list[Sample]:
+    """Frames and connections of pairs of hosts."""
+    sample = context.sample
+    found = [
+        sample("frames_sent", sum(beat.sent for beat in beats), "count", more),
+        sample("frames_lost", sum(beat.lost for beat in beats), "count", more),
+        sample("frames_twice", sum(beat.duplicates for beat in beats), "count", more),
+        sample("frames_overtaken", sum(beat.disordered for beat in beats), "count", more),
+        sample("connections", len(beats), "count", more),
+        sample("connections_broken", sum(bool(beat.broken) for beat in beats), "count", more),
+    ]
+    for beat in beats:
+        pair = {**more, "src": beat.source, "dst": beat.destination}
+        found += [
+            sample(f"one_way_{name}", beat.one_way[name], "s", pair)
+            for name in ("min", "mean", "max")
+            if name in beat.one_way
+        ]
+        found.append(sample("longest_gap", beat.longest_gap, "s", pair))
+    return found
+
+
+def change_findings(change: Change) -> list[Finding]:
+    """Rules that are not what the plan says after a change make all figures void."""
+    if not change.problems:
+        return []
+    count = len(change.problems)
+    return [(Verdict.INVALID, f"after the change the switches differ from the plan: {change.problems[0]} ({count})")]
+
+
+def beat_findings(beats: Sequence[Any]) -> list[Finding]:
+    """A change of paths must lose no frame and break no connection."""
+    findings: list[Finding] = []
+    lost, sent = sum(beat.lost for beat in beats), sum(beat.sent for beat in beats)
+    if lost:
+        worst = max(beats, key=lambda beat: beat.lost)
+        when = ", ".join(f"{at:.2f}" for at in worst.lost_at[:3])
+        pair = f"{worst.source}→{worst.destination}"
+        findings.append((Verdict.FAIL, f"{lost} of {sent} frames were lost, most from {pair}, from {when} s on"))
+    broken = [beat for beat in beats if beat.broken]
+    if broken:
+        one = broken[0]
+        findings.append(
+            (Verdict.FAIL, f"{len(broken)} connections broke; {one.source}→{one.destination}: {one.broken}")
+        )
+    twice = sum(beat.duplicates for beat in beats)
+    if twice:
+        findings.append((Verdict.FAIL, f"{twice} frames came more than once"))
+    return findings
+
+
+def measured_traffic(plan: Plan, records: Sequence[LoadRecord]) -> Traffic:
+    """What the hosts sent each other in loads: as MPI told, or else as counted in the fabric.
+
+    Raises:
+        LabError: nothing was recorded.
+    """
+    count = plan.topology.host_count
+    number = {plan.topology.host_name(host): host for host in range(count)}
+    matrix = np.zeros((count, count))
+    for record in records:
+        sent = [sample for sample in record.samples if sample.metric == TRACE]
+        for sample in sent:
+            matrix[number[sample.labels["src"]], number[sample.labels["dst"]]] += sample.value
+        watched = record.outcome.telemetry if record.outcome is not None else []
+        if not sent and watched:
+            counted = join(watched)
+            matrix += counted.traffic_matrix() if len(counted.traffic_bytes) else 0
+    if not matrix.any():
+        raise LabError(
+            "no traffic was recorded, so no link can be chosen by it; MPI loads need trace: true where the kernel "
+            "cannot count pairs of hosts (`testbed doctor`), other loads need lab.telemetry"
+        )
+    return Traffic("the measured traffic", matrix, "bytes between hosts, all links on")
+
+
+def regulate(
+    plan: Plan,
+    results: Path,
+    model: PowerModel,
+    rounds: int,
+    progress: Callable[[str], None],
+) -> Regulated:
+    """Run the loads of a plan with all links on, and without those that their traffic can spare.
+
+    Args:
+        plan: proved, with a controller.
+        results: folder that gets the run's folder.
+        model: of all switches.
+        rounds: how often both are measured, in turn.
+        progress: called with one line on what is going on.
+
+    Raises:
+        InputError, VerificationError, CapabilityError: nothing was started.
+        LabError: the lab broke, or a change was refused; the folder stays, marked incomplete.
+    """
+    plan.require_proof()
+    require_regulable(plan)
+    if all(load.kind == "ping" for load in plan.scenario.workloads):
+        none = "there is no load but pings" if plan.scenario.workloads else "there is none"
+        raise InputError.one(f"{plan.scenario.source}: workloads", f"{none}, so there is no traffic to go by; add one")
+    require(plan.scenario)
+    require_shares(plan)
+    prepare_jobs(plan, progress)
+    folder = ResultFolder(results, plan)
+    try:
+        with build_lab(plan, progress=lambda step: progress(f"building the lab: {step}")) as lab:
+            folder.write_plan(environment(lab.built))
+            progress("checking the path of every pair")
+            check_paths(plan, lab)
+            settled, dilation = choose_dilation(plan, lab, progress)
+            stage = Stage(settled, lab, folder, model, progress)
+            choice = _rounds(stage, rounds)
+            stage.findings += [(Verdict.INVALID, f"shaping changed: {problem}") for problem in lab.ask("shaping")]
+            stage.findings += controller_findings(settled, lab)
+    except LabError as error:
+        raise LabError(f"{error}\nwhat was stored until then: {folder.path}") from error
+    power = power_of(settled, choice, model)
+    beside = side_by_side(stage.samples, ALL_ON, FEWER)
+    stage.samples += power_samples(power, choice, beside)
+    stage.findings += [
+        (Verdict.WARN, f"{one.title} took {100 * (one.ratio - 1):.1f} % longer without the links that were off")
+        for one in beside
+        if one.slower > _SLOWER and not one.hidden
+    ]
+    facts = {
+        "dilation": settled.scenario.lab.chosen_dilation,
+        "dilation_choice": dilation.as_dict() if dilation else None,
+        "cpu_share": lab.built["cpu_share"],
+    }
+    outcome = finish(stage, choice, power, facts)
+    return Regulated(outcome, choice, power, tuple(stage.changes), tuple(beside))
+
+
+def _rounds(stage: Stage, rounds: int) -> Choice:
+    """All links, fewer links, and back, so often; the links are chosen by the traffic of the first time."""
+    choice: Choice | None = None
+    for turn in range(1, rounds + 1):
+        records = stage.run_loads(stage.plan, ALL_ON, turn)
+        if choice is None:
+            stage.progress("choosing links by the traffic")
+            choice = choose_links(stage.plan, measured_traffic(stage.plan, records))
+            if not choice.off:
+                stage.findings.append((Verdict.WARN, "the traffic needs all links, so none went off"))
+                return choice
+        stage.change("links off", choice.plan, choice.off)
+        stage.run_loads(choice.plan, FEWER, turn)
+        stage.change("links on", stage.plan, [])
+    assert choice is not None
+    return choice
+
+
+def power_samples(power: Power, choice: Choice, beside: Sequence[Beside]) -> list[Sample]:
+    """Watts of all switches, and what a load takes of energy in comparison."""
+    of_model = {"model": power.model.name}
+    found = [
+        Sample("switch_power", float(watts.sum()), "W", {**of_model, "links": links})
+        for watts, links in ((power.before, ALL_ON), (power.after, FEWER))
+    ]
+    found.append(Sample("power_saved", power.saved, "ratio", of_model))
+    found.append(Sample("links_off", len(choice.off), "count", of_model))
+    found += [
+        Sample("energy_ratio", (1 - power.saved) * one.ratio, "ratio", {**of_model, "load": "", "title": one.title})
+        for one in beside
+        if one.is_time
+    ]
+    return found
+
+
+def finish(stage: Stage, choice: Choice, power: Power, facts: Mapping[str, Any]) -> Outcome:
+    """Write what a regulation came to, and give the folder its name."""
+    folder, plan = stage.folder, stage.plan
+    judgement = Judgement.of(stage.findings)
+    folder.write_samples(stage.samples)
+    folder.write_json("changes.json", [asdict(change) for change in stage.changes])
+    folder.write_json("power.json", as_object(plan, [(choice, [power])]))
+    if choice.off:
+        folder.write_bytes("power.svg", draw(plan, [(choice, [power])], "svg"))
+    folder.write_manifest(judgement.verdict.word, judgement.reasons, stage.loads, facts)
+    stage.progress("writing the report")
+    folder.write_text("report.html", render_report(load_run(folder.path, unfinished=True)))
+    return Outcome(folder.finish(), judgement.verdict, judgement.reasons, tuple(stage.samples))

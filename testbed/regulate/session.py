@@ -1,0 +1,171 @@
+"""A lab with a controller that changes its plan: each change watched by numbered datagrams, and walked afterwards."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import time
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from testbed.emulate import beat as beat_program
+from testbed.emulate.client import Lab
+from testbed.errors import WorkloadError
+from testbed.model import host_ip
+from testbed.plan import Plan
+from testbed.plan.store import plan_to_json
+from testbed.run.between import state_problems
+from testbed.run.context import Context, LoadResult
+from testbed.run.pathcheck import installed_problems
+from testbed.workloads import beat
+from testbed.workloads.beat import PairBeat
+from testbed.workloads.process import Process
+
+# s before the first change and after the last one in which datagrams are counted, so that there is something to lose.
+_BEFORE, _AFTER = 1.5, 1.0
+_START_LIMIT = 15.0
+# s for a change beyond the waking of its links: proof of all its states, rules, frames on old paths.
+_CHANGE_LIMIT = 120.0
+_BEAT_LIMIT = 900.0
+_NUMBERS = itertools.count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change of plans that was carried out.
+
+    Attributes:
+        name: what it is for.
+        started: when it was asked for; s, monotonic.
+        seconds: until the answer, the proof of all states included; laboratory s.
+        steps: as the controller tells them: `action`, `what`, `seconds`.
+        deadlock: cycles that old and new paths could close together.
+        problems: what was wrong with the rules dumped afterwards; empty is right.
+    """
+
+    name: str
+    started: float
+    seconds: float
+    steps: tuple[dict[str, Any], ...]
+    deadlock: tuple[str, ...]
+    problems: tuple[str, ...]
+
+
+class Session:
+    """Moves a lab from plan to plan.
+
+    Args:
+        lab: with a controller.
+        wake_up: laboratory s from a link's being switched on until it carries frames.
+    """
+
+    def __init__(self, lab: Lab, wake_up: float) -> None:
+        self.lab = lab
+        self.wake_up = wake_up
+
+    def move(self, other: Lab, name: str, plan: Plan, off: Collection[int], *, walk: bool = True) -> Change:
+        """Carry the switches over to another plan; links `off` are off afterwards.
+
+        Args:
+            other: a connection to the lab, since this session's own may be waiting for a load.
+            name: of the change.
+            plan: with VLANs beside those of the plan that is installed.
+            off: numbers of links.
+            walk: whether the rules are dumped and followed afterwards.
+
+        Raises:
+            LabError: the controller refuses, or a step failed; nothing has changed then.
+        """
+        started = time.monotonic()
+        body = {"plan": plan_to_json(plan), "off": sorted(off), "wake_up": self.wake_up}
+        answer = other.ask("controller", method="POST", path="/plan", body=body, limit=_CHANGE_LIMIT + self.wake_up)
+        seconds = time.monotonic() - started
+        problems: list[str] = []
+        if walk:
+            dumped = other.ask("flows")
+            problems = [*installed_problems(plan, dumped), *state_problems([plan], dumped, off)]
+        return Change(
+            name, started, seconds, tuple(answer["steps"]), tuple(answer["deadlock"]), tuple(dict.fromkeys(problems))
+        )
+
+    def during(
+        self, context: Context, processes: Sequence[Process], limit: float, changes: Callable[[Lab], Any], **how: Any
+    ) -> tuple[Any, LoadResult]:
+        """Make changes while a load runs.
+
+        Args:
+            context: of the load.
+            processes: of the load.
+            limit: s after which what still runs is ended.
+            changes: makes them, over a connection of its own; its result is returned. It is called when the load runs.
+            how: further arguments of Context.run().
+
+        Raises:
+            LabError: a change was refused.
+            WorkloadError: the programs failed.
+        """
+        pool = ThreadPoolExecutor(1)
+        try:
+            with context.lab.beside() as other:
+                running = pool.submit(context.run, processes, limit, **how)
+                _wait_until_it_runs(running, other)
+                made = changes(other)
+                return made, running.result()
+        finally:
+            # After a refusal or Ctrl-C nobody waits for the load: it ends with the lab.
+            pool.shutdown(wait=False)
+
+    def under_beat(
+        self, context: Context, pairs: Sequence[tuple[int, int]], a_second: float, changes: Callable[[Lab], Any]
+    ) -> tuple[Any, list[PairBeat], LoadResult]:
+        """Make changes while pairs of hosts send numbered datagrams, until a second after the last change.
+
+        Args:
+            context: of the load.
+            pairs: (source, destination) hosts; each host sends to one, and each that hears also sends.
+            a_second: datagrams of each pair a laboratory second.
+            changes: makes them, over a connection of its own; its result is returned.
+
+        Raises:
+            LabError: a change was refused.
+            WorkloadError: the programs failed.
+        """
+        topology = context.plan.topology
+        named = [(topology.host_name(s), topology.host_name(d), host_ip(d)) for s, d in pairs]
+        program = (sys.executable, "-I", str(Path(beat_program.__file__).resolve()))
+        stop = f"beat-{next(_NUMBERS)}.stop"
+        # A file of the same folder tells where in the lab that is.
+        folder = context.lab.write("beat.txt", "").parent
+        processes = beat.commands(named, a_second, program, str(folder / stop))
+
+        def watched(other: Lab) -> Any:
+            time.sleep(_BEFORE)
+            made = changes(other)
+            time.sleep(_AFTER)
+            other.write(stop, "")
+            return made
+
+        made, result = self.during(context, processes, _BEAT_LIMIT, watched)
+        outputs = {name: output["stdout"] for name, output in result.outputs.items()}
+        for name, text in outputs.items():
+            context.keep_raw(f"{name}.json", text)
+        return made, beat.parse(named, a_second, outputs), result
+
+
+def _wait_until_it_runs(running: Future[LoadResult], other: Lab) -> None:
+    until = time.monotonic() + _START_LIMIT
+    while other.ask("status")["doing"] != "load":
+        if running.done():
+            running.result()
+            raise WorkloadError("the load ended before it began")
+        if time.monotonic() > until:
+            raise WorkloadError(f"the load did not start in {_START_LIMIT:g} s")
+        time.sleep(0.05)
+
+
+def opposite(hosts: int) -> list[tuple[int, int]]:
+    """Each host with the one half the fabric on; every host sends and every host hears."""
+    return [(host, (host + max(hosts // 2, 1)) % hosts) for host in range(hosts)]

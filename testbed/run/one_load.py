@@ -1,0 +1,134 @@
+"""One load in a lab that stands: run, judged, and stored."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from testbed.emulate.client import Lab
+from testbed.errors import WorkloadError
+from testbed.model import Sample
+from testbed.plan import Plan
+from testbed.results import ResultFolder
+from testbed.results.telemetry import file_name, join, telemetry_to_bytes
+from testbed.run.context import Context, LoadOutcome
+from testbed.run.fidelity import Finding, Judgement, Verdict
+from testbed.run.load_iperf3 import run_iperf3
+from testbed.run.load_mpi import run_mpi
+from testbed.run.load_ping import run_ping
+from testbed.scenario import Workload
+from testbed.scenario.models import key_of
+from testbed.workloads.process import OutputError
+
+RUNNERS: dict[str, Callable[[Context, Any], LoadOutcome]] = {
+    "ping": run_ping,
+    "iperf3": run_iperf3,
+    "mpi": run_mpi,
+    "npb": run_mpi,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRecord:
+    """What a load came to.
+
+    Attributes:
+        samples: in real-world units.
+        entry: of the manifest.
+        findings: about fidelity, each with the load's title.
+        outcome: as its runner gave it; None where it failed.
+    """
+
+    samples: list[Sample]
+    entry: dict[str, Any]
+    findings: list[Finding]
+    outcome: LoadOutcome | None
+
+
+def run_load(
+    plan: Plan,
+    lab: Lab,
+    folder: ResultFolder,
+    load: Workload,
+    number: int,
+    progress: Callable[[str], None],
+    which: str,
+    more: Mapping[str, str] | None = None,
+) -> LoadRecord:
+    """Run a load and store its raw output and telemetry.
+
+    Args:
+        plan: what is installed, at the dilation the lab has now.
+        lab: the lab.
+        folder: of the run.
+        load: what to run.
+        number: of the load in the folder.
+        progress: called with one line on what is going on.
+        which: said before the title in these lines.
+        more: further labels, whose values are said after the title.
+    """
+    more = more or {}
+    return judged(
+        load_context(plan, lab, folder, load.kind, number, progress, which, {**load_labels(load), **more}),
+        folder,
+        lambda context: RUNNERS[load.kind](context, load.spec),
+    )
+
+
+def load_context(
+    plan: Plan,
+    lab: Lab,
+    folder: ResultFolder,
+    kind: str,
+    number: int,
+    progress: Callable[[str], None],
+    which: str,
+    labels: Mapping[str, str],
+) -> Context:
+    """The context of a load: its samples have its number, kind and labels, its raw output a folder of its own."""
+    title = " ".join([kind, *labels.values()])
+    prefix = f"raw/{number}-{title.replace(' ', '-')}"
+    return Context(
+        plan=plan,
+        lab=lab,
+        labels={"load": str(number), "kind": kind, **labels},
+        keep_raw=lambda name, text: folder.write_text(f"{prefix}/{name}", text),
+        progress=lambda text: progress(f"{which}, {title}: {text}"),
+    )
+
+
+def judged(context: Context, folder: ResultFolder, run: Callable[[Context], LoadOutcome]) -> LoadRecord:
+    """Run what gives the outcome of a load; a load that fails is a record as well."""
+    started, outcome = time.monotonic(), None
+    labels = [value for key, value in context.labels.items() if key != "load"]
+    title, number = " ".join(labels), context.labels["load"]
+    try:
+        outcome = run(context)
+        findings = outcome.findings
+        if outcome.telemetry:
+            folder.write_bytes(file_name(number), telemetry_to_bytes(join(outcome.telemetry)))
+    except (WorkloadError, OutputError) as error:
+        findings = [(Verdict.FAIL, str(error))]
+    judgement = Judgement.of(findings)
+    no_matrix = outcome.no_matrix if outcome else ""
+    entry = {
+        "load": number,
+        "title": title,
+        "kind": context.labels["kind"],
+        "verdict": judgement.verdict.word,
+        "reasons": list(judgement.reasons),
+        "seconds": round(time.monotonic() - started, 2),
+        **({"no_traffic_matrix": no_matrix} if no_matrix else {}),
+    }
+    samples = outcome.samples if outcome else []
+    return LoadRecord(samples, entry, [(verdict, f"{title}: {reason}") for verdict, reason in findings], outcome)
+
+
+def load_labels(load: Workload) -> Mapping[str, str]:
+    """What tells a load from others of its kind, by label."""
+    names = ("protocol", "job", "pattern", "kernel", "class_")
+    found = {key_of(name): getattr(load.spec, name, None) for name in names}
+    # A job may be a path; its last part then says enough.
+    return {name: value.rstrip("/").rpartition("/")[2] for name, value in found.items() if value is not None}

@@ -1,0 +1,111 @@
+"""Numbered datagrams and a TCP connection of each pair of hosts: commands, and what a change of paths has lost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from testbed.workloads.process import OutputError, Process
+
+PORT = 7001
+SIZE = 64
+
+
+@dataclass(frozen=True, slots=True)
+class PairBeat:
+    """What happened between two hosts, in laboratory units.
+
+    Attributes:
+        source: name of the host that sends.
+        destination: name of the host that receives.
+        sent: datagrams.
+        received: of those, how many came, each counted once.
+        duplicates: further copies.
+        disordered: datagrams that a later one had overtaken.
+        one_way: `min`, `mean`, `p99` and `max` of the time from program to program; s. Empty if none came.
+        longest_gap: s between two arrivals.
+        lost_at: s from the sender's start, of the first datagrams that were lost.
+        echoes: that came back over the TCP connection.
+        longest_echo: s.
+        broken: why that connection is no more; empty if it lasted.
+    """
+
+    source: str
+    destination: str
+    sent: int
+    received: int
+    duplicates: int
+    disordered: int
+    one_way: dict[str, float]
+    longest_gap: float
+    lost_at: tuple[float, ...]
+    echoes: int
+    longest_echo: float
+    broken: str
+
+    @property
+    def lost(self) -> int:
+        """Datagrams that never came."""
+        return self.sent - self.received
+
+
+def commands(
+    pairs: Sequence[tuple[str, str, str]], a_second: float, program: Sequence[str], stop: str
+) -> list[Process]:
+    """One process a host.
+
+    Args:
+        pairs: (source host, destination host, destination's address); each host sends to one.
+        a_second: datagrams of each pair.
+        program: command of the program, without its arguments.
+        stop: file in the hosts whose appearance ends it.
+    """
+    hears = [destination for _, destination, _ in pairs]
+    return [
+        Process(
+            f"beat-{source}",
+            source,
+            (
+                *program, "--peer", address, "--port", str(PORT), "--interval", f"{1 / a_second:.9g}",
+                "--size", str(SIZE), "--stop", stop, "--senders", str(hears.count(source)),
+            ),
+            server_port=PORT,
+        )
+        for source, _, address in pairs
+    ]  # fmt: skip
+
+
+def parse(pairs: Sequence[tuple[str, str, str]], a_second: float, outputs: dict[str, str]) -> list[PairBeat]:
+    """Read what the processes printed.
+
+    Args:
+        pairs: as for commands().
+        a_second: likewise.
+        outputs: process id → standard output.
+
+    Raises:
+        OutputError: one did not print its figures, or did not hear that its sender had ended.
+    """
+    try:
+        said = {host: json.loads(outputs[f"beat-{host}"]) for host, _, _ in pairs}
+        address = {host: where for _, host, where in pairs}
+        found = []
+        for source, destination, _ in pairs:
+            own = said[source]
+            heard = said[destination]["heard"].get(address[source])
+            if heard is None:
+                raise OutputError(f"{destination} never heard how much {source} had sent")
+            found.append(
+                PairBeat(
+                    source, destination, own["sent"], heard["received"], heard["duplicates"], heard["disordered"],
+                    heard["one_way"], heard["longest_gap"],
+                    tuple(number / a_second for number in heard["lost"]), own["echoes"], own["longest_echo"],
+                    own["broken"],
+                )
+            )  # fmt: skip
+    except (ValueError, KeyError, TypeError) as error:
+        if isinstance(error, OutputError):
+            raise
+        raise OutputError(f"a program that counts frames did not print its figures: {error!r}") from error
+    return found

@@ -1,0 +1,121 @@
+"""The program that counts frames between hosts, run over the loopback, and what is read of its output."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from testbed.emulate.beat import Beat, Heard
+from testbed.workloads import beat
+from testbed.workloads.process import OutputError
+
+PAIRS = [("h1", "h2", "127.0.0.2"), ("h2", "h1", "127.0.0.1")]
+PORT = 17001
+
+
+@pytest.fixture
+def force(monkeypatch):
+    """Without root a socket's buffer cannot be forced; an ordinary one will do here."""
+    monkeypatch.setattr("testbed.emulate.beat._SO_RCVBUFFORCE", socket.SO_RCVBUF)
+
+
+def test_two_hosts_count_what_they_hear(force, tmp_path):
+    stop = tmp_path / "stop"
+    beats = {
+        source: Beat(peer, PORT, 0.001, 64, stop, 1, own="127.0.0.1" if source == "h1" else "127.0.0.2")
+        for source, _, peer in PAIRS
+    }
+    # One datagram is lost on the way, another comes twice.
+    once = beats["h1"].send
+
+    def faulty() -> None:
+        if beats["h1"].sent == 100:
+            beats["h1"].sent += 1
+        once()
+        if beats["h1"].sent == 200:
+            beats["h1"].sent -= 1
+            once()
+
+    beats["h1"].send = faulty  # type: ignore[method-assign]
+    with ThreadPoolExecutor(2) as pool:
+        running = {source: pool.submit(one.run) for source, one in beats.items()}
+        time.sleep(0.8)
+        stop.touch()
+        outputs = {f"beat-{source}": json.dumps(future.result(20)) for source, future in running.items()}
+    for one in beats.values():
+        one.close()
+    there, back = beat.parse(PAIRS, 1000, outputs)
+    assert there.sent > 250
+    assert (there.lost, there.duplicates, there.broken) == (1, 1, "")
+    assert there.lost_at == (0.1,)
+    assert (back.lost, back.duplicates, back.disordered) == (0, 0, 0)
+    assert back.received == back.sent
+    assert 0 < back.one_way["min"] <= back.one_way["mean"] <= back.one_way["max"]
+    assert there.echoes >= 3
+
+
+def test_a_peer_that_is_gone_breaks_the_connection(force, tmp_path):
+    stop = tmp_path / "stop"
+    own = Beat("127.0.0.2", PORT + 1, 0.01, 64, stop, 0, own="127.0.0.1")
+    peer = Beat("127.0.0.1", PORT + 1, 0.01, 64, stop, 1, own="127.0.0.2")
+
+    def vanish() -> None:
+        until = time.monotonic() + 1
+        while time.monotonic() < until:
+            peer.hear(0.05)
+        peer.close()
+
+    gone = threading.Thread(target=vanish)
+    gone.start()
+    timer = threading.Timer(2.0, stop.touch)
+    timer.start()
+    found = own.run()
+    gone.join()
+    timer.join()
+    own.close()
+    assert found["broken"]
+    assert found["echoes"] > 3
+
+
+def test_overtaken_and_missing_numbers():
+    heard = Heard()
+    for number in (0, 2, 1, 5, 5):
+        heard.take(number, 1000, 2000 + number)
+    found = heard.as_object(7)
+    assert (found["received"], found["lost"], found["duplicates"], found["disordered"]) == (4, [3, 4, 6], 1, 1)
+    assert found["one_way"]["min"] == pytest.approx(1e-6)
+    assert Heard().as_object(2)["lost"] == [0, 1]
+
+
+def test_each_host_runs_one_process_that_knows_how_many_will_send_to_it():
+    one, other = beat.commands(PAIRS, 1000, ("python3", "beat.py"), "/run/lab/stop")
+    assert one.argv == (
+        "python3", "beat.py", "--peer", "127.0.0.2", "--port", "7001", "--interval", "0.001", "--size", "64",
+        "--stop", "/run/lab/stop", "--senders", "1",
+    )  # fmt: skip
+    assert (one.id, one.host, one.server_port, other.host) == ("beat-h1", "h1", beat.PORT, "h2")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("Traceback", "did not print its figures"),
+        ('{"heard": {}, "sent": 3}', "h2 never heard how much h1 had sent"),
+        ('{"heard": {"127.0.0.1": {}}, "sent": 3}', "did not print its figures"),
+    ],
+)
+def test_output_that_is_no_figures(text, told):
+    with pytest.raises(OutputError, match=told):
+        beat.parse(PAIRS, 1000, {"beat-h1": text, "beat-h2": text})
+
+
+def test_the_program_needs_nothing_but_the_standard_library():
+    text = (Path(beat.__file__).parents[1] / "emulate" / "beat.py").read_text()
+    assert "testbed" not in text
+    assert "numpy" not in text

@@ -1,0 +1,176 @@
+"""What a regulation makes of its figures, and what it refuses before anything is built."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from testbed.cli import power_commands
+from testbed.cli.app import app
+from testbed.errors import InputError, LabError
+from testbed.model import Sample
+from testbed.regulate.beside import side_by_side
+from testbed.regulate.changing import table7
+from testbed.regulate.detour import find_detour
+from testbed.regulate.run import (
+    beat_findings,
+    change_findings,
+    measured_traffic,
+    require_regulable,
+)
+from testbed.regulate.series import Mark, draw_series
+from testbed.regulate.session import Change, opposite
+from testbed.routing.paths import path
+from testbed.run.fidelity import Verdict
+from testbed.run.one_load import LoadRecord
+from testbed.workloads.beat import PairBeat
+from tests.fabrics import plan_of
+
+
+def time_of(links: str, turn: int, value: float, metric: str = "npb_lab_time") -> Sample:
+    labels = {"kind": "npb", "kernel": "MG", "class": "S", "links": links, "round": str(turn), "load": str(turn)}
+    return Sample(metric, value, "s" if metric == "npb_lab_time" else "bit/s", labels)
+
+
+def beat(lost: int = 0, twice: int = 0, broken: str = "") -> PairBeat:
+    one_way = {"min": 1e-4, "mean": 2e-4, "p99": 3e-4, "max": 4e-4}
+    return PairBeat("h1", "h3", 1000, 1000 - lost, twice, 0, one_way, 0.002, (0.5,) * lost, 9, 0.01, broken)
+
+
+def test_figures_of_both_states_stand_side_by_side():
+    samples = [
+        *(time_of("all", turn, value) for turn, value in enumerate([10.0, 10.2, 10.4])),
+        *(time_of("fewer", turn, value) for turn, value in enumerate([11.0, 11.2, 11.4])),
+        time_of("all", 1, 9e8, "goodput_mean"),
+    ]
+    (found,) = side_by_side(samples, "all", "fewer")
+    assert (found.title, found.metric) == ("npb MG S", "npb_lab_time")
+    assert found.ratio == pytest.approx(11.2 / 10.2)
+    assert found.slower == pytest.approx(11.2 / 10.2 - 1)
+    assert found.spread == pytest.approx(0.4 / 10.2)
+    assert not found.hidden
+    (hidden,) = side_by_side([*samples, time_of("fewer", 9, 10.1)], "all", "fewer")
+    assert hidden.hidden
+
+
+def test_less_goodput_is_slower_and_pairs_count_by_their_mean():
+    samples = [time_of(links, 1, rate, "goodput_mean") for links, rate in (("all", 8e8), ("all", 6e8), ("fewer", 5e8))]
+    (found,) = side_by_side(samples, "all", "fewer")
+    assert found.before == (7e8,)
+    assert not found.is_time
+    assert found.slower == pytest.approx(0.4)
+
+
+def test_lost_frames_and_broken_connections_fail_and_name_the_pair():
+    assert beat_findings([beat(), beat()]) == []
+    assert beat_findings([beat(), beat(lost=4)]) == [
+        (Verdict.FAIL, "4 of 2000 frames were lost, most from h1→h3, from 0.50, 0.50, 0.50 s on")
+    ]
+    assert beat_findings([beat(broken="the peer hung up")]) == [
+        (Verdict.FAIL, "1 connections broke; h1→h3: the peer hung up")
+    ]
+    assert beat_findings([beat(twice=2)]) == [(Verdict.FAIL, "2 frames came more than once")]
+
+
+def test_rules_that_differ_after_a_change_make_figures_void():
+    assert change_findings(Change("off", 0.0, 1.0, (), (), ())) == []
+    ((verdict, sentence),) = change_findings(Change("off", 0.0, 1.0, (), (), ("h1→h2 takes no path", "more")))
+    assert verdict is Verdict.INVALID
+    assert "h1→h2 takes no path (2)" in sentence
+
+
+def test_the_traffic_is_what_mpi_sent():
+    plan = plan_of("mesh", sizes=[2])
+    sent = [Sample("mpi_bytes_sent", 700.0, "B", {"src": "h1", "dst": "h2"})]
+    records = [LoadRecord(sent, {}, [], None), LoadRecord(sent, {}, [], None)]
+    assert measured_traffic(plan, records).matrix.tolist() == [[0.0, 1400.0], [0.0, 0.0]]
+    with pytest.raises(LabError, match="no traffic was recorded, so no link can be chosen by it"):
+        measured_traffic(plan, [LoadRecord([], {}, [], None)])
+
+
+def test_every_host_sends_and_every_host_hears():
+    for hosts in (2, 3, 5, 16):
+        pairs = opposite(hosts)
+        assert sorted(source for source, _ in pairs) == sorted(to for _, to in pairs) == [*range(hosts)]
+        assert all(source != to for source, to in pairs)
+
+
+def test_a_detour_avoids_the_first_link_of_the_path():
+    plan = plan_of("ring", {"kind": "north_last"}, switches=4)
+    detour = find_detour(plan, "h2, h4")
+    assert (detour.source, detour.destination) == (1, 3)
+    first = path(plan.topology, plan.routes, 1, 3)[0]
+    assert detour.link == first // 2
+    second = path(plan.topology, detour.plan.routes, 1, 3)
+    assert detour.link not in {channel // 2 for channel in second}
+    assert find_detour(plan, None).destination == 2
+
+
+@pytest.mark.parametrize(
+    ("pair", "told"),
+    [
+        ("h1", r'--pair: should be two hosts such as h1,h4, not "h1"'),
+        ("h1,h9", r'--pair: there is no host "h9", only h1 to h4'),
+        ("h3,h3", r"--pair: should be two hosts"),
+    ],
+)
+def test_hosts_that_are_no_pair(pair, told):
+    with pytest.raises(InputError, match=told):
+        find_detour(plan_of("ring", {"kind": "north_last"}, switches=4), pair)
+
+
+def test_a_pair_without_a_second_way_is_refused():
+    with pytest.raises(InputError, match="without s1–s2 some switches have no path to others"):
+        find_detour(plan_of("mesh", {"kind": "updown", "selection": "tree"}, sizes=[2]), None)
+    with pytest.raises(InputError, match="h1 and h2 hang on one switch"):
+        find_detour(plan_of("mesh", sizes=[2], hosts_per_switch=2), "h1,h2")
+
+
+def test_what_cannot_be_regulated_is_refused_at_once():
+    plan = plan_of("torus", {"kind": "updown"}, sizes=[3, 3])
+    with pytest.raises(InputError, match="needs VLANs of the whole fabric, fixed, not renamed"):
+        require_regulable(plan)
+    require_regulable(plan_of("torus", sizes=[3, 3]))
+
+
+def test_a_scenario_that_aggregates_links_is_refused_before_anything_is_built():
+    with pytest.raises(InputError, match=r"lab.controller: .*links.aggregate"):
+        CliRunner().invoke(app, ["regulate", "torus4x2-lag"], catch_exceptions=False)
+
+
+@pytest.mark.parametrize(("loads", "told"), [("[]", "there is none"), ("[{kind: ping}]", "there is no load but pings")])
+def test_loads_without_traffic_are_refused_before_anything_is_built(tmp_path, loads, told):
+    words = ["regulate", "ring4", "--results", str(tmp_path), "--set", f"workloads={loads}"]
+    with pytest.raises(InputError, match=f"workloads: {told}, so there is no traffic to go by"):
+        CliRunner().invoke(app, words, catch_exceptions=False)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_unknown_model_is_refused_before_anything_is_built():
+    with pytest.raises(InputError, match=r'there is no switch model "PC5342". Did you mean "PC5324"'):
+        CliRunner().invoke(app, ["regulate", "ring4", "--model", "PC5342"], catch_exceptions=False)
+    assert power_commands.regulate in {command.callback for command in app.registered_commands}
+
+
+def test_table_7_is_made_of_both_kinds_of_path():
+    samples = [
+        Sample(f"one_way_{name}", value, "s", {"path": path_kind, "src": "h1"})
+        for path_kind, values in (("fixed path", (1.0, 2.0, 3.0)), ("changing path", (1.0, 4.0, 9.0)))
+        for name, value in zip(("min", "mean", "max"), values, strict=True)
+    ]
+    assert table7(samples) == [
+        ("fixed path", "one-way latency", 1.0, 2.0, 3.0),
+        ("changing path", "one-way latency", 1.0, 4.0, 9.0),
+    ]
+
+
+def test_a_series_shows_the_pairs_that_change_most_and_the_marks():
+    time = np.arange(20) / 10
+    rates = {f"h{pair}→h{pair + 1}": np.where(time > 1, 1e6 * pair, 0.0) for pair in range(1, 12)}
+    drawn = "".join(ElementTree.fromstring(draw_series(time, rates, [Mark(0.5, 0.9, "s1–s2 off")])).itertext())
+    assert "s1–s2 off" in drawn
+    assert "h11→h12" in drawn
+    assert "h1→h2\n" not in drawn
