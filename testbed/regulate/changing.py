@@ -20,9 +20,10 @@ from testbed.plan.rates import channel_rates
 from testbed.power import PowerModel
 from testbed.predict import fair_goodput, transport
 from testbed.regulate.detour import Detour, find_detour
-from testbed.regulate.run import Stage, beat_findings, beat_samples, change_findings, require_regulable
+from testbed.regulate.run import Stage, require_regulable
 from testbed.regulate.series import Mark, draw_series
 from testbed.regulate.session import Change
+from testbed.regulate.watched import beat_findings, beat_samples, change_findings
 from testbed.report import render_report
 from testbed.results import ResultFolder, load_run
 from testbed.results.telemetry import Telemetry
@@ -118,7 +119,8 @@ class _Watch:
         start = time.monotonic()
         for number in range(1, count + 1):
             time.sleep(max(start + number * self.every - time.monotonic(), 0.0))
-            self.stage.progress(f"{name}: change {number} of {count}")
+            if number % max(count // 10, 1) == 1 % max(count // 10, 1):
+                self.stage.progress(f"{name}: change {number} of {count}")
             # Of these plans the same two are installed again and again: walked when first there, and at the end.
             walk = number in (1, 2, count)
             changes.append(self.stage.session.move(other, name, self.plans[number % 2], (), walk=walk))

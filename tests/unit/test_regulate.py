@@ -15,14 +15,10 @@ from testbed.model import Sample
 from testbed.regulate.beside import side_by_side
 from testbed.regulate.changing import table7
 from testbed.regulate.detour import find_detour
-from testbed.regulate.run import (
-    beat_findings,
-    change_findings,
-    measured_traffic,
-    require_regulable,
-)
+from testbed.regulate.run import measured_traffic, require_regulable
 from testbed.regulate.series import Mark, draw_series
 from testbed.regulate.session import Change, opposite
+from testbed.regulate.watched import beat_findings, change_findings
 from testbed.routing.paths import path
 from testbed.run.fidelity import Verdict
 from testbed.run.one_load import LoadRecord
