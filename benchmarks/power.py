@@ -53,10 +53,12 @@ def power() -> list[Figure]:
     sent = {f"{kernel} {letter}": _trace(kernel, letter) for kernel, letter in _KERNELS}
     figures = []
     for fabric in _FABRICS:
-        plan = make_plan(parse_scenario(f"topology: {fabric.topology}\nlinks: {{aggregate: true}}\n", "fabric.yaml"))
-        saved = [f"{name} {_saved(plan, fabric.model, name, trace)}" for name, trace in sent.items()]
-        text = f"{', '.join(saved)}; the paper: {fabric.paper}"
-        figures.append(Figure(f"{fabric.name}, {fabric.model}", text))
+        for aggregate, how in (("false", "channels of their own"), ("true", "aggregated")):
+            text = f"topology: {fabric.topology}\nlinks: {{aggregate: {aggregate}}}\n"
+            plan = make_plan(parse_scenario(text, "fabric.yaml"))
+            saved = [f"{name} {_saved(plan, fabric.model, name, trace)}" for name, trace in sent.items()]
+            text = f"{', '.join(saved)}; the paper: {fabric.paper}"
+            figures.append(Figure(f"{fabric.name}, {how}, {fabric.model}", text))
     return figures
 
 
