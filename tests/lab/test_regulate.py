@@ -1,0 +1,166 @@
+"""Links that go off and on under traffic on real switches: nothing is lost, and what is left is what the plan says."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from testbed.emulate.build import build_lab
+from testbed.emulate.client import Lab
+from testbed.errors import LabError
+from testbed.plan import Plan
+from testbed.power import POWER_MODELS
+from testbed.regulate.changing import watch_changes
+from testbed.regulate.choice import plan_without
+from testbed.regulate.detour import find_detour
+from testbed.regulate.run import ALL_ON, FEWER, regulate
+from testbed.regulate.session import Session, opposite
+from testbed.results import INCOMPLETE, load_run
+from testbed.results.telemetry import load_telemetry
+from testbed.routing.paths import path
+from testbed.run.context import Context
+
+from .conftest import plan_of
+
+_RING = "topology: {kind: ring, switches: 4}\nrouting: {kind: north_last}\n"
+_LAB = "lab: {dilation: 100, datapath: userspace, controller: switch_tagged}\n"
+_TCP = "workloads: [{kind: iperf3, protocol: tcp, pattern: neighbour, omit: 1, seconds: 3, repeats: 1}]\n"
+_QUICK = POWER_MODELS["SF-420"]
+
+
+@pytest.fixture(scope="module")
+def ring() -> Iterator[tuple[Plan, Lab]]:
+    plan = plan_of(_RING + _LAB)
+    with build_lab(plan) as lab:
+        yield plan, lab
+
+
+@pytest.fixture
+def watching(ring: tuple[Plan, Lab], kept: dict[str, str]) -> Context:
+    plan, lab = ring
+    return Context(plan, lab, {"load": "1"}, kept.__setitem__, lambda text: None)
+
+
+def without_first(plan: Plan) -> Plan:
+    off = np.zeros(plan.topology.link_count, dtype=bool)
+    off[0] = True
+    return plan_without(plan, off)
+
+
+def test_a_link_goes_off_and_on_under_traffic_without_a_lost_frame(ring, watching):
+    plan, lab = ring
+    session, fewer = Session(lab, wake_up=0.3), without_first(plan)
+
+    def changes(other: Lab) -> list[Any]:
+        gone = session.move(other, "off", fewer, (0,))
+        down = other.ask("controller")["off"]
+        return [gone, down, session.move(other, "on", plan, ())]
+
+    (gone, down, back), beats, _ = session.under_beat(watching, opposite(4), 200, changes)
+    assert [step["action"] for step in gone.steps] == ["add", "move", "drain", "remove", "links off"]
+    assert [step["action"] for step in back.steps] == ["links on", "add", "move", "drain", "remove"]
+    assert down == ["s1–s2"]
+    assert back.steps[0]["seconds"] >= 0.3
+    assert (gone.problems, back.problems) == ((), ())
+    assert [(beat.lost, beat.duplicates, beat.broken) for beat in beats] == [(0, 0, "")] * 4
+    assert min(beat.sent for beat in beats) > 300
+    assert min(beat.echoes for beat in beats) > 3
+    assert lab.ask("controller")["off"] == []
+
+
+def test_a_link_that_dies_at_once_loses_frames_and_they_are_counted(ring, watching):
+    """The same without make before break: the count must be able to see a loss."""
+    _, lab = ring
+
+    def changes(other: Lab) -> None:
+        other.ask("link", link=0, up=False)
+        time.sleep(0.5)
+        other.ask("link", link=0, up=True)
+
+    _, beats, _ = Session(lab, wake_up=0.0).under_beat(watching, opposite(4), 200, changes)
+    assert sum(beat.lost for beat in beats) > 50
+    lost = next(beat for beat in beats if beat.lost)
+    assert lost.longest_gap > 0.4
+    assert lab.ask("reach") == []
+
+
+def test_a_change_that_would_send_frames_into_a_link_that_is_off_is_refused(ring, watching):
+    plan, lab = ring
+    session = Session(lab, wake_up=0.0)
+    with pytest.raises(LabError, match=r"refuses: the way to this plan is not safe: .* which is off"):
+        session.move(lab, "off", plan, (0,))
+    assert lab.ask("controller")["off"] == []
+    assert lab.ask("reach") == []
+    with pytest.raises(LabError, match="a plan for another topology"):
+        session.move(lab, "off", plan_of(_RING.replace("4", "5") + _LAB), ())
+
+
+def test_changing_paths_beside_one_that_stays(tmp_path, untouched):
+    plan = plan_of(_RING + _LAB)
+    outcome, changes = watch_changes(plan, tmp_path, _QUICK, 0.5, 3, None, lambda text: None)
+    run = load_run(outcome.folder)
+    found = {(s.metric, s.labels.get("path")): s.value for s in run.samples}
+    assert found["frames_lost", "fixed path"] == found["frames_lost", "changing path"] == 0
+    assert found["frames_sent", "changing path"] > 1000
+    assert found["path_changes", "changing path"] == 4  # one more leads back
+    assert found["frame_bandwidth_mean", "changing path"] > 0.7e9
+    assert len(changes) >= 6
+    assert not any(change.problems for change in changes)
+    series = load_telemetry(outcome.folder, "5")
+    assert series is not None
+    # The link that is off for some seconds carries nothing then, and does before and afterwards.
+    detour = find_detour(plan, None)
+    port = int(np.flatnonzero(series.port_channel == path(plan.topology, plan.routes, 0, 2)[0])[0])
+    assert int(series.port_channel[port]) // 2 == detour.link
+    idle = series.sent_bytes[:, port] == 0
+    assert int(idle[20:-20].sum()) > 10
+    assert not idle[15:40].all()
+    assert not idle[-60:-20].all()
+    assert (outcome.folder / "series.svg").read_text().count("<path") > 4
+
+
+def test_links_are_chosen_by_what_the_loads_send(tmp_path, untouched):
+    """Only neighbours along the ring talk; one of four links goes off, and the goodput of those left is measured."""
+    topology = "topology: {kind: ring, switches: 4, parallel_links: 2}\n"
+    plan = plan_of(topology + _LAB + _TCP)
+    found = regulate(plan, tmp_path, _QUICK, 1, lambda text: None)
+    assert found.choice.off
+    assert found.power.saved > 0
+    assert [change.name for change in found.changes] == ["links off", "links on"]
+    assert not any(change.problems for change in found.changes)
+    run = load_run(found.outcome.folder)
+    assert sum(s.value for s in run.samples if s.metric == "frames_lost") == 0
+    assert {s.labels["links"] for s in run.samples if s.metric == "goodput"} == {ALL_ON, FEWER}
+    assert (found.outcome.folder / "power.svg").exists()
+    stored = json.loads((found.outcome.folder / "power.json").read_text())
+    assert stored["traffic"][0]["off"] == list(found.choice.names)
+
+
+@pytest.mark.parametrize("moment", ["frames fixed path: a path that stays", "paths change: change 6 of 50"])
+def test_an_interrupt_in_the_middle_of_a_change_leaves_nothing(moment, tmp_path, untouched):
+    file = tmp_path / "ring.yaml"
+    file.write_text(_RING + "lab: {dilation: 100, datapath: userspace}\n")
+    command = [sys.executable, "-m", "testbed", "regulate", str(file), "--model", "SF-420", "--every", "0.5"]
+    root = Path(__file__).parents[2]
+    with subprocess.Popen(
+        [*command, "--changes", "50", "--results", str(tmp_path / "results")],
+        cwd=root, env={**os.environ, "PYTHONPATH": str(root)}, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        assert process.stderr is not None
+        for line in process.stderr:
+            if moment in line:
+                break
+        process.send_signal(signal.SIGINT)
+        process.stderr.read()
+        assert process.wait(30) == 130
+    assert all(folder.name.endswith(INCOMPLETE) for folder in (tmp_path / "results").iterdir())
