@@ -1,4 +1,4 @@
-"""`python -m benchmarks [planning|lab|telemetry|patterns|npb|data-plane|simulate|dl-table6] [--runs N] …`.
+"""`python -m benchmarks [planning|lab|telemetry|patterns|npb|data-plane|simulate|dl-table6|failures] [--runs N] …`.
 
 Without a name: planning and lab.
 """
@@ -9,6 +9,7 @@ import argparse
 
 from benchmarks.data_plane import data_plane
 from benchmarks.dl_table6 import SIZES, TRAFFIC, dl_table6
+from benchmarks.failures import failures
 from benchmarks.lab_speed import lab_speed
 from benchmarks.npb import npb
 from benchmarks.patterns import patterns
@@ -21,7 +22,7 @@ from benchmarks.telemetry import telemetry
 def main() -> None:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(prog="benchmarks", description="Figures this project claims, measured here.")
-    names = ("planning", "lab", "telemetry", "patterns", "npb", "data-plane", "simulate", "dl-table6")
+    names = ("planning", "lab", "telemetry", "patterns", "npb", "data-plane", "simulate", "dl-table6", "failures")
     parser.add_argument("what", nargs="?", choices=names, help="default: planning and lab")
     parser.add_argument("--runs", type=int, default=3, help="runs of each, topologies of dl-table6; default 3")
     parser.add_argument("--size", type=int, action="append", help="torus size k of lab and data-plane; default 4 and 8")
@@ -48,6 +49,8 @@ def main() -> None:
         figures += patterns()
     if chosen.what == "npb":
         figures += npb(chosen.runs)
+    if chosen.what == "failures":
+        figures += failures()
     if chosen.what == "data-plane":
         for size in chosen.size or (None,):
             figures += data_plane(chosen.runs, size)

@@ -20,6 +20,7 @@ from testbed.model import Sample
 from testbed.plan import Plan
 from testbed.report import render_report
 from testbed.results import ResultFolder, load_run
+from testbed.results.failures import failures_file
 from testbed.results.telemetry import file_name, join, telemetry_to_bytes
 from testbed.run.choose import choose_dilation
 from testbed.run.context import Context, LoadOutcome
@@ -28,6 +29,7 @@ from testbed.run.fidelity import Finding, Judgement, Verdict
 from testbed.run.load_iperf3 import run_iperf3
 from testbed.run.load_mpi import prepare_mpi, run_mpi
 from testbed.run.load_ping import run_ping
+from testbed.run.load_probe import run_probe
 from testbed.run.pathcheck import installed_problems
 from testbed.scenario import Workload
 from testbed.scenario.models import key_of
@@ -37,6 +39,7 @@ from testbed.workloads.spec import Mpi, Npb
 RUNNERS: dict[str, Callable[[Context, Any], LoadOutcome]] = {
     "ping": run_ping,
     "iperf3": run_iperf3,
+    "probe": run_probe,
     "mpi": run_mpi,
     "npb": run_mpi,
 }
@@ -197,6 +200,8 @@ def _run_loads(
             samples += outcome.samples
             findings = outcome.findings
             no_matrix = outcome.no_matrix
+            if outcome.failures:
+                folder.write_json(failures_file(str(number)), outcome.failures)
             if outcome.telemetry:
                 folder.write_bytes(file_name(str(number)), telemetry_to_bytes(join(outcome.telemetry)))
         except (WorkloadError, OutputError) as error:
