@@ -9,6 +9,7 @@ import argparse
 
 from benchmarks.data_plane import data_plane
 from benchmarks.dl_table6 import SIZES, TRAFFIC, dl_table6
+from benchmarks.failures import failures
 from benchmarks.lab_speed import lab_speed
 from benchmarks.npb import npb
 from benchmarks.patterns import patterns
@@ -34,6 +35,7 @@ def main() -> None:
         "dl-table6",
         "regulate",
         "power",
+        "failures",
     )
     parser.add_argument("what", nargs="?", choices=names, help="default: planning and lab")
     parser.add_argument("--runs", type=int, default=3, help="runs of each, topologies of dl-table6; default 3")
@@ -46,7 +48,7 @@ def main() -> None:
     parser.add_argument("--part", action="append", choices=PARTS, help="of regulate; default both")
     chosen = parser.parse_args()
     of_runs = {"telemetry": telemetry, "simulate": simulator, "npb": npb}
-    without = {"patterns": patterns, "power": power}
+    without = {"patterns": patterns, "power": power, "failures": failures}
     figures: list[Figure] = []
     if chosen.what in of_runs:
         figures += of_runs[chosen.what](chosen.runs)

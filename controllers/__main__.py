@@ -19,6 +19,7 @@ class Name(str, Enum):
     """The controllers there are."""
 
     switch_tagged = "switch_tagged"
+    segment_manager = "segment_manager"
 
 
 def main(

@@ -20,6 +20,7 @@ from controllers.framework import (
 from controllers.keeper import Keeper
 from controllers.status import serve_status
 from controllers.switches import Switches
+from testbed.plan import Plan
 from testbed.plan.store import plan_from_json
 from testbed.units import TimeScale
 
@@ -46,7 +47,7 @@ class SwitchTagged(OpenFlowApp):  # type: ignore[misc]  # whichever framework th
         self.switches = Switches(tuple(topology.switch_name(number) for number in range(topology.switch_count)))
         self._full_rate = scenario.links.rate
         dilation = cfg.CONF.dilation or scenario.lab.chosen_dilation
-        self.keeper = Keeper(plan, self.switches, TimeScale(dilation).lab_rate(self._full_rate))
+        self.keeper = self.make_keeper(plan, TimeScale(dilation).lab_rate(self._full_rate))
         self.status = serve_status(
             (cfg.CONF.status_host, cfg.CONF.status_port),
             {
@@ -57,6 +58,10 @@ class SwitchTagged(OpenFlowApp):  # type: ignore[misc]  # whichever framework th
         )
         if cfg.CONF.check_every > 0:
             threading.Thread(target=self._check_all, args=(cfg.CONF.check_every,), daemon=True).start()
+
+    def make_keeper(self, plan: Plan, rate: float) -> Keeper:
+        """What keeps the switches at a plan whose links run at `rate` bit/s."""
+        return Keeper(plan, self.switches, rate)
 
     def _move(self, request: dict[str, Any]) -> dict[str, Any]:
         """Move to `plan` (its JSON text) with the links `off`; `wake_up` and `pause` in s as in Keeper.move_to."""

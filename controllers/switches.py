@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterable
 from typing import Any
 
+from controllers.encode import add_bytes, remove_bytes
 from controllers.wire import bundle, rule_of
 from testbed.model import Rule
 
@@ -31,6 +32,7 @@ class Switches:
         self._lock = threading.Lock()
         self._datapaths: dict[int, Any] = {}
         self._answers: dict[tuple[int, str, int], queue.SimpleQueue[Any]] = {}
+        self._refused: dict[int, SwitchError] = {}  # of what nobody waits for
         self._numbers = itertools.count(1)
 
     def number(self, datapath: Any) -> int | None:
@@ -133,6 +135,30 @@ class Switches:
         datapath, bundle_number = self._datapath(number), next(self._numbers)
         self._ask(number, datapath, "bundle", bundle(datapath, bundle_number, messages), bundle_number)
 
+    def send(self, number: int, add: Iterable[Rule] = (), remove: Iterable[Rule] = ()) -> None:
+        """Send changes of rules and do not wait; what the switch says against them, confirm() raises.
+
+        Raises:
+            SwitchError: it is not connected.
+        """
+        datapath = self._datapath(number)
+        # Rules are no messages of the framework here; one transaction number serves them all.
+        transaction = datapath.set_xid(datapath.ofproto_parser.OFPBarrierRequest(datapath))
+        datapath.send(remove_bytes(remove, transaction) + add_bytes(add, transaction))
+
+    def confirm(self, number: int) -> None:
+        """Wait until a switch has carried out all that was sent.
+
+        Raises:
+            SwitchError: it refused something since the last time, or gave no answer.
+        """
+        datapath = self._datapath(number)
+        self._ask(number, datapath, "xid", [datapath.ofproto_parser.OFPBarrierRequest(datapath)])
+        with self._lock:
+            refused = self._refused.pop(number, None)
+        if refused is not None:
+            raise refused
+
     def set_port(self, number: int, port: Any, *, up: bool) -> None:
         """Shut a port down, or resume it.
 
@@ -210,11 +236,16 @@ class Switches:
             (ofproto.OFPET_BAD_REQUEST, ofproto.OFPBRC_IS_SLAVE),
         ):
             what = "it obeys a controller that was started later"
-        self._answer(datapath, "error", xid, SwitchError(f"{self.names[number]} refused: {what}"))
+        error = SwitchError(f"{self.names[number]} refused: {what}")
+        if not self._answer(datapath, "error", xid, error):
+            with self._lock:
+                self._refused[number] = error
 
-    def _answer(self, datapath: Any, kind: str, key: int, answer: Any) -> None:
+    def _answer(self, datapath: Any, kind: str, key: int, answer: Any) -> bool:
+        """Hand an answer to whoever waits for it; False where nobody does."""
         number = self.number(datapath)
         with self._lock:
             answers = None if number is None else self._answers.get((number, kind, key))
         if answers is not None:
             answers.put(answer)
+        return answers is not None

@@ -11,6 +11,8 @@ from testbed.cli.app import FORMAT, SCENARIO, SETTINGS, app
 from testbed.cli.output import Format, messages, print_json, results, working
 from testbed.errors import EXIT_FAIL, EXIT_PASS
 
+_SHOWN_PAIRS = 4
+
 
 @app.command(epilog="Example: testbed plan torus4x4 --set topology.sizes=[8,8]")
 def plan(
@@ -21,15 +23,21 @@ def plan(
 ) -> None:
     """Plan a fabric and print its figures; nothing is built."""
     from testbed.plan import make_plan
+    from testbed.plan.failures import failure_outlooks
     from testbed.plan.store import plan_to_json
     from testbed.plan.summary import summary
     from testbed.scenario import find_scenario, load_scenario
 
     with working("planning and proving"):
         made = make_plan(load_scenario(find_scenario(name), settings or ()))
+        left = failure_outlooks(made)
     if output is not None:
         _write(output, plan_to_json(made))
     figures = summary(made)
+    if left:
+        figures["failures"] = [
+            {"load": number + 1, **outlook.as_dict(made.topology)} for number, of in left.items() for outlook in of
+        ]
     if form is Format.json:
         print_json(figures)
     else:
@@ -84,10 +92,25 @@ def _print_summary(figures: dict[str, Any]) -> None:
     ):
         table.add_row(label, value)
     results.print(table)
+    for left in figures.get("failures", ()):
+        results.print(_failure_line(left), markup=False, soft_wrap=True)
     for note in figures["notes"]:
         results.print(f"note: {note}", markup=False, soft_wrap=True)
     for violation in figures["violations"]:
         messages.print(f"{violation['invariant']}: {violation['sentence']}", style="red", markup=False, soft_wrap=True)
+
+
+def _failure_line(left: dict[str, Any]) -> str:
+    """What an event leaves, in a line."""
+    parts = [f"{left['pairs_diverted']} pairs take backup paths by the PVIDs of {left['hosts_diverted']} hosts"]
+    for key, words in (("without_backup", "have no backup path"), ("cut_off", "are cut off")):
+        pairs = left[key]
+        if pairs:
+            shown = f"{', '.join(pairs[:_SHOWN_PAIRS])}{' …' if len(pairs) > _SHOWN_PAIRS else ''}"
+            parts.append(f"{len(pairs)} pairs {words} ({shown})")
+    if left["deadlock"]:
+        parts.append("with flow control old and backup paths together could deadlock until then")
+    return f"load {left['load']}, {left['event']}: {'; '.join(parts)}; then new tables by {left['routing_after']}"
 
 
 def _vlan_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from testbed.emulate import cgroup, counters, loads, reach
 from testbed.emulate.daemons import daemon_count, divide, switch_ports
+from testbed.emulate.disturb import Timeline, carry_out
 from testbed.emulate.fabric import HOST_INTERFACE, Fabric
 from testbed.emulate.live import BESIDE_LOADS, LiveFabric
 from testbed.emulate.names import port_interface
@@ -38,7 +39,7 @@ _STATISTICS_LAG = 1.2
 STATE = FOLDER / "state.json"
 RECORD = "telemetry.npz"
 # Operations that are carried out while another one is under way.
-BESIDE = BESIDE_LOADS | {"flows", "groups", "trace", "write"}
+BESIDE = BESIDE_LOADS | {"flows", "groups", "trace", "write", "disturb"}
 
 Progress = Callable[[str], None]
 
@@ -68,6 +69,7 @@ class Agent:
             "write": self.write,
             "copy": self.copy,
             "take": self.take,
+            "disturb": self.disturb,
             **self.live.operations,
         }
 
@@ -88,9 +90,12 @@ class Agent:
             self.live.start_controller(order["controller"], FOLDER, order["dilation"])  # while Open vSwitch comes up
         datapath = self.ovs.choose_datapath(order["datapath"])
         ports = switch_ports(order)
-        count = daemon_count(order["switch_daemons"], datapath, len(os.sched_getaffinity(0)), ports)
+        alone = order["alone"]
+        shared = {name: number for name, number in ports.items() if name not in alone}
+        count = daemon_count(order["switch_daemons"], datapath, len(os.sched_getaffinity(0)), shared) if shared else 0
+        shares = [*divide(shared, count), *([name] for name in alone)]
         with ThreadPoolExecutor(1) as pool:
-            switches = pool.submit(self.ovs.start, divide(ports, count), stock=order["stock"])
+            switches = pool.submit(self.ovs.start, shares, stock=order["stock"], order=order["switches"])
             fabric = Fabric(order, groups=groups)
             switches.result()
         ready = round(time.monotonic() - started, 4)
@@ -194,22 +199,51 @@ class Agent:
         return reach.unreachable_pairs(fabric.order["hosts"], fabric.holders)
 
     def load(self, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        """Run the processes of a load; with `telemetry` (s between readings) count beside it, into a file."""
+        """Run the processes of a load; with `telemetry` (s between readings) count beside it, into a file.
+
+        With `timeline`, see disturb.Timeline, things die and come back meanwhile; `disturbed` says when they did.
+        """
         del progress
         fabric = self.need_fabric()
+        timeline = Timeline(request.get("timeline") or (), self.switch)
+        try:
+            result = self._watched_load(request, fabric, timeline)
+        finally:
+            disturbed = timeline.end()
+        return {**result, "disturbed": disturbed}
+
+    def _watched_load(self, request: dict[str, Any], fabric: Fabric, timeline: Timeline) -> dict[str, Any]:
         if not request.get("telemetry"):
             return loads.run_load(
-                request, fabric.holders, self.ovs.check_alive, self.ovs.pids, groups=self.share_files()
+                request, fabric.holders, self.ovs.check_alive, self.ovs.pids, timeline.start, self.share_files()
             )
         telemetry = self.need_telemetry()
         record = FOLDER / RECORD
         with telemetry.recording(
             request["telemetry"], record, request.get("departures"), fabric.port_rates()
         ) as started:
+
+            def both() -> None:
+                started()
+                timeline.start()
+
             result = loads.run_load(
-                request, fabric.holders, self.ovs.check_alive, self.ovs.pids, started, self.share_files()
+                request, fabric.holders, self.ovs.check_alive, self.ovs.pids, both, self.share_files()
             )
         return {**result, "record": RECORD, "no_matrix": telemetry.no_matrix}
+
+    def disturb(self, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        """Let one thing die or come back now: `up`, `interfaces`, `switches`."""
+        del progress
+        done = carry_out(request, self.switch)
+        if "error" in done:
+            raise LabError(f"that could not be carried out: {done['error']}")
+        return done
+
+    def switch(self, name: str, up: bool) -> None:
+        """Kill a switch, or start it again."""
+        fabric = self.need_fabric()
+        (fabric.start_switch if up else fabric.kill_switch)(self.ovs, name)
 
     def need_telemetry(self) -> Telemetry:
         """Return what counts beside loads; made with the first load that wants it."""

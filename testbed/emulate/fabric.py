@@ -204,6 +204,18 @@ class Fabric(Mininet):  # type: ignore[misc]
         if problems:
             raise LabError(f"{len(problems)} ports do not have their new rate: {'; '.join(problems[:3])}")
 
+    def kill_switch(self, ovs: OpenVSwitch, switch: str) -> None:
+        """End the process of a switch, which must have one of its own."""
+        ovs.kill(switch)
+
+    def start_switch(self, ovs: OpenVSwitch, switch: str) -> None:
+        """Start it again and shape its ports anew; its rules are whoever's who installs them."""
+        one = next(port for bridge, _, port in self._ports() if bridge == switch)
+        ovs.revive(switch, {switch: one}, len(self._ports()) * self.order["queue_frames"])
+        mine = [name for bridge, name, _ in self._ports() if bridge == switch]
+        shaping = self._port_shaping()
+        run(["tc", "-batch", "-"], "".join(shaping[name].commands(name) for name in mine))
+
     def set_link(self, link: int | None, host: str | None, end: int | None, up: bool) -> list[str]:
         """Take a link between switches, or the one of a host, down or up.
 

@@ -41,6 +41,7 @@ class OpenVSwitch:
         self._quick = False
         self._daemons: list[SwitchDaemon] = []
         self._daemon_of: dict[str, SwitchDaemon] = {}
+        self._number: dict[str, int] = {}
 
     @property
     def shares(self) -> list[list[str]]:
@@ -80,11 +81,12 @@ class OpenVSwitch:
             self.datapath = "userspace"
         return self.datapath
 
-    def start(self, shares: Sequence[Sequence[str]] = ((),), *, stock: bool = False) -> None:
+    def start(self, shares: Sequence[Sequence[str]] = ((),), *, stock: bool = False, order: Sequence[str] = ()) -> None:
         """Start a daemon a share of the bridges.
 
         Args:
             shares: names of bridges.
+            order: all bridges in the order of their datapath ids, from 1; none = as the shares have them.
             stock: leave out what makes them quicker, to compare.
 
         Raises:
@@ -97,6 +99,7 @@ class OpenVSwitch:
         self._daemon_of = {
             bridge: daemon for daemon, share in zip(self._daemons, shares, strict=True) for bridge in share
         }
+        self._number = {bridge: number for number, bridge in enumerate(order or self._daemon_of, 1)}
         self._each(lambda daemon: daemon.start())
 
     def _each(self, call: Callable[[SwitchDaemon], _T]) -> list[_T]:
@@ -108,6 +111,29 @@ class OpenVSwitch:
         """Kill all daemons; quickly also for hundreds of ports."""
         self._each(lambda daemon: daemon.stop())
 
+    def kill(self, bridge: str) -> None:
+        """End the process of a switch, at once.
+
+        Raises:
+            LabError: it shares its process with others.
+        """
+        daemon = self._daemon_of[bridge]
+        others = [name for name, its in self._daemon_of.items() if its is daemon and name != bridge]
+        if others:
+            raise LabError(f"{bridge} shares its process with {others[0]}, so it cannot be killed alone")
+        daemon.kill()
+
+    def revive(self, bridge: str, ports: Mapping[str, int], frames: int) -> None:
+        """Start the process of a switch again after kill(); its rules are gone, and the queueing of its ports.
+
+        Args:
+            bridge: the switch.
+            ports: as for prepare_sockets(), of this bridge.
+            frames: likewise.
+        """
+        self._daemon_of[bridge].revive()
+        self._prepare(ports, frames, [self._daemon_of[bridge]])
+
     def check_alive(self) -> None:
         """Raise LabError, with the end of its log, if a daemon has ended."""
         for daemon in self._daemons:
@@ -116,13 +142,13 @@ class OpenVSwitch:
     def add_bridges(self) -> None:
         """Make the bridges of all shares, without ports: fail mode secure, no spanning tree, OpenFlow 1.3 and 1.5.
 
-        The datapath id of a bridge is its place among them, from 1.
+        The datapath id of a bridge is its place in the order, from 1.
         """
         # The userspace datapath comes as two types. With `dummy` a bridge's own port is not a device of the kernel,
         # which the daemon would have to poll, and several daemons can work in one network namespace.
         kind = "dummy" if self._quick else "netdev" if self.datapath == "userspace" else "system"
         arguments: dict[SwitchDaemon, list[str]] = {daemon: [] for daemon in self._daemons}
-        for number, (bridge, daemon) in enumerate(self._daemon_of.items(), 1):
+        for bridge, daemon in self._daemon_of.items():
             arguments[daemon] += [
                 "--",
                 "add-br",
@@ -137,7 +163,7 @@ class OpenVSwitch:
                 "rstp_enable=false",
                 "protocols=OpenFlow13,OpenFlow15",
                 "other_config:disable-in-band=true",
-                f"other_config:datapath-id={number:016x}",
+                f"other_config:datapath-id={self._number[bridge]:016x}",
             ]
         self._transact_each(arguments)
 
@@ -256,9 +282,10 @@ class OpenVSwitch:
             ports: bridge → one of its ports; bridges with a host first, each with its host's port.
             frames: sum of all queues.
         """
-        if self.datapath != "userspace":
-            return
+        if self.datapath == "userspace":
+            self._prepare(ports, frames, self._daemons)
 
+    def _prepare(self, ports: Mapping[str, int], frames: int, daemons: Sequence[SwitchDaemon]) -> None:
         def prepare(one: socket.socket) -> None:
             one.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, min(frames * _FRAME_MEMORY, _LARGEST_BUFFER))
             one.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _RECEIVE_BUFFER)
@@ -270,7 +297,8 @@ class OpenVSwitch:
         for bridge in bridge_of.values():
             out = f"in_port=controller packet={hello} actions=output:{ports[bridge]}"
             run(["ovs-ofctl", "-O", "OpenFlow13", "packet-out", bridge, out])
-        self._each(lambda daemon: daemon.with_packet_sockets(prepare))
+        with ThreadPoolExecutor(len(daemons)) as pool:
+            list(pool.map(lambda daemon: daemon.with_packet_sockets(prepare), daemons))
 
     def dump(self, bridges: Sequence[str], *, counters: bool = False) -> dict[str, list[str]]:
         """Rules the running switches have, a line each; with packet counters if asked."""
@@ -279,6 +307,7 @@ class OpenVSwitch:
             {
                 bridge: (["ovs-ofctl", "-O", "OpenFlow13", "--no-names", *show, "dump-flows", bridge], None)
                 for bridge in bridges
+                if self._daemon_of[bridge].alive
             }
         )
         return {name: [line for line in text.splitlines() if "actions=" in line] for name, text in texts.items()}

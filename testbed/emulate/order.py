@@ -10,6 +10,7 @@ from testbed.model import IP_PREFIX, host_ip, host_mac
 from testbed.pipeline.text import format_group, format_rule
 from testbed.plan import Plan
 from testbed.plan.dilated import at_dilation
+from testbed.plan.failures import killed_switches
 from testbed.units import TimeScale
 
 
@@ -57,6 +58,7 @@ class BuildOrder:
         cpu_share: processors that the programs of a host get together; None = no limit.
         controller: name of the one that installs the rules, from a plan file in the lab's folder; None = they are
             installed from `rules`.
+        alone: switches that get a daemon each, so that one can be killed.
         stock: run Open vSwitch as it is installed; for benchmarks, which compare with it.
     """
 
@@ -77,6 +79,7 @@ class BuildOrder:
     dilation: float
     cpu_share: float | None
     controller: str | None = None
+    alone: tuple[str, ...] = ()
     stock: bool = False
 
     def as_dict(self) -> dict[str, Any]:
@@ -95,6 +98,7 @@ def build_order(plan: Plan) -> BuildOrder:
         plan = at_dilation(plan, first_guess(plan)[0])
     topology, wiring, scenario = plan.topology, plan.wiring, plan.scenario
     scale = TimeScale(scenario.lab.chosen_dilation)
+    alone = killed_switches(plan)
     rules: dict[str, list[str]] = {topology.switch_name(s): [] for s in range(topology.switch_count)}
     for rule in plan.rules:
         rules[topology.switch_name(rule.switch)].append(format_rule(rule))
@@ -128,7 +132,7 @@ def build_order(plan: Plan) -> BuildOrder:
         link_rate=scale.lab_rate(scenario.links.rate),
         host_rate=scale.lab_rate(scenario.links.edge_rate),
         queue_frames=scenario.links.queue_frames,
-        datapath=scenario.lab.datapath,
+        datapath="userspace" if alone and scenario.lab.datapath == "auto" else scenario.lab.datapath,
         switch_daemons=scenario.lab.switch_daemons,
         static_arp=scenario.lab.arp == "static",
         prefix=IP_PREFIX,
@@ -136,4 +140,5 @@ def build_order(plan: Plan) -> BuildOrder:
         dilation=scale.dilation,
         cpu_share=scenario.lab.processors_a_host,
         controller=None if scenario.lab.controller == "none" else scenario.lab.controller,
+        alone=tuple(topology.switch_name(switch) for switch in alone),
     )

@@ -156,8 +156,11 @@ def _trial(name: str, script: str, consequence: str, remedy: str, *, needed: boo
 def require(scenario: Scenario) -> None:
     """Raise CapabilityError, with consequence and remedy, when this machine cannot run a scenario."""
     loads = {load.kind for load in scenario.workloads}
-    wanted = {"iperf3": {"iperf3"}, "ping": {"ping"}, "mpi": {"mpich", "compiler"}, "npb": {"mpich", "compiler"}}
-    names = set().union(*(wanted[kind] for kind in loads))
+    wanted: dict[str, set[str]] = {
+        "iperf3": {"iperf3"}, "ping": {"ping"}, "probe": set(), "mpi": {"mpich", "compiler"},
+        "npb": {"mpich", "compiler"},
+    }  # fmt: skip
+    names = set[str]().union(*(wanted[kind] for kind in loads))
     if scenario.lab.datapath == "kernel":
         names.add("kernel datapath")
     if scenario.lab.cpu_share != "none":

@@ -45,6 +45,12 @@ class SwitchDaemon:
         self._database = folder / f"db{self._suffix}.sock"
         self._control = folder / f"ovs-vswitchd{self._suffix}.ctl"
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._killed = False
+
+    @property
+    def alive(self) -> bool:
+        """False after kill() until revive()."""
+        return not self._killed
 
     @property
     def pid(self) -> int:
@@ -67,6 +73,9 @@ class SwitchDaemon:
         self._spawn("ovsdb-server", [str(file), f"--remote=punix:{self._database}"])
         self._wait_for(self._database, "ovsdb-server")
         self.transact(["init"])
+        self._start_switches()
+
+    def _start_switches(self) -> None:
         arguments = [f"unix:{self._database}"]
         if self._suffix:  # the name of the first has its pid in it, which the tools look up
             arguments.append(f"--unixctl={self._control}")
@@ -75,6 +84,25 @@ class SwitchDaemon:
         # Switches come before hosts, as in hardware: programs that spin must not starve them.
         self._spawn("ovs-vswitchd", arguments, before=("nice", "-n", "-15"))
         self._wait_for(self._folder / f"ovs-vswitchd{self._suffix}.pid", "ovs-vswitchd")
+
+    def kill(self) -> None:
+        """End the ovs-vswitchd at once, as a crash would; its settings stay."""
+        process = self._processes[f"ovs-vswitchd{self._suffix}"]
+        self._killed = True
+        process.kill()
+        process.wait()
+
+    def revive(self) -> None:
+        """Start it again after kill(): its bridges come back without rules.
+
+        Raises:
+            LabError: it does not come up.
+        """
+        (self._folder / f"ovs-vswitchd{self._suffix}.pid").unlink(missing_ok=True)
+        self._control.unlink(missing_ok=True)
+        self._start_switches()
+        self.transact(["init"], wait=True)  # until its bridges are there
+        self._killed = False
 
     def _spawn(self, program: str, arguments: Sequence[str], before: Sequence[str] = ()) -> None:
         name = program + self._suffix
@@ -123,7 +151,7 @@ class SwitchDaemon:
         """Raise LabError, with the end of its log, if one has ended."""
         for name, process in self._processes.items():
             code = process.poll()
-            if code is not None:
+            if code is not None and not (self._killed and name.startswith("ovs-vswitchd")):
                 how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
                 log = self._folder / f"{name}.log"
                 tail = log.read_text(errors="replace").splitlines()[-_LOG_TAIL:] if log.exists() else []

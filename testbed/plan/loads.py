@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from testbed.errors import Problem
+from testbed.failover.names import changes_of
 from testbed.model import Topology
 from testbed.scenario import Scenario
 from testbed.traffic import PatternError, flows
 from testbed.verify.limits import SWITCH_MODELS, check_ports
 from testbed.workloads import npb
 from testbed.workloads.mpi_placement import placement_problems
-from testbed.workloads.spec import Mpi, Npb
+from testbed.workloads.spec import Mpi, Npb, failures_of
 
 
 def lab_problems(scenario: Scenario, topology: Topology) -> list[Problem]:
@@ -20,6 +21,7 @@ def lab_problems(scenario: Scenario, topology: Topology) -> list[Problem]:
     ports = check_ports(topology, model) if model is not None else []
     return [
         *load_problems(scenario, topology),
+        *failure_problems(scenario, topology),
         *address_problems(scenario),
         *daemon_problems(scenario, topology),
         *controller_problems(scenario),
@@ -47,6 +49,29 @@ def load_problems(scenario: Scenario, topology: Topology) -> list[Problem]:
                 found.append(Problem(place, f'"{pattern}" maps each of {count} hosts to itself; use another pattern'))
         except PatternError as error:
             found.append(Problem(place, str(error)))
+    return found
+
+
+def failure_problems(scenario: Scenario, topology: Topology) -> list[Problem]:
+    """Failures of what there is not, of what is dead already, or with nobody who moves paths."""
+    found: list[Problem] = []
+    for number, load in enumerate(scenario.workloads):
+        events, place = failures_of(load.spec), f"workloads.{number}.failures"
+        if not events:
+            continue
+        if scenario.lab.controller != "segment_manager":
+            sentence = (
+                "need lab.controller: segment_manager, which moves paths away from what is dead, not "
+                f"{scenario.lab.controller}"
+            )
+            found.append(Problem(place, sentence))
+        if scenario.lab.datapath == "kernel" and any(event.action == "kill" for event in events):
+            sentence = (
+                "a switch that is killed is a process of its own, and the kernel's datapath goes on without it; use "
+                "lab.datapath: userspace"
+            )
+            found.append(Problem(place, sentence))
+        found += changes_of(topology, events, place)[1]
     return found
 
 
@@ -86,7 +111,14 @@ def daemon_problems(scenario: Scenario, topology: Topology) -> list[Problem]:
 
 
 def controller_problems(scenario: Scenario) -> list[Problem]:
-    """A controller where links are aggregated, whose groups it cannot install."""
+    """A controller where links are aggregated, whose groups it cannot install, or paths that it cannot move."""
+    if scenario.lab.controller == "segment_manager" and scenario.assignment_kind != "fixed":
+        sentence = (
+            '"segment_manager" moves paths by the PVIDs of hosts, which needs VLANs of the whole fabric; use '
+            f"assignment.kind: fixed, not {scenario.assignment_kind} (with routing.selection: tree where the routing "
+            "has it)"
+        )
+        return [Problem("lab.controller", sentence)]
     if scenario.lab.controller == "none" or not scenario.links.aggregate:
         return []
     sentence = (

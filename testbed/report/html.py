@@ -15,6 +15,7 @@ from testbed.report.loads import LoadHead, load_heads, texts
 from testbed.report.palette import declarations
 from testbed.report.table import LEAST_LINK_USE, result_rows
 from testbed.results import Run
+from testbed.results.failures import load_failures
 from testbed.results.telemetry import load_telemetry
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ _MOST_FURTHER_USES = 3
 def render_report(run: Run) -> str:
     """Return the report of a run as HTML; the same run gives the same bytes."""
     from testbed.report.drawing import MOST_PANELS, MOST_SWITCHES, draw_topology, draw_vlans  # noqa: PLC0415
+    from testbed.report.failures import failure_charts  # noqa: PLC0415 - likewise
     from testbed.report.selection import load_charts  # noqa: PLC0415 - these import matplotlib
     from testbed.report.watched import telemetry_charts  # noqa: PLC0415 - likewise
 
@@ -60,6 +62,11 @@ def render_report(run: Run) -> str:
             (head, drawn)
             for number, head in enumerate(heads)
             if (drawn := load_charts(of_load.get(head.label, []), f"load-{number}"))
+        ],
+        failures=[
+            (head, drawn)
+            for number, head in enumerate(heads)
+            if (drawn := failure_charts(load_failures(run.path, head.label), f"failures-{number}"))
         ],
         watched=[
             (head, drawn)

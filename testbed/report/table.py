@@ -77,6 +77,9 @@ METRICS: dict[str, str] = {
     "queue_frames": "Queue, mean",
     "queue_drops": "Frames refused by a queue",
     "departure_error": "Gap error",
+    "detection": "Noticed (not dilated)",
+    "takeover": "Backup path carries (not dilated)",
+    "recovery": "New tables in (not dilated)",
     "cpu_idle": "Processor idle",
     "cpu_pressure": "Processor pressure",
     "cpu_network": "Processor in interrupts",
@@ -164,7 +167,7 @@ def result_rows(samples: Iterable[Sample]) -> list[Row]:
                 sample.labels.get("load", ""),
                 sample.metric,
                 sample.unit,
-                sample.labels.get("bytes", "") or sample.labels.get("quantile", ""),
+                next((sample.labels[key] for key in ("bytes", "quantile", "event") if sample.labels.get(key)), ""),
             )
             groups.setdefault(key, []).append(sample)
     loads = {load: index for index, load in enumerate(dict.fromkeys(key[0] for key in groups))}

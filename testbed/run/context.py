@@ -70,6 +70,7 @@ class Context:
         watched: bool = False,
         departures: float | None = None,
         partial: bool = False,
+        timeline: Sequence[Mapping[str, Any]] = (),
         failure: Callable[[str], str] = lambda text: "",
     ) -> LoadResult:
         """Run processes in the lab.
@@ -81,6 +82,7 @@ class Context:
             watched: whether the scenario's telemetry is recorded meanwhile.
             departures: s after the last start at which the busiest ports are watched frame by frame; None = never.
             partial: whether some may fail; the result says which.
+            timeline: what dies and comes back meanwhile, as emulate.disturb.Timeline wants it.
             failure: what the standard output of a process that failed says of it; empty = its last line shall say it.
 
         Raises:
@@ -89,7 +91,7 @@ class Context:
         interval = self.plan.scenario.lab.telemetry / 1000 if watched else 0.0
         raw = self.lab.ask(
             "load", processes=[asdict(p) for p in processes], limit=limit, window=window, telemetry=interval,
-            departures=departures,
+            departures=departures, timeline=list(timeline),
         )  # fmt: skip
         failed = {}
         for name, output in raw["outputs"].items():
@@ -107,8 +109,9 @@ class Context:
             raise WorkloadError(f"{len(failed)} of {len(processes)} processes failed; {first}: {failed[first]}")
         before, after = raw["snapshots"]
         return LoadResult(
-            raw["outputs"], before, after, raw["seconds"], failed, telemetry, raw.get("no_matrix", ""), raw["start"]
-        )
+            raw["outputs"], before, after, raw["seconds"], failed, telemetry, raw.get("no_matrix", ""),
+            raw["start"], raw["disturbed"],
+        )  # fmt: skip
 
     def link_use(self, result: LoadResult, predicted: Mapping[int, float], **labels: str) -> list[Sample]:
         """Share of each channel's rate that was used between the two snapshots; of a bundle, that of all members.
@@ -177,7 +180,8 @@ class LoadResult:
         failed: process id → how it failed.
         telemetry: what was recorded meanwhile, if anything.
         no_matrix: why that has no traffic matrix; empty where it has one.
-        start: when its last program had started; s by the clock that never jumps.
+        start: when the last program had started; s, by the clock that never jumps.
+        disturbed: when each event of the timeline began and ended, by the same clock.
     """
 
     outputs: Mapping[str, Mapping[str, Any]]
@@ -188,6 +192,7 @@ class LoadResult:
     telemetry: Telemetry | None = None
     no_matrix: str = ""
     start: float = 0.0
+    disturbed: Sequence[Mapping[str, Any]] = ()
 
     def wire_rate(self, wiring: Topology, channel: int) -> float:
         """Laboratory bit/s that a physical channel carried between the snapshots, as on a real wire."""
@@ -206,12 +211,14 @@ class LoadOutcome:
         findings: about fidelity.
         telemetry: of each repeat that was recorded.
         no_matrix: why that has no traffic matrix; empty where it has one.
+        failures: of each repeat with failures, what they cost, as plain data.
     """
 
     samples: list[Sample] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     telemetry: list[Telemetry] = field(default_factory=list)
     no_matrix: str = ""
+    failures: list[dict[str, Any]] = field(default_factory=list)
 
     def watched(self, result: LoadResult) -> None:
         """Take over what was recorded beside a repeat."""

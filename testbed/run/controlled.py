@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from testbed.emulate.client import Lab
 from testbed.errors import LabError
+from testbed.failover.rules import backup_rules
+from testbed.failover.tables import whole_tables
+from testbed.model import Rule, VlanPlan
 from testbed.plan import Plan
 from testbed.run.fidelity import Finding, Verdict
 from testbed.run.pathcheck import dumped_rules
+
+
+def expected_rules(plan: Plan) -> set[Rule]:
+    """What the lab's controller installs while nothing is dead: the plan's rules, and backups where it makes some."""
+    expected = set(plan.rules)
+    if plan.scenario.lab.controller == "segment_manager" and isinstance(plan.vlans, VlanPlan):
+        tables = whole_tables(plan.topology, plan.routes, plan.vlans, plan.scenario.routing_kind)
+        expected |= set(backup_rules(plan.topology, tables))
+    return expected
 
 
 def controller_findings(plan: Plan, lab: Lab) -> list[Finding]:
@@ -18,7 +30,7 @@ def controller_findings(plan: Plan, lab: Lab) -> list[Finding]:
     if lab.built["controller"] is None:
         return []
     rules, problems = dumped_rules(plan.topology, lab.ask("flows"))
-    changed = len(set(rules) ^ set(plan.rules)) + len(problems)
+    changed = len(set(rules) ^ expected_rules(plan)) + len(problems)
     findings: list[Finding] = []
     if changed:
         findings.append((Verdict.INVALID, f"{changed} rules differ from the plan's after the loads"))

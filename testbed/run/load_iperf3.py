@@ -24,12 +24,13 @@ from testbed.run.bundles import (
     taken_members,
 )
 from testbed.run.context import Context, FrameLedger, LoadOutcome, LoadResult
-from testbed.run.fidelity import Verdict, judge_departures, judge_machine, judge_overload, judge_prediction
+from testbed.run.failures import FailureWatch
+from testbed.run.fidelity import Verdict, judge_clock, judge_departures, judge_machine, judge_overload, judge_prediction
 from testbed.run.watched import departure_errors
 from testbed.traffic import flows
 from testbed.workloads import iperf3
 from testbed.workloads.process import OutputError
-from testbed.workloads.spec import Iperf3
+from testbed.workloads.spec import Iperf3, load_seconds
 
 # Beyond the load itself: starting and ending hundreds of processes.
 _SPARE_SECONDS = 20.0
@@ -52,7 +53,8 @@ def run_iperf3(context: Context, spec: Iperf3) -> LoadOutcome:
         plan.topology, plan.routes, pairs, wire, channel_rates(plan), links.edge_rate, tagged=plan.vlans.tagged_trunks
     )
     spread = None if plan.bundles is None else likely_spread(plan, plan.bundles, pairs, even, wire)
-    load = _Load(context, spec, pairs, wire, even, spread)
+    watch = FailureWatch.of(context, load_seconds(spec)) if spec.failures else None
+    load = _Load(context, spec, pairs, wire, even, spread, watch)
     ledger, outcome = FrameLedger(context.lab), LoadOutcome()
     reached, results = [], []
     for repeat in range(1, spec.repeats + 1):
@@ -63,6 +65,10 @@ def run_iperf3(context: Context, spec: Iperf3) -> LoadOutcome:
         results.append(result)
         if np.isnan(goodput).all():
             break  # nothing works; that need not be shown again
+    if watch is not None:
+        # What dies takes frames and goodput with it; that is what was asked for, and no fault of the lab.
+        outcome.findings += [finding for result in results for finding in judge_clock(result.before, result.after)]
+        return outcome
     there = ~np.isnan(reached).all(axis=0)
     if there.any():
         medians = np.nanmedian(np.array(reached)[:, there], axis=0).tolist()
@@ -87,6 +93,7 @@ class _Load:
     wire: Transport
     even: Floats
     spread: Spread | None
+    watch: FailureWatch | None = None
 
     def run(self, turn: int, outcome: LoadOutcome) -> tuple[LoadResult, Floats, Floats]:
         """Run once, add the samples, return the counters, and real-world goodput of each flow and what it should be.
@@ -104,8 +111,15 @@ class _Load:
         limit = spec.omit + spec.seconds + _SPARE_SECONDS + _SECONDS_A_FLOW * len(names)
         # Counters over the counted seconds, a little inside so that no flow has stopped yet.
         window = (spec.omit + 0.25, spec.omit + spec.seconds - 0.25)
-        result = context.run([*servers, *clients], limit, window, watched=True, departures=window[0], partial=True)
+        probes = [] if self.watch is None else self.watch.processes()
+        result = context.run(
+            [*servers, *clients, *probes], limit, window, watched=True,
+            departures=None if self.watch else window[0], partial=True,
+            timeline=() if self.watch is None else self.watch.timeline(),
+        )  # fmt: skip
         outcome.watched(result)
+        if self.watch is not None:
+            self.watch.close(result, outcome, repeat=repeat)
         goodput = np.full(len(names), np.nan)
         failures: list[str] = []
         for flow, ((source, destination, _), server, client) in enumerate(zip(names, servers, clients, strict=True)):
@@ -119,7 +133,8 @@ class _Load:
                     raise OutputError(_cause(sent) or how)
                 found = iperf3.parse(spec, received, sent)
             except OutputError as error:
-                failures.append(f"{source}→{destination}: {error}")
+                if self.watch is None or not self.watch.cuts_off(self.pairs[flow]):
+                    failures.append(f"{source}→{destination}: {error}")
                 continue
             samples = self._samples(found, {"repeat": repeat, "src": source, "dst": destination}, float(goals[flow]))
             goodput[flow] = samples[0].value

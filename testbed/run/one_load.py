@@ -12,12 +12,14 @@ from testbed.errors import WorkloadError
 from testbed.model import Sample
 from testbed.plan import Plan
 from testbed.results import ResultFolder
+from testbed.results.failures import failures_file
 from testbed.results.telemetry import file_name, join, telemetry_to_bytes
 from testbed.run.context import Context, LoadOutcome
 from testbed.run.fidelity import Finding, Judgement, Verdict
 from testbed.run.load_iperf3 import run_iperf3
 from testbed.run.load_mpi import run_mpi
 from testbed.run.load_ping import run_ping
+from testbed.run.load_probe import run_probe
 from testbed.scenario import Workload
 from testbed.scenario.models import key_of
 from testbed.workloads.process import OutputError
@@ -25,6 +27,7 @@ from testbed.workloads.process import OutputError
 RUNNERS: dict[str, Callable[[Context, Any], LoadOutcome]] = {
     "ping": run_ping,
     "iperf3": run_iperf3,
+    "probe": run_probe,
     "mpi": run_mpi,
     "npb": run_mpi,
 }
@@ -107,6 +110,8 @@ def judged(context: Context, folder: ResultFolder, run: Callable[[Context], Load
     try:
         outcome = run(context)
         findings = outcome.findings
+        if outcome.failures:
+            folder.write_json(failures_file(number), outcome.failures)
         if outcome.telemetry:
             folder.write_bytes(file_name(number), telemetry_to_bytes(join(outcome.telemetry)))
     except (WorkloadError, OutputError) as error:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from annotated_types import Ge, Gt, Le
+from annotated_types import Ge, Gt, Le, MinLen
 from pydantic import BeforeValidator
 
 from testbed.errors import did_you_mean
+from testbed.workloads.timeline import Event, EventText, parse_event
 
 Pattern = Literal[
     "neighbour", "all_to_all", "bit_reversal", "transpose", "butterfly", "complement", "pairwise", "uniform"
@@ -26,6 +27,10 @@ _WHY_NOT = {
 }
 
 
+Failures = tuple[EventText, ...]
+_FAILURES = {"wanted": 'a list such as ["at 5s: down s3-s7", "at 8s: up s3-s7"]'}
+
+
 @dataclass(frozen=True, slots=True)
 class Iperf3:
     """All flows of a pattern at once.
@@ -39,6 +44,7 @@ class Iperf3:
         congestion: TCP only; congestion control of the sender.
         offered: UDP only; share of the predicted max-min fair goodput that is offered.
         payload: UDP only; bytes in a datagram. 1470 is the papers' size.
+        failures: what dies and comes back, and when, in laboratory seconds from the start of each repeat.
     """
 
     protocol: Literal["tcp", "udp"]
@@ -49,6 +55,7 @@ class Iperf3:
     congestion: Literal["reno", "cubic", "bbr", "dctcp"] = "reno"
     offered: Annotated[float, Gt(0), Le(10)] = 1.0
     payload: Annotated[int, Ge(16), Le(1472)] = 1470
+    failures: Failures = field(default=(), metadata=_FAILURES)
 
     def meaningless(self, keys: Iterable[str]) -> list[tuple[str, str]]:
         """Those of some keys that say nothing for this protocol, each with a sentence."""
@@ -72,6 +79,33 @@ class Ping:
     pattern: Pattern = "complement"
     count: Annotated[int, Ge(1), Le(10000)] = 10
     size: Annotated[int, Ge(16), Le(1472)] = 56
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Small datagrams, numbered and stamped, on pairs of hosts that failures hit.
+
+    Attributes:
+        failures: what dies and comes back, and when, in laboratory seconds from the start of the load.
+        seconds: whole laboratory seconds that datagrams are sent.
+        rate: datagrams a laboratory second, for each pair.
+        pairs: how many pairs are watched; those whose paths the events hit come first.
+    """
+
+    failures: Annotated[Failures, MinLen(1)] = field(metadata=_FAILURES)
+    seconds: Annotated[int, Ge(1), Le(3600)] = 10
+    rate: Annotated[int, Ge(10), Le(10000)] = 1000
+    pairs: Annotated[int, Ge(1), Le(64)] = 4
+
+
+def load_seconds(spec: Iperf3 | Probe) -> float:
+    """Laboratory seconds that a load sends, those that do not count included."""
+    return spec.seconds + spec.omit if isinstance(spec, Iperf3) else spec.seconds
+
+
+def failures_of(spec: object) -> tuple[Event, ...]:
+    """What fails while a load runs; nothing for kinds of loads that know no failures."""
+    return tuple(map(parse_event, spec.failures)) if isinstance(spec, Iperf3 | Probe) else ()
 
 
 _PLACEMENTS = ("block", "round_robin")

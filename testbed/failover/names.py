@@ -1,0 +1,179 @@
+"""The things that events name, in the numbers of a topology."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from testbed.errors import Problem, did_you_mean
+from testbed.model import Topology
+from testbed.topologies.graph import quoted
+from testbed.workloads.timeline import OPPOSITE, Event
+
+_PORT = re.compile(r"(.+)-eth([0-9]+)")
+_MOST_NAMED = 8
+# Link or host, and switch and port at which it is set down.
+_Found = tuple[int | None, int | None, tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An event in the numbers of a topology.
+
+    Attributes:
+        event: as it was written.
+        links: what goes down or comes up.
+        hosts: whose ports do.
+        switches: what is killed or started.
+        ends: switch and port whose end of the link is set down or up; of a link the end with the lower switch.
+    """
+
+    event: Event
+    links: tuple[int, ...]
+    hosts: tuple[int, ...]
+    switches: tuple[int, ...]
+    ends: tuple[tuple[int, int], ...]
+
+
+class Names:
+    """What the targets of events may be called, in one fabric."""
+
+    def __init__(self, topology: Topology) -> None:
+        self._topology = topology
+        self._switches = {topology.switch_name(number): number for number in range(topology.switch_count)}
+        self._switches |= {label: number for number, label in enumerate(topology.switch_labels)}
+        self._hosts = {topology.host_name(number): number for number in range(topology.host_count)}
+        self._links: dict[tuple[int, int, int], int] = {}
+        for link, (one, other) in enumerate(topology.links.tolist()):
+            plane = int(topology.plane[link])
+            self._links[one, other, plane] = self._links[other, one, plane] = link
+
+    def change(self, event: Event, place: str, problems: list[Problem]) -> Change:
+        """Find what an event speaks of; adds a problem for each target that there is not."""
+        links, hosts, switches, ends = [], [], [], []
+        for target in event.targets:
+            if event.action in ("kill", "start"):
+                if target in self._switches:
+                    switches.append(self._switches[target])
+                else:
+                    problems.append(
+                        Problem(place, f"there is no switch {quoted(target)}.{self._near(target, links=False)}")
+                    )
+                continue
+            found = self._end(target)
+            if isinstance(found, str):
+                problems.append(Problem(place, found))
+                continue
+            link, host, end = found
+            links += [link] if link is not None else []
+            hosts += [host] if host is not None else []
+            ends.append(end)
+        return Change(event, tuple(links), tuple(hosts), tuple(switches), tuple(ends))
+
+    def _end(self, target: str) -> _Found | str:
+        """What is set down where; or what is wrong."""
+        topology = self._topology
+        if target in self._hosts:
+            host = self._hosts[target]
+            return None, host, (int(topology.host_switch[host]), int(topology.host_port[host]))
+        port = _PORT.fullmatch(target)
+        if port is not None and port[1] in self._switches:
+            return self._port(self._switches[port[1]], int(port[2]), target)
+        return self._link(target)
+
+    def _link(self, target: str) -> _Found | str:
+        topology = self._topology
+        name, _, plane = target.partition("#")
+        pair = self._pair(name)
+        if pair is None:
+            if target in self._switches:
+                return f'{quoted(target)} is a switch: "kill {target}" ends it; down is for links, ports and hosts'
+            return f"there is no link, port or host {quoted(target)}.{self._near(target, links=True)}"
+        if plane and not plane.isdecimal():
+            return f"{quoted(target)} should end in the number of a plane, such as {name}#1"
+        link = self._links.get((*pair, int(plane or 0)))
+        if link is None:
+            return self._no_link(pair, int(plane or 0))
+        return link, None, (int(topology.channel_source[2 * link]), int(topology.out_port[2 * link]))
+
+    def _pair(self, name: str) -> tuple[int, int] | None:
+        """The two switches of `s3-s7`; names may have hyphens of their own."""
+        parts = name.replace("–", "-").split("-")
+        for at in range(1, len(parts)):
+            one, other = "-".join(parts[:at]), "-".join(parts[at:])
+            if one in self._switches and other in self._switches:
+                return self._switches[one], self._switches[other]
+        return None
+
+    def _port(self, switch: int, port: int, target: str) -> _Found | str:
+        topology = self._topology
+        for channel in np.flatnonzero(topology.channel_source == switch).tolist():
+            if topology.out_port[channel] == port:
+                return channel // 2, None, (switch, port)
+        for host in np.flatnonzero(topology.host_switch == switch).tolist():
+            if topology.host_port[host] == port:
+                return None, host, (switch, port)
+        return f"there is no port {quoted(target)}; {topology.switch_name(switch)} has ports 1 to " + str(
+            int(topology.port_count[switch])
+        )
+
+    def _no_link(self, pair: tuple[int, int], plane: int) -> str:
+        topology = self._topology
+        one, other = (topology.switch_name(switch) for switch in pair)
+        if (*pair, 0) in self._links:
+            most = sum((*pair, number) in self._links for number in range(topology.parallel_links)) - 1
+            there = f"planes 0 to {most}" if most else "a single link, plane 0"
+            return f"{one} and {other} have {there}, and no plane {plane}"
+        near = sorted({end for start, end, _ in self._links if start == pair[0]})
+        names = ", ".join(topology.switch_name(switch) for switch in near[:_MOST_NAMED])
+        more = f" and {len(near) - _MOST_NAMED} more" if len(near) > _MOST_NAMED else ""
+        return f"no link joins {quoted(one)} and {quoted(other)}; {one} is linked to {names or 'no switch'}{more}"
+
+    def _near(self, target: str, *, links: bool) -> str:
+        if not links:
+            return did_you_mean(target, self._switches)
+        topology = self._topology
+        names = (topology.channel_name(2 * link).replace("→", "-") for link in range(topology.link_count))
+        return did_you_mean(target, [*self._hosts, *names])
+
+
+def changes_of(topology: Topology, events: Sequence[Event], place: str) -> tuple[list[Change], list[Problem]]:
+    """The events in numbers, and what is wrong with them: unknown names, the dead that die, the living that rise.
+
+    Args:
+        topology: the fabric.
+        events: in order.
+        place: of the list, such as `workloads.0.failures`.
+    """
+    names, problems, found = Names(topology), list[Problem](), list[Change]()
+    down: dict[str, dict[int, Event]] = {"link": {}, "host": {}, "switch": {}}
+    for number, event in enumerate(events):
+        where = f"{place}.{number}"
+        change = names.change(event, where, problems)
+        found.append(change)
+        for kind, members in (("link", change.links), ("host", change.hosts), ("switch", change.switches)):
+            for member in members:
+                problems += _state_problem(topology, kind, member, event, down[kind], where)
+    return found, list(dict.fromkeys(problems))
+
+
+def _state_problem(
+    topology: Topology, kind: str, member: int, event: Event, down: dict[int, Event], where: str
+) -> list[Problem]:
+    name = {
+        "link": lambda: topology.channel_name(2 * member).replace("→", "-"),
+        "host": lambda: topology.host_name(member),
+        "switch": lambda: topology.switch_name(member),
+    }[kind]()
+    if event.action in ("down", "kill"):
+        before = down.setdefault(member, event)
+        if before is event and event.targets.count(name) < 2:
+            return []
+        how = f'since "{before}"' if before is not event else "by the same event"
+        return [Problem(where, f"{name} is dead already {how}; {OPPOSITE[event.action]} comes first")]
+    if down.pop(member, None) is None:
+        return [Problem(where, f"{name} is not dead then; {OPPOSITE[event.action]} comes before {event.action}")]
+    return []

@@ -1,0 +1,35 @@
+"""What the failures that a plan's loads ask for leave of its fabric."""
+
+from __future__ import annotations
+
+from testbed.failover.names import Change, changes_of
+from testbed.failover.outlook import Outlook, outlooks
+from testbed.model import VlanPlan
+from testbed.plan import Plan
+from testbed.workloads.spec import failures_of
+
+
+def changes_of_load(plan: Plan, number: int) -> list[Change]:
+    """The events of a load, by its number from 0, in the plan's numbers; a plan has none that are wrong."""
+    return changes_of(plan.topology, failures_of(plan.scenario.workloads[number].spec), "")[0]
+
+
+def killed_switches(plan: Plan) -> list[int]:
+    """Switches that some load kills."""
+    loads = range(len(plan.scenario.workloads))
+    return sorted({switch for load in loads for change in changes_of_load(plan, load) for switch in change.switches})
+
+
+def failure_outlooks(plan: Plan) -> dict[int, list[Outlook]]:
+    """Number of each load with failures → what every event leaves.
+
+    Raises:
+        InputError: no tables can be made for what is left.
+    """
+    found = {}
+    for number in range(len(plan.scenario.workloads)):
+        changes = changes_of_load(plan, number)
+        if changes and isinstance(plan.vlans, VlanPlan):
+            routing = (plan.scenario.routing_kind, plan.scenario.routing)
+            found[number] = outlooks(plan.topology, plan.routes, plan.vlans, routing, changes)
+    return found

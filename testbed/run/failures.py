@@ -1,0 +1,287 @@
+"""Failures while a load runs: what dies when, who is watched, and what it cost.
+
+All times are laboratory seconds as they are: links are slowed down by the dilation, the programs of switches and
+controller are not.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from testbed.emulate.names import port_interface
+from testbed.errors import WorkloadError
+from testbed.failover.names import Change
+from testbed.failover.outlook import Outlook
+from testbed.model import Sample, Topology, host_ip
+from testbed.plan.failures import changes_of_load, failure_outlooks
+from testbed.run.context import Context, LoadOutcome, LoadResult
+from testbed.run.fidelity import Finding, Verdict
+from testbed.workloads import probe
+from testbed.workloads.probe import Passage
+from testbed.workloads.process import Process
+
+DEFAULT_PAIRS, DEFAULT_RATE = 4, 1000
+_RECOVERY_LIMIT, _REPAIR_LIMIT, _POLL = 20.0, 30.0, 0.1
+# Of the series that reports draw; s.
+BIN = 0.02
+# Before the death of a link a frame may have been on it; s.
+_ON_THE_WAY = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class FailureWatch:
+    """The failures of one load.
+
+    Attributes:
+        context: the load.
+        changes: its events.
+        outlooks: what each leaves, worked out beforehand.
+        pairs: hosts between which probes run.
+        rate: datagrams a second of each.
+        seconds: laboratory seconds that the load takes.
+    """
+
+    context: Context
+    changes: Sequence[Change]
+    outlooks: Sequence[Outlook]
+    pairs: Sequence[tuple[int, int]]
+    rate: int
+    seconds: float
+
+    @classmethod
+    def of(cls, context: Context, seconds: float, pairs: int = DEFAULT_PAIRS, rate: int = DEFAULT_RATE) -> FailureWatch:
+        """Work out what the events of a load leave, and whom to watch."""
+        number = int(context.labels["load"]) - 1
+        context.progress("working out what each failure leaves")
+        outlooks = failure_outlooks(context.plan)[number]
+        watched = watched_pairs(context.plan.topology, outlooks, pairs)
+        return cls(context, changes_of_load(context.plan, number), outlooks, watched, rate, seconds)
+
+    def timeline(self) -> list[dict[str, Any]]:
+        """What the lab is to carry out."""
+        topology = self.context.plan.topology
+        return [
+            {
+                "at": change.event.at,
+                "up": change.event.action in ("up", "start"),
+                "interfaces": interfaces(topology, change),
+                "switches": [topology.switch_name(switch) for switch in change.switches],
+            }
+            for change in self.changes
+        ]
+
+    def processes(self) -> list[Process]:
+        """The probes: receivers first."""
+        name = self.context.plan.topology.host_name
+        names = [(name(source), name(end), host_ip(end)) for source, end in self.pairs]
+        receivers, senders = probe.commands(names, self.rate, self.seconds)
+        return [*receivers, *senders]
+
+    def cuts_off(self, pair: tuple[int, int]) -> bool:
+        """Whether some event leaves nothing that connects a pair, in either direction."""
+        return any(outlook.cut[pair] for outlook in self.outlooks)
+
+    def close(self, result: LoadResult, outcome: LoadOutcome, **labels: str) -> None:
+        """Wait until the last failure is overcome, repair what is still dead, and add what all of it cost."""
+        status = self._wait(lambda told: told["phase"].startswith("steady"), _RECOVERY_LIMIT)
+        passages = [
+            probe.parse(
+                result.outputs[f"probe-sender-{number}"]["stdout"], result.outputs[f"probe-receiver-{number}"]["stdout"]
+            )
+            for number in range(len(self.pairs))
+        ]
+        self._repair()
+        found = assess(self.context.plan.topology, self.outlooks, self.pairs, passages, result, status)
+        outcome.findings += found.findings
+        for entry in found.events:
+            outcome.samples += self._samples(entry, labels)
+        outcome.failures.append(
+            {
+                **labels,
+                "seconds": self.seconds,
+                "rate": self.rate,
+                "events": found.events,
+                "pairs": [self._series(pair, passage, result.start)
+                          for pair, passage in zip(self.pairs, passages, strict=True)],
+            }
+        )  # fmt: skip
+
+    def _samples(self, entry: Mapping[str, Any], labels: Mapping[str, str]) -> list[Sample]:
+        of_event = {**self.context.labels, **labels, "event": str(entry["event"])}
+        samples = [Sample("frames_lost", float(entry["frames_lost"]), "count", of_event)]
+        for metric, key in (("detection", "detection"), ("takeover", "takeover"), ("recovery", "recovery")):
+            if entry[key] is not None:
+                samples.append(Sample(metric, float(entry[key]), "s", of_event))
+        return samples
+
+    def _series(self, pair: tuple[int, int], passage: Passage, start: float) -> dict[str, Any]:
+        """Datagrams sent and arrived of a pair by the time of sending, in steps of BIN."""
+        name = self.context.plan.topology.host_name
+        edges = np.arange(0.0, self.seconds + BIN, BIN)
+        arrived = passage.sent[~np.isnan(passage.received)]
+        return {
+            "src": name(pair[0]),
+            "dst": name(pair[1]),
+            "sent": np.histogram(passage.sent - start, edges)[0].tolist(),
+            "arrived": np.histogram(arrived - start, edges)[0].tolist(),
+        }
+
+    def _repair(self) -> None:
+        """Bring up whatever the events have left dead, and wait until the first tables are back."""
+        topology = self.context.plan.topology
+        last = self.outlooks[-1].damage
+        if last.any:
+            self.context.progress("repairing what is still dead")
+            links = np.flatnonzero(last.links).tolist()
+            channels = [channel for link in links for channel in (2 * link, 2 * link + 1)]
+            ends = [(int(topology.channel_source[c]), int(topology.out_port[c])) for c in channels]
+            hosts = np.flatnonzero(last.hosts).tolist()
+            ends += [(int(topology.host_switch[host]), int(topology.host_port[host])) for host in hosts]
+            dead = np.flatnonzero(last.switches).tolist()
+            self.context.lab.ask(
+                "disturb", up=True, switches=[topology.switch_name(switch) for switch in dead],
+                interfaces=[port_interface(topology.switch_name(switch), port) for switch, port in ends],
+            )  # fmt: skip
+        self._wait(lambda told: told["phase"] == "steady" and told["in_step"] == len(told["switches"]), _REPAIR_LIMIT)
+
+    def _wait(self, holds: Any, limit: float) -> dict[str, Any]:
+        until = time.monotonic() + limit
+        while True:
+            status: dict[str, Any] = self.context.lab.ask("controller")
+            if holds(status):
+                return status
+            if time.monotonic() > until:
+                why = status["problem"] or f'it is in the phase "{status["phase"]}"'
+                raise WorkloadError(f"the controller did not overcome the failures in {limit:g} s: {why}")
+            time.sleep(_POLL)
+
+
+def interfaces(topology: Topology, change: Change) -> list[str]:
+    """What is set down: one port; what is set up: both ends."""
+    ends = list(change.ends)
+    if change.event.action == "up":
+        ends += [
+            (int(topology.channel_source[channel]), int(topology.out_port[channel]))
+            for link in change.links
+            for channel in (2 * link, 2 * link + 1)
+        ]
+    return [port_interface(topology.switch_name(switch), port) for switch, port in dict.fromkeys(ends)]
+
+
+def watched_pairs(topology: Topology, outlooks: Sequence[Outlook], most: int) -> list[tuple[int, int]]:
+    """Pairs to watch: of each event in turn one that it hits, or cuts off where it hits none; few of one source."""
+    of_event = []
+    for outlook in outlooks:
+        chosen = outlook.diversion.hit if outlook.diversion.hit.any() else outlook.cut
+        rows = [(int(source), int(end)) for source, end in zip(*np.nonzero(chosen), strict=True)]
+        # The first of every source, then the second of every source, and so on.
+        order: dict[int, int] = {}
+        ranked = []
+        for source, end in rows:
+            order[source] = order.get(source, -1) + 1
+            ranked.append((order[source], source, end))
+        of_event.append([(source, end) for _, source, end in sorted(ranked)])
+    found: dict[tuple[int, int], None] = {}
+    for place in range(max(map(len, of_event), default=0)):
+        for rows in of_event:
+            if place < len(rows):
+                found.setdefault(rows[place])
+        if len(found) >= most:
+            break
+    if not found and topology.host_count > 1:
+        found[0, topology.host_count - 1] = None
+    return list(found)[:most]
+
+
+@dataclass(slots=True)
+class Assessment:
+    """What failures cost.
+
+    Attributes:
+        events: for each moment at which something happened, plain data; times in s from the death.
+        findings: what should not have been.
+    """
+
+    events: list[dict[str, Any]] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+
+
+def assess(
+    topology: Topology,
+    outlooks: Sequence[Outlook],
+    pairs: Sequence[tuple[int, int]],
+    passages: Sequence[Passage],
+    result: LoadResult,
+    status: Mapping[str, Any],
+) -> Assessment:
+    """Put together what the lab did, what the controller says and what the probes saw.
+
+    Args:
+        topology: the fabric.
+        outlooks: of each event.
+        pairs: that were watched.
+        passages: of their datagrams.
+        result: with the times at which events were carried out.
+        status: of the controller, afterwards.
+    """
+    found = Assessment()
+    for number, done in enumerate(result.disturbed):
+        if "error" in done:
+            event = outlooks[number].change.event
+            found.findings.append((Verdict.FAIL, f'"{event}" could not be carried out: {done["error"]}'))
+    if len(result.disturbed) < len(outlooks):
+        event = outlooks[len(result.disturbed)].change.event
+        found.findings.append((Verdict.FAIL, f'the load ended before "{event}"'))
+    moments = _moments(outlooks[: len(result.disturbed)])
+    for place, numbers in enumerate(moments):
+        death = float(result.disturbed[numbers[0]]["began"])
+        following = result.disturbed[moments[place + 1][0]]["began"] if place + 1 < len(moments) else np.inf
+        heard = [event for event in status["events"] if death <= event["detected"] < following]
+        outlook, words = outlooks[numbers[-1]], "; ".join(str(outlooks[n].change.event) for n in numbers)
+        windows = [passage.between(death - _ON_THE_WAY, following) for passage in passages]
+        back = [window.back_after(death) for window in windows]
+        found.events.append(
+            {
+                "event": words,
+                "at": death - result.start,
+                "detection": heard[0]["detected"] - death if heard else None,
+                "diverted": heard[0]["diverted"] - death if heard else None,
+                "takeover": max((seconds for seconds in back if seconds is not None), default=None),
+                "recovery": _latest(heard, "recovered", death),
+                "settled": _latest(heard, "settled", death),
+                "frames_lost": sum(window.lost for window in windows),
+                "lost_by_pair": [window.lost for window in windows],
+                "hosts_moved": sum(event["hosts_moved"] for event in heard),
+                "cut_off": int(outlook.cut.sum()),
+                "without_backup": int(outlook.diversion.waiting.sum()),
+                "routing_after": outlook.after.routing,
+            }
+        )
+        if not heard:
+            found.findings.append((Verdict.FAIL, f'the controller did not notice "{words}"'))
+        for (source, end), window, seconds in zip(pairs, windows, back, strict=True):
+            if window.lost and seconds is None and not outlook.cut[source, end]:
+                pair = f"{topology.host_name(source)}→{topology.host_name(end)}"
+                found.findings.append((Verdict.FAIL, f'nothing of {pair} arrived any more after "{words}"'))
+    return found
+
+
+def _moments(outlooks: Sequence[Outlook]) -> list[list[int]]:
+    """Numbers of events, those of one time together."""
+    found: list[list[int]] = []
+    for number, outlook in enumerate(outlooks):
+        if found and outlooks[found[-1][-1]].change.event.at == outlook.change.event.at:
+            found[-1].append(number)
+        else:
+            found.append([number])
+    return found
+
+
+def _latest(heard: Sequence[Mapping[str, Any]], what: str, death: float) -> float | None:
+    times = [event[what] for event in heard]
+    return None if not times or None in times else float(max(times)) - death

@@ -1,0 +1,101 @@
+"""Datagrams that show what a failure costs: the programs, and what became of each datagram."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from testbed.model import Floats
+from testbed.workloads.process import OutputError, Process
+
+PROGRAM = Path(__file__).with_name("probe_program.py")
+FIRST_PORT = 6001
+# Senders begin when receivers surely listen, and go on until receivers have heard of the last event; s.
+_HEAD_START = 0.5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Passage:
+    """What became of the datagrams of a pair.
+
+    Attributes:
+        sent: (N,) s by the clock that never jumps.
+        received: (N,) likewise, NaN for those that did not arrive.
+    """
+
+    sent: Floats
+    received: Floats
+
+    def between(self, start: float, end: float) -> Passage:
+        """Those that were sent in a time."""
+        chosen = (self.sent >= start) & (self.sent < end)
+        return Passage(self.sent[chosen], self.received[chosen])
+
+    @property
+    def lost(self) -> int:
+        """How many did not arrive."""
+        return int(np.isnan(self.received).sum())
+
+    def back_after(self, death: float) -> float | None:
+        """Seconds from a death until the first datagram arrives that was sent after the first one lost.
+
+        None where none was lost, or none arrived any more.
+        """
+        missing = np.flatnonzero(np.isnan(self.received))
+        if not len(missing):
+            return None
+        later = self.received[missing[0] :]
+        later = later[~np.isnan(later)]
+        return float(later.min()) - death if len(later) else None
+
+
+def commands(names: list[tuple[str, str, str]], rate: int, seconds: float) -> tuple[list[Process], list[Process]]:
+    """Receivers and senders, one of each a pair.
+
+    Args:
+        names: (source host, destination host, destination address) of each pair.
+        rate: datagrams a second.
+        seconds: laboratory seconds that the load takes.
+    """
+    receivers, senders = [], []
+    wait = f"import runpy,sys,time; time.sleep({_HEAD_START}); sys.argv = sys.argv[1:]; "
+    wait += "runpy.run_path(sys.argv[0], run_name='__main__')"
+    for number, (source, end, address) in enumerate(names):
+        port = FIRST_PORT + number
+        receivers.append(
+            Process(
+                f"probe-receiver-{number}", end,
+                (sys.executable, str(PROGRAM), "receive", str(port), f"{seconds + _HEAD_START:g}"),
+            )
+        )  # fmt: skip
+        senders.append(
+            Process(
+                f"probe-sender-{number}", source,
+                (sys.executable, "-c", wait, str(PROGRAM), "send", address, str(port), str(rate),
+                 f"{max(seconds - _HEAD_START, 0.1):g}"),
+            )
+        )  # fmt: skip
+    return receivers, senders
+
+
+def parse(sender: str, receiver: str) -> Passage:
+    """What the two programs of a pair printed.
+
+    Raises:
+        OutputError: it is not what they print.
+    """
+    try:
+        sent = np.asarray(json.loads(sender)["sent"], dtype=np.float64)
+        heard = json.loads(receiver)
+        numbers, times = np.asarray(heard["number"], dtype=np.int64), np.asarray(heard["received"], dtype=np.float64)
+    except (ValueError, KeyError, TypeError) as error:
+        raise OutputError(f"a probe did not print its datagrams: {error}") from error
+    received = np.full(len(sent), np.nan)
+    known = numbers < len(sent)
+    # The first copy counts.
+    received[numbers[known][::-1]] = times[known][::-1]
+    return Passage(sent, received)

@@ -1,0 +1,205 @@
+"""What dies in a lab: links, ports, a switch's process, two links at once, a bridge; and what is left each time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from testbed.emulate.build import build_lab
+from testbed.emulate.client import Lab
+from testbed.errors import Problem
+from testbed.failover.damage import Damage, cut_off, damage_of
+from testbed.failover.names import Names, changes_of
+from testbed.model import Rule
+from testbed.pipeline.oracle import Oracle
+from testbed.pipeline.text import parse_rule
+from testbed.plan import Plan
+from testbed.plan.failures import changes_of_load
+from testbed.results import load_run
+from testbed.results.failures import load_failures
+from testbed.run import run_scenario
+from testbed.run.controlled import expected_rules
+from testbed.run.failures import interfaces
+from testbed.workloads.timeline import parse_event
+
+from .conftest import plan_of
+
+_LAB = "lab: {dilation: 1, datapath: userspace, controller: segment_manager}\n"
+_TORUS = f"topology: {{kind: torus, sizes: [4, 4]}}\n{_LAB}"
+
+
+@pytest.fixture(scope="module")
+def torus() -> Iterator[tuple[Plan, Lab]]:
+    plan = plan_of(f"{_TORUS}workloads:\n- kind: probe\n  failures: [at 1s: kill s10]")
+    with build_lab(plan) as lab:
+        yield plan, lab
+
+
+def installed(lab: Lab) -> set[Rule]:
+    dumped = lab.ask("flows")
+    return {parse_rule(int(switch[1:]) - 1, line) for switch in dumped for line in dumped[switch]}
+
+
+def until(lab: Lab, holds: Callable[[dict[str, Any]], bool], seconds: float = 30) -> dict[str, Any]:
+    end = time.monotonic() + seconds
+    while True:
+        status: dict[str, Any] = lab.ask("controller")
+        if holds(status):
+            return status
+        assert time.monotonic() < end, status["phase"]
+        time.sleep(0.05)
+
+
+def happens(plan: Plan, lab: Lab, what: str) -> dict[str, Any]:
+    """Let an event happen and return the controller's status when it is overcome."""
+    before = len(lab.ask("controller")["events"])
+    problems: list[Problem] = []
+    change = Names(plan.topology).change(parse_event(f"at 0s: {what}"), "", problems)
+    assert not problems
+    lab.ask(
+        "disturb", up=change.event.action in ("up", "start"), interfaces=interfaces(plan.topology, change),
+        switches=[plan.topology.switch_name(switch) for switch in change.switches],
+    )  # fmt: skip
+    return until(lab, lambda told: len(told["events"]) > before and told["phase"].startswith("steady"))
+
+
+def check(plan: Plan, lab: Lab, damage: Damage) -> None:
+    """Walk the rules that the switches dumped: what is connected is delivered, nothing loops or takes what is dead."""
+    topology = plan.topology
+    oracle, cut = Oracle(topology, installed(lab)), cut_off(topology, damage)
+    for source in range(topology.host_count):
+        for end in range(topology.host_count):
+            if source == end or cut[source, end]:
+                continue
+            way = oracle.unicast(source, end)
+            assert way.received == {end: 1}
+            assert not any(damage.links[channel // 2] for channel in way.channels)
+        assert not oracle.broadcast(source).endless
+    names = [(topology.host_name(int(a)), topology.host_name(int(b))) for a, b in zip(*cut.nonzero(), strict=True)]
+    assert sorted(map(tuple, lab.ask("reach"))) == sorted(names)
+
+
+def test_a_link_dies_and_comes_back(torus):
+    plan, lab = torus
+    first = installed(lab)
+    assert first == expected_rules(plan)
+    (change,), _ = changes_of(plan.topology, [parse_event("at 0s: down s6-s7")], "")
+    status = happens(plan, lab, "down s6-s7")
+    assert status["down"] == ["link s6–s7"]
+    assert status["events"][-1]["hosts_moved"] > 0
+    check(plan, lab, damage_of(plan.topology, change.links))
+    happens(plan, lab, "up s6-s7")
+    assert installed(lab) == first
+    check(plan, lab, damage_of(plan.topology))
+
+
+def test_two_links_at_once(torus):
+    plan, lab = torus
+    (change,), _ = changes_of(plan.topology, [parse_event("at 0s: down s1-s2, s11-s15")], "")
+    happens(plan, lab, "down s1-s2, s11-s15")
+    damage = damage_of(plan.topology, change.links)
+    until(lab, lambda told: len(told["down"]) == 2 and told["phase"].startswith("steady"))
+    check(plan, lab, damage)
+    happens(plan, lab, "up s1-s2, s11-s15")
+    until(lab, lambda told: told["phase"] == "steady")
+    assert installed(lab) == expected_rules(plan)
+
+
+def test_a_hosts_port_dies_and_nothing_moves(torus):
+    plan, lab = torus
+    before = installed(lab)
+    status = happens(plan, lab, "down h3")
+    assert status["down"] == ["port of h3"]
+    assert status["cut_off"] == 30
+    assert installed(lab) == before
+    check(plan, lab, damage_of(plan.topology, hosts=[2]))
+    happens(plan, lab, "up h3")
+    check(plan, lab, damage_of(plan.topology))
+
+
+def test_a_port_is_one_end_of_its_link(torus):
+    plan, lab = torus
+    channel = 12
+    name = plan.topology.switch_name(int(plan.topology.channel_source[channel]))
+    port = f"{name}-eth{plan.topology.out_port[channel]}"
+    happens(plan, lab, f"down {port}")
+    check(plan, lab, damage_of(plan.topology, [channel // 2]))
+    happens(plan, lab, f"up {port}")
+    assert until(lab, lambda told: told["phase"] == "steady")["down"] == []
+
+
+def test_the_process_of_a_switch_dies(torus):
+    plan, lab = torus
+    (killed,) = changes_of_load(plan, 0)[0].switches
+    happens(plan, lab, "kill s10")
+    assert until(lab, lambda told: told["down"] == ["switch s10"] and told["phase"] == "steady, damaged")
+    check(plan, lab, damage_of(plan.topology, switches=[killed]))
+    happens(plan, lab, "start s10")
+    until(lab, lambda told: told["phase"] == "steady" and told["in_step"] == 16)
+    assert installed(lab) == expected_rules(plan)
+    check(plan, lab, damage_of(plan.topology))
+    assert lab.ask("shaping") == []
+
+
+def test_a_restart_of_the_controller_touches_nothing(torus):
+    plan, lab = torus
+    happens(plan, lab, "down s6-s7")
+    before = installed(lab)
+    lab.ask("controller_stop")
+    lab.ask("controller_start")
+    status = lab.ask("controller_wait")
+    assert [state["changed"] for state in status["switches"].values()] == [0] * 16
+    assert status["down"] == ["link s6–s7"]
+    assert installed(lab) == before
+    happens(plan, lab, "up s6-s7")
+    assert installed(lab) == expected_rules(plan)
+
+
+def test_a_bridge_dies_and_each_side_goes_on():
+    plan = plan_of(f"topology: {{kind: tree, switches: 7, arity: 2}}\n{_LAB}")
+    with build_lab(plan) as lab:
+        (change,), _ = changes_of(plan.topology, [parse_event("at 0s: down s1-s2")], "")
+        damage = damage_of(plan.topology, change.links)
+        status = happens(plan, lab, "down s1-s2")
+        assert status["cut_off"] == int(cut_off(plan.topology, damage).sum()) > 0
+        check(plan, lab, damage)
+        happens(plan, lab, "up s1-s2")
+        assert installed(lab) == expected_rules(plan)
+
+
+def test_a_run_measures_its_failures(tmp_path):
+    plan = plan_of(
+        f"{_TORUS}workloads:\n- kind: probe\n  seconds: 4\n  pairs: 2\n  failures: [at 1s: down s6-s7, at 3s: up s6-s7]"
+    )
+    outcome = run_scenario(plan, tmp_path, lambda text: None)
+    assert outcome.exit_code in (0, 3), outcome.reasons
+    died, rose = load_failures(outcome.folder, "1")[0]["events"]
+    assert 0 < died["detection"] <= died["takeover"] < 1
+    assert died["detection"] < died["recovery"] < 2
+    assert died["frames_lost"] > 0
+    assert rose["frames_lost"] == 0
+    metrics = {sample.metric for sample in load_run(outcome.folder).samples}
+    assert metrics >= {"detection", "takeover", "recovery", "frames_lost"}
+    page = (outcome.folder / "report.html").read_text()
+    assert "backup path after" in page
+
+
+def test_flows_go_on_while_links_die(tmp_path):
+    plan = plan_of(
+        "topology: {kind: torus, sizes: [4, 4]}\n"
+        "lab: {dilation: 100, datapath: userspace, controller: segment_manager}\n"
+        "workloads:\n- {kind: iperf3, protocol: tcp, seconds: 4, omit: 1, repeats: 1, "
+        "failures: ['at 2s: down s6-s7, s1-s2', 'at 4s: up s6-s7']}"
+    )
+    outcome = run_scenario(plan, tmp_path, lambda text: None)
+    assert outcome.exit_code in (0, 3), outcome.reasons
+    (repeat,) = load_failures(outcome.folder, "1")
+    assert repeat["repeat"] == "1"
+    assert [event["cut_off"] for event in repeat["events"]] == [0, 0]
+    assert all(event["recovery"] < 3 for event in repeat["events"])
+    goodput = [sample.value for sample in outcome.samples if sample.metric == "goodput"]
+    assert len(goodput) == 16
+    assert min(goodput) > 0

@@ -1,0 +1,147 @@
+"""What failures cost, put together from datagrams, the lab's times and the controller's."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import Any
+
+import numpy as np
+import pytest
+
+from testbed.failover.outlook import Outlook
+from testbed.model import host_ip
+from testbed.plan import Plan, make_plan
+from testbed.plan.failures import failure_outlooks
+from testbed.report.failures import event_words, failure_charts
+from testbed.run.context import LoadResult
+from testbed.run.failures import assess, interfaces, watched_pairs
+from testbed.run.fidelity import Verdict
+from testbed.workloads.probe import PROGRAM, Passage, commands, parse
+from testbed.workloads.process import OutputError
+from tests.fabrics import scenario_of
+
+
+def planned(*events: str) -> tuple[Plan, list[Outlook]]:
+    torus = "topology: {kind: torus, sizes: [4, 4]}\nlab: {controller: segment_manager}\n"
+    plan = make_plan(scenario_of(f"{torus}workloads:\n- kind: probe\n  failures: {list(events)}"))
+    return plan, failure_outlooks(plan)[0]
+
+
+def passage(lost: range, count: int = 1000, delay: float = 0.0005) -> Passage:
+    sent = 100 + np.arange(count) / 1000
+    received = sent + delay
+    received[lost.start : lost.stop] = np.nan
+    return Passage(sent, received)
+
+
+def result(*began: float, **more: Any) -> LoadResult:
+    return LoadResult({}, {}, {}, 1.0, start=100.0, disturbed=[{"began": at, "ended": at, **more} for at in began])
+
+
+def heard(at: float, **more: Any) -> dict[str, Any]:
+    times = {"detected": at, "diverted": at + 0.001, "recovered": at + 0.1, "settled": at + 0.2}
+    return {**times, "hosts_moved": 2, **more}
+
+
+def test_programs_tell_what_was_sent_and_what_arrived():
+    (receiver,), (sender,) = commands([("h1", "h2", "127.0.0.1")], 200, 1.0)
+    assert (receiver.host, sender.host) == ("h2", "h1")
+    listening = subprocess.Popen(receiver.argv, stdout=subprocess.PIPE, text=True)
+    sending = subprocess.run(sender.argv, capture_output=True, text=True, check=True)
+    printed, _ = listening.communicate(timeout=20)
+    found = parse(sending.stdout, printed)
+    assert len(found.sent) == 100
+    assert found.lost == 0
+    assert (found.received >= found.sent).all()
+    assert PROGRAM.exists()
+
+
+def test_other_output_of_a_probe_is_told():
+    with pytest.raises(OutputError, match="did not print its datagrams"):
+        parse("{}", "")
+
+
+def test_datagrams_are_lost_until_one_arrives_again():
+    whole = passage(range(300, 320))
+    assert whole.lost == 20
+    assert whole.back_after(100.2995) == pytest.approx(0.021)
+    assert whole.between(100.0, 100.3).back_after(100.0) is None
+    assert passage(range(300, 1000)).back_after(100.3) is None
+
+
+def test_events_are_matched_with_what_the_controller_heard():
+    plan, outlooks = planned("at 0.3s: down s6-s7", "at 0.6s: up s6-s7")
+    pairs = watched_pairs(plan.topology, outlooks, 1)
+    assert outlooks[0].diversion.hit[pairs[0]]
+    status = {"events": [heard(100.305), heard(100.604, hosts_moved=0)]}
+    found = assess(plan.topology, outlooks, pairs, [passage(range(300, 320))], result(100.3, 100.6), status)
+    died, rose = found.events
+    assert not found.findings
+    assert (died["at"], died["frames_lost"], died["hosts_moved"]) == (pytest.approx(0.3), 20, 2)
+    assert died["detection"] == pytest.approx(0.005)
+    assert died["takeover"] == pytest.approx(0.0205)
+    assert died["recovery"] == pytest.approx(0.105)
+    assert (rose["frames_lost"], rose["takeover"]) == (0, None)
+    assert "backup path after 20.5 ms, new tables after 105 ms, 20 datagrams lost" in event_words(died)
+
+
+def test_what_should_not_have_been_fails_the_load():
+    plan, outlooks = planned("at 0.3s: down s6-s7", "at 0.6s: up s6-s7")
+    pairs = watched_pairs(plan.topology, outlooks, 1)
+    silent = assess(
+        plan.topology, outlooks, pairs, [passage(range(300, 1000))], result(100.3, 100.6), {"events": [heard(100.31)]}
+    )
+    told = [sentence for verdict, sentence in silent.findings if verdict is Verdict.FAIL]
+    name = "→".join(plan.topology.host_name(host) for host in pairs[0])
+    assert f'nothing of {name} arrived any more after "at 0.3 s: down s6-s7"' in told
+    assert 'the controller did not notice "at 0.6 s: up s6-s7"' in told
+    broken = assess(
+        plan.topology, outlooks, pairs, [passage(range(0))], result(100.3, error="no such device"), {"events": []}
+    )
+    assert [sentence for _, sentence in broken.findings][:2] == [
+        '"at 0.3 s: down s6-s7" could not be carried out: no such device',
+        'the load ended before "at 0.6 s: up s6-s7"',
+    ]
+
+
+def test_a_pair_that_is_cut_off_may_be_silent():
+    plan, outlooks = planned("at 0.3s: down h3")
+    pairs = watched_pairs(plan.topology, outlooks, 2)
+    assert all(2 in pair for pair in pairs)
+    found = assess(
+        plan.topology, outlooks, pairs, [passage(range(300, 1000))] * 2, result(100.3), {"events": [heard(100.31)]}
+    )
+    assert not found.findings
+    assert found.events[0]["cut_off"] == 30
+
+
+def test_pairs_of_all_events_are_watched():
+    plan, outlooks = planned("at 1s: down s6-s7", "at 2s: down s11-s15", "at 3s: down h9")
+    pairs = watched_pairs(plan.topology, outlooks, 3)
+    assert outlooks[0].diversion.hit[pairs[0]]
+    assert outlooks[1].diversion.hit[pairs[1]]
+    assert outlooks[2].cut[pairs[2]]
+    assert len({source for source, _ in watched_pairs(plan.topology, outlooks[:1], 2)}) == 2
+    assert host_ip(pairs[0][0]).startswith("10.")
+
+
+def test_one_end_goes_down_and_both_come_up():
+    plan, outlooks = planned("at 1s: down s6-s7", "at 2s: up s6-s7")
+    down, up = (interfaces(plan.topology, outlook.change) for outlook in outlooks)
+    assert len(down) == 1
+    assert len(up) == 2
+    assert set(down) < set(up)
+
+
+def test_a_figure_shows_each_pair_and_moment():
+    event = {
+        "event": "at 1 s: down s1-s2", "at": 1.0, "detection": 0.004, "takeover": 0.012, "recovery": 0.2,
+        "frames_lost": 12, "cut_off": 0, "without_backup": 3,
+    }  # fmt: skip
+    pair = {"src": "h1", "dst": "h2", "sent": [20] * 100, "arrived": [20] * 50 + [8] + [20] * 49}
+    repeat = json.loads(json.dumps({"seconds": 2.0, "rate": 1000, "events": [event], "pairs": [pair, pair]}))
+    (drawn,) = failure_charts([repeat], "failures-0")
+    assert drawn.svg.count("h1→h2") >= 2
+    assert "3 pairs without backup" in drawn.caption
+    assert failure_charts([], "x") == []
