@@ -221,3 +221,30 @@ def test_a_link_that_no_path_takes_is_shut():
     block = files["cisco-ios"][f"{name}.txt"].split(f"interface GigabitEthernet1/0/{port}\n")[-1].split("exit")[0]
     assert "no shutdown" not in block
     assert ",no\n" in files["linux-bridge-iproute2"]["cabling.csv"]
+
+
+ONE_WAY: dict[str, Any] = {"kind": "myrinet_clos", "leaves": 2, "roots": 2, "hosts_per_leaf": 1}
+
+
+def test_ports_by_which_only_broadcasts_arrive_get_a_vlan_for_them():
+    """Two leaves send to each other over different roots, and broadcasts take one of these both ways."""
+    made = plan("renamed", **ONE_WAY)
+    wide, narrow = settings_of(made), settings_of(made, "members")
+    added = [set(one.vlans) - set(other.vlans) for one, other in zip(wide, narrow, strict=True)]
+    assert sorted(map(len, added)) == [0, 0, 1, 1]
+    for switch, vlans in zip(wide, added, strict=True):
+        assert {port.pvid for port in switch.ports} >= vlans
+        assert not vlans & set(switch.table.vlan.tolist())
+    exported = export_plan(made, Options("linux-bridge-iproute2"))
+    assert compare_files(made, exported.manifest, exported.files).same
+
+
+def test_no_identifier_left_for_that_vlan():
+    last = max(vlan for switch in settings_of(plan("renamed", **ONE_WAY), "members") for vlan in switch.vlans)
+    made = plan({"kind": "renamed", "first_vlan": 4094 - (last - 10)}, **ONE_WAY)
+    (told,) = refusal(made, "linux-bridge-iproute2")
+    assert told.startswith("assignment.first_vlan: s")
+    assert told.endswith(
+        "needs one more local VLAN, for ports by which only broadcasts arrive, and 802.1Q has identifiers up to 4094; "
+        "start lower, or use flood: none"
+    )
