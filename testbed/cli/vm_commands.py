@@ -34,7 +34,7 @@ def build(form: FORMAT = Format.text) -> None:
         results.print(f"{image.folder}: kernel {image.versions['kernel']}; {seconds:g} s", markup=False, soft_wrap=True)
 
 
-@vm.command("test", epilog="Examples: testbed vm test   |   testbed vm test -- tests/vm -k planted")
+@vm.command("test", epilog="Examples: testbed vm test   |   testbed vm test -- tests/lab/test_faults.py")
 def run_tests(
     arguments: Annotated[list[str] | None, typer.Argument(help="for pytest, after --; default: all marked vm")] = None,
     memory: Annotated[int, typer.Option(min=256, help="MiB of the virtual machine")] = 2048,

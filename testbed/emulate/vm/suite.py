@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from testbed.emulate.vm.project import ROOT
 from testbed.emulate.vm.stream import lines, started
 
+_TEST_LIMIT = 1200  # s for one test, translated by QEMU on a busy machine
+
 
 def run_tests(arguments: Sequence[str], line: Callable[[str], None]) -> int:
     """Run pytest and return its exit code.
@@ -18,7 +20,7 @@ def run_tests(arguments: Sequence[str], line: Callable[[str], None]) -> int:
         arguments: for pytest.
         line: called with each line it prints.
     """
-    command = [sys.executable, "-u", "-m", "pytest", "-p", "no:cacheprovider", *arguments]
+    command = [sys.executable, "-u", "-m", "pytest", "-p", "no:cacheprovider", f"--timeout={_TEST_LIMIT}", *arguments]
     # What a lab needs is in the machine, so a test that is skipped for want of it has failed.
     environment = {**os.environ, "TESTBED_REQUIRE_LAB": "1", "TESTBED_IN_VM": "1"}
     with started(command, subprocess.STDOUT, ROOT, environment) as process:
