@@ -12,12 +12,12 @@ import numpy as np
 
 from testbed.errors import InputError, Problem, did_you_mean
 from testbed.model import Longs, Topology
-from testbed.predict.frames import ETHERNET_HEADER, TCP_PAYLOAD, WIRE_OVERHEAD
+from testbed.predict.frames import TCP_PAYLOAD, WIRE_OVERHEAD, transport
 from testbed.results import Run, load_run
 from testbed.results.telemetry import load_telemetry
 
-FRAME = TCP_PAYLOAD + 52 + ETHERNET_HEADER  # bytes of a full frame as Linux counts it
-WIRE = FRAME + WIRE_OVERHEAD  # bytes a full frame takes on the wire
+WIRE = transport("tcp", TCP_PAYLOAD).forward  # bytes a full frame takes on the wire
+FRAME = WIRE - WIRE_OVERHEAD  # and as Linux counts it
 COLUMNS = ("source", "destination", "bytes")
 _TELEMETRY = "telemetry-"
 _MPI = "mpi_bytes_sent"

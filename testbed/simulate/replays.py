@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from testbed.errors import InputError
+from testbed.errors import InputError, Problem
 from testbed.model import Floats
 from testbed.plan import Plan
 from testbed.results.folders import dated_folder, write
@@ -28,6 +28,7 @@ RECORD = "replay.json"
 PAIRS = "pairs.csv"
 SCHEMA_VERSION = 1
 COLUMNS = ("source", "destination", "bytes", "packets", "clocks", "seconds")
+MOST_PAIRS = 1 << 20
 _SAY_EVERY = 2.0  # s
 
 
@@ -106,11 +107,15 @@ def replay_plan(
         progress: called with what is going on.
 
     Raises:
-        InputError: settings that do not fit each other or the fabric.
+        InputError: settings that do not fit each other or the fabric, or too many pairs.
         VerificationError: the plan breaks an invariant it does not declare.
     """
     plan.require_proof()
     problems = [*bundle_problems(plan), *settings_problems(settings, 1)]
+    pairs = np.count_nonzero(recorded.matrix) - np.count_nonzero(np.diagonal(recorded.matrix))
+    if pairs > MOST_PAIRS:
+        sentence = f"has {pairs:,} pairs of hosts and a replay takes {MOST_PAIRS:,}; take a fabric with fewer hosts"
+        problems.append(Problem(recorded.origin, sentence))
     if problems:
         raise InputError(problems)
     network = Network.of(plan.topology, plan.routes, settings, plan.scenario.lab.seed)

@@ -286,6 +286,15 @@ def test_one_host_has_nobody_to_send_to(typed, tmp_path):
     assert problems_of(typed, tmp_path / "one.yaml", "--pattern", "all_to_all") == expected
 
 
+def test_too_many_pairs_are_refused_with_their_number(typed, tmp_path, monkeypatch):
+    monkeypatch.setattr("testbed.simulate.replays.MOST_PAIRS", 100)
+    assert problems_of(typed, "mesh4x4", "--pattern", "all_to_all") == [
+        "all to all, messages of 65,536 bytes: has 240 pairs of hosts and a replay takes 100; "
+        "take a fabric with fewer hosts"
+    ]
+    assert not (tmp_path / "results").exists()
+
+
 def mpi_sample(source, destination, size, load=1):
     return Sample(MPI, float(size), "B", {"load": str(load), "src": source, "dst": destination})
 
