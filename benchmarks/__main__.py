@@ -6,9 +6,13 @@ Without a name: planning and lab.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 
+from benchmarks import dl_figures, dl_table5, sr_figures
+from benchmarks.curves import Effort
 from benchmarks.data_plane import data_plane
 from benchmarks.dl_table6 import SIZES, TRAFFIC, dl_table6
+from benchmarks.dl_table7 import dl_table7
 from benchmarks.failures import failures
 from benchmarks.lab_speed import lab_speed
 from benchmarks.npb import npb
@@ -20,54 +24,84 @@ from benchmarks.simulate import simulator
 from benchmarks.table import Figure
 from benchmarks.telemetry import telemetry
 
+Chosen = argparse.Namespace
+
+
+def _planning_and_lab(chosen: Chosen) -> list[Figure]:
+    return [*planning(chosen.runs or 3), *_lab(chosen)]
+
+
+def _lab(chosen: Chosen) -> list[Figure]:
+    return [figure for size in chosen.size or (4, 8) for figure in lab_speed(size, chosen.runs or 3)]
+
+
+def _data_plane(chosen: Chosen) -> list[Figure]:
+    return [figure for size in chosen.size or (None,) for figure in data_plane(chosen.runs or 3, size)]
+
+
+def _regulate(chosen: Chosen) -> list[Figure]:
+    return [figure for part in chosen.part or PARTS for figure in regulation(part, chosen.runs or 3)]
+
+
+def _table6(chosen: Chosen) -> list[Figure]:
+    sizes, traffic = chosen.switches or SIZES, chosen.pattern or TRAFFIC
+    return dl_table6(chosen.runs or 3, chosen.clocks or 1_000_000, chosen.buffer, sizes, traffic)
+
+
+def _effort(chosen: Chosen, documented: Effort, full: Effort) -> Effort:
+    whole = full if chosen.full else documented
+    return Effort(chosen.clocks or whole.clocks, chosen.runs or whole.drawings)
+
+
+def _dl_table5(chosen: Chosen) -> list[Figure]:
+    return dl_table5.dl_table5(_effort(chosen, dl_table5.DOCUMENTED, dl_table5.FULL), chosen.buffer)
+
+
+def _dl_figure(draw: Callable[[Effort, int], list[Figure]]) -> Callable[[Chosen], list[Figure]]:
+    return lambda chosen: draw(_effort(chosen, dl_figures.DOCUMENTED, dl_figures.FULL), chosen.buffer)
+
+
+def _sr_figure(name: str) -> Callable[[Chosen], list[Figure]]:
+    return lambda chosen: sr_figures.sr_figure(name, _effort(chosen, sr_figures.DOCUMENTED, sr_figures.FULL))
+
+
+BENCHMARKS: dict[str, Callable[[Chosen], list[Figure]]] = {
+    "planning": lambda chosen: planning(chosen.runs or 3),
+    "lab": _lab,
+    "telemetry": lambda chosen: telemetry(chosen.runs or 3),
+    "patterns": lambda chosen: patterns(),
+    "npb": lambda chosen: npb(chosen.runs or 3),
+    "data-plane": _data_plane,
+    "simulate": lambda chosen: simulator(chosen.runs or 3),
+    "regulate": _regulate,
+    "power": lambda chosen: power(),
+    "failures": lambda chosen: failures(),
+    "dl-table5": _dl_table5,
+    "dl-table6": _table6,
+    "dl-table7": lambda chosen: dl_table7(chosen.runs or 10),
+    "dl-fig6": _dl_figure(dl_figures.dl_fig6),
+    "dl-fig7": _dl_figure(dl_figures.dl_fig7),
+    "sr-fig3": _sr_figure("sr-fig3"),
+    "sr-fig4": _sr_figure("sr-fig4"),
+}
+
 
 def main() -> None:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(prog="benchmarks", description="Figures this project claims, measured here.")
-    names = (
-        "planning",
-        "lab",
-        "telemetry",
-        "patterns",
-        "npb",
-        "data-plane",
-        "simulate",
-        "dl-table6",
-        "regulate",
-        "power",
-        "failures",
-    )
-    parser.add_argument("what", nargs="?", choices=names, help="default: planning and lab")
-    parser.add_argument("--runs", type=int, default=3, help="runs of each, topologies of dl-table6; default 3")
+    parser.add_argument("what", nargs="?", choices=BENCHMARKS, help="default: planning and lab")
+    parser.add_argument("--runs", type=int, help="runs of each, or networks drawn at random; default 3, dl-table7: 10")
     parser.add_argument("--size", type=int, action="append", help="torus size k of lab and data-plane; default 4 and 8")
-    table = parser.add_argument_group("dl-table6")
+    papers = parser.add_argument_group("figures of papers: dl-…, sr-…")
+    papers.add_argument("--full", action="store_true", help="as long and as often as in the paper; takes hours")
+    papers.add_argument("--clocks", type=int, help="of a run, the warm-up included")
+    papers.add_argument("--buffer", type=int, default=256, help="flits, of dl-…; the paper does not say")
+    table = parser.add_argument_group("dl-table6, a million clocks by default")
     table.add_argument("--switches", type=int, action="append", choices=SIZES, help="default both")
     table.add_argument("--pattern", action="append", choices=TRAFFIC, help="default both")
-    table.add_argument("--clocks", type=int, default=1_000_000, help="of a run, a twentieth of it warm-up")
-    table.add_argument("--buffer", type=int, default=256, help="flits; the paper does not say")
     parser.add_argument("--part", action="append", choices=PARTS, help="of regulate; default both")
     chosen = parser.parse_args()
-    of_runs = {"telemetry": telemetry, "simulate": simulator, "npb": npb}
-    without = {"patterns": patterns, "power": power, "failures": failures}
-    figures: list[Figure] = []
-    if chosen.what in of_runs:
-        figures += of_runs[chosen.what](chosen.runs)
-    if chosen.what in without:
-        figures += without[chosen.what]()
-    if chosen.what in (None, "planning"):
-        figures += planning(chosen.runs)
-    if chosen.what in (None, "lab"):
-        for size in chosen.size or (4, 8):
-            figures += lab_speed(size, chosen.runs)
-    if chosen.what == "dl-table6":
-        sizes, traffic = chosen.switches or SIZES, chosen.pattern or TRAFFIC
-        figures += dl_table6(chosen.runs, chosen.clocks, chosen.buffer, sizes, traffic)
-    if chosen.what == "data-plane":
-        for size in chosen.size or (None,):
-            figures += data_plane(chosen.runs, size)
-    if chosen.what == "regulate":
-        for part in chosen.part or PARTS:
-            figures += regulation(part, chosen.runs)
+    figures = (BENCHMARKS[chosen.what] if chosen.what else _planning_and_lab)(chosen)
     width = max(len(figure.name) for figure in figures)
     for figure in figures:
         print(f"{figure.name:<{width}}  {figure.text}")

@@ -70,7 +70,7 @@ def dl_table6(topologies: int, clocks: int, buffer: int, sizes: Sequence[int], p
     """One line a row, size and pattern: ours as mean and standard deviation, the paper's, and the ratio."""
     figures = []
     for switches in sizes:
-        drawn = [_topology(switches, seed) for seed in range(1, topologies + 1)]
+        drawn = [topology_of(switches, seed) for seed in range(1, topologies + 1)]
         for pattern in patterns:
             settings = Settings(pattern, clocks, clocks // 20, 128, buffer)
             for case in CASES:
@@ -86,7 +86,7 @@ def dl_table6(topologies: int, clocks: int, buffer: int, sizes: Sequence[int], p
 
 def throughput(topology: Topology, case: Case, settings: Settings) -> float:
     """Highest accepted traffic, flits for each host that sends and clock."""
-    routes = _routes(topology, case)
+    routes = routes_of(topology, case)
     network = Network.of(topology, routes, settings, 1)
     spread = ALL_TO_ALL if settings.pattern == UNIFORM else settings.pattern
     bound = min(load_of(topology, routes, spread, 1).saturation or 1.0, 1.0)
@@ -102,18 +102,20 @@ def throughput(topology: Topology, case: Case, settings: Settings) -> float:
     return most
 
 
-def _topology(switches: int, seed: int) -> Topology:
+def topology_of(switches: int, seed: int) -> Topology:
+    """A drawing of the irregular networks."""
     kind = TOPOLOGIES["random"]
     return kind.build(kind.spec(switches=switches, degree=DEGREE, seed=seed, hosts_per_switch=HOSTS))
 
 
-def _routes(topology: Topology, case: Case) -> Routes:
+def routes_of(topology: Topology, case: Case, layers: int = LAYERS) -> Routes:
+    """The paths of a row."""
     if case.variant is None:
-        turns = _side_by_side(descending_turns(topology, "ud", 1), LAYERS)
+        turns = _side_by_side(descending_turns(topology, "ud", 1), layers)
     else:
-        turns = descending_turns(topology, case.variant, LAYERS)
+        turns = descending_turns(topology, case.variant, layers)
     options = SelectionOptions(selection=case.selection)  # type: ignore[arg-type]  # one of its words
-    return explicit_routes(topology, select_paths(topology, turns, options), turns, LAYERS)
+    return explicit_routes(topology, select_paths(topology, turns, options), turns, layers)
 
 
 def _side_by_side(turns: AllowedTurns, layers: int) -> AllowedTurns:

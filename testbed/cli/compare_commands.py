@@ -32,7 +32,9 @@ class TableFormat(str, Enum):
     "testbed compare results/<sweep> --baseline tree8 --metric goodput --format csv"
 )
 def compare(
-    folders: Annotated[list[Path], typer.Argument(metavar="RUN...", help="result folders of runs, or of sweeps")],
+    folders: Annotated[
+        list[Path], typer.Argument(metavar="RUN...", help="result folders of runs, sweeps, simulations")
+    ],
     baseline: Annotated[
         str | None, typer.Option("--baseline", help="scenario or run that figures are relative to; default flat, tree")
     ] = None,
@@ -77,6 +79,7 @@ def compare(
 
 def _load(folders: Sequence[Path]) -> list[Run]:
     """Read all runs, those of a sweep in its place, or gather all that is wrong with any of them."""
+    from testbed.compare.simulated import is_simulation
     from testbed.results import load_run
     from testbed.sweep.record import RECORD, finished_folders
 
@@ -89,18 +92,38 @@ def _load(folders: Sequence[Path]) -> list[Run]:
             problems += error.problems
     seen: set[Path] = set()
     runs = []
+    simulations = []
     for path in paths:
         if path.resolve() in seen:
             problems.append(Problem(str(path), "stands twice; a run is no repeat of itself"))
             continue
         seen.add(path.resolve())
+        if is_simulation(path):
+            simulations.append(path)
+            continue
         try:
             runs.append(load_run(path))
         except InputError as error:
             problems += error.problems
     if problems:
         raise InputError(problems)
-    return runs
+    return [*runs, *_simulated(simulations, runs)]
+
+
+def _simulated(folders: Sequence[Path], runs: Sequence[Run]) -> list[Run]:
+    """Simulations as runs, or all that is wrong with any of them."""
+    from testbed.compare.simulated import simulated_run
+
+    problems: list[Problem] = []
+    found = []
+    for folder in folders:
+        try:
+            found.append(simulated_run(folder, runs))
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+    return found
 
 
 def _write(file: Path, content: bytes) -> None:

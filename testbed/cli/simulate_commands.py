@@ -16,15 +16,17 @@ if TYPE_CHECKING:
     from testbed.simulate import Outcome, Settings
     from testbed.simulate.rows import Seeds
 
-FIGURE = "latency.svg"
+FIGURE, CHANNELS = "latency.svg", "channels.svg"
 _LOADS = "0.05,0.1,0.15,0.2,0.25,0.3,0.4,0.5"
 
 
 @app.command(
     epilog="Examples: testbed simulate dl-ud3-irregular16 --loads 0.1,0.2,0.3 --seeds 3   |   "
-    "testbed simulate deadlock-torus8x8 --loads 0.6 --clocks 100000"
+    "testbed simulate deadlock-torus8x8 --loads 0.6 --clocks 100000   |   "
+    "testbed simulate torus4x4 --pattern all_to_all --message 100000"
 )
 def simulate(
+    context: typer.Context,
     name: SCENARIO,
     settings: SETTINGS = None,
     loads: Annotated[
@@ -32,8 +34,18 @@ def simulate(
     ] = _LOADS,
     seeds: Annotated[int, typer.Option("--seeds", help="runs of each load, with seeds 1, 2, …")] = 1,
     pattern: Annotated[
-        str, typer.Option("--pattern", help="uniform: a destination drawn for each packet; or a permutation")
+        str, typer.Option("--pattern", help="uniform: a destination drawn for each packet; a permutation; all_to_all")
     ] = "uniform",
+    matrix: Annotated[
+        Path | None, typer.Option("--matrix", help="replay a traffic matrix: FILE.csv or telemetry-<load>.npz")
+    ] = None,
+    trace: Annotated[
+        Path | None, typer.Option("--trace", help="replay what was sent in a run: its result folder")
+    ] = None,
+    load: Annotated[str | None, typer.Option("--load", help="number of the load of --trace")] = None,
+    message: Annotated[
+        int | None, typer.Option("--message", help="bytes of a message of all_to_all; default 65536")
+    ] = None,
     clocks: Annotated[int, typer.Option("--clocks", help="of a run, the warm-up included")] = 200_000,
     warm_up: Annotated[int, typer.Option("--warm-up", help="clocks at the beginning that are not measured")] = 50_000,
     packet: Annotated[int, typer.Option("--packet", help="flits of a packet")] = 128,
@@ -45,10 +57,19 @@ def simulate(
     form: FORMAT = Format.text,
 ) -> None:
     """Simulate virtual cut-through flit by flit. Exit 0 pass, 1 deadlock, 3 a declared deadlock did not form."""
+    from testbed.cli.replay_commands import Asked, run_replay
     from testbed.plan import make_plan
     from testbed.scenario import find_scenario, load_scenario
     from testbed.simulate import Settings, simulate_plan
 
+    given = _given(context)
+    sent = Asked(pattern if "pattern" in given else None, matrix, trace, load, message)
+    problems = sent.problems(given)
+    if problems:
+        raise InputError(problems)
+    if sent.wanted:
+        switches = Settings(packet=packet, buffer=buffer, header=header)
+        raise typer.Exit(run_replay(name, settings or (), sent, switches, folder, form))
     asked = Settings(pattern, clocks, warm_up, packet, buffer, header)
     wanted = _checked(loads, asked, seeds, jobs)
     with steps() as progress:
@@ -68,6 +89,12 @@ def simulate(
     else:
         _print(outcome, bound, figure)
     raise typer.Exit(_exit_code(outcome))
+
+
+def _given(context: typer.Context) -> list[str]:
+    """Parameters that stand on the command line."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    return [name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
 
 
 def _checked(loads: str, asked: Settings, seeds: int, jobs: int | None) -> tuple[float, ...]:
@@ -105,7 +132,10 @@ def _bound(outcome: Outcome) -> float | None:
 
 
 def _draw(outcome: Outcome, bound: float | None) -> Path | None:
-    """Draw what flows; None where nothing does."""
+    """Draw what flows: latency over accepted traffic, and the use of the channels; None where nothing does."""
+    import numpy as np
+
+    from testbed.report.channels import draw_channel_use
     from testbed.report.latency import Dot, draw_latency
     from testbed.results.folders import write
 
@@ -118,6 +148,11 @@ def _draw(outcome: Outcome, bound: float | None) -> Path | None:
         return None
     title = f"{outcome.plan.scenario.name}, {outcome.settings.pattern}"
     write(outcome.folder / FIGURE, draw_latency(dots, bound, title))
+    loads, use = outcome.channel_use
+    if len(use):
+        edges, columns = np.arange(len(loads) + 1, dtype=float), [f"{load:g}" for load in loads]
+        drawn = draw_channel_use(outcome.plan.topology, use, edges, "Load (flits/host/clock)", columns)
+        write(outcome.folder / CHANNELS, drawn)
     return outcome.folder / FIGURE
 
 
@@ -171,6 +206,8 @@ def _print(outcome: Outcome, bound: float | None, figure: Path | None) -> None:
     _print_deadlock(outcome)
     if figure is not None:
         say(f"figure: {figure}")
+        if (figure.parent / CHANNELS).exists():
+            say(f"figure: {figure.parent / CHANNELS}")
     say(f"results: {outcome.folder}")
 
 

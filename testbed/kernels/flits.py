@@ -16,6 +16,8 @@ from testbed.kernels.flits_state import (
     FREE,
     HOP,
     LATENCIES,
+    LISTED,
+    NEVER,
     OCTAVE,
     SENDING,
     SLOTS,
@@ -183,13 +185,37 @@ def _begin(state: State, fabric: Fabric, host: int, clock: int) -> None:
     counts[FREE] -= 1
     packet = state.free[counts[FREE]]
     state.birth[packet] = state.due[host]
-    lay_path(fabric, state, packet, host, destination(fabric, state.random, host))
-    state.due[host] += gap(state.random, host, fabric.chance)
+    if fabric.target[host] == LISTED:
+        entry = _next_entry(state, host)
+        state.entry[packet] = entry
+        lay_path(fabric, state, packet, host, fabric.listed[entry])
+        state.due[host] = clock + 1 if state.ring_at[host] >= 0 else NEVER
+    else:
+        lay_path(fabric, state, packet, host, destination(fabric, state.random, host))
+        state.due[host] += gap(state.random, host, fabric.chance)
     state.current[host] = packet
     state.to_send[host] = fabric.packet
     state.room[fabric.virtual + host] -= fabric.packet
     state.sending[counts[SENDING]] = host
     counts[SENDING] += 1
+
+
+@jit
+def _next_entry(state: State, host: int) -> int:
+    """The entry of a replay whose turn it is: each that has packets left sends one, round robin.
+
+    An entry that has sent its last leaves the ring; without any `ring_at` is -1.
+    """
+    before = state.ring_at[host]
+    entry = state.ring[before]
+    state.unsent[entry] -= 1
+    if state.unsent[entry]:
+        state.ring_at[host] = entry
+    elif entry == before:
+        state.ring_at[host] = -1
+    else:
+        state.ring[before] = state.ring[entry]
+    return int(entry)
 
 
 @jit
@@ -273,6 +299,8 @@ def _let_go(state: State, fabric: Fabric, buffer: int, node: int, clock: int) ->
         state.histogram[histogram_place(latency)] += 1
         counts[LATENCIES] += latency
         counts[DELIVERED] += 1
+        if len(state.finished):
+            state.finished[state.entry[packet]] = clock + HOP
         state.free[counts[FREE]] = packet
         counts[FREE] += 1
     state.front[buffer] = (state.front[buffer] + 1) % state.queue.shape[1]

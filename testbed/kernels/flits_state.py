@@ -47,7 +47,9 @@ class Fabric(NamedTuple):
         switch: (H,) switch of each host.
         root: (T,) root of each tree.
         chance: for each clock, the chance that a host makes a packet.
-        target: (H,) where each host sends; UNIFORM for a new draw each packet, IDLE for nowhere.
+        target: (H,) where each host sends; UNIFORM for a new draw each packet, IDLE for nowhere, LISTED for the list
+            of a replay.
+        listed: (M,) destination of each entry of a replay; empty without one.
     """
 
     channels: int
@@ -66,9 +68,11 @@ class Fabric(NamedTuple):
     root: Ints
     chance: float
     target: Ints
+    listed: Ints
 
 
-UNIFORM, IDLE = -1, -2
+UNIFORM, IDLE, LISTED = -1, -2, -3
+NEVER = 1 << 62  # clock of the next packet of a host that has sent all it has
 
 
 class State(NamedTuple):
@@ -117,6 +121,11 @@ class State(NamedTuple):
         random: (H,) state of the random numbers of each host.
         histogram: latencies of packets that have arrived.
         counts: (COUNTS,) scalars, see above.
+        unsent: (M,) packets that an entry of a replay has yet to send; M = 0 without one, and likewise below.
+        ring: (M,) entry after each, of one host and with packets to send, in a ring.
+        ring_at: (H,) entry that a host has sent of last.
+        entry: (Q,) entry of each packet, or (0,).
+        finished: (M,) clock at which the last flit of an entry has arrived so far.
     """
 
     link: Ints
@@ -161,3 +170,8 @@ class State(NamedTuple):
     random: Randoms
     histogram: Longs
     counts: Longs
+    unsent: Longs
+    ring: Ints
+    ring_at: Ints
+    entry: Ints
+    finished: Longs

@@ -52,12 +52,15 @@ def bridges(leaving_start: Longs, leaving: Ints, target: Ints) -> Bools:
 
 
 @jit
-def ears(leaving_start: Longs, leaving: Ints, target: Ints, bridge: Bools, first: int) -> tuple[Longs, Ints, Bools]:
+def ears(
+    leaving_start: Longs, leaving: Ints, target: Ints, bridge: Bools, first: int, stage: Ints, order: Ints
+) -> tuple[Longs, Ints, Bools]:
     """Take shortest ears until every switch is visited, one 2-edge-connected part after the other.
 
     An ear leaves a visited switch, passes through unvisited ones and ends at a visited one, maybe the same. The
-    search is breadth first from all visited switches by number, ports ascending; of several shortest ears the first
-    found is taken. Where there is none left, the lowest channel of a bridge to an unvisited switch starts a new part.
+    search is breadth first from all visited switches, ports ascending; of several shortest ears the first found is
+    taken. Switches of a later stage are not entered while there is an ear without them. Where there is none left, the
+    lowest channel of a bridge to an unvisited switch starts a new part.
 
     Args:
         leaving_start: (S + 1,) offsets into `leaving`.
@@ -65,6 +68,8 @@ def ears(leaving_start: Longs, leaving: Ints, target: Ints, bridge: Bools, first
         target: (C,) switch a channel enters.
         bridge: (L,) from bridges().
         first: the switch to start from.
+        stage: (S,) of each switch, from 0.
+        order: (G, S) switches in the order in which each stage begins its search from those that are visited.
 
     Returns:
         (N + 1,) offsets and channels of N ears, each in order from end to end; (S,) True for switches by which a
@@ -82,17 +87,20 @@ def ears(leaving_start: Longs, leaving: Ints, target: Ints, bridge: Bools, first
     branch = np.empty(switches, dtype=np.int32)
     distance = np.empty(switches, dtype=np.int32)
     waiting = np.empty(switches, dtype=np.int32)
+    now = 0
     while left:
         distance[:] = -1
         tail = 0
         best, closing = 1 << 30, -1
-        for switch in range(switches):
+        for switch in order[now]:
             if not visited[switch]:
                 continue
             for index in range(leaving_start[switch], leaving_start[switch + 1]):
                 channel = leaving[index]
                 other = target[channel]
-                if not visited[other] and distance[other] < 0 and not bridge[channel // 2]:
+                if visited[other] or distance[other] >= 0 or stage[other] > now:
+                    continue
+                if not bridge[channel // 2]:
                     distance[other] = 1
                     entered_by[other] = channel
                     branch[other] = channel
@@ -105,7 +113,7 @@ def ears(leaving_start: Longs, leaving: Ints, target: Ints, bridge: Bools, first
             for index in range(leaving_start[switch], leaving_start[switch + 1]):
                 channel = leaving[index]
                 other = target[channel]
-                if bridge[channel // 2] or channel == entered_by[switch] ^ 1:
+                if bridge[channel // 2] or channel == entered_by[switch] ^ 1 or stage[other] > now:
                     continue
                 if visited[other]:
                     length = distance[switch] + 1
@@ -139,6 +147,8 @@ def ears(leaving_start: Longs, leaving: Ints, target: Ints, bridge: Bools, first
             count += 1
             starts[count] = filled
             left -= best - 1
+        elif now + 1 < len(order):
+            now += 1
         else:
             for channel in range(len(target)):
                 if bridge[channel // 2] and visited[target[channel ^ 1]] and not visited[target[channel]]:

@@ -11,11 +11,12 @@ from testbed.model import Ints, Longs
 
 
 @jit
-def relieve(candidate_start: Longs, base: Longs, length: Longs, hops: Ints, weight: Longs, counter: Ints) -> Longs:
-    """Delete candidates until one a pair is left, always one through the counter with the highest load.
+def relieve(candidate_start: Longs, base: Longs, length: Longs, hops: Ints, weight: Longs, group: Ints) -> Longs:
+    """Delete candidates until one a pair is left, always one through the virtual channel with the highest load.
 
-    Of the candidates through it that of the pair with most candidates left goes, then that of the lowest pair. A
-    counter through which no candidate can be spared is closed.
+    The highest of the group with the highest load, that is. Of the candidates through it that of the pair with most
+    candidates left goes, then that of the lowest pair. A virtual channel through which no candidate can be spared is
+    closed.
 
     Args:
         candidate_start: (P + 1,) number of the first candidate of each pair.
@@ -23,23 +24,25 @@ def relieve(candidate_start: Longs, base: Longs, length: Longs, hops: Ints, weig
         length: (P,) hops of each candidate of a pair.
         hops: virtual channels.
         weight: (P,) load of one path of a pair.
-        counter: (N,) counter on which a virtual channel's load is counted.
+        group: (N,) group of each virtual channel.
 
     Returns:
         (P,) which of its candidates a pair keeps, from 0; -1 for pairs without.
     """
     pairs = len(length)
-    counters = counter.max() + 1 if len(counter) else 0
+    counters = len(group)
     owner = np.empty(candidate_start[-1], dtype=np.int64)
     load = np.zeros(counters, dtype=np.int64)
+    together = np.zeros(counters, dtype=np.int64)  # load of a group
     through_start = np.zeros(counters + 1, dtype=np.int64)
     left = np.zeros(pairs, dtype=np.int64)
     for pair in range(pairs):
         left[pair] = candidate_start[pair + 1] - candidate_start[pair]
         owner[candidate_start[pair] : candidate_start[pair + 1]] = pair
         for index in range(base[pair], base[pair + 1]):
-            through_start[counter[hops[index]] + 1] += 1
-            load[counter[hops[index]]] += weight[pair]
+            through_start[hops[index] + 1] += 1
+            load[hops[index]] += weight[pair]
+            together[group[hops[index]]] += weight[pair]
     for number in range(counters):
         through_start[number + 1] += through_start[number]
     place = through_start[:-1].copy()
@@ -48,19 +51,20 @@ def relieve(candidate_start: Longs, base: Longs, length: Longs, hops: Ints, weig
         pair = owner[candidate]
         first = base[pair] + (candidate - candidate_start[pair]) * length[pair]
         for index in range(first, first + length[pair]):
-            number = counter[hops[index]]
+            number = hops[index]
             through[place[number]] = candidate
             place[number] += 1
     alive = np.ones(len(owner), dtype=np.bool_)
     # Candidates left of a pair never grow more, so one walk through a counter's list for each number suffices.
     spare = np.full(counters, max(left.max(), 1) if pairs else 1, dtype=np.int64)
     place[:] = through_start[:-1]
-    highest = [(-load[number], number) for number in range(counters)]
+    # Loads never grow, so what comes out of the heap with its load of now is the highest.
+    highest = [(-together[group[number]], -load[number], number) for number in range(counters)]
     heapq.heapify(highest)
     while highest:
-        known, number = highest[0]
-        if known != -load[number]:
-            heapq.heapreplace(highest, (-load[number], number))
+        known_together, known, number = highest[0]
+        if known != -load[number] or known_together != -together[group[number]]:
+            heapq.heapreplace(highest, (-together[group[number]], -load[number], number))
             continue
         while spare[number] > 1 and place[number] < through_start[number + 1]:
             candidate = through[place[number]]
@@ -79,7 +83,8 @@ def relieve(candidate_start: Longs, base: Longs, length: Longs, hops: Ints, weig
         left[pair] -= 1
         first = base[pair] + (candidate - candidate_start[pair]) * length[pair]
         for index in range(first, first + length[pair]):
-            load[counter[hops[index]]] -= weight[pair]
+            load[hops[index]] -= weight[pair]
+            together[group[hops[index]]] -= weight[pair]
     kept = np.full(pairs, -1, dtype=np.int64)
     for candidate in range(len(owner)):
         if alive[candidate]:

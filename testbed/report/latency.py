@@ -11,6 +11,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from testbed.report.palette import MEASURED, MUTED, PAPER
 from testbed.report.svg import drawing_style, new_figure
 
+ACCEPTED = "Accepted traffic (flits/host/clock)"
 _SIZE = (560.0, 360.0)  # pixels
 _NO_METADATA: dict[str, None] = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
@@ -52,7 +53,7 @@ def draw_latency(dots: Sequence[Dot], bound: float | None, title: str) -> bytes:
         spread = [[dot.latency - dot.least for dot in dots], [dot.most - dot.latency for dot in dots]]
         axes.errorbar(accepted, latency, yerr=spread, color=MEASURED, marker="o", markersize=5, capsize=3)
         axes.set_yscale("log")
-        axes.set(xlabel="Accepted traffic (flits/host/clock)", ylabel="Mean latency (clocks)")
+        axes.set(xlabel=ACCEPTED, ylabel="Mean latency (clocks)")
         right = max(accepted)
         if bound is not None and bound <= 1.5 * right:
             axes.axvline(bound, color=MUTED, linestyle=(0, (4, 3)), linewidth=1.0)

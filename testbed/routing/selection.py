@@ -28,8 +28,9 @@ class SelectionOptions:
         selection: `balanced`: one next hop for each channel and destination, toward the least loaded channels.
             `random`: any path, all equally likely. `low_port`: the lowest port at every switch. `sancho`: of all
             candidates, one through the most loaded virtual channel is deleted until each pair has one left.
-            `high_physical`: the same with the load of a channel in all layers together. `tree`: the paths of every
-            source form one tree, as the fixed VLAN assignment asks; only where that needs it are they longer.
+            `high_physical`: the same, but the most loaded virtual channel of the most loaded physical one. `tree`: the
+            paths of every source form one tree, as the fixed VLAN assignment asks; only where that needs it are they
+            longer.
         seed: what `random` draws from.
         candidates: paths of a pair that `sancho` and `high_physical` choose from; where there are more, these are
             taken in even steps.
@@ -156,9 +157,9 @@ def _random_paths(topology: Topology, graph: _Graph, seed: int) -> Paths:
 def _relieved_paths(topology: Topology, graph: _Graph, options: SelectionOptions) -> Paths:
     """Delete candidates through the most loaded channel until one is left (Sancho and Robles 2000).
 
-    Loads are numbers of pairs of hosts, on virtual channels for `sancho`. For `high_physical` they are on channels;
-    more than the name of that rule is not known (Koibuchi et al. 2003 cite a paper of their own for it). In one layer
-    the two are the same.
+    Loads are numbers of pairs of hosts. `sancho` looks at virtual channels alone, `high_physical` at the channel first,
+    all its layers together, and then at the layer. More than the name of that rule is not known (Koibuchi et al. 2003
+    cite a paper of their own for it). In one layer the two are the same.
 
     Raises:
         InputError: a pair has no legal path, or the candidates do not fit into memory.
@@ -179,9 +180,9 @@ def _relieved_paths(topology: Topology, graph: _Graph, options: SelectionOptions
     base, first = _offsets(hops * ways), _offsets(ways)
     candidates = candidate_paths(*graph, hops, ways, base)
     nodes = np.arange(len(graph.start) - 1, dtype=np.int32)
-    counter = nodes if options.selection == "sancho" else nodes % max(len(topology.channel_source), 1)
+    group = nodes if options.selection == "sancho" else nodes % max(len(topology.channel_source), 1)
     hosts = _hosts(topology, graph)
-    kept = relieve(first, base, hops, candidates, np.outer(hosts, hosts).reshape(-1), counter)
+    kept = relieve(first, base, hops, candidates, np.outer(hosts, hosts).reshape(-1), group)
     place = np.repeat(base[:-1] + kept * hops - start[:-1], hops) + np.arange(shortest)
     return Paths(start, candidates[place])
 

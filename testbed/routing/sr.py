@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
-from testbed.model import AllowedTurns, Paths, Routes, Topology
+from testbed.errors import InputError, Problem
+from testbed.model import AllowedTurns, Ints, Paths, Routes, Topology
 from testbed.routing.adjacency import leaving_channels
 from testbed.routing.backup import backup_paths
 from testbed.routing.named import switch_named
@@ -22,10 +25,15 @@ class SrOptions(SelectionOptions):
 
     Attributes:
         start: a switch such as s5; without one the first, whose number is the lowest.
+        segments: `shortest`: the shortest in all the fabric. `rows`: on a mesh or torus of two dimensions row by
+            row, from left to right and from right to left in turn, so that the prohibited turns of one row lean to the
+            other side than those of the next. `auto`: `rows` there, also if links are dead, unless `start` is given;
+            else `shortest`.
         backup: find a second path for each pair that shares no link with the first, where there is one.
     """
 
     start: str | None = None
+    segments: Literal["auto", "shortest", "rows"] = "auto"
     backup: bool = True
 
 
@@ -33,9 +41,10 @@ def route_sr(topology: Topology, options: SrOptions) -> Routes:
     """Shortest paths that take no turn a segment prohibits.
 
     Raises:
-        InputError: the start is no switch of the fabric.
+        InputError: the start is no switch of the fabric, or the fabric has no rows.
     """
-    turns = segment_turns(topology, switch_named(topology, options.start, "start"))
+    start = switch_named(topology, options.start, "start")
+    turns = segment_turns(topology, start, by_rows=_by_rows(topology, options))
     paths = select_paths(topology, turns, options)
     if not options.backup:
         return explicit_routes(topology, paths, turns)
@@ -44,7 +53,34 @@ def route_sr(topology: Topology, options: SrOptions) -> Routes:
     return dataclasses.replace(routes, backup=backup)
 
 
-def segment_turns(topology: Topology, start: int) -> AllowedTurns:
+def _by_rows(topology: Topology, options: SrOptions) -> bool:
+    sizes = topology.sizes
+    has_rows = topology.kind in ("mesh", "torus") and len(sizes) == 2 and topology.switch_count == math.prod(sizes)
+    if options.segments == "rows":
+        problems = []
+        if not has_rows:
+            sentence = "rows needs a mesh or torus of two dimensions without dead switches; take segments: shortest"
+            problems.append(Problem("routing.segments", sentence))
+        if options.start is not None:
+            problems.append(Problem("routing.start", "has no effect with segments: rows; take it away"))
+        if problems:
+            raise InputError(problems)
+    return has_rows and options.segments != "shortest" and options.start is None
+
+
+def _stages(topology: Topology, *, by_rows: bool) -> tuple[Ints, Ints]:
+    """(S,) stage of each switch and (G, S) order of the search in each, as ears() takes them."""
+    number = np.arange(topology.switch_count, dtype=np.int32)
+    if not by_rows:
+        return np.zeros_like(number), number[None]
+    width = topology.sizes[0]
+    column, row = number % width, number // width
+    stage = np.maximum(row - 1, 0)  # a single row has no segment
+    order = [np.lexsort((-column if turn % 2 else column, row)) for turn in range(int(stage.max()) + 1)]
+    return stage, np.stack(order).astype(np.int32)
+
+
+def segment_turns(topology: Topology, start: int, *, by_rows: bool = False) -> AllowedTurns:
     """Allow every turn but those that segments prohibit, each both ways.
 
     The fabric falls into parts between its bridges, which no cycle can cross. In each part, from the switch by which
@@ -61,7 +97,8 @@ def segment_turns(topology: Topology, start: int) -> AllowedTurns:
 
     leaving = leaving_channels(topology)
     bridge = segments.bridges(*leaving, topology.channel_target)
-    ear_start, ear, entrance = segments.ears(*leaving, topology.channel_target, bridge, start)
+    stages = _stages(topology, by_rows=by_rows)
+    ear_start, ear, entrance = segments.ears(*leaving, topology.channel_target, bridge, start, *stages)
     prohibited = segments.restrictions(*leaving, topology.channel_target, bridge, ear_start, ear, entrance)
     return allow_all_but(topology, prohibited)
 

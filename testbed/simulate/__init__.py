@@ -2,7 +2,8 @@
 
 from testbed.simulate.network import Network
 from testbed.simulate.point import Latency, Point, simulate
+from testbed.simulate.replays import Replay, replay_plan
 from testbed.simulate.runs import Outcome, simulate_plan
 from testbed.simulate.settings import Settings
 
-__all__ = ["Latency", "Network", "Outcome", "Point", "Settings", "simulate", "simulate_plan"]
+__all__ = ["Latency", "Network", "Outcome", "Point", "Replay", "Settings", "replay_plan", "simulate", "simulate_plan"]

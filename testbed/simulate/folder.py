@@ -53,10 +53,7 @@ def newest_folder(root: Path, name: str, asked: dict[str, Any]) -> Path:
         sentence = f"there is no simulation of {name} in {root}; leave --resume out to start one"
         raise InputError.one("--resume", sentence)
     folder = found[-1]
-    record = _read(folder / RECORD)
-    if record.get("schema_version") != SCHEMA_VERSION:
-        sentence = f"has schema version {record.get('schema_version')}; this program reads {SCHEMA_VERSION}"
-        raise InputError.one(str(folder / RECORD), sentence)
+    record = read_record(folder)
     problems = [
         Problem(str(folder), f"{key} was {record.get(key)} and is {value} now; leave --resume out to start anew")
         for key, value in asked.items()
@@ -65,6 +62,22 @@ def newest_folder(root: Path, name: str, asked: dict[str, Any]) -> Path:
     if problems:
         raise InputError(problems)
     return folder
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """What all runs of a simulation have in common.
+
+    Raises:
+        InputError: it is damaged, or of another schema version.
+    """
+    record = _read(folder / RECORD)
+    if record.get("schema_version") != SCHEMA_VERSION:
+        sentence = f"has schema version {record.get('schema_version')}; this program reads {SCHEMA_VERSION}"
+        raise InputError.one(str(folder / RECORD), sentence)
+    missing = [key for key in ("scenario", "digest", "pattern") if key not in record]
+    if missing:
+        raise InputError.one(str(folder / RECORD), f"is damaged: it lacks {', '.join(missing)}")
+    return record
 
 
 def write_point(folder: Path, point: Point) -> None:

@@ -14,6 +14,7 @@ from testbed.kernels.flits_state import (
     EXACT,
     FREE,
     IDLE,
+    LISTED,
     OCTAVE,
     OCTAVES,
     SLOTS,
@@ -125,6 +126,7 @@ def fabric_of(network: Network, load: float) -> Fabric:
         root=routes.tree_root.astype(np.int32, copy=False),
         chance=load / settings.packet,
         target=target,
+        listed=nothing,
     )
 
 
@@ -196,8 +198,13 @@ def new_state(network: Network, fabric: Fabric, seed: int) -> State:
         random=np.random.PCG64(seed).random_raw(hosts),
         histogram=np.zeros(EXACT + OCTAVES * OCTAVE, dtype=np.int64),
         counts=counts,
+        unsent=np.zeros(0, dtype=np.int64),
+        ring=zeros(0),
+        ring_at=zeros(0),
+        entry=zeros(0),
+        finished=np.zeros(0, dtype=np.int64),
     )
-    for host in np.flatnonzero(fabric.target != IDLE).tolist():
+    for host in np.flatnonzero((fabric.target != IDLE) & (fabric.target != LISTED)).tolist():
         state.due[host] = gap(state.random, host, fabric.chance) - 1
         schedule(state, host)
     return state

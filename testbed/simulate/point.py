@@ -98,12 +98,12 @@ def simulate(network: Network, load: float, seed: int, stopped: Callable[[], boo
             sent = state.sent.copy()
             state.histogram[:] = 0
             state.counts[[DELIVERED, LATENCIES]] = 0
-    _check(network, fabric, state)
+    check_conservation(network, fabric, state)
     clocks = int(state.counts[CLOCK]) - settings.warm_up if not cycle else int(state.counts[CLOCK])
     return _point(network, fabric, state, load, seed, clocks, state.sent - sent, cycle, time.monotonic() - started)
 
 
-def _check(network: Network, fabric: Fabric, state: State) -> None:
+def check_conservation(network: Network, fabric: Fabric, state: State) -> None:
     """Every flit is somewhere, and every place is free, taken or promised.
 
     Raises:

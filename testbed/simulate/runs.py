@@ -12,9 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from testbed.errors import InputError, Problem
 from testbed.kernels.flits import run
 from testbed.kernels.flits_check import lost_flits, waiting_cycle
+from testbed.model import Floats
 from testbed.plan import Plan
 from testbed.results.folders import locked, write
 from testbed.simulate.folder import TABLE, new_folder, newest_folder, points_csv, read_points, write_point
@@ -54,6 +57,17 @@ class Outcome:
         return next((point for point in self.points if point.cycle), None)
 
     @property
+    def channel_use(self) -> tuple[tuple[float, ...], Floats]:
+        """Loads at which nothing stood still, and (C, L) the share of the clocks each channel carried a flit in."""
+        flowing = [point for point in self.points if not point.cycle]
+        loads = tuple(sorted({point.load for point in flowing}))
+        use = [
+            np.mean([np.array(point.channel_flits) / point.clocks for point in flowing if point.load == load], axis=0)
+            for load in loads
+        ]
+        return loads, np.stack(use, axis=1) if use else np.zeros((len(self.plan.topology.channel_source), 0))
+
+    @property
     def highest(self) -> Row | None:
         """The load with the highest accepted traffic, which is the throughput; None where all stood still."""
         flowing = [row for row in self.rows if row.accepted is not None]
@@ -91,7 +105,7 @@ def simulate_plan(
     """
     plan.require_proof()
     problems = [
-        *_bundle_problems(plan),
+        *bundle_problems(plan),
         *settings_problems(settings, seeds),
         *pattern_problems(settings.pattern, plan.topology, _seed(plan)),
     ]
@@ -117,7 +131,7 @@ def simulate_plan(
     return Outcome(plan, settings, folder, points)
 
 
-def _bundle_problems(plan: Plan) -> list[Problem]:
+def bundle_problems(plan: Plan) -> list[Problem]:
     """The simulator's links carry one flit a clock, also those that stand for several."""
     if plan.bundles is None or (plan.bundles.sizes == 1).all():
         return []

@@ -31,7 +31,7 @@ def percent(name, topology):
 @pytest.mark.parametrize(
     ("kind", "name", "figure"),
     [
-        ("torus", "sr", 23.4),
+        ("torus", "sr", 22.4),
         ("torus", "updown", 20.8),
         ("torus", "tbtp", 30.7),
         ("mesh", "sr", 16.8),

@@ -96,20 +96,23 @@ def all_shortest(topology, turns):
 def deleted_one_by_one(topology, turns, candidates, by_channel):
     """The path each pair is left with (Sancho and Robles 2000), with all loads counted anew for every deletion."""
     ends, hosts = np.unique(topology.host_switch, return_counts=True)
-    counter = len(topology.channel_source) if by_channel else len(turns.entry)
+    channels = len(topology.channel_source) if by_channel else len(turns.entry)
     left = {pair: list(paths) for pair, paths in candidates.items()}
     closed = set()
     while any(len(paths) > 1 for paths in left.values()):
         load: dict[int, int] = defaultdict(int)
+        together: dict[int, int] = defaultdict(int)
         for (a, b), paths in left.items():
             for hop in (hop for path in paths for hop in path):
-                load[hop % counter] += int(hosts[a] * hosts[b])
-        number = min((number for number in load if number not in closed), key=lambda number: (-load[number], number))
+                load[hop] += int(hosts[a] * hosts[b])
+                together[hop % channels] += int(hosts[a] * hosts[b])
+        order = [(-together[hop % channels], -load[hop], hop) for hop in load if hop not in closed]
+        number = min(order)[2]
         spare = [
             (-len(left[pair]), pair, path)
             for pair in sorted(left)
             for path in left[pair]
-            if len(left[pair]) > 1 and any(hop % counter == number for hop in path)
+            if len(left[pair]) > 1 and number in path
         ]
         if spare:
             _, pair, path = min(spare)

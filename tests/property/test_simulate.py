@@ -7,15 +7,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+from testbed.kernels.cycles import on_cycles
 from testbed.routing import ROUTINGS
 from testbed.routing.paths import all_paths
+from testbed.routing.selection import SelectionOptions, select_paths
+from testbed.routing.trees import explicit_routes
+from testbed.routing.turns import all_turns, allow
 from testbed.simulate import Network, Settings, simulate
-from testbed.verify.deadlock import find_deadlock
+from testbed.verify.deadlock import adjacency, find_deadlock, hop_name
 from testbed.verify.routes import check_routes
 from tests.fabrics import random_fabrics
 
 # Buffers of one packet: the least that cut-through has, where a deadlock forms soonest.
 HARSH = Settings(clocks=6_000, warm_up=1_000, packet=4, buffer=4)
+LONGER = Settings(clocks=60_000, warm_up=1_000, packet=4, buffer=4)
 ROUTED: list[tuple[str, dict[str, Any]]] = [
     ("updown", {}),
     ("tbtp", {}),
@@ -56,3 +61,35 @@ def test_no_proved_plan_ever_deadlocks(number):
         assert point.packets > 0
         flowing += 1
     assert flowing >= 10
+
+
+def unrestricted(topology, seed):
+    """Shortest paths by any turns, drawn at random."""
+    before, after = all_turns(topology)
+    turns = allow(topology, np.ones(len(before), dtype=bool), before, after)
+    paths = select_paths(topology, turns, SelectionOptions(selection="random", seed=seed))
+    return explicit_routes(topology, paths, turns)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_plans_with_a_cycle_stand_still_on_one_of_the_verifiers_and_the_others_never(part):
+    """A cycle need not close by chance in a short run, so a few may get away; more would mean a blind watchdog."""
+    cyclic, stood_still = 0, 0
+    for number, topology in list(enumerate(random_fabrics()))[part::4]:
+        if topology.host_count < 2:
+            continue
+        routes = unrestricted(topology, number)
+        turns = turns_taken(topology, routes)
+        nodes = len(topology.channel_source)
+        on_a_cycle = on_cycles(*adjacency(nodes, turns))
+        assert bool(find_deadlock(topology, turns, 1)) == bool(on_a_cycle.any())
+        point = simulate(Network.of(topology, routes, LONGER, 1), 1.0, number)
+        if not on_a_cycle.any():
+            assert point.cycle == ()
+            continue
+        cyclic += 1
+        stood_still += bool(point.cycle)
+        number_of = {hop_name(topology, node, 1): node for node in range(nodes)}
+        assert all(on_a_cycle[number_of[name]] for name in point.cycle)
+    assert cyclic >= 50
+    assert stood_still >= 0.8 * cyclic

@@ -1,7 +1,11 @@
+from xml.etree import ElementTree
+
 import pytest
 
 from testbed.model import Sample
+from testbed.report.burton import Panel, Series, draw_burton
 from testbed.report.charts import Bar, bar_chart
+from testbed.report.latency import Dot
 from testbed.report.selection import load_charts
 
 
@@ -90,3 +94,13 @@ def test_round_trips_span_from_least_to_most():
 
 def test_zero_goodput_is_drawn():
     assert "<svg" in bar_chart([Bar("h1→h2", 0.0, 0.0, 0.0, 0.0)] * 20, "Goodput", "bit/s", "c")
+
+
+def test_burton_normal_form_has_every_panel_and_routing():
+    dots = (Dot(0.1, 100.0, 90.0, 110.0), Dot(0.2, 300.0, 280.0, 330.0))
+    panels = [Panel(f"panel {number}", (Series("SR", dots), Series("UD", dots[:1]))) for number in range(3)]
+    content = draw_burton(panels, columns=2, unit="clocks")
+    words = "".join(ElementTree.fromstring(content).itertext())
+    assert all(word in words for word in ("panel 0", "panel 1", "panel 2", "SR", "UD", "Mean latency (clocks)"))
+    assert words.count("SR") == 1  # the legend stands once
+    assert content == draw_burton(panels, columns=2, unit="clocks")

@@ -9,6 +9,7 @@ import pytest
 
 from testbed.errors import InputError
 from testbed.kernels import segments
+from testbed.kernels.cycles import on_cycles
 from testbed.model import AllowedTurns
 from testbed.routing import ROUTINGS
 from testbed.routing.adjacency import leaving_channels
@@ -19,6 +20,7 @@ from testbed.routing.stp import spanning_tree
 from testbed.routing.tbtp import TbtpOptions, route_tbtp, tree_based_turns
 from testbed.routing.turns import all_turns, allow, breadth_first_levels, graph_of
 from testbed.routing.updown import UpDownOptions, route_updown, upward
+from testbed.topologies.faults import Faults, apply_faults
 from testbed.verify.routes import check_routes
 from tests.fabrics import fabric_of_pairs, random_fabrics, topology_of
 
@@ -157,7 +159,9 @@ def test_turns_between_links_of_the_tree_are_allowed():
 def segments_of(topology, start=0):
     leaving = leaving_channels(topology)
     bridge = segments.bridges(*leaving, topology.channel_target)
-    offsets, channels, entrance = segments.ears(*leaving, topology.channel_target, bridge, start)
+    number = np.arange(topology.switch_count, dtype=np.int32)
+    stages = np.zeros_like(number), number[None]
+    offsets, channels, entrance = segments.ears(*leaving, topology.channel_target, bridge, start, *stages)
     names = [[topology.channel_name(c) for c in channels[low:high]] for low, high in itertools.pairwise(offsets)]
     return names, [topology.switch_name(switch) for switch in np.flatnonzero(entrance)]
 
@@ -202,6 +206,48 @@ def test_two_parallel_links_are_a_segment():
     topology = one_host_each([(0, 1), (0, 1), (1, 2)])
     assert segments_of(topology)[0] == [["s1→s2", "s2→s1#1"]]
     assert forbidden(topology, segment_turns(topology, 0)) == {("s1→s2", "s2→s1#1"), ("s1→s2#1", "s2→s1")}
+
+
+def test_the_shortest_segments_of_a_mesh_prohibit_the_turns_of_up_down():
+    mesh = topology_of("mesh", sizes=(8, 8))
+    up = upward(mesh)
+    before, after = all_turns(mesh)
+    up_down = allow(mesh, ~(~up[before] & up[after]), before, after)
+    assert forbidden(mesh, segment_turns(mesh, 0)) == forbidden(mesh, up_down)
+    assert forbidden(mesh, segment_turns(mesh, 0, by_rows=True)) != forbidden(mesh, up_down)
+
+
+def test_rows_of_a_mesh_lean_left_and_right_in_turn():
+    mesh = topology_of("mesh", sizes=(3, 4))
+    # s1 s2 s3 / s4 s5 s6 / s7 s8 s9 / s10 s11 s12
+    assert forbidden(mesh, segment_turns(mesh, 0, by_rows=True)) == {
+        *(("s4→s5", "s5→s2"), ("s2→s5", "s5→s4"), ("s5→s6", "s6→s3"), ("s3→s6", "s6→s5")),
+        *(("s9→s8", "s8→s5"), ("s5→s8", "s8→s9"), ("s8→s7", "s7→s4"), ("s4→s7", "s7→s8")),
+        *(("s10→s11", "s11→s8"), ("s8→s11", "s11→s10"), ("s11→s12", "s12→s9"), ("s9→s12", "s12→s11")),
+    }
+    assert {tuple(route_sr(mesh, options).paths.hop) for options in (SrOptions(), SrOptions(segments="rows"))} == {
+        tuple(route_sr(mesh, SrOptions(segments="rows")).paths.hop)
+    }
+    at_start = route_sr(mesh, SrOptions(start="s1"))
+    assert np.array_equal(at_start.paths.hop, route_sr(mesh, SrOptions(segments="shortest")).paths.hop)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_rows_leave_no_cycle_and_every_pair_a_path_where_links_are_dead(seed):
+    grid = topology_of(("mesh", "torus")[seed % 2], sizes=(6, 5), parallel_links=1 + seed % 4 // 2)
+    living = apply_faults(grid, Faults(percent=4 + seed / 4, seed=seed))
+    turns = segment_turns(living, 0, by_rows=True)
+    assert on_cycles(turns.start, turns.following).sum() == 0
+    assert check_routes(living, route_sr(living, SrOptions(segments="rows"))) == []
+
+
+def test_rows_are_refused_where_there_are_none_or_a_start_is_given():
+    with pytest.raises(InputError) as caught:
+        route_sr(topology_of("mesh", sizes=(3, 3, 3)), SrOptions(start="s2", segments="rows"))
+    assert [str(problem) for problem in caught.value.problems] == [
+        "routing.segments: rows needs a mesh or torus of two dimensions without dead switches; take segments: shortest",
+        "routing.start: has no effect with segments: rows; take it away",
+    ]
 
 
 @pytest.mark.parametrize("size", [4, 5])

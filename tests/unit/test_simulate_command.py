@@ -62,6 +62,10 @@ def test_a_table_a_figure_and_a_folder(typed, tmp_path):
     assert any(line.startswith("by its paths alone the fullest channel is full at 0.9375") for line in lines)
     (folder,) = (tmp_path / "results").iterdir()
     assert lines[-1] == f"results: {folder}"
+    channels = ElementTree.fromstring((folder / "channels.svg").read_text())
+    words = "".join(channels.itertext())
+    assert all(word in words for word in ("Load (flits/host/clock)", "Channel use", "s1→s2", "0.3"))
+    assert f"figure: {folder / 'channels.svg'}" in lines
     drawn = "".join(ElementTree.fromstring((folder / "latency.svg").read_text()).itertext())
     assert "Accepted traffic (flits/host/clock)" in drawn
     rows = list(csv.DictReader((folder / "points.csv").read_text().splitlines()))
@@ -159,7 +163,6 @@ def test_numbers_that_do_not_fit_each_other():
 
 @pytest.mark.parametrize(("scenario", "pattern", "sentence"), [
     ("mesh4x4", "transpsoe", 'there is no pattern "transpsoe". Did you mean "transpose"? Known: neighbour, bit_rev'),
-    ("mesh4x4", "all_to_all", "all_to_all is no order of packets; uniform draws each packet's destination anew"),
     ("pairs8", "uniform", None),
     ("topology: {kind: flat, hosts: 6}", "complement", 'pattern "complement" needs a power of two of hosts, not 6'),
     ("topology: {kind: flat, hosts: 2}", "butterfly", '"butterfly" maps each of 2 hosts to itself; use another'),
@@ -206,6 +209,31 @@ def test_one_thread_or_several_give_the_same(tmp_path):
     ]
     assert len(found[0].points) == 6
     assert without_seconds(found[0].points) == without_seconds(found[1].points)
+
+
+def test_several_processes_give_the_same(tmp_path):
+    words = ["simulate", "torus4x4", "--loads", "0.2,0.7", "--seeds", "2", *QUICK, "--results"]
+    root = str(Path(__file__).parents[2])
+    others = [
+        subprocess.Popen(
+            [sys.executable, "-m", "testbed", *words, str(tmp_path / name)],
+            env={**os.environ, "PYTHONPATH": root}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )
+        for name in ("one", "two")
+    ]  # fmt: skip
+    assert [other.wait(timeout=240) for other in others] == [0, 0]
+    CliRunner().invoke(app, [*words, str(tmp_path / "here")], catch_exceptions=False)
+    folders = [next((tmp_path / name).iterdir()) for name in ("one", "two", "here")]
+    points = [without_seconds(read_points(folder)) for folder in folders]
+    assert points[0] == points[1] == points[2]
+    assert len(points[0]) == 4
+
+
+def test_all_to_all_is_no_endless_load(tmp_path):
+    plan = plan_of("mesh", sizes=[4, 4])
+    settings = dataclasses.replace(SETTINGS, pattern="all_to_all")
+    with pytest.raises(InputError, match="all_to_all is no order of packets; uniform draws each packet's destination"):
+        simulate_plan(plan, settings, [0.1], 1, tmp_path, lambda text: None)
 
 
 def test_what_is_done_is_kept_and_only_the_rest_is_run(tmp_path):

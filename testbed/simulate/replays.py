@@ -1,0 +1,154 @@
+"""A replay of a plan: checked, run, and its folder."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from testbed.errors import InputError, Problem
+from testbed.model import Floats
+from testbed.plan import Plan
+from testbed.results.folders import dated_folder, write
+from testbed.simulate.network import Network
+from testbed.simulate.recorded import WIRE, Recorded
+from testbed.simulate.replay import Demand, Replayed, least_clocks, replay
+from testbed.simulate.runs import bundle_problems
+from testbed.simulate.settings import Settings, settings_problems
+from testbed.units import left_text
+
+RECORD = "replay.json"
+PAIRS = "pairs.csv"
+SCHEMA_VERSION = 1
+COLUMNS = ("source", "destination", "bytes", "packets", "clocks", "seconds")
+MOST_PAIRS = 1 << 20
+_SAY_EVERY = 2.0  # s
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Replay:
+    """A replay that has come to its end.
+
+    Attributes:
+        plan: what was simulated.
+        settings: of the switches.
+        recorded: what was sent.
+        demand: the same as packets.
+        outcome: what came of it.
+        least: clocks that no order of packets gets below.
+        because: what takes so long at least.
+        folder: of its results.
+    """
+
+    plan: Plan
+    settings: Settings
+    recorded: Recorded
+    demand: Demand
+    outcome: Replayed
+    least: int
+    because: str
+    folder: Path
+
+    @property
+    def clock(self) -> float:
+        """Seconds of a clock: a packet stands for a full frame on a link of the scenario's rate."""
+        return 8 * WIRE / self.plan.scenario.links.rate / self.settings.packet
+
+    @property
+    def pair_seconds(self) -> Floats:
+        """(H, H) s until all had arrived from host (row) to host (column); 0 for pairs that send nothing."""
+        hosts = self.plan.topology.host_count
+        found: Floats = np.zeros((hosts, hosts))
+        found[self.demand.source, self.demand.destination] = self.outcome.finished * self.clock
+        return found
+
+    def as_object(self) -> dict[str, Any]:
+        """What is told of it, for programs and its record."""
+        outcome, fullest = self.outcome, int(self.outcome.channel_flits.max(initial=0))
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "scenario": self.plan.scenario.name,
+            "digest": self.plan.digest,
+            "expect": self.plan.scenario.expect,
+            "origin": self.recorded.origin,
+            **{key: getattr(self.settings, key) for key in ("packet", "buffer", "header")},
+            "carried_bytes": self.demand.carried,
+            "bytes": int(self.demand.size.sum()),
+            "packets": int(self.demand.packets.sum()),
+            "pairs": len(self.demand.source),
+            "clocks": None if outcome.cycle else outcome.clocks,
+            "seconds": None if outcome.cycle else outcome.clocks * self.clock,
+            "clock_seconds": self.clock,
+            "least_clocks": self.least,
+            "least_because": self.because,
+            "fullest_use": None if outcome.cycle else fullest / outcome.clocks,
+            "deadlock": {"clock": outcome.clocks, "cycle": outcome.cycle} if outcome.cycle else None,
+            "took_seconds": outcome.seconds,
+        }
+
+
+def replay_plan(
+    plan: Plan, settings: Settings, recorded: Recorded, results: Path, progress: Callable[[str], None]
+) -> Replay:
+    """Send all that was recorded over a plan and write down when it arrived.
+
+    Args:
+        plan: proved, or with a declared deadlock.
+        settings: of the switches; pattern, clocks and warm-up play no part.
+        recorded: what is sent, as many hosts as the plan has.
+        results: folder that gets the replay's folder.
+        progress: called with what is going on.
+
+    Raises:
+        InputError: settings that do not fit each other or the fabric, or too many pairs.
+        VerificationError: the plan breaks an invariant it does not declare.
+    """
+    plan.require_proof()
+    problems = [*bundle_problems(plan), *settings_problems(settings, 1)]
+    pairs = np.count_nonzero(recorded.matrix) - np.count_nonzero(np.diagonal(recorded.matrix))
+    if pairs > MOST_PAIRS:
+        sentence = f"has {pairs:,} pairs of hosts and a replay takes {MOST_PAIRS:,}; take a fabric with fewer hosts"
+        problems.append(Problem(recorded.origin, sentence))
+    if problems:
+        raise InputError(problems)
+    network = Network.of(plan.topology, plan.routes, settings, plan.scenario.lab.seed)
+    demand = Demand.of(recorded.matrix, recorded.carried)
+    progress("loading the simulator; compiling it, the first time, takes half a minute")
+    least, because = least_clocks(network, demand)
+    said = started = time.monotonic()
+
+    def say(done: int, total: int) -> bool:
+        nonlocal said
+        now = time.monotonic()
+        if done and now - said > _SAY_EVERY:
+            said = now
+            progress(f"{done / total:.0%} of {total:,} packets, {left_text((now - started) * (total - done) / done)}")
+        return False
+
+    outcome = replay(network, demand, say)
+    assert outcome is not None  # nobody gives up
+    folder = dated_folder(results, f"replay-{plan.scenario.name}", ".")
+    found = Replay(plan, settings, recorded, demand, outcome, least, because, folder)
+    write(folder / RECORD, (json.dumps(found.as_object(), ensure_ascii=False, indent=1) + "\n").encode())
+    write(folder / PAIRS, _pairs_csv(found).encode())
+    return found
+
+
+def _pairs_csv(found: Replay) -> str:
+    """One line a pair of hosts; no times of what has not arrived."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    demand, name = found.demand, found.plan.topology.host_name
+    columns = (demand.source, demand.destination, demand.size, demand.packets, found.outcome.finished)
+    for source, destination, size, packets, clock in zip(*(column.tolist() for column in columns), strict=True):
+        times = ("", "") if found.outcome.cycle else (clock, clock * found.clock)
+        writer.writerow((name(source), name(destination), size, packets, *times))
+    return text.getvalue()
