@@ -21,8 +21,8 @@ from testbed.pipeline.tables import (
 _VLAN_PRESENT = 0x1000
 # The register that holds the bundle to send by.
 _BUNDLE = "reg0"
-# As Open vSwitch writes it. VLAN and presence of a tag are 13 bits; OXM_OF_VLAN_VID[] would take 12, and the learned rule
-# would not look like a static entry. The cookie tells learned rules from those that a switch was given.
+# As Open vSwitch writes it. VLAN and presence of a tag are 13 bits; OXM_OF_VLAN_VID[] would take 12, and the learned
+# rule would not look like a static entry. The cookie tells learned rules from those that a switch was given.
 _LEARN = (
     f"learn(table={FORWARDING.number},{{ages}}priority={Priority.STATIC_ENTRY:d},cookie=0x{LEARNED:x},"
     "NXM_OF_VLAN_TCI[0..12],NXM_OF_ETH_DST[]=NXM_OF_ETH_SRC[],{strip}output:NXM_OF_IN_PORT[])"
