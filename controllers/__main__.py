@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from controllers.framework import run_app
-from controllers.refused import RefusedError, refuse_bundles
+from controllers.refused import RefusedError, refuse_plan
 from testbed.errors import TestbedError
 from testbed.plan.store import plan_from_json
 
@@ -45,7 +45,7 @@ def main(
     try:
         made = plan_from_json(plan.read_text())
         made.require_proof()
-        refuse_bundles(made)
+        refuse_plan(made)
     except OSError as error:
         sys.exit(_told(f"{plan}: {error.strerror}; `testbed plan NAME --output FILE` writes a plan"))
     except (ValueError, KeyError) as error:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from controllers.refused import RefusedError, refuse_bundles, same_fabric
+from controllers.refused import RefusedError, refuse_plan, same_fabric
 from controllers.switches import SwitchError, Switches
 from controllers.wire import add_message, differences, place, remove_flow_message, remove_message
 from testbed.model import Rule
@@ -31,7 +31,7 @@ class Keeper:
 
     def __init__(self, plan: Plan, switches: Switches, rate: float) -> None:
         plan.require_proof()
-        refuse_bundles(plan)
+        refuse_plan(plan)
         self.plan = plan
         self.switches = switches
         self.off: set[int] = set()
@@ -168,7 +168,7 @@ class Keeper:
             raise RefusedError("this is a plan for another topology; switches, hosts, links and ports must be the same")
         if not plan.proved:
             raise RefusedError("this plan is not proved: " + "; ".join(v.sentence for v in plan.violations[:3]))
-        refuse_bundles(plan)
+        refuse_plan(plan)
         for one in (self.plan, plan):
             if one.scenario.assignment_kind != "fixed":
                 raise RefusedError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from testbed.model import LearningPlan
 from testbed.plan import Plan
 
 
@@ -9,12 +10,18 @@ class RefusedError(Exception):
     """What was asked for is not done, and nothing has changed; the text says why."""
 
 
-def refuse_bundles(plan: Plan) -> None:
-    """Let only plans of single links pass.
+def refuse_plan(plan: Plan) -> None:
+    """Let only plans pass whose rules this controller can install and recognise.
 
     Raises:
-        RefusedError: links are aggregated, which takes groups of a later OpenFlow than this controller speaks.
+        RefusedError: links are aggregated, which takes groups of a later OpenFlow; or switches learn, by rules of their
+            own making.
     """
+    if isinstance(plan.vlans, LearningPlan):
+        raise RefusedError(
+            "in this plan switches learn addresses, which changes their rules; use assignment.registration: static, or "
+            "lab.controller: none"
+        )
     if plan.bundles is not None:
         raise RefusedError(
             "this plan aggregates links, and hashing groups need OpenFlow 1.5; use links.aggregate: false, or "

@@ -268,6 +268,20 @@ class VlanPlan:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class LearningPlan(VlanPlan):
+    """VLANs of the whole fabric whose switches learn addresses by themselves, each VLAN for itself.
+
+    There are no static entries: `entry_rule` is `all`, which tells what switches know when each host has sent a
+    broadcast in every VLAN (Koibuchi et al. 2011, section 3.3). Until then frames are flooded in their VLAN's tree.
+
+    Attributes:
+        ageing: s after which a switch forgets an address that has sent it nothing in a VLAN; 0 = never.
+    """
+
+    ageing: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class LocalPlan:
     """Forwarding by the port of arrival: VLANs that mean something inside one switch only, or in-port and priority.
 

@@ -36,6 +36,7 @@ def main() -> None:
             plan_commands,
             power_commands,
             simulate_commands,
+            storm_command,
             vm_commands,
         )
         from testbed.cli.app import app

@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from testbed.emulate import cgroup, counters, loads, reach
+from testbed.emulate import cgroup, counters, learning, loads, reach, storm
 from testbed.emulate.daemons import daemon_count, divide, switch_ports
 from testbed.emulate.disturb import Timeline, carry_out
 from testbed.emulate.fabric import HOST_INTERFACE, Fabric
@@ -63,6 +63,8 @@ class Agent:
             "trace": self.trace,
             "frames": self.frames,
             "reach": self.reach,
+            "learn": self.learn,
+            "storm": self.storm,
             "load": self.load,
             "reshape": self.reshape,
             "shaping": self.shaping,
@@ -185,9 +187,11 @@ class Agent:
         fabric = self.need_fabric()
         time.sleep(_STATISTICS_LAG)
         ports = counters.snapshot()["ports"]
+        rules = self.ovs.dump(fabric.order["switches"], counters=True)
         return {
             "ports": {name: count for name, count in ports.items() if "-eth" in name},
-            "admitted": counters.admitted_frames(self.ovs.dump(fabric.order["switches"], counters=True)),
+            "admitted": counters.admitted_frames(rules),
+            "flooded": counters.flooded_frames(rules),
             "queue_drops": counters.port_drops(),
             "socket_drops": counters.socket_drops(fabric.holders),
         }
@@ -197,6 +201,19 @@ class Agent:
         del request, progress
         fabric = self.need_fabric()
         return reach.unreachable_pairs(fabric.order["hosts"], fabric.holders)
+
+    def learn(self, request: dict[str, Any], progress: Progress) -> str:
+        """Let every host send a broadcast in each of `vlans`; returns how the frames were made."""
+        del progress
+        fabric = self.need_fabric()
+        slowest = min(fabric.order["link_rate"], fabric.order["host_rate"])
+        return learning.teach(fabric.order["hosts"], fabric.holders, request["vlans"], slowest)
+
+    def storm(self, request: dict[str, Any], progress: Progress) -> list[dict[str, Any]]:
+        """One broadcast, by other `rules` if given, counted for `seconds` each `every`; then switches have no rules."""
+        del progress
+        fabric = self.need_fabric()
+        return storm.watch(self.ovs, fabric, request.get("rules"), request["seconds"], request["every"])
 
     def load(self, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
         """Run the processes of a load; with `telemetry` (s between readings) count beside it, into a file.

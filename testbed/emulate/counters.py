@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from testbed.emulate.commands import run
+from testbed.pipeline.tables import FORWARDING, Priority
 
 _PRESSURE = Path("/proc/pressure/cpu")
 _TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 _TOTAL = re.compile(r"^some .*\btotal=(\d+)", re.MULTILINE)
+_FLOOD = re.compile(rf"table={FORWARDING.number}, n_packets=(\d+),.* priority={Priority.FLOOD:d}[, ]")
 _FLOW = re.compile(r"n_packets=(\d+).*\bin_port=(\d+)")
 
 
@@ -114,6 +116,20 @@ def admitted_frames(dumped: Mapping[str, Sequence[str]]) -> dict[str, int]:
             if match and "table=0," in line and "->in_port" not in line:
                 frames[f"{switch}-eth{match.group(2)}"] += int(match.group(1))
     return dict(frames)
+
+
+def flooded_frames(dumped: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """Frames that each switch sent along the tree of a VLAN, from the counters of dumped flows.
+
+    They are broadcasts, and what is for an address that the switch does not know.
+    """
+    frames = dict.fromkeys(dumped, 0)
+    for switch, lines in dumped.items():
+        for line in lines:
+            match = _FLOOD.search(line)
+            if match:
+                frames[switch] += int(match.group(1))
+    return frames
 
 
 def socket_drops(holders: Mapping[str, int]) -> dict[str, int]:

@@ -91,7 +91,16 @@ def capabilities() -> tuple[Capability, ...]:
                 needed=False,
             ),
         ]
-        found.append(_pairs())
+        found += [
+            _trial(
+                "802.1q interfaces",
+                _VETH + "ip link add link probe0 name probe0.10 type vlan id 10",
+                "hosts teach switches that learn by raw tagged frames",
+                "load the module 8021q",
+                needed=False,
+            ),
+            _pairs(),
+        ]
         works, detail = cgroup.trial()
         found.append(Capability(cgroup.CAPABILITY, works, False, detail, cgroup.CONSEQUENCE, cgroup.REMEDY))
     pressure = Path("/proc/pressure/cpu").exists()

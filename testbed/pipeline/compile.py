@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from testbed.model import Bundles, LocalPlan, Rule, Topology, VlanPlan, host_mac
+from testbed.model import Bundles, LearningPlan, LocalPlan, Rule, Topology, VlanPlan
 from testbed.pipeline.bundles import bundle_rules, count_bundle_rules, through_bundles
 from testbed.pipeline.compile_local import compile_local, count_local_rules
+from testbed.pipeline.entries import entry_rules
+from testbed.pipeline.learning import learning_rules
 from testbed.pipeline.tables import FORWARDING, INGRESS, UNTAGGED, Priority
-from testbed.vlans.entries import entries_of, entry_counts, vlans_on_switches
+from testbed.vlans.entries import entry_counts, vlans_on_switches
 
 
 def compile_rules(topology: Topology, vlans: VlanPlan | LocalPlan, bundles: Bundles | None = None) -> tuple[Rule, ...]:
@@ -25,14 +27,19 @@ def count_rules(topology: Topology, vlans: VlanPlan | LocalPlan, bundles: Bundle
     if isinstance(vlans, LocalPlan):
         return beside + count_local_rules(topology, vlans)
     trunks, floods = 2 * int(vlans.tagged_links.sum()), int(vlans_on_switches(topology, vlans).sum())
+    if isinstance(vlans, LearningPlan):
+        return beside + topology.host_count * (1 + vlans.vlan_count) + trunks + floods
     return beside + topology.host_count + trunks + int(entry_counts(topology, vlans).sum()) + floods
 
 
 def _compile_fixed(topology: Topology, vlans: VlanPlan) -> list[Rule]:
+    if isinstance(vlans, LearningPlan):
+        arriving = [*_host_ports(topology, vlans), *_trunk_ports(topology, vlans)]
+        return [*learning_rules(topology, vlans, arriving), *_floods(topology, vlans)]
     return [
         *_host_ports(topology, vlans),
         *_trunk_ports(topology, vlans),
-        *_static_entries(topology, vlans),
+        *entry_rules(topology, vlans),
         *_floods(topology, vlans),
     ]
 
@@ -66,21 +73,6 @@ def _trunk_ports(topology: Topology, vlans: VlanPlan) -> list[Rule]:
                     (("goto_table", FORWARDING.number),),
                 )
             )
-    return rules
-
-
-def _static_entries(topology: Topology, vlans: VlanPlan) -> list[Rule]:
-    macs = [host_mac(host) for host in range(topology.host_count)]
-    host_ports = set(zip(topology.host_switch.tolist(), topology.host_port.tolist(), strict=True))
-    rules = []
-    entries = entries_of(topology, vlans)
-    columns = (vlans.vlan_ids[entries.vlan], entries.switch, entries.host, entries.port)
-    for vlan_id, switch, host, port in zip(*(column.tolist() for column in columns), strict=True):
-        send: tuple[tuple[str, int], ...] = (("output", port),)
-        if (switch, port) in host_ports:
-            send = (("pop_vlan", 0), *send)
-        match = (("dl_vlan", vlan_id), ("dl_dst", macs[host]))
-        rules.append(Rule(switch, FORWARDING.number, Priority.STATIC_ENTRY, match, send))
     return rules
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from testbed.model import Bundles, Group, Rule, Topology, host_mac
-from testbed.pipeline.tables import INGRESS, UNTAGGED
+from testbed.pipeline.tables import INGRESS, LEARN, UNTAGGED
 
 BROADCAST = "ff:ff:ff:ff:ff:ff"
 Tag = tuple[int, int]  # VLAN, priority
@@ -52,7 +52,7 @@ class Delivery:
 
 
 @dataclass(slots=True)
-class _Frame:
+class Frame:
     """What rules of one switch see of a frame, and change."""
 
     in_port: int
@@ -61,6 +61,7 @@ class _Frame:
     bundle: int = 0
 
     def fields(self) -> dict[str, object]:
+        """What a rule can match."""
         seen: dict[str, object] = {
             "in_port": self.in_port,
             "dl_vlan": self.tag[0],
@@ -204,18 +205,35 @@ class Oracle:
                 return rule
         return None
 
+    def add(self, rule: Rule) -> None:
+        """Put a rule in, or in the place of the one with the same match and priority."""
+        fields, values = tuple(name for name, _ in rule.match), tuple(value for _, value in rule.match)
+        table = self._tables.setdefault((rule.switch, rule.table), [])
+        for priority, names, index in table:
+            if (priority, names) == (rule.priority, fields):
+                index[values] = rule
+                return
+        table.append((rule.priority, fields, {values: rule}))
+        table.sort(key=lambda group: -group[0])
+
+    def _learn(self, switch: int, action: str, frame: Frame) -> None:
+        """A walk teaches the switches nothing; see LearningOracle."""
+
     def _forward(self, switch: int, in_port: int, tag: Tag, destination_mac: str) -> list[Copy]:
         """What one frame becomes at one switch."""
         copies: list[Copy] = []
-        self._apply(switch, INGRESS.number, _Frame(in_port, tag, destination_mac), copies, 0)
+        self._apply(switch, INGRESS.number, Frame(in_port, tag, destination_mac), copies, 0)
         return copies
 
-    def _apply(self, switch: int, table: int, frame: _Frame, copies: list[Copy], depth: int) -> None:
+    def _apply(self, switch: int, table: int, frame: Frame, copies: list[Copy], depth: int) -> None:
         """Carry out the rule of one table, and of those it goes on to; what it changes stays changed."""
         rule = self._lookup(switch, table, frame.fields())
         following: int | None = None
         for action, value in rule.actions if rule else ():
             if frame.change(action, value):
+                continue
+            if action in LEARN:
+                self._learn(switch, action, frame)
                 continue
             if action == "goto_table":
                 following = value

@@ -11,13 +11,17 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 UNTAGGED = -1  # value of `dl_vlan` for a frame without a tag
+# Actions that note a frame's source; their value is the ageing time in s, 0 = never. Frames leave a host port untagged.
+LEARN_AT_HOST, LEARN_AT_TRUNK = "learn_at_host", "learn_at_trunk"
+LEARNED = 1 << 63  # cookie of a rule that was learned
+LEARN = frozenset({LEARN_AT_HOST, LEARN_AT_TRUNK})
 
 
 class Priority(IntEnum):
     """The ladder of priorities; a higher rung wins within its table."""
 
     FLOOD = 100  # group addresses and addresses without an entry: the tree of the VLAN, or the one of broadcasts
-    STATIC_ENTRY = 200  # a registered MAC address
+    STATIC_ENTRY = 200  # a registered MAC address, or one that was learned
     ADMIT = 300  # frames a port takes in
     BUNDLE = 400  # a frame for a bundle: one of its members
     SAME_BUNDLE = 500  # a frame for the bundle that it came by: dropped

@@ -6,11 +6,31 @@ import re
 
 from testbed.model import Group, Rule
 from testbed.pipeline.bundles import HASH_FIELDS
-from testbed.pipeline.tables import EGRESS, INGRESS, UNTAGGED
+from testbed.pipeline.tables import (
+    EGRESS,
+    FORWARDING,
+    INGRESS,
+    LEARN,
+    LEARN_AT_HOST,
+    LEARN_AT_TRUNK,
+    LEARNED,
+    UNTAGGED,
+    Priority,
+)
 
 _VLAN_PRESENT = 0x1000
 # The register that holds the bundle to send by.
 _BUNDLE = "reg0"
+# As Open vSwitch writes it. VLAN and presence of a tag are 13 bits; OXM_OF_VLAN_VID[] would take 12, and the learned
+# rule would not look like a static entry. The cookie tells learned rules from those that a switch was given.
+_LEARN = (
+    f"learn(table={FORWARDING.number},{{ages}}priority={Priority.STATIC_ENTRY:d},cookie=0x{LEARNED:x},"
+    "NXM_OF_VLAN_TCI[0..12],NXM_OF_ETH_DST[]=NXM_OF_ETH_SRC[],{strip}output:NXM_OF_IN_PORT[])"
+)
+# How a learned rule strips the tag.
+_STRIP = "load:0->NXM_OF_VLAN_TCI[]"
+_ANY_LEARN = re.compile(r"learn\([^()]*\)")
+_AGES = re.compile(r"hard_timeout=(\d+)")
 _SET_FIELD = {"set_pcp": "vlan_pcp", "set_in_port": "in_port", "set_bundle": _BUNDLE}
 _SETS = {field: action for action, field in _SET_FIELD.items()}
 _SELECT = f"type=select,selection_method=hash,fields({','.join(HASH_FIELDS)})"
@@ -42,12 +62,20 @@ def _format_action(action: str, value: int) -> str:
         return f"push_vlan:0x8100,set_field:{_VLAN_PRESENT | value}->vlan_vid"
     if action == "pop_vlan":
         return "pop_vlan"
+    if action in LEARN:
+        return _learn(action, value)
     if action in _SET_FIELD:
         number = f"{value:#x}" if action == "set_bundle" else str(value)
         return f"set_field:{number}->{_SET_FIELD[action]}"
     if action == "resubmit":
         return f"resubmit(,{value})"
     return f"{action}:{value}"
+
+
+def _learn(action: str, ageing: int) -> str:
+    ages = f"hard_timeout={ageing}," if ageing else ""
+    strip = f"{_STRIP}," if action == LEARN_AT_HOST else ""
+    return _LEARN.format(ages=ages, strip=strip)
 
 
 def parse_rule(switch: int, line: str) -> Rule:
@@ -84,14 +112,14 @@ def _parse(switch: int, line: str) -> Rule:
             match.append(("bundle", int(value, 0)))
         elif part == "vlan_tci=0x0000/0x1fff":
             match.append(("dl_vlan", UNTAGGED))
-        elif part and name not in ("cookie", "send_flow_rem", "reset_counts"):
+        elif part and name not in ("cookie", "hard_timeout", "send_flow_rem", "reset_counts"):
             raise FlowSyntaxError(f"unexpected match {part!r} in {line.strip()!r}")
     return Rule(switch, table, priority, tuple(match), _parse_actions(tail.strip(), line))
 
 
 def _parse_actions(text: str, line: str) -> tuple[tuple[str, int], ...]:
     actions: list[tuple[str, int]] = []
-    for part in _RESUBMIT.sub(r"resubmit:\1", text).split(","):
+    for part in _RESUBMIT.sub(r"resubmit:\1", _ANY_LEARN.sub(_learn_in_short, text)).split(","):
         name, _, value = part.partition(":")
         if part == "push_vlan:0x8100":
             actions.append(("push_vlan", 0))
@@ -100,13 +128,21 @@ def _parse_actions(text: str, line: str) -> tuple[tuple[str, int], ...]:
         elif name == "set_field" and value.partition("->")[2] in _SETS:
             number, _, field = value.partition("->")
             actions.append((_SETS[field], int(number, 0)))
-        elif name == "pop_vlan":
+        elif name == "pop_vlan" or part == _STRIP:
             actions.append(("pop_vlan", 0))
-        elif name in ("output", "goto_table", "group") or (name, value) in _AGAIN:
+        elif name in ("output", "goto_table", "group", *LEARN) or (name, value) in _AGAIN:
             actions.append((name, int(value)))
         elif part != "drop":
             raise FlowSyntaxError(f"unexpected action {part!r} in {line.strip()!r}")
     return tuple(actions)
+
+
+def _learn_in_short(found: re.Match[str]) -> str:
+    """An action `learn` of this pipeline by its name and ageing time; any other stays as it is."""
+    ages = _AGES.search(found[0])
+    ageing = int(ages[1]) if ages else 0
+    kinds = [action for action in (LEARN_AT_HOST, LEARN_AT_TRUNK) if _learn(action, ageing) == found[0]]
+    return f"{kinds[0]}:{ageing}" if kinds else found[0]
 
 
 def format_group(group: Group) -> str:

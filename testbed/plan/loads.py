@@ -25,6 +25,7 @@ def lab_problems(scenario: Scenario, topology: Topology) -> list[Problem]:
         *address_problems(scenario),
         *daemon_problems(scenario, topology),
         *controller_problems(scenario),
+        *learning_problems(scenario),
         *(Problem("switch_model", violation.sentence) for violation in ports),
     ]
 
@@ -126,3 +127,23 @@ def controller_problems(scenario: Scenario) -> list[Problem]:
         "controller: none, which installs them without one, or aggregate: false"
     )
     return [Problem("lab.controller", sentence)]
+
+
+def learning_problems(scenario: Scenario) -> list[Problem]:
+    """Switches that learn where links are aggregated, or under a controller."""
+    if getattr(scenario.assignment, "registration", "static") != "learning":
+        return []
+    place, found = "assignment.registration", []
+    if scenario.links.aggregate:
+        sentence = (
+            '"learning" notes the port that a frame came by, and links.aggregate: true sends by any of several; use '
+            "registration: static, or aggregate: false"
+        )
+        found.append(Problem(place, sentence))
+    if scenario.lab.controller != "none":
+        sentence = (
+            f'"learning" changes rules in the switches, and the controller "{scenario.lab.controller}" would take them '
+            "back; use registration: static, or controller: none"
+        )
+        found.append(Problem(place, sentence))
+    return found

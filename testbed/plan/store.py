@@ -10,7 +10,18 @@ import numpy as np
 import numpy.typing as npt
 
 from testbed.errors import InputError
-from testbed.model import AllowedTurns, Bundles, Entries, LocalPlan, Paths, Routes, Topology, Violation, VlanPlan
+from testbed.model import (
+    AllowedTurns,
+    Bundles,
+    Entries,
+    LearningPlan,
+    LocalPlan,
+    Paths,
+    Routes,
+    Topology,
+    Violation,
+    VlanPlan,
+)
 from testbed.pipeline.compile import count_rules
 from testbed.pipeline.text import format_group, format_rule
 from testbed.plan import Plan
@@ -19,7 +30,8 @@ from testbed.scenario.load import as_dict, scenario_of_blocks
 SCHEMA_VERSION = 2
 MOST_RULES = 3_000_000  # some 300 MB of text
 _TYPES = {
-    kind.__name__: kind for kind in (Topology, Bundles, Routes, Paths, AllowedTurns, VlanPlan, Entries, LocalPlan)
+    kind.__name__: kind
+    for kind in (Topology, Bundles, Routes, Paths, AllowedTurns, VlanPlan, LearningPlan, Entries, LocalPlan)
 }
 
 

@@ -22,6 +22,7 @@ from testbed.results import ResultFolder, load_run
 from testbed.run.choose import choose_dilation
 from testbed.run.controlled import controller_findings
 from testbed.run.fidelity import Finding, Judgement, Verdict
+from testbed.run.learn import flood_findings, flooded, teach
 from testbed.run.load_mpi import prepare_mpi
 from testbed.run.one_load import load_labels, run_load
 from testbed.run.pathcheck import installed_problems
@@ -120,7 +121,9 @@ def measure(plan: Plan, results: Path, progress: Callable[[str], None]) -> Measu
             progress("checking the path of every pair")
             check_paths(plan, lab)
             settled, choice = choose_dilation(plan, lab, progress)
+            flooded_before = flooded(plan, lab)
             samples, loads, findings = _run_loads(settled, lab, folder, progress)
+            findings += flood_findings(plan, flooded_before, flooded(plan, lab))
             findings += [(Verdict.INVALID, f"shaping changed: {problem}") for problem in lab.ask("shaping")]
             findings += controller_findings(plan, lab)
     except LabError as error:
@@ -151,7 +154,11 @@ def prepare_jobs(plan: Plan, progress: Callable[[str], None]) -> None:
 
 
 def check_paths(plan: Plan, lab: Lab) -> None:
-    """Raise LabError unless every pair's path on the dumped rules is the plan's and every pair answers a ping."""
+    """Raise LabError unless every pair's path on the dumped rules is the plan's and every pair answers a ping.
+
+    Switches that learn are taught first.
+    """
+    teach(plan, lab)
     problems = installed_problems(plan, lab.ask("flows"), lab.ask("groups") if plan.bundles else None)
     if not problems:
         problems = [f"{source}→{destination} does not answer a ping" for source, destination in lab.ask("reach")]

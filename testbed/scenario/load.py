@@ -94,6 +94,7 @@ def _scenario(raw: dict[str, Any], source: str, problems: list[Problem]) -> Scen
         part="options",
         default=ROUTINGS[routing_kind].assignment if routing_kind else "",
     )
+    _learning_elsewhere(assignment_kind, problems)
     model, expect = raw.get("switch_model"), raw.get("expect", EXPECTATIONS[0])
     if model is not None and model not in [*SWITCH_MODELS]:
         problems.append(Problem("switch_model", not_one_of(model, [*SWITCH_MODELS])))
@@ -214,6 +215,17 @@ def _too_slow(links: Links, lab: Lab) -> list[Problem]:
     if most < 1:
         return [Problem("links", f"{sentence}, so use {format_rate(SLOWEST_LAB_LINK)} or more")]
     return [Problem("lab.dilation", f"{sentence}, so use {most:.6g} or less")]
+
+
+def _learning_elsewhere(kind: str, problems: list[Problem]) -> None:
+    """Say of switches that are to learn where they cannot why that is, instead of only that the key is unknown."""
+    sentence = (
+        f'"{kind}" takes static entries only: a switch learns the way back along the VLAN that a frame came in, and '
+        'only with "fixed" is that a path of the plan; leave it out, or use kind: fixed with a routing that fits it'
+    )
+    for number, problem in enumerate(problems):
+        if kind != "fixed" and problem.place == "assignment.registration":
+            problems[number] = Problem(problem.place, sentence)
 
 
 def _told_apart(routing: Any) -> list[Problem]:

@@ -9,11 +9,13 @@ import numpy as np
 from annotated_types import Ge, Le
 
 from testbed.errors import InputError
-from testbed.model import Bools, Ints, Routes, Topology, VlanPlan
+from testbed.model import Bools, Ints, LearningPlan, Routes, Topology, VlanPlan
 from testbed.routing.relation import Conflict, as_source_trees
 from testbed.vlans.relation import refusal
 
 LAST_VLAN_ID = 4094
+# The least of 802.1Q (8.8.3), and the most that Open vSwitch can count.
+_LEAST_AGEING, _MOST_AGEING = 10, 65535
 _REMEDY = (
     'Use a routing whose next hop depends on the source, such as "dor" with planes "node" or "link", '
     'selection "tree" where the routing has it, or another assignment'
@@ -27,10 +29,14 @@ class FixedOptions:
     Attributes:
         first_vlan: identifier of the first VLAN; the paper's figures start at 10.
         entries: static MAC entries for the switches a path `used`, or for `all` switches of a VLAN's tree.
+        registration: whether MAC addresses are `static` entries, or switches learn them in each VLAN (`learning`).
+        ageing: seconds of the lab after which a switch forgets an address that has sent nothing; 0 = never.
     """
 
     first_vlan: Annotated[int, Ge(1), Le(LAST_VLAN_ID)] = 10
     entries: Literal["used", "all"] = "used"
+    registration: Literal["static", "learning"] = "static"
+    ageing: Annotated[int, Ge(0), Le(_MOST_AGEING)] = 0
 
 
 def assign_fixed(topology: Topology, routes: Routes, options: FixedOptions) -> VlanPlan:
@@ -38,8 +44,9 @@ def assign_fixed(topology: Topology, routes: Routes, options: FixedOptions) -> V
 
     Raises:
         InputError: the paths of a source are not one tree (names switch, in-port and destination), or more
-            VLANs are needed than identifiers are left, or the routes have layers.
+            VLANs are needed than identifiers are left, or the routes have layers, or the ageing time has no meaning.
     """
+    _check_ageing(options)
     if routes.layers > 1:
         raise InputError.one(
             "assignment.kind",
@@ -64,13 +71,21 @@ def assign_fixed(topology: Topology, routes: Routes, options: FixedOptions) -> V
             f"{count} VLANs from {options.first_vlan} on end at {last}; 802.1Q has identifiers up to "
             f"{LAST_VLAN_ID}, so start at {LAST_VLAN_ID - count + 1} or lower",
         )
-    return VlanPlan(
-        vlan_ids=np.arange(options.first_vlan, options.first_vlan + count, dtype=np.int32),
-        pvid=vlan_of_tree[trees.host_tree].astype(np.int32),
-        tagged_links=vlan_links,  # Step 4
-        untagged_hosts=np.ones((count, topology.host_count), dtype=bool),  # Step 6
-        entry_rule=options.entries,
-    )
+    vlan_ids = np.arange(options.first_vlan, options.first_vlan + count, dtype=np.int32)
+    pvid = vlan_of_tree[trees.host_tree].astype(np.int32)
+    untagged_hosts = np.ones((count, topology.host_count), dtype=bool)  # Step 6
+    if options.registration == "learning":
+        return LearningPlan(vlan_ids, pvid, vlan_links, untagged_hosts, "all", ageing=options.ageing)
+    return VlanPlan(vlan_ids, pvid, vlan_links, untagged_hosts, options.entries)  # vlan_links: Step 4
+
+
+def _check_ageing(options: FixedOptions) -> None:
+    if options.ageing and options.registration == "static":
+        sentence = "static entries do not age; leave it out, or use registration: learning"
+        raise InputError.one("assignment.ageing", sentence)
+    if 0 < options.ageing < _LEAST_AGEING:
+        sentence = f"should be 0 for never, or {_LEAST_AGEING} s or more as in 802.1Q, not {options.ageing}"
+        raise InputError.one("assignment.ageing", sentence)
 
 
 def _tree_links(topology: Topology, routes: Routes) -> Bools:

@@ -321,6 +321,12 @@ def test_a_plan_that_aggregates_links_is_refused():
         Keeper(make_plan(scenario_of(text)), Switches(("s1", "s2")), math.inf)
 
 
+def test_a_plan_whose_switches_learn_is_refused():
+    text = "topology: {kind: mesh, sizes: [2]}\nassignment: {kind: fixed, registration: learning}"
+    with pytest.raises(RefusedError, match="switches learn addresses, which changes their rules"):
+        Keeper(make_plan(scenario_of(text)), Switches(("s1", "s2")), math.inf)
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [

@@ -1,0 +1,110 @@
+"""`testbed storm`: a broadcast without VLANs, for a moment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from testbed.cli.app import FORMAT, app
+from testbed.cli.output import Format, print_json, results, steps
+from testbed.errors import EXIT_FAIL, EXIT_PASS, InputError
+
+if TYPE_CHECKING:
+    from testbed.run.storm import Course, Storm
+
+
+@app.command(epilog="Examples: testbed storm   |   testbed storm --switches 8 --seconds 4 --plot storm.svg")
+def storm(
+    switches: Annotated[int, typer.Option("--switches", help="switches in the ring, a host on each")] = 4,
+    seconds: Annotated[float, typer.Option("--seconds", help="that each of the two broadcasts is watched")] = 2.0,
+    rate: Annotated[str, typer.Option("--rate", help="of all links, which caps the storm")] = "1 Mbit/s",
+    plot: Annotated[Path | None, typer.Option("--plot", help="draw the counters; FILE.svg or FILE.png")] = None,
+    form: FORMAT = Format.text,
+) -> None:
+    """Let one broadcast circulate in a ring without VLANs and STP, in a lab of its own, then with the plan's VLANs.
+
+    Exit code 1 if it does not circulate without VLANs, or goes twice through a port with them.
+    """
+    from testbed.run.storm import run_storm, storm_plan
+
+    _check_plot(plot)
+    with steps() as progress:
+        found = run_storm(storm_plan(switches, seconds, rate), seconds, progress)
+    if plot is not None:
+        _draw(found, plot)
+    if form is Format.json:
+        print_json(_as_object(found))
+    else:
+        _print(found)
+        if plot is not None:
+            results.print(f"plot: {plot}", markup=False, soft_wrap=True)
+    raise typer.Exit(EXIT_FAIL if found.problems else EXIT_PASS)
+
+
+def _check_plot(plot: Path | None) -> None:
+    if plot is not None and plot.suffix.lower() not in (".svg", ".png"):
+        raise InputError.one("--plot", f'should be a file that ends in .svg or .png, not "{plot}"')
+
+
+def _draw(found: Storm, plot: Path) -> None:
+    from testbed.report.growth import draw_growth
+
+    curves = {
+        "without VLANs and STP": (found.without.seconds, found.without.frames),
+        "with the plan's VLANs": (found.vlans.seconds, found.vlans.frames),
+    }
+    title = f"One broadcast in a ring of {found.switches} switches"
+    try:
+        plot.write_bytes(draw_growth(curves, title, "frames sent by all switch ports", plot.suffix[1:].lower()))
+    except OSError as error:
+        raise InputError.one(str(plot), f"cannot be written: {error.strerror}") from error
+
+
+def _print(found: Storm) -> None:
+    from rich.table import Table
+
+    from testbed.units import format_rate
+
+    table = Table(
+        title=f"One broadcast in a ring of {found.switches} switches, links of {format_rate(found.link_rate)}"
+    )
+    table.add_column("s", justify="right")
+    for name in ("with the plan's VLANs", "without VLANs and STP"):
+        table.add_column(f"{name}: frames, all ports", justify="right")
+        table.add_column("busiest port", justify="right")
+    for number, second in enumerate(found.without.seconds):
+        counts = [
+            f"{count:,}"
+            for course in (found.vlans, found.without)
+            for count in (course.frames[number], course.busiest[number])
+        ]
+        table.add_row(f"{second:.1f}", *counts)
+    results.print(table)
+    if not found.problems:
+        results.print(
+            f"Without VLANs the frame still circulates: {found.without.rate:,.0f} frames/s at the busiest port, "
+            f"{100 * found.load:.0f} % of its link. With them it went once through each port of its tree.",
+            soft_wrap=True,
+        )
+    for problem in found.problems:
+        results.print(problem, style="red", markup=False, soft_wrap=True)
+
+
+def _as_object(found: Storm) -> dict[str, Any]:
+    def readings(course: Course) -> list[dict[str, Any]]:
+        return [
+            {"seconds": round(second, 3), "frames": frames, "busiest_port": busiest}
+            for second, frames, busiest in zip(course.seconds, course.frames, course.busiest, strict=True)
+        ]
+
+    return {
+        "switches": found.switches,
+        "link_rate": found.link_rate,
+        "with_vlans": readings(found.vlans),
+        "without_vlans": readings(found.without),
+        "frames_a_second_at_the_end": round(found.without.rate, 1),
+        "share_of_link_rate": round(found.load, 4),
+        "problems": found.problems,
+    }

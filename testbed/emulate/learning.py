@@ -1,0 +1,107 @@
+"""The learning procedure: each host sends one broadcast in each VLAN (Koibuchi et al. 2011, section 3.3).
+
+The paper makes a virtual interface a VLAN on every host. Where the kernel has 802.1Q interfaces so does this; where it
+has none, the host sends the same frame, tag and all, through a packet socket.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from testbed.emulate.commands import in_host, run
+from testbed.emulate.fabric import HOST_INTERFACE
+from testbed.emulate.namespaces import in_network_of
+from testbed.errors import LabError
+
+INTERFACES, RAW = "802.1Q interfaces", "raw tagged frames"
+# Experimental Ethernet type (IEEE 802, 9.2.3): no host answers, or looks into it.
+_TYPE = 0x88B5
+_BROADCAST = b"\xff" * 6
+_SHORTEST, _ON_WIRE = 60, 84  # bytes without and with check sequence, preamble and gap
+_LEAST_GAP = 1e-3  # each frame is new to every switch it comes to
+
+
+def teach(hosts: Sequence[Mapping[str, Any]], holders: Mapping[str, int], vlans: Sequence[int], rate: float) -> str:
+    """Let every host send a broadcast in every VLAN, one after the other, so that no queue fills.
+
+    Args:
+        hosts: of the order.
+        holders: host → pid.
+        vlans: identifiers.
+        rate: bit/s of the slowest link.
+
+    Returns:
+        how the frames were made: INTERFACES or RAW.
+
+    Raises:
+        OSError: a host's interface cannot send.
+    """
+    gap = max(_LEAST_GAP, 2 * _ON_WIRE * 8 / rate)
+    ways = {_teach_one(host, holders[host["name"]], vlans, gap) for host in hosts}
+    return INTERFACES if ways == {INTERFACES} else RAW
+
+
+def _teach_one(host: Mapping[str, Any], holder: int, vlans: Sequence[int], gap: float) -> str:
+    mac = bytes.fromhex(host["mac"].replace(":", ""))
+    made = make_interfaces(holder, vlans)
+    if made is None:
+        with _opened(holder, HOST_INTERFACE) as sending:
+            for vlan in vlans:
+                sending.send(frame(mac, vlan))
+                time.sleep(gap)
+        return RAW
+    try:
+        for name in made:
+            with _opened(holder, name) as sending:
+                sending.send(frame(mac))  # the interface tags it
+            time.sleep(gap)
+    finally:
+        run(in_host(holder, ["ip", "-batch", "-"]), "".join(f"link del {name}\n" for name in made))
+    return INTERFACES
+
+
+def make_interfaces(holder: int, vlans: Sequence[int]) -> list[str] | None:
+    """An 802.1Q interface a VLAN in a host, up; None where the kernel has no such thing, and then nothing is left."""
+    made: list[str] = []
+    for vlan in vlans:
+        name = f"{HOST_INTERFACE}.{vlan}"
+        try:
+            run(
+                in_host(holder, ["ip", "-batch", "-"]),
+                f"link add link {HOST_INTERFACE} name {name} type vlan id {vlan}\nlink set {name} up\n",
+            )
+        except LabError:
+            shown = json.loads(run(in_host(holder, ["ip", "-j", "link", "show"])))
+            left = [link["ifname"] for link in shown if link["ifname"] in (*made, name)]
+            run(in_host(holder, ["ip", "-batch", "-"]), "".join(f"link del {one}\n" for one in left))
+            return None
+        made.append(name)
+    return made
+
+
+def send_from(holder: int, mac: str) -> None:
+    """Let a host send one untagged broadcast."""
+    with _opened(holder, HOST_INTERFACE) as sending:
+        sending.send(frame(bytes.fromhex(mac.replace(":", ""))))
+
+
+def _opened(holder: int, interface: str) -> socket.socket:
+    """A packet socket on an interface of a host."""
+
+    def make() -> socket.socket:
+        made = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+        made.bind((interface, 0))
+        return made
+
+    return in_network_of(holder, make)
+
+
+def frame(mac: bytes, vlan: int | None = None) -> bytes:
+    """A broadcast of a host, tagged with a VLAN or untagged."""
+    tag = b"" if vlan is None else struct.pack("!HH", 0x8100, vlan)
+    return (_BROADCAST + mac + tag + struct.pack("!H", _TYPE)).ljust(_SHORTEST + len(tag), b"\0")

@@ -1,0 +1,138 @@
+"""A broadcast storm as a positive control: what the plan's VLANs prevent, for a moment and at a capped rate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from testbed.emulate.build import build_lab
+from testbed.emulate.probe import require
+from testbed.errors import InputError, Problem
+from testbed.pipeline.flooding import flooding_rules
+from testbed.pipeline.text import format_rule
+from testbed.plan import Plan, make_plan
+from testbed.scenario.load import scenario_of_blocks
+from testbed.units import format_rate, parse_rate
+
+INTERVAL = 0.2
+FEWEST_SWITCHES, MOST_SWITCHES = 3, 16
+SHORTEST, LONGEST = 0.4, 10.0
+SLOWEST, FASTEST = 1e5, 1e8
+_FRAME_BITS = 84 * 8  # the shortest frame, with preamble and gap
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What became of one broadcast.
+
+    Attributes:
+        seconds: of each reading, since it was sent.
+        frames: sent by all switch ports together until then.
+        busiest: likewise by the port that sent most.
+    """
+
+    seconds: tuple[float, ...]
+    frames: tuple[int, ...]
+    busiest: tuple[int, ...]
+
+    @property
+    def rate(self) -> float:
+        """Frames a second that the busiest port sent between the last two readings."""
+        return (self.busiest[-1] - self.busiest[-2]) / (self.seconds[-1] - self.seconds[-2])
+
+
+@dataclass(frozen=True, slots=True)
+class Storm:
+    """The same ring twice.
+
+    Attributes:
+        switches: of the ring, a host on each.
+        link_rate: bit/s.
+        vlans: with the VLANs of the plan.
+        without: with switches that send every frame to every other port.
+    """
+
+    switches: int
+    link_rate: float
+    vlans: Course
+    without: Course
+
+    @property
+    def load(self) -> float:
+        """Share of a link's rate that the storm takes in the end."""
+        return self.without.rate * _FRAME_BITS / self.link_rate
+
+    @property
+    def problems(self) -> list[str]:
+        """What is not as it should be: with VLANs a frame a port and then silence, without them no end."""
+        found = []
+        wanted = 2 * (self.switches - 1)  # a tree of the ring's links, and every host but the sender
+        if (self.vlans.frames[-1], self.vlans.busiest[-1]) != (wanted, 1):
+            found.append(
+                f"with VLANs a broadcast took {self.vlans.frames[-1]} frames, up to {self.vlans.busiest[-1]} at a port,"
+                f" instead of {wanted}, one at a port"
+            )
+        if self.without.rate <= 0:
+            found.append("without VLANs the broadcast ended by itself; links lose frames, or the ring is open")
+        return found
+
+
+def storm_plan(switches: int, seconds: float, rate: str) -> Plan:
+    """The ring, planned as usual.
+
+    Raises:
+        InputError: each of the three that is out of bounds.
+    """
+    problems = []
+    if not FEWEST_SWITCHES <= switches <= MOST_SWITCHES:
+        problems.append(Problem("--switches", f"should be from {FEWEST_SWITCHES} to {MOST_SWITCHES}, not {switches}"))
+    if not SHORTEST <= seconds <= LONGEST:
+        problems.append(Problem("--seconds", f"should be from {SHORTEST:g} to {LONGEST:g}, not {seconds:g}"))
+    try:
+        if not SLOWEST <= parse_rate(rate) <= FASTEST:
+            sentence = f'should be from {format_rate(SLOWEST)} to {format_rate(FASTEST)}, not "{rate}"'
+            problems.append(Problem("--rate", sentence))
+    except ValueError as error:
+        problems.append(Problem("--rate", str(error)))
+    if problems:
+        raise InputError(problems)
+    blocks = {
+        "topology": {"kind": "ring", "switches": switches},
+        "links": {"rate": rate},
+        "lab": {"dilation": 1.0},
+    }
+    return make_plan(scenario_of_blocks(blocks, "storm"))
+
+
+def run_storm(plan: Plan, seconds: float, progress: Callable[[str], None]) -> Storm:
+    """Build the ring in a lab of its own, send one broadcast with VLANs and one without, and end it.
+
+    Args:
+        plan: storm_plan().
+        seconds: that either is watched.
+        progress: called with one line on what is going on.
+
+    Raises:
+        CapabilityError: nothing was started.
+        LabError: the lab broke; nothing is left of it.
+    """
+    require(plan.scenario)
+    rules: dict[str, list[str]] = {}
+    for rule in flooding_rules(plan.topology):
+        rules[plan.topology.switch_name(rule.switch)] = [format_rule(rule)]
+    with build_lab(plan, progress=lambda step: progress(f"building the lab: {step}")) as lab:
+        progress("one broadcast with the VLANs of the plan")
+        vlans = lab.ask("storm", seconds=seconds, every=INTERVAL)
+        progress("one broadcast without VLANs and without a spanning tree")
+        without = lab.ask("storm", seconds=seconds, every=INTERVAL, rules=rules)
+    return Storm(plan.topology.switch_count, plan.scenario.links.rate, course(vlans), course(without))
+
+
+def course(readings: Sequence[Mapping[str, Any]]) -> Course:
+    """Readings of the agent, summed up."""
+    return Course(
+        tuple(float(reading["seconds"]) for reading in readings),
+        tuple(sum(reading["frames"].values()) for reading in readings),
+        tuple(max(reading["frames"].values()) for reading in readings),
+    )

@@ -1,0 +1,115 @@
+"""Switches that learn, on real Open vSwitch: without the procedure they flood, with it they do not."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from testbed.emulate.build import build_lab
+from testbed.emulate.client import Lab
+from testbed.model import Rule, host_mac
+from testbed.pipeline.text import parse_rule
+from testbed.plan import Plan
+from testbed.run import run_scenario
+from testbed.run.learn import teach, unknown_addresses
+from testbed.run.pathcheck import installed_problems
+
+from .conftest import execute, plan_of
+
+_TORUS = (
+    "topology: {{kind: torus, sizes: [4, 4]}}\nlab: {{dilation: 50}}\n"
+    "assignment: {{kind: fixed, registration: learning, ageing: {ageing}}}\n"
+)
+_FRAMES = 300
+# Of an experimental type, so that nobody answers; from h1 to h16.
+_STREAM = f"""
+import socket, time
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+s.bind(("eth0", 0))
+for number in range({_FRAMES}):
+    s.send(bytes.fromhex("{host_mac(15)}{host_mac(0)}".replace(":", "") + "88b5") + bytes(46))
+    time.sleep(0.002)
+"""
+
+
+@pytest.fixture(scope="module")
+def untaught() -> Iterator[tuple[Plan, Lab]]:
+    plan = plan_of(_TORUS.format(ageing=0))
+    assert plan.vlans.pvid[0] != plan.vlans.pvid[15]
+    with build_lab(plan) as lab:
+        yield plan, lab
+
+
+def installed(lab: Lab) -> set[Rule]:
+    dumped = lab.ask("flows")
+    return {parse_rule(number, line) for number, switch in enumerate(dumped) for line in dumped[switch]}
+
+
+def stream(plan: Plan, lab: Lab) -> tuple[int, dict[str, int]]:
+    """Let h1 send to h16: how often switches flooded, and frames that each other host got."""
+    places = zip(plan.topology.host_switch, plan.topology.host_port, strict=True)
+    ports = {f"h{number}": f"s{switch + 1}-eth{port}" for number, (switch, port) in enumerate(places, 1)}
+    before = lab.ask("frames")
+    execute(lab, sys.executable, "-c", _STREAM, host="h1")
+    after = lab.ask("frames")
+
+    def got(frames: dict[str, Any], host: str) -> int:
+        return int(frames["ports"][ports[host]]["tx_packets"])
+
+    floods = sum(after["flooded"].values()) - sum(before["flooded"].values())
+    return floods, {host: got(after, host) - got(before, host) for host in ports if host != "h1"}
+
+
+def test_rules_that_learn_are_installed(untaught):
+    plan, lab = untaught
+    assert installed(lab) == set(plan.rules)
+
+
+def test_without_the_procedure_asymmetric_vlans_flood(untaught):
+    plan, lab = untaught
+    # Each hears from the other, but in another VLAN.
+    assert "20 received" in execute(lab, "ping", "-c", "20", "-i", "0.05", "10.0.0.16", host="h1")
+    floods, others = stream(plan, lab)
+    assert floods == 16 * _FRAMES
+    assert set(others.values()) == {_FRAMES}
+    assert len(unknown_addresses(plan, lab.ask("flows"))) > 0
+
+
+def test_with_the_procedure_nothing_is_flooded(untaught):
+    plan, lab = untaught
+    assert teach(plan, lab) in ("raw tagged frames", "802.1Q interfaces")
+    assert unknown_addresses(plan, lab.ask("flows")) == []
+    assert installed_problems(plan, lab.ask("flows")) == []
+    assert lab.ask("reach") == []
+    floods, others = stream(plan, lab)
+    assert floods == 0
+    assert others.pop("h16") == _FRAMES
+    assert set(others.values()) == {0}
+    # Nothing of the procedure is left in the hosts.
+    assert "eth0." not in execute(lab, "ip", "link", "show", host="h1")
+
+
+def test_switches_forget(untouched):
+    plan = plan_of(_TORUS.format(ageing=10))
+    with build_lab(plan) as lab:
+        teach(plan, lab)
+        assert installed_problems(plan, lab.ask("flows")) == []
+        known = len(installed(lab))
+        time.sleep(12)
+        assert installed(lab) == set(plan.rules)
+        assert known == len(plan.rules) + 8 * 16 * 16
+        teach(plan, lab)
+        assert len(installed(lab)) == known
+
+
+def test_a_run_of_switches_that_learn(tmp_path, untouched):
+    plan = plan_of(
+        "topology: {kind: mesh, sizes: [2, 2]}\nlab: {dilation: 100}\n"
+        "assignment: {kind: fixed, registration: learning}\nworkloads: [{kind: ping, pattern: neighbour, count: 3}]"
+    )
+    outcome = run_scenario(plan, tmp_path, lambda text: None)
+    assert not [reason for reason in outcome.reasons if "flooded" in reason]

@@ -1,0 +1,196 @@
+"""Switches that learn, without any switch: rules, walks that teach, and what is made of dumped rules."""
+
+from __future__ import annotations
+
+import pytest
+
+from testbed.emulate.counters import flooded_frames
+from testbed.emulate.learning import frame
+from testbed.errors import LabError
+from testbed.model import LearningPlan, Rule, host_mac
+from testbed.pipeline.compile import count_rules
+from testbed.pipeline.entries import entry_rules
+from testbed.pipeline.learning import LearningOracle
+from testbed.pipeline.oracle import BROADCAST
+from testbed.pipeline.text import FlowSyntaxError, format_rule, parse_rule
+from testbed.plan import Plan, make_plan
+from testbed.plan.store import plan_from_json, plan_to_json
+from testbed.routing.paths import path
+from testbed.run.fidelity import Verdict
+from testbed.run.learn import flood_findings, teach, unknown_addresses
+from tests.fabrics import scenario_of
+
+HOSTS = range(16)
+
+
+def learning_plan(ageing: int = 0, **lab: str) -> Plan:
+    blocks = {
+        "topology": {"kind": "torus", "sizes": [4, 4]},
+        "assignment": {"kind": "fixed", "registration": "learning", "ageing": ageing},
+        "lab": lab,
+    }
+    return make_plan(scenario_of(blocks))
+
+
+PLAN = learning_plan()
+assert isinstance(PLAN.vlans, LearningPlan)
+ENTRIES = entry_rules(PLAN.topology, PLAN.vlans)
+
+
+def asymmetric_pair() -> tuple[int, int]:
+    """Two hosts whose frames to each other use different VLANs."""
+    return next((a, b) for a in HOSTS for b in HOSTS[::-1] if PLAN.vlans.pvid[a] != PLAN.vlans.pvid[b])
+
+
+def taught(plan: Plan) -> LearningOracle:
+    oracle = LearningOracle(plan.topology, plan.rules)
+    for host in HOSTS:
+        for vlan in plan.vlans.vlan_ids.tolist():
+            flood = oracle.send(host, BROADCAST, vlan)
+            assert flood.received == dict.fromkeys(set(HOSTS) - {host}, 1)
+            assert not flood.tagged
+    return oracle
+
+
+def test_learning_is_a_plan_of_its_own():
+    assert isinstance(PLAN.vlans, LearningPlan)
+    assert PLAN.proved
+    assert len(PLAN.rules) == count_rules(PLAN.topology, PLAN.vlans)
+    assert not [rule for rule in PLAN.rules if (rule.table, rule.priority) == (1, 200)]
+    again = plan_from_json(plan_to_json(PLAN))
+    assert (again.rules, again.digest) == (PLAN.rules, PLAN.digest)
+    assert (
+        len(
+            {
+                PLAN.digest,
+                learning_plan(300).digest,
+                make_plan(scenario_of("topology: {kind: torus, sizes: [4, 4]}")).digest,
+            }
+        )
+        == 3
+    )
+
+
+def test_rules_come_back_from_their_text():
+    for plan in (PLAN, learning_plan(300)):
+        for rule in plan.rules:
+            assert parse_rule(rule.switch, format_rule(rule)) == rule
+
+
+def test_rules_that_open_vswitch_has_learned_are_entries():
+    """Lines as version 3.1 dumps them."""
+    lines = (
+        " cookie=0x8000000000000000, table=1, hard_timeout=30, priority=200,dl_vlan=11,dl_dst=02:00:00:00:00:01 "
+        "actions=load:0->NXM_OF_VLAN_TCI[],output:1",
+        " cookie=0x8000000000000000, table=1, priority=200,dl_vlan=11,dl_dst=02:00:00:00:00:02 actions=output:2",
+    )
+    assert [parse_rule(4, line) for line in lines] == [
+        Rule(4, 1, 200, (("dl_vlan", 11), ("dl_dst", "02:00:00:00:00:01")), (("pop_vlan", 0), ("output", 1))),
+        Rule(4, 1, 200, (("dl_vlan", 11), ("dl_dst", "02:00:00:00:00:02")), (("output", 2),)),
+    ]
+
+
+def test_an_action_that_learns_otherwise_is_not_ours():
+    for text in (
+        "learn(table=5,NXM_OF_ETH_DST[]=NXM_OF_ETH_SRC[])",
+        "learn(table=1,priority=200,cookie=0x1,OXM_OF_VLAN_VID[],NXM_OF_ETH_DST[]=NXM_OF_ETH_SRC[],output:NXM_OF_IN_PORT[])",
+    ):
+        with pytest.raises(FlowSyntaxError, match="unexpected action"):
+            parse_rule(0, f"table=0,priority=300,in_port=1,dl_vlan=10 actions={text},goto_table:1")
+
+
+def test_the_answer_on_another_vlan_teaches_nothing():
+    """Section 3.3: a path and the one back use different VLANs, and switches learn in each for itself."""
+    one, other = asymmetric_pair()
+    oracle = LearningOracle(PLAN.topology, PLAN.rules)
+    for _ in range(3):
+        assert oracle.unicast(one, other).received == dict.fromkeys(set(HOSTS) - {one}, 1)
+        assert oracle.unicast(other, one).received == dict.fromkeys(set(HOSTS) - {other}, 1)
+
+
+def test_the_answer_on_the_same_vlan_teaches():
+    plan = make_plan(scenario_of(
+        "topology: {kind: tree, switches: 7}\nassignment: {kind: fixed, registration: learning}"
+    ))  # fmt: skip
+    oracle = LearningOracle(plan.topology, plan.rules)
+    assert len(oracle.unicast(0, 6).received) == 6
+    assert oracle.unicast(6, 0).received == {0: 1}
+    assert oracle.unicast(0, 6).received == {6: 1}
+
+
+def test_after_the_procedure_every_pair_takes_its_path():
+    oracle = taught(PLAN)
+    for source in HOSTS:
+        for destination in set(HOSTS) - {source}:
+            way = oracle.unicast(source, destination)
+            assert way.received == {destination: 1}
+            assert not way.tagged
+            assert way.channels == path(PLAN.topology, PLAN.routes, source, destination)
+
+
+def dump(rules: list[Rule]) -> dict[str, list[str]]:
+    lines: dict[str, list[str]] = {f"s{number}": [] for number in range(1, 17)}
+    for rule in rules:
+        lines[f"s{rule.switch + 1}"].append(" " + format_rule(rule).replace(",actions", " actions"))
+    return lines
+
+
+def test_what_switches_do_not_know_is_named():
+    assert unknown_addresses(PLAN, dump([*PLAN.rules, *ENTRIES])) == []
+    wrong = Rule(ENTRIES[1].switch, 1, 200, ENTRIES[1].match, (("output", 60),))
+    vlan = PLAN.vlans.vlan_ids[0]
+    assert unknown_addresses(PLAN, dump([*PLAN.rules, wrong, *ENTRIES[2:]])) == [
+        f"s1 does not know the way to {host_mac(0)} in VLAN {vlan}",
+        f"s1 does not know the way to {host_mac(1)} in VLAN {vlan}",
+    ]
+
+
+class Forgetful:
+    """A lab whose switches know everything after some rounds."""
+
+    def __init__(self, rounds: int) -> None:
+        self.left = rounds
+
+    def ask(self, operation: str, **arguments: list[int]) -> object:
+        if operation == "learn":
+            assert arguments["vlans"] == PLAN.vlans.vlan_ids.tolist()
+            self.left -= 1
+            return "raw tagged frames"
+        return dump([*PLAN.rules, *(ENTRIES if self.left <= 0 else ENTRIES[1:])])
+
+
+def test_the_procedure_is_repeated_until_everything_is_known():
+    lab = Forgetful(2)
+    assert teach(PLAN, lab) == "raw tagged frames"  # type: ignore[arg-type]
+    assert lab.left == 0
+    with pytest.raises(LabError, match=r"after 3 rounds .* 1 addresses are unknown or known wrongly: s1 does not know"):
+        teach(PLAN, Forgetful(5))  # type: ignore[arg-type]
+    assert teach(make_plan(scenario_of("topology: {kind: mesh, sizes: [2]}")), lab) == ""  # type: ignore[arg-type]
+
+
+def test_floods_while_loads_run_are_a_warning():
+    assert flood_findings(PLAN, 5, 5) == []
+    assert flood_findings(learning_plan(arp="broadcast"), 5, 900) == []
+    assert flood_findings(learning_plan(ageing=20), 5, 12) == [
+        (
+            Verdict.WARN,
+            "frames were flooded 7 times while loads ran, at all switches together; switches forget after 20 s",
+        )
+    ]
+
+
+def test_floods_are_counted_from_dumped_flows():
+    head = " cookie=0x0, duration=9.1s, table=1, n_packets"
+    lines = [
+        f"{head}=7, n_bytes=500, idle_age=3, priority=100,dl_vlan=10 actions=output:2,pop_vlan,output:1",
+        f"{head}=5, n_bytes=500, priority=100,dl_vlan=11 actions=output:2,pop_vlan,output:1",
+        f"{head}=70, n_bytes=500, priority=200,dl_vlan=10,dl_dst=02:00:00:00:00:01 actions=output:2",
+        " cookie=0x0, duration=9.1s, table=0, n_packets=99, n_bytes=500, priority=100,in_port=1 actions=goto_table:1",
+    ]
+    assert flooded_frames({"s1": lines, "s2": []}) == {"s1": 12, "s2": 0}
+
+
+def test_frames_that_teach():
+    mac = bytes.fromhex("020000000005")
+    assert frame(mac) == b"\xff" * 6 + mac + b"\x88\xb5" + bytes(46)
+    assert frame(mac, 11) == b"\xff" * 6 + mac + b"\x81\x00\x00\x0b\x88\xb5" + bytes(46)

@@ -1,0 +1,66 @@
+"""The storm, without any switch: rules that flood for ever, what readings come to, bounds, the drawing."""
+
+from __future__ import annotations
+
+import pytest
+
+from testbed.errors import InputError
+from testbed.pipeline.flooding import flooding_rules
+from testbed.pipeline.oracle import Oracle
+from testbed.pipeline.text import format_rule, parse_rule
+from testbed.report.growth import draw_growth
+from testbed.run.storm import Course, Storm, course, storm_plan
+from tests.fabrics import topology_of
+
+
+def test_a_broadcast_never_ends_in_a_ring_and_ends_in_a_tree():
+    for kind, endless in (("ring", True), ("tree", False)):
+        topology = topology_of(kind, switches=5)
+        rules = flooding_rules(topology)
+        assert Oracle(topology, rules).broadcast(0).endless is endless
+        for rule in rules:
+            assert parse_rule(rule.switch, format_rule(rule).replace(",actions", " actions")) == rule
+
+
+def readings(*frames: tuple[int, int]) -> Course:
+    return course([{"seconds": 0.2 * n, "frames": {"s1-eth1": a, "s2-eth1": b}} for n, (a, b) in enumerate(frames)])
+
+
+SILENT = Course((0.0, 0.2, 0.4), (0, 6, 6), (0, 1, 1))
+
+
+def test_readings_are_summed_up():
+    found = readings((0, 0), (40, 50), (90, 150))
+    assert (found.frames, found.busiest) == ((0, 90, 240), (0, 50, 150))
+    assert found.rate == pytest.approx(500)
+    assert Storm(4, 1e6, SILENT, found).load == pytest.approx(500 * 672 / 1e6)
+
+
+def test_what_is_not_as_it_should_be_is_told():
+    endless = readings((0, 0), (40, 50), (90, 150))
+    ended = readings((0, 0), (4, 5), (4, 5))
+    assert Storm(4, 1e6, SILENT, endless).problems == []
+    assert Storm(4, 1e6, ended, ended).problems == [
+        "with VLANs a broadcast took 9 frames, up to 5 at a port, instead of 6, one at a port",
+        "without VLANs the broadcast ended by itself; links lose frames, or the ring is open",
+    ]
+
+
+def test_bounds():
+    with pytest.raises(InputError) as error:
+        storm_plan(2, 60, "1 Gbit/s")
+    assert [str(problem) for problem in error.value.problems] == [
+        "--switches: should be from 3 to 16, not 2",
+        "--seconds: should be from 0.4 to 10, not 60",
+        '--rate: should be from 100 kbit/s to 100 Mbit/s, not "1 Gbit/s"',
+    ]
+    with pytest.raises(InputError, match='"fast" is not a rate'):
+        storm_plan(4, 2, "fast")
+    assert storm_plan(4, 2, "1 Mbit/s").proved
+
+
+def test_the_drawing_names_both_courses():
+    text = draw_growth({"with": ((0, 1), (0, 6)), "without": ((0, 1), (0, 900))}, "Title", "frames", "svg").decode()
+    for word in ("with", "without", "Title", "frames"):
+        assert word in text
+    assert draw_growth({"with": ((0, 1), (0, 6))}, "T", "frames", "png").startswith(b"\x89PNG")
