@@ -20,7 +20,7 @@ from testbed.export.readme import cabling_csv, readme
 from testbed.export.settings import Floods, settings_of
 from testbed.export.sonic import SONIC
 from testbed.export.table import CSV
-from testbed.model import LocalPlan, SwitchModel, VlanPlan, host_mac
+from testbed.model import LearningPlan, LocalPlan, SwitchModel, VlanPlan, host_mac
 from testbed.plan import Plan
 from testbed.verify.flooding import multiplication
 from testbed.verify.limits import SWITCH_MODELS, check_limits, check_local_limits
@@ -188,6 +188,9 @@ def _model(plan: Plan, dialect: Dialect, name: str) -> tuple[SwitchModel | None,
 def _plan_problems(plan: Plan, dialect: Dialect, options: Options) -> list[Problem]:
     """What no choice of ports mends: too many entries, pauses in a fabric that can deadlock, floods in loops."""
     problems = []
+    if isinstance(plan.vlans, LearningPlan):
+        sentence = "lets switches learn addresses, and exports register them; use registration: static"
+        problems.append(Problem(f"{plan.scenario.source}: assignment.registration", sentence))
     if isinstance(plan.vlans, VlanPlan):
         entries = int(entry_counts(plan.topology, plan.vlans).sum())
     else:

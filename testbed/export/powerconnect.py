@@ -1,10 +1,10 @@
 """Commands for Dell PowerConnect switches, whose ports in general mode have a PVID and untagged VLANs of their own.
 
-The switches of Koibuchi et al. 2011, Table 2. Syntax: Dell PowerConnect 5324 and 62xx CLI reference guides, chapters
-VLAN (`vlan database`, `switchport mode general`, `switchport general …`), Address Table (`bridge address …
-permanent`, `bridge aging-time`), Spanning-Tree, Ethernet Configuration (`flowcontrol`: of a port on the 5324, of the
-whole switch on the 62xx). What general mode means, that ingress filtering is on unless switched off and that static
-addresses never age is in Dell's user's guides (55xx: "General Ports"; 5324: "Defining Static Addresses").
+The switches of Koibuchi et al. 2011, Table 2. Syntax: Dell's user's guides and published configurations of the 53xx and
+62xx series (`vlan database`, `switchport mode general`, `switchport general …`, `bridge address … permanent`, `bridge
+aging-time`; `flowcontrol` is of a port on the 5324, of the whole switch on the 62xx). What general mode means, that
+ingress filtering is on unless switched off and that static addresses never age is in the guides (55xx: "General
+Ports"; 5324: "Defining Static Addresses").
 
 All ports are shut before the spanning tree protocol is switched off and opened when their VLANs are there: in between
 they would be in VLAN 1 together, which has loops.

@@ -132,12 +132,17 @@ def parse(spec: Iperf3, server: str, client: str) -> FlowResult:
         if "retransmits" in sent["end"].get("sum_sent", {}):
             return FlowResult(goodput, warmup, None, None, int(sent["end"]["sum_sent"]["retransmits"]))
         datagrams = sum(s["packets"] for s in counted)
-        lost = sum(s["lost_packets"] for s in counted)
+        lost = sum(_signed(s["lost_packets"]) for s in counted)
         loss = max(0.0, lost / datagrams) if datagrams else 1.0
         jitter = sum(s["jitter_ms"] for s in counted) / len(counted) / 1000
         return FlowResult(goodput, warmup, loss, jitter, None)
     except (KeyError, TypeError) as error:
         raise OutputError(f"iperf3 printed JSON without {error}") from error
+
+
+def _signed(count: int) -> int:
+    """A count that iperf3 lowers when a datagram comes late after all, and prints as if it could not be negative."""
+    return count - 2**64 if count >= 2**63 else count
 
 
 def _document(text: str, end: str) -> dict[str, Any]:

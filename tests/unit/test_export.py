@@ -35,6 +35,14 @@ def test_ios_says_which_port_and_why():
     ]
 
 
+def test_learned_addresses_are_not_exported_as_registered_ones():
+    told = refusal(plan({"kind": "fixed", "registration": "learning"}), "linux-bridge-iproute2")
+    assert len(told) == 1
+    assert told[0].endswith(
+        "assignment.registration: lets switches learn addresses, and exports register them; use registration: static"
+    )
+
+
 def test_only_some_ports_are_named_where_many_are_refused():
     told = refusal(plan_of("torus", sizes=[4, 4]), "sonic", flow_control="keep")
     assert len(told) == 9

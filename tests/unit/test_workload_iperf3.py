@@ -83,6 +83,15 @@ def test_lost_datagrams_count():
     assert iperf3.parse(UDP, json.dumps(server), captured("udp", "client")).loss == 0.25
 
 
+def test_a_datagram_counted_as_lost_and_then_as_late_is_neither():
+    server = json.loads(captured("udp", "server"))
+    for number, interval in enumerate(server["intervals"]):
+        interval["sum"]["packets"], interval["sum"]["lost_packets"] = 100, 2**64 - 1 if number % 2 else 1
+    loss = iperf3.parse(UDP, json.dumps(server), captured("udp", "client")).loss
+    assert loss is not None
+    assert 0 <= loss <= 0.01
+
+
 def test_a_flow_that_stopped_early_is_an_error():
     server = json.loads(captured("udp", "server"))
     server["intervals"] = server["intervals"][:3]
