@@ -27,7 +27,7 @@ from testbed.errors import TestbedError
 from testbed.failover.damage import Damage, cut_off, damage_of, words
 from testbed.failover.diversion import Diversion, divert
 from testbed.failover.rules import backup_pvids, backup_rules, path_rules, sets_pvid
-from testbed.failover.tables import Tables, prove, recovered_tables, routings, whole_tables
+from testbed.failover.tables import Tables, compile_ahead, prove, recovered_tables, routings, whole_tables
 from testbed.model import Rule, VlanPlan
 from testbed.pipeline.tables import UNTAGGED
 from testbed.plan import Plan
@@ -93,6 +93,7 @@ class SegmentKeeper(Keeper):
         self._recall()
         self._take(self._now)
         self._get_ready()
+        compile_ahead(topology, self._whole, self._ways)
         threading.Thread(target=self._work, daemon=True).start()
 
     def move_to(self, plan: Plan, off: Any, wake_up: float = 0.0, pause: float = 0.0) -> dict[str, Any]:
@@ -187,7 +188,6 @@ class SegmentKeeper(Keeper):
     # --------------------------------------------------------------------------------------------------- new tables
 
     def _work(self) -> None:
-        self._warm_up()
         while True:
             self._wake.wait()
             self._wake.clear()
@@ -198,15 +198,6 @@ class SegmentKeeper(Keeper):
                 self._problem = f"no tables for what is alive: {error}"
             except Exception as error:  # this thread must go on; the status tells, and a run fails by it
                 self._problem = f"{type(error).__name__}: {error}"
-
-    def _warm_up(self) -> None:
-        """Make tables once by every routing there is, so that compiled code is there when it is needed."""
-        if not self._topology.link_count:
-            return
-        damage = damage_of(self._topology, [0])
-        for way in self._ways:
-            with contextlib.suppress(TestbedError):  # a routing that does not take this damage
-                recovered_tables(self._topology, self._whole, self._whole, damage, (way,))
 
     def _recover(self) -> bool:
         """Install tables for what is alive; False where something happened meanwhile and it must begin anew."""

@@ -7,6 +7,7 @@ from testbed.emulate.launch import start_namespaces
 from testbed.emulate.names import PLAN
 from testbed.emulate.order import build_order
 from testbed.plan import Plan
+from testbed.plan.failures import prepare_controller
 from testbed.plan.store import plan_to_json
 
 
@@ -26,6 +27,7 @@ def build_lab(plan: Plan, *, keep: bool = False, progress: Progress = quiet) -> 
         LabError: building failed; nothing is left.
     """
     order = build_order(plan).as_dict()
+    prepare_controller(plan)
     namespaces = start_namespaces(keep=keep)
     try:
         lab = Lab(namespaces)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from testbed.errors import InputError
-from testbed.failover.damage import Damage, islands
+from testbed.failover.damage import Damage, damage_of, islands
 from testbed.failover.trees import backup_trees
 from testbed.model import Bools, Ints, Routes, Topology, Violation, VlanPlan
 from testbed.routing import ROUTINGS
@@ -102,6 +103,16 @@ def routings(topology: Topology, kind: str, options: Any) -> Routings:
     tried.append(("sr", ROUTINGS["sr"].options(selection="tree", backup=False)))
     tried.append(("stp", ROUTINGS["stp"].options()))
     return tuple((name, _router(name, chosen)) for name, chosen in tried)
+
+
+def compile_ahead(topology: Topology, whole: Tables, ways: Routings) -> None:
+    """Make tables once by each routing, so that none has to be compiled when something has died."""
+    if not topology.link_count:
+        return
+    damage = damage_of(topology, [0])
+    for way in ways:
+        with suppress(InputError):  # a routing that does not take this damage
+            recovered_tables(topology, whole, whole, damage, (way,))
 
 
 def _router(name: str, options: Any) -> Callable[[Topology], Routes]:

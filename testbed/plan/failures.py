@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from testbed.failover.names import Change, changes_of
 from testbed.failover.outlook import Outlook, outlooks
+from testbed.failover.tables import compile_ahead, routings, whole_tables
 from testbed.model import VlanPlan
 from testbed.plan import Plan
 from testbed.workloads.spec import failures_of
@@ -18,6 +19,14 @@ def killed_switches(plan: Plan) -> list[int]:
     """Switches that some load kills."""
     loads = range(len(plan.scenario.workloads))
     return sorted({switch for load in loads for change in changes_of_load(plan, load) for switch in change.switches})
+
+
+def prepare_controller(plan: Plan) -> None:
+    """Have on disk what the plan's controller would else compile while the lab waits for it."""
+    if plan.scenario.lab.controller == "segment_manager" and isinstance(plan.vlans, VlanPlan):
+        kind, options = plan.scenario.routing_kind, plan.scenario.routing
+        whole = whole_tables(plan.topology, plan.routes, plan.vlans, kind)
+        compile_ahead(plan.topology, whole, routings(plan.topology, kind, options))
 
 
 def failure_outlooks(plan: Plan) -> dict[int, list[Outlook]]:

@@ -49,7 +49,7 @@ def until(lab: Lab, holds: Callable[[dict[str, Any]], bool], seconds: float = 30
         status: dict[str, Any] = lab.ask("controller")
         if holds(status):
             return status
-        assert time.monotonic() < end, status["phase"]
+        assert time.monotonic() < end, (status["phase"], status["down"], status["problem"])
         time.sleep(0.05)
 
 

@@ -274,3 +274,21 @@ def test_what_it_cannot_keep_going_is_refused():
     local = plan_of("mesh", {"kind": "updown"}, sizes=[3, 3])
     with pytest.raises(RefusedError, match=r"takes VLANs of the whole fabric \(assignment fixed\), not renamed"):
         SegmentKeeper(local, Fakes(local), math.inf)  # type: ignore[arg-type]
+
+
+def test_what_dies_while_old_paths_drain_does_not_wait_for_them():
+    plan = plan_of("torus", sizes=[4, 4])
+    keeper, fakes = started(plan)
+    first = set(fakes.all_rules())
+    keeper.rate = 1e5  # frames take minutes to arrive
+    fail(keeper, plan, 3)
+    until(lambda: keeper.status()["events"][0]["recovered"] is not None)
+    fail(keeper, plan, 17)
+    until(lambda: len(keeper.status()["events"]) == 2 and keeper.status()["events"][1]["recovered"] is not None)
+    assert fakes.undelivered(damage_of(plan.topology, [3, 17])) == 0
+    keeper.rate = math.inf
+    fail(keeper, plan, 3, down=False)
+    fail(keeper, plan, 17, down=False)
+    until(lambda: settled(keeper))
+    assert keeper.status()["problem"] == ""
+    assert set(fakes.all_rules()) == first
