@@ -5,16 +5,11 @@ A frame stands in the queue of the link it goes out by until its last bit is sen
 
 from __future__ import annotations
 
-import math
-
-import numpy as np
-
 from testbed.kernels.flits import histogram_place
-from testbed.kernels.flits_traffic import draw, lay_path
 from testbed.kernels.jit import jit, jit_inner
-from testbed.kernels.packets_events import pop, push, sleep, wake
+from testbed.kernels.packets_events import pop, push, wake
+from testbed.kernels.packets_hosts import make_frame
 from testbed.kernels.packets_state import (
-    ANYWHERE,
     CONTROL_ARRIVES,
     CONTROL_ON_CHANNEL,
     CONTROL_ON_EDGE,
@@ -25,7 +20,6 @@ from testbed.kernels.packets_state import (
     FRAME_ON_EDGE,
     FREE,
     LANES,
-    MADE,
     NEVER,
     NOW,
     PAUSES,
@@ -34,10 +28,8 @@ from testbed.kernels.packets_state import (
     PacketFabric,
     PacketState,
 )
-from testbed.model import Floats
 
 _BITS = 8  # of a number that stands for the priorities of a link
-_11 = np.uint64(11)
 _SMOOTHING = 16  # RFC 3550, section 6.4.1
 
 
@@ -78,28 +70,6 @@ def _go_on(fabric: PacketFabric, state: PacketState, until: int) -> None:
             start(fabric, state, what >> _BITS, now)
 
 
-@jit
-def begin(fabric: PacketFabric, state: PacketState, phase: Floats) -> None:
-    """Let every flow have its first frame due: a paced one at its phase, a share of the time between two frames."""
-    for host in range(fabric.hosts):
-        soonest = NEVER
-        for flow in range(fabric.flows[host], fabric.flows[host + 1]):
-            state.due[flow] = int(phase[flow] * fabric.gap[flow]) if fabric.paced else _interval(fabric, state, flow)
-            soonest = min(soonest, state.due[flow])
-        if soonest < NEVER:
-            sleep(state, host, soonest)
-
-
-@jit_inner
-def _interval(fabric: PacketFabric, state: PacketState, flow: int) -> int:
-    """Time to the next frame of a flow."""
-    mean: float = fabric.gap[flow]
-    if fabric.paced:
-        return round(mean)
-    share: float = np.float64(draw(state.random, flow) >> _11) * 2.0**-53
-    return round(-math.log1p(-share) * mean)
-
-
 @jit_inner
 def start(fabric: PacketFabric, state: PacketState, link: int, now: int) -> None:
     """Let a link that has just become free, or has something to send, send it: PAUSE frames first."""
@@ -123,7 +93,7 @@ def start(fabric: PacketFabric, state: PacketState, link: int, now: int) -> None
         if state.first[node] >= 0:
             frame = _take(state, node)
     elif not state.stopped[fabric.virtual + link - channels]:
-        frame = _make(fabric, state, link - channels, now)
+        frame = make_frame(fabric, state, link - channels, now)
     if frame < 0:
         state.busy[link] = False
         return
@@ -137,37 +107,6 @@ def _take(state: PacketState, node: int) -> int:
     frame = state.first[node]
     state.first[node] = state.behind[frame]
     state.by[frame] = node
-    return int(frame)
-
-
-@jit_inner
-def _make(fabric: PacketFabric, state: PacketState, host: int, now: int) -> int:
-    """The frame that a host sends next, or -1: the host then sleeps until it has one."""
-    flow, soonest = -1, NEVER
-    for other in range(fabric.flows[host], fabric.flows[host + 1]):
-        if state.due[other] < soonest:
-            flow, soonest = other, state.due[other]
-    if flow < 0:
-        return -1
-    if soonest > now:
-        sleep(state, host, soonest)
-        return -1
-    counts = state.counts
-    counts[FREE] -= 1
-    frame = state.free[counts[FREE]]
-    goal = fabric.goal[flow]
-    if goal == ANYWHERE:
-        goal = int(np.int64(draw(state.random, flow) % np.uint64(fabric.hosts - 1)))
-        if goal >= host:
-            goal += 1
-    lay_path(fabric.paths, state, frame, host, goal)
-    state.birth[frame] = soonest
-    state.flow[frame] = flow
-    state.holds[frame] = -1
-    state.by[frame] = fabric.virtual + host
-    state.due[flow] = soonest + _interval(fabric, state, flow)
-    state.made[flow] += 1
-    counts[MADE] += 1
     return int(frame)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from testbed.errors import InputError
 from testbed.kernels.flits_state import EXACT, OCTAVE, OCTAVES
-from testbed.kernels.packets import begin
+from testbed.kernels.packets_hosts import begin
 from testbed.kernels.packets_state import ANYWHERE, COUNTS, FREE, LANES, NEVER, PacketFabric, PacketState
 from testbed.model import Floats, Ints, Longs, Routes, Topology
 from testbed.routing.paths import hop_counts
