@@ -16,6 +16,7 @@ from benchmarks.dl_table7 import dl_table7
 from benchmarks.failures import failures
 from benchmarks.lab_speed import lab_speed
 from benchmarks.npb import npb
+from benchmarks.packets import packet_simulator
 from benchmarks.patterns import patterns
 from benchmarks.planning import planning
 from benchmarks.power import power
@@ -73,6 +74,7 @@ BENCHMARKS: dict[str, Callable[[Chosen], list[Figure]]] = {
     "npb": lambda chosen: npb(chosen.runs or 3),
     "data-plane": _data_plane,
     "simulate": lambda chosen: simulator(chosen.runs or 3),
+    "simulate-packets": lambda chosen: packet_simulator(chosen.runs or 3),
     "regulate": _regulate,
     "power": lambda chosen: power(),
     "failures": lambda chosen: failures(),

@@ -88,8 +88,10 @@ def _samples(plan: Plan, load: str, spec: Iperf3, point: Point) -> list[Sample]:
     links = plan.scenario.links
     labels = {"load": load, "repeat": str(point.seed)}
     cost = transport(spec.protocol, spec.payload).cost(tagged=False)
-    goodput = point.accepted * min(links.rate, links.edge_rate) / cost
-    use = [flits / point.clocks for flits in point.channel_flits]
+    # A flit's clock is that of the slower link; frames have a rate of their own on each.
+    rate = min(links.rate, links.edge_rate) if point.links is None else links.edge_rate
+    goodput = point.accepted * rate / cost
+    use = point.channel_use
     names = [plan.topology.channel_name(channel) for channel in range(len(use))]
     return [
         Sample("goodput", goodput, "bit/s", labels),

@@ -7,15 +7,37 @@ asks for is the same whatever the fabric does with it.
 from __future__ import annotations
 
 import math
+from typing import Protocol
 
 import numpy as np
 
-from testbed.kernels.flits_state import UNIFORM, Fabric, Randoms, State
-from testbed.kernels.jit import jit
+from testbed.kernels.flits_state import UNIFORM, Fabric, Randoms
+from testbed.kernels.jit import jit, jit_inner
+from testbed.model import Ints
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _30, _27, _31, _11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
+
+
+class UnderWay(Protocol):
+    """Packets in the network, as of State."""
+
+    @property
+    def step(self) -> Ints:
+        """(Q,) hops a packet has asked for."""
+
+    @property
+    def hops(self) -> Ints:
+        """(Q,) hops of its path."""
+
+    @property
+    def way(self) -> Ints:
+        """(Q, longest path) its path."""
+
+    @property
+    def goal(self) -> Ints:
+        """(Q,) the host it goes to."""
 
 
 @jit
@@ -46,8 +68,8 @@ def destination(fabric: Fabric, random: Randoms, host: int) -> int:
     return other + 1 if other >= host else other
 
 
-@jit
-def lay_path(fabric: Fabric, state: State, packet: int, source: int, goal: int) -> None:
+@jit_inner
+def lay_path(fabric: Fabric, state: UnderWay, packet: int, source: int, goal: int) -> None:
     """Write the virtual channels of a packet's path into `way`."""
     state.goal[packet] = goal
     state.step[packet] = 0

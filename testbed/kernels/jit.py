@@ -31,11 +31,25 @@ def jit(function: Kernel) -> Kernel:
     It lets go of the interpreter's lock, so threads run kernels side by side. With NUMBA_DISABLE_JIT=1 in the
     environment functions stay what they are.
     """
+    return _compiled(function, cache=True, nogil=True)
+
+
+def jit_inner(function: Kernel) -> Kernel:
+    """As jit(), for a function that makes no array and that only kernels call, once an event.
+
+    References to arrays are not counted in it and it is inlined: with dozens of arrays to count and to hand over, a
+    call takes longer than what the function does.
+    """
+    return _compiled(function, cache=True, nogil=True, _nrt=False, forceinline=True)
+
+
+def _compiled(function: Kernel, **options: bool) -> Kernel:
     if INTERPRETED:
         return function
     import numba  # noqa: PLC0415 - takes 0.2 s
 
-    compiled: Any = numba.njit(cache=True, nogil=True)(function)
+    decorate: Any = numba.njit(**options)  # type: ignore[call-overload]  # numba's types leave `_nrt` out
+    compiled = decorate(function)
     # numba itself compiles anew only when the function's own file has changed, but a kernel may call one of another.
     compiled._cache._cache_file._source_stamp = STAMP
     return cast(Kernel, compiled)

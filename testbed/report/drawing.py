@@ -37,7 +37,7 @@ class LinkUse:
     predicted: float | None
 
 
-class _Frame:
+class Frame:
     """A layout at a place on a canvas."""
 
     def __init__(self, place: Layout, unit: float, left: float, bottom: float) -> None:
@@ -68,7 +68,7 @@ def draw_topology(topology: Topology, prefix: str, use: Mapping[int, LinkUse] | 
         height = max(height, 240)
     with drawing_style():
         figure, axes = canvas(width + 2 * right, height)
-        frame = _Frame(place, unit, right, (height - place.height * unit) / 2)
+        frame = Frame(place, unit, right, (height - place.height * unit) / 2)
         titles = {}
         if use:
             titles = _channels(axes, topology, place, frame, use)
@@ -76,12 +76,12 @@ def draw_topology(topology: Topology, prefix: str, use: Mapping[int, LinkUse] | 
         else:
             for link in range(topology.link_count):
                 line = frame.pixels(link_line(topology, place, link))
-                axes.add_line(_line(line, LINK, 2.0, f"link-{link}"))
+                axes.add_line(line_of(line, LINK, 2.0, f"link-{link}"))
                 titles[f"link-{link}"] = topology.channel_name(2 * link).replace("→", "–")
         everyone = np.ones(topology.host_count, dtype=bool)
-        _hosts(axes, frame, topology, everyone, MUTED, min(max(0.09 * unit, 3.0), 9.5))
+        draw_hosts(axes, frame, topology, everyone, MUTED, min(max(0.09 * unit, 3.0), 9.5))
         _crowds(axes, frame, topology, place, everyone)
-        _switches(axes, frame, topology, 13.0, "switches")
+        draw_switches(axes, frame, topology, 13.0, "switches")
         return to_svg(figure, prefix, f"{topology.kind} of {topology.switch_count} switches", titles)
 
 
@@ -102,17 +102,17 @@ def draw_vlans(topology: Topology, vlans: VlanPlan, prefix: str) -> str:
             row, column = divmod(vlan, columns)
             left = column * (panel_width + gap)
             bottom = (rows - 1 - row) * (panel_height + gap)
-            frame = _Frame(place, unit, left + (panel_width - place.width * unit) / 2, bottom)
+            frame = Frame(place, unit, left + (panel_width - place.width * unit) / 2, bottom)
             pixels = [frame.pixels(line) for line in lines]
             colour = TREES[vlan % len(TREES)]
             members = vlans.tagged_links[vlan]
             _tree(axes, pixels, np.flatnonzero(~members), LINK, 0.8, f"vlan-{vlan}-rest")
             _tree(axes, pixels, np.flatnonzero(members), colour, 3.0, f"vlan-{vlan}-tree")
             own = vlans.pvid == vlan
-            _hosts(axes, frame, topology, ~own, LINK, min(max(0.06 * unit, 2.5), 6.0))
-            _hosts(axes, frame, topology, own, colour, min(max(0.12 * unit, 6.0), 10.0))
+            draw_hosts(axes, frame, topology, ~own, LINK, min(max(0.06 * unit, 2.5), 6.0))
+            draw_hosts(axes, frame, topology, own, colour, min(max(0.12 * unit, 6.0), 10.0))
             _crowds(axes, frame, topology, place, own)
-            _switches(axes, frame, topology, 9.5, f"vlan-{vlan}-switches")
+            draw_switches(axes, frame, topology, 9.5, f"vlan-{vlan}-switches")
             name = f"VLAN {vlans.vlan_ids[vlan]}"
             axes.text(left + 2, bottom + panel_height - 4, name, weight="bold", size=points(13), va="top")
             about = f"{_counted(int(own.sum()), 'host')}, {_counted(int(members.sum()), 'link')}"
@@ -138,7 +138,8 @@ def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def _line(line: Floats, colour: str, width: float, gid: str) -> Line2D:
+def line_of(line: Floats, colour: str, width: float, gid: str) -> Line2D:
+    """A line of a colour and a width in pixels."""
     return Line2D(
         line[:, 0].tolist(),
         line[:, 1].tolist(),
@@ -151,7 +152,7 @@ def _line(line: Floats, colour: str, width: float, gid: str) -> Line2D:
 
 
 def _channels(
-    axes: Axes, topology: Topology, place: Layout, frame: _Frame, use: Mapping[int, LinkUse]
+    axes: Axes, topology: Topology, place: Layout, frame: Frame, use: Mapping[int, LinkUse]
 ) -> dict[str, str]:
     scale = _full_scale(use)
     widest = min(lane_width(topology) * frame.unit * 0.6, 5.0)
@@ -161,13 +162,13 @@ def _channels(
         name, gid = topology.channel_name(channel), f"channel-{channel}"
         measured = use[channel].measured if channel in use else 0.0
         if measured < _UNUSED:
-            axes.add_line(_line(line, LINK, 0.8, gid))
+            axes.add_line(line_of(line, LINK, 0.8, gid))
             titles[gid] = f"{name}: {'unused' if channel in use else 'not measured'}"
             continue
         share = measured / scale
         width = widest * (0.3 + 0.7 * min(share, 1.0))
-        axes.add_line(_line(line, heat(share), width, gid))
-        heads.append(_arrow_head(line, 5.0 + width))
+        axes.add_line(line_of(line, heat(share), width, gid))
+        heads.append(arrow_head(line, 5.0 + width))
         colours.append(heat(share))
         predicted = use[channel].predicted
         titles[gid] = f"{name}: {format_quantity(measured, 'ratio')}"
@@ -177,7 +178,7 @@ def _channels(
     return titles
 
 
-def _arrow_head(line: Floats, size: float) -> Floats:
+def arrow_head(line: Floats, size: float) -> Floats:
     """A triangle past the middle of a line, pointing along it."""
     lengths = np.linalg.norm(np.diff(line, axis=0), axis=1)
     travelled = np.concatenate([[0.0], np.cumsum(lengths)])
@@ -210,7 +211,8 @@ def _tree(axes: Axes, pixels: list[Floats], links: Iterable[int], colour: str, w
         )
 
 
-def _hosts(axes: Axes, frame: _Frame, topology: Topology, hosts: Bools, colour: str, size: float) -> None:
+def draw_hosts(axes: Axes, frame: Frame, topology: Topology, hosts: Bools, colour: str, size: float) -> None:
+    """Draw those hosts that are chosen, each a dot."""
     if not hosts.any():
         return
     stubs = np.stack([frame.switches[topology.host_switch[hosts]], frame.hosts[hosts]], axis=1)
@@ -233,7 +235,7 @@ def _hosts(axes: Axes, frame: _Frame, topology: Topology, hosts: Bools, colour: 
     )
 
 
-def _crowds(axes: Axes, frame: _Frame, topology: Topology, place: Layout, chosen: Bools) -> None:
+def _crowds(axes: Axes, frame: Frame, topology: Topology, place: Layout, chosen: Bools) -> None:
     """Say how many hosts the one dot of a crowd stands for, and how many are chosen if not all or none."""
     for switch in place.crowds:
         hosts = np.flatnonzero(topology.host_switch == switch)
@@ -251,7 +253,8 @@ def _crowds(axes: Axes, frame: _Frame, topology: Topology, place: Layout, chosen
         )
 
 
-def _switches(axes: Axes, frame: _Frame, topology: Topology, largest_label: float, gid: str) -> None:
+def draw_switches(axes: Axes, frame: Frame, topology: Topology, largest_label: float, gid: str) -> None:
+    """Draw the switches, with their names where these fit."""
     width, height = BOX_WIDTH * frame.unit, BOX_HEIGHT * frame.unit
     corner = np.array([-width, -height]) / 2
     square = np.array([(0, 0), (width, 0), (width, height), (0, height)])

@@ -55,7 +55,7 @@ def settings(plan: Plan, dilation: float) -> list[Fact]:
         Fact("Routing", scenario.routing_kind, _parameters(scenario.routing)),
         Fact("VLAN assignment", scenario.assignment_kind, _parameters(scenario.assignment)),
         Fact("Links", format_rate(links.rate) + edge, f"queues of {links.queue_frames} frames{_aggregated(plan)}"),
-        Fact("Dilation", f"{dilation:g}", f"lab time runs that many times slower{_by_whom(plan)}"),
+        _pace(plan, dilation),
     ]
     if scenario.switch_model:
         facts.append(Fact("Switch model", scenario.switch_model, "its limits hold"))
@@ -145,6 +145,14 @@ def _multiplication(found: dict[str, Any] | None) -> list[Fact]:
     return [Fact("Flood multiplication", f"{found['mean']:.4g}", f"{note}; at most {found['max']:,.0f}")]
 
 
+def _pace(plan: Plan, dilation: float) -> Fact:
+    if plan.scenario.engine == "simulate":
+        how = {"none": "frames without memory are dropped", "pause": "802.3x PAUSE", "pfc": "802.1Qbb, by priority"}
+        flow_control = plan.scenario.simulator.flow_control
+        return Fact("Engine", "simulator", f"flow control {flow_control}: {how[flow_control]}")
+    return Fact("Dilation", f"{dilation:g}", f"lab time runs that many times slower{_by_whom(plan)}")
+
+
 def _by_whom(plan: Plan) -> str:
     return "; the smallest at which this machine kept up" if plan.scenario.lab.dilation == "auto" else ""
 
@@ -152,6 +160,11 @@ def _by_whom(plan: Plan) -> str:
 def dilation_sentence(plan: Plan, dilation: float) -> str:
     """How lab figures became those of the report."""
     rate = plan.scenario.links.rate
+    if plan.scenario.engine == "simulate":
+        return (
+            "Nothing was built: the loads were simulated frame by frame at real-world rates, so no machine limits the "
+            "figures, and none of its effects is in them."
+        )
     if dilation == 1:
         return "The lab ran in real time: the figures are as measured."
     return (

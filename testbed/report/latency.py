@@ -12,6 +12,9 @@ from testbed.report.palette import MEASURED, MUTED, PAPER
 from testbed.report.svg import drawing_style, new_figure
 
 ACCEPTED = "Accepted traffic (flits/host/clock)"
+# Axes of the flit level and of the packet level.
+CLOCKS = (ACCEPTED, "Mean latency (clocks)")
+MICROSECONDS = ("Accepted traffic (share of a host's link)", "Mean latency (µs)")
 _SIZE = (560.0, 360.0)  # pixels
 _NO_METADATA: dict[str, None] = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
@@ -21,8 +24,8 @@ class Dot:
     """One load.
 
     Attributes:
-        accepted: flits for each host and clock.
-        latency: mean latency in clocks.
+        accepted: in the unit of the axis.
+        latency: mean latency, likewise.
         least: lowest mean latency of a seed.
         most: highest mean latency of a seed.
     """
@@ -33,13 +36,14 @@ class Dot:
     most: float
 
 
-def draw_latency(dots: Sequence[Dot], bound: float | None, title: str) -> bytes:
+def draw_latency(dots: Sequence[Dot], bound: float | None, title: str, labels: tuple[str, str] = CLOCKS) -> bytes:
     """Draw one curve as SVG, loads in the order given, with the bound that no load below saturation exceeds.
 
     Args:
         dots: of ascending loads, one or more.
         bound: rate at which the fullest channel carries all it can, or None.
         title: over the figure.
+        labels: of the axes.
 
     Returns:
         the file's content; the same dots give the same.
@@ -53,7 +57,7 @@ def draw_latency(dots: Sequence[Dot], bound: float | None, title: str) -> bytes:
         spread = [[dot.latency - dot.least for dot in dots], [dot.most - dot.latency for dot in dots]]
         axes.errorbar(accepted, latency, yerr=spread, color=MEASURED, marker="o", markersize=5, capsize=3)
         axes.set_yscale("log")
-        axes.set(xlabel=ACCEPTED, ylabel="Mean latency (clocks)")
+        axes.set(xlabel=labels[0], ylabel=labels[1])
         right = max(accepted)
         if bound is not None and bound <= 1.5 * right:
             axes.axvline(bound, color=MUTED, linestyle=(0, (4, 3)), linewidth=1.0)

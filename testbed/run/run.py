@@ -68,7 +68,7 @@ class Measured:
     samples: tuple[Sample, ...]
 
 
-def run_scenario(plan: Plan, results: Path, progress: Callable[[str], None]) -> Outcome:
+def run_in_lab(plan: Plan, results: Path, progress: Callable[[str], None]) -> Outcome:
     """Build the plan's lab, run its loads, and store everything.
 
     Args:
@@ -99,8 +99,11 @@ def finish(
 
 
 def require_loads(plan: Plan) -> None:
-    """Raise unless the plan is proved and there is something to measure."""
+    """Raise unless the plan is proved, is for a lab, and there is something to measure."""
     plan.require_proof()
+    if plan.scenario.engine != "lab":
+        sentence = f"is {plan.scenario.engine}, and a lab was asked for; leave --engine out, or --set engine=lab"
+        raise InputError.one(f"{plan.scenario.source}: engine", sentence)
     if not plan.scenario.workloads:
         raise InputError.one(
             f"{plan.scenario.source}: workloads",
@@ -109,7 +112,7 @@ def require_loads(plan: Plan) -> None:
 
 
 def measure(plan: Plan, results: Path, progress: Callable[[str], None]) -> Measured:
-    """Do all that run_scenario() does, but for the report and the folder's final name."""
+    """Do all that run_in_lab() does, but for the report and the folder's final name."""
     require_loads(plan)
     require(plan.scenario)
     require_shares(plan)

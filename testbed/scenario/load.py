@@ -12,6 +12,7 @@ from testbed.routing import ROUTINGS
 from testbed.scenario.fabric_file import TOPOLOGY_BLOCKS, read_fabric_file
 from testbed.scenario.models import fill, key_of, not_one_of, shown, unknown_key
 from testbed.scenario.read import read_blocks
+from testbed.scenario.simulator import ENGINES, Simulator
 from testbed.scenario.spec import (
     EXPECTATIONS,
     KEYS,
@@ -101,7 +102,11 @@ def _scenario(raw: dict[str, Any], source: str, problems: list[Problem]) -> Scen
     if expect not in EXPECTATIONS:
         problems.append(Problem("expect", not_one_of(expect, EXPECTATIONS)))
     links = fill(Links, raw.get("links", {}), "links", problems)
+    engine = raw.get("engine", ENGINES[0])
+    if engine not in ENGINES:
+        problems.append(Problem("engine", not_one_of(engine, ENGINES)))
     lab = fill(Lab, raw.get("lab", {}), "lab", problems)
+    simulator = fill(Simulator, raw.get("simulator", {}), "simulator", problems)
     workloads = _workloads(raw.get("workloads", []), problems)
     if links is not None and lab is not None:
         problems += [*_too_slow(links, lab), *_too_small_share(lab)]
@@ -111,7 +116,7 @@ def _scenario(raw: dict[str, Any], source: str, problems: list[Problem]) -> Scen
         return None
     return Scenario(
         name, description, source, topology_kind, topology, faults, routing_kind, options,
-        assignment_kind, assignment, model, expect, links, lab, workloads,
+        assignment_kind, assignment, model, expect, links, engine, lab, simulator, workloads,
     )  # fmt: skip
 
 
@@ -279,6 +284,8 @@ def as_dict(scenario: Scenario) -> dict[str, Any]:
         "switch_model": scenario.switch_model,
         "expect": scenario.expect,
         "links": links,
+        "engine": scenario.engine,
         "lab": block(None, scenario.lab),
+        "simulator": {key: value for key, value in block(None, scenario.simulator).items() if value is not None},
         "workloads": [block(load.kind, load.spec) for load in scenario.workloads],
     }

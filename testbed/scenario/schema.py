@@ -9,6 +9,7 @@ from typing import Any
 from testbed.routing import ROUTINGS
 from testbed.scenario.fabric_file import TOPOLOGY_BLOCKS
 from testbed.scenario.models import model_of
+from testbed.scenario.simulator import ENGINES, Simulator
 from testbed.scenario.spec import EXPECTATIONS, KEYS, Lab, Links
 from testbed.topologies.faults import Faults
 from testbed.units import format_rate
@@ -29,7 +30,9 @@ def schema() -> dict[str, Any]:
         "switch_model": {"enum": [*SWITCH_MODELS, None], "description": "a switch whose limits must hold"},
         "expect": {"enum": list(EXPECTATIONS), "description": "what verification must find"},
         "links": _block(Links),
+        "engine": {"enum": list(ENGINES), "description": "what runs it: a lab of Open vSwitch, or the simulator"},
         "lab": _block(Lab),
+        "simulator": _block(Simulator),
         "workloads": {"type": "array", "items": _kinds(WORKLOADS, "spec", required=True)},
     }
     return {

@@ -10,12 +10,13 @@ from pydantic import BeforeValidator, WithJsonSchema
 
 from testbed.scenario.models import shown
 from testbed.scenario.number import number_or, number_schema
+from testbed.scenario.simulator import Simulator
 from testbed.topologies.faults import Faults
 from testbed.units import RATE_PATTERN, format_rate, parse_rate
 
 KEYS = (
-    "name", "description", "topology", "faults", "routing", "assignment", "switch_model", "expect", "links", "lab",
-    "workloads",
+    "name", "description", "topology", "faults", "routing", "assignment", "switch_model", "expect", "links", "engine",
+    "lab", "simulator", "workloads",
 )  # fmt: skip
 EXPECTATIONS = ("deadlock_free", "deadlock")
 # Above this a rate is no longer a link's but a typing error.
@@ -192,7 +193,9 @@ class Scenario:
         switch_model: key of SWITCH_MODELS whose limits hold, or None.
         expect: what verification must find; `deadlock` declares a cyclic dependency.
         links: rates and queues.
+        engine: what runs it: a `lab` of Open vSwitch, or the packet-level simulator.
         lab: how it is emulated.
+        simulator: switches of the simulator.
         workloads: loads in the order they run.
     """
 
@@ -209,7 +212,9 @@ class Scenario:
     switch_model: str | None
     expect: Literal["deadlock_free", "deadlock"]
     links: Links
+    engine: Literal["lab", "simulate"]
     lab: Lab
+    simulator: Simulator
     workloads: tuple[Workload, ...]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from testbed.errors import InputError, Problem
 from testbed.results.folders import dated_folder, write
-from testbed.simulate.point import Latency, Point
+from testbed.simulate.point import Latency, Links, Point
 
 RECORD = "simulation.json"
 POINTS = "points"
@@ -22,32 +22,35 @@ COLUMNS = (
     "load", "seed", "clocks", "accepted", "packets", "latency_mean", "latency_p50", "latency_p99", "latency_max",
     "fullest_channel", "fullest_use", "deadlock", "seconds",
 )  # fmt: skip
+# Of the packet level only.
+LINK_COLUMNS = tuple(field.name for field in dataclasses.fields(Links))
 
 
-def new_folder(root: Path, name: str, asked: dict[str, Any]) -> Path:
+def new_folder(root: Path, name: str, asked: dict[str, Any], word: str = "simulate") -> Path:
     """Make a simulation's folder.
 
     Args:
         root: the `results/` folder.
         name: of the scenario.
         asked: what all runs have in common, for simulation.json.
+        word: before the name; that of the level.
 
     Raises:
         InputError: it cannot be made.
     """
-    folder = dated_folder(root, f"simulate-{name}", POINTS)
+    folder = dated_folder(root, f"{word}-{name}", POINTS)
     record = {"schema_version": SCHEMA_VERSION, "scenario": name, **asked}
     write(folder / RECORD, _json(record))
     return folder
 
 
-def newest_folder(root: Path, name: str, asked: dict[str, Any]) -> Path:
+def newest_folder(root: Path, name: str, asked: dict[str, Any], word: str = "simulate") -> Path:
     """The folder of the newest simulation of a scenario, to go on with.
 
     Raises:
         InputError: there is none, it is damaged, or it asked for something else; every difference.
     """
-    found = sorted(file.parent for file in root.glob(f"*-simulate-{name}*/{RECORD}"))
+    found = sorted(file.parent for file in root.glob(f"*-{word}-{name}*/{RECORD}"))
     found = [folder for folder in found if _read(folder / RECORD).get("scenario") == name]
     if not found:
         sentence = f"there is no simulation of {name} in {root}; leave --resume out to start one"
@@ -97,7 +100,8 @@ def read_points(folder: Path) -> list[Point]:
         try:
             latency = None if raw["latency"] is None else Latency(**raw["latency"])
             lists = {"cycle": tuple(raw["cycle"]), "channel_flits": tuple(raw["channel_flits"])}
-            found.append(Point(**{**raw, **lists, "latency": latency}))
+            links = None if raw.get("links") is None else Links(**raw["links"])
+            found.append(Point(**{**raw, **lists, "latency": latency, "links": links}))
         except (LookupError, TypeError) as error:
             raise InputError.one(str(file), f"is damaged: {error!r}; delete it to have that run again") from error
     return sorted(found, key=lambda point: (point.load, point.seed))
@@ -107,12 +111,14 @@ def points_csv(points: Sequence[Point]) -> str:
     """One line a run."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    packets = any(point.links is not None for point in points)
+    writer.writerow((*COLUMNS, *(LINK_COLUMNS if packets else ())))
     for point in points:
         latency = ("",) * 4 if point.latency is None else dataclasses.astuple(point.latency)
         writer.writerow(
             (point.load, point.seed, point.clocks, _cell(point.accepted), point.packets, *latency, point.fullest,
-             _cell(point.fullest_use), " ".join(point.cycle), point.seconds)
+             _cell(point.fullest_use), " ".join(point.cycle), point.seconds,
+             *(() if point.links is None else dataclasses.astuple(point.links)))
         )  # fmt: skip
     return text.getvalue()
 

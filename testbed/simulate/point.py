@@ -33,6 +33,31 @@ class Latency:
 
 
 @dataclass(frozen=True, slots=True)
+class Links:
+    """What flow control did, or its absence, while measured: of the packet level only.
+
+    Attributes:
+        made: frames that hosts sent.
+        drops: frames that found no memory.
+        pauses: PAUSE frames that stopped a sender.
+        resumes: those that only let senders go on.
+        channels_paused: share of the time that a channel between switches was paused, mean over all, and priorities.
+        hosts_paused: share of the time that a host which sends was paused, mean over hosts.
+        most_frames: frames in the fullest memory of a port and priority, at any time.
+        frame_time: ps that a frame takes on a link between switches.
+    """
+
+    made: int
+    drops: int
+    pauses: int
+    resumes: int
+    channels_paused: float
+    hosts_paused: float
+    most_frames: int
+    frame_time: int
+
+
+@dataclass(frozen=True, slots=True)
 class Point:
     """One load with one seed.
 
@@ -48,6 +73,8 @@ class Point:
         cycle: virtual channels that wait for each other, each for the one after it; empty without a deadlock.
         seconds: it took.
         channel_flits: flits over each channel while measured.
+        links: of the packet level, where the unit is the frame for a flit, the picosecond for a clock, the share of the
+            rate of a host's link for a flit a host and clock, and latencies are in seconds; else None.
     """
 
     load: float
@@ -61,6 +88,13 @@ class Point:
     cycle: tuple[str, ...]
     seconds: float
     channel_flits: tuple[int, ...]
+    links: Links | None = None
+
+    @property
+    def channel_use(self) -> tuple[float, ...]:
+        """Share of the time that each channel carried something."""
+        each = 1 if self.links is None else self.links.frame_time
+        return tuple(each * count / max(self.clocks, 1) for count in self.channel_flits)
 
 
 class LostFlitsError(AssertionError):
@@ -128,7 +162,7 @@ def _point(
         clocks=clocks,
         accepted=None if cycle else float(sent[channels + hosts :].sum()) / network.senders / clocks,
         packets=packets,
-        latency=latency_of(state) if packets and not cycle else None,
+        latency=latency_of(state.histogram, float(state.counts[LATENCIES])) if packets and not cycle else None,
         fullest=network.topology.channel_name(fullest) if channels else "",
         fullest_use=float(on_channels[fullest]) / clocks if channels and not cycle else None,
         cycle=tuple(hop_name(network.topology, hop, network.routes.layers) for hop in cycle),
@@ -137,14 +171,14 @@ def _point(
     )
 
 
-def latency_of(state: State) -> Latency:
-    """Read the histogram."""
-    places = np.flatnonzero(state.histogram)
-    upto = np.cumsum(state.histogram[places])
+def latency_of(histogram: Longs, total_latency: float) -> Latency:
+    """Read a histogram of latencies, whose sum is known."""
+    places = np.flatnonzero(histogram)
+    upto = np.cumsum(histogram[places])
     total = int(upto[-1])
     ranks = np.ceil(np.array([0.5, 0.99, 1.0]) * total)
     p50, p99, most = (_clocks(int(place)) for place in places[np.searchsorted(upto, ranks)])
-    return Latency(float(state.counts[LATENCIES]) / total, p50, p99, most)
+    return Latency(total_latency / total, p50, p99, most)
 
 
 def _clocks(place: int) -> float:

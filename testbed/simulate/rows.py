@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from testbed.simulate.packet_settings import PICOSECONDS
 from testbed.simulate.point import Point
 
 # What lacks so little counts as all of the load, and so does what chance explains: packets are drawn independently.
@@ -41,6 +42,10 @@ class Row:
         p99: 99th percentile of the latency in clocks.
         fullest_use: share of clocks in which the fullest channel carried a flit.
         saturated: whether less arrives than is asked for.
+        loss: packet level: share of the frames that were dropped.
+        hosts_paused: packet level: share of the time that hosts were paused.
+        channels_paused: packet level: share of the time that channels between switches were paused.
+        pauses: packet level: PAUSE frames a simulated second.
     """
 
     load: float
@@ -51,6 +56,10 @@ class Row:
     p99: Seeds | None
     fullest_use: Seeds | None
     saturated: bool
+    loss: Seeds | None = None
+    hosts_paused: Seeds | None = None
+    channels_paused: Seeds | None = None
+    pauses: Seeds | None = None
 
 
 def rows_of(points: Sequence[Point]) -> tuple[Row, ...]:
@@ -66,6 +75,7 @@ def _row(load: float, points: Sequence[Point]) -> Row:
     packets = sum(point.packets for point in points if point.accepted is not None)
     lack = max(_LITTLE, _DEVIATIONS / math.sqrt(max(packets, 1)))
     latencies = [point.latency for point in points if point.latency is not None]
+    flowing = [(point, point.links) for point in points if point.links is not None and not point.cycle]
     return Row(
         load=load,
         seeds=len(points),
@@ -75,4 +85,8 @@ def _row(load: float, points: Sequence[Point]) -> Row:
         p99=Seeds.of([latency.p99 for latency in latencies]),
         fullest_use=Seeds.of([point.fullest_use for point in points if point.fullest_use is not None]),
         saturated=accepted is not None and accepted.mean < (1 - lack) * load,
+        loss=Seeds.of([links.drops / max(links.drops + point.packets, 1) for point, links in flowing]),
+        hosts_paused=Seeds.of([links.hosts_paused for _, links in flowing]),
+        channels_paused=Seeds.of([links.channels_paused for _, links in flowing]),
+        pauses=Seeds.of([links.pauses * PICOSECONDS / point.clocks for point, links in flowing]),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import threading
 import time
@@ -15,16 +14,15 @@ from typing import Any
 import numpy as np
 
 from testbed.errors import InputError, Problem
-from testbed.kernels.flits import run
-from testbed.kernels.flits_check import lost_flits, waiting_cycle
 from testbed.model import Floats
 from testbed.plan import Plan
 from testbed.results.folders import locked, write
 from testbed.simulate.folder import TABLE, new_folder, newest_folder, points_csv, read_points, write_point
-from testbed.simulate.network import Network, fabric_of, new_state
-from testbed.simulate.point import Point, simulate
+from testbed.simulate.levels import Runs, level_of, runs_of
+from testbed.simulate.packet_settings import PacketSettings
+from testbed.simulate.point import Point
 from testbed.simulate.rows import Row, rows_of
-from testbed.simulate.settings import Settings, pattern_problems, settings_problems
+from testbed.simulate.settings import Settings, pattern_problems
 from testbed.units import left_text
 
 Progress = Callable[[str], None]
@@ -42,7 +40,7 @@ class Outcome:
     """
 
     plan: Plan
-    settings: Settings
+    settings: Settings | PacketSettings
     folder: Path
     points: tuple[Point, ...]
 
@@ -52,18 +50,28 @@ class Outcome:
         return rows_of(self.points)
 
     @property
+    def packet_settings(self) -> PacketSettings | None:
+        """The settings, where they are those of the packet level."""
+        return self.settings if isinstance(self.settings, PacketSettings) else None
+
+    @property
+    def may_not_stand_still(self) -> bool:
+        """Whether a deadlock would be a fault: of a plan without a declared one, and of switches that drop."""
+        drops = self.packet_settings is not None and not self.packet_settings.lossless
+        return drops or self.plan.scenario.expect != "deadlock"
+
+    @property
     def deadlock(self) -> Point | None:
         """The first run that stood still, or None."""
         return next((point for point in self.points if point.cycle), None)
 
     @property
     def channel_use(self) -> tuple[tuple[float, ...], Floats]:
-        """Loads at which nothing stood still, and (C, L) the share of the clocks each channel carried a flit in."""
+        """Loads at which nothing stood still, and (C, L) the share of the time that each channel carried something."""
         flowing = [point for point in self.points if not point.cycle]
         loads = tuple(sorted({point.load for point in flowing}))
         use = [
-            np.mean([np.array(point.channel_flits) / point.clocks for point in flowing if point.load == load], axis=0)
-            for load in loads
+            np.mean([np.array(point.channel_use) for point in flowing if point.load == load], axis=0) for load in loads
         ]
         return loads, np.stack(use, axis=1) if use else np.zeros((len(self.plan.topology.channel_source), 0))
 
@@ -76,7 +84,7 @@ class Outcome:
 
 def simulate_plan(
     plan: Plan,
-    settings: Settings,
+    settings: Settings | PacketSettings,
     loads: Sequence[float],
     seeds: int,
     results: Path,
@@ -106,15 +114,15 @@ def simulate_plan(
     plan.require_proof()
     problems = [
         *bundle_problems(plan),
-        *settings_problems(settings, seeds),
+        *level_of(settings).problems(plan, settings, seeds),
         *pattern_problems(settings.pattern, plan.topology, _seed(plan)),
     ]
     if problems:
         raise InputError(problems)
-    network = Network.of(plan.topology, plan.routes, settings, _seed(plan))
-    asked: dict[str, Any] = {"digest": plan.digest, "pattern_seed": _seed(plan), **dataclasses.asdict(settings)}
-    name = plan.scenario.name
-    folder = newest_folder(results, name, asked) if resume else new_folder(results, name, asked)
+    runs = runs_of(plan, settings)
+    asked: dict[str, Any] = {"digest": plan.digest, "pattern_seed": _seed(plan), **runs.asked}
+    name, word = plan.scenario.name, level_of(settings).word
+    folder = newest_folder(results, name, asked, word) if resume else new_folder(results, name, asked, word)
     with locked(folder, "simulation"):
         done = {(point.load, point.seed): point for point in read_points(folder)}
         wanted = [(load, seed) for load in sorted(loads) for seed in range(1, seeds + 1)]
@@ -123,8 +131,8 @@ def simulate_plan(
             progress(f"{len(wanted) - len(waiting)} of {len(wanted)} runs are done already")
         if waiting:
             progress("loading the simulator; compiling it, the first time, takes half a minute")
-            _warm(network)
-            for point in _all(network, waiting, jobs or len(os.sched_getaffinity(0)), progress, folder):
+            runs.warm()
+            for point in _all(runs, waiting, jobs or len(os.sched_getaffinity(0)), progress, folder):
                 done[point.load, point.seed] = point
         points = tuple(done[pair] for pair in sorted(done))
         write(folder / TABLE, points_csv(points).encode())
@@ -144,18 +152,7 @@ def _seed(plan: Plan) -> int:
     return plan.scenario.lab.seed
 
 
-def _warm(network: Network) -> None:
-    """Load or compile the kernels before several threads ask for them."""
-    fabric = fabric_of(network, 0.5)
-    state = new_state(network, fabric, 0)
-    run(fabric, state, 0)
-    waiting_cycle(fabric, state)
-    lost_flits(fabric, state, network.settings.buffer)
-
-
-def _all(
-    network: Network, waiting: Sequence[tuple[float, int]], jobs: int, progress: Progress, folder: Path
-) -> list[Point]:
+def _all(runs: Runs, waiting: Sequence[tuple[float, int]], jobs: int, progress: Progress, folder: Path) -> list[Point]:
     """Run what is waiting, a few at a time; on the way out, however that is, the threads are made to end."""
     stop = threading.Event()
     started = time.monotonic()
@@ -164,7 +161,7 @@ def _all(
     progress(f"{len(waiting)} runs, {jobs} at a time")
     pool = ThreadPoolExecutor(max_workers=jobs)
     try:
-        futures = [pool.submit(simulate, network, load, seed, stop.is_set) for load, seed in waiting]
+        futures = [pool.submit(runs.one, load, seed, stop.is_set) for load, seed in waiting]
         for future in as_completed(futures):
             point = future.result()
             if point is None:

@@ -38,8 +38,12 @@ class Settings:
     header: int = LEAST_HEADER
 
 
-def parse_loads(text: str) -> tuple[float, ...]:
+def parse_loads(text: str, most: str = "up to 1 flit a host and clock") -> tuple[float, ...]:
     """Read `0.1,0.2,0.3`.
+
+    Args:
+        text: as it was typed.
+        most: what 1 stands for, for messages.
 
     Raises:
         InputError: what is no number from above 0 to 1, or stands twice; all of it.
@@ -53,9 +57,7 @@ def parse_loads(text: str) -> tuple[float, ...]:
             problems.append(Problem("--loads", f'should be numbers such as 0.1,0.2,0.3, not "{word.strip()}"'))
             continue
         if not 0 < load <= 1:
-            problems.append(
-                Problem("--loads", f"should be above 0 and up to 1 flit a host and clock, not {word.strip()}")
-            )
+            problems.append(Problem("--loads", f"should be above 0 and {most}, not {word.strip()}"))
         elif load in loads:
             problems.append(Problem("--loads", f"{word.strip()} stands twice"))
         loads.append(load)

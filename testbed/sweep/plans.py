@@ -15,6 +15,7 @@ from testbed.emulate.share import require_shares
 from testbed.errors import CapabilityError, InputError, Problem, VerificationError, did_you_mean
 from testbed.plan import Plan, make_plan
 from testbed.run.load_mpi import prepare_mpi
+from testbed.run.simulated import simulated_networks
 from testbed.scenario import Scenario, load_scenario
 from testbed.scenario.load import as_dict
 from testbed.sweep.read import load_sweep
@@ -71,8 +72,7 @@ def prepare(file: Path, progress: Callable[[str], None] = lambda text: None) -> 
         progress(f"planning and proving {number} of {len(sweep.combinations)}: {label}")
         try:
             plan = _plan(combination)
-            wrong = _job_problems(plan, lacking)
-            require_shares(plan)
+            wrong = _engine_problems(plan, lacking)
         except InputError as error:
             wrong = list(error.problems)
         except CapabilityError as error:
@@ -89,7 +89,7 @@ def prepare(file: Path, progress: Callable[[str], None] = lambda text: None) -> 
     problems += _axes(sweep, found)
     if problems:
         raise InputError(problems)
-    lacking |= _lacking(job.scenario for job in found)
+    lacking |= _lacking(job.scenario for job in found if job.scenario.engine == "lab")
     if lacking:
         raise CapabilityError("\n".join(lacking))
     return Planned(sweep, tuple(found))
@@ -107,6 +107,21 @@ def _plan(combination: Combination) -> Plan:
     if not scenario.workloads:
         raise InputError.one(f"{scenario.source}: workloads", "there is none, so nothing would be measured")
     return plan
+
+
+def _engine_problems(plan: Plan, lacking: dict[str, None]) -> list[Problem]:
+    """What the engine cannot run of a plan.
+
+    Raises:
+        InputError: the simulator cannot run it.
+        CapabilityError: this machine cannot give hosts their shares.
+    """
+    if plan.scenario.engine == "simulate":
+        simulated_networks(plan)
+        return []
+    problems = _job_problems(plan, lacking)
+    require_shares(plan)
+    return problems
 
 
 def _job_problems(plan: Plan, lacking: dict[str, None]) -> list[Problem]:

@@ -15,9 +15,10 @@ from testbed.emulate.names import port_interface
 from testbed.model import Sample, host_ip, host_mac
 from testbed.pipeline.text import parse_group, parse_rule
 from testbed.plan import Plan
+from testbed.run import run_scenario
 from testbed.run.fidelity import Verdict
 from testbed.run.pathcheck import installed_problems
-from testbed.run.run import check_paths, run_scenario
+from testbed.run.run import check_paths
 
 from .conftest import execute, named_plan, plan_of
 

@@ -1,0 +1,231 @@
+"""What `testbed simulate` prints and draws."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from testbed.cli.output import messages, results
+from testbed.units import format_rate, format_seconds
+
+if TYPE_CHECKING:
+    from testbed.simulate import Outcome, PacketSettings
+    from testbed.simulate.rows import Row, Seeds
+
+FIGURE, CHANNELS = "latency.svg", "channels.svg"
+
+
+def static_bound(outcome: Outcome) -> float | None:
+    """Rate at which the fullest channel carries all it can, by the paths alone; of a host's link at packet level."""
+    from testbed.analyse.load import ALL_TO_ALL, load_of
+    from testbed.simulate.settings import UNIFORM
+
+    plan, pattern = outcome.plan, outcome.settings.pattern
+    spread = ALL_TO_ALL if pattern == UNIFORM else pattern
+    bound = load_of(plan.topology, plan.routes, spread, plan.scenario.lab.seed).saturation
+    if bound is None or outcome.packet_settings is None:
+        return bound
+    return bound * plan.scenario.links.rate / plan.scenario.links.edge_rate
+
+
+def draw(outcome: Outcome, bound: float | None) -> Path | None:
+    """Draw what flows: latency over accepted traffic, and the use of the channels; None where nothing does."""
+    import numpy as np
+
+    from testbed.report.channels import draw_channel_use
+    from testbed.report.latency import CLOCKS, MICROSECONDS, Dot, draw_latency
+    from testbed.results.folders import write
+
+    packets = outcome.packet_settings is not None
+    unit = 1e6 if packets else 1.0
+    dots = [
+        Dot(row.accepted.mean, unit * row.latency.mean, unit * row.latency.least, unit * row.latency.most)
+        for row in outcome.rows
+        if row.accepted is not None and row.latency is not None
+    ]
+    if not dots:
+        return None
+    how = "" if outcome.packet_settings is None else f", flow control {outcome.packet_settings.flow_control}"
+    title = f"{outcome.plan.scenario.name}, {outcome.settings.pattern}{how}"
+    labels = MICROSECONDS if packets else CLOCKS
+    write(outcome.folder / FIGURE, draw_latency(dots, bound, title, labels))
+    loads, use = outcome.channel_use
+    if len(use):
+        edges, columns = np.arange(len(loads) + 1, dtype=float), [f"{load:g}" for load in loads]
+        unit = "share of a host's link" if packets else "flits/host/clock"
+        drawn = draw_channel_use(outcome.plan.topology, use, edges, f"Load ({unit})", columns)
+        write(outcome.folder / CHANNELS, drawn)
+    return outcome.folder / FIGURE
+
+
+def draw_deadlock(outcome: Outcome) -> tuple[Path, ...]:
+    """Draw how the first deadlock came about, as a sequence and as an animation; nothing without one."""
+    from testbed.report.drawing import MOST_SWITCHES
+    from testbed.report.filling import animate_filling, draw_filling
+    from testbed.results.folders import write
+    from testbed.simulate.filling import moments_of
+
+    topology = outcome.plan.topology
+    if outcome.deadlock is None or topology.switch_count > MOST_SWITCHES:
+        return ()
+    moments = moments_of(outcome.plan, outcome.settings, outcome.deadlock)
+    panels = [(moment.time, moment.fill, moment.cycle) for moment in moments]
+    files = outcome.folder / "deadlock.svg", outcome.folder / "deadlock.gif"
+    write(files[0], draw_filling(topology, panels))
+    write(files[1], animate_filling(topology, panels))
+    return files
+
+
+def as_object(outcome: Outcome, bound: float | None, figure: Path | None, ring: tuple[Path, ...]) -> dict[str, Any]:
+    """What `--format json` prints."""
+    highest, deadlock = outcome.highest, outcome.deadlock
+    rows = [dataclasses.asdict(row) for row in outcome.rows]
+    if outcome.packet_settings is None:
+        rows = [{key: value for key, value in row.items() if key not in _OF_PACKETS} for row in rows]
+    return {
+        "scenario": outcome.plan.scenario.name,
+        "digest": outcome.plan.digest,
+        "expect": outcome.plan.scenario.expect,
+        "level": "flit" if outcome.packet_settings is None else "packet",
+        "settings": dataclasses.asdict(outcome.settings),
+        "static_bound": bound,
+        "throughput": highest.accepted.mean if highest is not None and highest.accepted is not None else None,
+        "loads": rows,
+        "deadlock": {"load": deadlock.load, "seed": deadlock.seed, "clock": deadlock.clocks, "cycle": deadlock.cycle}
+        if deadlock is not None
+        else None,
+        "results": str(outcome.folder),
+        "figure": None if figure is None else str(figure),
+        "deadlock_figures": [str(file) for file in ring],
+    }
+
+
+_OF_PACKETS = ("loss", "hosts_paused", "channels_paused", "pauses")
+
+
+def print_outcome(outcome: Outcome, bound: float | None, figure: Path | None, ring: tuple[Path, ...]) -> None:
+    """Print the table of loads and what it means."""
+    packets = outcome.packet_settings
+    if packets is None:
+        _print_flits(outcome)
+    else:
+        _print_packets(outcome, packets)
+    highest = outcome.highest
+    if highest is not None and highest.accepted is not None:
+        rising = "" if highest.saturated else ", and all of that load: it may bear more"
+        _say(f"throughput: {highest.accepted.mean:.4f} at load {highest.load:g}{rising}")
+    if bound is not None:
+        _say(f"by its paths alone the fullest channel is full at {bound:.4f}")
+    _print_deadlock(outcome)
+    if figure is not None:
+        _say(f"figure: {figure}")
+        if (figure.parent / CHANNELS).exists():
+            _say(f"figure: {figure.parent / CHANNELS}")
+    if ring:
+        _say(f"how the memory filled up: {' and '.join(map(str, ring))}")
+    _say(f"results: {outcome.folder}")
+
+
+def _say(text: str) -> None:
+    results.print(text, markup=False, soft_wrap=True)
+
+
+def _print_flits(outcome: Outcome) -> None:
+    from testbed.simulate import Settings
+
+    settings = outcome.settings
+    assert isinstance(settings, Settings)
+    _say(
+        f"{outcome.plan.scenario.name}: {settings.pattern}, packets of {settings.packet} flits, buffers of "
+        f"{settings.buffer}, {settings.clocks:,} clocks, the first {settings.warm_up:,} not measured"
+    )
+    titles = ("load", "accepted", "latency: mean", "99th percentile", "fullest channel", "seeds")
+    _table(titles, [
+        (
+            f"{row.load:g}", _text(row.accepted, ".4f"), _text(row.latency, ".1f"), _text(row.p99, ".0f"),
+            _text(row.fullest_use, ".1%"), _seeds(row),
+        )
+        for row in outcome.rows
+    ])  # fmt: skip
+    _say("load and accepted in flits for each host that sends and clock; latency in clocks, (least – most) over seeds")
+
+
+def _print_packets(outcome: Outcome, settings: PacketSettings) -> None:
+    from testbed.simulate.packet_settings import thresholds
+
+    links = outcome.plan.scenario.links
+    limits = thresholds(settings, links.rate, links.edge_rate)
+    how = {"none": "no flow control", "pause": "PAUSE", "pfc": "PFC"}[settings.flow_control]
+    shared = ", shared by the ports of a switch" if settings.shared else ""
+    at = f", paused at {limits.xoff}, on again at {limits.xon}" if settings.lossless and not settings.shared else ""
+    _say(
+        f"{outcome.plan.scenario.name}: {settings.pattern}, {how}, frames of {settings.frame} bytes, memory for "
+        f"{limits.buffer} frames a port{shared}{at}; {settings.duration:g} ms, the first {settings.warm_up:g} not "
+        "measured"
+    )
+    last = ("hosts paused", "channels paused", "PAUSE frames/s") if settings.lossless else ("dropped",)
+    titles = ("load", "accepted", "a host", "latency: mean", "99th percentile", "fullest channel", *last, "seeds")
+    rows = []
+    for row in outcome.rows:
+        rate = "–" if row.accepted is None else format_rate(row.accepted.mean * links.edge_rate)
+        cells = [
+            f"{row.load:g}", _text(row.accepted, ".4f"), rate, _seconds(row.latency), _seconds(row.p99),
+            _text(row.fullest_use, ".1%"),
+        ]  # fmt: skip
+        if settings.lossless:
+            cells += [_text(row.hosts_paused, ".1%"), _text(row.channels_paused, ".1%"), _text(row.pauses, ",.0f")]
+        else:
+            cells.append(_text(row.loss, ".2%"))
+        rows.append((*cells, _seeds(row)))
+    _table(titles, rows)
+    _say(
+        f"load and accepted as shares of a host's link of {format_rate(links.edge_rate)}, preamble and gap included; "
+        "(least – most) over seeds"
+    )
+
+
+def _table(titles: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in titles:
+        table.add_column(title, justify="right")
+    for row in rows:
+        table.add_row(*row)
+    results.print(table)
+
+
+def _print_deadlock(outcome: Outcome) -> None:
+    found, expected = outcome.deadlock, outcome.plan.scenario.expect == "deadlock"
+    packets = outcome.packet_settings
+    if found is not None:
+        ring = " waits for ".join((*found.cycle, found.cycle[0]))
+        declared = " as declared" if expected else ""
+        when = f"clock {found.clocks:,}" if packets is None else f"{found.clocks / 1e9:.1f} ms"
+        text = f"deadlock{declared} by {when}, load {found.load:g}, seed {found.seed}: {ring}"
+        results.print(text, style="green" if expected else "red", markup=False, soft_wrap=True)
+    elif expected and not outcome.may_not_stand_still:
+        more = "time (--clocks)" if packets is None else "time (--duration), or less memory (--buffer)"
+        text = f"the declared deadlock did not form; give more load (--loads 1) or {more}"
+        messages.print(text, style="yellow", markup=False, soft_wrap=True)
+    elif expected:
+        _say("without flow control nothing waits, so the declared deadlock cannot form: frames are dropped instead")
+
+
+def _seeds(row: Row) -> str:
+    return f"{row.seeds}, {row.deadlocks} stood still" if row.deadlocks else f"{row.seeds}"
+
+
+def _text(figure: Seeds | None, form: str) -> str:
+    if figure is None:
+        return "–"
+    spread = "" if figure.least == figure.most else f" ({figure.least:{form}} – {figure.most:{form}})"
+    return f"{figure.mean:{form}}{spread}"
+
+
+def _seconds(figure: Seeds | None) -> str:
+    if figure is None:
+        return "–"
+    spread = f" ({format_seconds(figure.least)} – {format_seconds(figure.most)})"
+    return f"{format_seconds(figure.mean)}{'' if figure.least == figure.most else spread}"

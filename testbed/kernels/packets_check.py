@@ -1,0 +1,127 @@
+"""Questions about a packet-level simulation that stands still between two events."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from testbed.kernels.jit import jit
+from testbed.kernels.packets import link_of
+from testbed.kernels.packets_state import FRAME_ARRIVES, FREE, PacketFabric, PacketState
+from testbed.model import Bools, Ints, Longs
+
+
+@jit
+def waiting_cycle(fabric: PacketFabric, state: PacketState) -> Ints:
+    """Nodes that are paused for ever, each by frames that wait for the one after it; empty without any.
+
+    A node stays paused for ever if the frames in its memory that never leave are too many for it to go on. A frame
+    never leaves if it waits in the queue of a node that stays paused for ever. Of the nodes that are paused now, with
+    no PAUSE frame on its way that says otherwise, those that the others would let go on are taken out until none is
+    left to take. The rest is a deadlock, exactly.
+    """
+    nodes = len(state.first)
+    if not fabric.lossless:
+        return np.empty(0, dtype=np.int32)
+    for_ever = state.off & state.stopped
+    for node in range(nodes):
+        if for_ever[node]:
+            link = link_of(fabric, node)
+            back = link ^ 1 if link < fabric.channels else link + fabric.hosts
+            priority = node // fabric.channels if node < fabric.virtual else 0
+            told = (state.told[back] >> priority) & 1 == 1
+            for_ever[node] = told and state.under_way[back] == 0
+    stuck = np.zeros(nodes, dtype=np.int32)
+    in_switch = np.zeros(len(state.used), dtype=np.int64)
+    for node in range(nodes):
+        if for_ever[node]:
+            _count(fabric, state, node, 1, stuck, in_switch)
+    changed = True
+    while changed:
+        changed = False
+        for node in range(nodes):
+            if not for_ever[node]:
+                continue
+            resume = fabric.xon
+            if fabric.shared:
+                switch = fabric.place[node]
+                resume = max(1, fabric.pool[switch] - in_switch[switch]) >> 1
+            if stuck[node] <= resume:
+                for_ever[node] = False
+                _count(fabric, state, node, -1, stuck, in_switch)
+                changed = True
+    return _cycle_of(state, for_ever)
+
+
+@jit
+def _count(fabric: PacketFabric, state: PacketState, node: int, step: int, stuck: Ints, in_switch: Longs) -> None:
+    """Count the frames in a node's queue for the nodes whose memory they take, or take them off again."""
+    frame = state.first[node]
+    while frame >= 0:
+        holder = state.holds[frame]
+        stuck[holder] += step
+        in_switch[fabric.place[holder]] += step
+        frame = state.behind[frame]
+
+
+@jit
+def _cycle_of(state: PacketState, for_ever: Bools) -> Ints:
+    """A cycle among nodes that are paused for ever: from each, to one of them that holds back some of its frames."""
+    nodes = len(for_ever)
+    waits = np.full(nodes, -1, dtype=np.int32)
+    for node in range(nodes):
+        if for_ever[node]:
+            frame = state.first[node]
+            while frame >= 0:
+                waits[state.holds[frame]] = node
+                frame = state.behind[frame]
+    seen = np.full(nodes, -1, dtype=np.int32)
+    for root in range(nodes):
+        node = root
+        if not for_ever[root]:
+            continue
+        while seen[node] < 0:
+            seen[node] = root
+            node = waits[node]
+        if seen[node] != root:
+            continue
+        length, smallest, at = 1, node, waits[node]
+        while at != node:
+            smallest = min(smallest, at)
+            length += 1
+            at = waits[at]
+        cycle = np.empty(length, dtype=np.int32)
+        for index in range(length):
+            cycle[index] = smallest
+            smallest = waits[smallest]
+        return cycle
+    return np.empty(0, dtype=np.int32)
+
+
+@jit
+def lost_frames(fabric: PacketFabric, state: PacketState) -> tuple[Longs, Longs, int]:
+    """What does not add up.
+
+    Returns:
+        (N,) frames that a node's memory counts too many (or too few, below 0), (S,) likewise of a switch's, and the
+        frames that are neither free nor anywhere. All zero where nothing is lost.
+    """
+    held = state.held.astype(np.int64)
+    used = state.used.copy()
+    inside = state.length[FRAME_ARRIVES]
+    for node in range(len(state.first)):
+        if fabric.place[node] >= 0:
+            used[fabric.place[node]] -= state.held[node]
+        frame = state.first[node]
+        while frame >= 0:
+            inside += 1
+            if state.holds[frame] >= 0:
+                held[state.holds[frame]] -= 1
+            frame = state.behind[frame]
+    ring = state.time.shape[1] - 1
+    for lane in range(2):  # links that send a frame
+        for index in range(state.length[lane]):
+            frame = state.sending[state.what[lane, (state.start[lane] + index) & ring]]
+            inside += 1
+            if state.holds[frame] >= 0:
+                held[state.holds[frame]] -= 1
+    return held, used, len(state.free) - state.counts[FREE] - inside

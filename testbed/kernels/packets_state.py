@@ -1,0 +1,174 @@
+"""What a packet-level simulation is made of: switches that store and forward whole frames, and their events.
+
+With C channels, P priorities, V = P·C virtual channels and H hosts, node v < V is a virtual channel, V + h the way from
+host h to its switch, V + H + h the one from its switch to host h. Each node has a queue at its sending end. A link
+carries one frame at a time: links are the C channels, then the H from hosts, then the H to hosts. Times are
+picoseconds.
+
+With flow control, a frame takes memory of the node it arrived by, at its far end, until it has left that switch, and
+the switch pauses the sender of a node by that memory. Without, it takes memory of the queue it waits in.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from testbed.kernels.flits_state import Fabric, Randoms
+from testbed.model import Bools, Floats, Ints, Longs
+
+# Delays there are; events of one delay are in order by themselves, so each has a lane and no queue has to be sorted.
+FRAME_ON_CHANNEL, FRAME_ON_EDGE, CONTROL_ON_CHANNEL, CONTROL_ON_EDGE, FRAME_ARRIVES, CONTROL_ARRIVES, LANES = range(7)
+NEVER = 1 << 62
+
+# Places in `counts`.
+NOW, MADE, DELIVERED, DROPPED, FREE, PAUSES, RESUMES, WAKES, COUNTS = range(9)
+
+ANYWHERE = -1  # goal of a flow that draws a destination for each frame
+
+
+class PacketFabric(NamedTuple):
+    """What does not change while a simulation runs. N nodes, K links, S switches, F flows.
+
+    Attributes:
+        paths: the paths, as the flit level has them.
+        channels: C.
+        priorities: P.
+        virtual: V.
+        hosts: H.
+        frame_time: (K,) that a frame takes on a link.
+        control_time: (K,) that a PAUSE frame takes.
+        delay: from a link's sending a last bit to the frame's standing in its next queue, or taking effect.
+        lossless: whether receivers pause senders.
+        buffer: frames that a node has memory for.
+        xoff: frames at which a node's sender is paused.
+        xon: frames at which it may go on.
+        shared: whether the nodes of a switch share memory; thresholds then follow what is free of it.
+        place: (N,) switch whose memory a node takes, or -1.
+        pool: (S,) frames of shared memory that thresholds divide.
+        memory: (S,) all frames of shared memory.
+        near: (S + 1,) offsets of the nodes that take a switch's memory.
+        node: those nodes.
+        flows: (H + 1,) offsets of the flows of a host.
+        goal: (F,) host that a flow goes to, or ANYWHERE.
+        gap: (F,) time between two frames, on average.
+        paced: whether that is the time always, or the mean of an exponential distribution.
+    """
+
+    paths: Fabric
+    channels: int
+    priorities: int
+    virtual: int
+    hosts: int
+    frame_time: Longs
+    control_time: Longs
+    delay: int
+    lossless: bool
+    buffer: int
+    xoff: int
+    xon: int
+    shared: bool
+    place: Ints
+    pool: Longs
+    memory: Longs
+    near: Longs
+    node: Ints
+    flows: Longs
+    goal: Ints
+    gap: Floats
+    paced: bool
+
+
+class PacketState(NamedTuple):
+    """Everything that changes. Q frames at most in the network at a time.
+
+    Attributes:
+        first: (N,) the frame that waits at the head of a node's queue, or -1.
+        last: (N,) the one at its end.
+        held: (N,) frames that take a node's memory.
+        most: (N,) the most there ever were.
+        used: (S,) frames that take a switch's memory.
+        off: (N,) whether the receiver wants a node's sender to pause.
+        stopped: (N,) whether the sender does.
+        since: (N,) time of its last change.
+        still: (N,) time that it paused, up to that.
+        told: (K,) priorities that the last PAUSE frame over a link stopped, a bit each.
+        pending: (K,) whether a link has to send another.
+        under_way: (K,) PAUSE frames sent over a link that have not taken effect.
+        busy: (K,) whether a link sends.
+        sending: (K,) the frame that it sends.
+        turn: (K,) priority that may send next.
+        sent: (K,) frames that went over a link.
+        time: (LANES, R) of events, each lane a ring.
+        what: (LANES, R) link, frame, or link and priorities.
+        start: (LANES,) place of a lane's first event.
+        length: (LANES,) how many there are.
+        soonest: (LANES,) time of the first, or NEVER.
+        wake_time: (H,) heap of the times at which hosts have a frame to send.
+        wake_host: (H,) which.
+        waking: (H,) whether a host is in it.
+        behind: (Q,) the next frame in a queue, or -1.
+        by: (Q,) node that a frame was sent by last.
+        holds: (Q,) node whose memory it takes, or -1.
+        birth: (Q,) when it was made.
+        flow: (Q,) the flow it belongs to.
+        step: (Q,) hops it has asked for.
+        hops: (Q,) hops of its path.
+        way: (Q, longest path) its path.
+        goal: (Q,) the host it goes to.
+        free: (Q,) frames that are free.
+        due: (F,) when a flow makes, or made, its next frame.
+        made: (F,) frames of a flow that were sent.
+        delivered: (F,) that arrived.
+        dropped: (F,) that were dropped.
+        transit: (F,) time that the last one took; -1 before the first.
+        jitter: (F,) as RFC 3550 defines it.
+        random: (F,) state of the random numbers of each flow.
+        histogram: latencies of frames that have arrived.
+        latencies: (1,) their sum.
+        counts: (COUNTS,) scalars, see above.
+    """
+
+    first: Ints
+    last: Ints
+    held: Ints
+    most: Ints
+    used: Longs
+    off: Bools
+    stopped: Bools
+    since: Longs
+    still: Longs
+    told: Longs
+    pending: Bools
+    under_way: Ints
+    busy: Bools
+    sending: Ints
+    turn: Ints
+    sent: Longs
+    time: Longs
+    what: Longs
+    start: Longs
+    length: Longs
+    soonest: Longs
+    wake_time: Longs
+    wake_host: Ints
+    waking: Bools
+    behind: Ints
+    by: Ints
+    holds: Ints
+    birth: Longs
+    flow: Ints
+    step: Ints
+    hops: Ints
+    way: Ints
+    goal: Ints
+    free: Ints
+    due: Longs
+    made: Longs
+    delivered: Longs
+    dropped: Longs
+    transit: Longs
+    jitter: Floats
+    random: Randoms
+    histogram: Longs
+    latencies: Floats
+    counts: Longs

@@ -1,0 +1,111 @@
+"""The two levels of detail: flits through virtual channels, or whole frames through switches that store them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from testbed.errors import Problem
+from testbed.kernels.flits import run
+from testbed.kernels.flits_check import lost_flits, waiting_cycle
+from testbed.plan import Plan
+from testbed.simulate.network import Network, fabric_of, new_state
+from testbed.simulate.packet_network import PacketNetwork
+from testbed.simulate.packet_point import simulate_packets
+from testbed.simulate.packet_settings import PacketSettings, as_asked, fabric_problems, packet_problems
+from testbed.simulate.point import Point, simulate
+from testbed.simulate.settings import Settings, settings_problems
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A level of detail.
+
+    Attributes:
+        word: what its result folders are called by.
+        problems: what is wrong with settings for a plan and a number of seeds.
+    """
+
+    word: str
+    problems: Callable[[Plan, Any, int], list[Problem]]
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """What the runs of a simulation have in common.
+
+    Attributes:
+        asked: settings as they are stored.
+        one: one run, from load, seed, and a function that says whether to give up; None where it was given up.
+        warm: loads or compiles the kernels, before several threads ask for them.
+    """
+
+    asked: dict[str, Any]
+    one: Callable[[float, int, Callable[[], bool]], Point | None]
+    warm: Callable[[], object]
+
+
+def _flit_problems(plan: Plan, settings: Settings, seeds: int) -> list[Problem]:
+    del plan
+    return settings_problems(settings, seeds)
+
+
+def _packet_problems(plan: Plan, settings: PacketSettings, seeds: int) -> list[Problem]:
+    links = plan.scenario.links
+    found = packet_problems(settings, seeds)
+    return found or fabric_problems(settings, plan.routes, links.rate, links.edge_rate)
+
+
+FLIT = Level("simulate", _flit_problems)
+PACKET = Level("packets", _packet_problems)
+
+
+def level_of(settings: Settings | PacketSettings) -> Level:
+    """The level that settings are of."""
+    return PACKET if isinstance(settings, PacketSettings) else FLIT
+
+
+def runs_of(plan: Plan, settings: Settings | PacketSettings) -> Runs:
+    """Make what the runs start from, once.
+
+    Raises:
+        InputError: a run takes too much memory; says how much.
+    """
+    seed = plan.scenario.lab.seed
+    if isinstance(settings, PacketSettings):
+        frames = packet_network(plan, settings)
+        quick = dataclasses.replace(settings, duration=0.02, warm_up=0.0)
+        warm = dataclasses.replace(frames, settings=quick)
+        return Runs(
+            as_asked(settings),
+            lambda load, seed, stopped: simulate_packets(frames, load, seed, stopped),
+            lambda: simulate_packets(warm, 0.5, 0),
+        )
+    flits = Network.of(plan.topology, plan.routes, settings, seed)
+    return Runs(
+        dataclasses.asdict(settings),
+        lambda load, seed, stopped: simulate(flits, load, seed, stopped),
+        lambda: _warm(flits),
+    )
+
+
+def packet_network(plan: Plan, settings: PacketSettings, edge_frame: int | None = None) -> PacketNetwork:
+    """What packet-level runs of a plan start from; `edge_frame` as in PacketNetwork.of().
+
+    Raises:
+        InputError: a run takes too much memory; says how much.
+    """
+    links = plan.scenario.links
+    return PacketNetwork.of(
+        plan.topology, plan.routes, settings, links.rate, links.edge_rate, plan.scenario.lab.seed, edge_frame
+    )
+
+
+def _warm(network: Network) -> None:
+    fabric = fabric_of(network, 0.5)
+    state = new_state(network, fabric, 0)
+    run(fabric, state, 0)
+    waiting_cycle(fabric, state)
+    lost_flits(fabric, state, network.settings.buffer)

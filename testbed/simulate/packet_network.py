@@ -1,0 +1,275 @@
+"""A plan as the arrays of the packet-level kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from testbed.errors import InputError
+from testbed.kernels.flits_state import EXACT, OCTAVE, OCTAVES
+from testbed.kernels.packets_hosts import begin
+from testbed.kernels.packets_state import ANYWHERE, COUNTS, FREE, LANES, NEVER, PacketFabric, PacketState
+from testbed.model import Floats, Ints, Longs, Routes, Topology
+from testbed.routing.paths import hop_counts
+from testbed.simulate.network import MOST_BYTES, Network, fabric_of
+from testbed.simulate.packet_settings import (
+    CONTROL_BYTES,
+    PacketSettings,
+    Thresholds,
+    thresholds,
+    time_of,
+)
+from testbed.simulate.settings import UNIFORM, Settings, destinations
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PacketNetwork:
+    """What every run of a packet-level simulation starts from.
+
+    Attributes:
+        topology: the network.
+        routes: its paths.
+        settings: of the switches and the traffic.
+        rate: of a link between switches, bit/s.
+        edge_rate: of a host's link, bit/s.
+        pattern_seed: draws the pattern where that is drawn.
+        edge_frame: bytes of a frame on a host's link, where frames have no tag yet.
+        longest: hops of the longest path.
+    """
+
+    topology: Topology
+    routes: Routes
+    settings: PacketSettings
+    rate: float
+    edge_rate: float
+    pattern_seed: int
+    edge_frame: int
+    longest: int
+
+    @classmethod
+    def of(
+        cls, topology: Topology, routes: Routes, settings: PacketSettings, rate: float, edge_rate: float,
+        pattern_seed: int, edge_frame: int | None = None,
+    ) -> PacketNetwork:  # fmt: skip
+        """Look at the paths once; `edge_frame` None = frames have one size everywhere.
+
+        Raises:
+            InputError: a run takes too much memory; says how much.
+        """
+        longest = int(hop_counts(topology, routes).max(initial=0))
+        frame = settings.frame if edge_frame is None else edge_frame
+        made = cls(topology, routes, settings, rate, edge_rate, pattern_seed, frame, longest)
+        if made.size > MOST_BYTES:
+            raise InputError.one(
+                "--buffer",
+                f"a run with room for {made.frames:,} frames takes {made.size / 2**30:.1f} GiB and may take "
+                f"{MOST_BYTES / 2**30:.0f}; give fewer layers or switches, or smaller buffers",
+            )
+        return made
+
+    @property
+    def priorities(self) -> int:
+        """Priorities of a link between switches; PAUSE knows one."""
+        return 1 if self.settings.flow_control == "pause" else self.routes.layers
+
+    @property
+    def nodes(self) -> int:
+        """Virtual channels, and those from and to hosts."""
+        return self.priorities * len(self.topology.channel_source) + 2 * self.topology.host_count
+
+    @property
+    def links(self) -> int:
+        """Directions of links, those of hosts included."""
+        return len(self.topology.channel_source) + 2 * self.topology.host_count
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """Memory of each port and priority, in frames."""
+        return thresholds(self.settings, self.rate, self.edge_rate)
+
+    @property
+    def delay(self) -> int:
+        """Picoseconds from a link's sending a frame's last bit to its standing in the next queue."""
+        return round(self.settings.delay * 1e6)
+
+    @property
+    def edge_time(self) -> int:
+        """Picoseconds that a frame takes on a host's link."""
+        return time_of(self.edge_frame, self.edge_rate)
+
+    @property
+    def channel_time(self) -> int:
+        """Picoseconds that a frame takes on a link between switches."""
+        return time_of(self.settings.frame, self.rate)
+
+    @property
+    def on_the_wire(self) -> int:
+        """Frames that a link can have sent, and not delivered, at a time; one that it is sending included."""
+        return self.delay // min(self.edge_time, self.channel_time) + 2
+
+    @property
+    def frames(self) -> int:
+        """Frames that can be in the network at a time."""
+        holders = self.nodes - self.topology.host_count
+        return holders * self.thresholds.buffer + self.links * self.on_the_wire
+
+    @property
+    def ring(self) -> int:
+        """Events that a lane must have room for; a link sends two PAUSE frames at most for each frame it carries."""
+        return 1 << (2 * self.links * (self.on_the_wire + 1)).bit_length()
+
+    @property
+    def size(self) -> int:
+        """Bytes that a run takes, about."""
+        a_frame = 8 + 4 * (7 + max(self.longest, 1))
+        return self.frames * a_frame + LANES * self.ring * 16 + self.nodes * 40 + 8 * (EXACT + OCTAVES * OCTAVE)
+
+    @property
+    def senders(self) -> int:
+        """Hosts that send."""
+        return len(destinations(self.settings.pattern, self.topology, self.pattern_seed))
+
+    def pattern_flows(self) -> list[tuple[int, int]]:
+        """(source, goal) of a flow for each host that sends; ANYWHERE for a destination drawn for each frame."""
+        uniform = self.settings.pattern == UNIFORM
+        pairs = destinations(self.settings.pattern, self.topology, self.pattern_seed)
+        return [(source, ANYWHERE if uniform else goal) for source, goal in pairs]
+
+
+def packet_fabric(
+    network: PacketNetwork, flows: Sequence[tuple[int, int]], gaps: Floats, *, paced: bool = False
+) -> PacketFabric:
+    """What does not change in a run.
+
+    Args:
+        network: the plan and its settings.
+        flows: (source, goal) hosts, sources ascending; goal ANYWHERE for one drawn for each frame.
+        gaps: (F,) picoseconds between two frames of a flow, on average.
+        paced: whether that is the time always, or the mean of an exponential distribution.
+    """
+    topology, settings, limits = network.topology, network.settings, network.thresholds
+    channels, hosts = len(topology.channel_source), topology.host_count
+    virtual = network.priorities * channels
+    paths = fabric_of(Network(topology, network.routes, Settings(), 1, network.longest), 1.0)
+    if network.priorities < network.routes.layers:
+        paths = paths._replace(hop=paths.hop % channels, virtual=virtual)
+    source = np.array([flow[0] for flow in flows], dtype=np.int64)
+    place = _places(network)
+    holders = np.flatnonzero(place >= 0)
+    order = holders[np.argsort(place[holders], kind="stable")]
+    at_switch = np.bincount(place[holders], minlength=topology.switch_count)
+    reserve = limits.headroom + 1 if settings.lossless else 0
+    return PacketFabric(
+        paths=paths,
+        channels=channels,
+        priorities=network.priorities,
+        virtual=virtual,
+        hosts=hosts,
+        frame_time=_by_link(network, network.channel_time, network.edge_time),
+        control_time=_by_link(network, *(time_of(CONTROL_BYTES, rate) for rate in (network.rate, network.edge_rate))),
+        delay=network.delay,
+        lossless=settings.lossless,
+        buffer=limits.buffer,
+        xoff=limits.xoff,
+        xon=limits.xon,
+        shared=settings.shared,
+        place=place,
+        pool=(at_switch * (limits.buffer - reserve)).astype(np.int64),
+        memory=(at_switch * limits.buffer).astype(np.int64),
+        near=np.concatenate([[0], np.cumsum(at_switch)]).astype(np.int64),
+        node=order.astype(np.int32),
+        flows=np.searchsorted(source, np.arange(hosts + 1)).astype(np.int64),
+        goal=np.array([flow[1] for flow in flows], dtype=np.int32),
+        gap=gaps.astype(np.float64),
+        paced=paced,
+    )
+
+
+def _by_link(network: PacketNetwork, on_channel: int, on_edge: int) -> Longs:
+    channels = len(network.topology.channel_source)
+    return np.where(np.arange(network.links) < channels, on_channel, on_edge).astype(np.int64)
+
+
+def _places(network: PacketNetwork) -> Ints:
+    """(N,) switch whose memory frames of a node take: where it ends, or without flow control where it begins."""
+    topology = network.topology
+    nowhere = np.full(topology.host_count, -1)
+    ends = topology.channel_target if network.settings.lossless else topology.channel_source
+    of_hosts = [topology.host_switch, nowhere] if network.settings.lossless else [nowhere, topology.host_switch]
+    places: Ints = np.concatenate([*([ends] * network.priorities), *of_hosts]).astype(np.int32)
+    return places
+
+
+def new_packet_state(network: PacketNetwork, fabric: PacketFabric, seed: int) -> PacketState:
+    """An empty network at time 0, every flow with its first frame due.
+
+    Args:
+        network: the plan and its settings.
+        fabric: as packet_fabric() made it.
+        seed: equal seeds give equal runs.
+    """
+    nodes, links, frames, hosts, flows = network.nodes, network.links, network.frames, fabric.hosts, len(fabric.goal)
+
+    def zeros(*shape: int) -> Ints:
+        return np.zeros(shape, dtype=np.int32)
+
+    def longs(*shape: int) -> Longs:
+        return np.zeros(shape, dtype=np.int64)
+
+    def nobody(count: int) -> Ints:
+        return np.full(count, -1, dtype=np.int32)
+
+    counts = longs(COUNTS)
+    counts[FREE] = frames
+    state = PacketState(
+        first=nobody(nodes),
+        last=nobody(nodes),
+        held=zeros(nodes),
+        most=zeros(nodes),
+        used=longs(network.topology.switch_count),
+        off=np.zeros(nodes, dtype=np.bool_),
+        stopped=np.zeros(nodes, dtype=np.bool_),
+        since=longs(nodes),
+        still=longs(nodes),
+        told=longs(links),
+        pending=np.zeros(links, dtype=np.bool_),
+        under_way=zeros(links),
+        busy=np.zeros(links, dtype=np.bool_),
+        sending=zeros(links),
+        turn=zeros(links),
+        sent=longs(links),
+        time=longs(LANES, network.ring),
+        what=longs(LANES, network.ring),
+        start=longs(LANES),
+        length=longs(LANES),
+        soonest=np.full(LANES, NEVER, dtype=np.int64),
+        wake_time=longs(hosts),
+        wake_host=zeros(hosts),
+        waking=np.zeros(hosts, dtype=np.bool_),
+        behind=nobody(frames),
+        by=zeros(frames),
+        holds=nobody(frames),
+        birth=longs(frames),
+        flow=zeros(frames),
+        step=zeros(frames),
+        hops=zeros(frames),
+        way=zeros(frames, max(network.longest, 1)),
+        goal=zeros(frames),
+        free=np.arange(frames, dtype=np.int32)[::-1].copy(),
+        due=longs(flows),
+        made=longs(flows),
+        delivered=longs(flows),
+        dropped=longs(flows),
+        transit=np.full(flows, -1, dtype=np.int64),
+        jitter=np.zeros(flows, dtype=np.float64),
+        # Only raw bits are the same in all versions of numpy.
+        random=np.random.PCG64(seed).random_raw(flows),
+        histogram=longs(EXACT + OCTAVES * OCTAVE),
+        latencies=np.zeros(1, dtype=np.float64),
+        counts=counts,
+    )
+    # Senders that keep time begin somewhere in it.
+    begin(fabric, state, np.random.PCG64([seed, 1]).random_raw(flows) / 2.0**64)
+    return state

@@ -1,0 +1,204 @@
+"""What is asked of a packet-level simulation, and the thresholds that come of it."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Literal
+
+from testbed.errors import Problem
+from testbed.model import Routes
+from testbed.simulate.settings import MOST_SEEDS, UNIFORM
+
+FlowControl = Literal["none", "pause", "pfc"]
+FLOW_CONTROLS: tuple[FlowControl, ...] = ("none", "pause", "pfc")
+# 802.1Q has three bits for the priority, and 802.1Qbb a timer for each.
+PRIORITIES = 8
+# Preamble and inter-frame gap, which a link carries and no memory holds.
+GAP_BYTES = 20
+# A MAC control frame is as short as frames get (802.3, clause 31B).
+CONTROL_BYTES = 64
+PICOSECONDS = 1e12
+_LONGEST = 60_000.0  # ms of a run
+
+
+@dataclass(frozen=True, slots=True)
+class PacketSettings:
+    """The switches and the traffic of a packet-level simulation.
+
+    Attributes:
+        pattern: `uniform`, where each frame goes to a host drawn anew, or one that gives each host one destination.
+        flow_control: `none` drops what finds no memory, `pause` stops a whole link (802.3x), `pfc` one priority of it
+            (802.1Qbb).
+        duration: ms, the warm-up included.
+        warm_up: ms at the beginning that are not measured.
+        frame: bytes of a frame in memory, with header and check sequence, without preamble and gap.
+        buffer: bytes of memory for each port and priority; of the port of arrival with flow control, else of the port
+            of departure.
+        xoff: bytes at which a sender is paused; None = as late as loses no frame.
+        xon: bytes at which it may go on; None = half of `xoff`.
+        shared: whether the ports of a switch share their memory; each may then take as much as is free.
+        delay: µs from a link's sending the last bit of a frame to the frame's standing in its next queue.
+    """
+
+    pattern: str = UNIFORM
+    flow_control: FlowControl = "pause"
+    duration: float = 200.0
+    warm_up: float = 50.0
+    frame: int = 1522
+    buffer: int = 65536
+    xoff: int | None = None
+    xon: int | None = None
+    shared: bool = False
+    delay: float = 1.0
+
+    @property
+    def lossless(self) -> bool:
+        """Whether receivers pause senders."""
+        return self.flow_control != "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Memory of a port and priority, in frames.
+
+    Attributes:
+        buffer: frames that it holds.
+        headroom: frames that can arrive after it has asked for a pause.
+        xoff: frames at which it asks for one.
+        xon: frames at which it takes that back.
+    """
+
+    buffer: int
+    headroom: int
+    xoff: int
+    xon: int
+
+
+def time_of(size: int, rate: float) -> int:
+    """Picoseconds that a frame of some bytes takes on a link of a rate in bit/s."""
+    return round((size + GAP_BYTES) * 8 * PICOSECONDS / rate)
+
+
+def headroom(settings: PacketSettings, rate: float) -> int:
+    """Frames that can arrive over a link of a rate, in bit/s, after its receiver has decided for a pause.
+
+    Until the sender knows, a frame of the other direction is sent to its end, then the PAUSE frame, which takes the
+    delay. What the sender has begun by then it sends to its end, which takes the delay as well.
+    """
+    frame, control = time_of(settings.frame, rate), time_of(CONTROL_BYTES, rate)
+    delay = round(settings.delay * 1e6)
+    return (max(frame, control) + control + delay + frame + delay) // frame
+
+
+def thresholds(settings: PacketSettings, rate: float, edge_rate: float) -> Thresholds:
+    """The memory of every port and priority; rates in bit/s of links between switches and of hosts."""
+    buffer = settings.buffer // settings.frame
+    if not settings.lossless:
+        return Thresholds(buffer, 0, buffer, buffer)
+    spare = max(headroom(settings, rate), headroom(settings, edge_rate))
+    xoff = buffer - spare if settings.xoff is None else settings.xoff // settings.frame
+    return Thresholds(buffer, spare, xoff, xoff // 2 if settings.xon is None else settings.xon // settings.frame)
+
+
+def packet_problems(settings: PacketSettings, seeds: int) -> list[Problem]:
+    """Everything that is wrong with the numbers, whatever the fabric."""
+    found: list[Problem] = []
+    for name, value, least, most in (
+        ("--duration", settings.duration, 0.01, _LONGEST),
+        ("--warm-up", settings.warm_up, 0, _LONGEST),
+        ("--frame", settings.frame, 64, 9600),
+        ("--buffer", settings.buffer, 1, 1 << 30),
+        ("--delay", settings.delay, 0, 1000),
+        ("--seeds", seeds, 1, MOST_SEEDS),
+    ):
+        if not least <= value <= most:
+            found.append(Problem(name, f"should be from {least:,} to {most:,}, not {value:,}"))
+    if settings.flow_control not in FLOW_CONTROLS:
+        sentence = f'should be one of {", ".join(FLOW_CONTROLS)}, not "{settings.flow_control}"'
+        found.append(Problem("--flow-control", sentence))
+    if found:
+        return found
+    if settings.warm_up >= settings.duration:
+        sentence = f"takes {settings.warm_up:g} of {settings.duration:g} ms, so none is measured"
+        found.append(Problem("--warm-up", sentence))
+    if settings.buffer < settings.frame:
+        sentence = (
+            f"holds {settings.buffer:,} bytes and a frame has {settings.frame:,}; a switch that stores and forwards "
+            f"needs room for a whole one, so give it {settings.frame:,} or more"
+        )
+        found.append(Problem("--buffer", sentence))
+    return found + _threshold_problems(settings)
+
+
+def _threshold_problems(settings: PacketSettings) -> list[Problem]:
+    given = [(f"--{name}", value) for name in ("xoff", "xon") if (value := getattr(settings, name)) is not None]
+    if not settings.lossless:
+        return [
+            Problem(name, "is a threshold of PAUSE frames, and without flow control there are none")
+            for name, _ in given
+        ]
+    if settings.shared:
+        sentence = "follows what is free of the memory where ports share it; leave it out, or have memory of each port"
+        return [Problem(name, sentence) for name, _ in given]
+    found = [
+        Problem(name, f"should be {least:,} bytes or more, not {value:,}")
+        for name, value in given
+        for least in (settings.frame if name == "--xoff" else 0,)
+        if value < least
+    ]
+    xoff, xon = settings.xoff, settings.xon
+    if xoff is not None and xoff >= settings.buffer:
+        sentence = (
+            f"of {xoff:,} bytes is not below the buffer of {settings.buffer:,}; no memory would be left for the frames "
+            "that still arrive after a pause was asked for"
+        )
+        found.append(Problem("--xoff", sentence))
+    if xoff is not None and xon is not None and xon >= xoff:
+        found.append(Problem("--xon", f"of {xon:,} bytes should be below the XOFF threshold of {xoff:,}"))
+    return found
+
+
+def fabric_problems(settings: PacketSettings, routes: Routes, rate: float, edge_rate: float) -> list[Problem]:
+    """What is wrong with the settings on this fabric: layers that are no priorities, memory that PAUSE would overrun.
+
+    Args:
+        settings: without problems of their own.
+        routes: of the plan.
+        rate: of a link between switches, bit/s.
+        edge_rate: of a host's link, bit/s.
+    """
+    found: list[Problem] = []
+    if settings.flow_control == "pause" and routes.layers > 1:
+        sentence = (
+            f"PAUSE stops a whole link with all priorities on it, and the plan is proved for {routes.layers} layers "
+            "that wait on their own; use pfc"
+        )
+        found.append(Problem("--flow-control", sentence))
+    elif routes.layers > PRIORITIES:
+        sentence = (
+            f"Ethernet has {PRIORITIES} priorities and the plan has {routes.layers} layers; route with {PRIORITIES} "
+            "layers or fewer"
+        )
+        found.append(Problem("routing.layers", sentence))
+    if not settings.lossless:
+        return found
+    limits = thresholds(settings, rate, edge_rate)
+    least = max(limits.xoff, 1) if settings.xoff is not None else 1
+    least += limits.headroom + settings.shared
+    if limits.buffer < least:
+        asked = "" if settings.xoff is None else ", or a lower XOFF threshold"
+        sentence = (
+            f"has room for {limits.buffer} frames; {limits.headroom} can arrive after a pause was asked for, so "
+            f"frames would be dropped. Give it {least * settings.frame:,} bytes or more{asked}"
+        )
+        found.append(Problem("--buffer", sentence))
+    elif settings.xon is not None and settings.xoff is None and limits.xon >= limits.xoff:
+        sentence = f"of {settings.xon:,} bytes should be below the XOFF threshold of {limits.xoff * settings.frame:,}"
+        found.append(Problem("--xon", sentence))
+    return found
+
+
+def as_asked(settings: PacketSettings) -> dict[str, object]:
+    """The settings as they are stored."""
+    return {"level": "packet", **dataclasses.asdict(settings)}

@@ -1,0 +1,148 @@
+"""`engine: simulate`: a scenario's UDP loads in the simulator, stored as those of a lab."""
+
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner
+
+from testbed.cli import compare_commands, lab_commands  # noqa: F401 - they register their commands
+from testbed.cli.app import app
+from testbed.errors import InputError, VerificationError
+from testbed.plan import make_plan
+from testbed.results import load_run
+from testbed.run import run_scenario
+from testbed.run.fidelity import Verdict
+from testbed.run.run import require_loads
+from tests.fabrics import scenario_of
+from tests.runs import goodput, head, run_of, stored
+
+FABRIC = "topology: {kind: mesh, sizes: [4, 2]}\n"
+SIMULATED = "engine: simulate\nsimulator: {duration: 60, warm_up: 10}\n"
+UDP = "{kind: iperf3, protocol: udp, pattern: neighbour, offered: 0.9, repeats: 2}"
+
+
+def say(text):
+    del text
+
+
+def plan_of(more, *loads):
+    return make_plan(scenario_of(f"{FABRIC}{more}workloads: [{', '.join(loads)}]\n"))
+
+
+def of(outcome, metric):
+    return [sample for sample in outcome.samples if sample.metric == metric]
+
+
+def test_goodput_is_as_predicted_and_the_folder_is_that_of_a_run(tmp_path):
+    outcome = run_scenario(plan_of(SIMULATED, UDP), tmp_path, say)
+    assert (outcome.verdict, outcome.reasons) == (Verdict.PASS, ())
+    flows = of(outcome, "goodput")
+    assert len(flows) == 2 * 8
+    for sample in flows:
+        assert sample.value == pytest.approx(sample.predicted, rel=0.01)
+    assert {sample.labels["repeat"] for sample in flows} == {"1", "2"}
+    assert {sample.value for sample in of(outcome, "loss")} == {0.0}
+    for sample in of(outcome, "link_use"):
+        assert sample.value == pytest.approx(sample.predicted, abs=0.01)
+    # A frame alone takes 12.256 µs on a host's link and 12.288 with its tag, 1 µs a hop more, over two switches.
+    assert 2 * 12.256e-6 < min(sample.value for sample in of(outcome, "latency_mean")) < 80e-6
+    run = load_run(outcome.folder)
+    assert run.environment["engine"] == "simulate"
+    assert run.dilation == 1
+    assert run.plan.scenario.engine == "simulate"
+    page = (outcome.folder / "report.html").read_text()
+    assert "the loads were simulated frame by frame" in page
+    assert "The lab ran in real time" not in page
+
+
+@pytest.mark.parametrize(("flow_control", "lost"), [("none", True), ("pause", False)])
+def test_more_than_the_links_bear_is_dropped_or_held_back(tmp_path, flow_control, lost):
+    more = f"engine: simulate\nsimulator: {{flow_control: {flow_control}, duration: 60, warm_up: 10}}\n"
+    outcome = run_scenario(plan_of(more, UDP.replace("neighbour", "complement").replace("0.9", "2")), tmp_path, say)
+    losses = [sample.value for sample in of(outcome, "loss")]
+    assert (max(losses) > 0.3) == lost
+    assert bool(of(outcome, "host_paused")) == (not lost)
+    if not lost:
+        assert max(losses) == 0
+        assert of(outcome, "host_paused")[0].value > 0.3
+
+
+def test_loads_that_are_not_simulated_are_said_not_to_be(tmp_path):
+    loads = UDP, "{kind: ping}", "{kind: iperf3, protocol: tcp}", "{kind: mpi, job: collectives}"
+    outcome = run_scenario(plan_of(SIMULATED, *loads), tmp_path, say)
+    assert outcome.verdict is Verdict.WARN
+    assert [reason.partition(": ")[2].partition(",")[0] for reason in outcome.reasons] == [
+        "not simulated: it measures programs and processors",
+        "not simulated: TCP's control of its rate is not modelled; datagrams are (protocol: udp)",
+        "not simulated: the program would have to run",
+    ]
+    assert [load["verdict"] for load in load_run(outcome.folder).manifest["loads"]] == ["pass", "warn", "warn", "warn"]
+
+
+@pytest.mark.parametrize(("more", "loads", "sentence"), [
+    (SIMULATED, ["{kind: ping}"],
+     "test.yaml: workloads: none can be simulated: that takes {kind: iperf3, protocol: udp}; leave engine: simulate "
+     "out"),
+    ("engine: simulate\nsimulator: {buffer: 1000}\n", [UDP],
+     "test.yaml: simulator.buffer: holds 1,000 bytes and a frame has 1,520; a switch that stores and forwards needs "
+     "room for a whole one, so give it 1,520 or more"),
+    ("engine: simulate\nsimulator: {xon: 3000}\n", [UDP],
+     "test.yaml: simulator.xon: is a threshold of PAUSE frames, and without flow control there are none"),
+])  # fmt: skip
+def test_what_cannot_be_simulated_is_refused_and_leaves_nothing(tmp_path, more, loads, sentence):
+    with pytest.raises(InputError) as caught:
+        run_scenario(plan_of(more, *loads), tmp_path / "results", say)
+    assert [str(problem) for problem in caught.value.problems] == [sentence]
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_virtual_machine_does_not_run_what_is_simulated():
+    with pytest.raises(InputError) as caught:
+        require_loads(plan_of(SIMULATED, UDP))
+    assert str(caught.value) == (
+        "test.yaml: engine: is simulate, and a lab was asked for; leave --engine out, or --set engine=lab"
+    )
+
+
+def test_aggregated_links_are_refused(tmp_path):
+    text = (
+        "topology: {kind: ring, switches: 4, parallel_links: 2}\nlinks: {aggregate: true}\nengine: simulate\n"
+        f"workloads: [{UDP}]\n"
+    )
+    with pytest.raises(InputError, match="the simulator knows no aggregated links"):
+        run_scenario(make_plan(scenario_of(text)), tmp_path, say)
+
+
+RING = "topology: {kind: ring, switches: 6, hosts_per_switch: 2}\nrouting: {ring: shortest}\nengine: simulate\n"
+ALL = "workloads: [{kind: iperf3, protocol: udp, pattern: all_to_all, offered: 4, repeats: 1}]\n"
+
+
+def test_a_declared_deadlock_is_named_and_an_undeclared_one_refused(tmp_path):
+    pause = "simulator: {flow_control: pause, buffer: 6100, duration: 3000, warm_up: 10}\n"
+    outcome = run_scenario(make_plan(scenario_of(f"{RING}{pause}{ALL}expect: deadlock\n")), tmp_path, say)
+    (reason,) = outcome.reasons
+    assert reason.startswith("iperf3 udp all_to_all: deadlock as declared in repeat 1: ")
+    ring = reason.partition("repeat 1: ")[2].split(" waits for ")
+    assert len(ring) == 7
+    assert ring[0] == ring[-1]
+    assert outcome.samples == ()
+    with pytest.raises(VerificationError):
+        run_scenario(make_plan(scenario_of(f"{RING}{pause}{ALL}")), tmp_path, say)
+
+
+def test_a_lab_and_the_simulator_stand_side_by_side(tmp_path):
+    udp = UDP.replace("repeats: 2", "repeats: 1")
+    simulated = run_scenario(plan_of(SIMULATED, udp), tmp_path, say).folder
+    lab = run_of(
+        f"{FABRIC}lab: {{dilation: 200}}\nworkloads: [{udp}]\n",
+        [sample for repeat in range(3) for sample in goodput(0.8e9 + repeat, predicted=0.86e9)],
+        [head(1, "iperf3 udp neighbour")],
+        name="test",
+    )
+    found = CliRunner().invoke(
+        app, ["compare", str(stored(tmp_path, lab)), str(simulated)],
+        catch_exceptions=False,
+    )  # fmt: skip
+    assert found.exit_code == 0, found.stderr
+    assert "iperf3 udp neighbour" in found.stdout
+    assert "engine" in found.stdout
