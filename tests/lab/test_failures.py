@@ -185,21 +185,3 @@ def test_a_run_measures_its_failures(tmp_path):
     assert metrics >= {"detection", "takeover", "recovery", "frames_lost"}
     page = (outcome.folder / "report.html").read_text()
     assert "backup path after" in page
-
-
-def test_flows_go_on_while_links_die(tmp_path):
-    plan = plan_of(
-        "topology: {kind: torus, sizes: [4, 4]}\n"
-        "lab: {dilation: 100, datapath: userspace, controller: segment_manager}\n"
-        "workloads:\n- {kind: iperf3, protocol: tcp, seconds: 4, omit: 1, repeats: 1, "
-        "failures: ['at 2s: down s6-s7, s1-s2', 'at 4s: up s6-s7']}"
-    )
-    outcome = run_scenario(plan, tmp_path, lambda text: None)
-    assert outcome.exit_code in (0, 3), outcome.reasons
-    (repeat,) = load_failures(outcome.folder, "1")
-    assert repeat["repeat"] == "1"
-    assert [event["cut_off"] for event in repeat["events"]] == [0, 0]
-    assert all(event["recovery"] < 3 for event in repeat["events"])
-    goodput = [sample.value for sample in outcome.samples if sample.metric == "goodput"]
-    assert len(goodput) == 16
-    assert min(goodput) > 0
