@@ -53,8 +53,8 @@ def draw(outcome: Outcome, bound: float | None) -> Path | None:
     loads, use = outcome.channel_use
     if len(use):
         edges, columns = np.arange(len(loads) + 1, dtype=float), [f"{load:g}" for load in loads]
-        unit = "share of a host's link" if packets else "flits/host/clock"
-        drawn = draw_channel_use(outcome.plan.topology, use, edges, f"Load ({unit})", columns)
+        label = "Load (share of a host's link)" if packets else "Load (flits/host/clock)"
+        drawn = draw_channel_use(outcome.plan.topology, use, edges, label, columns)
         write(outcome.folder / CHANNELS, drawn)
     return outcome.folder / FIGURE
 
