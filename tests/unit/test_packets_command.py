@@ -166,6 +166,12 @@ def test_options_of_packets_say_nothing_of_flits(refused):
     ]
 
 
+def test_replays_are_of_flits(refused):
+    assert refused("mesh4x4", "--level", "packet", "--message", "5000") == [
+        "--message: says something with --level flit only; leave it out"
+    ]
+
+
 def test_layers_that_are_no_priorities(refused, tmp_path):
     file = tmp_path / "layered.yaml"
     file.write_text(LAYERED)
