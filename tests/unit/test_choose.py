@@ -117,7 +117,7 @@ def test_the_smallest_dilation_that_is_faithful_is_chosen_and_the_lab_shaped_for
     assert (settled.scenario.lab.dilation, choice.dilation, lab.built["dilation"]) == (150, 150, 150)
     assert settled.digest == plan.digest
     assert plan.scenario.lab.dilation == "auto"
-    assert lab.asked[-1] == {"link_rate": 1e9 / 150, "host_rate": 1e9 / 150, "cpu_share": None}
+    assert lab.asked[-1] == {"link_rate": 1e9 / 150, "host_rate": 1e9 / 150, "cpu_share": None, "dilation": 150.0}
     assert {one.dilation: one.verdict for one in choice.tried}[100] == "invalid"
     assert json.loads(json.dumps(choice.as_dict()))["guess_from"] == "default"
 
