@@ -13,6 +13,7 @@
 
 #include <limits.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "hpl.h"
@@ -20,19 +21,28 @@
 int HPL_main(int argc, char **argv, HPL_RuntimeData *data, int *failure);
 int HPCC_Defaults(void);
 
-/* HPL calls this, with arguments that do not matter here, when it cannot make sense of its data file. */
-int HPCC_Defaults(void)
+/* As in ../common/bench.c: what the process manager has not yet read when a rank aborts, it drops. */
+static _Noreturn void end_badly(void)
 {
-    fprintf(stderr, "xhpl: The data file is not one that HPL can use; its reason is above.\n");
+    struct timespec moment = {.tv_nsec = 300 * 1000 * 1000};
+
+    fflush(NULL);
+    nanosleep(&moment, NULL);
     MPI_Abort(MPI_COMM_WORLD, 2);
     abort();
 }
 
-static void give_up(const char *what)
+/* HPL calls this, with arguments that do not matter here, when it cannot make sense of its data file. */
+int HPCC_Defaults(void)
+{
+    fprintf(stderr, "xhpl: The data file is not one that HPL can use; its reason is above.\n");
+    end_badly();
+}
+
+static _Noreturn void give_up(const char *what)
 {
     fprintf(stderr, "xhpl: %s.\n", what);
-    MPI_Abort(MPI_COMM_WORLD, 2);
-    abort();
+    end_badly();
 }
 
 int main(int argc, char **argv)

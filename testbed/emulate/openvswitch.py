@@ -131,7 +131,7 @@ class OpenVSwitch:
             ports: as for prepare_sockets(), of this bridge.
             frames: likewise.
         """
-        self._daemon_of[bridge].revive()
+        self._daemon_of[bridge].revive(bridge)
         self._prepare(ports, frames, [self._daemon_of[bridge]])
 
     def check_alive(self) -> None:

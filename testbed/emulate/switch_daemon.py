@@ -26,6 +26,16 @@ _MALLOC = {
 }
 
 
+def _answers(path: Path) -> bool:
+    """Whether somebody listens at a socket; one that is bound and not yet listened at refuses."""
+    with socket.socket(socket.AF_UNIX) as one:
+        try:
+            one.connect(str(path))
+        except (ConnectionRefusedError, FileNotFoundError):
+            return False
+        return True
+
+
 class SwitchDaemon:
     """A pair of daemons that has some of the lab's bridges.
 
@@ -45,12 +55,12 @@ class SwitchDaemon:
         self._database = folder / f"db{self._suffix}.sock"
         self._control = folder / f"ovs-vswitchd{self._suffix}.ctl"
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
-        self._killed = False
+        self._killed: subprocess.Popen[bytes] | None = None
 
     @property
     def alive(self) -> bool:
         """False after kill() until revive()."""
-        return not self._killed
+        return self._killed is None
 
     @property
     def pid(self) -> int:
@@ -88,21 +98,26 @@ class SwitchDaemon:
     def kill(self) -> None:
         """End the ovs-vswitchd at once, as a crash would; its settings stay."""
         process = self._processes[f"ovs-vswitchd{self._suffix}"]
-        self._killed = True
+        self._killed = process
         process.kill()
         process.wait()
 
-    def revive(self) -> None:
+    def revive(self, bridge: str) -> None:
         """Start it again after kill(): its bridges come back without rules.
+
+        Args:
+            bridge: one of them, which answers when this returns.
 
         Raises:
             LabError: it does not come up.
         """
-        (self._folder / f"ovs-vswitchd{self._suffix}.pid").unlink(missing_ok=True)
-        self._control.unlink(missing_ok=True)
+        management = self._folder / f"{bridge}.mgmt"
+        for stale in (self._folder / f"ovs-vswitchd{self._suffix}.pid", self._control, management):
+            stale.unlink(missing_ok=True)
         self._start_switches()
         self.transact(["init"], wait=True)  # until its bridges are there
-        self._killed = False
+        self._wait_until(lambda: _answers(management), f"the bridge {bridge}")
+        self._killed = None
 
     def _spawn(self, program: str, arguments: Sequence[str], before: Sequence[str] = ()) -> None:
         name = program + self._suffix
@@ -124,11 +139,14 @@ class SwitchDaemon:
             raise LabError(f"{program} is not installed; run `make setup`") from error
 
     def _wait_for(self, path: Path, program: str) -> None:
+        self._wait_until(path.exists, program)
+
+    def _wait_until(self, holds: Callable[[], bool], what: str) -> None:
         until = time.monotonic() + START_LIMIT
-        while not path.exists():
+        while not holds():
             self.check_alive()
             if time.monotonic() > until:
-                raise LabError(f"{program} did not come up in {START_LIMIT:g} s")
+                raise LabError(f"{what} did not come up in {START_LIMIT:g} s")
             time.sleep(0.002)
 
     def stop(self) -> None:
@@ -151,7 +169,7 @@ class SwitchDaemon:
         """Raise LabError, with the end of its log, if one has ended."""
         for name, process in self._processes.items():
             code = process.poll()
-            if code is not None and not (self._killed and name.startswith("ovs-vswitchd")):
+            if code is not None and process is not self._killed:
                 how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
                 log = self._folder / f"{name}.log"
                 tail = log.read_text(errors="replace").splitlines()[-_LOG_TAIL:] if log.exists() else []
