@@ -134,12 +134,17 @@ def _write(file: Path, content: bytes) -> None:
 
 
 @app.command(
-    epilog="Examples: testbed sweep scenarios/sweeps/fig10.yaml   |   testbed sweep mine.yaml --resume --format json"
+    epilog="Examples: testbed sweep scenarios/sweeps/fig10.yaml --repeats 1   |   "
+    "testbed sweep mine.yaml --resume --format json"
 )
 def sweep(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="sweep file: scenarios, settings, repeats, figures")],
     folder: Annotated[Path, typer.Option("--results", help="where the sweep's folder is made")] = Path("results"),
     resume: Annotated[bool, typer.Option("--resume", help="go on with the newest sweep of this name there")] = False,
+    repeats: Annotated[
+        int | None,
+        typer.Option("--repeats", help="runs of each, whatever FILE says; --resume can add"),
+    ] = None,
     form: FORMAT = Format.text,
 ) -> None:
     """Run every scenario with every setting, one after the other, and compare. Exit 0 pass, 1 fail, 3 warnings."""
@@ -147,13 +152,14 @@ def sweep(
 
     with steps() as progress:
         progress("reading the sweep")
-        planned = prepare(file, progress)
+        planned = prepare(file, progress, repeats=repeats)
         try:
             outcome = run_sweep(planned, folder, progress, resume=resume)
         except TestbedError:
             raise
         except BaseException:  # also Ctrl-C
-            messages.print(f"go on with: testbed sweep {file} --resume", markup=False, soft_wrap=True)
+            asked = "" if repeats is None else f" --repeats {repeats}"
+            messages.print(f"go on with: testbed sweep {file}{asked} --resume", markup=False, soft_wrap=True)
             raise
     if form is Format.json:
         print_json(outcome.as_object())

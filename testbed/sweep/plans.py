@@ -50,18 +50,19 @@ class Planned:
     jobs: tuple[Job, ...]
 
 
-def prepare(file: Path, progress: Callable[[str], None] = lambda text: None) -> Planned:
+def prepare(file: Path, progress: Callable[[str], None] = lambda text: None, *, repeats: int | None = None) -> Planned:
     """Read a sweep file, and load, plan and prove each of its combinations.
 
     Args:
         file: the sweep file.
         progress: called with what is going on.
+        repeats: how often each combination is run; None = as the file says.
 
     Raises:
         InputError: everything that is wrong with the file or with any combination.
         CapabilityError: this machine cannot run one of them.
     """
-    sweep, problems = load_sweep(file)
+    sweep, problems = load_sweep(file, repeats)
     if sweep is None:
         raise InputError(problems)
     found: list[Job] = []

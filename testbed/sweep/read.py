@@ -17,8 +17,12 @@ from testbed.sweep.spec import KEYS, MOST_REPEATS, MOST_RUNS, Combination, Figur
 _HIDDEN = "workloads"  # a key of its own, since its value is a list
 
 
-def load_sweep(file: Path) -> tuple[Sweep | None, list[Problem]]:
+def load_sweep(file: Path, repeats: int | None = None) -> tuple[Sweep | None, list[Problem]]:
     """Read a sweep file.
+
+    Args:
+        file: its path.
+        repeats: how often each combination is run, whatever the file says; None = as it says.
 
     Returns:
         what it says, or None where it does not even say which runs there are; and every problem found.
@@ -34,15 +38,19 @@ def load_sweep(file: Path) -> tuple[Sweep | None, list[Problem]]:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise InputError.one(str(file), f"cannot be read: {reason}") from error
-    return parse_sweep(text, file)
+    return parse_sweep(text, file, repeats)
 
 
-def parse_sweep(text: str, file: Path) -> tuple[Sweep | None, list[Problem]]:
+def parse_sweep(text: str, file: Path, repeats: int | None = None) -> tuple[Sweep | None, list[Problem]]:
     """Make a sweep from YAML text; see load_sweep.
 
     Args:
         text: YAML.
         file: where it stands; scenarios given as files are looked for beside it.
+        repeats: as for load_sweep.
+
+    Raises:
+        InputError: it is no mapping, or `repeats` is out of range.
     """
     try:
         raw, _ = read_blocks(text, str(file), ())
@@ -57,19 +65,22 @@ def parse_sweep(text: str, file: Path) -> tuple[Sweep | None, list[Problem]]:
     description = _text(raw, "description", problems) or ""
     scenarios = _scenarios(raw, file.parent, problems)
     settings = _settings(raw, problems)
-    repeats = raw.get("repeats", 1)
-    if isinstance(repeats, bool) or not isinstance(repeats, int) or not 1 <= repeats <= MOST_REPEATS:
-        problems.append(Problem("repeats", f"should be a whole number from 1 to {MOST_REPEATS}, not {shown(repeats)}"))
-        repeats = 1
+    if repeats is not None and not 1 <= repeats <= MOST_REPEATS:
+        raise InputError.one("--repeats", f"should be a whole number from 1 to {MOST_REPEATS}, not {repeats}")
+    written = raw.get("repeats", 1)
+    if isinstance(written, bool) or not isinstance(written, int) or not 1 <= written <= MOST_REPEATS:
+        problems.append(Problem("repeats", f"should be a whole number from 1 to {MOST_REPEATS}, not {shown(written)}"))
+        written = 1
+    rounds = written if repeats is None else repeats
     figures = _figures(raw, str(name), problems)
     baseline = _text(raw, "baseline", problems)
     combinations: tuple[Combination, ...] = ()
     if scenarios and settings is not None:
-        combinations = _combinations(raw, scenarios, settings, repeats, problems)
+        combinations = _combinations(raw, scenarios, settings, rounds, problems)
     placed = [Problem(f"{file}: {problem.place}", problem.sentence) for problem in problems]
     if not combinations:
         return None, placed
-    return Sweep(str(name), description, str(file), combinations, repeats, baseline, figures), placed
+    return Sweep(str(name), description, str(file), combinations, rounds, baseline, figures), placed
 
 
 def _text(raw: Mapping[str, Any], key: str, problems: list[Problem]) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 import traceback
 from collections.abc import Callable
@@ -89,7 +90,7 @@ def _fresh(planned: Planned) -> Record:
 
 
 def _resumed(folder: Path, fresh: Record, progress: Progress) -> Record:
-    """The record of before, without what was not finished.
+    """The record of before, without what was not finished and with the repeats that have come to it.
 
     Raises:
         InputError: the sweep file or a plan has changed since.
@@ -98,7 +99,9 @@ def _resumed(folder: Path, fresh: Record, progress: Progress) -> Record:
     before = {(entry.label, entry.repeat): entry for entry in record.entries}
     now = {(entry.label, entry.repeat): entry for entry in fresh.entries}
     problems = []
-    for what, keys in (("is new", now.keys() - before.keys()), ("is gone", before.keys() - now.keys())):
+    labels, rounds = {label for label, _ in before}, max(repeat for _, repeat in before)
+    added = {key for key in now if key[0] in labels and key[1] > rounds}
+    for what, keys in (("is new", now.keys() - before.keys() - added), ("is gone", before.keys() - now.keys())):
         problems += [f"{label}, repeat {repeat}, {what}" for label, repeat in sorted(keys)]
     for key in before.keys() & now.keys():
         old, new = before[key], now[key]
@@ -110,6 +113,7 @@ def _resumed(folder: Path, fresh: Record, progress: Progress) -> Record:
         sentence = "the sweep has changed since it began, so it cannot be resumed; leave --resume out to start anew"
         changes = [Problem(str(folder), problem) for problem in sorted(dict.fromkeys(problems))]
         raise InputError([Problem(str(folder), sentence), *changes])
+    record = dataclasses.replace(record, entries=(*record.entries, *(now[key] for key in now if key in added)))
     used = set()
     for number, entry in enumerate(record.entries):
         if entry.state == "finished" and entry.folder is not None:

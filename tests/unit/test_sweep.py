@@ -76,9 +76,9 @@ class Lab:
         return Done(written.finish(), verdict, tuple(reasons))
 
 
-def swept(lab, *, resume=False, said=None, file="mine.yaml"):
+def swept(lab, *, resume=False, said=None, file="mine.yaml", repeats=None):
     tell = said.append if said is not None else lambda text: None
-    return run_sweep(prepare(Path(file)), Path("results"), tell, resume=resume, runner=lab)
+    return run_sweep(prepare(Path(file), repeats=repeats), Path("results"), tell, resume=resume, runner=lab)
 
 
 def told() -> list[str]:
@@ -122,6 +122,26 @@ def test_repeats_come_in_rounds_and_count_as_runs():
     assert [name.partition(" ")[0] for name in lab.ran] == ["ring4", "mesh6"] * 3
     assert [entry.repeat for entry in outcome.record.entries] == [1, 1, 2, 2, 3, 3]
     assert "3 runs" in outcome.tables[0]
+
+
+def test_a_first_round_can_be_had_alone_and_the_others_added():
+    Path("mine.yaml").write_text(SWEEP.replace("[100, 200]", "100") + "repeats: 3\n")
+    first, rest = Lab(), Lab()
+    assert swept(first, repeats=1).counts == "2 pass"
+    assert [name.partition(" ")[0] for name in first.ran] == ["ring4", "mesh6"]
+    outcome = swept(rest, resume=True)
+    assert [name.partition(" ")[0] for name in rest.ran] == ["ring4", "mesh6"] * 2
+    assert [entry.repeat for entry in outcome.record.entries] == [1, 1, 2, 2, 3, 3]
+    assert outcome.folder == the_folder()
+    assert refusal(repeats=2)[1:] == [f"{outcome.folder}: {name}, repeat 3, is gone" for name in ("mesh6", "ring4")]
+
+
+@pytest.mark.parametrize("repeats", [0, 101])
+def test_repeats_out_of_range_are_a_sentence(repeats):
+    with pytest.raises(InputError) as caught:
+        swept(Lab(), repeats=repeats)
+    assert str(caught.value) == f"--repeats: should be a whole number from 1 to 100, not {repeats}"
+    assert not Path("results").exists()
 
 
 @pytest.mark.parametrize(
