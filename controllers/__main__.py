@@ -19,6 +19,7 @@ class Name(str, Enum):
     """The controllers there are."""
 
     switch_tagged = "switch_tagged"
+    learning = "learning"
     segment_manager = "segment_manager"
 
 
@@ -45,7 +46,7 @@ def main(
     try:
         made = plan_from_json(plan.read_text())
         made.require_proof()
-        refuse_plan(made)
+        refuse_plan(made, learning=name is Name.learning)
     except OSError as error:
         sys.exit(_told(f"{plan}: {error.strerror}; `testbed plan NAME --output FILE` writes a plan"))
     except (ValueError, KeyError) as error:

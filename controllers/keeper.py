@@ -10,7 +10,7 @@ from typing import Any
 
 from controllers.refused import RefusedError, refuse_plan, same_fabric
 from controllers.switches import SwitchError, Switches
-from controllers.wire import add_message, differences, place, remove_flow_message, remove_message
+from controllers.wire import Content, add_message, differences, place, remove_flow_message, remove_message
 from testbed.model import Rule
 from testbed.plan import Plan
 from testbed.transition import Step, make_transition, transition_deadlock, transition_problems
@@ -29,9 +29,11 @@ class Keeper:
         rate: bit/s that a link between switches has, by which frames on old paths arrive; may be set later.
     """
 
+    learning = False
+
     def __init__(self, plan: Plan, switches: Switches, rate: float) -> None:
         plan.require_proof()
-        refuse_plan(plan)
+        refuse_plan(plan, learning=self.learning)
         self.plan = plan
         self.switches = switches
         self.off: set[int] = set()
@@ -71,7 +73,7 @@ class Keeper:
                 try:
                     if not self.switches.is_master(number):
                         raise SwitchError(f"{self.switches.names[number]} obeys another controller")
-                    if self.switches.rule_count(number) == len(self._wanted[number]):
+                    if self.switches.rule_count(number, learned=not self.learning) == len(self._wanted[number]):
                         return
                 except SwitchError as error:
                     self._note(number, "not in step", problem=str(error))
@@ -93,7 +95,7 @@ class Keeper:
         """Bring a switch's rules to what they should be; returns how many were wrong."""
         changed = 0
         for _ in range(_ATTEMPTS):
-            found, foreign = self.switches.rules(number)
+            found, foreign = self.switches.rules(number, self.learnable(number))
             remove, add = differences(self._wanted[number].values(), found)
             if not (remove or add or foreign):
                 return changed
@@ -108,6 +110,11 @@ class Keeper:
                 ],
             )
         raise SwitchError(f"{self.switches.names[number]} does not keep its rules; is there another controller?")
+
+    def learnable(self, number: int) -> Collection[Content]:
+        """What a switch may have learned by itself, and keep."""
+        del number
+        return ()
 
     def _ports(self, number: int) -> None:
         """Shut down the ports of links that are off."""
@@ -168,7 +175,7 @@ class Keeper:
             raise RefusedError("this is a plan for another topology; switches, hosts, links and ports must be the same")
         if not plan.proved:
             raise RefusedError("this plan is not proved: " + "; ".join(v.sentence for v in plan.violations[:3]))
-        refuse_plan(plan)
+        refuse_plan(plan, learning=self.learning)
         for one in (self.plan, plan):
             if one.scenario.assignment_kind != "fixed":
                 raise RefusedError(

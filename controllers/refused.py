@@ -10,17 +10,25 @@ class RefusedError(Exception):
     """What was asked for is not done, and nothing has changed; the text says why."""
 
 
-def refuse_plan(plan: Plan) -> None:
-    """Let only plans pass whose rules this controller can install and recognise.
+def refuse_plan(plan: Plan, *, learning: bool = False) -> None:
+    """Let only plans pass whose rules a controller can install and recognise.
+
+    Args:
+        plan: what it would keep.
+        learning: for the controller whose switches learn, else for one that gives them every entry.
 
     Raises:
-        RefusedError: links are aggregated, which takes groups of a later OpenFlow; or switches learn, by rules of their
-            own making.
+        RefusedError: links are aggregated, which takes groups of a later OpenFlow; or it is the other kind of plan.
     """
-    if isinstance(plan.vlans, LearningPlan):
+    learns = isinstance(plan.vlans, LearningPlan)
+    if learns and not learning:
         raise RefusedError(
-            "in this plan switches learn addresses, which changes their rules; use assignment.registration: static, or "
-            "lab.controller: none"
+            "in this plan switches learn addresses, which changes their rules; use the controller learning, or "
+            "assignment.registration: static"
+        )
+    if learning and not learns:
+        raise RefusedError(
+            "in this plan switches do not learn; use the controller switch_tagged, or assignment.registration: learning"
         )
     if plan.bundles is not None:
         raise RefusedError(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import queue
 import threading
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from controllers.encode import add_bytes, remove_bytes
-from controllers.wire import bundle, rule_of
+from controllers.wire import Content, bundle, content, rule_of
 from testbed.model import Rule
+from testbed.pipeline.tables import LEARNED
 
 ANSWER_LIMIT = 10.0
 _BUNDLE_DONE = "committed"
@@ -86,20 +87,29 @@ class Switches:
         (role,) = self._ask(number, datapath, "xid", [request])
         return bool(role == ofproto.OFPCR_ROLE_MASTER)
 
-    def rule_count(self, number: int) -> int:
+    def rule_count(self, number: int, *, learned: bool = True) -> int:
         """How many rules a switch has.
+
+        Args:
+            number: of the switch.
+            learned: count those that it has learned as well.
 
         Raises:
             SwitchError: no answer.
         """
         datapath = self._datapath(number)
         ofproto, parser = datapath.ofproto, datapath.ofproto_parser
-        every = (0, ofproto.OFPTT_ALL, ofproto.OFPP_ANY, ofproto.OFPG_ANY, 0, 0, parser.OFPMatch())
+        cookie = (0, 0 if learned else LEARNED)
+        every = (0, ofproto.OFPTT_ALL, ofproto.OFPP_ANY, ofproto.OFPG_ANY, *cookie, parser.OFPMatch())
         (count,) = self._ask(number, datapath, "xid", [parser.OFPAggregateStatsRequest(datapath, *every)])
         return int(count)
 
-    def rules(self, number: int) -> tuple[list[Rule], list[Any]]:
+    def rules(self, number: int, learnable: Collection[Content] = ()) -> tuple[list[Rule], list[Any]]:
         """The rules a switch has, and flows that are none of ours.
+
+        Args:
+            number: of the switch.
+            learnable: what it may have learned by itself, which is left out where it has.
 
         Raises:
             SwitchError: no answer.
@@ -112,7 +122,7 @@ class Switches:
             rule = rule_of(number, datapath, flow)
             if rule is None:
                 foreign.append(flow)
-            else:
+            elif flow.cookie != LEARNED or content(rule) not in learnable:
                 found.append(rule)
         return found, foreign
 

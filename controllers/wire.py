@@ -9,7 +9,15 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from testbed.model import Rule
-from testbed.pipeline.tables import UNTAGGED
+from testbed.pipeline.tables import (
+    FORWARDING,
+    LEARN,
+    LEARN_AT_HOST,
+    LEARN_AT_TRUNK,
+    LEARNED,
+    UNTAGGED,
+    Priority,
+)
 
 _VLAN_PRESENT = 0x1000
 _TAG_TYPE = 0x8100
@@ -17,11 +25,19 @@ _FIELDS = {"in_port": "in_port", "dl_vlan": "vlan_vid", "dl_vlan_pcp": "vlan_pcp
 _NAMES = {field: name for name, field in _FIELDS.items()}
 # Of bundles that carry their messages out all together or not at all (ONF extension 230, which Open vSwitch knows).
 _ALL_OR_NONE = 1
+Content = tuple[tuple[Any, ...], tuple[tuple[str, int], ...]]
+# Number of the VLAN and presence of a tag, as pipeline/text.py has them; and all of a tag.
+_TAG, _TAG_BITS, _WHOLE_TAG_BITS = ("vlan_tci", 0), 13, 16
 
 
 def place(rule: Rule) -> tuple[Any, ...]:
     """What makes two rules of one switch the same place in its tables."""
     return (rule.table, rule.priority, frozenset(rule.match))
+
+
+def content(rule: Rule) -> Content:
+    """What two rules of one switch have in common when they are the same."""
+    return (place(rule), rule.actions)
 
 
 def differences(wanted: Iterable[Rule], found: Iterable[Rule]) -> tuple[list[Rule], list[Rule]]:
@@ -86,6 +102,8 @@ def _instructions(datapath: Any, rule: Rule) -> list[Any]:
             actions.append(parser.OFPActionPopVlan())
         elif action == "output":
             actions.append(parser.OFPActionOutput(value))
+        elif action in LEARN:
+            actions.append(_learn(parser, action, value))
         elif action == "goto_table":
             instructions.append(parser.OFPInstructionGotoTable(value))
         else:
@@ -93,6 +111,20 @@ def _instructions(datapath: Any, rule: Rule) -> list[Any]:
     if actions:
         instructions.insert(0, parser.OFPInstructionActions(ofproto.OFPIT_APPLY_ACTIONS, actions))
     return instructions
+
+
+def _learn(parser: Any, action: str, ageing: int) -> Any:
+    """Open vSwitch's action that notes a frame's source as an entry for the port of arrival."""
+    strip = [parser.NXFlowSpecLoad(src=0, dst=_TAG, n_bits=_WHOLE_TAG_BITS)] if action == LEARN_AT_HOST else []
+    return parser.NXActionLearn(
+        table_id=FORWARDING.number, hard_timeout=ageing, priority=int(Priority.STATIC_ENTRY), cookie=LEARNED,
+        specs=[
+            parser.NXFlowSpecMatch(src=_TAG, dst=_TAG, n_bits=_TAG_BITS),
+            parser.NXFlowSpecMatch(src=("eth_src_nxm", 0), dst=("eth_dst_nxm", 0), n_bits=48),
+            *strip,
+            parser.NXFlowSpecOutput(src=("in_port_nxm", 0), n_bits=16),
+        ],
+    )  # fmt: skip
 
 
 def rule_of(switch: int, datapath: Any, flow: Any) -> Rule | None:
@@ -116,7 +148,7 @@ def _actions(datapath: Any, instructions: Sequence[Any]) -> tuple[tuple[str, int
             found.append(("goto_table", instruction.table_id))
         elif instruction.type == ofproto.OFPIT_APPLY_ACTIONS:
             for action in instruction.actions:
-                step = _action(ofproto, action)
+                step = _action(datapath, action)
                 if step is None:
                     return None
                 if step[0] == "vlan_vid" and found and found[-1] == ("push_vlan", 0):
@@ -128,7 +160,8 @@ def _actions(datapath: Any, instructions: Sequence[Any]) -> tuple[tuple[str, int
     return None if any(name == "vlan_vid" for name, _ in found) else tuple(found)
 
 
-def _action(ofproto: Any, action: Any) -> tuple[str, int] | None:
+def _action(datapath: Any, action: Any) -> tuple[str, int] | None:
+    ofproto, parser = datapath.ofproto, datapath.ofproto_parser
     if action.type == ofproto.OFPAT_OUTPUT:
         return "output", int(action.port)
     if action.type == ofproto.OFPAT_POP_VLAN:
@@ -139,6 +172,19 @@ def _action(ofproto: Any, action: Any) -> tuple[str, int] | None:
         return "vlan_vid", int(action.value) & ~_VLAN_PRESENT
     if action.type == ofproto.OFPAT_SET_FIELD and action.key == "vlan_pcp":
         return "set_pcp", int(action.value)
+    return _own_action(parser, action)
+
+
+def _own_action(parser: Any, action: Any) -> tuple[str, int] | None:
+    """One of Open vSwitch's own actions: to learn, and what it writes into a learned entry to strip the tag."""
+    if isinstance(action, parser.NXActionLearn):
+        said, ageing = bytes(action.serialize_body()), int(action.hard_timeout)
+        for kind in (LEARN_AT_HOST, LEARN_AT_TRUNK):
+            if bytes(_learn(parser, kind, ageing).serialize_body()) == said:
+                return kind, ageing
+    if isinstance(action, parser.NXActionRegLoad):
+        whole_tag = (action.dst, action.ofs_nbits, action.value) == (_TAG[0], _WHOLE_TAG_BITS - 1, 0)
+        return ("pop_vlan", 0) if whole_tag else None
     return None
 
 

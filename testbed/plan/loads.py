@@ -130,20 +130,27 @@ def controller_problems(scenario: Scenario) -> list[Problem]:
 
 
 def learning_problems(scenario: Scenario) -> list[Problem]:
-    """Switches that learn where links are aggregated, or under a controller."""
+    """Switches that learn where links are aggregated or the controller is not for them; and its opposite."""
+    place, controller = "assignment.registration", scenario.lab.controller
+    found: list[Problem] = []
     if getattr(scenario.assignment, "registration", "static") != "learning":
-        return []
-    place, found = "assignment.registration", []
+        if controller == "learning":
+            sentence = (
+                '"learning" is for switches that learn; use assignment.registration: learning (with assignment.kind: '
+                "fixed), or controller: switch_tagged"
+            )
+            found.append(Problem("lab.controller", sentence))
+        return found
     if scenario.links.aggregate:
         sentence = (
             '"learning" notes the port that a frame came by, and links.aggregate: true sends by any of several; use '
             "registration: static, or aggregate: false"
         )
         found.append(Problem(place, sentence))
-    if scenario.lab.controller != "none":
+    if controller not in ("none", "learning"):
         sentence = (
-            f'"learning" changes rules in the switches, and the controller "{scenario.lab.controller}" would take them '
-            "back; use registration: static, or controller: none"
+            f'"learning" changes rules in the switches, and the controller "{controller}" would take them back; use '
+            "registration: static, or controller: learning or none"
         )
         found.append(Problem(place, sentence))
     return found

@@ -48,7 +48,7 @@ def unknown_addresses(plan: Plan, dumped: Mapping[str, Sequence[str]]) -> list[s
     """
     assert isinstance(plan.vlans, LearningPlan)
     rules, problems = dumped_rules(plan.topology, dumped)
-    known = {_place(rule): rule.actions for rule in rules if _is_entry(rule)}
+    known = {_place(rule): rule.actions for rule in rules if is_entry(rule)}
     return problems + [
         f"{plan.topology.switch_name(rule.switch)} does not know the way to {dict(rule.match)['dl_dst']} in VLAN "
         f"{dict(rule.match)['dl_vlan']}"
@@ -57,7 +57,8 @@ def unknown_addresses(plan: Plan, dumped: Mapping[str, Sequence[str]]) -> list[s
     ]
 
 
-def _is_entry(rule: Rule) -> bool:
+def is_entry(rule: Rule) -> bool:
+    """Whether a rule is the entry of an address, given or learned."""
     return (rule.table, rule.priority) == (FORWARDING.number, Priority.STATIC_ENTRY)
 
 

@@ -145,7 +145,7 @@ class Lab:
     telemetry: Interval = _INTERVAL
     cpu_share: Share = "none"
     switch_daemons: SwitchDaemons = "auto"
-    controller: Literal["none", "switch_tagged", "segment_manager"] = "none"
+    controller: Literal["none", "switch_tagged", "learning", "segment_manager"] = "none"
 
     @property
     def chosen_dilation(self) -> float:

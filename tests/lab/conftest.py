@@ -95,6 +95,12 @@ def daemon_of(lab: Lab, switch: int) -> str:
     return f"/run/lab/ovs/ovs-vswitchd-{number + 1}.ctl" if number else "ovs-vswitchd"
 
 
+def pid_file(lab: Lab, switch: int) -> str:
+    """Where the daemon of a switch has its process number, as the lab counts processes."""
+    name = Path(daemon_of(lab, switch)).stem
+    return f"/run/lab/ovs/{name}.pid"
+
+
 def execute(lab: Lab, *argv: str, host: str | None = None, limit: float = 30) -> str:
     """Run one command in a host, or beside the switches, and return what it printed."""
     processes = [{"id": "it", "host": host, "argv": list(argv)}]

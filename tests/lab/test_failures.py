@@ -13,7 +13,7 @@ from testbed.emulate.client import Lab
 from testbed.errors import Problem
 from testbed.failover.damage import Damage, cut_off, damage_of
 from testbed.failover.names import Names, changes_of
-from testbed.model import Rule
+from testbed.model import Bools, Rule
 from testbed.pipeline.oracle import Oracle
 from testbed.pipeline.text import parse_rule
 from testbed.plan import Plan
@@ -25,7 +25,7 @@ from testbed.run.controlled import expected_rules
 from testbed.run.failures import interfaces
 from testbed.workloads.timeline import parse_event
 
-from .conftest import plan_of
+from .conftest import execute, pid_file, plan_of
 
 _LAB = "lab: {dilation: 1, datapath: userspace, controller: segment_manager}\n"
 _TORUS = f"topology: {{kind: torus, sizes: [4, 4]}}\n{_LAB}"
@@ -78,6 +78,12 @@ def check(plan: Plan, lab: Lab, damage: Damage) -> None:
             assert way.received == {end: 1}
             assert not any(damage.links[channel // 2] for channel in way.channels)
         assert not oracle.broadcast(source).endless
+    reached(plan, lab, cut)
+
+
+def reached(plan: Plan, lab: Lab, cut: Bools) -> None:
+    """Real frames arrive between exactly the pairs that are not cut off."""
+    topology = plan.topology
     names = [(topology.host_name(int(a)), topology.host_name(int(b))) for a, b in zip(*cut.nonzero(), strict=True)]
     assert sorted(map(tuple, lab.ask("reach"))) == sorted(names)
 
@@ -142,6 +148,24 @@ def test_the_process_of_a_switch_dies(torus):
     assert installed(lab) == expected_rules(plan)
     check(plan, lab, damage_of(plan.topology))
     assert lab.ask("shaping") == []
+
+
+def test_a_switch_that_answers_nothing_is_taken_for_dead(torus):
+    """Its ports stay up, so that only the echo requests tell."""
+    plan, lab = torus
+    (frozen,) = changes_of_load(plan, 0)[0].switches
+    signal = "kill -{} $(cat " + pid_file(lab, frozen) + ")"
+    execute(lab, "sh", "-c", signal.format("STOP"))
+    try:
+        told = until(lab, lambda told: told["down"] == ["switch s10"] and told["phase"] == "steady, damaged")
+        cut = cut_off(plan.topology, damage_of(plan.topology, switches=[frozen]))
+        assert told["cut_off"] == cut.sum()
+        reached(plan, lab, cut)
+    finally:
+        execute(lab, "sh", "-c", signal.format("CONT"))
+    until(lab, lambda told: told["phase"] == "steady" and told["in_step"] == 16)
+    assert installed(lab) == expected_rules(plan)
+    check(plan, lab, damage_of(plan.topology))
 
 
 def test_a_restart_of_the_controller_touches_nothing(torus):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from testbed.emulate.build import build_lab
 from testbed.emulate.client import Lab
 from testbed.model import Rule, host_mac
-from testbed.pipeline.text import parse_rule
+from testbed.pipeline.text import format_rule, parse_rule
 from testbed.plan import Plan
 from testbed.run import run_scenario
 from testbed.run.learn import teach, unknown_addresses
@@ -113,3 +114,28 @@ def test_a_run_of_switches_that_learn(tmp_path, untouched):
     )
     outcome = run_scenario(plan, tmp_path, lambda text: None)
     assert not [reason for reason in outcome.reasons if "flooded" in reason]
+
+
+def test_a_controller_installs_the_rules_and_leaves_what_was_learned(untouched):
+    plan = plan_of(
+        "topology: {kind: torus, sizes: [3, 3]}\nassignment: {kind: fixed, registration: learning}\n"
+        "lab: {dilation: 50, controller: learning}"
+    )
+    with build_lab(plan) as lab:
+        assert installed(lab) == set(plan.rules)
+        teach(plan, lab)
+        taught = installed(lab)
+        assert unknown_addresses(plan, lab.ask("flows")) == []
+        # One entry leads into another link, as the entries of another plan might.
+        wrong = next(rule for rule in taught - set(plan.rules) if rule.switch == 0)
+        other = "cookie=0x8000000000000000," + format_rule(replace(wrong, actions=(("output", 2), ("output", 1))))
+        execute(lab, "ovs-ofctl", "-O", "OpenFlow13", "add-flow", "s1", other)
+        assert installed(lab) != taught
+        lab.ask("controller_stop")
+        lab.ask("controller_start")
+        lab.ask("controller_wait")
+        assert installed(lab) == taught - {wrong}
+        states = lab.ask("controller")["switches"]
+        assert {name: state["changed"] for name, state in states.items() if state["changed"]} == {"s1": 1}
+        teach(plan, lab)
+        assert installed(lab) == taught

@@ -6,6 +6,8 @@ import math
 import socket
 import sys
 import threading
+from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,10 +17,12 @@ from os_ken.ofproto.ofproto_protocol import ProtocolDesc
 from controllers.__main__ import Name, main
 from controllers.framework import DEAD_DISPATCHER
 from controllers.keeper import Keeper
+from controllers.learning import LearningKeeper
 from controllers.refused import RefusedError
 from controllers.switches import SwitchError, Switches
-from controllers.wire import add_message, bundle, differences, place, rule_of
+from controllers.wire import Content, add_message, bundle, content, differences, place, rule_of
 from testbed.model import Rule
+from testbed.pipeline.entries import entry_rules
 from testbed.plan import Plan, make_plan
 from testbed.plan.store import plan_to_json
 from tests.fabrics import plan_of, plan_without, scenario_of
@@ -93,6 +97,7 @@ class Fakes:
     def __init__(self, plan: Plan) -> None:
         self.names = tuple(plan.topology.switch_name(n) for n in range(plan.topology.switch_count))
         self.tables: list[dict[Any, Rule]] = [{} for _ in self.names]
+        self.learned: list[set[Any]] = [set() for _ in self.names]
         self.down: set[tuple[int, int]] = set()
         self.sent = 0
         self.fails_at: int | None = None
@@ -103,18 +108,19 @@ class Fakes:
     def is_master(self, number: int) -> bool:
         return number not in self.lost
 
-    def rule_count(self, number: int) -> int:
+    def rule_count(self, number: int, *, learned: bool = True) -> int:
         if number in self.deaf:
             raise SwitchError(f"{self.names[number]} gave no answer")
-        return len(self.tables[number])
+        return len(self.tables[number]) - (0 if learned else len(self.learned[number]))
 
     def become_master(self, number: int, generation: int) -> None:
         assert generation > 0
         if number in self.deaf:
             raise SwitchError(f"{self.names[number]} gave no answer")
 
-    def rules(self, number: int) -> tuple[list[Rule], list[Any]]:
-        return list(self.tables[number].values()), []
+    def rules(self, number: int, learnable: Collection[Content] = ()) -> tuple[list[Rule], list[Any]]:
+        kept = [key for key in self.learned[number] if content(self.tables[number][key]) in learnable]
+        return [rule for key, rule in self.tables[number].items() if key not in kept], []
 
     def datapath(self, number: int) -> Any:
         if number in self.deaf:
@@ -136,6 +142,7 @@ class Fakes:
                 self.tables[number][place(rule)] = rule
             else:
                 self.tables[number].pop(place(rule), None)
+                self.learned[number].discard(place(rule))
 
     def ports(self, number: int) -> dict[int, Any]:
         return {port: port for port in range(64)}
@@ -321,10 +328,60 @@ def test_a_plan_that_aggregates_links_is_refused():
         Keeper(make_plan(scenario_of(text)), Switches(("s1", "s2")), math.inf)
 
 
-def test_a_plan_whose_switches_learn_is_refused():
-    text = "topology: {kind: mesh, sizes: [2]}\nassignment: {kind: fixed, registration: learning}"
-    with pytest.raises(RefusedError, match="switches learn addresses, which changes their rules"):
-        Keeper(make_plan(scenario_of(text)), Switches(("s1", "s2")), math.inf)
+LEARNING = "topology: {kind: mesh, sizes: [2, 2]}\nassignment: {kind: fixed, registration: learning, ageing: 30}"
+
+
+def test_a_plan_whose_switches_learn_is_for_the_controller_of_its_name():
+    with pytest.raises(RefusedError, match="switches learn addresses, which changes their rules; use the controller l"):
+        Keeper(make_plan(scenario_of(LEARNING)), Switches(("s1", "s2", "s3", "s4")), math.inf)
+    with pytest.raises(RefusedError, match="switches do not learn; use the controller switch_tagged"):
+        LearningKeeper(plan_of("mesh", sizes=[2]), Switches(("s1", "s2")), math.inf)
+
+
+def test_rules_that_learn_come_back_from_their_messages():
+    rules = make_plan(scenario_of(LEARNING)).rules
+    assert {name for rule in rules for name, _ in rule.actions} >= {"learn_at_host", "learn_at_trunk"}
+    for rule in rules:
+        back = rule_of(rule.switch, DATAPATH, through_the_wire(add_message(DATAPATH, rule)))
+        assert back is not None
+        assert content(back) == content(rule)
+
+
+def test_an_action_that_learns_something_else_is_none_of_ours():
+    parser = DATAPATH.ofproto_parser
+    (rule, *_) = (rule for rule in make_plan(scenario_of(LEARNING)).rules if rule.actions[-2][0] == "learn_at_trunk")
+    for change in ({"priority": 7}, {"table_id": 5}, {"cookie": 1}, {"idle_timeout": 9}):
+        message = add_message(DATAPATH, rule)
+        (learn,) = (one for one in message.instructions[0].actions if isinstance(one, parser.NXActionLearn))
+        for name, value in change.items():
+            setattr(learn, name, value)
+        assert rule_of(0, DATAPATH, through_the_wire(message)) is None
+    load = [parser.NXActionRegLoad(ofs_nbits=15, dst="vlan_tci", value=5)]
+    applied = parser.OFPInstructionActions(DATAPATH.ofproto.OFPIT_APPLY_ACTIONS, load)
+    assert rule_of(0, DATAPATH, through_the_wire(parser.OFPFlowMod(DATAPATH, instructions=[applied]))) is None
+
+
+def test_what_switches_have_learned_stays_unless_it_leads_elsewhere():
+    plan = make_plan(scenario_of(LEARNING))
+    fakes = Fakes(plan)
+    right, wrong, *_ = (rule for rule in entry_rules(plan.topology, plan.vlans) if rule.switch == 0)  # type: ignore[arg-type]
+    wrong = replace(wrong, actions=(("output", 63),))
+    for rule in (right, wrong):
+        fakes.tables[0][place(rule)] = rule
+        fakes.learned[0].add(place(rule))
+    keeper = LearningKeeper(plan, fakes, rate=math.inf)  # type: ignore[arg-type]
+    for number in range(len(fakes.names)):
+        keeper.bring_in_step(number)
+    assert fakes.learned == [{place(right)}, set(), set(), set()]
+    assert fakes.sent == len(plan.rules) + 1
+    fakes.tables[0].pop(place(right))
+    assert fakes.have(plan)
+    fakes.learned[0].clear()
+    for number in range(len(fakes.names)):
+        keeper.check(number)
+    assert fakes.sent == len(plan.rules) + 1
+    with pytest.raises(RefusedError, match="would flood all frames"):
+        keeper.move_to(plan, [])
 
 
 @pytest.mark.parametrize(
