@@ -14,6 +14,7 @@ from testbed.errors import InputError
 from tests.runs import UDP, goodput, head, run_of, stored, text_of
 
 QUICK = ("--clocks", "12000", "--warm-up", "2000", "--packet", "16", "--buffer", "32")
+PACKETS = ("--level", "packet", "--flow-control", "pause", "--duration", "12", "--warm-up", "2")
 
 
 @pytest.fixture(scope="module")
@@ -24,11 +25,11 @@ def folders(tmp_path_factory):
     lab = stored(root / "runs", run_of(text, goodput(4e8), [head()], name="mine"))
     (root / "mine.yaml").write_text(text)
 
-    def simulated(*words):
+    def simulated(*words, level=QUICK):
         arguments = [
             "simulate",
             str(root / "mine.yaml"),
-            *QUICK,
+            *level,
             *words,
             "--format",
             "json",
@@ -45,9 +46,10 @@ def called(*words):
     return CliRunner().invoke(app, ["compare", *map(str, words), "--format", "json"], catch_exceptions=False)
 
 
-def test_goodput_and_link_use_of_both_stand_side_by_side(folders):
+@pytest.mark.parametrize("level", [QUICK, PACKETS], ids=["flits", "packets"])
+def test_goodput_and_link_use_of_both_stand_side_by_side(folders, level):
     lab, simulated = folders
-    found = simulated("--pattern", "transpose", "--loads", "0.5,1", "--seeds", "2")
+    found = simulated("--pattern", "transpose", "--loads", "0.5,1", "--seeds", "2", level=level)
     done = called(lab, found["results"], "--metric", "goodput")
     rows = {row["scenario"]: row for row in json.loads(done.stdout)["rows"]}
     assert list(rows) == ["mine", "mine (simulated)"]
