@@ -91,7 +91,7 @@ class QuickKeeper(Keeper):
             ]
         )  # fmt: skip
 
-    def _tell(self, rules: Mapping[int, Iterable[Rule]]) -> None:
+    def _tell(self, rules: Mapping[int, list[Rule]]) -> None:
         """Send switches rules that replace others, and do not wait; a switch that is gone gets them when it is back."""
         for number, its in rules.items():
             self._want(its)
