@@ -10,7 +10,15 @@ from typing import Any
 
 from controllers.refused import RefusedError, refuse_plan, same_fabric
 from controllers.switches import SwitchError, Switches
-from controllers.wire import Content, add_message, differences, place, remove_flow_message, remove_message
+from controllers.wire import (
+    Content,
+    add_message,
+    by_switch,
+    differences,
+    place,
+    remove_flow_message,
+    remove_message,
+)
 from testbed.model import Rule
 from testbed.plan import Plan
 from testbed.transition import Step, make_transition, transition_deadlock, transition_problems
@@ -225,9 +233,7 @@ class Keeper:
             self._change_rules(step, strict=strict)
 
     def _change_rules(self, step: Step, *, strict: bool) -> None:
-        of_switch: dict[int, list[Rule]] = {}
-        for rule in step.rules:
-            of_switch.setdefault(rule.switch, []).append(rule)
+        of_switch = by_switch(step.rules)
         message = remove_message if step.action == "remove" else add_message
 
         def change(number: int) -> None:

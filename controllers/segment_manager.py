@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from controllers.failure_record import is_down
+from controllers.casualties import is_down
 from controllers.framework import MAIN_DISPATCHER, cfg, ofp_event, on
 from controllers.keeper import Keeper
 from controllers.segments import SegmentKeeper

@@ -7,39 +7,37 @@ hosts to them and takes away what is not needed any more; if something else dies
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from controllers.failure_record import Memory, by_switch, failure_record, is_down
-from controllers.keeper import Keeper
+from controllers.casualties import Casualties
+from controllers.failure_log import FailureLog
+from controllers.memory import Memory
+from controllers.quick_keeper import QuickKeeper
 from controllers.refused import RefusedError
 from controllers.switches import SwitchError, Switches
-from controllers.wire import differences, place
+from controllers.wire import by_switch
 from testbed.errors import TestbedError
-from testbed.failover.damage import Damage, cut_off, damage_of, words
+from testbed.failover.damage import Damage, cut_off, words
 from testbed.failover.diversion import Diversion, divert
 from testbed.failover.rules import backup_pvids, backup_rules, path_rules, sets_pvid
 from testbed.failover.tables import Tables, compile_ahead, prove, recovered_tables, routings, whole_tables
 from testbed.model import Rule, VlanPlan
-from testbed.pipeline.tables import UNTAGGED
 from testbed.plan import Plan
 from testbed.transition.drain import drain_seconds
 
-_AT_ONCE = 16
 _LOOK_EVERY = 0.01
 # A switch that hangs up and is back within this was not dead; s.
 HANG_UP_GRACE = 0.25
 
 
-class SegmentKeeper(Keeper):
+class SegmentKeeper(QuickKeeper):
     """What switches should have while things die and come back.
 
     Args:
@@ -69,29 +67,23 @@ class SegmentKeeper(Keeper):
         problems = prove(topology, self._whole)
         if problems:
             raise RefusedError(f"the backup paths are not safe: {problems[0].sentence}")
-        self._owner = {
-            **{(int(s), int(p)): ("link", c // 2)
-               for c, (s, p) in enumerate(zip(topology.channel_source, topology.out_port, strict=True))},
-            **{(int(s), int(p)): ("host", h)
-               for h, (s, p) in enumerate(zip(topology.host_switch, topology.host_port, strict=True))},
-        }  # fmt: skip
         self._state = threading.RLock()  # of all below
-        self._down: set[tuple[int, int]] = set()
-        self._dead: set[int] = set()
-        self._damage = damage_of(topology)
+        self._casualties = Casualties(topology)
+        self._damage = self._casualties.damage()
         self._settled = self._damage  # what the tables that are installed know of
         self._now = self._whole
         self._backup = np.full(topology.host_count, -1, dtype=np.int32)
         self._waiting = 0
         self._tidy = True  # nothing is left over from tables before
         self._count = 0
-        self._events: list[dict[str, Any]] = []
+        self._failures = FailureLog(topology)
         self._phase = "steady"
         self._ready: dict[int, Diversion] = {}
         self._problem = ""
         self._wake = threading.Event()
         self._recall()
-        self._take(self._now)
+        self._pvids = backup_pvids(topology, self._now)
+        self._want_only([*path_rules(topology, self._now), *backup_rules(topology, self._now)])
         self._get_ready()
         compile_ahead(topology, self._whole, self._ways)
         threading.Thread(target=self._work, daemon=True).start()
@@ -111,10 +103,8 @@ class SegmentKeeper(Keeper):
         except SwitchError as error:
             self._note(number, "not in step", problem=str(error))
             return
-        down = {port for port in ports if (number, port) in self._owner and is_down(ports[port])}
         with self._state:
-            self._dead.discard(number)
-            self._down = {end for end in self._down if end[0] != number} | {(number, port) for port in down}
+            self._casualties.connected(number, ports)
             self._react(heard)
 
     def gone(self, number: int) -> None:
@@ -128,21 +118,21 @@ class SegmentKeeper(Keeper):
     def _give_up(self, number: int, heard: float) -> None:
         if number not in self.switches.connected():
             with self._state:
-                self._dead.add(number)
+                self._casualties.dead.add(number)
                 self._react(heard)
 
     def port_changed(self, number: int, port: int, *, down: bool) -> None:
         """A switch says that a port went down, or came up."""
         heard = time.monotonic()
-        if (number, port) not in self._owner:
+        if not self._casualties.concerned(number, port):
             return
         with self._state:
-            (self._down.add if down else self._down.discard)((number, port))
+            self._casualties.port_changed(number, port, down=down)
             self._react(heard)
 
     def _react(self, heard: float) -> None:
         """Divert the hosts that a new failure hits; the other thread does the rest."""
-        before, damage = self._damage, self._seen()
+        before, damage = self._damage, self._casualties.damage()
         if damage.same_as(before):
             return
         worse = bool((damage.links & ~before.links).any())
@@ -151,16 +141,9 @@ class SegmentKeeper(Keeper):
         sent = time.monotonic()
         self._damage, self._count = damage, self._count + 1
         self._waiting = int(diversion.waiting.sum())
-        told = failure_record(self._topology, before, damage, diversion)
-        self._events.append({**told, "detected": heard, "diverted": sent, "hosts_moved": moved})
+        self._failures.add(before, damage, diversion, detected=heard, diverted=sent, hosts_moved=moved)
         self._phase = "diverted"
         self._wake.set()
-
-    def _seen(self) -> Damage:
-        """What is dead, by the ports that are down and the switches that are gone."""
-        ends = [self._owner[end] for end in self._down]
-        links, hosts = ([number for kind, number in ends if kind == which] for which in ("link", "host"))
-        return damage_of(self._topology, links, hosts, self._dead)
 
     def _diversion(self, before: Damage, damage: Damage) -> Diversion:
         """Where hosts go; for one more link on tables that know all other failures this is known in advance."""
@@ -173,16 +156,9 @@ class SegmentKeeper(Keeper):
 
     def _divert(self, diversion: Diversion) -> int:
         """Give hosts their backup VLANs; returns how many moved."""
-        of_switch: dict[int, list[Rule]] = {}
-        moved = np.flatnonzero((diversion.backup != self._backup) & (diversion.backup >= 0)).tolist()
-        for host in moved:
-            rule = self._pvids[int(diversion.backup[host])][host]
-            of_switch.setdefault(rule.switch, []).append(rule)
-            self._backup[host] = diversion.backup[host]
-        for number, rules in of_switch.items():
-            self._want(rules)
-            with contextlib.suppress(SwitchError):  # who is gone gets its rules when it comes back
-                self.switches.send(number, add=rules)
+        moved = np.flatnonzero((diversion.backup != self._backup) & (diversion.backup >= 0))
+        self._backup[moved] = diversion.backup[moved]
+        self._tell(by_switch(self._pvids[int(self._backup[host])][host] for host in moved.tolist()))
         return len(moved)
 
     # --------------------------------------------------------------------------------------------------- new tables
@@ -216,7 +192,7 @@ class SegmentKeeper(Keeper):
             self._change(remove=added)
             return False
         self._each(pvids, self.switches.confirm)
-        self._mark("recovered", count)
+        self._failures.overcome("recovered", count)
         if not self._drained(count):
             return False
         self._keep_only(paths, now.backups.vlan_ids.tolist())
@@ -227,10 +203,7 @@ class SegmentKeeper(Keeper):
         with self._state:
             if self._count != count:
                 return False
-            for number, rules in pvids.items():
-                self._want(rules)
-                with contextlib.suppress(SwitchError):
-                    self.switches.send(number, add=rules)
+            self._tell(pvids)
             # The backups of before serve until their successors are there.
             self._now = replace(after, backups=self._now.backups)
             self._settled = self._damage
@@ -270,32 +243,14 @@ class SegmentKeeper(Keeper):
         self._finish(count)
         return True
 
-    def _keep_only(self, rules: Iterable[Rule], vlans: Iterable[int] = ()) -> None:
-        """Remove all rules but these, those of some VLANs, and PVIDs, which are replaced and never removed."""
-        kept, vlans = set(rules), set(vlans)
-        there = [rule for wanted in self._wanted for rule in tuple(wanted.values())]
-        self._change(
-            remove=[
-                rule for rule in there
-                if rule not in kept and not sets_pvid(rule) and dict(rule.match)["dl_vlan"] not in vlans
-            ]
-        )  # fmt: skip
-
     def _finish(self, count: int) -> None:
-        self._mark("recovered", count)
-        self._mark("settled", count)
+        self._failures.overcome("recovered", count)
+        self._failures.overcome("settled", count)
         with self._state:
             if self._count == count:
                 self._phase = "steady" if not self._damage.any else "steady, damaged"
                 self._problem = ""
         self._remember()
-
-    def _mark(self, what: str, count: int) -> None:
-        """Note the time at which all events up to one were overcome."""
-        now = time.monotonic()
-        for event in self._events[:count]:
-            if event[what] is None:
-                event[what] = now
 
     def _get_ready(self) -> None:
         """Work out in advance what each further link's death takes."""
@@ -310,72 +265,6 @@ class SegmentKeeper(Keeper):
                     return
                 self._ready[link] = found
 
-    # -------------------------------------------------------------------------------------------------------- rules
-
-    def _reconcile(self, number: int) -> int:
-        """As Keeper._reconcile, in less time: rules that nobody meets need no bundle, and there are many of them."""
-        changed = 0
-        found, foreign = self.switches.rules(number)
-        if not foreign:
-            remove, add = differences(self._wanted[number].values(), found)
-            if remove or add:
-                self.switches.send(number, add=sorted(add, key=sets_pvid), remove=remove)
-                self.switches.confirm(number)
-            changed = len(remove) + len(add)
-        # What is left is little: foreign flows, and what another controller has undone.
-        return changed + super()._reconcile(number)
-
-    def _take(self, tables: Tables) -> None:
-        """Let the switches want exactly the rules of some tables, and the PVIDs of the diverted."""
-        self._pvids = backup_pvids(self._topology, tables)
-        for wanted in self._wanted:
-            wanted.clear()
-        self._want([*path_rules(self._topology, tables), *backup_rules(self._topology, tables)])
-        self._want(self._pvids[int(b)][host] for host, b in enumerate(self._backup) if b >= 0)
-
-    def _want(self, rules: Iterable[Rule]) -> None:
-        for rule in rules:
-            self._wanted[rule.switch][place(rule)] = rule
-
-    def _vlans(self) -> set[int]:
-        """Identifiers of the VLANs that switches have rules of, those left over from interrupted work included."""
-        return {
-            int(number)
-            for wanted in self._wanted
-            for rule in tuple(wanted.values())
-            for name, number in (*rule.match, *rule.actions)
-            if name in ("dl_vlan", "push_vlan") and number != UNTAGGED
-        }
-
-    def _missing(self, rules: Iterable[Rule]) -> list[Rule]:
-        return [rule for rule in rules if place(rule) not in self._wanted[rule.switch]]
-
-    def _change(self, add: Iterable[Rule] = (), remove: Iterable[Rule] = ()) -> None:
-        """Add and remove rules that no frame meets, on all switches side by side; returns when they have."""
-        more, fewer = by_switch(add), by_switch(remove)
-
-        def change(number: int) -> None:
-            with self._locks[number]:
-                self._want(more.get(number, ()))
-                for rule in fewer.get(number, ()):
-                    self._wanted[number].pop(place(rule), None)
-                self.switches.send(number, add=more.get(number, ()), remove=fewer.get(number, ()))
-                self.switches.confirm(number)
-
-        self._each({*more, *fewer}, change)
-
-    def _each(self, numbers: Iterable[int], call: Callable[[int], None]) -> None:
-        """Call for many switches side by side; what a switch that is gone misses it gets when it comes back."""
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            attempts = [(number, pool.submit(call, number)) for number in sorted(numbers)]
-        for number, attempt in attempts:
-            error = attempt.exception()
-            if isinstance(error, SwitchError):
-                if number in self.switches.connected():
-                    self._note(number, "not in step", problem=str(error))
-            elif error is not None:
-                raise error
-
     # ------------------------------------------------------------------------------------------------------- memory
 
     def _remember(self) -> None:
@@ -384,8 +273,8 @@ class SegmentKeeper(Keeper):
         with self._state:
             known = Memory(
                 self.plan.digest,
-                sorted(self._down),
-                sorted(self._dead),
+                sorted(self._casualties.down),
+                sorted(self._casualties.dead),
                 self._now.vlans.vlan_ids.tolist(),
                 self._now.backups.vlan_ids.tolist(),
             )
@@ -396,18 +285,9 @@ class SegmentKeeper(Keeper):
         known = None if self._memory is None else Memory.read(self._memory, self.plan.digest)
         if known is None:
             return
-        self._down, self._dead = set(known.down), set(known.dead)
-        self._damage = self._settled = self._seen()
-        tables = self._whole
-        if self._settled.links.any():
-            tables = recovered_tables(self._topology, self._whole, self._whole, self._settled, self._ways)
-        # Tables follow from what is dead but for their identifiers, which follow from what there was before.
-        if (len(known.vlans), len(known.backups)) == (tables.vlans.vlan_count, tables.backups.vlan_count):
-            self._now = replace(
-                tables,
-                vlans=replace(tables.vlans, vlan_ids=np.array(known.vlans, dtype=np.int32)),
-                backups=replace(tables.backups, vlan_ids=np.array(known.backups, dtype=np.int32)),
-            )
+        self._casualties.down, self._casualties.dead = set(known.down), set(known.dead)
+        self._damage = self._settled = self._casualties.damage()
+        self._now = known.tables(self._topology, self._whole, self._settled, self._ways)
 
     # ------------------------------------------------------------------------------------------------------- status
 
@@ -424,6 +304,6 @@ class SegmentKeeper(Keeper):
                 "vlans": self._now.vlans.vlan_ids.tolist(),
                 "backup_vlans": self._now.backups.vlan_ids.tolist(),
                 "problem": self._problem,
-                "events": [dict(event) for event in self._events],
+                "events": self._failures.as_objects(),
             }
         return {**super().status(), **more}

@@ -40,6 +40,14 @@ def content(rule: Rule) -> Content:
     return (place(rule), rule.actions)
 
 
+def by_switch(rules: Iterable[Rule]) -> dict[int, list[Rule]]:
+    """The rules of each switch."""
+    found: dict[int, list[Rule]] = {}
+    for rule in rules:
+        found.setdefault(rule.switch, []).append(rule)
+    return found
+
+
 def differences(wanted: Iterable[Rule], found: Iterable[Rule]) -> tuple[list[Rule], list[Rule]]:
     """Rules of a switch that must go, and rules that it lacks or has with other actions."""
     want = {place(rule): rule for rule in wanted}

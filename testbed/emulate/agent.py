@@ -17,19 +17,16 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from testbed.emulate import cgroup, counters, learning, loads, reach, storm
+from testbed.emulate import cgroup, counters, learning, reach, storm
 from testbed.emulate.daemons import daemon_count, divide, switch_ports
-from testbed.emulate.disturb import Timeline, carry_out
-from testbed.emulate.fabric import HOST_INTERFACE, Fabric
+from testbed.emulate.fabric import Fabric
+from testbed.emulate.host_shares import HostShares
 from testbed.emulate.live import BESIDE_LOADS, LiveFabric
-from testbed.emulate.names import port_interface
 from testbed.emulate.openvswitch import OpenVSwitch
+from testbed.emulate.watched_loads import WatchedLoads
 from testbed.errors import LabError
-
-if TYPE_CHECKING:
-    from testbed.emulate.telemetry import Telemetry
 
 FOLDER = Path("/run/lab")
 SOCKET = FOLDER / "agent.sock"
@@ -37,7 +34,6 @@ GROUPS = FOLDER / "cpu"
 # Open vSwitch carries the datapath's packet counts over to its rules twice a second.
 _STATISTICS_LAG = 1.2
 STATE = FOLDER / "state.json"
-RECORD = "telemetry.npz"
 # Operations that are carried out while another one is under way.
 BESIDE = BESIDE_LOADS | {"flows", "groups", "trace", "write", "disturb"}
 
@@ -50,9 +46,7 @@ class Agent:
     def __init__(self) -> None:
         self.ovs = OpenVSwitch(FOLDER / "ovs")
         self.fabric: Fabric | None = None
-        self.telemetry: Telemetry | None = None
-        self.hierarchy: cgroup.Hierarchy | None = None
-        self.group: cgroup.LabGroup | None = None
+        self.shares = HostShares()
         self.live = LiveFabric(self.need_fabric)
         self.lock = threading.Lock()
         self.doing = "starting"
@@ -65,14 +59,13 @@ class Agent:
             "reach": self.reach,
             "learn": self.learn,
             "storm": self.storm,
-            "load": self.load,
             "reshape": self.reshape,
             "shaping": self.shaping,
             "write": self.write,
             "copy": self.copy,
             "take": self.take,
-            "disturb": self.disturb,
             **self.live.operations,
+            **WatchedLoads(self.need_fabric, self.ovs, self.shares.files, FOLDER).operations,
         }
 
     def need_fabric(self) -> Fabric:
@@ -87,7 +80,7 @@ class Agent:
         started = time.monotonic()
         progress("open vswitch")
         order = request["order"]
-        groups = self.share_out(order)
+        groups = self.shares.give(order)
         if order["controller"] is not None:
             self.live.start_controller(order["controller"], FOLDER, order["dilation"])  # while Open vSwitch comes up
         datapath = self.ovs.choose_datapath(order["datapath"])
@@ -113,7 +106,7 @@ class Agent:
             "controller": order["controller"],
             "holders": fabric.holders,
             "groups": groups,
-            "cpu_share": self.shared(),
+            "cpu_share": self.shares.as_object(),
             "seconds": seconds,
             "ovs": self.ovs.version(),
             "kernel": os.uname().release,
@@ -124,46 +117,19 @@ class Agent:
         del progress
         fabric = self.need_fabric()
         fabric.reshape(request["link_rate"], request["host_rate"])
-        if self.group is not None:
+        if self.shares.given:
             fabric.order["cpu_share"] = request["cpu_share"]
-            self.share_out(fabric.order)
+            self.shares.give(fabric.order)
         fabric.order["dilation"] = request["dilation"]
         self.live.tell_dilation(request["dilation"])
         self.write_state()
-        return {"cpu_share": self.shared()}
+        return {"cpu_share": self.shares.as_object()}
 
     def write_state(self) -> None:
         """Store what Mininet's command line needs to adopt the lab."""
         fabric = self.need_fabric()
         state = {"order": fabric.order, "holders": fabric.holders, "datapath": fabric.datapath}
-        STATE.write_text(json.dumps({**state, "groups": self.share_files()}))
-
-    def share_files(self) -> dict[str, str]:
-        """The file by which processes join the share of their host, by host; empty where hosts have none."""
-        return self.group.procs() if self.group else {}
-
-    def share_out(self, order: dict[str, Any]) -> dict[str, str]:
-        """Give each host its share of the processors; returns the file by which processes join, by host."""
-        if order["cpu_share"] is None:
-            return {}
-        if self.hierarchy is None:
-            raise LabError("hosts cannot have a share of the processors here; `testbed doctor` says why")
-        if self.group is None:
-            self.group = cgroup.LabGroup(self.hierarchy, order["name"])
-        self.group.limit([host["name"] for host in order["hosts"]], order["cpu_share"])
-        problems = self.group.problems()
-        if problems:
-            raise LabError(f"{len(problems)} hosts have another share than asked for: {problems[0]}")
-        return self.share_files()
-
-    def shared(self) -> dict[str, Any] | None:
-        """The share of every host as the kernel has it, None where they have none."""
-        if self.group is None:
-            return None
-        limit = next(iter(self.group.read_back().values()))
-        if limit is None:
-            return None
-        return {"processors": limit.share, "quota_us": limit.quota, "period_us": limit.period}
+        STATE.write_text(json.dumps({**state, "groups": self.shares.files()}))
 
     def flows(self, request: dict[str, Any], progress: Progress) -> dict[str, list[str]]:
         """Dump the rules of all running switches."""
@@ -215,68 +181,10 @@ class Agent:
         fabric = self.need_fabric()
         return storm.watch(self.ovs, fabric, request.get("rules"), request["seconds"], request["every"])
 
-    def load(self, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        """Run the processes of a load; with `telemetry` (s between readings) count beside it, into a file.
-
-        With `timeline`, see disturb.Timeline, things die and come back meanwhile; `disturbed` says when they did.
-        """
-        del progress
-        fabric = self.need_fabric()
-        timeline = Timeline(request.get("timeline") or (), self.switch)
-        try:
-            result = self._watched_load(request, fabric, timeline)
-        finally:
-            disturbed = timeline.end()
-        return {**result, "disturbed": disturbed}
-
-    def _watched_load(self, request: dict[str, Any], fabric: Fabric, timeline: Timeline) -> dict[str, Any]:
-        if not request.get("telemetry"):
-            return loads.run_load(
-                request, fabric.holders, self.ovs.check_alive, self.ovs.pids, timeline.start, self.share_files()
-            )
-        telemetry = self.need_telemetry()
-        record = FOLDER / RECORD
-        with telemetry.recording(
-            request["telemetry"], record, request.get("departures"), fabric.port_rates()
-        ) as started:
-
-            def both() -> None:
-                started()
-                timeline.start()
-
-            result = loads.run_load(
-                request, fabric.holders, self.ovs.check_alive, self.ovs.pids, both, self.share_files()
-            )
-        return {**result, "record": RECORD, "no_matrix": telemetry.no_matrix}
-
-    def disturb(self, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        """Let one thing die or come back now: `up`, `interfaces`, `switches`."""
-        del progress
-        done = carry_out(request, self.switch)
-        if "error" in done:
-            raise LabError(f"that could not be carried out: {done['error']}")
-        return done
-
-    def switch(self, name: str, up: bool) -> None:
-        """Kill a switch, or start it again."""
-        fabric = self.need_fabric()
-        (fabric.start_switch if up else fabric.kill_switch)(self.ovs, name)
-
-    def need_telemetry(self) -> Telemetry:
-        """Return what counts beside loads; made with the first load that wants it."""
-        if self.telemetry is None:
-            # It needs numpy, without which a lab stands a tenth of a second sooner.
-            from testbed.emulate.telemetry import Telemetry  # noqa: PLC0415
-
-            fabric = self.need_fabric()
-            edge = [port_interface(host["switch"], host["port"]) for host in fabric.order["hosts"]]
-            self.telemetry = Telemetry(list(fabric.port_rates()), edge, fabric.holders, HOST_INTERFACE)
-        return self.telemetry
-
     def shaping(self, request: dict[str, Any], progress: Progress) -> list[str]:
         """Differences between the shaping and the shares of processors asked for and the kernel's now."""
         del request, progress
-        return self.need_fabric().shaping_problems() + (self.group.problems() if self.group else [])
+        return self.need_fabric().shaping_problems() + self.shares.problems()
 
     def write(self, request: dict[str, Any], progress: Progress) -> str:
         """Write a file into the lab's folder; returns its path."""
@@ -362,7 +270,7 @@ def main() -> None:
     if hierarchy is not None:  # kept in sight before the lab's own /sys hides it
         GROUPS.mkdir()
         subprocess.run(["mount", "--bind", str(hierarchy.root), str(GROUPS)], check=True)
-        agent.hierarchy = cgroup.Hierarchy(GROUPS, hierarchy.version)
+        agent.shares.hierarchy = cgroup.Hierarchy(GROUPS, hierarchy.version)
     for command in (
         ["mount", "-t", "sysfs", "lab", "/sys"],
         ["ip", "link", "set", "lo", "up"],

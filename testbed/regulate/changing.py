@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 
-from testbed.emulate.build import build_lab
 from testbed.emulate.client import Lab
 from testbed.emulate.probe import require
 from testbed.errors import LabError
@@ -29,10 +28,9 @@ from testbed.results import ResultFolder, load_run
 from testbed.results.telemetry import Telemetry
 from testbed.run.choose import choose_dilation
 from testbed.run.context import Context, LoadOutcome
-from testbed.run.controlled import controller_findings
-from testbed.run.fidelity import Judgement, Verdict
+from testbed.run.fidelity import Judgement
 from testbed.run.one_load import judged
-from testbed.run.run import Outcome, check_paths, environment
+from testbed.run.run import Outcome, changes_since, checked_lab, lab_facts
 from testbed.topologies.faults import link_called
 from testbed.workloads import iperf3
 from testbed.workloads.spec import Iperf3
@@ -77,30 +75,18 @@ def watch_changes(
     detour = find_detour(plan, pair)
     require(plan.scenario)
     folder = ResultFolder(results, plan)
-    try:
-        with build_lab(plan, progress=lambda step: progress(f"building the lab: {step}")) as lab:
-            folder.write_plan(environment(lab.built))
-            progress("checking the path of every pair")
-            check_paths(plan, lab)
-            settled, dilation = choose_dilation(plan, lab, progress)
-            watch = _Watch(Stage(settled, lab, folder, model, progress), detour, every, count)
-            watch.frames()
-            watch.bandwidth()
-            watch.series()
-            stage = watch.stage
-            stage.findings += [(Verdict.INVALID, f"shaping changed: {problem}") for problem in lab.ask("shaping")]
-            stage.findings += controller_findings(settled, lab)
-    except LabError as error:
-        raise LabError(f"{error}\nwhat was stored until then: {folder.path}") from error
+    with checked_lab(plan, folder, progress) as lab:
+        settled, dilation = choose_dilation(plan, lab, progress)
+        stage = Stage(settled, lab, folder, model, progress)
+        watch = _Watch(stage, detour, every, count)
+        watch.frames()
+        watch.bandwidth()
+        watch.series()
+        stage.findings += changes_since(settled, lab)
     judgement = Judgement.of(stage.findings)
     folder.write_samples(stage.samples)
     folder.write_json("changes.json", [asdict(change) for change in stage.changes])
-    facts = {
-        "dilation": settled.scenario.lab.chosen_dilation,
-        "dilation_choice": dilation.as_dict() if dilation else None,
-        "cpu_share": lab.built["cpu_share"],
-    }
-    folder.write_manifest(judgement.verdict.word, judgement.reasons, stage.loads, facts)
+    folder.write_manifest(judgement.verdict.word, judgement.reasons, stage.loads, lab_facts(settled, dilation, lab))
     folder.write_text("report.html", render_report(load_run(folder.path, unfinished=True)))
     outcome = Outcome(folder.finish(), judgement.verdict, judgement.reasons, tuple(stage.samples))
     return outcome, tuple(stage.changes)

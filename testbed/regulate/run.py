@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from testbed.emulate.build import build_lab
 from testbed.emulate.client import Lab
 from testbed.emulate.probe import require
 from testbed.emulate.share import require_shares
@@ -24,15 +23,13 @@ from testbed.regulate.power import Power, as_object, power_of
 from testbed.regulate.session import Change, Session, opposite
 from testbed.regulate.traffic import TRACE, Traffic
 from testbed.regulate.watched import beat_findings, beat_samples, change_findings
-from testbed.report import render_report
-from testbed.results import ResultFolder, load_run
+from testbed.results import ResultFolder
 from testbed.results.telemetry import join
 from testbed.run.choose import choose_dilation
 from testbed.run.context import Context, LoadOutcome
-from testbed.run.controlled import controller_findings
 from testbed.run.fidelity import Finding, Judgement, Verdict
 from testbed.run.one_load import LoadRecord, judged, load_context, run_load
-from testbed.run.run import Outcome, check_paths, environment, prepare_jobs
+from testbed.run.run import Outcome, changes_since, checked_lab, finish, lab_facts, prepare_jobs
 
 ALL_ON, FEWER = "all links", "fewer links"
 # What the datagrams of the pairs may take of a link is little.
@@ -203,18 +200,11 @@ def regulate(
     require_shares(plan)
     prepare_jobs(plan, progress)
     folder = ResultFolder(results, plan)
-    try:
-        with build_lab(plan, progress=lambda step: progress(f"building the lab: {step}")) as lab:
-            folder.write_plan(environment(lab.built))
-            progress("checking the path of every pair")
-            check_paths(plan, lab)
-            settled, dilation = choose_dilation(plan, lab, progress)
-            stage = Stage(settled, lab, folder, model, progress)
-            choice = _rounds(stage, rounds)
-            stage.findings += [(Verdict.INVALID, f"shaping changed: {problem}") for problem in lab.ask("shaping")]
-            stage.findings += controller_findings(settled, lab)
-    except LabError as error:
-        raise LabError(f"{error}\nwhat was stored until then: {folder.path}") from error
+    with checked_lab(plan, folder, progress) as lab:
+        settled, dilation = choose_dilation(plan, lab, progress)
+        stage = Stage(settled, lab, folder, model, progress)
+        choice = _rounds(stage, rounds)
+        stage.findings += changes_since(settled, lab)
     power = power_of(settled, choice, model)
     beside = side_by_side(stage.samples, ALL_ON, FEWER)
     stage.samples += power_samples(power, choice, beside)
@@ -223,12 +213,7 @@ def regulate(
         for one in beside
         if one.slower > _SLOWER and not one.hidden
     ]
-    facts = {
-        "dilation": settled.scenario.lab.chosen_dilation,
-        "dilation_choice": dilation.as_dict() if dilation else None,
-        "cpu_share": lab.built["cpu_share"],
-    }
-    outcome = finish(stage, choice, power, facts)
+    outcome = store(stage, choice, power, lab_facts(settled, dilation, lab))
     return Regulated(outcome, choice, power, tuple(stage.changes), tuple(beside))
 
 
@@ -267,7 +252,7 @@ def power_samples(power: Power, choice: Choice, beside: Sequence[Beside]) -> lis
     return found
 
 
-def finish(stage: Stage, choice: Choice, power: Power, facts: Mapping[str, Any]) -> Outcome:
+def store(stage: Stage, choice: Choice, power: Power, facts: Mapping[str, Any]) -> Outcome:
     """Write what a regulation came to, and give the folder its name."""
     folder, plan = stage.folder, stage.plan
     judgement = Judgement.of(stage.findings)
@@ -277,6 +262,4 @@ def finish(stage: Stage, choice: Choice, power: Power, facts: Mapping[str, Any])
     if choice.off:
         folder.write_bytes("power.svg", draw(plan, [(choice, [power])], "svg"))
     folder.write_manifest(judgement.verdict.word, judgement.reasons, stage.loads, facts)
-    stage.progress("writing the report")
-    folder.write_text("report.html", render_report(load_run(folder.path, unfinished=True)))
-    return Outcome(folder.finish(), judgement.verdict, judgement.reasons, tuple(stage.samples))
+    return finish(folder, judgement.verdict, judgement.reasons, tuple(stage.samples), stage.progress)

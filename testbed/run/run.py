@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from testbed.model import Sample
 from testbed.plan import Plan
 from testbed.report import render_report
 from testbed.results import ResultFolder, load_run
-from testbed.run.choose import choose_dilation
+from testbed.run.choose import Choice, choose_dilation
 from testbed.run.controlled import controller_findings
 from testbed.run.fidelity import Finding, Judgement, Verdict
 from testbed.run.learn import flood_findings, flooded, teach
@@ -118,28 +119,54 @@ def measure(plan: Plan, results: Path, progress: Callable[[str], None]) -> Measu
     require_shares(plan)
     prepare_jobs(plan, progress)
     folder = ResultFolder(results, plan)
+    with checked_lab(plan, folder, progress) as lab:
+        settled, choice = choose_dilation(plan, lab, progress)
+        flooded_before = flooded(plan, lab)
+        samples, loads, findings = _run_loads(settled, lab, folder, progress)
+        findings += flood_findings(plan, flooded_before, flooded(plan, lab))
+        findings += changes_since(plan, lab)
+    judgement = Judgement.of(findings)
+    folder.write_samples(samples)
+    folder.write_manifest(judgement.verdict.word, judgement.reasons, loads, lab_facts(settled, choice, lab))
+    return Measured(folder, judgement, tuple(samples))
+
+
+@contextmanager
+def checked_lab(plan: Plan, folder: ResultFolder, progress: Callable[[str], None]) -> Iterator[Lab]:
+    """Build a plan's lab, store what it is, and check its paths; it ends with the block.
+
+    Raises:
+        LabError: the lab broke, perhaps in the block; it also says where the folder is.
+    """
     try:
         with build_lab(plan, progress=lambda step: progress(f"building the lab: {step}")) as lab:
             folder.write_plan(environment(lab.built))
             progress("checking the path of every pair")
             check_paths(plan, lab)
-            settled, choice = choose_dilation(plan, lab, progress)
-            flooded_before = flooded(plan, lab)
-            samples, loads, findings = _run_loads(settled, lab, folder, progress)
-            findings += flood_findings(plan, flooded_before, flooded(plan, lab))
-            findings += [(Verdict.INVALID, f"shaping changed: {problem}") for problem in lab.ask("shaping")]
-            findings += controller_findings(plan, lab)
+            yield lab
     except LabError as error:
         raise LabError(f"{error}\nwhat was stored until then: {folder.path}") from error
-    judgement = Judgement.of(findings)
-    folder.write_samples(samples)
-    facts = {
+
+
+def changes_since(plan: Plan, lab: Lab) -> list[Finding]:
+    """What is no longer as it was built: the shaping, and rules that a controller keeps."""
+    shaping: list[Finding] = [(Verdict.INVALID, f"shaping changed: {problem}") for problem in lab.ask("shaping")]
+    return shaping + controller_findings(plan, lab)
+
+
+def lab_facts(settled: Plan, choice: Choice | None, lab: Lab) -> dict[str, Any]:
+    """What the manifest tells of a lab.
+
+    Args:
+        settled: the plan at the dilation that was measured.
+        choice: how the dilation was chosen; None = the scenario gave it.
+        lab: that was measured in.
+    """
+    return {
         "dilation": settled.scenario.lab.chosen_dilation,
         "dilation_choice": choice.as_dict() if choice else None,
         "cpu_share": lab.built["cpu_share"],
     }
-    folder.write_manifest(judgement.verdict.word, judgement.reasons, loads, facts)
-    return Measured(folder, judgement, tuple(samples))
 
 
 def prepare_jobs(plan: Plan, progress: Callable[[str], None]) -> None:

@@ -1,0 +1,59 @@
+"""What the segment manager remembers over a restart."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from testbed.failover.damage import Damage
+from testbed.failover.tables import Routings, Tables, recovered_tables
+from testbed.model import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The state of a segment manager.
+
+    Attributes:
+        plan: digest of its plan.
+        down: (switch, port) of ports that are down.
+        dead: switches that are.
+        vlans: identifiers of the VLANs there are then.
+        backups: of the backup VLANs.
+    """
+
+    plan: str
+    down: list[tuple[int, int]]
+    dead: list[int]
+    vlans: list[int]
+    backups: list[int]
+
+    def write(self, file: Path) -> None:
+        """Store it, whole or not at all."""
+        partial = Path(f"{file}.partial")
+        partial.write_text(json.dumps(asdict(self)))
+        partial.replace(file)
+
+    @classmethod
+    def read(cls, file: Path, plan: str) -> Memory | None:
+        """What was stored of this plan; None where nothing was."""
+        if not file.exists():
+            return None
+        known = json.loads(file.read_text())
+        found = cls(**{**known, "down": [(int(switch), int(port)) for switch, port in known["down"]]})
+        return found if found.plan == plan else None
+
+    def tables(self, topology: Topology, whole: Tables, damage: Damage, ways: Routings) -> Tables:
+        """The tables of then; those of the whole fabric where they would have another number of VLANs."""
+        found = recovered_tables(topology, whole, whole, damage, ways) if damage.links.any() else whole
+        if (len(self.vlans), len(self.backups)) != (found.vlans.vlan_count, found.backups.vlan_count):
+            return whole
+        # Tables follow from what is dead but for their identifiers, which follow from what there was before.
+        return replace(
+            found,
+            vlans=replace(found.vlans, vlan_ids=np.array(self.vlans, dtype=np.int32)),
+            backups=replace(found.backups, vlan_ids=np.array(self.backups, dtype=np.int32)),
+        )

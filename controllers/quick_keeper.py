@@ -1,0 +1,99 @@
+"""Change many rules on many switches in little time."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+from controllers.keeper import Keeper
+from controllers.switches import SwitchError
+from controllers.wire import by_switch, differences, place
+from testbed.failover.rules import sets_pvid
+from testbed.model import Rule
+from testbed.pipeline.tables import UNTAGGED
+
+_AT_ONCE = 16
+
+
+class QuickKeeper(Keeper):
+    """A keeper that sends rules without bundles, which take longer, and to all switches side by side."""
+
+    def _reconcile(self, number: int) -> int:
+        """As Keeper._reconcile, in less time: rules that nobody meets need no bundle, and there are many of them."""
+        changed = 0
+        found, foreign = self.switches.rules(number)
+        if not foreign:
+            remove, add = differences(self._wanted[number].values(), found)
+            if remove or add:
+                self.switches.send(number, add=sorted(add, key=sets_pvid), remove=remove)
+                self.switches.confirm(number)
+            changed = len(remove) + len(add)
+        # What is left is little: foreign flows, and what another controller has undone.
+        return changed + super()._reconcile(number)
+
+    def _want_only(self, rules: Iterable[Rule]) -> None:
+        for wanted in self._wanted:
+            wanted.clear()
+        self._want(rules)
+
+    def _want(self, rules: Iterable[Rule]) -> None:
+        for rule in rules:
+            self._wanted[rule.switch][place(rule)] = rule
+
+    def _vlans(self) -> set[int]:
+        """Identifiers of the VLANs that switches have rules of, those left over from interrupted work included."""
+        return {
+            int(number)
+            for wanted in self._wanted
+            for rule in tuple(wanted.values())
+            for name, number in (*rule.match, *rule.actions)
+            if name in ("dl_vlan", "push_vlan") and number != UNTAGGED
+        }
+
+    def _missing(self, rules: Iterable[Rule]) -> list[Rule]:
+        return [rule for rule in rules if place(rule) not in self._wanted[rule.switch]]
+
+    def _change(self, add: Iterable[Rule] = (), remove: Iterable[Rule] = ()) -> None:
+        """Add and remove rules that no frame meets, on all switches side by side; returns when they have."""
+        more, fewer = by_switch(add), by_switch(remove)
+
+        def change(number: int) -> None:
+            with self._locks[number]:
+                self._want(more.get(number, ()))
+                for rule in fewer.get(number, ()):
+                    self._wanted[number].pop(place(rule), None)
+                self.switches.send(number, add=more.get(number, ()), remove=fewer.get(number, ()))
+                self.switches.confirm(number)
+
+        self._each({*more, *fewer}, change)
+
+    def _each(self, numbers: Iterable[int], call: Callable[[int], None]) -> None:
+        """Call for many switches side by side; what a switch that is gone misses it gets when it comes back."""
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            attempts = [(number, pool.submit(call, number)) for number in sorted(numbers)]
+        for number, attempt in attempts:
+            error = attempt.exception()
+            if isinstance(error, SwitchError):
+                if number in self.switches.connected():
+                    self._note(number, "not in step", problem=str(error))
+            elif error is not None:
+                raise error
+
+    def _keep_only(self, rules: Iterable[Rule], vlans: Iterable[int] = ()) -> None:
+        """Remove all rules but these, those of some VLANs, and PVIDs, which are replaced and never removed."""
+        kept, vlans = set(rules), set(vlans)
+        there = [rule for wanted in self._wanted for rule in tuple(wanted.values())]
+        self._change(
+            remove=[
+                rule for rule in there
+                if rule not in kept and not sets_pvid(rule) and dict(rule.match)["dl_vlan"] not in vlans
+            ]
+        )  # fmt: skip
+
+    def _tell(self, rules: Mapping[int, list[Rule]]) -> None:
+        """Send switches rules that replace others, and do not wait; a switch that is gone gets them when it is back."""
+        for number, its in rules.items():
+            self._want(its)
+            with contextlib.suppress(SwitchError):
+                self.switches.send(number, add=its)

@@ -1,0 +1,60 @@
+"""The shares of the processors that a lab's hosts have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from testbed.emulate import cgroup
+from testbed.errors import LabError
+
+
+class HostShares:
+    """Gives hosts their shares, and says what they have; none where the order of the lab asks for none.
+
+    Attributes:
+        hierarchy: where the groups of hosts are made; None = this machine has none.
+    """
+
+    def __init__(self) -> None:
+        self.hierarchy: cgroup.Hierarchy | None = None
+        self._group: cgroup.LabGroup | None = None
+
+    @property
+    def given(self) -> bool:
+        """Whether hosts have shares."""
+        return self._group is not None
+
+    def give(self, order: dict[str, Any]) -> dict[str, str]:
+        """Give each host the share that an order asks for; returns what files() does.
+
+        Raises:
+            LabError: it cannot be given.
+        """
+        if order["cpu_share"] is None:
+            return {}
+        if self.hierarchy is None:
+            raise LabError("hosts cannot have a share of the processors here; `testbed doctor` says why")
+        if self._group is None:
+            self._group = cgroup.LabGroup(self.hierarchy, order["name"])
+        self._group.limit([host["name"] for host in order["hosts"]], order["cpu_share"])
+        problems = self._group.problems()
+        if problems:
+            raise LabError(f"{len(problems)} hosts have another share than asked for: {problems[0]}")
+        return self.files()
+
+    def files(self) -> dict[str, str]:
+        """The file by which processes join the share of their host, by host; empty where hosts have none."""
+        return self._group.procs() if self._group else {}
+
+    def problems(self) -> list[str]:
+        """Differences between the shares asked for and the kernel's; one sentence each."""
+        return self._group.problems() if self._group else []
+
+    def as_object(self) -> dict[str, Any] | None:
+        """The share of every host as the kernel has it, None where they have none."""
+        if self._group is None:
+            return None
+        limit = next(iter(self._group.read_back().values()))
+        if limit is None:
+            return None
+        return {"processors": limit.share, "quota_us": limit.quota, "period_us": limit.period}
