@@ -6,6 +6,7 @@ import math
 import socket
 import sys
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -99,6 +100,7 @@ class Fakes:
         self.deaf: set[int] = set()
         self.lost: set[int] = set()
         self.wait: threading.Event | None = None
+        self.one_at_a_time = threading.Lock()  # switches are changed side by side
 
     def is_master(self, number: int) -> bool:
         return number not in self.lost
@@ -123,11 +125,12 @@ class Fakes:
 
     def carry_out(self, number: int, messages: list[Any]) -> None:
         if self.wait is not None:
-            assert self.wait.wait(10)
-        self.sent += len(messages)
-        if self.fails_at is not None and self.sent >= self.fails_at:
-            self.fails_at = None
-            raise SwitchError(f"{self.names[number]} refused")
+            assert self.wait.wait(100)
+        with self.one_at_a_time:
+            self.sent += len(messages)
+            if self.fails_at is not None and self.sent >= self.fails_at:
+                self.fails_at = None
+                raise SwitchError(f"{self.names[number]} refused")
         for message in messages:
             flow = through_the_wire(message)
             rule = rule_of(number, DATAPATH, flow)
@@ -236,7 +239,7 @@ def test_one_transition_at_a_time():
     first = threading.Thread(target=keeper.move_to, args=(fewer_links(plan), OFF))
     first.start()
     while keeper.status()["transition"] is None:
-        pass
+        time.sleep(0.001)
     with pytest.raises(RefusedError, match="a transition is under way"):
         keeper.move_to(plan, [])
     fakes.wait.set()
@@ -310,7 +313,7 @@ def test_a_switch_that_hangs_up_is_noticed():
     served.start()
     assert switch.recv(8)
     switch.close()
-    served.join(10)
+    served.join(60)
     assert not served.is_alive()
     assert connection.state == DEAD_DISPATCHER
 
