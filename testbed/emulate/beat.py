@@ -144,6 +144,7 @@ class Beat:
                 end = min(end, now + _LINGER)
                 self.senders = 1 << 30  # the time to linger begins once
             if not sending and now >= end:
+                self.hear(0.0)  # what came while this program got no processor
                 break
             self.hear(max((due if sending else now + _LOOK_EVERY) - time.monotonic(), 0.0))
         heard = {name: self.heard.get(name, Heard()).as_object(sent) for name, sent in self.ended.items()}

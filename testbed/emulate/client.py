@@ -43,8 +43,10 @@ class Lab:
         try:
             self._socket.connect(str(namespaces.socket))
         except PermissionError as error:
+            self._socket.close()
             raise CapabilityError("asking a lab needs root; run the command with sudo") from error
         except OSError as error:
+            self._socket.close()
             raise LabError(f"the lab (process {namespaces.init}) does not answer: {error.strerror}") from error
         self._stream = self._socket.makefile("rw", encoding="utf-8")
 

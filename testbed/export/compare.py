@@ -91,7 +91,7 @@ def setting_differences(found: Mapping[str, Bridge], planned: Mapping[str, Bridg
             differences.append(Difference(name, "", "the switch", "not there", "there"))
         else:
             differences += _of_bridge(bridge, wanted)
-    for name in found.keys() - planned.keys():
+    for name in sorted(found.keys() - planned.keys()):
         differences.append(Difference(name, "", "the switch", "there", "not there"))
     return differences
 

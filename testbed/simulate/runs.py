@@ -6,9 +6,10 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -160,10 +161,12 @@ def _all(runs: Runs, waiting: Sequence[tuple[float, int]], jobs: int, progress: 
     jobs = min(jobs, len(waiting))
     progress(f"{len(waiting)} runs, {jobs} at a time")
     pool = ThreadPoolExecutor(max_workers=jobs)
+    ended: SimpleQueue[Future[Point | None]] = SimpleQueue()  # in the order in which they do
     try:
-        futures = [pool.submit(runs.one, load, seed, stop.is_set) for load, seed in waiting]
-        for future in as_completed(futures):
-            point = future.result()
+        for load, seed in waiting:
+            pool.submit(runs.one, load, seed, stop.is_set).add_done_callback(ended.put)
+        for _ in waiting:
+            point = ended.get().result()
             if point is None:
                 continue
             write_point(folder, point)

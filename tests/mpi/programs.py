@@ -30,5 +30,5 @@ def mpirun(ranks: int, *command: str, **env: str) -> subprocess.CompletedProcess
     """Run a program on some ranks."""
     return subprocess.run(
         [str(BIN / "mpiexec"), "-n", str(ranks), *command],
-        capture_output=True, text=True, check=False, timeout=120, stdin=subprocess.DEVNULL, env={**os.environ, **env},
+        capture_output=True, text=True, check=False, timeout=240, stdin=subprocess.DEVNULL, env={**os.environ, **env},
     )  # fmt: skip

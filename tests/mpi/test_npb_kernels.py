@@ -38,8 +38,10 @@ def test_class_s_verifies(kernel, ranks):
     assert figures["npb_lab_rate"] > 0
     said = json.loads(done.stdout.splitlines()[-1])
     assert (said["kernel"], said["class"], said["ranks"]) == (kernel, "S", ranks)
-    for computing, waiting in zip(said["computation_seconds"], said["communication_seconds"], strict=True):
-        assert computing + waiting == pytest.approx(said["seconds"], rel=0.5, abs=0.01)
+    times = [sum(parts) for parts in zip(said["computation_seconds"], said["communication_seconds"], strict=True)]
+    # Of a rank that a busy machine holds up before its clock starts it can be anything below.
+    assert max(times) == pytest.approx(said["seconds"], abs=2e-6)
+    assert min(times) > 0
 
 
 @pytest.mark.parametrize("kernel", ["IS", "CG", "MG"])

@@ -71,13 +71,13 @@ def test_what_is_not_counted_is_named(traced, known):
 
 def test_the_pattern_job_sends_what_it_says(traced):
     make(JOBS / "pattern")
-    arguments = ("--pairs", "0-1,1-2,2-0", "--bytes", "5000", "--seconds", "1", "--omit", "0")
+    arguments = ("--pairs", "0-1,1-2,2-0", "--bytes", "5000", "--seconds", "3", "--omit", "0")
     output, trace = traced(3, str(JOBS / "pattern" / "build" / "pattern"), *arguments)
     said = {(line["from"], line["to"]): line for line in map(json.loads, output.splitlines()) if line["test"] != "end"}
     assert set(said) == {(0, 1), (1, 2), (2, 0)}
     for (source, destination), line in said.items():
         whole = trace.message_bytes[source, destination]
-        assert whole >= line["messages"] * 5000  # what arrived in the counted second
+        assert whole >= line["messages"] * 5000  # what arrived in the counted seconds
         assert whole % 5000 == 0
     assert trace.message_bytes.sum() == sum(trace.message_bytes[pair] for pair in said)
 

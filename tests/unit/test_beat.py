@@ -6,29 +6,48 @@ import json
 import socket
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from testbed.emulate import beat as beat_program
 from testbed.emulate.beat import Beat, Heard
 from testbed.workloads import beat
 from testbed.workloads.process import OutputError
 
 PAIRS = [("h1", "h2", "127.0.0.2"), ("h2", "h1", "127.0.0.1")]
-PORT = 17001
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait, and no longer than a minute: what then does not hold fails the test."""
+    end = time.monotonic() + 60
+    while not holds() and time.monotonic() < end:
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def port():
+    """One that nobody uses."""
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        return one.getsockname()[1]
 
 
 @pytest.fixture
 def force(monkeypatch):
-    """Without root a socket's buffer cannot be forced; an ordinary one will do here."""
-    monkeypatch.setattr("testbed.emulate.beat._SO_RCVBUFFORCE", socket.SO_RCVBUF)
+    """Without root a socket's buffer cannot be forced; an ordinary one will do here, which a long stall may fill."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+        try:
+            one.setsockopt(socket.SOL_SOCKET, beat_program._SO_RCVBUFFORCE, 8 << 20)
+        except PermissionError:
+            monkeypatch.setattr(beat_program, "_SO_RCVBUFFORCE", socket.SO_RCVBUF)
 
 
-def test_two_hosts_count_what_they_hear(force, tmp_path):
+def test_two_hosts_count_what_they_hear(force, port, tmp_path):
     stop = tmp_path / "stop"
     beats = {
-        source: Beat(peer, PORT, 0.001, 64, stop, 1, own="127.0.0.1" if source == "h1" else "127.0.0.2")
+        source: Beat(peer, port, 0.001, 64, stop, 1, own="127.0.0.1" if source == "h1" else "127.0.0.2")
         for source, _, peer in PAIRS
     }
     # One datagram is lost on the way, another comes twice.
@@ -45,9 +64,9 @@ def test_two_hosts_count_what_they_hear(force, tmp_path):
     beats["h1"].send = faulty  # type: ignore[method-assign]
     with ThreadPoolExecutor(2) as pool:
         running = {source: pool.submit(one.run) for source, one in beats.items()}
-        time.sleep(0.8)
+        until(lambda: all(one.sent > 300 for one in beats.values()) and beats["h1"].echoes >= 3)
         stop.touch()
-        outputs = {f"beat-{source}": json.dumps(future.result(20)) for source, future in running.items()}
+        outputs = {f"beat-{source}": json.dumps(future.result(60)) for source, future in running.items()}
     for one in beats.values():
         one.close()
     there, back = beat.parse(PAIRS, 1000, outputs)
@@ -60,24 +79,26 @@ def test_two_hosts_count_what_they_hear(force, tmp_path):
     assert there.echoes >= 3
 
 
-def test_a_peer_that_is_gone_breaks_the_connection(force, tmp_path):
+def test_a_peer_that_is_gone_breaks_the_connection(force, port, tmp_path):
     stop = tmp_path / "stop"
-    own = Beat("127.0.0.2", PORT + 1, 0.01, 64, stop, 0, own="127.0.0.1")
-    peer = Beat("127.0.0.1", PORT + 1, 0.01, 64, stop, 1, own="127.0.0.2")
+    own = Beat("127.0.0.2", port, 0.01, 64, stop, 0, own="127.0.0.1")
+    peer = Beat("127.0.0.1", port, 0.01, 64, stop, 1, own="127.0.0.2")
+
+    def asked_in_vain() -> bool:
+        return bool(own.broken) or (own.own not in own.ready.get_map() and not own.asked)
 
     def vanish() -> None:
-        until = time.monotonic() + 1
-        while time.monotonic() < until:
+        end = time.monotonic() + 60
+        while own.echoes <= 3 and time.monotonic() < end:
             peer.hear(0.05)
         peer.close()
+        until(asked_in_vain)
+        stop.touch()
 
     gone = threading.Thread(target=vanish)
     gone.start()
-    timer = threading.Timer(2.0, stop.touch)
-    timer.start()
     found = own.run()
     gone.join()
-    timer.join()
     own.close()
     assert found["broken"]
     assert found["echoes"] > 3

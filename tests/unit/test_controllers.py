@@ -6,6 +6,7 @@ import math
 import socket
 import sys
 import threading
+import time
 from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
@@ -104,6 +105,7 @@ class Fakes:
         self.deaf: set[int] = set()
         self.lost: set[int] = set()
         self.wait: threading.Event | None = None
+        self.one_at_a_time = threading.Lock()  # switches are changed side by side
 
     def is_master(self, number: int) -> bool:
         return number not in self.lost
@@ -129,11 +131,12 @@ class Fakes:
 
     def carry_out(self, number: int, messages: list[Any]) -> None:
         if self.wait is not None:
-            assert self.wait.wait(10)
-        self.sent += len(messages)
-        if self.fails_at is not None and self.sent >= self.fails_at:
-            self.fails_at = None
-            raise SwitchError(f"{self.names[number]} refused")
+            assert self.wait.wait(100)
+        with self.one_at_a_time:
+            self.sent += len(messages)
+            if self.fails_at is not None and self.sent >= self.fails_at:
+                self.fails_at = None
+                raise SwitchError(f"{self.names[number]} refused")
         for message in messages:
             flow = through_the_wire(message)
             rule = rule_of(number, DATAPATH, flow)
@@ -243,7 +246,7 @@ def test_one_transition_at_a_time():
     first = threading.Thread(target=keeper.move_to, args=(fewer_links(plan), OFF))
     first.start()
     while keeper.status()["transition"] is None:
-        pass
+        time.sleep(0.001)
     with pytest.raises(RefusedError, match="a transition is under way"):
         keeper.move_to(plan, [])
     fakes.wait.set()
@@ -317,7 +320,7 @@ def test_a_switch_that_hangs_up_is_noticed():
     served.start()
     assert switch.recv(8)
     switch.close()
-    served.join(10)
+    served.join(60)
     assert not served.is_alive()
     assert connection.state == DEAD_DISPATCHER
 

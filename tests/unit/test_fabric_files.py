@@ -148,11 +148,11 @@ def test_a_hundred_thousand_edges_are_read_in_seconds():
     edges = [(a, b) for a, b in edges if a != b]
     nodes = "".join(f'<node id="n{node}"/>' for node in range(count))
     text = graphml(nodes + "".join(f'<edge source="n{a}" target="n{b}"/>' for a, b in edges))
-    began = time.monotonic()
+    began = time.process_time()
     found = read(text)
     assert len(found.links) == len(edges) > 99_000
     assert size_problem(found) is None
-    assert time.monotonic() - began < 20  # 1.2 s on two cores of a shared machine
+    assert time.process_time() - began < 20  # 1.2 s on two cores of a shared machine
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -192,9 +192,9 @@ def test_texts_that_are_no_fabric(text, lines):
 def test_entities_that_grow_without_bound_are_refused_at_once():
     grow = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 12))
     text = f'<!DOCTYPE g [<!ENTITY e0 "aaaaaaaaaa">{grow}]><graphml>&e11;</graphml>'
-    began = time.monotonic()
+    began = time.process_time()
     assert len(refusal(text)) == 1
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_all_that_is_wrong_with_node_link_is_said_at_once():
@@ -283,10 +283,10 @@ def test_a_divided_fabric_names_two_switches():
 
 def test_a_long_list_of_problems_is_cut_and_costs_little():
     nodes = "".join(f'<node id="n{node}"/>' for node in range(5000))
-    began = time.monotonic()
+    began = time.process_time()
     lines = refusal(graphml(nodes + '<edge source="x" target="y"/>\n' * 5000))
     assert (len(lines), lines[-1]) == (21, "there is more wrong than these 20")
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
+import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -44,12 +47,26 @@ def heard(at: float, **more: Any) -> dict[str, Any]:
     return {**times, "hosts_moved": 2, **more}
 
 
-def test_programs_tell_what_was_sent_and_what_arrived():
+def receives(port: int) -> bool:
+    """Whether a program has a UDP port."""
+    lines = Path("/proc/net/udp").read_text().splitlines()[1:]
+    return any(line.split()[1].endswith(f":{port:04X}") for line in lines)
+
+
+def test_programs_tell_what_was_sent_and_what_arrived(monkeypatch):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+        one.bind(("", 0))
+        port = one.getsockname()[1]
+    monkeypatch.setattr("testbed.workloads.probe.FIRST_PORT", port)
     (receiver,), (sender,) = commands([("h1", "h2", "127.0.0.1")], 200, 1.0)
     assert (receiver.host, sender.host) == ("h2", "h1")
-    listening = subprocess.Popen(receiver.argv, stdout=subprocess.PIPE, text=True)
+    # Longer than it is told to, for a sender that a busy machine starts late.
+    listening = subprocess.Popen([*receiver.argv[:-1], "6"], stdout=subprocess.PIPE, text=True)
+    until = time.monotonic() + 60
+    while not receives(port) and listening.poll() is None and time.monotonic() < until:
+        time.sleep(0.01)
     sending = subprocess.run(sender.argv, capture_output=True, text=True, check=True)
-    printed, _ = listening.communicate(timeout=20)
+    printed, _ = listening.communicate(timeout=60)
     found = parse(sending.stdout, printed)
     assert len(found.sent) == 100
     assert found.lost == 0

@@ -98,10 +98,12 @@ class Fakes:
 
     def confirm(self, number: int) -> None:
         self.need(number)
-        assert self.go_on.wait(20)
+        assert self.go_on.wait(100)
 
     def all_rules(self) -> list[Rule]:
-        return [rule for number, table in enumerate(self.tables) if number not in self.gone for rule in table.values()]
+        # Each table is taken at one stroke: another thread may be writing.
+        tables = [list(table.values()) for number, table in enumerate(self.tables) if number not in self.gone]
+        return [rule for table in tables for rule in table]
 
     def undelivered(self, damage: Damage) -> int:
         """Pairs whose frame does not arrive over what is alive, besides those that nothing connects; loops fail."""
@@ -126,7 +128,7 @@ def started(plan: Plan, memory: Path | None = None, fakes: Fakes | None = None) 
 
 
 def until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60  # kernels may have to be compiled first
+    end = time.monotonic() + 120  # kernels may have to be compiled first
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.01)
