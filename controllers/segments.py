@@ -109,7 +109,7 @@ class SegmentKeeper(Keeper):
         try:
             ports = self.switches.ports(number)
         except SwitchError as error:
-            self._note(number, "not in step", problem=str(error))
+            self._failed(number, error)
             return
         down = {port for port in ports if (number, port) in self._owner and is_down(ports[port])}
         with self._state:
