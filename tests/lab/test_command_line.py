@@ -15,12 +15,13 @@ import pytest
 from testbed.results import INCOMPLETE, load_run
 
 _TESTBED = [sys.executable, "-m", "testbed"]
+# Three seconds, since of iperf3's whole seconds one whose timer was late does not count.
 _SMALL = """
 topology: {kind: mesh, sizes: [2, 2]}
 workloads:
   - {kind: ping, count: 2}
-  - {kind: iperf3, protocol: udp, seconds: 1, omit: 0, repeats: 1, offered: 0.5}
-  - {kind: iperf3, protocol: tcp, seconds: 1, omit: 0, repeats: 1}
+  - {kind: iperf3, protocol: udp, seconds: 3, omit: 0, repeats: 1, offered: 0.5}
+  - {kind: iperf3, protocol: tcp, seconds: 3, omit: 0, repeats: 1}
 """
 _LONG = (
     "topology: {kind: mesh, sizes: [2, 2]}\nlab: {dilation: 100}\n"
