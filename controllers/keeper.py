@@ -66,7 +66,7 @@ class Keeper:
                 changed = self._reconcile(number)
                 self._ports(number)
             except SwitchError as error:
-                self._note(number, "not in step", problem=str(error))
+                self._failed(number, error)
                 return
             self._note(number, "in step", rules=len(self._wanted[number]), changed=changed)
 
@@ -84,7 +84,7 @@ class Keeper:
                     if self.switches.rule_count(number, learned=not self.learning) == len(self._wanted[number]):
                         return
                 except SwitchError as error:
-                    self._note(number, "not in step", problem=str(error))
+                    self._failed(number, error)
                     return
         if state in ("in step", "not in step"):
             self.bring_in_step(number)
@@ -140,6 +140,11 @@ class Keeper:
 
     def _note(self, number: int, state: str, **more: Any) -> None:
         self._states[number] = {"state": state, "since": time.time(), **more}
+
+    def _failed(self, number: int, error: SwitchError) -> None:
+        """Note what a switch did not do, unless it hung up meanwhile: a switch that is gone is not asked again."""
+        if self._states.get(number, {}).get("state") != "gone":
+            self._note(number, "not in step", problem=str(error))
 
     # ------------------------------------------------------------------------------------------------- next plan
 

@@ -101,7 +101,7 @@ class SegmentKeeper(QuickKeeper):
         try:
             ports = self.switches.ports(number)
         except SwitchError as error:
-            self._note(number, "not in step", problem=str(error))
+            self._failed(number, error)
             return
         with self._state:
             self._casualties.connected(number, ports)

@@ -121,6 +121,9 @@ class Beat:
     def run(self) -> dict[str, Any]:
         """Send until the file is there; returns what was seen."""
         self.connect()
+        assert self.own is not None
+        # Whoever waits for all hosts to send counts these files.
+        self.stop.with_name(f"{self.stop.name}.{self.own.getsockname()[0]}").touch()
         start = time.monotonic()
         due = next_echo = next_look = end = start
         sending = True

@@ -112,10 +112,11 @@ def run_load(
                 running.append(_Process(spec, holders, groups))
         servers = list(running)
         _wait_for_servers(servers)
+        # Before the first client: nothing that it sends may be missing, however busy the machine is then.
+        before = snapshot(daemons)
         first = time.monotonic()
         clients = [_Process(spec, holders, groups) for spec in request["processes"] if spec.get("server_port") is None]
         running += clients
-        before = snapshot(daemons)
         after = None
         zero = time.monotonic()
         started()

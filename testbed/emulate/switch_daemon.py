@@ -81,7 +81,7 @@ class SwitchDaemon:
         file = self._folder / f"conf{self._suffix}.db"
         run(["ovsdb-tool", "create", str(file), str(SCHEMA)])
         self._spawn("ovsdb-server", [str(file), f"--remote=punix:{self._database}"])
-        self._wait_for(self._database, "ovsdb-server")
+        self._wait_until(lambda: _answers(self._database), "ovsdb-server")
         self.transact(["init"])
         self._start_switches()
 

@@ -139,9 +139,14 @@ class Session:
         stop = f"beat-{next(_NUMBERS)}.stop"
         # A file of the same folder tells where in the lab that is.
         folder = context.lab.write("beat.txt", "").parent
+        seen_from_here = context.lab.namespaces.socket.parent
         processes = beat.commands(named, a_second, program, str(folder / stop))
 
         def watched(other: Lab) -> Any:
+            # Should one never send, it ends, and the load fails by it.
+            until = time.monotonic() + _START_LIMIT
+            while len(list(seen_from_here.glob(f"{stop}.*"))) < len(processes) and time.monotonic() < until:
+                time.sleep(0.05)
             time.sleep(_BEFORE)
             made = changes(other)
             time.sleep(_AFTER)

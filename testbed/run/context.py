@@ -227,6 +227,10 @@ class LoadOutcome:
             self.no_matrix = result.no_matrix
 
 
+# Looks at the counters after a load: a busy machine carries those of the switches' rules over late.
+_LOOKS = 2
+
+
 class FrameLedger:
     """Counts frames along their way; what one counter has and the next has not was lost outside a queue."""
 
@@ -235,9 +239,15 @@ class FrameLedger:
         self._before = lab.ask("frames")
 
     def close(self) -> list[Finding]:
-        """Findings since the ledger was opened."""
-        after = self._lab.ask("frames")
+        """Findings since the ledger was opened; what is missing at the last look is lost."""
+        found: list[Finding] = []
+        for _ in range(_LOOKS):
+            found = self._lost(self._lab.ask("frames"))
+            if not found:
+                break
+        return found
 
+    def _lost(self, after: Mapping[str, Any]) -> list[Finding]:
         def gain(kind: str, key: str | None = None) -> int:
             new, old = after[kind], self._before[kind]
             values = ((new[name], old.get(name, 0)) for name in new)

@@ -6,6 +6,7 @@
 Both print one JSON object; times are seconds of the clock that never jumps, which all hosts of a lab share.
 """
 
+import contextlib
 import json
 import socket
 import struct
@@ -14,16 +15,23 @@ import time
 
 _NUMBER = struct.Struct("!I")
 _PAYLOAD = 64
-# A receiver waits as long for the last datagrams.
-_GRACE = 0.5
+# A sender that is late by as much does not make up for it: a burst would fill queues that no steady rate fills. It may
+# then take so much longer, and a receiver waits longer still; s.
+_LATE, _OVERTIME, _GRACE = 0.02, 1.0, 2.0
+# Of Linux, beyond what programs get otherwise; a receiver that gets no processor for a while must lose nothing by it.
+_SO_RCVBUFFORCE, _RECEIVE_BUFFER = 33, 8 << 20
 
 
 def send(address: str, port: int, rate: int, seconds: float) -> None:
     """Send datagrams at a steady rate; the time of number n stands at place n."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
         start, sent, number = time.monotonic(), [], 0
+        last = start + seconds + _OVERTIME
         filling = bytes(_PAYLOAD - _NUMBER.size)
-        while number < rate * seconds:
+        while number < rate * seconds and time.monotonic() < last:
+            late = time.monotonic() - start - number / rate
+            if late > _LATE:
+                start += late
             time.sleep(max(0.0, start + number / rate - time.monotonic()))
             sent.append(round(time.monotonic(), 6))
             one.sendto(_NUMBER.pack(number) + filling, (address, port))
@@ -36,6 +44,8 @@ def receive(port: int, seconds: float) -> None:
     until = time.monotonic() + seconds + _GRACE
     numbers, times = [], []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+        with contextlib.suppress(PermissionError):  # only root may
+            one.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _RECEIVE_BUFFER)
         one.bind(("", port))
         while (left := until - time.monotonic()) > 0:
             one.settimeout(left)

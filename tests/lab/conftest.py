@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import os
 import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +17,7 @@ import pytest
 from testbed.emulate.build import build_lab
 from testbed.emulate.client import Lab
 from testbed.emulate.probe import capabilities
+from testbed.model import host_mac
 from testbed.plan import Plan, make_plan
 from testbed.run.context import Context
 from testbed.scenario import find_scenario, load_scenario, parse_scenario
@@ -107,6 +111,67 @@ def execute(lab: Lab, *argv: str, host: str | None = None, limit: float = 30) ->
     output = lab.ask("load", processes=processes, limit=limit)["outputs"]["it"]
     assert output["code"] == 0, output
     return str(output["stdout"])
+
+
+# Keeps what tcpdump says apart from what it sees. By a pipe, since AppArmor lets it write into no file of ours.
+_CAPTURE = 'exec 3>&1; { tcpdump "$@" 2>&1 >&3 & echo $! >"$0.pid"; wait; } | cat >"$0"'
+# Runs beside the switches: waits until all captures listen, does what it is told, and ends them when what came of it
+# has passed, that is when no port has counted a frame for two seconds. tcpdump takes up to one to see a frame.
+_MEANWHILE = """
+import json, os, signal, sys, time
+from pathlib import Path
+
+folder, names, program = Path(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3]
+while not all((folder / name).exists() and "listening on" in (folder / name).read_text() for name in names):
+    time.sleep(0.05)
+try:
+    exec(program)
+    counted = ""
+    for _ in range(5):
+        before, counted = counted, Path("/proc/net/dev").read_text()
+        if counted == before:
+            break
+        time.sleep(2)
+finally:
+    for name in names:
+        os.kill(int((folder / f"{name}.pid").read_text()), signal.SIGTERM)
+"""
+_NUMBERS = itertools.count(1)
+
+
+def captured(lab: Lab, captures: Mapping[str, tuple[str | None, Sequence[str]]], program: str) -> dict[str, str]:
+    """Let tcpdump capture while something happens.
+
+    Args:
+        lab: the lab.
+        captures: name → host, None = beside the switches, and arguments of tcpdump.
+        program: in Python, run beside the switches when all captures listen.
+
+    Returns:
+        name → what tcpdump printed; `meanwhile` → what the program did.
+    """
+    folder = lab.write(f"captures-{next(_NUMBERS)}/names", json.dumps(list(captures))).parent
+    processes = [
+        {"id": name, "host": host, "argv": ["sh", "-c", _CAPTURE, str(folder / name), *arguments]}
+        for name, (host, arguments) in captures.items()
+    ]
+    argv = [sys.executable, "-c", _MEANWHILE, str(folder), json.dumps(list(captures)), program]
+    processes.append({"id": "meanwhile", "host": None, "argv": argv})
+    outputs = lab.ask("load", processes=processes, limit=120)["outputs"]
+    assert {name: output["code"] for name, output in outputs.items()} == dict.fromkeys(outputs, 0), outputs["meanwhile"]
+    return {name: output["stdout"] for name, output in outputs.items()}
+
+
+def broadcasts_seen(plan: Plan, lab: Lab) -> list[str]:
+    """Let every host send one broadcast; what tcpdump prints at each host of those that come in."""
+    holders, hosts = lab.built["holders"], range(plan.topology.host_count)
+    # Of an experimental Ethernet type; nothing else on the machine sends it.
+    arguments = ("-i", "eth0", "-Q", "in", "-e", "-n", "-l", "ether", "proto", "0x88b5")
+    senders = [(holders[plan.topology.host_name(host)], host_mac(host)) for host in hosts]
+    program = f"from testbed.emulate.learning import send_from\nfor sender in {senders}: send_from(*sender)"
+    names = [plan.topology.host_name(host) for host in hosts]
+    seen = captured(lab, {name: (name, arguments) for name in names}, program)
+    return [seen[name] for name in names]
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ _TESTBED = [sys.executable, "-m", "testbed"]
 _AUTO = """
 topology: {kind: mesh, sizes: [2, 2]}
 lab: {dilation: auto, cpu_share: 0.2}
-workloads: [{kind: iperf3, protocol: udp, seconds: 1, omit: 1, repeats: 1, offered: 0.8}]
+workloads: [{kind: iperf3, protocol: udp, seconds: 5, omit: 1, repeats: 1, offered: 0.8}]
 """
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections import Counter
 
 import pytest
@@ -15,7 +14,7 @@ from testbed.pipeline.text import parse_rule
 from testbed.routing.paths import path
 from testbed.run.pathcheck import installed_problems
 
-from .conftest import daemon_of, execute, named_plan, plan_of
+from .conftest import broadcasts_seen, daemon_of, execute, named_plan, plan_of
 
 pytestmark = pytest.mark.vm
 
@@ -28,12 +27,6 @@ _FABRICS = {
     "flat": "topology: {kind: flat, hosts: 4}",
     "all entries": "topology: {kind: ring, switches: 6}\nassignment: {entries: all}",
 }
-# Experimental Ethernet type; nothing else on the machine sends it.
-_TYPE = "0x88b5"
-_SEND = (
-    "import socket; s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW); s.bind(('eth0', 0)); "
-    "s.send(bytes.fromhex('ffffffffffff{mac}88b5') + bytes(46))"
-)
 
 
 @pytest.mark.parametrize("text", _FABRICS.values(), ids=_FABRICS)
@@ -62,22 +55,10 @@ def test_spanning_tree_is_off_as_read_back(untouched):
 def test_a_broadcast_reaches_every_other_host_exactly_once(name, untouched):
     plan = named_plan(name)
     hosts = range(plan.topology.host_count)
-    processes = [
-        {
-            "id": f"capture-{host}",
-            "host": f"h{host + 1}",
-            "argv": ["timeout", "6", "tcpdump", "-i", "eth0", "-Q", "in", "-e", "-n", "-l", "ether", "proto", _TYPE],
-        }
-        for host in hosts
-    ]
-    for host in hosts:
-        program = _SEND.format(mac=host_mac(host).replace(":", ""))
-        argv = ["sh", "-c", f'sleep 3; exec {sys.executable} -c "{program}"']
-        processes.append({"id": f"send-{host}", "host": f"h{host + 1}", "argv": argv})
     with build_lab(plan) as lab:
-        outputs = lab.ask("load", processes=processes, limit=30)["outputs"]
-    for receiver in hosts:
-        lines = outputs[f"capture-{receiver}"]["stdout"].splitlines()
+        captures = broadcasts_seen(plan, lab)
+    for receiver, seen in enumerate(captures):
+        lines = seen.splitlines()
         lines = [line for line in lines if " > " in line]  # the others are a dump of the payload
         assert all("ff:ff:ff:ff:ff:ff" in line and "802.1Q" not in line for line in lines)
         senders = Counter(match.group(1) for line in lines if (match := re.search(r"(\S+) > ff:ff", line)))

@@ -56,7 +56,9 @@ def stream(plan: Plan, lab: Lab) -> tuple[int, dict[str, int]]:
     ports = {f"h{number}": f"s{switch + 1}-eth{port}" for number, (switch, port) in enumerate(places, 1)}
     before = lab.ask("frames")
     execute(lab, sys.executable, "-c", _STREAM, host="h1")
-    after = lab.ask("frames")
+    before_that, after = None, lab.ask("frames")
+    while after != before_that:  # a busy switch counts late
+        before_that, after = after, lab.ask("frames")
 
     def got(frames: dict[str, Any], host: str) -> int:
         return int(frames["ports"][ports[host]]["tx_packets"])
@@ -95,13 +97,16 @@ def test_with_the_procedure_nothing_is_flooded(untaught):
 
 
 def test_switches_forget(untouched):
-    plan = plan_of(_TORUS.format(ageing=10))
+    # Also on a busy machine they are asked for all they know before they forget the first.
+    plan = plan_of(_TORUS.format(ageing=20))
     with build_lab(plan) as lab:
         teach(plan, lab)
-        assert installed_problems(plan, lab.ask("flows")) == []
-        known = len(installed(lab))
-        time.sleep(12)
-        assert installed(lab) == set(plan.rules)
+        taught, dumped = time.monotonic(), lab.ask("flows")
+        known = sum(map(len, dumped.values()))
+        assert installed_problems(plan, dumped) == []
+        while installed(lab) != set(plan.rules):
+            assert time.monotonic() < taught + 30
+            time.sleep(0.5)
         assert known == len(plan.rules) + 8 * 16 * 16
         teach(plan, lab)
         assert len(installed(lab)) == known

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 
 import pytest
 
@@ -15,7 +14,7 @@ from testbed.routing.paths import hops
 from testbed.run.pathcheck import installed_problems
 from testbed.run.run import check_paths
 
-from .conftest import daemon_of, execute, named_plan, plan_of
+from .conftest import broadcasts_seen, captured, daemon_of, execute, named_plan, plan_of
 
 _NAMED = ["mesh4x4-renamed", "fattree-renamed", "updown-irregular16", "sr-irregular16", "dl-ud3-irregular16"]
 _FABRICS = {
@@ -79,13 +78,11 @@ def _captured(plan, kind: str) -> str:
     """What tcpdump sees on a link between two switches while the hosts beside it ping each other."""
     with build_lab(plan) as lab:
         port = f"s1-eth{int(plan.topology.out_port[0])}"
-        processes = [
-            {"id": "capture", "host": None, "argv": ["timeout", "5", "tcpdump", "-i", port, "-e", "-n", "-l", kind]},
-            {"id": "ping", "host": "h1", "argv": ["sh", "-c", "sleep 2; ping -c 3 -i 0.2 10.0.0.2"]},
-        ]
-        outputs = lab.ask("load", processes=processes, limit=30)["outputs"]
-        assert "3 received" in outputs["ping"]["stdout"]
-        return str(outputs["capture"]["stdout"])
+        ping = ["mnexec", "-a", str(lab.built["holders"]["h1"]), "ping", "-c", "3", "-i", "0.2", "10.0.0.2"]
+        program = f"import subprocess; subprocess.run({ping}, check=True)"
+        found = captured(lab, {"capture": (None, ("-i", port, "-e", "-n", "-l", kind))}, program)
+        assert "3 received" in found["meanwhile"]
+        return found["capture"]
 
 
 @pytest.mark.vm
@@ -114,13 +111,6 @@ def test_arp_by_broadcast_along_the_tree(kind, untouched):
         assert "10.0.0.9" in execute(lab, "ip", "neigh", "show", host="h1")
 
 
-_TYPE = "0x88b5"
-_SEND = (
-    "import socket; s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW); s.bind(('eth0', 0)); "
-    "s.send(bytes.fromhex('ffffffffffff{mac}88b5') + bytes(46))"
-)
-
-
 @pytest.mark.parametrize(
     ("text", "copies"),
     [
@@ -132,22 +122,9 @@ _SEND = (
 )
 def test_a_broadcast_reaches_every_other_host_once_or_nobody(text, copies, untouched):
     plan = plan_of(f"topology: {{kind: random, switches: 8, degree: 4, seed: 3}}\nassignment: {{{text}}}")
-    processes = [
-        {
-            "id": f"capture-{host}",
-            "host": f"h{host + 1}",
-            "argv": ["timeout", "5", "tcpdump", "-i", "eth0", "-Q", "in", "-e", "-n", "-l", "ether", "proto", _TYPE],
-        }
-        for host in range(8)
-    ]
-    for host in range(8):
-        program = _SEND.format(mac=host_mac(host).replace(":", ""))
-        argv = ["sh", "-c", f'sleep 2.5; exec {sys.executable} -c "{program}"']
-        processes.append({"id": f"send-{host}", "host": f"h{host + 1}", "argv": argv})
     with build_lab(plan) as lab:
-        outputs = lab.ask("load", processes=processes, limit=30)["outputs"]
-    for receiver in range(8):
-        seen = outputs[f"capture-{receiver}"]["stdout"]
+        captures = broadcasts_seen(plan, lab)
+    for receiver, seen in enumerate(captures):
         assert "802.1Q" not in seen
         found = {sender: len(re.findall(rf"{host_mac(sender)} > ff:ff", seen)) for sender in range(8)}
         assert found == {sender: copies * (sender != receiver) for sender in range(8)}

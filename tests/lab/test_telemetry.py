@@ -22,10 +22,14 @@ _HEADERS = 14 + 20 + 8  # Ethernet, IP and UDP
 
 
 def datagrams(source, destination, count, size):
-    """A program in a host that sends so many datagrams of a size within two seconds."""
+    """A program in a host that sends so many datagrams of a size within two seconds.
+
+    Only when the other programs surely run, since counting begins then; and it ends when they surely have arrived.
+    """
     program = (
-        "import socket, time; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
-        f"for n in range({count}): s.sendto(bytes({size}), ('{host_ip(destination)}', 9)); time.sleep(2 / {count})"
+        "import socket, time; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); time.sleep(2)\n"
+        f"for n in range({count}): s.sendto(bytes({size}), ('{host_ip(destination)}', 9)); time.sleep(2 / {count})\n"
+        "time.sleep(1)"
     )
     return Process(f"from-{source}-to-{destination}", f"h{source + 1}", (sys.executable, "-c", program))
 
@@ -62,9 +66,9 @@ def test_readings_come_at_their_interval(context):
 
 
 def test_a_queue_that_fills_is_seen_with_what_it_refused(context):
-    # h1 and h4, each a neighbour of h3, both send 15 Mbit/s to it, whose link carries 20.
+    # h1 and h4, each a neighbour of h3, both send 15 Mbit/s to it, whose link carries 20; when both surely run.
     flood = (
-        "import socket, time; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); start = time.monotonic()\n"
+        "import socket, time; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); start = time.monotonic() + 2\n"
         "for n in range(3750):\n"
         f" s.sendto(bytes(1472), ('{host_ip(2)}', 9))\n"
         " time.sleep(max(0, start + n * 0.0008 - time.monotonic()))"
@@ -90,7 +94,8 @@ def test_one_failed_flow_leaves_the_others_their_figures(context, kept, monkeypa
         return servers, clients
 
     monkeypatch.setattr(iperf3, "commands", one_wrong)
-    spec = Iperf3("udp", "neighbour", seconds=2, omit=1, repeats=2, offered=0.5)
+    # So little, and so long, that also a sender that gets no processor for a moment makes up for it.
+    spec = Iperf3("udp", "neighbour", seconds=4, omit=1, repeats=2, offered=0.2)
     outcome = load_iperf3.run_iperf3(context, spec)
     failed = [reason for verdict, reason in outcome.findings if verdict is Verdict.FAIL]
     assert [reason[:36] for reason in failed] == [f"1 of 4 flows failed in repeat {n}: h3→" for n in (1, 2)]
@@ -141,7 +146,7 @@ def test_a_run_stores_its_telemetry_and_shows_it(tmp_path):
 def test_each_member_of_an_aggregated_link_is_counted(tmp_path):
     plan = plan_of(
         "topology: {kind: mesh, sizes: [2], hosts_per_switch: 2, parallel_links: 2}\nlinks: {aggregate: true}\n"
-        f"workloads: [{_TCP.replace('seconds: 3', 'seconds: 1')}]"
+        f"workloads: [{_TCP}]"
     )
     run = load_run(run_scenario(plan, tmp_path, lambda text: None).folder)
     telemetry = load_telemetry(run.path, "1")
@@ -154,10 +159,7 @@ def test_each_member_of_an_aggregated_link_is_counted(tmp_path):
 
 
 def test_without_telemetry_there_is_none(tmp_path):
-    plan = plan_of(
-        f"topology: {{kind: mesh, sizes: [2, 2]}}\nlab: {{telemetry: false}}\n"
-        f"workloads: [{_TCP.replace('seconds: 3', 'seconds: 1')}]"
-    )
+    plan = plan_of(f"topology: {{kind: mesh, sizes: [2, 2]}}\nlab: {{telemetry: false}}\nworkloads: [{_TCP}]")
     run = load_run(run_scenario(plan, tmp_path, lambda text: None).folder)
     assert not list(run.path.glob("telemetry*"))
     metrics = {sample.metric for sample in run.samples}

@@ -299,6 +299,19 @@ def test_a_switch_that_is_gone_is_not_asked():
     assert not fakes.tables[3]
 
 
+def test_a_switch_that_hangs_up_while_it_is_asked_is_gone():
+    plan = fixed_plan()
+    keeper, fakes = started(plan)
+
+    def hang_up(number: int) -> bool:
+        keeper.gone(number)
+        raise SwitchError(f"{fakes.names[number]} hung up")
+
+    fakes.is_master = hang_up  # type: ignore[method-assign]
+    keeper.check(3)
+    assert keeper.status()["switches"]["s4"]["state"] == "gone"
+
+
 def test_switches_of_another_version_are_counted_in_the_status():
     keeper, _ = started(fixed_plan())
     keeper.refused("127.0.0.1", [1])
