@@ -39,7 +39,7 @@ def folder_of():
 
 
 def test_a_lab_that_breaks_ends_and_the_folder_is_named(lab):
-    told = []
+    told: list[str] = []
     with (
         pytest.raises(LabError, match=r"^s3 is gone\nwhat was stored until then: results/x\.incomplete$"),
         run.checked_lab(plan_of("mesh", sizes=[2]), folder_of(), told.append),
