@@ -6,9 +6,16 @@ TESTBED_EXPLORE=1 draws new and more examples instead, for a search by hand.
 import os
 
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 # Times say nothing on a machine that others use too; plans are made, and kernels compiled, while examples are drawn.
 UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("same", UNTIMED, max_examples=80, derandomize=True, database=None)
 settings.register_profile("explore", UNTIMED, max_examples=2000)
-settings.load_profile("explore" if os.environ.get("TESTBED_EXPLORE") == "1" else "same")
+if os.environ.get("TESTBED_EXPLORE") == "1":
+    settings.load_profile("explore")
+else:
+    settings.load_profile("same")
+    # Otherwise Hypothesis also draws what stands in the modules that are imported: examples would be others with any
+    # change of the project, and with any choice of tests.
+    providers._get_local_constants = lambda: providers._local_constants
