@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from controllers.encode import add_bytes, remove_bytes
 from controllers.refused import RefusedError
 from controllers.segments import SegmentKeeper
 from controllers.switches import SwitchError
-from controllers.wire import add_message, place, remove_message
+from controllers.wire import Content, add_message, place, remove_message
 from testbed.failover.damage import Damage, cut_off, damage_of
 from testbed.model import Rule
 from testbed.pipeline.oracle import Oracle
@@ -77,7 +77,8 @@ class Fakes:
     def become_master(self, number: int, generation: int) -> None:
         self.need(number)
 
-    def rules(self, number: int) -> tuple[list[Rule], list[Any]]:
+    def rules(self, number: int, learnable: Collection[Content] = ()) -> tuple[list[Rule], list[Any]]:
+        assert not learnable
         self.need(number)
         return list(self.tables[number].values()), []
 
