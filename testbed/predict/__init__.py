@@ -2,5 +2,6 @@
 
 from testbed.predict.frames import Transport, transport
 from testbed.predict.maxmin import alltoall_bound, fair_goodput
+from testbed.predict.reno import reno_goodput
 
-__all__ = ["Transport", "alltoall_bound", "fair_goodput", "transport"]
+__all__ = ["Transport", "alltoall_bound", "fair_goodput", "reno_goodput", "transport"]

@@ -55,19 +55,38 @@ def fair_on_ways(
     tagged: bool = True,
 ) -> Floats:
     """As fair_goodput(), with the channels that each flow and its acknowledgements take."""
+    forward, backward, capacity = wire_costs(topology, flows, ways, wire, link_rate, host_rate, tagged=tagged)
+    return _fill(forward + backward, capacity)
+
+
+def wire_costs(
+    topology: Topology,
+    flows: Sequence[tuple[int, int]],
+    ways: Ways,
+    wire: Transport,
+    link_rate: float | Floats,
+    host_rate: float,
+    *,
+    tagged: bool = True,
+) -> tuple[Floats, Floats, Floats]:
+    """What each flow takes of each wire; arguments as for fair_on_ways().
+
+    Returns:
+        (F, R) bits on each wire for a bit of goodput, (F, R) those of its acknowledgements, and (R,) bit/s of the
+        wires: channels between switches, then host → switch, then switch → host.
+    """
     channels, hosts = len(topology.channel_source), topology.host_count
-    # Resources: channels between switches, then host → switch, then switch → host.
     capacity = np.concatenate([np.broadcast_to(link_rate, channels), np.full(2 * hosts, host_rate)])
-    cost = np.zeros((len(flows), len(capacity)))
+    forward, backward = np.zeros((2, len(flows), len(capacity)))
     for flow, ((source, destination), (there, back)) in enumerate(zip(flows, ways, strict=True)):
-        for start, end, taken, trunk, edge in (
-            (source, destination, there, wire.cost(tagged=tagged), wire.cost(tagged=False)),
-            (destination, source, back, wire.reverse_cost(tagged=tagged), wire.reverse_cost(tagged=False)),
+        for cost, start, end, taken, trunk, edge in (
+            (forward, source, destination, there, wire.cost(tagged=tagged), wire.cost(tagged=False)),
+            (backward, destination, source, back, wire.reverse_cost(tagged=tagged), wire.reverse_cost(tagged=False)),
         ):
             cost[flow, list(taken)] += trunk
             cost[flow, channels + start] += edge
             cost[flow, channels + hosts + end] += edge
-    return _fill(cost, capacity)
+    return forward, backward, capacity
 
 
 def _fill(cost: Floats, capacity: Floats) -> Floats:

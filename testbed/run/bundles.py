@@ -16,6 +16,7 @@ from testbed.plan import Plan
 from testbed.predict.frames import Transport
 from testbed.predict.maxmin import Ways, fair_on_ways
 from testbed.predict.members import Spread, expected_spread
+from testbed.predict.reno import reno_on_ways
 from testbed.routing.paths import path
 from testbed.run.context import Context, LoadResult
 from testbed.run.fidelity import Finding, Verdict
@@ -100,11 +101,13 @@ def _questions(plan: Plan, oracle: Oracle, flow: Flow, start: int, end: int) -> 
     return questions
 
 
-def fair_by_members(plan: Plan, pairs: Sequence[tuple[int, int]], ways: Ways, wire: Transport) -> Floats:
-    """(F,) real-world fair goodput of flows on the members they take."""
+def goodput_by_members(
+    plan: Plan, pairs: Sequence[tuple[int, int]], ways: Ways, wire: Transport, protocol: str
+) -> Floats:
+    """(F,) real-world goodput of flows on the members they take: max-min fair, or by TCP's own equilibrium."""
     links = plan.scenario.links
-    tagged = plan.vlans.tagged_trunks
-    return fair_on_ways(plan.wiring, pairs, ways, wire, links.rate, links.edge_rate, tagged=tagged)
+    share = reno_on_ways if protocol == "tcp" else fair_on_ways
+    return share(plan.wiring, pairs, ways, wire, links.rate, links.edge_rate, tagged=plan.vlans.tagged_trunks)
 
 
 def likely_spread(

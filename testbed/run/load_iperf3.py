@@ -10,12 +10,12 @@ import numpy as np
 
 from testbed.model import Floats, Sample, host_ip
 from testbed.plan.rates import channel_rates
-from testbed.predict import Transport, fair_goodput, transport
+from testbed.predict import Transport, fair_goodput, reno_goodput, transport
 from testbed.predict.maxmin import Ways
 from testbed.predict.members import Spread
 from testbed.run.bundles import (
     Flow,
-    fair_by_members,
+    goodput_by_members,
     likely_spread,
     logical_shares,
     logical_ways,
@@ -49,12 +49,16 @@ def run_iperf3(context: Context, spec: Iperf3) -> LoadOutcome:
     plan = context.plan
     pairs = flows(spec.pattern, plan.topology, plan.scenario.lab.seed)
     wire, links = transport(spec.protocol, spec.payload), plan.scenario.links
-    even = fair_goodput(
-        plan.topology, plan.routes, pairs, wire, channel_rates(plan), links.edge_rate, tagged=plan.vlans.tagged_trunks
-    )
-    spread = None if plan.bundles is None else likely_spread(plan, plan.bundles, pairs, even, wire)
+    fair, even = (
+        share(
+            plan.topology, plan.routes, pairs, wire, channel_rates(plan), links.edge_rate,
+            tagged=plan.vlans.tagged_trunks,
+        )
+        for share in (fair_goodput, reno_goodput if spec.protocol == "tcp" else fair_goodput)
+    )  # fmt: skip
+    spread = None if plan.bundles is None else likely_spread(plan, plan.bundles, pairs, fair, wire)
     watch = FailureWatch.of(context, load_seconds(spec)) if spec.failures else None
-    load = _Load(context, spec, pairs, wire, even, spread, watch)
+    load = _Load(context, spec, pairs, wire, fair, even, spread, watch)
     ledger, outcome = FrameLedger(context.lab), LoadOutcome()
     reached, results = [], []
     for repeat in range(1, spec.repeats + 1):
@@ -85,12 +89,24 @@ def run_iperf3(context: Context, spec: Iperf3) -> LoadOutcome:
 
 @dataclass(frozen=True, slots=True)
 class _Load:
-    """What all repeats of a load share."""
+    """What all repeats of a load share.
+
+    Attributes:
+        context: the load.
+        spec: what is asked for.
+        pairs: hosts of each flow.
+        wire: cost of its payload.
+        fair: (F,) max-min fair goodput, each bundle of links taken for one; real-world bit/s.
+        even: (F,) likewise what the protocol makes of it.
+        spread: what a hash can be expected to make of it, where links are aggregated.
+        watch: the failures, where there are some.
+    """
 
     context: Context
     spec: Iperf3
     pairs: Sequence[tuple[int, int]]
     wire: Transport
+    fair: Floats
     even: Floats
     spread: Spread | None
     watch: FailureWatch | None = None
@@ -102,7 +118,9 @@ class _Load:
         """
         context, spec, topology, repeat = self.context, self.spec, self.context.plan.topology, str(turn)
         ports, ways = self._members(turn)
-        predicted = self.even if ways is None else fair_by_members(context.plan, self.pairs, ways, self.wire)
+        predicted = self.even
+        if ways is not None:
+            predicted = goodput_by_members(context.plan, self.pairs, ways, self.wire, spec.protocol)
         # A UDP sender cannot get through more than it offers.
         goals = predicted * (min(1.0, spec.offered) if spec.protocol == "udp" else 1.0)
         offered = [context.scale.lab_rate(float(rate)) * spec.offered for rate in predicted]
@@ -202,8 +220,8 @@ class _Load:
         outcome.samples += used
         outcome.findings += stray
         if self.spread is not None:
-            offered = min(1.0, self.spec.offered) if self.spec.protocol == "udp" else 1.0
-            kept = float(goals.mean() / (self.even.mean() * offered))
+            # Max-min fair shares, of which the expectation is made too.
+            kept = float(goodput_by_members(plan, self.pairs, ways, self.wire, "udp").mean() / self.fair.mean())
             likely = {"low": f"{self.spread.low:.3f}", "high": f"{self.spread.high:.3f}"}
             outcome.samples.append(
                 context.sample("hash_share", kept, "ratio", {"repeat": repeat, **likely}, self.spread.mean)

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from testbed.plan import make_plan
-from testbed.predict import alltoall_bound, fair_goodput, transport
+from testbed.predict import alltoall_bound, fair_goodput, reno_goodput, transport
+from testbed.predict.maxmin import wire_costs
 from testbed.routing.paths import path
 from tests.fabrics import fabrics, plan_of, scenario_of
 
@@ -100,3 +101,54 @@ def test_every_flow_has_a_bottleneck_and_no_wire_is_overfull(blocks, wire, trunk
             most = max(rate[flow] for flow in share)
             bottlenecks |= {flow for flow in share if rate[flow] >= most * (1 - 1e-6)}
     assert bottlenecks == set(range(len(flows)))
+
+
+def reno(plan, flows, wire=UDP, link_rate=G, host_rate=G):
+    return reno_goodput(plan.topology, plan.routes, flows, wire, link_rate, host_rate).tolist()
+
+
+def test_reno_shares_one_full_wire_as_max_min_fairness_does():
+    for flows in ([(0, 2), (1, 3)], [(0, 1), (0, 2)], [(0, 4), (5, 4)], [(0, 2), (2, 0)], [(0, 1)]):
+        plan = plan_of("mesh", sizes=[3], hosts_per_switch=2)
+        for wire in (UDP, TCP):
+            assert reno(plan, flows, wire) == pytest.approx(goodput(plan, flows, wire), rel=1e-3)
+
+
+@pytest.mark.parametrize("links", [2, 3])
+def test_reno_gives_a_flow_over_several_full_links_less(links):
+    # One flow over all links of a chain, and one over each.
+    plan = plan_of("mesh", sizes=[links + 1], hosts_per_switch=2)
+    flows = [
+        (0, 2 * links),
+        *((2 * link + 1, 2 * link + 2 if link + 1 < links else 2 * links + 1) for link in range(links)),
+    ]
+    long, *short = reno(plan, flows)
+    # links × the loss and links × the queues: 1 / (T sqrt(p)).
+    assert [long / one for one in short] == pytest.approx([links**-1.5] * links, rel=1e-3)
+    assert long + short[0] == pytest.approx(G * TRUNK, rel=1e-3)
+    assert goodput(plan, flows) == pytest.approx([G * TRUNK / 2] * (links + 1))
+
+
+def test_queues_on_the_way_back_delay_too():
+    plan = plan_of("mesh", sizes=[3], hosts_per_switch=2)  # h1 h2 | h3 h4 | h5 h6
+    # Two flows share the first trunk. Acknowledgements of the second come back by one that two others fill.
+    near, far, *others = reno(plan, [(0, 2), (1, 4), (4, 3), (5, 3)], TCP)
+    assert near == pytest.approx(2 * far, rel=1e-3)
+    assert others[0] == pytest.approx(others[1])
+    assert sum(others) > 0.97 * G * 1448 / 1542
+
+
+@given(fabrics(), st.sampled_from([UDP, TCP]), st.sampled_from([0.4, 1.0, 2.5]), st.data())
+def test_of_reno_too_every_flow_has_a_bottleneck_and_no_wire_is_overfull(blocks, wire, trunk_share, data):
+    plan = make_plan(scenario_of(blocks))
+    hosts = st.integers(0, plan.topology.host_count - 1)
+    pairs = st.tuples(hosts, hosts).filter(lambda pair: pair[0] != pair[1])
+    assume(plan.topology.host_count > 1)
+    flows = data.draw(st.lists(pairs, min_size=1, max_size=12), "flows")
+    ways = [(path(plan.topology, plan.routes, *flow), path(plan.topology, plan.routes, *flow[::-1])) for flow in flows]
+    forward, backward, capacity = wire_costs(plan.topology, flows, ways, wire, trunk_share * G, G)
+    rate = np.asarray(reno(plan, flows, wire, trunk_share * G, G))
+    use = rate @ (forward + backward) / capacity
+    assert use.max() <= 1 + 1e-9
+    assert (rate > 0).all()
+    assert all(use[forward[flow] > 0].max() > 0.99 for flow in range(len(flows)))
