@@ -1,4 +1,4 @@
-"""Measured against predicted: the sweep `patterns`, flow by flow, and its all-to-all against one switch."""
+"""Measured against predicted: three patterns by UDP and by TCP, flow by flow, and an all-to-all against one switch."""
 
 from __future__ import annotations
 
@@ -13,30 +13,38 @@ from testbed.results import load_run
 from testbed.results.load import Run
 
 _ROOT = Path(__file__).resolve().parents[1]
-_SWEEP = "scenarios/sweeps/patterns.yaml"
+_SWEEPS = ("patterns", "patterns-tcp")
 # What the project promises; the tree is only there to be slower.
 _PROMISED = ("mesh4x4", "torus4x4", "fattree14", "myri-clos")
 
 
 def patterns() -> list[Figure]:
-    """Run the sweep, or finish one that was interrupted, and compare each flow's median with its prediction."""
-    progress(f"testbed sweep {_SWEEP}")
+    """Run both sweeps and compare each flow's median with its prediction."""
+    runs = [run for sweep in _SWEEPS for run in _run(sweep)]
+    figures = [
+        Figure(f"{run.plan.scenario.name}, {load['title']} ({load['verdict']})", _ratios(run, load["load"]))
+        for run in runs
+        for load in run.manifest["loads"]
+        if load["kind"] == "iperf3"
+    ]
+    seconds = {run.plan.scenario.name: time for run in runs if (time := _all_to_all(run)) is not None}
+    figures += [
+        Figure(f"{name}, MPI all-to-all against flat", f"{seconds['flat16'] / time:.3f}{_note(name)}")
+        for name, time in seconds.items()
+    ]
+    return figures
+
+
+def _run(sweep: str) -> list[Run]:
+    file = f"scenarios/sweeps/{sweep}.yaml"
+    progress(f"testbed sweep {file}")
     results = _ROOT / "results"
-    known = set(results.glob("*-sweep-patterns"))
-    done = subprocess.run([sys.executable, "-m", "testbed", "sweep", _SWEEP], cwd=_ROOT, check=False)
-    folder = max(set(results.glob("*-sweep-patterns")) - known, default=None)
+    known = set(results.glob(f"*-sweep-{sweep}"))
+    done = subprocess.run([sys.executable, "-m", "testbed", "sweep", file], cwd=_ROOT, check=False)
+    folder = max(set(results.glob(f"*-sweep-{sweep}")) - known, default=None)
     if folder is None or done.returncode not in (0, 1, 3):
         raise SystemExit(f"the sweep ended with exit code {done.returncode}")
-    runs = {run.plan.scenario.name: run for run in (load_run(path) for path in sorted((folder / "runs").iterdir()))}
-    flat = _all_to_all(runs["flat16"])
-    figures = []
-    for name, run in runs.items():
-        for load in run.manifest["loads"]:
-            if load["kind"] == "iperf3":
-                figures.append(Figure(f"{name}, {load['title']} ({load['verdict']})", _ratios(run, load["load"])))
-        ratio = flat / _all_to_all(run)
-        figures.append(Figure(f"{name}, MPI all-to-all against flat", f"{ratio:.3f}{_note(name)}"))
-    return figures
+    return [load_run(path) for path in sorted((folder / "runs").iterdir())]
 
 
 def _note(name: str) -> str:
@@ -61,11 +69,11 @@ def _ratios(run: Run, load: str) -> str:
     return f"{text}, loss {100 * statistics.mean(losses):.2f} %" if losses else text
 
 
-def _all_to_all(run: Run) -> float:
-    """Seconds of an all-to-all, median."""
+def _all_to_all(run: Run) -> float | None:
+    """Seconds of an all-to-all, median, where one ran."""
     times = [
         sample.value
         for sample in run.samples
         if sample.metric == "mpi_alltoall_time" and sample.labels.get("statistic", "median") == "median"
     ]
-    return statistics.median(times)
+    return statistics.median(times) if times else None

@@ -158,6 +158,8 @@ class Fabric(Mininet):  # type: ignore[misc]
             shaping = self._host_shaping.commands(HOST_INTERFACE)
             script = (
                 f"set -e\necho {_UNSENT_BYTES} >/proc/sys/net/ipv4/tcp_notsent_lowat\n"
+                # Else a connection starts from what the last one to that host learned, and no repeat may know another.
+                "echo 1 >/proc/sys/net/ipv4/tcp_no_metrics_save\n"
                 f"ethtool -K {HOST_INTERFACE} tx off tso off gso off gro off >/dev/null\n"
                 f"ip -batch - <<END\n{addresses}\nEND\ntc -batch - <<END\n{shaping}END\n"
             )
