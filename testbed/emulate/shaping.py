@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from testbed.predict.frames import BURST_FRAMES, BURST_SECONDS, LONGEST_ON_WIRE
+
 # Preamble, frame check sequence and gap, which Linux does not count; and the shortest frame with them.
 WIRE_OVERHEAD = 24
 SHORTEST_ON_WIRE = 84
@@ -14,8 +16,6 @@ TAIL_DROP = "pfifo"
 # Drops the frame at the head of a full queue, and tells the sender of the new frame nothing of it. The userspace
 # datapath sends batches and silently discards the rest of a batch when it is told of a drop.
 HEAD_DROP = "pfifo_head_drop"
-_LONGEST_ON_WIRE = 1542
-_BURST_FRAMES = 2
 # tc prints rates above 1 Mbit/s in whole kbit/s.
 _PRINTED_PRECISION = 1e-3
 
@@ -51,10 +51,10 @@ class Shaping:
 
     def change(self, interface: str) -> str:
         """The line for `tc -batch` that sets the rate alone, also of a port that carries frames already."""
-        burst = max(_BURST_FRAMES * _LONGEST_ON_WIRE, int(self.rate / 8 * 1e-3))
+        burst = max(BURST_FRAMES * LONGEST_ON_WIRE, int(self.rate / 8 * BURST_SECONDS))
         return (
             f"class replace dev {interface} parent 1: classid 1:1 htb rate {self.rate:.0f}bit ceil {self.rate:.0f}bit "
-            f"burst {burst} cburst {burst} quantum {_LONGEST_ON_WIRE} overhead {self.overhead} mpu {SHORTEST_ON_WIRE}\n"
+            f"burst {burst} cburst {burst} quantum {LONGEST_ON_WIRE} overhead {self.overhead} mpu {SHORTEST_ON_WIRE}\n"
         )
 
     def problems(self, interface: str, shown: Iterable[str]) -> list[str]:

@@ -16,7 +16,7 @@ from testbed.plan import Plan
 from testbed.predict.frames import Transport
 from testbed.predict.maxmin import Ways, fair_on_ways
 from testbed.predict.members import Spread, expected_spread
-from testbed.predict.reno import reno_on_ways
+from testbed.predict.tcp import TcpLoad, tcp_on_ways
 from testbed.routing.paths import path
 from testbed.run.context import Context, LoadResult
 from testbed.run.fidelity import Finding, Verdict
@@ -102,12 +102,13 @@ def _questions(plan: Plan, oracle: Oracle, flow: Flow, start: int, end: int) -> 
 
 
 def goodput_by_members(
-    plan: Plan, pairs: Sequence[tuple[int, int]], ways: Ways, wire: Transport, protocol: str
+    plan: Plan, pairs: Sequence[tuple[int, int]], ways: Ways, wire: Transport, tcp: TcpLoad | None = None
 ) -> Floats:
-    """(F,) real-world goodput of flows on the members they take: max-min fair, or by TCP's own equilibrium."""
-    links = plan.scenario.links
-    share = reno_on_ways if protocol == "tcp" else fair_on_ways
-    return share(plan.wiring, pairs, ways, wire, links.rate, links.edge_rate, tagged=plan.vlans.tagged_trunks)
+    """(F,) real-world goodput of flows on the members they take: max-min fair, or what TCP makes of it."""
+    links, tagged = plan.scenario.links, plan.vlans.tagged_trunks
+    if tcp is None:
+        return fair_on_ways(plan.wiring, pairs, ways, wire, links.rate, links.edge_rate, tagged=tagged)
+    return tcp_on_ways(plan.wiring, pairs, ways, wire, links.rate, links.edge_rate, tcp, tagged=tagged)
 
 
 def likely_spread(

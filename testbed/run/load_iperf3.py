@@ -10,7 +10,7 @@ import numpy as np
 
 from testbed.model import Floats, Sample, host_ip
 from testbed.plan.rates import channel_rates
-from testbed.predict import Transport, fair_goodput, reno_goodput, transport
+from testbed.predict import TcpLoad, Transport, fair_goodput, tcp_goodput, transport
 from testbed.predict.maxmin import Ways
 from testbed.predict.members import Spread
 from testbed.run.bundles import (
@@ -48,17 +48,16 @@ def run_iperf3(context: Context, spec: Iperf3) -> LoadOutcome:
     """
     plan = context.plan
     pairs = flows(spec.pattern, plan.topology, plan.scenario.lab.seed)
-    wire, links = transport(spec.protocol, spec.payload), plan.scenario.links
-    fair, even = (
-        share(
-            plan.topology, plan.routes, pairs, wire, channel_rates(plan), links.edge_rate,
-            tagged=plan.vlans.tagged_trunks,
-        )
-        for share in (fair_goodput, reno_goodput if spec.protocol == "tcp" else fair_goodput)
-    )  # fmt: skip
+    wire, tagged = transport(spec.protocol, spec.payload), plan.vlans.tagged_trunks
+    shared = (plan.topology, plan.routes, pairs, wire, channel_rates(plan), plan.scenario.links.edge_rate)
+    even = fair = fair_goodput(*shared, tagged=tagged)
+    tcp = _tcp_load(context, spec) if spec.protocol == "tcp" else None
+    if tcp is not None:
+        context.progress("simulating what TCP should give")
+        even = tcp_goodput(*shared, tcp, tagged=tagged)
     spread = None if plan.bundles is None else likely_spread(plan, plan.bundles, pairs, fair, wire)
     watch = FailureWatch.of(context, load_seconds(spec)) if spec.failures else None
-    load = _Load(context, spec, pairs, wire, fair, even, spread, watch)
+    load = _Load(context, spec, pairs, wire, fair, even, tcp, spread, watch)
     ledger, outcome = FrameLedger(context.lab), LoadOutcome()
     reached, results = [], []
     for repeat in range(1, spec.repeats + 1):
@@ -87,6 +86,13 @@ def run_iperf3(context: Context, spec: Iperf3) -> LoadOutcome:
     return outcome
 
 
+def _tcp_load(context: Context, spec: Iperf3) -> TcpLoad:
+    head_drop = context.lab.built["datapath"] == "userspace"
+    return TcpLoad(
+        spec.omit, spec.seconds, context.scale.dilation, context.plan.scenario.links.queue_frames, head_drop=head_drop
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Load:
     """What all repeats of a load share.
@@ -98,6 +104,7 @@ class _Load:
         wire: cost of its payload.
         fair: (F,) max-min fair goodput, each bundle of links taken for one; real-world bit/s.
         even: (F,) likewise what the protocol makes of it.
+        tcp: what TCP meets, if it is TCP.
         spread: what a hash can be expected to make of it, where links are aggregated.
         watch: the failures, where there are some.
     """
@@ -108,6 +115,7 @@ class _Load:
     wire: Transport
     fair: Floats
     even: Floats
+    tcp: TcpLoad | None
     spread: Spread | None
     watch: FailureWatch | None = None
 
@@ -120,7 +128,7 @@ class _Load:
         ports, ways = self._members(turn)
         predicted = self.even
         if ways is not None:
-            predicted = goodput_by_members(context.plan, self.pairs, ways, self.wire, spec.protocol)
+            predicted = goodput_by_members(context.plan, self.pairs, ways, self.wire, self.tcp)
         # A UDP sender cannot get through more than it offers.
         goals = predicted * (min(1.0, spec.offered) if spec.protocol == "udp" else 1.0)
         offered = [context.scale.lab_rate(float(rate)) * spec.offered for rate in predicted]
@@ -221,7 +229,7 @@ class _Load:
         outcome.findings += stray
         if self.spread is not None:
             # Max-min fair shares, of which the expectation is made too.
-            kept = float(goodput_by_members(plan, self.pairs, ways, self.wire, "udp").mean() / self.fair.mean())
+            kept = float(goodput_by_members(plan, self.pairs, ways, self.wire).mean() / self.fair.mean())
             likely = {"low": f"{self.spread.low:.3f}", "high": f"{self.spread.high:.3f}"}
             outcome.samples.append(
                 context.sample("hash_share", kept, "ratio", {"repeat": repeat, **likely}, self.spread.mean)

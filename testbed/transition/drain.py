@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from testbed.model import Routes, Topology
+from testbed.predict.frames import LONGEST_ON_WIRE
 from testbed.routing.paths import hop_counts
 
-_LONGEST_ON_WIRE = 1542  # bytes, with preamble, tag, check sequence and gap
 _MARGIN = 1.1
 
 
@@ -19,4 +19,4 @@ def drain_seconds(topology: Topology, routes: Routes, rate: float, queue_frames:
         queue_frames: frames that a sending port holds, and one is being sent.
     """
     most = int(hop_counts(topology, routes).max(initial=0)) + 1
-    return _MARGIN * most * (queue_frames + 1) * _LONGEST_ON_WIRE * 8 / rate
+    return _MARGIN * most * (queue_frames + 1) * LONGEST_ON_WIRE * 8 / rate

@@ -1,0 +1,161 @@
+"""Goodput of TCP flows that share channels, simulated frame by frame.
+
+What Reno's equilibrium (reno.py) leaves out counts in a lab: queues lose frames in bursts and not each by itself, a
+flow does not grow while it recovers, acknowledgements wait and are lost, and a load ends before long cycles have evened
+out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from testbed.kernels import tcp
+from testbed.kernels.jit import INTERPRETED
+from testbed.kernels.tcp_state import BEGINS, NOWHERE, TcpFabric, TcpState
+from testbed.model import Floats, Routes, Topology
+from testbed.predict.frames import BURST_FRAMES, BURST_SECONDS, LONGEST_ON_WIRE, VLAN_TAG, Transport
+from testbed.predict.maxmin import Ways
+from testbed.predict.reno import reno_on_ways
+from testbed.routing.paths import path
+
+_REPEATS = 16
+_HOPS = 20_000_000  # of frames, simulated in all; some seconds
+_LONGEST_QUEUE = 4096
+_PLACES = 1 << 22  # for the segments of all flows
+
+
+@dataclass(frozen=True, slots=True)
+class TcpLoad:
+    """What a load is, and the ports that it meets.
+
+    Attributes:
+        omit: seconds that are not counted.
+        seconds: seconds that are.
+        slower: how many times slower the links of the lab are; TCP's timers are not.
+        queue_frames: frames that wait at a port before one is lost.
+        head_drop: whether a full queue of a switch loses its first frame, else the new one.
+    """
+
+    omit: float
+    seconds: float
+    slower: float
+    queue_frames: int
+    head_drop: bool
+
+
+def tcp_goodput(
+    topology: Topology,
+    routes: Routes,
+    flows: Sequence[tuple[int, int]],
+    wire: Transport,
+    link_rate: float | Floats,
+    host_rate: float,
+    load: TcpLoad,
+    *,
+    tagged: bool = True,
+) -> Floats:
+    """Goodput of each flow over the counted seconds, when all start within a second; real-world bit/s.
+
+    Arguments and result as for fair_goodput(); the same for the same arguments. Where kernels are not compiled, it is
+    Reno's equilibrium.
+    """
+    ways = [(path(topology, routes, start, end), path(topology, routes, end, start)) for start, end in flows]
+    return tcp_on_ways(topology, flows, ways, wire, link_rate, host_rate, load, tagged=tagged)
+
+
+def tcp_on_ways(
+    topology: Topology,
+    flows: Sequence[tuple[int, int]],
+    ways: Ways,
+    wire: Transport,
+    link_rate: float | Floats,
+    host_rate: float,
+    load: TcpLoad,
+    *,
+    tagged: bool = True,
+) -> Floats:
+    """As tcp_goodput(), with the channels that each flow and its acknowledgements take."""
+    if INTERPRETED:
+        return reno_on_ways(topology, flows, ways, wire, link_rate, host_rate, tagged=tagged)
+    fabric = _fabric(topology, flows, ways, wire, link_rate, host_rate, load, tagged)
+    hops_a_second = float((1 / fabric.frame_time).sum())
+    room = _HOPS / (hops_a_second * (load.omit + load.seconds))
+    repeats, part = max(1, min(_REPEATS, int(room))), min(1.0, room)
+    segments = np.zeros(len(flows))
+    for repeat in range(repeats):
+        state = _state(fabric, len(flows), repeat)
+        tcp.run(fabric, state, load.omit * part)
+        before = state.arrived.copy()
+        tcp.run(fabric, state, (load.omit + load.seconds) * part)
+        segments += state.arrived - before
+    return np.asarray(segments / (repeats * load.seconds * part) * wire.payload * 8 * load.slower, dtype=np.float64)
+
+
+def _fabric(
+    topology: Topology,
+    flows: Sequence[tuple[int, int]],
+    ways: Ways,
+    wire: Transport,
+    link_rate: float | Floats,
+    host_rate: float,
+    load: TcpLoad,
+    tagged: bool,
+) -> TcpFabric:
+    channels, hosts = len(topology.channel_source), topology.host_count
+    ends = [*flows, *((end, start) for start, end in flows)]
+    between = [*(there for there, _ in ways), *(back for _, back in ways)]
+    walks = [[channels + a, *way, channels + hosts + b] for (a, b), way in zip(ends, between, strict=True)]
+    rate = np.concatenate([np.broadcast_to(link_rate, channels), np.full(2 * hosts, host_rate)]) / load.slower
+    frame = np.full(len(rate), float(wire.forward))
+    if tagged:
+        frame[:channels] += VLAN_TAG
+    used, number = np.unique(np.concatenate([np.array(walk) for walk in walks]), return_inverse=True)
+    way = np.zeros((len(walks), max(map(len, walks))), dtype=np.int32)
+    hops = np.array([len(walk) for walk in walks], dtype=np.int32)
+    way[np.arange(way.shape[1]) < hops[:, None]] = number
+    return TcpFabric(
+        way, hops,
+        frame_time=frame[used] * 8 / rate[used],
+        burst=np.maximum(BURST_FRAMES * LONGEST_ON_WIRE, rate[used] / 8 * BURST_SECONDS) / frame[used],
+        # An acknowledgement for each two segments.
+        acknowledgement=float(wire.backward / wire.backward_tags / wire.forward),
+        queue=min(load.queue_frames, _LONGEST_QUEUE),
+        head_drop=load.head_drop,
+    )  # fmt: skip
+
+
+def _state(fabric: TcpFabric, flows: int, seed: int) -> TcpState:
+    channels = len(fabric.frame_time)
+    at_home = int(np.bincount(fabric.way[:flows, 0]).max(initial=0))
+    queue = (channels, fabric.queue + 2 * at_home + 1)
+    # More than the queues of a path can hold, as far as memory reaches.
+    wished, possible = 8 * fabric.queue + 64, max(256, _PLACES // flows)
+    ring = (flows, 1 << int(np.log2(min(2 * wished, possible))))
+    events = channels + 3 * flows + 1
+
+    def none(size: int | tuple[int, int]) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+        return np.zeros(size, dtype=np.int64)
+
+    state = TcpState(
+        time=np.zeros(events), kind=np.full(events, BEGINS, dtype=np.int32), what=np.zeros(events, dtype=np.int32),
+        events=np.array([flows]), random=np.random.PCG64(seed).random_raw(1),
+        walk=np.zeros(queue, dtype=np.int32), segment=none(queue),
+        note=none(queue), hop=np.zeros(queue, dtype=np.int32),
+        head=none(channels), waiting=none(channels), leaving=np.zeros(channels, dtype=np.bool_),
+        tokens=fabric.burst.copy(), filled=np.zeros(channels),
+        fate=np.zeros(ring, dtype=np.int32), number=none(ring), sent=np.zeros(ring),
+        oldest=none(flows), next=none(flows), made=none(flows), newest=none(flows),
+        flying=none(flows), lost=none(flows), at_home=none(flows),
+        window=np.full(flows, 10.0), threshold=np.full(flows, np.inf), recovery=np.full(flows, NOWHERE, dtype=np.int64),
+        round_trip=np.full(flows, -1.0), variation=np.zeros(flows), deadline=np.zeros(flows), doubled=none(flows),
+        got=np.zeros(ring, dtype=np.bool_), wanted=none(flows), unsaid=none(flows),
+        to_say=np.zeros(flows, dtype=np.bool_), arrived=none(flows),
+    )  # fmt: skip
+    # Programs start one after the other; in order of time they are a heap.
+    starts = np.random.PCG64([seed, 1]).random_raw(flows) / 2.0**64
+    state.what[:flows] = np.argsort(starts)
+    state.time[:flows] = np.sort(starts)
+    return state

@@ -1,0 +1,132 @@
+"""TCP simulated over shaped ports: what can be worked out by hand, and what must hold of any load."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from testbed.kernels import tcp as kernel
+from testbed.kernels.tcp_state import LOST, UNDER_WAY
+from testbed.plan import make_plan
+from testbed.predict import TcpLoad, reno_goodput, tcp_goodput, transport
+from testbed.predict import tcp as predict
+from testbed.routing.paths import path
+from tests.fabrics import fabrics, plan_of, scenario_of
+
+G = 1e9
+TCP = transport("tcp", 0)
+TRUNK = 1448 / 1542  # payload over bytes on a tagged wire
+LOAD = TcpLoad(omit=5, seconds=25, slower=200, queue_frames=32, head_drop=True)
+
+
+def load(**changed):
+    fields = {name: getattr(LOAD, name) for name in ("omit", "seconds", "slower", "queue_frames", "head_drop")}
+    return TcpLoad(**{**fields, **changed})
+
+
+def goodput(plan, flows, wanted=LOAD):
+    return tcp_goodput(plan.topology, plan.routes, flows, TCP, G, G, wanted).tolist()
+
+
+def equilibrium(plan, flows):
+    return reno_goodput(plan.topology, plan.routes, flows, TCP, G, G).tolist()
+
+
+@pytest.mark.parametrize("head_drop", [True, False])
+@pytest.mark.parametrize("slower", [20, 200])
+def test_one_flow_has_the_whole_wire(head_drop, slower):
+    plan = plan_of("mesh", sizes=[3], hosts_per_switch=1)
+    assert goodput(plan, [(0, 2)], load(slower=slower, head_drop=head_drop)) == pytest.approx([G * TRUNK], rel=0.01)
+
+
+def test_both_directions_of_a_wire_carry_acknowledgements_too():
+    plan = plan_of("mesh", sizes=[2], hosts_per_switch=1)
+    assert goodput(plan, [(0, 1), (1, 0)]) == pytest.approx([G * 1448 / (1542 + 47)] * 2, rel=0.02)
+
+
+@pytest.mark.parametrize("head_drop", [True, False])
+def test_equals_share_a_wire_evenly(head_drop):
+    plan = plan_of("mesh", sizes=[2], hosts_per_switch=3)
+    assert goodput(plan, [(0, 3), (1, 4), (2, 5)], load(head_drop=head_drop)) == pytest.approx(
+        [G * TRUNK / 3] * 3, rel=0.1
+    )
+
+
+def test_flows_over_two_full_links_get_about_what_equilibrium_says():
+    plan = plan_of("mesh", sizes=[3], hosts_per_switch=2)
+    flows = [(0, 4), (1, 2), (3, 5)]  # one over both trunks, one over each
+    expected = equilibrium(plan, flows)
+    assert expected[0] / expected[1] == pytest.approx(2**-1.5, rel=0.01)
+    for queue in (64, 16):
+        long, *short = goodput(plan, flows, load(queue_frames=queue, seconds=60))
+        assert 0.75 < long / expected[0] < 1.1
+        assert short == pytest.approx([G * TRUNK - long] * 2, rel=0.05)
+
+
+def test_timers_are_not_slowed_down():
+    # Of 16 flows some lose all that is under way; where links are fast, 0.2 s are then thousands of round trips.
+    plan = plan_of("mesh", sizes=[2], hosts_per_switch=16)
+    flows = [(host, 16 + host) for host in range(16)]
+    slow, fast = (min(goodput(plan, flows, load(slower=slower, queue_frames=4, seconds=10))) for slower in (400, 1))
+    assert fast < 0.5 * slow
+
+
+def test_the_same_load_has_the_same_prediction():
+    plan = plan_of("mesh", sizes=[3], hosts_per_switch=2)
+    flows = [(0, 4), (1, 2), (3, 5), (5, 0)]
+    assert goodput(plan, flows) == goodput(plan, flows)
+
+
+def test_hosts_on_one_switch_need_no_trunk():
+    plan = plan_of("mesh", sizes=[2], hosts_per_switch=2)
+    assert goodput(plan, [(0, 1)]) == pytest.approx([G * 1448 / 1538], rel=0.01)
+
+
+def test_a_large_load_is_simulated_in_part(monkeypatch):
+    plan = plan_of("mesh", sizes=[3], hosts_per_switch=2)
+    flows = [(0, 4), (1, 2), (3, 5)]
+    whole = goodput(plan, flows)
+    monkeypatch.setattr(predict, "_HOPS", 30_000)
+    part = goodput(plan, flows)
+    assert part != whole
+    assert sum(part) == pytest.approx(sum(whole), rel=0.1)
+
+
+def test_a_queue_longer_than_any_load_fills_takes_no_more_memory_than_there_is():
+    plan = plan_of("mesh", sizes=[2], hosts_per_switch=1)
+    assert goodput(plan, [(0, 1)], load(queue_frames=100_000)) == pytest.approx([G * TRUNK], rel=0.01)
+
+
+def test_where_nothing_is_compiled_it_is_the_equilibrium(monkeypatch):
+    plan = plan_of("mesh", sizes=[3], hosts_per_switch=2)
+    flows = [(0, 4), (1, 2), (3, 5)]
+    monkeypatch.setattr(predict, "INTERPRETED", True)
+    assert goodput(plan, flows) == equilibrium(plan, flows)
+
+
+@given(fabrics(), st.integers(1, 40), st.sampled_from([1.0, 50.0, 400.0]), st.booleans(), st.data())
+def test_no_segment_is_made_or_lost_but_in_queues(blocks, queue, slower, head_drop, data):
+    plan = make_plan(scenario_of(blocks))
+    topology = plan.topology
+    assume(topology.host_count > 1)
+    hosts = st.integers(0, topology.host_count - 1)
+    pairs = st.tuples(hosts, hosts).filter(lambda pair: pair[0] != pair[1])
+    flows = data.draw(st.lists(pairs, min_size=1, max_size=12), "flows")
+    ways = [(path(topology, plan.routes, *flow), path(topology, plan.routes, *flow[::-1])) for flow in flows]
+    wanted = load(slower=slower, queue_frames=queue, head_drop=head_drop)
+    fabric = predict._fabric(topology, flows, ways, TCP, G, G, wanted, tagged=True)
+    state = predict._state(fabric, len(flows), 1)
+    kernel.run(fabric, state, 1.0 + 0.02 * slower)
+    assert (state.flying == (state.fate == UNDER_WAY).sum(axis=1)).all()
+    assert (state.lost == (state.fate == LOST).sum(axis=1)).all()
+    assert (state.arrived == state.wanted + state.got.sum(axis=1)).all()
+    assert (state.oldest <= state.wanted).all()
+    assert (state.wanted <= state.next).all()
+    assert (state.next <= state.made).all()
+    assert state.arrived.sum() > 0
+    assert (state.waiting[np.unique(fabric.way[:, 1:])] <= queue + 2 * len(flows)).all()
+    # No port has sent more than its rate and one burst allow.
+    sent = np.zeros(len(fabric.frame_time))
+    last = fabric.way[np.arange(len(flows)), fabric.hops[: len(flows)] - 1]
+    np.add.at(sent, last, state.arrived)
+    assert (sent * fabric.frame_time <= 1.0 + 0.02 * slower + (fabric.burst + 2) * fabric.frame_time).all()
