@@ -6,7 +6,7 @@ from testbed.kernels.jit import jit_inner
 from testbed.kernels.tcp_queues import join
 from testbed.kernels.tcp_state import ARRIVED, DONE, LOST, NOWHERE, UNDER_WAY, TcpFabric, TcpState
 
-_AT_HOME = 2  # frames of a flow in its host's own queue: TCP small queues
+_AT_HOME = 3  # frames of a flow in its host's own queue: TCP small queues stop it at more than two
 _OVERTAKEN = 3  # later transmissions that have arrived when one is taken for lost
 _LEAST_WAIT = 0.2  # seconds, as in Linux
 _FIRST_ROUND_TRIP = 0.8
@@ -38,6 +38,8 @@ def transmit(fabric: TcpFabric, state: TcpState, flow: int, now: float) -> None:
         state.flying[flow] += 1
         state.at_home[flow] += 1
         join(fabric, state, fabric.way[flow, 0], flow, segment, 0, 0, now)
+    if state.flying[flow] >= state.window[flow]:
+        state.limited[flow] = state.next[flow]
 
 
 @jit_inner
@@ -77,7 +79,7 @@ def acknowledge(state: TcpState, flow: int, segment: int, wanted: int, now: floa
         return
     if state.window[flow] < state.threshold[flow]:
         state.window[flow] += fresh
-    elif state.flying[flow] + fresh + _AT_HOME >= state.window[flow]:  # else it is not the window that limits
+    elif state.oldest[flow] <= state.limited[flow]:  # else it was not the window that limited (RFC 7661)
         state.window[flow] += fresh / state.window[flow]
 
 

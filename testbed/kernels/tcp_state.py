@@ -70,6 +70,7 @@ class TcpState(NamedTuple):
         newest: (F,) number of the latest transmission that is known to have arrived.
         flying: (F,) segments under way.
         lost: (F,) segments that are known to be lost.
+        limited: (F,) first segment never sent when the window last kept one back.
         at_home: (F,) frames of segments in the host's own queue.
         window: (F,) congestion window, in segments.
         threshold: (F,) of slow start.
@@ -108,6 +109,7 @@ class TcpState(NamedTuple):
     newest: Longs
     flying: Longs
     lost: Longs
+    limited: Longs
     at_home: Longs
     window: Floats
     threshold: Floats

@@ -130,7 +130,7 @@ def _fabric(
 def _state(fabric: TcpFabric, flows: int, seed: int) -> TcpState:
     channels = len(fabric.frame_time)
     at_home = int(np.bincount(fabric.way[:flows, 0]).max(initial=0))
-    queue = (channels, fabric.queue + 2 * at_home + 1)
+    queue = (channels, fabric.queue + 3 * at_home + 1)
     # More than the queues of a path can hold, as far as memory reaches.
     wished, possible = 8 * fabric.queue + 64, max(256, _PLACES // flows)
     ring = (flows, 1 << int(np.log2(min(2 * wished, possible))))
@@ -148,7 +148,7 @@ def _state(fabric: TcpFabric, flows: int, seed: int) -> TcpState:
         tokens=fabric.burst.copy(), filled=np.zeros(channels),
         fate=np.zeros(ring, dtype=np.int32), number=none(ring), sent=np.zeros(ring),
         oldest=none(flows), next=none(flows), made=none(flows), newest=none(flows),
-        flying=none(flows), lost=none(flows), at_home=none(flows),
+        flying=none(flows), lost=none(flows), limited=none(flows), at_home=none(flows),
         window=np.full(flows, 10.0), threshold=np.full(flows, np.inf), recovery=np.full(flows, NOWHERE, dtype=np.int64),
         round_trip=np.full(flows, -1.0), variation=np.zeros(flows), deadline=np.zeros(flows), doubled=none(flows),
         got=np.zeros(ring, dtype=np.bool_), wanted=none(flows), unsaid=none(flows),
