@@ -57,7 +57,7 @@ def run_iperf3(context: Context, spec: Iperf3) -> LoadOutcome:
         for share in (fair_goodput, reno_goodput if spec.protocol == "tcp" else fair_goodput)
     )  # fmt: skip
     spread = None if plan.bundles is None else likely_spread(plan, plan.bundles, pairs, fair, wire)
-    watch = FailureWatch.of(context, load_seconds(spec)) if spec.failures else None
+    watch = FailureWatch.of(context, load_seconds(spec), busy=True) if spec.failures else None
     load = _Load(context, spec, pairs, wire, fair, even, spread, watch)
     ledger, outcome = FrameLedger(context.lab), LoadOutcome()
     reached, results = [], []
