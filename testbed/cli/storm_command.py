@@ -50,14 +50,15 @@ def _check_plot(plot: Path | None) -> None:
 
 def _draw(found: Storm, plot: Path) -> None:
     from testbed.report.growth import draw_growth
+    from testbed.units import format_rate
 
     curves = {
         "without VLANs and STP": (found.without.seconds, found.without.frames),
         "with the plan's VLANs": (found.vlans.seconds, found.vlans.frames),
     }
-    title = f"One broadcast in a ring of {found.switches} switches"
+    title = f"One broadcast in a ring of {found.switches} switches, links of {format_rate(found.link_rate)}"
     try:
-        plot.write_bytes(draw_growth(curves, title, "frames sent by all switch ports", plot.suffix[1:].lower()))
+        plot.write_bytes(draw_growth(curves, title, "Frames sent by all switch ports", plot.suffix[1:].lower()))
     except OSError as error:
         raise InputError.one(str(plot), f"cannot be written: {error.strerror}") from error
 

@@ -16,7 +16,9 @@ from testbed.routing.backup import backup_paths
 from testbed.routing.named import switch_named
 from testbed.routing.prohibited import allow_all_but
 from testbed.routing.selection import SelectionOptions, select_paths
-from testbed.routing.trees import explicit_routes
+from testbed.routing.trees import explicit_routes, host_switches
+
+_SHOWN_PAIRS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ def route_sr(topology: Topology, options: SrOptions) -> Routes:
     if not options.backup:
         return explicit_routes(topology, paths, turns)
     backup = backup_paths(topology, turns, paths)
-    routes = explicit_routes(topology, paths, turns, notes=_without_backup(paths, backup))
+    routes = explicit_routes(topology, paths, turns, notes=_without_backup(topology, paths, backup))
     return dataclasses.replace(routes, backup=backup)
 
 
@@ -103,9 +105,16 @@ def segment_turns(topology: Topology, start: int, *, by_rows: bool = False) -> A
     return allow_all_but(topology, prohibited)
 
 
-def _without_backup(paths: Paths, backup: Paths) -> tuple[str, ...]:
-    pairs = int((np.diff(paths.start) > 0).sum())
-    without = pairs - int((np.diff(backup.start) > 0).sum())
-    if not without:
+def _without_backup(topology: Topology, paths: Paths, backup: Paths) -> tuple[str, ...]:
+    pairs = np.diff(paths.start) > 0
+    without = np.flatnonzero(pairs & (np.diff(backup.start) == 0))
+    if not len(without):
         return ()
-    return (f"{without} of {pairs} pairs of switches have no second legal path that shares no link with the first",)
+    ends = host_switches(topology)
+    rows = zip(*np.divmod(without[:_SHOWN_PAIRS], len(ends)), strict=True)
+    name = topology.switch_name
+    shown = ", ".join(f"{name(int(ends[source]))}→{name(int(ends[end]))}" for source, end in rows)
+    return (
+        f"{len(without)} of {int(pairs.sum())} pairs of switches have no second legal path that shares no link with "
+        f"the first: {shown}{', …' if len(without) > _SHOWN_PAIRS else ''}",
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,8 @@ from testbed.failover.outlook import Outlook
 from testbed.model import Sample, Topology, host_ip
 from testbed.plan.failures import changes_of_load, failure_outlooks
 from testbed.run.context import Context, LoadOutcome, LoadResult
-from testbed.run.fidelity import Finding, Verdict
+from testbed.run.failure_cost import ON_THE_WAY, assess
+from testbed.transition.drain import drain_seconds
 from testbed.workloads import probe
 from testbed.workloads.probe import Passage
 from testbed.workloads.process import Process
@@ -29,8 +30,6 @@ DEFAULT_PAIRS, DEFAULT_RATE = 4, 1000
 _RECOVERY_LIMIT, _REPAIR_LIMIT, _POLL = 20.0, 30.0, 0.1
 # Of the series that reports draw; s.
 BIN = 0.02
-# Before the death of a link a frame may have been on it; s.
-_ON_THE_WAY = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +43,7 @@ class FailureWatch:
         pairs: hosts between which probes run.
         rate: datagrams a second of each.
         seconds: laboratory seconds that the load takes.
+        on_the_way: laboratory seconds that a datagram can be under way.
     """
 
     context: Context
@@ -52,15 +52,30 @@ class FailureWatch:
     pairs: Sequence[tuple[int, int]]
     rate: int
     seconds: float
+    on_the_way: float = ON_THE_WAY
 
     @classmethod
-    def of(cls, context: Context, seconds: float, pairs: int = DEFAULT_PAIRS, rate: int = DEFAULT_RATE) -> FailureWatch:
-        """Work out what the events of a load leave, and whom to watch."""
+    def of(
+        cls,
+        context: Context,
+        seconds: float,
+        pairs: int = DEFAULT_PAIRS,
+        rate: int = DEFAULT_RATE,
+        *,
+        busy: bool = False,
+    ) -> FailureWatch:
+        """Work out what the events of a load leave, and whom to watch; `busy` where other frames fill the queues."""
         number = int(context.labels["load"]) - 1
         context.progress("working out what each failure leaves")
         outlooks = failure_outlooks(context.plan)[number]
         watched = watched_pairs(context.plan.topology, outlooks, pairs)
-        return cls(context, changes_of_load(context.plan, number), outlooks, watched, rate, seconds)
+        on_the_way = ON_THE_WAY
+        if busy:
+            plan = context.plan
+            links = plan.scenario.links
+            lab_rate = context.scale.lab_rate(links.rate)
+            on_the_way = max(on_the_way, drain_seconds(plan.topology, plan.routes, lab_rate, links.queue_frames))
+        return cls(context, changes_of_load(context.plan, number), outlooks, watched, rate, seconds, on_the_way)
 
     def timeline(self) -> list[dict[str, Any]]:
         """What the lab is to carry out."""
@@ -96,7 +111,7 @@ class FailureWatch:
             for number in range(len(self.pairs))
         ]
         self._repair()
-        found = assess(self.context.plan.topology, self.outlooks, self.pairs, passages, result, status)
+        found = assess(self.context.plan.topology, self.outlooks, self.pairs, passages, result, status, self.on_the_way)
         outcome.findings += found.findings
         for entry in found.events:
             outcome.samples += self._samples(entry, labels)
@@ -196,92 +211,3 @@ def watched_pairs(topology: Topology, outlooks: Sequence[Outlook], most: int) ->
     if not found and topology.host_count > 1:
         found[0, topology.host_count - 1] = None
     return list(found)[:most]
-
-
-@dataclass(slots=True)
-class Assessment:
-    """What failures cost.
-
-    Attributes:
-        events: for each moment at which something happened, plain data; times in s from the death.
-        findings: what should not have been.
-    """
-
-    events: list[dict[str, Any]] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
-
-
-def assess(
-    topology: Topology,
-    outlooks: Sequence[Outlook],
-    pairs: Sequence[tuple[int, int]],
-    passages: Sequence[Passage],
-    result: LoadResult,
-    status: Mapping[str, Any],
-) -> Assessment:
-    """Put together what the lab did, what the controller says and what the probes saw.
-
-    Args:
-        topology: the fabric.
-        outlooks: of each event.
-        pairs: that were watched.
-        passages: of their datagrams.
-        result: with the times at which events were carried out.
-        status: of the controller, afterwards.
-    """
-    found = Assessment()
-    for number, done in enumerate(result.disturbed):
-        if "error" in done:
-            event = outlooks[number].change.event
-            found.findings.append((Verdict.FAIL, f'"{event}" could not be carried out: {done["error"]}'))
-    if len(result.disturbed) < len(outlooks):
-        event = outlooks[len(result.disturbed)].change.event
-        found.findings.append((Verdict.FAIL, f'the load ended before "{event}"'))
-    moments = _moments(outlooks[: len(result.disturbed)])
-    for place, numbers in enumerate(moments):
-        death = float(result.disturbed[numbers[0]]["began"])
-        following = result.disturbed[moments[place + 1][0]]["began"] if place + 1 < len(moments) else np.inf
-        heard = [event for event in status["events"] if death <= event["detected"] < following]
-        outlook, words = outlooks[numbers[-1]], "; ".join(str(outlooks[n].change.event) for n in numbers)
-        windows = [passage.between(death - _ON_THE_WAY, following) for passage in passages]
-        back = [window.back_after(death) for window in windows]
-        found.events.append(
-            {
-                "event": words,
-                "at": death - result.start,
-                "detection": heard[0]["detected"] - death if heard else None,
-                "diverted": heard[0]["diverted"] - death if heard else None,
-                "takeover": max((seconds for seconds in back if seconds is not None), default=None),
-                "recovery": _latest(heard, "recovered", death),
-                "settled": _latest(heard, "settled", death),
-                "frames_lost": sum(window.lost for window in windows),
-                "lost_by_pair": [window.lost for window in windows],
-                "hosts_moved": sum(event["hosts_moved"] for event in heard),
-                "cut_off": int(outlook.cut.sum()),
-                "without_backup": int(outlook.diversion.waiting.sum()),
-                "routing_after": outlook.after.routing,
-            }
-        )
-        if not heard:
-            found.findings.append((Verdict.FAIL, f'the controller did not notice "{words}"'))
-        for (source, end), window, seconds in zip(pairs, windows, back, strict=True):
-            if window.lost and seconds is None and not outlook.cut[source, end]:
-                pair = f"{topology.host_name(source)}→{topology.host_name(end)}"
-                found.findings.append((Verdict.FAIL, f'nothing of {pair} arrived any more after "{words}"'))
-    return found
-
-
-def _moments(outlooks: Sequence[Outlook]) -> list[list[int]]:
-    """Numbers of events, those of one time together."""
-    found: list[list[int]] = []
-    for number, outlook in enumerate(outlooks):
-        if found and outlooks[found[-1][-1]].change.event.at == outlook.change.event.at:
-            found[-1].append(number)
-        else:
-            found.append([number])
-    return found
-
-
-def _latest(heard: Sequence[Mapping[str, Any]], what: str, death: float) -> float | None:
-    times = [event[what] for event in heard]
-    return None if not times or None in times else float(max(times)) - death

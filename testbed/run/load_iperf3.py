@@ -56,7 +56,7 @@ def run_iperf3(context: Context, spec: Iperf3) -> LoadOutcome:
         context.progress("simulating what TCP should give")
         even = tcp_goodput(*shared, tcp, tagged=tagged)
     spread = None if plan.bundles is None else likely_spread(plan, plan.bundles, pairs, fair, wire)
-    watch = FailureWatch.of(context, load_seconds(spec)) if spec.failures else None
+    watch = FailureWatch.of(context, load_seconds(spec), busy=True) if spec.failures else None
     load = _Load(context, spec, pairs, wire, fair, even, tcp, spread, watch)
     ledger, outcome = FrameLedger(context.lab), LoadOutcome()
     reached, results = [], []

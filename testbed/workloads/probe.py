@@ -40,15 +40,30 @@ class Passage:
         """How many did not arrive."""
         return int(np.isnan(self.received).sum())
 
-    def back_after(self, death: float) -> float | None:
-        """Seconds from a death until the first datagram arrives that was sent after the first one lost.
+    @property
+    def all_lost(self) -> bool:
+        """Whether some were sent and none arrived."""
+        return len(self.sent) > 0 and self.lost == len(self.sent)
 
-        None where none was lost, or none arrived any more.
+    @property
+    def silent(self) -> float:
+        """Seconds from the first to the last of those sent after the last one that arrived."""
+        arrived = np.flatnonzero(~np.isnan(self.received))
+        tail = self.sent[arrived[-1] + 1 :] if len(arrived) else self.sent
+        return float(tail[-1] - tail[0]) if len(tail) else 0.0
+
+    def back_after(self, death: float) -> float | None:
+        """Seconds from a death until the first datagram arrives that was sent after the longest run of lost ones.
+
+        Beside other loads single ones are lost at full queues, before the death and after it. None where none was
+        lost, or none arrived any more.
         """
-        missing = np.flatnonzero(np.isnan(self.received))
-        if not len(missing):
+        missing = np.isnan(self.received)
+        turns = np.flatnonzero(np.diff(np.concatenate([[False], missing, [False]]).astype(np.int8)))
+        begins, ends = turns[::2], turns[1::2]
+        if not len(begins):
             return None
-        later = self.received[missing[0] :]
+        later = self.received[ends[(ends - begins).argmax()] :]
         later = later[~np.isnan(later)]
         return float(later.min()) - death if len(later) else None
 

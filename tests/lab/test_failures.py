@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 from testbed.emulate.build import build_lab
@@ -20,6 +21,7 @@ from testbed.plan import Plan
 from testbed.plan.failures import changes_of_load
 from testbed.results import load_run
 from testbed.results.failures import load_failures
+from testbed.results.telemetry import load_telemetry
 from testbed.run import run_scenario
 from testbed.run.controlled import expected_rules
 from testbed.run.failures import interfaces
@@ -209,3 +211,45 @@ def test_a_run_measures_its_failures(tmp_path):
     assert metrics >= {"detection", "takeover", "recovery", "frames_lost"}
     page = (outcome.folder / "report.html").read_text()
     assert "backup path after" in page
+
+
+@pytest.mark.parametrize(("protocol", "offered"), [("tcp", ""), ("udp", "offered: 0.4, ")])
+def test_flows_outlive_their_links(tmp_path, protocol, offered):
+    """iperf3's flows go on over backup paths; two links, so that the second death meets a fabric as it was at first."""
+    plan = plan_of(
+        "topology: {kind: ring, switches: 4}\n"
+        "lab: {dilation: 100, datapath: userspace, controller: segment_manager}\n"
+        f"workloads:\n- {{kind: iperf3, protocol: {protocol}, {offered}omit: 1, seconds: 7, repeats: 1, failures: ["
+        '"at 2s: down s1-s2", "at 4s: up s1-s2", "at 5s: down s3-s4", "at 7s: up s3-s4"]}'
+    )
+    outcome = run_scenario(plan, tmp_path, lambda text: None)
+    assert outcome.exit_code in (0, 3), outcome.reasons
+    assert not any("rules" in reason for reason in outcome.reasons)
+    events = load_failures(outcome.folder, "1")[0]["events"]
+    assert [event["event"] for event in events] == [
+        "at 2 s: down s1-s2", "at 4 s: up s1-s2", "at 5 s: down s3-s4", "at 7 s: up s3-s4",
+    ]  # fmt: skip
+    assert [event["at"] for event in events] == pytest.approx([2, 4, 5, 7], abs=0.2)
+    for event in events:
+        assert 0 < event["detection"] <= event["diverted"] <= event["recovery"] < 2
+        assert event["cut_off"] == event["without_backup"] == 0
+    for died, rose in (events[:2], events[2:]):
+        assert died["detection"] < died["takeover"] < 1
+        assert died["frames_lost"] >= 1000 * (died["takeover"] - 0.1)
+        assert rose["takeover"] is None
+    goodput = {s.labels["src"]: s.value for s in load_run(outcome.folder).samples if s.metric == "goodput"}
+    assert sorted(goodput) == ["h1", "h2", "h3", "h4"]
+
+    # What was on the way of each flow in the last second in which a link was dead, and of its link.
+    counted = load_telemetry(outcome.folder, "1")
+    assert counted is not None
+    for event, source in ((events[0], 0), (events[2], 2)):
+        while_dead = (counted.time > event["at"] + 0.9) & (counted.time < event["at"] + 1.9)
+        sent = {int(h): int(counted.sent_bytes[while_dead, p].sum()) for p, h in enumerate(counted.port_host) if h >= 0}
+        assert min(sent.values()) > 100_000, sent
+        (link,) = np.flatnonzero(
+            (plan.topology.channel_source == source) & (plan.topology.channel_target == source + 1)
+        )
+        (port,) = np.flatnonzero(counted.port_channel == link)
+        assert counted.sent_frames[while_dead, port].sum() == 0
+        assert counted.sent_frames[:, port].sum() > 1000

@@ -18,7 +18,8 @@ from testbed.plan import Plan, make_plan
 from testbed.plan.failures import failure_outlooks
 from testbed.report.failures import event_words, failure_charts
 from testbed.run.context import LoadResult
-from testbed.run.failures import assess, interfaces, watched_pairs
+from testbed.run.failure_cost import assess
+from testbed.run.failures import interfaces, watched_pairs
 from testbed.run.fidelity import Verdict
 from testbed.workloads.probe import PROGRAM, Passage, commands, parse
 from testbed.workloads.process import OutputError
@@ -101,6 +102,56 @@ def test_events_are_matched_with_what_the_controller_heard():
     assert died["recovery"] == pytest.approx(0.105)
     assert (rose["frames_lost"], rose["takeover"]) == (0, None)
     assert "backup path after 20.5 ms, new tables after 105 ms, 20 datagrams lost" in event_words(died)
+
+
+def crowded(passage: Passage, *lost: int) -> Passage:
+    """A passage beside full queues, where single datagrams are lost as well."""
+    received = passage.received.copy()
+    received[list(lost)] = np.nan
+    return Passage(passage.sent, received)
+
+
+def test_full_queues_are_no_outage():
+    """Datagrams lost at queues end no take-over, begin none, and silence nobody."""
+    plan, outlooks = planned("at 0.3s: down s6-s7", "at 0.6s: up s6-s7")
+    pairs = watched_pairs(plan.topology, outlooks, 1)
+    status = {"events": [heard(100.305), heard(100.604, hosts_moved=0)]}
+    beside = crowded(passage(range(300, 320)), 295, 322, 400, 401, 599, 650, 999)
+    found = assess(plan.topology, outlooks, pairs, [beside], result(100.3, 100.6), status, 0.1)
+    died, rose = found.events
+    assert not found.findings
+    assert died["takeover"] == pytest.approx(0.0205)
+    assert (died["frames_lost"], rose["frames_lost"], rose["takeover"]) == (24, 3, None)
+
+
+def test_a_pair_that_is_not_hit_takes_no_backup_path():
+    plan, outlooks = planned("at 0.3s: down s6-s7")
+    hit = outlooks[0].diversion.hit
+    spared = next((0, end) for end in range(1, 16) if not hit[0, end])
+    passages = [crowded(passage(range(0)), 600)]
+    found = assess(plan.topology, outlooks, [spared], passages, result(100.3), {"events": [heard(100.305)]})
+    assert (found.events[0]["takeover"], found.events[0]["frames_lost"]) == (None, 1)
+    assert not found.findings
+
+
+def test_datagrams_under_way_are_lost_by_the_death_that_takes_them():
+    plan, outlooks = planned("at 0.1s: down s1-s2", "at 0.3s: up s1-s2", "at 0.6s: down s6-s7")
+    (pair, *_) = zip(*outlooks[2].diversion.hit.nonzero(), strict=True)
+    status = {"events": [heard(100.101), heard(100.301), heard(100.605)]}
+    times = result(100.1, 100.3, 100.6)
+    found = assess(plan.topology, outlooks, [pair], [passage(range(570, 620))], times, status)
+    _, rose, died = found.events
+    assert (rose["frames_lost"], died["frames_lost"]) == (0, 50)
+    assert died["takeover"] == pytest.approx(0.0205)
+    assert not found.findings
+
+
+def test_a_pair_that_falls_silent_later_fails_the_load_as_well():
+    plan, outlooks = planned("at 0.3s: down s6-s7")
+    pairs = watched_pairs(plan.topology, outlooks, 1)
+    silent = crowded(passage(range(300, 320)), *range(800, 1000))
+    found = assess(plan.topology, outlooks, pairs, [silent], result(100.3), {"events": [heard(100.305)]})
+    assert [verdict for verdict, _ in found.findings] == [Verdict.FAIL]
 
 
 def test_what_should_not_have_been_fails_the_load():

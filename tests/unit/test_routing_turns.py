@@ -292,11 +292,16 @@ def test_a_backup_is_the_shortest_legal_path_without_a_link_of_the_first_where_t
     assert found > 300
 
 
-def test_pairs_without_a_backup_are_counted_in_a_note():
+def test_pairs_without_a_backup_are_counted_and_named_in_a_note():
     ring = one_host_each(RING)
     assert route_sr(ring, SrOptions()).notes == (
-        "6 of 12 pairs of switches have no second legal path that shares no link with the first",
+        "6 of 12 pairs of switches have no second legal path that shares no link with the first: "
+        "s1→s2, s1→s4, s2→s1, s2→s4, s4→s1, s4→s2",
     )
+    line = one_host_each([(0, 1), (1, 2)])
+    assert route_sr(line, SrOptions()).notes[0].endswith("the first: s1→s2, s1→s3, s2→s1, s2→s3, s3→s1, s3→s2")
+    longer = one_host_each([(0, 1), (1, 2), (2, 3)])
+    assert route_sr(longer, SrOptions()).notes[0].endswith("the first: s1→s2, s1→s3, s1→s4, s2→s1, s2→s3, s2→s4, …")
     assert route_sr(ring, SrOptions(backup=False)).notes == ()
     assert route_sr(ring, SrOptions(backup=False)).backup is None
     twice = one_host_each([(0, 1), (0, 1)])
