@@ -108,3 +108,11 @@ def test_queues_and_rates_are_the_dilated_ones(untouched):
         assert "rate 20Mbit" in shown
         assert "overhead" in shown
         assert "limit 50p" in execute(lab, "tc", "qdisc", "show", "dev", "eth0", host="h1")
+
+
+def test_a_port_makes_up_for_eight_frames_and_hosts_learn_nothing_of_a_connection(untouched):
+    plan = plan_of("topology: {kind: mesh, sizes: [2]}\nlab: {dilation: 200}")
+    with build_lab(plan) as lab:
+        shown = execute(lab, "tc", "-d", "class", "show", "dev", "s1-eth2")
+        assert int(re.search(r" burst (\d+)b", shown).group(1)) == pytest.approx(8 * 1542, rel=0.01)
+        assert execute(lab, "cat", "/proc/sys/net/ipv4/tcp_no_metrics_save", host="h1") == "1\n"
