@@ -94,10 +94,10 @@ def assess(
         )
         if not heard:
             found.findings.append((Verdict.FAIL, f'the controller did not notice "{words}"'))
-        done = float(result.disturbed[numbers[-1]]["ended"])
+        over = float(result.disturbed[numbers[-1]]["ended"])
         for (source, end), passage, window in zip(pairs, passages, windows, strict=True):
             silent = window.silent > min(on_the_way, np.ptp(window.sent) / 2 if len(window.sent) else np.inf)
-            if (silent or passage.between(done, following).all_lost) and not outlook.cut[source, end]:
+            if (silent or passage.between(over, following).all_lost) and not outlook.cut[source, end]:
                 pair = f"{topology.host_name(source)}→{topology.host_name(end)}"
                 found.findings.append((Verdict.FAIL, f'nothing of {pair} arrived any more after "{words}"'))
     return found
