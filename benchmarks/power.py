@@ -44,6 +44,10 @@ _FABRICS = (
         "6 switches, all linked by 2, 11 hosts a switch",
         "{kind: complete, switches: 6, hosts_per_switch: 11, parallel_links: 2}", "PC6248", "up to 20 %, Fig. 12",
     ),
+    _Fabric(
+        "torus 4×4 of 3 links, 4 hosts a switch",
+        "{kind: torus, sizes: [4, 4], hosts_per_switch: 4, parallel_links: 3}", "PC5324", "no such fabric",
+    ),
 )  # fmt: skip
 
 

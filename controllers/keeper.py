@@ -228,8 +228,8 @@ class Keeper:
 
     def _step(self, step: Step, wake_up: float, *, strict: bool = True) -> None:
         if step.action == "drain":
-            links = self.plan.scenario.links
-            time.sleep(drain_seconds(self.plan.topology, self.plan.routes, self.rate, links.queue_frames))
+            plan, queue = self.plan, self.plan.scenario.links.queue_frames
+            time.sleep(drain_seconds(plan.topology, plan.routes, self.rate, queue, plan.speeds))
         elif step.links:
             self._set_links(step, strict=strict)
             if step.action == "links on":
@@ -269,6 +269,12 @@ class Keeper:
 
     # ---------------------------------------------------------------------------------------------------- status
 
+    def _slower(self) -> dict[str, float]:
+        """Share of its rate at which a link runs, by its name, of those that do not run at all of it."""
+        topology, speeds = self.plan.topology, self.plan.speeds
+        shares = {} if speeds is None else {link: share for link, share in enumerate(speeds.tolist()) if share < 1}
+        return {topology.channel_name(2 * link).replace("→", "–"): share for link, share in shares.items()}
+
     def status(self) -> dict[str, Any]:
         """What is going on, as plain data."""
         topology = self.plan.topology
@@ -280,6 +286,7 @@ class Keeper:
                 name: self._states.get(number, {"state": "not seen"}) for number, name in enumerate(self.switches.names)
             },
             "off": [topology.channel_name(2 * link).replace("→", "–") for link in sorted(self.off)],
+            "slower": self._slower(),
             "transition": self._doing,
             "rate": self.rate,
             "refused": [

@@ -166,6 +166,7 @@ def regulate(
         str, typer.Option("--model", help="switch model: its watts, and how long a link takes to come back")
     ] = "",
     rounds: Annotated[int, typer.Option("--rounds", min=1, max=100, help="how often both are measured in turn")] = 1,
+    slower: SLOWER = False,
     every: Annotated[
         float | None, typer.Option("--every", min=0.1, help="change a pair's path every so many laboratory seconds")
     ] = None,
@@ -184,6 +185,8 @@ def regulate(
     from testbed.regulate.power import models_for
     from testbed.scenario import find_scenario, load_scenario
 
+    if slower and every is not None:
+        raise InputError.one("--slower", "is for links chosen by traffic, and --every changes one path; leave out one")
     controlled = [*(settings or ()), "lab.controller=switch_tagged"]
     with steps() as progress:
         progress("planning and proving")
@@ -192,7 +195,7 @@ def regulate(
         if every is None:
             from testbed.regulate.run import regulate as run_regulation
 
-            found = run_regulation(plan, folder, chosen, rounds, progress)
+            found = run_regulation(plan, folder, chosen, rounds, progress, slower=slower)
             outcome, rows = found.outcome, _regulated(found)
             facts = regulated_object(found)
         else:
@@ -221,9 +224,13 @@ def regulate(
 
 def regulated_object(found: Regulated) -> dict[str, Any]:
     """What a regulation came to, for programs."""
+    from testbed.topologies.faults import link_called
+
+    wiring = found.choice.plan.wiring
     return {
         "model": found.power.model.name,
         "off": list(found.choice.names),
+        "slower": {link_called(wiring, link): found.choice.selection.speeds[link] for link in found.choice.slower},
         "watts_before": float(found.power.before.sum()),
         "watts_after": float(found.power.after.sum()),
         "saved": found.power.saved,
@@ -243,7 +250,10 @@ def _regulated(found: Regulated) -> RichTable:
     from testbed.units import format_quantity
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("", "all links on", f"{len(found.choice.off)} links off", "change", "spread, all on"):
+    then = f"{len(found.choice.off)} links off"
+    if found.choice.slower:
+        then += f", {len(found.choice.slower)} slower"
+    for title in ("", "all links on", then, "change", "spread, all on"):
         table.add_column(title, justify="left" if not title else "right")
     before, after = float(found.power.before.sum()), float(found.power.after.sum())
     table.add_row(

@@ -141,7 +141,7 @@ class Beat:
                     # What was sent late is not made up for: a burst would fill queues that no steady rate fills.
                     due = max(due + self.interval, now)
                 if now >= next_echo and self.asked:
-                    next_echo = now + _ECHO_EVERY
+                    next_echo = now + max(_ECHO_EVERY, self.interval)
                     self.ask()
             elif len(self.ended) >= self.senders and not self.waiting():
                 end = min(end, now + _LINGER)

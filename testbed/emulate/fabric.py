@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from testbed.emulate.shaping import (
     WIRE_OVERHEAD,
     Shaping,
     read_back_commands,
+    require_speeds,
     shaping_problems,
 )
 from testbed.errors import LabError
@@ -177,9 +178,13 @@ class Fabric(Mininet):  # type: ignore[misc]
         edge = Shaping(order["host_rate"], order["queue_frames"], queue=queue)
         # The kernel datapath keeps the tag out of what Linux counts.
         overhead = WIRE_OVERHEAD + (VLAN_TAG if kernel and order["tagged_trunks"] else 0)
-        trunk = Shaping(order["link_rate"], order["queue_frames"], overhead, queue)
-        edges = len(order["hosts"])
-        return {name: edge if number < edges else trunk for number, (_, name, _) in enumerate(self._ports())}
+        edges, speeds = len(order["hosts"]), order["speeds"]
+        found = {}
+        for number, (_, name, _) in enumerate(self._ports()):
+            share = speeds.get(str((number - edges) // 2), 1.0)  # each link has two ports, behind those of the hosts
+            trunk = Shaping(order["link_rate"] * share, order["queue_frames"], overhead, queue)
+            found[name] = edge if number < edges else trunk
+        return found
 
     def port_rates(self) -> dict[str, float]:
         """Bit/s that each switch port is shaped to, gaps between frames included."""
@@ -205,6 +210,31 @@ class Fabric(Mininet):  # type: ignore[misc]
         problems = self.shaping_problems()
         if problems:
             raise LabError(f"{len(problems)} ports do not have their new rate: {'; '.join(problems[:3])}")
+
+    def set_speeds(self, speeds: Mapping[str, float]) -> list[str]:
+        """Let links between switches run at other shares of their rate while the lab stands.
+
+        Args:
+            speeds: share by the link's number; links not named keep theirs.
+
+        Returns:
+            the interfaces that were set.
+
+        Raises:
+            LabError: there is no such link or speed, a rate could not be set, or is not what was read back.
+        """
+        links = self.order["links"]
+        require_speeds(speeds, len(links))
+        self.order["speeds"] = {**self.order["speeds"], **speeds}
+        shaping = self._port_shaping()
+        ends = [links[int(link)] for link in speeds]
+        names = [port_interface(one[f"switch_{end}"], one[f"port_{end}"]) for one in ends for end in "ab"]
+        run(["tc", "-batch", "-"], "".join(shaping[name].change(name) for name in names))
+        mine = {name: shaping[name] for name in names}
+        problems = shaping_problems(mine, run(["tc", "-d", "-batch", "-"], read_back_commands(mine)))
+        if problems:
+            raise LabError(f"{len(problems)} ports do not have their new rate: {'; '.join(problems[:3])}")
+        return names
 
     def kill_switch(self, ovs: OpenVSwitch, switch: str) -> None:
         """End the process of a switch, which must have one of its own."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from testbed.emulate.controller import Controller
 
 Progress = Callable[[str], None]
-BESIDE_LOADS = frozenset({"link", "controller", "controller_wait", "controller_stop", "controller_start"})
+BESIDE_LOADS = frozenset({"link", "speed", "controller", "controller_wait", "controller_stop", "controller_start"})
 
 
 class LiveFabric:
@@ -37,6 +37,7 @@ class LiveFabric:
         self._lock = threading.Lock()
         self.operations: dict[str, Callable[[dict[str, Any], Progress], Any]] = {
             "link": self.link,
+            "speed": self.speed,
             "controller": self.ask_controller,
             "controller_wait": self.controller_wait,
             "controller_stop": self.controller_stop,
@@ -72,6 +73,12 @@ class LiveFabric:
         """
         del progress
         return self._fabric().set_link(request.get("link"), request.get("host"), request.get("end"), request["up"])
+
+    def speed(self, request: dict[str, Any], progress: Progress) -> list[str]:
+        """Change the speed of links: `speeds` is a share of the rate by the link's number; returns the interfaces."""
+        del progress
+        with self._lock:
+            return self._fabric().set_speeds({str(link): float(share) for link, share in request["speeds"].items()})
 
     def ask_controller(self, request: dict[str, Any], progress: Progress) -> Any:
         """Ask the controller by HTTP: `method`, `path`, `body`, `limit` in s; without these its status."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from testbed.emulate.calibration import first_guess
@@ -58,6 +58,7 @@ class BuildOrder:
         cpu_share: processors that the programs of a host get together; None = no limit.
         controller: name of the one that installs the rules, from a plan file in the lab's folder; None = they are
             installed from `rules`.
+        speeds: share of its rate at which a link between switches runs, by the link's number; others at all of it.
         alone: switches that get a daemon each, so that one can be killed.
         stock: run Open vSwitch as it is installed; for benchmarks, which compare with it.
     """
@@ -79,6 +80,7 @@ class BuildOrder:
     dilation: float
     cpu_share: float | None
     controller: str | None = None
+    speeds: dict[str, float] = field(default_factory=dict)
     alone: tuple[str, ...] = ()
     stock: bool = False
 
@@ -140,5 +142,6 @@ def build_order(plan: Plan) -> BuildOrder:
         dilation=scale.dilation,
         cpu_share=scenario.lab.processors_a_host,
         controller=None if scenario.lab.controller == "none" else scenario.lab.controller,
+        speeds={} if plan.speeds is None else {str(link): share for link, share in enumerate(plan.speeds.tolist())},
         alone=tuple(topology.switch_name(switch) for switch in alone),
     )

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from testbed.errors import LabError
 from testbed.predict.frames import BURST_FRAMES, BURST_SECONDS, LONGEST_ON_WIRE
 
 # Preamble, frame check sequence and gap, which Linux does not count; and the shortest frame with them.
@@ -102,3 +103,21 @@ def shaping_problems(wanted: Mapping[str, Shaping], shown: str) -> list[str]:
         for (interface, shaping), block in zip(wanted.items(), blocks, strict=True)
         for problem in shaping.problems(interface, block)
     ]
+
+
+def require_speeds(speeds: Mapping[str, float], links: int) -> None:
+    """Let only speeds pass that links between switches can have.
+
+    Args:
+        speeds: share of the rate by the link's number.
+        links: how many there are.
+
+    Raises:
+        LabError: there is no such link, or no such speed.
+    """
+    for link, share in speeds.items():
+        if not (link.isdecimal() and int(link) < links and 0 < share <= 1):
+            raise LabError(
+                f"cannot change the speed of link {link} to {share:g}: links have the numbers 0 to {links - 1}, and a "
+                "speed is a share of their rate, more than 0 and up to 1"
+            )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from testbed.errors import InputError, Problem
-from testbed.model import Bundles, Group, LocalPlan, Routes, Rule, Topology, Violation, VlanPlan
+from testbed.model import Bundles, Floats, Group, LocalPlan, Routes, Rule, Topology, Violation, VlanPlan
 from testbed.pipeline.bundles import compile_groups
 from testbed.pipeline.compile import compile_rules
 from testbed.plan.digest import digest_of
@@ -30,6 +30,7 @@ class Plan:
         violations: what verification found.
         digest: of topology, routes, VLANs and bundles; equal digests are equal fabrics.
         bundles: the physical links behind the topology's, where links are aggregated.
+        speeds: (physical L,) share of the full rate at which each link runs; None = all of it.
     """
 
     scenario: Scenario
@@ -39,6 +40,7 @@ class Plan:
     violations: tuple[Violation, ...]
     digest: str
     bundles: Bundles | None = None
+    speeds: Floats | None = None
 
     @property
     def wiring(self) -> Topology:

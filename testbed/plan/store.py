@@ -64,6 +64,7 @@ def plan_to_json(plan: Plan) -> str:
             "routes": _pack(plan.routes),
             "vlans": _pack(plan.vlans),
             "bundles": _pack(plan.bundles),
+            **({} if plan.speeds is None else {"speeds": _pack(plan.speeds)}),
             "rules": rules,
             "groups": groups,
             "violations": [dataclasses.asdict(violation) for violation in plan.violations],
@@ -91,6 +92,7 @@ def plan_from_json(text: str) -> Plan:
         violations=tuple(Violation(v["invariant"], v["sentence"], tuple(v["witness"])) for v in raw["violations"]),
         digest=raw["digest"],
         bundles=_unpack(raw.get("bundles")),
+        speeds=_unpack(raw.get("speeds")),
     )
 
 

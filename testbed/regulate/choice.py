@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +12,7 @@ from testbed.model import Bools, Routes, Topology, VlanPlan
 from testbed.plan import Plan
 from testbed.plan.digest import digest_of
 from testbed.plan.proof import prove
-from testbed.power import Selection, select_links
+from testbed.power import SPEEDS, Selection, select_links
 from testbed.power.part import part_of
 from testbed.regulate.traffic import Traffic
 from testbed.routing import ROUTINGS
@@ -28,7 +28,7 @@ class Choice:
     Attributes:
         traffic: what the fabric has to carry.
         selection: physical links that are off.
-        plan: of the same fabric, none of whose paths takes a link that is off; proved.
+        plan: of the same fabric, none of whose paths takes a link that is off, at the speeds selected; proved.
     """
 
     traffic: Traffic
@@ -39,6 +39,11 @@ class Choice:
     def off(self) -> tuple[int, ...]:
         """Physical links that are off."""
         return tuple(np.flatnonzero(self.selection.off).tolist())
+
+    @property
+    def slower(self) -> tuple[int, ...]:
+        """Physical links that stay on at less than their full speed."""
+        return tuple(link for link, speed in enumerate(self.selection.speeds) if 0 < SPEEDS[speed] < 1)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -67,11 +72,25 @@ def choose_links(
     """
     try:
         selection = select_links(
-            plan.topology, _routing(plan), traffic.matrix, bundles=plan.bundles, slower=slower, progress=progress
+            plan.topology, routing_of(plan), traffic.matrix, bundles=plan.bundles, slower=slower, progress=progress
         )
     except InputError as error:
         raise InputError([Problem(f"{plan.scenario.source}: {p.place}", p.sentence) for p in error.problems]) from error
-    return Choice(traffic, selection, with_routes(plan, selection.routes))
+    return Choice(traffic, selection, at_speeds(with_routes(plan, selection.routes), selection.speeds))
+
+
+def keeping(choice: Choice, links: Sequence[int]) -> Choice:
+    """The choice with some links at their full speed."""
+    if not links:
+        return choice
+    speeds = tuple("1G" if link in links else speed for link, speed in enumerate(choice.selection.speeds))
+    return replace(choice, selection=replace(choice.selection, speeds=speeds), plan=at_speeds(choice.plan, speeds))
+
+
+def at_speeds(plan: Plan, speeds: Sequence[str]) -> Plan:
+    """The plan with links at other speeds: keys of SPEEDS; those that are off are off by the plan's paths."""
+    shares = np.array([SPEEDS[speed] or 1.0 for speed in speeds], dtype=np.float64)
+    return replace(plan, speeds=None if (shares == 1).all() else shares)
 
 
 def plan_without(plan: Plan, off: Bools) -> Plan:
@@ -85,11 +104,16 @@ def plan_without(plan: Plan, off: Bools) -> Plan:
     if part is None:
         names = ", ".join(link_called(plan.topology, link) for link in np.flatnonzero(off).tolist())
         raise InputError.one(plan.scenario.source, f"without {names} some switches have no path to others")
-    return with_routes(plan, part.carry_back(_routing(plan)(part.topology)))
+    return with_routes(plan, part.carry_back(routing_of(plan)(part.topology)))
 
 
-def with_routes(plan: Plan, routes: Routes) -> Plan:
+def with_routes(plan: Plan, routes: Routes, later: Plan | None = None) -> Plan:
     """The plan of the same fabric on other paths; VLANs of the whole fabric get identifiers beside the old ones.
+
+    Args:
+        plan: that is installed.
+        routes: the other paths.
+        later: a plan that is to be installed afterwards; identifiers are beside its as well.
 
     Raises:
         InputError: the assignment cannot carry these paths.
@@ -98,7 +122,8 @@ def with_routes(plan: Plan, routes: Routes) -> Plan:
     scenario, topology = plan.scenario, plan.topology
     vlans = ASSIGNMENTS[scenario.assignment_kind].assign(topology, routes, scenario.assignment)
     if isinstance(vlans, VlanPlan) and isinstance(plan.vlans, VlanPlan):
-        vlans = successor(plan.vlans, vlans)
+        after = later.vlans if later is not None and isinstance(later.vlans, VlanPlan) else None
+        vlans = successor(plan.vlans, vlans, after)
     parts = (topology, routes, vlans) if plan.bundles is None else (topology, routes, vlans, plan.bundles)
     violations = prove(scenario, topology, routes, vlans, plan.bundles)
     made = replace(plan, routes=routes, vlans=vlans, violations=violations, digest=digest_of(*parts))
@@ -106,6 +131,7 @@ def with_routes(plan: Plan, routes: Routes) -> Plan:
     return made
 
 
-def _routing(plan: Plan) -> Callable[[Topology], Routes]:
+def routing_of(plan: Plan) -> Callable[[Topology], Routes]:
+    """How a plan's fabric is routed, with some of its links or with all."""
     scenario = plan.scenario
     return lambda topology: ROUTINGS[scenario.routing_kind].route(topology, scenario.routing)

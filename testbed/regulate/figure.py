@@ -46,7 +46,7 @@ def draw(plan: Plan, found: Sequence[tuple[Choice, Sequence[Power]]], form: str)
         figure.patch.set(visible=True, facecolor=PAPER)
         low, high = _MARGIN / (_HEIGHT + _MARGIN), 1 - 2 * _MARGIN / (_HEIGHT + _MARGIN)
         fabric = figure.add_axes((0.2 * _MARGIN / width, low / 2, _HEIGHT / width, high + low / 2))
-        _fabric(fabric, plan.wiring, found[0][0].selection.off, found[0][0].traffic.name)
+        _fabric(fabric, plan.wiring, found[0][0])
         _bars(figure.add_axes(((_HEIGHT + 2 * _MARGIN) / width, low, bars / width, high)), found)
         content = io.BytesIO()
         if form == "svg":
@@ -57,10 +57,18 @@ def draw(plan: Plan, found: Sequence[tuple[Choice, Sequence[Power]]], form: str)
     return content.getvalue()
 
 
-def _fabric(axes: Axes, topology: Topology, off: Bools, traffic: str) -> None:
+def _fabric(axes: Axes, topology: Topology, choice: Choice) -> None:
+    off, slower = choice.selection.off, np.zeros(topology.link_count, dtype=bool)
+    slower[list(choice.slower)] = True
+    kinds: list[tuple[str, Bools, str, float, str | tuple[float, tuple[float, ...]]]] = [
+        ("on", ~off & ~slower, MEASURED, 1.6, "-"),
+        ("slower", slower, MEASURED, 0.7, "-"),
+        ("off", off, LINK, 0.8, (0, (2, 2))),
+    ]
+    shown = [kind for kind in kinds if kind[0] != "slower" or slower.any()]
     place = layout(topology)
     lines = [link_line(topology, place, link) for link in range(topology.link_count)]
-    for chosen, colour, width, style in ((~off, MEASURED, 1.6, "-"), (off, LINK, 0.8, (0, (2, 2)))):
+    for _, chosen, colour, width, style in shown:
         some = [line for line, take in zip(lines, chosen.tolist(), strict=True) if take]
         axes.add_collection(LineCollection(some, colors=colour, linewidths=width, linestyles=[style], zorder=1))
     for switch, (x, y) in enumerate(place.switches.tolist()):
@@ -69,13 +77,14 @@ def _fabric(axes: Axes, topology: Topology, off: Bools, traffic: str) -> None:
         axes.text(x, y, name, ha="center", va="center", fontsize=7, color=INK, zorder=3)
     axes.set(xlim=(0, place.width), ylim=(0, place.height), aspect="equal")
     axes.set_axis_off()
-    axes.set_title(f"{int(off.sum())} of {len(off)} links off: {traffic}")
+    more = f", {int(slower.sum())} slower" if slower.any() else ""
+    axes.set_title(f"{int(off.sum())} of {len(off)} links off{more}: {choice.traffic.name}")
     axes.legend(
         handles=[
-            Line2D([], [], color=MEASURED, linewidth=1.6, label="on"),
-            Line2D([], [], color=LINK, linewidth=0.8, linestyle=(0, (2, 2)), label="off"),
+            Line2D([], [], color=colour, linewidth=width, linestyle=style, label=name)
+            for name, _, colour, width, style in shown
         ],
-        loc="upper left", bbox_to_anchor=(0, 0), ncols=2,
+        loc="upper left", bbox_to_anchor=(0, 0), ncols=len(shown),
     )  # fmt: skip
 
 

@@ -17,10 +17,11 @@ from testbed.model import Sample
 from testbed.plan import Plan
 from testbed.power import PowerModel
 from testbed.regulate.beside import Beside, side_by_side
-from testbed.regulate.choice import Choice, choose_links
+from testbed.regulate.choice import Choice, choose_links, keeping
 from testbed.regulate.figure import draw
 from testbed.regulate.power import Power, as_object, power_of
 from testbed.regulate.session import Change, Session, opposite
+from testbed.regulate.speeds import retunings, unavoidable, watching_rate
 from testbed.regulate.traffic import TRACE, Traffic
 from testbed.regulate.watched import beat_findings, beat_samples, change_findings
 from testbed.results import ResultFolder
@@ -30,6 +31,7 @@ from testbed.run.context import Context, LoadOutcome
 from testbed.run.fidelity import Finding, Judgement, Verdict
 from testbed.run.one_load import LoadRecord, judged, load_context, run_load
 from testbed.run.run import Outcome, changes_since, checked_lab, finish, lab_facts, prepare_jobs
+from testbed.workloads import beat
 
 ALL_ON, FEWER = "all links", "fewer links"
 # What the datagrams of the pairs may take of a link is little.
@@ -95,6 +97,7 @@ class Stage:
         self.plan, self.lab, self.folder, self.model, self.progress = plan, lab, folder, model, progress
         # The waking of a link is no frame's time: it is waited for as it is, not slowed down with the links.
         self.session = Session(lab, model.off_on)
+        self.installed = plan
         self.samples: list[Sample] = []
         self.loads: list[dict[str, Any]] = []
         self.findings: list[Finding] = []
@@ -125,25 +128,40 @@ class Stage:
         """The context of the next load, which is none of the scenario's."""
         return load_context(plan, self.lab, self.folder, kind, self.next, self.progress, "watching", labels)
 
-    def change(self, name: str, plan: Plan, off: Sequence[int]) -> None:
-        """Carry the lab over to another plan while every host sends numbered datagrams to another."""
+    def change(self, name: str, plan: Plan, off: Sequence[int]) -> Plan:
+        """Carry the lab over to another plan while every host sends numbered datagrams to another.
+
+        Links whose speed differs are changed first, off the paths. Returns the plan as it is installed then.
+        """
         pairs = opposite(plan.topology.host_count)
+        steps, goal = retunings(self.installed, plan, self.plan)
+        dilation = plan.scenario.lab.chosen_dilation
+        watched = [self.installed, *(step.plan for step in steps), goal]
+        a_second = watching_rate(watched, pairs, beat.SIZE, BEATS_A_SECOND * dilation) / dilation
+
+        def carry_over(other: Lab) -> list[Change]:
+            made = [
+                self.session.retune(other, f"{name}, speeds {number}", step, step.seconds(self.model))
+                for number, step in enumerate(steps, 1)
+            ]
+            return [*made, self.session.move(other, name, goal, off)]
 
         def run(context: Context) -> LoadOutcome:
             context.progress("datagrams between all hosts while paths change")
-            change, beats, _ = self.session.under_beat(
-                context, pairs, BEATS_A_SECOND, lambda other: self.session.move(other, name, plan, off)
-            )
+            made, beats, _ = self.session.under_beat(context, pairs, a_second, carry_over)
             outcome = LoadOutcome()
-            self.changes.append(change)
+            self.changes += made
             outcome.samples += beat_samples(context, beats)
-            for number, step in enumerate(change.steps, 1):
+            for number, step in enumerate((step for change in made for step in change.steps), 1):
                 labels = {"step": f"{number} {step['action']}"}
                 outcome.samples.append(Sample("change_lab_time", step["seconds"], "s", {**context.labels, **labels}))
-            outcome.findings += [*change_findings(change), *beat_findings(beats)]
+            outcome.findings += [finding for change in made for finding in change_findings(change)]
+            outcome.findings += beat_findings(beats)
             return outcome
 
         self.add(judged(self.context(plan, "change", name=name), self.folder, run))
+        self.installed = goal
+        return goal
 
 
 def measured_traffic(plan: Plan, records: Sequence[LoadRecord]) -> Traffic:
@@ -177,6 +195,8 @@ def regulate(
     model: PowerModel,
     rounds: int,
     progress: Callable[[str], None],
+    *,
+    slower: bool = False,
 ) -> Regulated:
     """Run the loads of a plan with all links on, and without those that their traffic can spare.
 
@@ -186,6 +206,7 @@ def regulate(
         model: of all switches.
         rounds: how often both are measured, in turn.
         progress: called with one line on what is going on.
+        slower: let links stay on at a lower speed where that is enough.
 
     Raises:
         InputError, VerificationError, CapabilityError: nothing was started.
@@ -203,7 +224,7 @@ def regulate(
     with checked_lab(plan, folder, progress) as lab:
         settled, dilation = choose_dilation(plan, lab, progress)
         stage = Stage(settled, lab, folder, model, progress)
-        choice = _rounds(stage, rounds)
+        choice = _rounds(stage, rounds, slower=slower)
         stage.findings += changes_since(settled, lab)
     power = power_of(settled, choice, model)
     beside = side_by_side(stage.samples, ALL_ON, FEWER)
@@ -217,19 +238,20 @@ def regulate(
     return Regulated(outcome, choice, power, tuple(stage.changes), tuple(beside))
 
 
-def _rounds(stage: Stage, rounds: int) -> Choice:
-    """All links, fewer links, and back, so often; the links are chosen by the traffic of the first time."""
+def _rounds(stage: Stage, rounds: int, *, slower: bool) -> Choice:
+    """All links, fewer or slower ones, and back, so often; they are chosen by the traffic of the first time."""
     choice: Choice | None = None
     for turn in range(1, rounds + 1):
         records = stage.run_loads(stage.plan, ALL_ON, turn)
         if choice is None:
             stage.progress("choosing links by the traffic")
-            choice = choose_links(stage.plan, measured_traffic(stage.plan, records))
-            if not choice.off:
+            choice = choose_links(stage.plan, measured_traffic(stage.plan, records), slower=slower)
+            choice = keeping(choice, unavoidable(stage.plan, choice.slower))
+            if not choice.off and not choice.slower:
                 stage.findings.append((Verdict.WARN, "the traffic needs all links, so none went off"))
                 return choice
-        stage.change("links off", choice.plan, choice.off)
-        stage.run_loads(choice.plan, FEWER, turn)
+        installed = stage.change("links off", choice.plan, choice.off)
+        stage.run_loads(installed, FEWER, turn)
         stage.change("links on", stage.plan, [])
     assert choice is not None
     return choice
@@ -244,6 +266,8 @@ def power_samples(power: Power, choice: Choice, beside: Sequence[Beside]) -> lis
     ]
     found.append(Sample("power_saved", power.saved, "ratio", of_model))
     found.append(Sample("links_off", len(choice.off), "count", of_model))
+    if choice.slower:
+        found.append(Sample("links_slower", len(choice.slower), "count", of_model))
     found += [
         Sample("energy_ratio", (1 - power.saved) * one.ratio, "ratio", {**of_model, "load": "", "title": one.title})
         for one in beside
@@ -259,7 +283,7 @@ def store(stage: Stage, choice: Choice, power: Power, facts: Mapping[str, Any]) 
     folder.write_samples(stage.samples)
     folder.write_json("changes.json", [asdict(change) for change in stage.changes])
     folder.write_json("power.json", as_object(plan, [(choice, [power])]))
-    if choice.off:
+    if choice.off or choice.slower:
         folder.write_bytes("power.svg", draw(plan, [(choice, [power])], "svg"))
     folder.write_manifest(judgement.verdict.word, judgement.reasons, stage.loads, facts)
     return finish(folder, judgement.verdict, judgement.reasons, tuple(stage.samples), stage.progress)

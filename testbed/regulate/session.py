@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,12 @@ from testbed.errors import WorkloadError
 from testbed.model import host_ip
 from testbed.plan import Plan
 from testbed.plan.store import plan_to_json
+from testbed.regulate.speeds import Retuning
 from testbed.run.between import state_problems
 from testbed.run.context import Context, LoadResult
 from testbed.run.pathcheck import installed_problems
+from testbed.topologies.faults import link_called
+from testbed.transition.drain import drain_seconds
 from testbed.workloads import beat
 from testbed.workloads.beat import PairBeat
 from testbed.workloads.process import Process
@@ -65,6 +68,10 @@ class Session:
     def __init__(self, lab: Lab, wake_up: float) -> None:
         self.lab = lab
         self.wake_up = wake_up
+        self._off: set[int] = set()
+        # Of those, links that are up already at another speed, so that nobody waits for them once more.
+        self._up: set[int] = set()
+        self._installed: Plan | None = None
 
     def move(self, other: Lab, name: str, plan: Plan, off: Collection[int], *, walk: bool = True) -> Change:
         """Carry the switches over to another plan; links `off` are off afterwards.
@@ -80,8 +87,11 @@ class Session:
             LabError: the controller refuses, or a step failed; nothing has changed then.
         """
         started = time.monotonic()
-        body = {"plan": plan_to_json(plan), "off": sorted(off), "wake_up": self.wake_up}
-        answer = other.ask("controller", method="POST", path="/plan", body=body, limit=_CHANGE_LIMIT + self.wake_up)
+        wake_up = self.wake_up if self._off - self._up - set(off) else 0.0
+        body = {"plan": plan_to_json(plan), "off": sorted(off), "wake_up": wake_up}
+        limit = _CHANGE_LIMIT + wake_up + _drain(self._installed or plan, other.ask("status")["link_rate"])
+        answer = other.ask("controller", method="POST", path="/plan", body=body, limit=limit)
+        self._off, self._up, self._installed = set(off), self._up & set(off), plan
         seconds = time.monotonic() - started
         problems: list[str] = []
         if walk:
@@ -90,6 +100,31 @@ class Session:
         return Change(
             name, started, seconds, tuple(answer["steps"]), tuple(answer["deadlock"]), tuple(dict.fromkeys(problems))
         )
+
+    def retune(self, other: Lab, name: str, retuning: Retuning, seconds: float, *, walk: bool = True) -> Change:
+        """Change the speed of links that no path takes meanwhile; they are off when this ends, and up at the next move.
+
+        Args:
+            other: as in move().
+            name: of the change.
+            retuning: the links, and the plan without them.
+            seconds: laboratory seconds for which a link is gone when its speed changes.
+            walk: as in move().
+
+        Raises:
+            LabError: as in move(), or a speed could not be set.
+        """
+        change = self.move(other, name, retuning.plan, retuning.links, walk=walk)
+        started = time.monotonic()
+        other.ask("speed", speeds={str(link): share for link, share in retuning.speeds.items()})
+        time.sleep(seconds)
+        self._up |= set(retuning.links)
+        links = ", ".join(link_called(retuning.plan.wiring, link) for link in retuning.links)
+        step = {
+            "action": "speed", "what": f"change the speed of {links} and wait until they are up",
+            "seconds": round(time.monotonic() - started, 4),
+        }  # fmt: skip
+        return replace(change, seconds=change.seconds + time.monotonic() - started, steps=(*change.steps, step))
 
     def during(
         self, context: Context, processes: Sequence[Process], limit: float, changes: Callable[[Lab], Any], **how: Any
@@ -158,6 +193,11 @@ class Session:
         for name, text in outputs.items():
             context.keep_raw(f"{name}.json", text)
         return made, beat.parse(named, a_second, outputs), result
+
+
+def _drain(plan: Plan, rate: float) -> float:
+    """Laboratory seconds for which the controller waits until frames on the paths of a plan have arrived."""
+    return drain_seconds(plan.topology, plan.routes, rate, plan.scenario.links.queue_frames, plan.speeds)
 
 
 def _wait_until_it_runs(running: Future[LoadResult], other: Lab) -> None:

@@ -72,6 +72,7 @@ METRICS: dict[str, str] = {
     "switch_power": "Power of all switches",
     "power_saved": "Power saved",
     "links_off": "Links off",
+    "links_slower": "Links at a lower speed",
     "energy_ratio": "Energy of a load, links off to all on",
     "link_use": "Link use",
     "member_use": "Member use",

@@ -13,6 +13,7 @@ from testbed.model import Bundles, Floats, Sample, host_ip, host_mac
 from testbed.pipeline.oracle import Oracle
 from testbed.pipeline.tables import UNTAGGED
 from testbed.plan import Plan
+from testbed.plan.rates import wire_rates
 from testbed.predict.frames import Transport
 from testbed.predict.maxmin import Ways, fair_on_ways
 from testbed.predict.members import Spread, expected_spread
@@ -128,7 +129,7 @@ def shares_by_members(plan: Plan, ways: Ways, goodput: Floats, wire: Transport) 
     for (there, back), rate in zip(ways, goodput, strict=True):
         share[list(there)] += rate * wire.cost(tagged=tagged)
         share[list(back)] += rate * wire.reverse_cost(tagged=tagged)
-    return np.asarray(share / plan.scenario.links.rate, dtype=np.float64)
+    return np.asarray(share / wire_rates(plan), dtype=np.float64)
 
 
 def member_use(

@@ -6,11 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from testbed.emulate.client import Lab
 from testbed.emulate.names import port_interface
 from testbed.errors import WorkloadError
 from testbed.model import Sample, Topology
 from testbed.plan import Plan
+from testbed.plan.rates import channel_rates
 from testbed.predict.frames import WIRE_OVERHEAD
 from testbed.results.telemetry import Telemetry
 from testbed.run.fidelity import (
@@ -122,11 +125,11 @@ class Context:
             labels: further labels.
         """
         topology, bundles = self.plan.topology, self.plan.bundles
-        rate = self.scale.lab_rate(self.plan.scenario.links.rate)
+        rates = np.broadcast_to(channel_rates(self.plan), len(topology.channel_source)) / self.scale.dilation
         samples = []
         for channel in range(len(topology.channel_source)):
             members = (channel,) if bundles is None else bundles.channels(channel)
-            share = sum(result.wire_rate(self.plan.wiring, member) for member in members) / (len(members) * rate)
+            share = sum(result.wire_rate(self.plan.wiring, member) for member in members) / float(rates[channel])
             labels_of = {**labels, "channel": topology.channel_name(channel)}
             samples.append(self.sample("link_use", share, "ratio", labels_of, predicted.get(channel)))
         expected = imbalance(list(predicted.values()))

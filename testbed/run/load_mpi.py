@@ -286,7 +286,7 @@ def _fair(context: Context, prepared: Prepared) -> dict[tuple[str, str], float]:
         return {}
     pairs = [(prepared.ranks.hosts[source], prepared.ranks.hosts[target]) for source, target in prepared.pairs]
     goodput = fair_goodput(
-        plan.topology, plan.routes, pairs, transport("tcp", 0), links.rate, links.edge_rate,
+        plan.topology, plan.routes, pairs, transport("tcp", 0), channel_rates(plan), links.edge_rate,
         tagged=plan.vlans.tagged_trunks,
     )  # fmt: skip
     name = plan.topology.host_name

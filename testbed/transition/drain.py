@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from testbed.model import Routes, Topology
+import numpy as np
+
+from testbed.model import Floats, Routes, Topology
 from testbed.predict.frames import LONGEST_ON_WIRE
-from testbed.routing.paths import hop_counts
+from testbed.routing.paths import all_paths, hop_counts
 
 _MARGIN = 1.1
 
 
-def drain_seconds(topology: Topology, routes: Routes, rate: float, queue_frames: int) -> float:
+def drain_seconds(
+    topology: Topology, routes: Routes, rate: float, queue_frames: int, speeds: Floats | None = None
+) -> float:
     """Seconds after which every frame that was on its way has arrived, if every queue was full.
 
     Args:
@@ -17,6 +21,11 @@ def drain_seconds(topology: Topology, routes: Routes, rate: float, queue_frames:
         routes: the paths that frames are on.
         rate: bit/s of a link; hosts' links are no slower.
         queue_frames: frames that a sending port holds, and one is being sent.
+        speeds: (L,) share of that rate at which each link runs; None = all of it.
     """
-    most = int(hop_counts(topology, routes).max(initial=0)) + 1
-    return _MARGIN * most * (queue_frames + 1) * LONGEST_ON_WIRE * 8 / rate
+    a_queue = _MARGIN * (queue_frames + 1) * LONGEST_ON_WIRE * 8 / rate
+    if speeds is None:
+        return a_queue * (int(hop_counts(topology, routes).max(initial=0)) + 1)
+    paths = all_paths(topology, routes)
+    slowness = np.concatenate([[0.0], np.cumsum(1 / speeds[paths.hop % len(topology.channel_source) // 2])])
+    return a_queue * (float((slowness[paths.start[1:]] - slowness[paths.start[:-1]]).max(initial=0.0)) + 1)

@@ -11,11 +11,12 @@ from testbed.model import Bools, VlanPlan
 from testbed.vlans.fixed import LAST_VLAN_ID
 
 
-def successor(old: VlanPlan, new: VlanPlan) -> VlanPlan:
+def successor(old: VlanPlan, new: VlanPlan, later: VlanPlan | None = None) -> VlanPlan:
     """The new VLANs with identifiers that do not clash with the old ones.
 
     A VLAN with the links and hosts of an old one is that VLAN, and keeps its identifier: its frames take the same
-    ways before and after. All others get the lowest identifiers free, from the lowest old one on.
+    ways before and after. All others get the lowest identifiers free, from the lowest old one on; those of a plan that
+    is to be installed `later` are not free either.
 
     Raises:
         InputError: old and new together need more identifiers than 802.1Q has.
@@ -23,6 +24,8 @@ def successor(old: VlanPlan, new: VlanPlan) -> VlanPlan:
     known = {_key(old, vlan): int(old.vlan_ids[vlan]) for vlan in range(old.vlan_count)}
     first = int(min(old.vlan_ids.min(), new.vlan_ids.min()))
     taken = set(old.vlan_ids.tolist())
+    if later is not None:
+        taken |= set(later.vlan_ids.tolist())
     free = (number for number in range(first, LAST_VLAN_ID + 1) if number not in taken)
     ids = []
     for vlan in range(new.vlan_count):

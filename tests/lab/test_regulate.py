@@ -21,16 +21,20 @@ from testbed.errors import LabError
 from testbed.plan import Plan
 from testbed.power import POWER_MODELS
 from testbed.regulate.changing import watch_changes
-from testbed.regulate.choice import plan_without
+from testbed.regulate.choice import at_speeds, plan_without
 from testbed.regulate.detour import find_detour
 from testbed.regulate.run import ALL_ON, FEWER, regulate
-from testbed.regulate.session import Session, opposite
+from testbed.regulate.session import Change, Session, opposite
+from testbed.regulate.speeds import Retuning, retunings
 from testbed.results import INCOMPLETE, load_run
 from testbed.results.telemetry import load_telemetry
 from testbed.routing.paths import path
 from testbed.run.context import Context
+from testbed.run.fidelity import Verdict
+from testbed.run.load_iperf3 import run_iperf3
+from testbed.workloads.spec import Iperf3
 
-from .conftest import plan_of
+from .conftest import execute, plan_of
 
 _RING = "topology: {kind: ring, switches: 4}\nrouting: {kind: north_last}\n"
 _LAB = "lab: {dilation: 100, datapath: userspace, controller: switch_tagged}\n"
@@ -105,6 +109,68 @@ def test_a_change_that_would_send_frames_into_a_link_that_is_off_is_refused(ring
         session.move(lab, "off", plan_of(_RING.replace("4", "5") + _LAB), ())
 
 
+def test_a_link_changes_its_speed_under_traffic_and_goodput_follows(kept):
+    plan = plan_of(_RING + _LAB.replace("100", "50"))
+    slow = at_speeds(plan, ("100M", "1G", "1G", "1G"))
+    (down,), goal = retunings(plan, slow, plan)
+    (up,), back = retunings(goal, plan, plan)
+    assert back is plan
+    spec = Iperf3("tcp", "neighbour", seconds=4, omit=1, repeats=1)
+    ends = [f"s1-eth{plan.topology.out_port[0]}", f"s2-eth{plan.topology.out_port[1]}"]
+
+    with build_lab(plan) as lab:
+        session = Session(lab, wake_up=30.0)  # nothing that was only slower is waited for
+
+        def shares(installed: Plan) -> dict[str, float]:
+            """Goodput of each flow, as a share of that of a full link; that over s1–s2 must be as predicted."""
+            outcome = run_iperf3(Context(installed, lab, {"load": "1"}, kept.__setitem__, lambda text: None), spec)
+            assert not [finding for finding in outcome.findings if finding[0] is Verdict.FAIL]
+            (counted,) = outcome.telemetry
+            rate = dict(zip(counted.ports.tolist(), counted.port_rate.tolist(), strict=True))
+            wanted = 2e7 * (1.0 if installed.speeds is None else installed.speeds[0])
+            assert [rate[end] for end in ends] == [wanted, wanted]
+            found = {s.labels["src"]: s for s in outcome.samples if s.metric == "goodput"}
+            assert found["h1"].value == pytest.approx(found["h1"].predicted, rel=0.2)
+            return {source: sample.value / 9.4e8 for source, sample in found.items()}
+
+        def rates() -> list[str]:
+            return [execute(lab, "tc", "class", "show", "dev", end).split(" rate ")[1].split()[0] for end in ends]
+
+        def change(step: Retuning, then: Plan) -> list[Change]:
+            watching = Context(plan, lab, {"load": "1"}, kept.__setitem__, lambda text: None)
+            made, beats, _ = session.under_beat(
+                watching, [(0, 1), (1, 0)], 1000,
+                lambda other: [session.retune(other, "a", step, 0.3), session.move(other, "b", then, ())],
+            )  # fmt: skip
+            assert [(beat.lost, beat.duplicates, beat.broken) for beat in beats] == [(0, 0, "")] * 2
+            assert min(beat.sent for beat in beats) > 1500
+            assert [one.problems for one in made] == [(), ()]
+            return list(made)
+
+        assert min(shares(plan).values()) > 0.6
+        made = change(down, goal)
+        assert [step["action"] for one in made for step in one.steps] == [
+            "add", "move", "drain", "remove", "links off", "speed", "links on", "add", "move", "drain", "remove",
+        ]  # fmt: skip
+        assert rates() == ["2Mbit"] * 2
+        with pytest.raises(LabError, match=r"cannot change the speed of link 4 .* links have the numbers 0 to 3"):
+            lab.ask("speed", speeds={"4": 0.1})
+        assert lab.ask("shaping") == []
+        assert lab.ask("controller")["slower"] == {"s1–s2": 0.1}
+        slowed = shares(goal)
+        assert slowed.pop("h1") == pytest.approx(0.1, rel=0.15)
+        assert min(slowed.values()) > 0.6
+        # Another dilation keeps the link at its share.
+        lab.ask("reshape", link_rate=1e7, host_rate=1e7, cpu_share=None, dilation=100)
+        assert rates() == ["1Mbit"] * 2
+        lab.ask("reshape", link_rate=2e7, host_rate=2e7, cpu_share=None, dilation=50)
+        change(up, plan)
+        assert rates() == ["20Mbit"] * 2
+        assert lab.ask("shaping") == []
+        assert lab.ask("controller")["slower"] == {}
+        assert min(shares(plan).values()) > 0.6
+
+
 def test_changing_paths_beside_one_that_stays(tmp_path, untouched):
     plan = plan_of(_RING + _LAB)
     outcome, changes = watch_changes(plan, tmp_path, _QUICK, 0.5, 3, None, lambda text: None)
@@ -144,6 +210,35 @@ def test_links_are_chosen_by_what_the_loads_send(tmp_path, untouched):
     assert (found.outcome.folder / "power.svg").exists()
     stored = json.loads((found.outcome.folder / "power.json").read_text())
     assert stored["traffic"][0]["off"] == list(found.choice.names)
+
+
+def test_links_run_slower_where_their_traffic_needs_no_more(tmp_path, untouched):
+    """Two hosts talk over one pair of links: of every other pair one goes off and one stays on at 10 Mbit/s."""
+    plan = plan_of(
+        "topology: {kind: ring, switches: 4, parallel_links: 2}\n"
+        "lab: {dilation: 50, datapath: userspace, controller: switch_tagged}\n"
+        + _TCP.replace("neighbour", "bit_reversal")
+    )
+    found = regulate(plan, tmp_path, _QUICK, 1, lambda text: None, slower=True)
+    assert not [reason for reason in found.outcome.reasons if "shaping" in reason or "rules" in reason]
+    assert (len(found.choice.off), len(found.choice.slower)) == (4, 3)
+    assert [change.name for change in found.changes] == [
+        "links off, speeds 1", "links off", "links on, speeds 1", "links on",
+    ]  # fmt: skip
+    assert not any(change.problems for change in found.changes)
+    speeds = [step["seconds"] for change in found.changes for step in change.steps if step["action"] == "speed"]
+    assert speeds == pytest.approx([_QUICK.speed_change["1G", "10M"], _QUICK.speed_change["10M", "1G"]], abs=0.5)
+    samples = load_run(found.outcome.folder).samples
+    of = {metric: [s.value for s in samples if s.metric == metric] for metric in ("frames_lost", "links_slower")}
+    assert of == {"frames_lost": [0, 0], "links_slower": [3]}
+    before, after = (
+        [s.value for s in samples if s.metric == "goodput_mean" and s.labels["links"] == links]
+        for links in (ALL_ON, FEWER)
+    )
+    assert min(after) > 0.8 * max(before)
+    stored = json.loads((found.outcome.folder / "power.json").read_text())
+    assert stored["traffic"][0]["slower"] == {"10M": 3}
+    assert "3 slower" in (found.outcome.folder / "power.svg").read_text()
 
 
 @pytest.mark.parametrize("moment", ["frames fixed path: a path that stays", "paths change: change 6 of 50"])

@@ -151,6 +151,11 @@ def test_an_unknown_model_is_refused_before_anything_is_built():
     assert power_commands.regulate in {command.callback for command in app.registered_commands}
 
 
+def test_slower_links_are_for_links_chosen_by_traffic():
+    with pytest.raises(InputError, match="--slower: is for links chosen by traffic, and --every changes one path"):
+        CliRunner().invoke(app, ["regulate", "ring4", "--slower", "--every", "1"], catch_exceptions=False)
+
+
 def test_table_7_is_made_of_both_kinds_of_path():
     samples = [
         Sample(f"one_way_{name}", value, "s", {"path": path_kind, "src": "h1"})
