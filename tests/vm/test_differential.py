@@ -1,0 +1,114 @@
+"""One plan, three carriers: our rules in the kernel's and in the userspace Open vSwitch, and Linux bridges.
+
+Every pair's frame and every broadcast must leave by the same ports with the same tags.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from testbed.emulate.build import build_lab
+from testbed.emulate.client import Lab
+from testbed.model import host_mac
+from testbed.plan import Plan, make_plan
+from testbed.scenario import parse_scenario
+
+from .bridges import Bridges, bridges
+from .observe import EVERYBODY, Crossings, lab_network, observe, planned_crossings, without_tags
+
+_PLANS = {
+    "torus, fixed": "topology: {kind: torus, sizes: [4, 2]}",
+    "fat tree, fixed": "topology: {kind: fat_tree_14}",
+    "mesh, two hosts a switch": "topology: {kind: mesh, sizes: [3, 2], hosts_per_switch: 2}",
+    "all entries": "topology: {kind: ring, switches: 6}\nassignment: {entries: all}",
+    "mesh, renamed": "topology: {kind: mesh, sizes: [3, 3]}\nassignment: {kind: renamed}",
+}
+_RANDOM = (
+    "topology: {{kind: random, switches: 8, degree: 3, seed: {seed}}}\nrouting: {{kind: updown}}\n"
+    "assignment: {{kind: renamed}}"
+)
+_PLANS |= {f"random {seed}, renamed": _RANDOM.format(seed=seed) for seed in (1, 2, 3)}
+
+
+def _plan(text: str, datapath: str = "auto") -> Plan:
+    return make_plan(parse_scenario(f"{text}\nlab: {{dilation: 1, datapath: {datapath}}}", "test.yaml"))
+
+
+def _differences(found: Crossings, expected: Crossings) -> list[str]:
+    return [
+        f"h{source + 1}→{'everybody' if destination == EVERYBODY else f'h{destination + 1}'}: {dict(found[pair])} "
+        f"instead of {dict(expected[pair])}"
+        for pair in expected
+        for source, destination in [pair]
+        if found[pair] != expected[pair]
+    ]
+
+
+@pytest.mark.parametrize("text", _PLANS.values(), ids=_PLANS)
+def test_three_implementations_send_every_frame_over_the_same_links(text):
+    plan = _plan(text)
+    seen: dict[str, Crossings] = {}
+    for datapath in ("kernel", "userspace"):
+        with build_lab(_plan(text, datapath)) as lab:
+            assert lab.built["datapath"] == datapath
+            seen[datapath] = observe(plan, lab_network(plan, lab))
+    with bridges(plan) as standing:
+        seen["bridge"] = observe(plan, standing.network)
+    planned = planned_crossings(plan)
+    unicast = without_tags({pair: seen["kernel"][pair] for pair in planned})
+    assert _differences(unicast, planned) == []
+    assert _differences(seen["userspace"], seen["kernel"]) == []
+    assert _differences(seen["bridge"], seen["kernel"]) == []
+    assert all(seen["kernel"].values()), "a frame that left by no port was never sent"
+
+
+@pytest.fixture(scope="module")
+def torus() -> tuple[Plan, Crossings]:
+    """A torus, and what its frames do where nothing is wrong."""
+    plan = _plan(_PLANS["torus, fixed"])
+    with build_lab(plan) as lab:
+        return plan, observe(plan, lab_network(plan, lab))
+
+
+def _mislead(lab: Lab, plan: Plan) -> None:
+    """s1 sends h1's frames for h2 back into another link."""
+    vlan = plan.vlans.vlan_ids[plan.vlans.pvid[0]]
+    entry = f"table=1,priority=200,dl_vlan={vlan},dl_dst={host_mac(1)},actions=output:3"
+    argv = ["ovs-ofctl", "-O", "OpenFlow13", "--strict", "mod-flows", "s1", entry]
+    output = lab.ask("load", processes=[{"id": "it", "host": None, "argv": argv}], limit=30)["outputs"]["it"]
+    assert output["code"] == 0, output
+
+
+@pytest.mark.parametrize("datapath", ["kernel", "userspace"])
+def test_a_fault_planted_in_open_vswitch_is_found(datapath, torus):
+    plan, right = torus
+    with build_lab(_plan(_PLANS["torus, fixed"], datapath)) as lab:
+        _mislead(lab, plan)
+        found = _differences(observe(plan, lab_network(plan, lab)), right)
+    assert [line.split(":")[0] for line in found] == ["h1→h2"]
+
+
+def _entry_to_another_port(standing: Bridges, vlan: int, port: int) -> None:
+    address = host_mac(1)
+    shown = standing.run(0, "bridge", "fdb", "show", "br", "br0")
+    (old,) = (line for line in shown.splitlines() if line.startswith(address) and f"vlan {vlan} " in line)
+    assert f"dev swp{port} " not in old
+    standing.run(0, "bridge", "fdb", "replace", address, "dev", f"swp{port}", "master", "static", "vlan", str(vlan))
+
+
+def test_a_wrong_entry_planted_in_a_linux_bridge_is_found(torus):
+    plan, right = torus
+    with bridges(plan) as standing:
+        _entry_to_another_port(standing, int(plan.vlans.vlan_ids[plan.vlans.pvid[0]]), 3)
+        found = _differences(observe(plan, standing.network), right)
+    assert [line.split(":")[0] for line in found] == ["h1→h2"]
+
+
+def test_a_missing_member_planted_in_a_linux_bridge_is_found(torus):
+    plan, right = torus
+    vlan = int(plan.vlans.vlan_ids[plan.vlans.pvid[0]])
+    first = next(port for (switch, port, tag) in right[0, 1] if switch == 0 and tag == vlan)
+    with bridges(plan) as standing:
+        standing.run(0, "bridge", "vlan", "del", "dev", f"swp{first}", "vid", str(vlan))
+        found = {line.split(":")[0] for line in _differences(observe(plan, standing.network), right)}
+    assert {"h1→h2", "h1→everybody"} <= found
