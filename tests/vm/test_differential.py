@@ -5,6 +5,8 @@ Every pair's frame and every broadcast must leave by the same ports with the sam
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from testbed.emulate.build import build_lab
@@ -23,11 +25,24 @@ _PLANS = {
     "all entries": "topology: {kind: ring, switches: 6}\nassignment: {entries: all}",
     "mesh, renamed": "topology: {kind: mesh, sizes: [3, 3]}\nassignment: {kind: renamed}",
 }
-_RANDOM = (
-    "topology: {{kind: random, switches: 8, degree: 3, seed: {seed}}}\nrouting: {{kind: updown}}\n"
-    "assignment: {{kind: renamed}}"
-)
-_PLANS |= {f"random {seed}, renamed": _RANDOM.format(seed=seed) for seed in (1, 2, 3)}
+# The fixed assignment carries only paths that are one tree a source.
+_SELECTION = {"fixed": "tree", "renamed": "balanced"}
+
+
+def _random_text(seed: int) -> str:
+    """A fabric drawn at random: size, links, hosts, root, and which assignment carries it."""
+    draw = random.Random(seed)
+    switches, degree = draw.choice([(5, 2), (6, 3), (7, 4), (8, 3)])
+    assignment = ["fixed", "renamed"][seed % 2]
+    return (
+        f"topology: {{kind: random, switches: {switches}, degree: {degree}, seed: {draw.randrange(1000)}, "
+        f"hosts_per_switch: {draw.choice([1, 1, 2])}}}\n"
+        f"routing: {{kind: updown, root: s{draw.randint(1, switches)}, selection: {_SELECTION[assignment]}}}\n"
+        f"assignment: {{kind: {assignment}}}"
+    )
+
+
+_PLANS |= {f"random {seed}": _random_text(seed) for seed in (1, 2, 3, 4)}
 
 
 def _plan(text: str, datapath: str = "auto") -> Plan:
