@@ -13,7 +13,7 @@ Accelerator = Literal["kvm", "tcg", "icount"]
 ICOUNT_SHIFT = 1
 _KERNEL = "console=ttyS0 panic=-1 psi=1 loglevel=4 net.ifnames=0 mitigations=off"
 # Of a translated processor the kernel does not trust the counter, and would ask a device for the time, which takes
-# five times as long; QEMU derives it from one clock for all processors.
+# five times as long; QEMU derives the counters of all processors from one.
 _CLOCK = "clocksource=tsc tsc=reliable"
 
 
