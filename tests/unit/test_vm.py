@@ -319,23 +319,49 @@ def test_results_come_out_without_the_folder_they_were_in_and_never_elsewhere(tm
 # --- the tests inside ------------------------------------------------------------------------------------------------
 
 
-def test_tests_inside_come_from_the_folders_that_have_any(monkeypatch):
-    given: list[str] = []
+@pytest.fixture
+def shares(monkeypatch):
+    """What pytest is called with, a share each; it prints a line and ends with the code of its share."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(suite, "free_memory", lambda: 2000)
+    calls: dict[str, list[str]] = {}
 
     def start(command, errors, cwd, env):
-        given.extend(command)
         assert (env["TESTBED_REQUIRE_LAB"], env["TESTBED_IN_VM"]) == ("1", "1")
-        return stream.started(["echo", "1 passed"], errors)
+        calls[env["TESTBED_SHARE"]] = command
+        return stream.started(["sh", "-c", f"echo passed; exit {codes[env['TESTBED_SHARE']]}"], errors)
 
+    codes = {"0/2": 0, "1/2": 0, "0/1": 0}
     monkeypatch.setattr(suite, "started", start)
-    said: list[str] = []
-    assert suite.run_tests(["-m", "vm"], said.append) == 0
-    assert said == ["1 passed"]
+    return SimpleNamespace(calls=calls, codes=codes)
+
+
+def test_tests_inside_come_from_the_folders_that_have_any(shares):
+    suite.run_tests(["-m", "vm"], _quiet)
+    given = shares.calls["0/2"]
     assert given[-2:] == ["-m", "vm"]
     (folders,) = (word.partition("=")[2].split() for word in given if word.startswith("testpaths="))
     marked = {file.relative_to(ROOT) for file in (ROOT / "tests").rglob("*.py") if "mark.vm" in file.read_text()}
     marked.discard(Path("tests/unit/test_vm.py"))
     assert {str(file.parent) for file in marked} == set(folders)
+
+
+@pytest.mark.parametrize(
+    ("codes", "code"), [((0, 0), 0), ((0, 1), 1), ((1, 0), 1), ((0, 5), 0), ((5, 1), 1), ((5, 5), 5), ((1, 2), 2)]
+)
+def test_tests_inside_are_shared_among_the_processors_and_the_worst_share_counts(codes, code, shares):
+    shares.codes.update(zip(("0/2", "1/2"), codes, strict=True))
+    said: list[str] = []
+    assert suite.run_tests([], said.append) == code
+    assert sorted(said) == ["1| passed", "2| passed"]
+    assert set(shares.calls) == {"0/2", "1/2"}
+
+
+def test_a_machine_with_little_memory_runs_the_tests_one_after_the_other(shares, monkeypatch):
+    monkeypatch.setattr(suite, "free_memory", lambda: 700)
+    said: list[str] = []
+    assert suite.run_tests([], said.append) == 0
+    assert (said, set(shares.calls)) == (["passed"], {"0/1"})
 
 
 # --- the machine while it runs ---------------------------------------------------------------------------------------

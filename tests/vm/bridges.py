@@ -32,10 +32,14 @@ class Bridges:
 
     def run(self, switch: int, *command: str, text: str | None = None) -> str:
         """Run a command beside one bridge and return what it printed."""
-        entering = ["nsenter", f"--net=/proc/{self.switch[switch]}/ns/net", *command]
-        done = subprocess.run(entering, input=text, capture_output=True, text=True, check=False, timeout=120)
-        assert done.returncode == 0, f"{command}: {done.stderr}"
-        return done.stdout
+        return _run(self.switch[switch], *command, text=text)
+
+
+def _run(pid: int, *command: str, text: str | None = None) -> str:
+    entering = ["nsenter", f"--net=/proc/{pid}/ns/net", *command]
+    done = subprocess.run(entering, input=text, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, f"{command}: {done.stderr}"
+    return done.stdout
 
 
 @contextmanager
@@ -70,15 +74,16 @@ def bridges(plan: Plan) -> Iterator[Bridges]:
 
 
 def _wait(standing: Bridges) -> None:
-    """Until every port that is used forwards: a bridge hears of a carrier up to a second late."""
+    """Until every port forwards and every host sends: both hear of a carrier late, and drop frames until then."""
     until = time.monotonic() + _LIMIT
-    for number in range(len(standing.switch)):
+    asked = [(pid, ("bridge", "-j", "link", "show"), "state", "forwarding") for pid in standing.switch]
+    asked += [(pid, ("ip", "-j", "link", "show", "eth0"), "operstate", "UP") for pid in standing.network.host]
+    for pid, command, key, wanted in asked:
         while True:
-            rows = json.loads(standing.run(number, "bridge", "-j", "link", "show"))
-            states = {row["ifname"]: row["state"] for row in rows}
-            if set(states.values()) == {"forwarding"}:
+            states = {row["ifname"]: row[key] for row in json.loads(_run(pid, *command))}
+            if set(states.values()) == {wanted}:
                 break
-            assert time.monotonic() < until, f"s{number + 1} has ports that do not forward: {states}"
+            assert time.monotonic() < until, f"interfaces that are not {wanted}: {states}"
             time.sleep(0.1)
 
 

@@ -8,7 +8,7 @@ import struct
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -51,9 +51,10 @@ def lab_network(plan: Plan, lab: Lab) -> Network:
     inside = Path(f"/proc/{lab.namespaces.init}/ns/pid").readlink()
     outer = {}
     for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and (entry / "ns" / "pid").readlink() == inside:
-            (row,) = (line for line in (entry / "status").read_text().splitlines() if line.startswith("NSpid:"))
-            outer[int(row.split()[-1])] = int(entry.name)
+        with suppress(FileNotFoundError, ProcessLookupError):  # a process that has ended meanwhile
+            if entry.name.isdigit() and (entry / "ns" / "pid").readlink() == inside:
+                (row,) = (line for line in (entry / "status").read_text().splitlines() if line.startswith("NSpid:"))
+                outer[int(row.split()[-1])] = int(entry.name)
     topology = plan.wiring
     hosts = [outer[lab.built["holders"][topology.host_name(host)]] for host in range(topology.host_count)]
     names = {port_interface(topology.switch_name(s), port): (s, port) for s, port in switch_ports(plan)}

@@ -82,12 +82,27 @@ def torus() -> tuple[Plan, Crossings]:
     """A torus, and what its frames do where nothing is wrong."""
     plan = _plan(_PLANS["torus, fixed"])
     with build_lab(plan) as lab:
-        return plan, observe(plan, lab_network(plan, lab))
+        right = observe(plan, lab_network(plan, lab))
+    assert "h1→h2" in _to_h2_by_s1(right, _vlan_of_h1(plan))
+    return plan, right
+
+
+def _vlan_of_h1(plan: Plan) -> int:
+    return int(plan.vlans.vlan_ids[plan.vlans.pvid[0]])
+
+
+def _to_h2_by_s1(right: Crossings, vlan: int) -> list[str]:
+    """What an entry for h2 on s1 in a VLAN leads, in the words of _differences()."""
+    return [
+        f"h{source + 1}→h2"
+        for (source, destination), left in right.items()
+        if destination == 1 and any((switch, tag) == (0, vlan) for switch, _, tag in left)
+    ]
 
 
 def _mislead(lab: Lab, plan: Plan) -> None:
-    """s1 sends h1's frames for h2 back into another link."""
-    vlan = plan.vlans.vlan_ids[plan.vlans.pvid[0]]
+    """s1 sends frames for h2 in the VLAN of h1 into another link."""
+    vlan = _vlan_of_h1(plan)
     entry = f"table=1,priority=200,dl_vlan={vlan},dl_dst={host_mac(1)},actions=output:3"
     argv = ["ovs-ofctl", "-O", "OpenFlow13", "--strict", "mod-flows", "s1", entry]
     output = lab.ask("load", processes=[{"id": "it", "host": None, "argv": argv}], limit=30)["outputs"]["it"]
@@ -100,7 +115,7 @@ def test_a_fault_planted_in_open_vswitch_is_found(datapath, torus):
     with build_lab(_plan(_PLANS["torus, fixed"], datapath)) as lab:
         _mislead(lab, plan)
         found = _differences(observe(plan, lab_network(plan, lab)), right)
-    assert [line.split(":")[0] for line in found] == ["h1→h2"]
+    assert [line.split(":")[0] for line in found] == _to_h2_by_s1(right, _vlan_of_h1(plan))
 
 
 def _entry_to_another_port(standing: Bridges, vlan: int, port: int) -> None:
@@ -114,16 +129,16 @@ def _entry_to_another_port(standing: Bridges, vlan: int, port: int) -> None:
 def test_a_wrong_entry_planted_in_a_linux_bridge_is_found(torus):
     plan, right = torus
     with bridges(plan) as standing:
-        _entry_to_another_port(standing, int(plan.vlans.vlan_ids[plan.vlans.pvid[0]]), 3)
+        _entry_to_another_port(standing, _vlan_of_h1(plan), 3)
         found = _differences(observe(plan, standing.network), right)
-    assert [line.split(":")[0] for line in found] == ["h1→h2"]
+    assert [line.split(":")[0] for line in found] == _to_h2_by_s1(right, _vlan_of_h1(plan))
 
 
 def test_a_missing_member_planted_in_a_linux_bridge_is_found(torus):
     plan, right = torus
-    vlan = int(plan.vlans.vlan_ids[plan.vlans.pvid[0]])
+    vlan = _vlan_of_h1(plan)
     first = next(port for (switch, port, tag) in right[0, 1] if switch == 0 and tag == vlan)
     with bridges(plan) as standing:
         standing.run(0, "bridge", "vlan", "del", "dev", f"swp{first}", "vid", str(vlan))
         found = {line.split(":")[0] for line in _differences(observe(plan, standing.network), right)}
-    assert {"h1→h2", "h1→everybody"} <= found
+    assert {*_to_h2_by_s1(right, vlan), "h1→everybody"} <= found
