@@ -1,10 +1,12 @@
 """Hypothesis: the same examples in every run, so that a change is judged by itself.
 
-TESTBED_EXPLORE=1 draws new and more examples instead, for a search by hand.
+TESTBED_EXPLORE=1 draws new and more examples instead, for a search by hand. TESTBED_SHARE=1/2 leaves every second one
+of the tests that are selected, from the second on.
 """
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
@@ -19,3 +21,10 @@ else:
     # Otherwise Hypothesis also draws what stands in the modules that are imported: examples would be others with any
     # change of the project, and with any choice of tests.
     providers._get_local_constants = lambda: providers._local_constants
+
+
+@pytest.hookimpl(trylast=True)  # of what -m and -k have left
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    share, shares = map(int, os.environ.get("TESTBED_SHARE", "0/1").split("/"))
+    config.hook.pytest_deselected(items=[item for n, item in enumerate(items) if n % shares != share])
+    items[:] = items[share::shares]

@@ -15,7 +15,7 @@ from testbed.emulate.vm.boot import Report, run_job
 from testbed.emulate.vm.image import Image, qemu_version, require_image
 from testbed.emulate.vm.kvm import why_no_kvm
 from testbed.emulate.vm.machine import Machine
-from testbed.emulate.vm.memory import DEFAULT_MEMORY, free_memory, needed_memory, require_memory
+from testbed.emulate.vm.memory import DEFAULT_MEMORY, NEEDED_BY_TESTS, free_memory, needed_memory, require_memory
 from testbed.errors import CapabilityError, InputError, LabError, Problem, StorageError, TestbedError, VerificationError
 from testbed.model import Topology
 from testbed.plan import Plan
@@ -130,7 +130,7 @@ def test_in_vm(
     """
     qemu_version()
     image = require_image()
-    require_memory("a lab of the tests", needed_memory(16, 80, 0), wish.memory, free_memory())
+    require_memory("a lab of the tests", NEEDED_BY_TESTS, wish.memory, free_memory())
     machine, _ = choose_machine(image, wish, progress)
     progress(f"booting the virtual machine ({machine.accelerator}, {machine.memory} MiB)")
     job = {"job.json": job_text("tests", arguments=["-m", "vm", *arguments])}

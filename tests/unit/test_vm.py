@@ -15,7 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from testbed.emulate.vm import boot, image, kvm, stream
+from testbed.emulate.vm import boot, image, kvm, stream, suite
 from testbed.emulate.vm.image import Image, build_image, find_image, image_digest, image_folder, require_image
 from testbed.emulate.vm.machine import Machine, qemu_command
 from testbed.emulate.vm.memory import needed_memory, require_memory
@@ -71,6 +71,11 @@ def test_accelerators():
     assert " -icount shift=" in virtual
     assert ",sleep=off " in virtual
     assert " -rtc clock=vm " in virtual
+
+
+def test_a_translated_processor_counts_the_time_itself():
+    translated = " clocksource=tsc tsc=reliable"
+    assert [translated in " ".join(_command(kind)) for kind in ("tcg", "icount", "kvm")] == [True, True, False]
 
 
 def test_a_panic_ends_the_machine_instead_of_booting_it_again():
@@ -291,6 +296,7 @@ def test_all_that_a_run_imports_goes_in(tmp_path):
     with tarfile.open(tmp_path / "p.tar") as archive:
         names = set(archive.getnames())
     assert {"testbed/run/guest.py", "scripts/setup", "mpi_jobs/shim/Makefile", "tests/lab/conftest.py"} <= names
+    assert {"benchmarks/__main__.py", "docs/vm.md"} <= names  # tests read them
 
 
 def test_results_come_out_without_the_folder_they_were_in_and_never_elsewhere(tmp_path):
@@ -308,6 +314,54 @@ def test_results_come_out_without_the_folder_they_were_in_and_never_elsewhere(tm
     assert [str(file.relative_to(tmp_path / "out")) for file in (tmp_path / "out").rglob("*.txt")] == [
         "folder/raw/a.txt"
     ]
+
+
+# --- the tests inside ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def shares(monkeypatch):
+    """What pytest is called with, a share each; it prints a line and ends with the code of its share."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(suite, "free_memory", lambda: 2000)
+    calls: dict[str, list[str]] = {}
+
+    def start(command, errors, cwd, env):
+        assert (env["TESTBED_REQUIRE_LAB"], env["TESTBED_IN_VM"]) == ("1", "1")
+        calls[env["TESTBED_SHARE"]] = command
+        return stream.started(["sh", "-c", f"echo passed; exit {codes[env['TESTBED_SHARE']]}"], errors)
+
+    codes = {"0/2": 0, "1/2": 0, "0/1": 0}
+    monkeypatch.setattr(suite, "started", start)
+    return SimpleNamespace(calls=calls, codes=codes)
+
+
+def test_tests_inside_come_from_the_folders_that_have_any(shares):
+    suite.run_tests(["-m", "vm"], _quiet)
+    given = shares.calls["0/2"]
+    assert given[-2:] == ["-m", "vm"]
+    (folders,) = (word.partition("=")[2].split() for word in given if word.startswith("testpaths="))
+    marked = {file.relative_to(ROOT) for file in (ROOT / "tests").rglob("*.py") if "mark.vm" in file.read_text()}
+    marked.discard(Path("tests/unit/test_vm.py"))
+    assert {str(file.parent) for file in marked} == set(folders)
+
+
+@pytest.mark.parametrize(
+    ("codes", "code"), [((0, 0), 0), ((0, 1), 1), ((1, 0), 1), ((0, 5), 0), ((5, 1), 1), ((5, 5), 5), ((1, 2), 2)]
+)
+def test_tests_inside_are_shared_among_the_processors_and_the_worst_share_counts(codes, code, shares):
+    shares.codes.update(zip(("0/2", "1/2"), codes, strict=True))
+    said: list[str] = []
+    assert suite.run_tests([], said.append) == code
+    assert sorted(said) == ["1| passed", "2| passed"]
+    assert set(shares.calls) == {"0/2", "1/2"}
+
+
+def test_a_machine_with_little_memory_runs_the_tests_one_after_the_other(shares, monkeypatch):
+    monkeypatch.setattr(suite, "free_memory", lambda: 700)
+    said: list[str] = []
+    assert suite.run_tests([], said.append) == 0
+    assert (said, set(shares.calls)) == (["passed"], {"0/1"})
 
 
 # --- the machine while it runs ---------------------------------------------------------------------------------------
@@ -478,4 +532,5 @@ def test_a_machine_that_breaks_leaves_its_console(tmp_path, ready, monkeypatch):
 
 
 def test_scripts_of_the_image_can_be_executed():
-    assert all((ROOT / "scripts" / name).stat().st_mode & stat.S_IXUSR for name in ("vm-image", "vm-init"))
+    names = ("vm-image", "vm-init", "vm-initrd")
+    assert all((ROOT / "scripts" / name).stat().st_mode & stat.S_IXUSR for name in names)

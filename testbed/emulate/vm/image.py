@@ -20,7 +20,7 @@ from testbed.errors import CapabilityError, LabError
 
 CACHE = Path("/var/cache/testbed")
 # What the image is made from. The project itself is not part of it: each run brings it as it then is.
-INPUTS = ("scripts/vm-image", "scripts/vm-init", "scripts/setup", "locks/dev.txt")
+INPUTS = ("scripts/vm-image", "scripts/vm-init", "scripts/vm-initrd", "scripts/setup", "locks/dev.txt")
 _PARTS = ("root.img", "vmlinuz", "initrd.img", "versions")
 _BUILDING = ".building"
 # While it is built: the root file system, the image of it, and packages as they were fetched.

@@ -22,6 +22,9 @@ def needed_memory(hosts: int, ports: int, ranks: int) -> int:
     return _SYSTEM + _HOST * hosts + _PORT * ports + _RANK * ranks
 
 
+NEEDED_BY_TESTS = needed_memory(16, 80, 0)
+
+
 def require_memory(what: str, needed: int, memory: int, free: int) -> None:
     """Raise CapabilityError unless a lab fits the virtual machine and that fits this one.
 

@@ -12,7 +12,7 @@ JOB = "job"
 # Code and what its tests read. Results, environments and caches stay out.
 _PARTS = (
     "pyproject.toml", "README.md", "LICENSE", "Makefile", "locks", "scripts", "scenarios", "testbed", "controllers",
-    "mpi_jobs", "tests",
+    "mpi_jobs", "tests", "benchmarks", "docs",
 )  # fmt: skip
 # The machine's Python is 3.11: what this one has compiled for it need not be compiled again.
 _COMPILED = ".cpython-311.pyc"

@@ -1,0 +1,28 @@
+"""What a lab's process 1 is started with."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from testbed.emulate import launch
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="Python has no distutils of its own from 3.12 on")
+def test_the_agent_does_without_setuptools():
+    pytest.importorskip("mininet")
+    code = "import sys, testbed.emulate.agent; print('mininet.node' in sys.modules, 'setuptools' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=launch._environment()
+    )
+    assert done.stdout == "True False\n"
+
+
+def test_the_agent_finds_this_package_and_the_callers_variables(monkeypatch):
+    monkeypatch.setenv("PATH", "/mine")
+    monkeypatch.setenv("NPB_DIR", "/opt/npb")
+    environment = launch._environment()
+    assert environment["PATH"] == "/mine:/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin"
+    assert environment["NPB_DIR"] == "/opt/npb"
