@@ -123,7 +123,8 @@ def _hear(
             if kind == b"\x81\x00":
                 tag, frame = int.from_bytes(frame[14:16], "big") & 0xFFF, frame[4:]
             if int.from_bytes(frame[12:14], "big") == _TYPE:
-                found[struct.unpack("!hh", frame[14:18])][(*place, tag)] += 1
+                seen = (*place, tag)
+                found[struct.unpack("!hh", frame[14:18])][seen] += 1
         assert not limit or time.monotonic() < until, "frames do not come to rest"
 
 
