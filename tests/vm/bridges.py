@@ -76,8 +76,8 @@ def bridges(plan: Plan) -> Iterator[Bridges]:
 def _wait(standing: Bridges) -> None:
     """Until every port forwards and every host sends: both hear of a carrier late, and drop frames until then."""
     until = time.monotonic() + _LIMIT
-    asked = [(pid, ("bridge", "-j", "link", "show"), "state", "forwarding") for pid in standing.switch]
-    asked += [(pid, ("ip", "-j", "link", "show", "eth0"), "operstate", "UP") for pid in standing.network.host]
+    asked = [(pid, ["bridge", "-j", "link", "show"], "state", "forwarding") for pid in standing.switch]
+    asked += [(pid, ["ip", "-j", "link", "show", "eth0"], "operstate", "UP") for pid in standing.network.host]
     for pid, command, key, wanted in asked:
         while True:
             states = {row["ifname"]: row[key] for row in json.loads(_run(pid, *command))}
