@@ -86,12 +86,14 @@ def tcp_on_ways(
     repeats, part = max(1, min(_REPEATS, int(room))), min(1.0, room)
     segments = np.zeros(len(flows))
     for repeat in range(repeats):
-        state = _state(fabric, len(flows), repeat)
+        state = _state(fabric, len(flows), repeat, part)
         tcp.run(fabric, state, load.omit * part)
         before = state.arrived.copy()
         tcp.run(fabric, state, (load.omit + load.seconds) * part)
         segments += state.arrived - before
-    return np.asarray(segments / (repeats * load.seconds * part) * wire.payload * 8 * load.slower, dtype=np.float64)
+    # A flow of which nothing arrived would have got less than one segment; that is more than nothing.
+    some = np.maximum(segments, 1.0)
+    return np.asarray(some / (repeats * load.seconds * part) * wire.payload * 8 * load.slower, dtype=np.float64)
 
 
 def _fabric(
@@ -127,7 +129,7 @@ def _fabric(
     )  # fmt: skip
 
 
-def _state(fabric: TcpFabric, flows: int, seed: int) -> TcpState:
+def _state(fabric: TcpFabric, flows: int, seed: int, spread: float = 1.0) -> TcpState:
     channels = len(fabric.frame_time)
     at_home = int(np.bincount(fabric.way[:flows, 0]).max(initial=0))
     queue = (channels, fabric.queue + 3 * at_home + 1)
@@ -154,8 +156,8 @@ def _state(fabric: TcpFabric, flows: int, seed: int) -> TcpState:
         got=np.zeros(ring, dtype=np.bool_), wanted=none(flows), unsaid=none(flows),
         to_say=np.zeros(flows, dtype=np.bool_), arrived=none(flows),
     )  # fmt: skip
-    # Programs start one after the other; in order of time they are a heap.
-    starts = np.random.PCG64([seed, 1]).random_raw(flows) / 2.0**64
+    # Programs start one after the other, within `spread` seconds; in order of time they are a heap.
+    starts = spread * np.random.PCG64([seed, 1]).random_raw(flows) / 2.0**64
     state.what[:flows] = np.argsort(starts)
     state.time[:flows] = np.sort(starts)
     return state

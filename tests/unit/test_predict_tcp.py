@@ -92,6 +92,22 @@ def test_a_large_load_is_simulated_in_part(monkeypatch):
     assert sum(part) == pytest.approx(sum(whole), rel=0.1)
 
 
+def test_of_a_load_simulated_in_part_every_flow_has_a_part():
+    # 16 flows at 10 Gbit/s for seconds: some hundred million frames. A prediction is divided by.
+    plan = plan_of("torus", sizes=[4, 4])
+    flows = [(host, (host + 1) % 16) for host in range(16)]
+    wanted = load(omit=1, seconds=3, slower=1, queue_frames=100)
+    found = tcp_goodput(plan.topology, plan.routes, flows, TCP, 10 * G, 10 * G, wanted)
+    assert found.min() > 0.1 * found.mean() > 0.05 * 10 * G
+
+
+def test_a_flow_of_which_nothing_arrives_is_not_predicted_to_be_none(monkeypatch):
+    plan = plan_of("mesh", sizes=[2], hosts_per_switch=16)
+    flows = [(host, 16 + host) for host in range(16)]
+    monkeypatch.setattr(predict, "_HOPS", 200)
+    assert min(goodput(plan, flows, load(queue_frames=1))) > 0
+
+
 def test_a_queue_longer_than_any_load_fills_takes_no_more_memory_than_there_is():
     plan = plan_of("mesh", sizes=[2], hosts_per_switch=1)
     assert goodput(plan, [(0, 1)], load(queue_frames=100_000)) == pytest.approx([G * TRUNK], rel=0.01)
