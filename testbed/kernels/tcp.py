@@ -5,7 +5,7 @@ from __future__ import annotations
 from testbed.kernels.jit import jit, jit_inner
 from testbed.kernels.tcp_queues import join, pop, push, refill, schedule
 from testbed.kernels.tcp_sender import acknowledge, patience, time_out, transmit
-from testbed.kernels.tcp_state import ACKNOWLEDGES, LEAVES, TIMES_OUT, TcpFabric, TcpState
+from testbed.kernels.tcp_state import ACKNOWLEDGES, BEGINS, COUNTS, ENDS, LEAVES, TIMES_OUT, TcpFabric, TcpState
 
 _DELAYED = 0.04  # seconds that Linux keeps an acknowledgement for the next segment
 _SEGMENTS_TO_SAY = 2
@@ -28,9 +28,15 @@ def _go_on(fabric: TcpFabric, state: TcpState, until: float) -> None:
             state.to_say[what] = False
             if state.unsaid[what]:
                 _say(fabric, state, what, state.wanted[what] - 1, now)
+        elif kind == COUNTS:
+            state.counted[what] -= state.arrived[what]
+            push(state, now + fabric.seconds, ENDS, what)
+        elif kind == ENDS:
+            state.counted[what] += state.arrived[what]
         else:
-            if kind != TIMES_OUT:
+            if kind == BEGINS:
                 state.deadline[what] = now + patience(state, what)
+                push(state, now + fabric.omit, COUNTS, what)
             elif state.deadline[what] <= now:
                 time_out(state, what, now)
             transmit(fabric, state, what, now)

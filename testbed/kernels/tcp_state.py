@@ -13,7 +13,7 @@ from testbed.kernels.flits_state import Randoms
 from testbed.model import Bools, Floats, Ints, Longs
 
 # Events.
-LEAVES, TIMES_OUT, ACKNOWLEDGES, BEGINS = range(4)
+LEAVES, TIMES_OUT, ACKNOWLEDGES, BEGINS, COUNTS, ENDS = range(6)
 
 # What becomes of a segment.
 DONE, UNDER_WAY, ARRIVED, LOST = range(4)
@@ -32,6 +32,8 @@ class TcpFabric(NamedTuple):
         acknowledgement: length of an acknowledgement's frame, as a share of a full one.
         queue: frames that wait at a port before one is lost.
         head_drop: whether that is the first in the queue of a switch, else the new one.
+        omit: from a flow's beginning until it counts.
+        seconds: for which it does.
     """
 
     way: Ints
@@ -41,6 +43,8 @@ class TcpFabric(NamedTuple):
     acknowledgement: float
     queue: int
     head_drop: bool
+    omit: float
+    seconds: float
 
 
 class TcpState(NamedTuple):
@@ -84,6 +88,7 @@ class TcpState(NamedTuple):
         unsaid: (F,) segments that have arrived since the last acknowledgement.
         to_say: (F,) whether the timer for these runs.
         arrived: (F,) segments that have arrived, each counted once.
+        counted: (F,) of these, in the seconds that count; below 0 those before.
     """
 
     time: Floats
@@ -123,3 +128,4 @@ class TcpState(NamedTuple):
     unsaid: Longs
     to_say: Bools
     arrived: Longs
+    counted: Longs

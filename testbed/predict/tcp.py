@@ -22,6 +22,7 @@ from testbed.predict.reno import reno_on_ways
 from testbed.routing.paths import path
 
 _REPEATS = 16
+_STARTS = 1.0  # seconds within which the programs of a load start; each counts from its own start
 _HOPS = 20_000_000  # of frames, simulated in all; some seconds
 _LONGEST_QUEUE = 4096
 _PLACES = 1 << 22  # for the segments of all flows
@@ -57,7 +58,7 @@ def tcp_goodput(
     *,
     tagged: bool = True,
 ) -> Floats:
-    """Goodput of each flow over the counted seconds, when all start within a second; real-world bit/s.
+    """Goodput in bit/s (real world) of each flow over the seconds counted from its own start; all start within one.
 
     Arguments and result as for fair_goodput(); the same for the same arguments. Where kernels are not compiled, it is
     Reno's equilibrium.
@@ -81,16 +82,15 @@ def tcp_on_ways(
     if INTERPRETED:
         return reno_on_ways(topology, flows, ways, wire, link_rate, host_rate, tagged=tagged)
     fabric = _fabric(topology, flows, ways, wire, link_rate, host_rate, load, tagged)
-    hops_a_second = float((1 / fabric.frame_time).sum())
-    room = _HOPS / (hops_a_second * (load.omit + load.seconds))
+    whole = _STARTS + load.omit + load.seconds
+    room = _HOPS / (float((1 / fabric.frame_time).sum()) * whole)
     repeats, part = max(1, min(_REPEATS, int(room))), min(1.0, room)
+    fabric = fabric._replace(omit=load.omit * part, seconds=load.seconds * part)
     segments = np.zeros(len(flows))
     for repeat in range(repeats):
-        state = _state(fabric, len(flows), repeat, part)
-        tcp.run(fabric, state, load.omit * part)
-        before = state.arrived.copy()
-        tcp.run(fabric, state, (load.omit + load.seconds) * part)
-        segments += state.arrived - before
+        state = _state(fabric, len(flows), repeat, _STARTS * part)
+        tcp.run(fabric, state, whole * part)
+        segments += state.counted
     # A flow of which nothing arrived would have got less than one segment; that is more than nothing.
     some = np.maximum(segments, 1.0)
     return np.asarray(some / (repeats * load.seconds * part) * wire.payload * 8 * load.slower, dtype=np.float64)
@@ -126,17 +126,19 @@ def _fabric(
         acknowledgement=float(wire.backward / wire.backward_tags / wire.forward),
         queue=min(load.queue_frames, _LONGEST_QUEUE),
         head_drop=load.head_drop,
+        omit=load.omit,
+        seconds=load.seconds,
     )  # fmt: skip
 
 
-def _state(fabric: TcpFabric, flows: int, seed: int, spread: float = 1.0) -> TcpState:
+def _state(fabric: TcpFabric, flows: int, seed: int, spread: float = _STARTS) -> TcpState:
     channels = len(fabric.frame_time)
     at_home = int(np.bincount(fabric.way[:flows, 0]).max(initial=0))
     queue = (channels, fabric.queue + 3 * at_home + 1)
     # More than the queues of a path can hold, as far as memory reaches.
     wished, possible = 8 * fabric.queue + 64, max(256, _PLACES // flows)
     ring = (flows, 1 << int(np.log2(min(2 * wished, possible))))
-    events = channels + 3 * flows + 1
+    events = channels + 4 * flows + 1
 
     def none(size: int | tuple[int, int]) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
         return np.zeros(size, dtype=np.int64)
@@ -154,7 +156,7 @@ def _state(fabric: TcpFabric, flows: int, seed: int, spread: float = 1.0) -> Tcp
         window=np.full(flows, 10.0), threshold=np.full(flows, np.inf), recovery=np.full(flows, NOWHERE, dtype=np.int64),
         round_trip=np.full(flows, -1.0), variation=np.zeros(flows), deadline=np.zeros(flows), doubled=none(flows),
         got=np.zeros(ring, dtype=np.bool_), wanted=none(flows), unsaid=none(flows),
-        to_say=np.zeros(flows, dtype=np.bool_), arrived=none(flows),
+        to_say=np.zeros(flows, dtype=np.bool_), arrived=none(flows), counted=none(flows),
     )  # fmt: skip
     # Programs start one after the other, within `spread` seconds; in order of time they are a heap.
     starts = spread * np.random.PCG64([seed, 1]).random_raw(flows) / 2.0**64

@@ -39,6 +39,11 @@ def test_one_flow_has_the_whole_wire(head_drop, slower):
     assert goodput(plan, [(0, 2)], load(slower=slower, head_drop=head_drop)) == pytest.approx([G * TRUNK], rel=0.01)
 
 
+def test_a_short_load_is_counted_from_the_start_of_each_flow():
+    plan = plan_of("mesh", sizes=[3], hosts_per_switch=1)
+    assert goodput(plan, [(0, 2)], load(omit=0, seconds=2)) == pytest.approx([G * TRUNK], rel=0.05)
+
+
 def test_both_directions_of_a_wire_carry_acknowledgements_too():
     plan = plan_of("mesh", sizes=[2], hosts_per_switch=1)
     assert goodput(plan, [(0, 1), (1, 0)]) == pytest.approx([G * 1448 / (1542 + 47)] * 2, rel=0.02)
