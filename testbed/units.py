@@ -9,6 +9,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+# Bytes of a full frame with its tag on a real wire, preamble, check sequence and gap included.
+LONGEST_ON_WIRE = 1542
+# What a shaped port of a lab lets go at once after a rest: so many of the longest frames, or what takes so long. A port
+# that is served late makes up for no more; what it cannot make up for would stand in its queue for ever.
+BURST_FRAMES = 8
+BURST_SECONDS = 1e-3
+
 _RATE_UNITS = {"bit/s": 1.0, "kbit/s": 1e3, "mbit/s": 1e6, "gbit/s": 1e9, "tbit/s": 1e12}
 _NUMBER = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 RATE_PATTERN = rf"\s*({_NUMBER})\s*([kKmMgGtT]?[bB][iI][tT]/[sS])\s*"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from testbed.errors import LabError
-from testbed.predict.frames import BURST_FRAMES, BURST_SECONDS, LONGEST_ON_WIRE
+from testbed.units import BURST_FRAMES, BURST_SECONDS, LONGEST_ON_WIRE
 
 # Preamble, frame check sequence and gap, which Linux does not count; and the shortest frame with them.
 WIRE_OVERHEAD = 24

@@ -8,11 +8,6 @@ ETHERNET_HEADER = 14
 # Preamble 8, frame check sequence 4, inter-frame gap 12: on a real wire, but not in what Linux counts.
 WIRE_OVERHEAD = 24
 VLAN_TAG = 4
-LONGEST_ON_WIRE = 1542
-# What a shaped port of a lab lets go at once after a rest: so many of the longest frames, or what takes so long. A port
-# that is served late makes up for no more; what it cannot make up for would stand in its queue for ever.
-BURST_FRAMES = 8
-BURST_SECONDS = 1e-3
 _IP_UDP = 28
 _IP_TCP_TIMESTAMPS = 52
 _MAX_IP = 1500

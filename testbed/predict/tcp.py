@@ -16,10 +16,11 @@ from testbed.kernels import tcp
 from testbed.kernels.jit import INTERPRETED
 from testbed.kernels.tcp_state import BEGINS, NOWHERE, TcpFabric, TcpState
 from testbed.model import Floats, Routes, Topology
-from testbed.predict.frames import BURST_FRAMES, BURST_SECONDS, LONGEST_ON_WIRE, VLAN_TAG, Transport
+from testbed.predict.frames import VLAN_TAG, Transport
 from testbed.predict.maxmin import Ways
 from testbed.predict.reno import reno_on_ways
 from testbed.routing.paths import path
+from testbed.units import BURST_FRAMES, BURST_SECONDS, LONGEST_ON_WIRE
 
 _REPEATS = 16
 _STARTS = 1.0  # seconds within which the programs of a load start; each counts from its own start

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from testbed.model import Floats, Routes, Topology
-from testbed.predict.frames import LONGEST_ON_WIRE
 from testbed.routing.paths import all_paths, hop_counts
+from testbed.units import LONGEST_ON_WIRE
 
 _MARGIN = 1.1
 

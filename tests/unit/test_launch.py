@@ -20,6 +20,14 @@ def test_the_agent_does_without_setuptools():
     assert done.stdout == "True False\n"
 
 
+def test_the_agent_loads_nothing_of_the_planner_that_takes_time():
+    code = "import sys, testbed.emulate.agent; print({'numba', 'numpy', 'testbed.predict'} & set(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=launch._environment()
+    )
+    assert done.stdout == "set()\n"
+
+
 def test_the_agent_finds_this_package_and_the_callers_variables(monkeypatch):
     monkeypatch.setenv("PATH", "/mine")
     monkeypatch.setenv("NPB_DIR", "/opt/npb")
