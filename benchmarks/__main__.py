@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from benchmarks import dl_figures, dl_table5, sr_figures
+from benchmarks import dl_figures, dl_table5, regulate, sr_figures, virtual_time
 from benchmarks.curves import Effort
 from benchmarks.data_plane import data_plane
 from benchmarks.dl_table6 import SIZES, TRAFFIC, dl_table6
@@ -20,7 +20,6 @@ from benchmarks.packets import packet_simulator
 from benchmarks.patterns import patterns
 from benchmarks.planning import planning
 from benchmarks.power import power
-from benchmarks.regulate import PARTS, regulation
 from benchmarks.simulate import simulator
 from benchmarks.table import Figure
 from benchmarks.telemetry import telemetry
@@ -41,7 +40,15 @@ def _data_plane(chosen: Chosen) -> list[Figure]:
 
 
 def _regulate(chosen: Chosen) -> list[Figure]:
-    return [figure for part in chosen.part or PARTS for figure in regulation(part, chosen.runs or 3)]
+    return [figure for part in _parts(chosen) for figure in regulate.regulation(part, chosen.runs or 3)]
+
+
+def _virtual_time(chosen: Chosen) -> list[Figure]:
+    return [figure for part in _parts(chosen) for figure in virtual_time.virtual_time(part)]
+
+
+def _parts(chosen: Chosen) -> list[str]:
+    return list(chosen.part or PARTS[chosen.what])
 
 
 def _table6(chosen: Chosen) -> list[Figure]:
@@ -66,6 +73,7 @@ def _sr_figure(name: str) -> Callable[[Chosen], list[Figure]]:
     return lambda chosen: sr_figures.sr_figure(name, _effort(chosen, sr_figures.DOCUMENTED, sr_figures.FULL))
 
 
+PARTS = {"regulate": regulate.PARTS, "virtual-time": virtual_time.PARTS}
 BENCHMARKS: dict[str, Callable[[Chosen], list[Figure]]] = {
     "planning": lambda chosen: planning(chosen.runs or 3),
     "lab": _lab,
@@ -76,6 +84,7 @@ BENCHMARKS: dict[str, Callable[[Chosen], list[Figure]]] = {
     "simulate": lambda chosen: simulator(chosen.runs or 3),
     "simulate-packets": lambda chosen: packet_simulator(chosen.runs or 3),
     "regulate": _regulate,
+    "virtual-time": _virtual_time,
     "power": lambda chosen: power(),
     "failures": lambda chosen: failures(),
     "dl-table5": _dl_table5,
@@ -101,8 +110,12 @@ def main() -> None:
     table = parser.add_argument_group("dl-table6, a million clocks by default")
     table.add_argument("--switches", type=int, action="append", choices=SIZES, help="default both")
     table.add_argument("--pattern", action="append", choices=TRAFFIC, help="default both")
-    parser.add_argument("--part", action="append", choices=PARTS, help="of regulate; default both")
+    every = [part for parts in PARTS.values() for part in parts]
+    parser.add_argument("--part", action="append", choices=every, help="of regulate, virtual-time; default all")
     chosen = parser.parse_args()
+    wrong = [part for part in chosen.part or () if part not in PARTS.get(chosen.what, ())]
+    if wrong:
+        parser.error(f"{chosen.what or 'without a name: it'} has no part {', '.join(wrong)}")
     figures = (BENCHMARKS[chosen.what] if chosen.what else _planning_and_lab)(chosen)
     width = max(len(figure.name) for figure in figures)
     for figure in figures:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import statistics
 import subprocess
 import sys
-from collections import defaultdict
 from pathlib import Path
 
+from benchmarks.flows import ratio_text
 from benchmarks.table import Figure, progress
 from testbed.results import load_run
 from testbed.results.load import Run
@@ -22,7 +22,7 @@ def patterns() -> list[Figure]:
     """Run both sweeps and compare each flow's median with its prediction."""
     runs = [run for sweep in _SWEEPS for run in _run(sweep)]
     figures = [
-        Figure(f"{run.plan.scenario.name}, {load['title']} ({load['verdict']})", _ratios(run, load["load"]))
+        Figure(f"{run.plan.scenario.name}, {load['title']} ({load['verdict']})", ratio_text(run, load["load"]))
         for run in runs
         for load in run.manifest["loads"]
         if load["kind"] == "iperf3"
@@ -49,24 +49,6 @@ def _run(sweep: str) -> list[Run]:
 
 def _note(name: str) -> str:
     return " (promised 0.9 and more)" if name in _PROMISED[1:] else ""
-
-
-def _ratios(run: Run, load: str) -> str:
-    of_flow: dict[tuple[str, str], list[float]] = defaultdict(list)
-    losses = []
-    for sample in run.samples:
-        if sample.labels.get("load") != load:
-            continue
-        if sample.metric == "goodput" and sample.predicted and "src" in sample.labels:
-            of_flow[sample.labels["src"], sample.labels["dst"]].append(sample.value / sample.predicted)
-        elif sample.metric == "loss":
-            losses.append(sample.value)
-    medians = [statistics.median(values) for values in of_flow.values()]
-    if not medians:
-        return "nothing was measured"
-    mean, worst, best = statistics.mean(medians), min(medians), max(medians)
-    text = f"of the prediction: mean {mean:.3f}, worst flow {worst:.3f}, best {best:.3f}"
-    return f"{text}, loss {100 * statistics.mean(losses):.2f} %" if losses else text
 
 
 def _all_to_all(run: Run) -> float | None:

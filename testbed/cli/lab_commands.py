@@ -41,9 +41,14 @@ def run(
     limit: Annotated[
         float | None, typer.Option("--limit", min=1, help="with --engine vm: s until it is ended; default 7200")
     ] = None,
+    shift: Annotated[
+        int | None,
+        typer.Option(min=0, max=10, help="with --virtual-time: an instruction takes 2^N ns; default 0"),
+    ] = None,
     form: FORMAT = Format.text,
 ) -> None:
     """Plan, prove, build, check every path, load, measure, store, report. Exit 0 pass, 1 fail, 3 warnings."""
+    from testbed.emulate.vm.machine import DEFAULT_SHIFT
     from testbed.emulate.vm.memory import DEFAULT_MEMORY
     from testbed.plan import make_plan
     from testbed.report import rich_table
@@ -52,15 +57,19 @@ def run(
     from testbed.scenario import find_scenario, load_scenario
 
     given = {"--virtual-time": virtual_time, "--memory": memory is not None, "--limit": limit is not None}
-    if engine is not Engine.vm and any(given.values()):
+    idle = [(option, "--engine vm") for option, it in given.items() if it and engine is not Engine.vm]
+    if shift is not None and not virtual_time:
+        idle.append(("--shift", "--virtual-time"))
+    if idle:
         raise InputError(
-            [Problem(option, "is for --engine vm only; take it out, or add that") for option, it in given.items() if it]
+            [Problem(option, f"is for {needed} only; take it out, or add that") for option, needed in idle]
         )
     with steps() as progress:
         progress("planning and proving")
         plan = make_plan(load_scenario(find_scenario(name), settings or ()))
         if engine is Engine.vm:
-            wish = Wish(virtual_time, memory or DEFAULT_MEMORY, limit or DEFAULT_LIMIT)
+            chosen = DEFAULT_SHIFT if shift is None else shift
+            wish = Wish(virtual_time, memory or DEFAULT_MEMORY, limit or DEFAULT_LIMIT, chosen)
             outcome = run_in_vm(plan, folder, wish, progress)
         else:
             outcome = run_scenario(plan, folder, progress)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -21,6 +22,9 @@ _RECEIVE_BUFFER = 4 << 20
 _LARGEST_BUFFER = 1 << 30
 _MOST_BACKOFF_MS = 1000
 _PROBE_DATAPATH = "system@testbed-probe"
+# Open vSwitch takes the number of processors for 0 until the machine's clock shows this, s, and with the kernel's
+# datapath then has no thread that looks up the first frame of a flow.
+_PROCESSORS_COUNT_FROM = 10.0
 
 _T = TypeVar("_T")
 
@@ -100,6 +104,8 @@ class OpenVSwitch:
             bridge: daemon for daemon, share in zip(self._daemons, shares, strict=True) for bridge in share
         }
         self._number = {bridge: number for number, bridge in enumerate(order or self._daemon_of, 1)}
+        if self.datapath == "kernel":
+            time.sleep(max(0.0, _PROCESSORS_COUNT_FROM - time.monotonic()))
         self._each(lambda daemon: daemon.start())
 
     def _each(self, call: Callable[[SwitchDaemon], _T]) -> list[_T]:

@@ -18,7 +18,6 @@ from testbed.emulate.share import require_shares
 from testbed.errors import EXIT_FAIL, EXIT_PASS, EXIT_WARNINGS, InputError, LabError, Problem
 from testbed.model import Sample
 from testbed.plan import Plan
-from testbed.report import render_report
 from testbed.results import ResultFolder, load_run
 from testbed.run.choose import Choice, choose_dilation
 from testbed.run.controlled import controller_findings
@@ -95,6 +94,8 @@ def finish(
 ) -> Outcome:
     """Draw the report of a run of which all else is stored, and give its folder the final name."""
     progress("writing the report")
+    from testbed.report import render_report  # noqa: PLC0415 - the virtual machine, which is slow, needs none
+
     folder.write_text("report.html", render_report(load_run(folder.path, unfinished=True)))
     return Outcome(folder.finish(), verdict, reasons, samples)
 

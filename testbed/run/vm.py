@@ -14,7 +14,7 @@ from testbed.emulate.npb import VARIABLE
 from testbed.emulate.vm.boot import Report, run_job
 from testbed.emulate.vm.image import Image, qemu_version, require_image
 from testbed.emulate.vm.kvm import why_no_kvm
-from testbed.emulate.vm.machine import Machine
+from testbed.emulate.vm.machine import DEFAULT_SHIFT, Machine
 from testbed.emulate.vm.memory import DEFAULT_MEMORY, NEEDED_BY_TESTS, free_memory, needed_memory, require_memory
 from testbed.errors import CapabilityError, InputError, LabError, Problem, StorageError, TestbedError, VerificationError
 from testbed.model import Topology
@@ -44,18 +44,20 @@ class Wish:
         virtual_time: whether the guest's clock follows its instructions.
         memory: MiB.
         limit: s after which the machine is ended.
+        shift: in virtual time one instruction takes 2^shift ns.
     """
 
     virtual_time: bool = False
     memory: int = DEFAULT_MEMORY
     limit: float = DEFAULT_LIMIT
+    shift: int = DEFAULT_SHIFT
 
 
 def choose_machine(image: Image, wish: Wish, progress: Callable[[str], None]) -> tuple[Machine, str]:
     """Return the machine to start, and why it has no KVM where it could have had it; else an empty text."""
     if wish.virtual_time:
         # One processor: QEMU counts the instructions of all in turn, so more would only share it.
-        return Machine("icount", 1, wish.memory), ""
+        return Machine("icount", 1, wish.memory, wish.shift), ""
     progress("trying whether KVM boots here")
     why_not = why_no_kvm(image)
     return Machine("tcg" if why_not else "kvm", os.cpu_count() or 1, wish.memory), why_not
@@ -94,6 +96,7 @@ def run_in_vm(plan: Plan, results: Path, wish: Wish, progress: Callable[[str], N
     facts = {
         "accelerator": machine.accelerator,
         "virtual_time": wish.virtual_time,
+        **({"shift": machine.shift} if wish.virtual_time else {}),
         **({"why_not_kvm": no_kvm} if no_kvm else {}),
         "processors": machine.processors,
         "memory": machine.memory,

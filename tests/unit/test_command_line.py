@@ -56,6 +56,14 @@ def test_what_is_said_of_a_virtual_machine_needs_one():
     }
 
 
+def test_what_is_said_of_virtual_time_needs_it():
+    told = json.loads(command("run", "torus4x4", "--limit", "60", "--shift", "0", "--format", "json").stdout)
+    assert [(problem["place"], problem["sentence"]) for problem in told["problems"]] == [
+        ("--limit", "is for --engine vm only; take it out, or add that"),
+        ("--shift", "is for --virtual-time only; take it out, or add that"),
+    ]
+
+
 def test_plan_prints_one_object():
     done = command("plan", "torus4x4", "--format", "json")
     found = json.loads(done.stdout)

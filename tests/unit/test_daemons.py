@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from testbed.emulate import openvswitch
 from testbed.emulate.daemons import daemon_count, divide, switch_ports
 from testbed.emulate.order import build_order
 from testbed.plan import make_plan
@@ -53,3 +56,28 @@ def test_number_of_daemons(wanted, datapath, processors, switches, count):
 def test_ports_of_an_order():
     plan = make_plan(parse_scenario("topology: {kind: mesh, sizes: [3], hosts_per_switch: 2}", "test.yaml"))
     assert switch_ports(build_order(plan).as_dict()) == {"s1": 3, "s2": 4, "s3": 3}
+
+
+@pytest.mark.parametrize(
+    ("datapath", "clock", "waited"), [("kernel", 4.0, 6.0), ("kernel", 9e4, 0), ("userspace", 4.0, 0)]
+)
+def test_the_kernels_datapath_is_not_started_while_open_vswitch_counts_no_processor(
+    datapath, clock, waited, tmp_path, monkeypatch
+):
+    class Daemon:
+        def __init__(self, *arguments, **options):
+            pass
+
+        def start(self):
+            assert sum(slept) == waited
+
+    slept: list[float] = []
+    monkeypatch.setattr(openvswitch, "SwitchDaemon", Daemon)
+    monkeypatch.setattr(time, "monotonic", lambda: clock)
+    monkeypatch.setattr(time, "sleep", slept.append)
+    for name in ("OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR"):
+        monkeypatch.setenv(name, "")
+    switches = openvswitch.OpenVSwitch(tmp_path)
+    switches.datapath = datapath
+    switches.start([["s1"]])
+    assert sum(slept) == waited

@@ -9,8 +9,9 @@ from typing import Literal
 from testbed.emulate.vm.image import Image
 
 Accelerator = Literal["kvm", "tcg", "icount"]
-# One instruction of the guest takes 2^ICOUNT_SHIFT ns of its time: see docs/vm.md.
-ICOUNT_SHIFT = 1
+# One instruction of the guest takes 2^shift ns of its time: see docs/vm.md for why.
+DEFAULT_SHIFT = 0
+_MEMORY_SLACK = 1 << 30  # of addresses, for the alignment of what is plugged in
 _KERNEL = "console=ttyS0 panic=-1 psi=1 loglevel=4 net.ifnames=0 mitigations=off"
 # Of a translated processor the kernel does not trust the counter, and would ask a device for the time, which takes
 # five times as long; QEMU derives the counters of all processors from one. Not tried in virtual time.
@@ -25,11 +26,13 @@ class Machine:
         accelerator: `kvm`; `tcg`, which translates instructions; or `icount`, the same in virtual time.
         processors: of the machine.
         memory: MiB.
+        shift: with `icount` one instruction takes 2^shift ns.
     """
 
     accelerator: Accelerator
     processors: int
     memory: int
+    shift: int = DEFAULT_SHIFT
 
 
 def qemu_command(machine: Machine, image: Image, project: Path, results: Path, console: Path) -> list[str]:
@@ -37,15 +40,15 @@ def qemu_command(machine: Machine, image: Image, project: Path, results: Path, c
 
     Args:
         machine: what to start.
-        image: stays as it is: what the guest writes goes to a nameless file beside it that ends with QEMU.
-        project: archive, the second disk.
-        results: what the guest hands back, the third disk.
+        image: stays as it is: what the guest writes goes to QEMU's own memory.
+        project: archive, the first disk.
+        results: what the guest hands back, the second disk.
         console: file that gets all the kernel and process 1 print.
     """
     clock = f" {_CLOCK}" if machine.accelerator == "tcg" else ""
     return [
         *kernel_command(machine, image, console, _KERNEL + clock),
-        "-drive", _drive(image.root, "snapshot=on,cache=unsafe"),
+        *_root(machine, image.root),
         "-drive", _drive(project, "readonly=on"),
         "-drive", _drive(results, "cache=unsafe"),
         "-device", "virtio-serial-pci",
@@ -58,21 +61,36 @@ def kernel_command(machine: Machine, image: Image, console: Path, arguments: str
     """Return QEMU's command for a machine without disks."""
     return [
         "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-machine", "q35",
-        *_ACCELERATORS[machine.accelerator], "-smp", str(machine.processors), "-m", str(machine.memory),
+        *_accelerator(machine), "-smp", str(machine.processors), "-m", str(machine.memory),
         "-kernel", str(image.kernel), "-initrd", str(image.initrd), "-append", arguments,
         "-chardev", f"file,id=console,path={_escaped(console)}", "-serial", "chardev:console",
         "-device", "virtio-rng-pci",
     ]  # fmt: skip
 
 
-# In virtual time the guest's clock follows its instructions, and time in which it would only wait is skipped.
-_ACCELERATORS: dict[Accelerator, tuple[str, ...]] = {
-    "kvm": ("-accel", "kvm", "-cpu", "host"),
-    "tcg": ("-accel", "tcg,thread=multi", "-cpu", "max"),
-    "icount": (
-        "-accel", "tcg,thread=single", "-cpu", "max", "-icount", f"shift={ICOUNT_SHIFT},sleep=off", "-rtc", "clock=vm",
-    ),
-}  # fmt: skip
+def _accelerator(machine: Machine) -> list[str]:
+    if machine.accelerator == "kvm":
+        return ["-accel", "kvm", "-cpu", "host"]
+    if machine.accelerator == "tcg":
+        return ["-accel", "tcg,thread=multi", "-cpu", "max"]
+    # In virtual time the guest's clock follows its instructions, and time in which it would only wait is skipped.
+    time = ["-icount", f"shift={machine.shift},sleep=off", "-rtc", "clock=vm"]
+    return ["-accel", "tcg,thread=single", "-cpu", "max", *time]
+
+
+def _root(machine: Machine, root: Path) -> list[str]:
+    """The root file system as memory that the guest reads without waiting.
+
+    While a guest waits for a disk in virtual time, and has nothing else to do, its clock goes to whatever is due next,
+    seconds ahead.
+    """
+    size = root.stat().st_size
+    room = (machine.memory << 20) + size + _MEMORY_SLACK
+    return [
+        "-machine", "nvdimm=on", "-m", f"slots=1,maxmem={room}",
+        "-object", f"memory-backend-file,id=root,share=off,size={size},mem-path={_escaped(root)}",
+        "-device", "nvdimm,memdev=root",
+    ]  # fmt: skip
 
 
 def _drive(file: Path, options: str) -> str:

@@ -1,0 +1,131 @@
+"""What virtual time is worth: figures beside predictions, two runs beside each other, and on a machine kept busy."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks.flows import flow_ratios, ratio_text
+from benchmarks.table import Figure, progress
+from testbed.results import load_run
+from testbed.results.load import Run
+
+_ROOT = Path(__file__).resolve().parents[1]
+PARTS = ("flows", "patterns", "shift")
+# Sixteen flows at once, one a host, by UDP and by TCP.
+_FLOWS = (
+    "{kind: iperf3, protocol: udp, pattern: neighbour, omit: 3, seconds: 8, repeats: 1}, "
+    "{kind: iperf3, protocol: tcp, pattern: neighbour, omit: 5, seconds: 20, repeats: 1}"
+)
+_TOPOLOGIES = ("mesh4x2", "torus4x2", "myri-clos", "mtree4x4", "mesh4x4", "torus4x4", "fattree14")
+# A tenth of the bottleneck stays free for iperf3's own control messages, which take the same links.
+_PATTERNS = ", ".join(
+    f"{{kind: iperf3, protocol: udp, pattern: {pattern}, offered: 0.9, omit: 3, seconds: 8, repeats: 1}}"
+    for pattern in ("all_to_all", "bit_reversal", "transpose")
+)
+_SHIFTS = (0, 1, 2)
+_VIRTUAL = ("--engine", "vm", "--virtual-time")
+
+
+def virtual_time(part: str) -> list[Figure]:
+    """Measure one of them.
+
+    Args:
+        part: `flows`: 16 flows on a 4×4 torus, twice, on a busy machine, and with the other engines; `patterns`: three
+            patterns on seven topologies; `shift`: the same 16 flows with quicker and slower processors.
+    """
+    return {"flows": _flows, "patterns": _patterns, "shift": _shift}[part]()
+
+
+def _flows() -> list[Figure]:
+    load = ("torus4x4", "--set", f"workloads=[{_FLOWS}]")
+    slowed = (*load, "--set", "lab.dilation=200")
+    virtual = (*slowed, *_VIRTUAL)
+    (first, figures), (again, more) = _at_once({"virtual time": virtual, "virtual time, again": virtual})
+    figures += more
+    with _busy_machine():
+        busy, more = _run("virtual time, busy machine", *virtual)
+    figures += more
+    for name, run in (("again", again), ("busy machine", busy)):
+        figures += [
+            Figure(f"virtual time, {name}, against the first: {load['title']}", _apart(first, run, load["load"]))
+            for load in first.manifest["loads"]
+        ]
+    # In real time a translated machine is slow: its own pilot finds the dilation.
+    for name, words in (("native", slowed), ("virtual machine in real time", (*load, "--engine", "vm"))):
+        figures += _run(name, *words)[1]
+    return figures
+
+
+def _patterns() -> list[Figure]:
+    settings = ("--set", "lab.dilation=400", "--set", f"workloads=[{_PATTERNS}]", *_VIRTUAL)
+    found = _at_once({name: (name, *settings) for name in _TOPOLOGIES})
+    return [figure for _, figures in found for figure in figures]
+
+
+def _shift() -> list[Figure]:
+    settings = ("torus4x4", "--set", "lab.dilation=200", "--set", f"workloads=[{_FLOWS}]", *_VIRTUAL)
+    found = _at_once({f"{2**shift} ns an instruction": (*settings, "--shift", str(shift)) for shift in _SHIFTS})
+    return [figure for _, figures in found for figure in figures]
+
+
+def _at_once(runs: Mapping[str, Sequence[str]]) -> list[tuple[Run, list[Figure]]]:
+    """Runs in virtual time, one a processor at once, since none of them notices the others."""
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        return list(pool.map(lambda name: _run(name, *runs[name]), runs))
+
+
+def _apart(one: Run, other: Run, load: str) -> str:
+    """How far the flows of two runs are from each other."""
+    ratios, others = flow_ratios(one, load), flow_ratios(other, load)
+    if not ratios or ratios.keys() != others.keys():
+        return "one of the two did not measure every flow"
+    differences = [abs(others[pair] / ratio - 1) for pair, ratio in ratios.items()]
+    mean = sum(others.values()) / sum(ratios.values()) - 1
+    return f"no flow farther apart than {100 * max(differences):.3f} %, their mean {100 * mean:+.3f} % (0.5 % wanted)"
+
+
+@contextmanager
+def _busy_machine() -> Iterator[None]:
+    """A process on each processor that does nothing but use it."""
+    command = [sys.executable, "-c", "while True: pass"]
+    processes = [subprocess.Popen(command) for _ in range(os.cpu_count() or 1)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def _run(name: str, *words: str) -> tuple[Run, list[Figure]]:
+    """Run a scenario; what its loads and the run as a whole say."""
+    progress(f"{name}: testbed run {' '.join(words)}")
+    begun = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-m", "testbed", "run", *words, "--format", "json"],
+        cwd=_ROOT, check=False, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    if done.returncode not in (0, 1, 3):
+        raise SystemExit(f"it ended with exit code {done.returncode}")
+    seconds = time.monotonic() - begun
+    run = load_run(_ROOT / json.loads(done.stdout)["results"])
+    verdict = "; ".join([run.manifest["verdict"], *run.manifest["reasons"]])
+    whole = f"{seconds:.0f} s at dilation {run.dilation:g}, {verdict}"
+    machine = run.manifest.get("vm")
+    if machine:
+        whole += (
+            f"; {machine['guest_seconds']:.0f} s by the guest's clock, {machine['boot_seconds']:.1f} of them to boot"
+        )
+    figures = [
+        Figure(f"{name}: {load['title']} ({load['verdict']})", ratio_text(run, load["load"]))
+        for load in run.manifest["loads"]
+    ]
+    return run, [*figures, Figure(f"{name}: whole run", whole)]
