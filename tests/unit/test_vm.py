@@ -15,7 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from testbed.emulate.vm import boot, image, kvm, stream, suite
+from testbed.emulate.vm import boot, building, image, kvm, stream, suite
 from testbed.emulate.vm.image import Image, build_image, find_image, image_digest, image_folder, require_image
 from testbed.emulate.vm.machine import Machine, qemu_command
 from testbed.emulate.vm.memory import needed_memory, require_memory
@@ -219,9 +219,9 @@ def test_a_building_that_ends_early_leaves_nothing(error, tmp_path, monkeypatch,
 
 
 def test_a_failed_script_is_told_with_its_last_lines(tmp_path, monkeypatch, able):
-    monkeypatch.setattr(image, "ROOT", tmp_path)
+    monkeypatch.setattr(building, "ROOT", tmp_path)
     monkeypatch.setattr(image, "pack_project", lambda target, job: target.write_text(""))
-    monkeypatch.setattr(image, "_environment", lambda: {"PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    monkeypatch.setattr(building, "environment", lambda: {"PATH": f"{tmp_path}:{os.environ['PATH']}"})
     script = tmp_path / "unshare"
     script.write_text("#!/bin/sh\necho the kernel\necho 'E: no such package' >&2\nexit 1\n")
     script.chmod(0o755)

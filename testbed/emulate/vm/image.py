@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
-import platform
 import shutil
 import subprocess
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.emulate.vm.building import (
+    BUILDING,
+    CACHE,
+    alone,
+    clean_up,
+    missing_commands,
+    require_root,
+    require_space,
+    run_script,
+)
 from testbed.emulate.vm.project import ROOT, pack_project
-from testbed.emulate.vm.stream import lines, started
-from testbed.errors import CapabilityError, LabError
+from testbed.errors import CapabilityError
 
-CACHE = Path("/var/cache/testbed")
 # What the image is made from. The project itself is not part of it: each run brings it as it then is.
 INPUTS = ("scripts/vm-image", "scripts/vm-init", "scripts/vm-initrd", "scripts/setup", "locks/dev.txt")
 _PARTS = ("root.img", "vmlinuz", "initrd.img", "versions")
-_BUILDING = ".building"
+_WHAT = "the image of the virtual machine"
 # While it is built: the root file system, the image of it, and packages as they were fetched.
 NEEDED_BYTES = 5 << 30
 _COMMANDS = ("debootstrap", "mke2fs", "unshare", "setpriv", "chroot")
-_LIMIT = 3600.0
-_SHOWN_LINES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,16 +121,16 @@ def build_image(progress: Callable[[str], None], cache: Path = CACHE) -> Image:
     if found is not None:
         return found
     _require_means(cache)
-    with _alone(cache, progress):
+    with alone(cache, "the virtual machine's image", progress):
         found = find_image(cache)
         if found is not None:
             return found
         final = image_folder(cache)
-        for stale in cache.glob(f"vm-*{_BUILDING}"):
+        for stale in cache.glob(f"vm-*{BUILDING}"):
             shutil.rmtree(stale)
         if final.exists():
             shutil.rmtree(final)
-        working = final.with_name(final.name + _BUILDING)
+        working = final.with_name(final.name + BUILDING)
         working.mkdir()
         try:
             _build(working, progress)
@@ -137,90 +139,30 @@ def build_image(progress: Callable[[str], None], cache: Path = CACHE) -> Image:
                     os.fsync(file.fileno())
             working.rename(final)
         except BaseException:
-            shutil.rmtree(working, ignore_errors=True)
+            clean_up(working)
             raise
     return Image(final)
 
 
 def _build(working: Path, progress: Callable[[str], None]) -> None:
-    source, errors = working / "project.tar", working / "errors"
+    source = working / "project.tar"
     pack_project(source, {})
-    # Mounts and processes of the building end with its process 1.
-    command = [
-        "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", str(ROOT / "scripts" / "vm-image"),
-        str(working), str(source),
-    ]  # fmt: skip
-    with errors.open("wb") as sink, started(command, sink, env=_environment()) as process:
-        try:
-            for line in lines(process, until=time.monotonic() + _LIMIT):
-                progress(f"building the virtual machine's image: {line}")
-        except TimeoutError as error:
-            raise LabError(f"the image of the virtual machine was not built in {_LIMIT:g} s") from error
-        code = process.wait()
-    said = errors.read_text(errors="replace").strip().splitlines()[-_SHOWN_LINES:]
-    if code != 0:
-        raise LabError("\n".join(["the image of the virtual machine cannot be built:", *said]))
+    run_script(
+        "vm-image", [str(working), str(source)], _WHAT, working / "errors",
+        lambda line: progress(f"building the virtual machine's image: {line}"),
+    )  # fmt: skip
     source.unlink()
-    errors.unlink()
-
-
-def _environment() -> dict[str, str]:
-    return {**os.environ, "PATH": f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin:/usr/bin:/bin"}
 
 
 def _require_means(cache: Path) -> None:
-    if os.geteuid() != 0:
-        raise CapabilityError(
-            "the image of the virtual machine is built as root, because it is a root file system; run `make vm`, or "
-            "the command with sudo"
-        )
-    if platform.machine() != "x86_64":
-        raise CapabilityError(
-            f"the image of the virtual machine is one of x86_64, and this machine is {platform.machine()}, which "
-            "cannot install its packages; build it on an x86_64 machine"
-        )
-    path = _environment()["PATH"]
-    missing = [name for name in _COMMANDS if shutil.which(name, path=path) is None]
+    require_root(_WHAT, "vm")
+    missing = missing_commands(_COMMANDS)
     if missing:
         raise CapabilityError(
             f"missing: {', '.join(missing)}; without them no image of the virtual machine can be built; run "
             "`scripts/setup vm`"
         )
-    require_space(cache, NEEDED_BYTES, "the image of the virtual machine")
-
-
-def require_space(folder: Path, needed: int, what: str) -> None:
-    """Raise CapabilityError unless a folder, which may be still to be made, has room.
-
-    Args:
-        folder: where something is to be written.
-        needed: bytes.
-        what: it is.
-    """
-    there = next(place for place in (folder, *folder.parents) if place.exists())
-    free = shutil.disk_usage(there).free
-    if free < needed:
-        raise CapabilityError(
-            f"{what} takes up to {needed / 1e9:.1f} GB while it is made, and {folder} has {free / 1e9:.1f} GB left; "
-            "make room and repeat"
-        )
-
-
-@contextmanager
-def _alone(cache: Path, progress: Callable[[str], None]) -> Iterator[None]:
-    cache.mkdir(parents=True, exist_ok=True)
-    with (cache / "vm.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            progress("waiting for another program that builds the virtual machine's image")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-def clean_up(folder: Path) -> None:
-    """Remove a folder and all in it; what cannot be removed stays."""
-    shutil.rmtree(folder, ignore_errors=True)
+    require_space(cache, NEEDED_BYTES, _WHAT)
 
 
 def qemu_version() -> str:
