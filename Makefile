@@ -2,7 +2,7 @@
 # in it work: make test ARGS="-k 'ring or mesh'".
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev setup-vm scenario vm vm-test npb paper test check bench lock clean
+.PHONY: help setup setup-dev setup-vm scenario vm vm-test vagrant-box npb paper test check bench lock clean
 
 TOPO ?= torus4x4
 ENGINE ?= native
@@ -33,6 +33,9 @@ vm: setup-vm ## build the image of the virtual machine, unless it is there (2 to
 
 vm-test: vm ## boot it and run the tests of labs on the kernel's Open vSwitch in it
 	@$(SUDO) .venv/bin/testbed vm test $(if $(ARGS),-- $(ARGS))
+
+vagrant-box: vm ## make boxes for Vagrant from it, so that `vagrant up` needs no network (e.g. ARGS="--provider libvirt")
+	@$(SUDO) .venv/bin/testbed vm box $(ARGS)
 
 npb: setup ## build the eight NAS Parallel Benchmarks of mpi_jobs/npb
 	@$(MAKE) --no-print-directory -C mpi_jobs/npb MPICC="$(CURDIR)/.venv/bin/mpicc"

@@ -1,10 +1,11 @@
-"""vm: the virtual machine's image and the tests that run in it."""
+"""vm: the virtual machine's image, boxes made from it, and the tests that run in it."""
 
 from __future__ import annotations
 
 import sys
 import tempfile
 import time
+from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
@@ -12,11 +13,21 @@ import typer
 
 from testbed.cli.app import FORMAT, app
 from testbed.cli.output import Format, print_json, results, steps
-from testbed.errors import LabError
+from testbed.errors import InputError, LabError
 
-vm = typer.Typer(help="The virtual machine for labs: build its image, run the tests in it.", no_args_is_help=True)
+vm = typer.Typer(
+    help="The virtual machine for labs: build its image, make boxes of it, run the tests in it.", no_args_is_help=True
+)
 app.add_typer(vm, name="vm")
 _TESTS_LIMIT = 1800.0
+
+
+class Provider(str, Enum):
+    """What Vagrant runs machines with."""
+
+    libvirt = "libvirt"
+    virtualbox = "virtualbox"
+    both = "both"
 
 
 @vm.command(epilog="Example: testbed vm build")
@@ -32,6 +43,33 @@ def build(form: FORMAT = Format.text) -> None:
         print_json({"image": str(image.folder), "seconds": seconds, "versions": image.versions})
     else:
         results.print(f"{image.folder}: kernel {image.versions['kernel']}; {seconds:g} s", markup=False, soft_wrap=True)
+
+
+@vm.command(epilog="Examples: testbed vm box --provider libvirt   |   testbed vm box -o boxes")
+def box(
+    provider: Annotated[Provider, typer.Option(help="that the box is for")] = Provider.both,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="folder that gets the boxes")] = None,
+    form: FORMAT = Format.text,
+) -> None:
+    """Make boxes for Vagrant from the image, unless they are there. Needs root, the image, and 6 GB."""
+    from testbed.emulate.vm.box import PROVIDERS, build_boxes
+    from testbed.emulate.vm.building import CACHE
+
+    started = time.monotonic()
+    wanted = PROVIDERS if provider is Provider.both else (provider.value,)
+    folder = CACHE if output is None else output.absolute()
+    there = next(place for place in (folder, *folder.parents) if place.exists())
+    if not there.is_dir():
+        raise InputError.one("--output", f"{there} is a file; give the name of a folder")
+    with steps() as progress:
+        boxes = build_boxes(wanted, progress, folder)
+    seconds = round(time.monotonic() - started, 1)
+    if form is Format.json:
+        print_json({"boxes": [str(file) for file in boxes], "seconds": seconds})
+    else:
+        for file in boxes:
+            results.print(str(file), markup=False, soft_wrap=True)
+        results.print(f"{seconds:g} s")
 
 
 @vm.command("test", epilog="Examples: testbed vm test   |   testbed vm test -- tests/lab/test_faults.py")

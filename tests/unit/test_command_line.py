@@ -38,7 +38,7 @@ def test_every_command_has_help_with_an_example(name):
     assert f"testbed {name}" in done.stdout
 
 
-@pytest.mark.parametrize("name", ["build", "test"])
+@pytest.mark.parametrize("name", ["build", "box", "test"])
 def test_commands_of_the_virtual_machine_have_help_with_an_example(name):
     done = command("vm", name, "--help")
     assert done.returncode == 0
