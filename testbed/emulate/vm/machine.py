@@ -14,7 +14,8 @@ DEFAULT_SHIFT = 0
 _MEMORY_SLACK = 1 << 30  # of addresses, for the alignment of what is plugged in
 _KERNEL = "console=ttyS0 panic=-1 psi=1 loglevel=4 net.ifnames=0 mitigations=off"
 # Of a translated processor the kernel does not trust the counter, and would ask a device for the time, which takes
-# five times as long; QEMU derives the counters of all processors from one. Not tried in virtual time.
+# five times as long; QEMU derives the counters of all processors from one. In virtual time there is only one processor,
+# and the kernel takes its counter by itself.
 _CLOCK = "clocksource=tsc tsc=reliable"
 
 
