@@ -70,10 +70,11 @@ def assess(
         death, last = deaths[place], place + 1 == len(moments)
         following = np.inf if last else deaths[place + 1]
         heard = [event for event in status["events"] if death <= event["detected"] < following]
+        over = float(result.disturbed[numbers[-1]]["ended"])
         outlook, words = outlooks[numbers[-1]], "; ".join(str(outlooks[n].change.event) for n in numbers)
         windows = [passage.between(edges[place], np.inf if last else edges[place + 1]) for passage in passages]
         # Others lose datagrams only where queues are full, which no backup path ends.
-        back = [window.back_after(death) if outlook.diversion.hit[pair] else None
+        back = [window.back_after(death, over) if outlook.diversion.hit[pair] else None
                 for pair, window in zip(pairs, windows, strict=True)]  # fmt: skip
         found.events.append(
             {
@@ -94,7 +95,6 @@ def assess(
         )
         if not heard:
             found.findings.append((Verdict.FAIL, f'the controller did not notice "{words}"'))
-        over = float(result.disturbed[numbers[-1]]["ended"])
         for (source, end), passage, window in zip(pairs, passages, windows, strict=True):
             silent = window.silent > min(on_the_way, np.ptp(window.sent) / 2 if len(window.sent) else np.inf)
             if (silent or passage.between(over, following).all_lost) and not outlook.cut[source, end]:

@@ -52,20 +52,19 @@ class Passage:
         tail = self.sent[arrived[-1] + 1 :] if len(arrived) else self.sent
         return float(tail[-1] - tail[0]) if len(tail) else 0.0
 
-    def back_after(self, death: float) -> float | None:
-        """Seconds from a death until the first datagram arrives that was sent after the longest run of lost ones.
+    def back_after(self, death: float, over: float) -> float | None:
+        """Seconds from a death until the first datagram arrives that was sent when all that died was dead.
 
-        Beside other loads single ones are lost at full queues, before the death and after it. None where none was
-        lost, or none arrived any more.
+        Beside other loads datagrams are lost at full queues as well, before the death and long after it, so that no
+        run of lost ones tells its end. None where none was lost, or none arrived any more.
+
+        Args:
+            death: when it began; s.
+            over: when all that it takes was dead; s.
         """
-        missing = np.isnan(self.received)
-        turns = np.flatnonzero(np.diff(np.concatenate([[False], missing, [False]]).astype(np.int8)))
-        begins, ends = turns[::2], turns[1::2]
-        if not len(begins):
-            return None
-        later = self.received[ends[(ends - begins).argmax()] :]
+        later = self.received[self.sent >= over]
         later = later[~np.isnan(later)]
-        return float(later.min()) - death if len(later) else None
+        return float(later.min()) - death if self.lost and len(later) else None
 
 
 def commands(names: list[tuple[str, str, str]], rate: int, seconds: float) -> tuple[list[Process], list[Process]]:

@@ -83,9 +83,9 @@ def test_other_output_of_a_probe_is_told():
 def test_datagrams_are_lost_until_one_arrives_again():
     whole = passage(range(300, 320))
     assert whole.lost == 20
-    assert whole.back_after(100.2995) == pytest.approx(0.021)
-    assert whole.between(100.0, 100.3).back_after(100.0) is None
-    assert passage(range(300, 1000)).back_after(100.3) is None
+    assert whole.back_after(100.2995, 100.2995) == pytest.approx(0.021)
+    assert whole.between(100.0, 100.3).back_after(100.0, 100.0) is None
+    assert passage(range(300, 1000)).back_after(100.3, 100.3) is None
 
 
 def test_events_are_matched_with_what_the_controller_heard():
@@ -122,6 +122,12 @@ def test_full_queues_are_no_outage():
     assert not found.findings
     assert died["takeover"] == pytest.approx(0.0205)
     assert (died["frames_lost"], rose["frames_lost"], rose["takeover"]) == (24, 3, None)
+
+
+def test_full_queues_that_lose_more_than_the_death_change_no_take_over():
+    """What was sent before the link was dead arrives, and later a queue loses more than the death did."""
+    whole = crowded(passage(range(302, 320)), *range(700, 760))
+    assert whole.back_after(100.2995, 100.3015) == pytest.approx(0.021)
 
 
 def test_a_pair_that_is_not_hit_takes_no_backup_path():
