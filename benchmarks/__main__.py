@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from benchmarks import dl_figures, dl_table5, regulate, sr_figures, virtual_time
+from benchmarks import dl_figures, dl_table5, machine, regulate, sr_figures, virtual_time
 from benchmarks.curves import Effort
 from benchmarks.data_plane import data_plane
 from benchmarks.dl_table6 import SIZES, TRAFFIC, dl_table6
@@ -47,6 +47,10 @@ def _virtual_time(chosen: Chosen) -> list[Figure]:
     return [figure for part in _parts(chosen) for figure in virtual_time.virtual_time(part)]
 
 
+def _machine(chosen: Chosen) -> list[Figure]:
+    return [figure for part in _parts(chosen) for figure in machine.machine(part, chosen.runs or 3)]
+
+
 def _parts(chosen: Chosen) -> list[str]:
     return list(chosen.part or PARTS[chosen.what])
 
@@ -73,7 +77,7 @@ def _sr_figure(name: str) -> Callable[[Chosen], list[Figure]]:
     return lambda chosen: sr_figures.sr_figure(name, _effort(chosen, sr_figures.DOCUMENTED, sr_figures.FULL))
 
 
-PARTS = {"regulate": regulate.PARTS, "virtual-time": virtual_time.PARTS}
+PARTS = {"regulate": regulate.PARTS, "virtual-time": virtual_time.PARTS, "vm": machine.PARTS}
 BENCHMARKS: dict[str, Callable[[Chosen], list[Figure]]] = {
     "planning": lambda chosen: planning(chosen.runs or 3),
     "lab": _lab,
@@ -85,6 +89,7 @@ BENCHMARKS: dict[str, Callable[[Chosen], list[Figure]]] = {
     "simulate-packets": lambda chosen: packet_simulator(chosen.runs or 3),
     "regulate": _regulate,
     "virtual-time": _virtual_time,
+    "vm": _machine,
     "power": lambda chosen: power(),
     "failures": lambda chosen: failures(),
     "dl-table5": _dl_table5,
@@ -111,7 +116,7 @@ def main() -> None:
     table.add_argument("--switches", type=int, action="append", choices=SIZES, help="default both")
     table.add_argument("--pattern", action="append", choices=TRAFFIC, help="default both")
     every = [part for parts in PARTS.values() for part in parts]
-    parser.add_argument("--part", action="append", choices=every, help="of regulate, virtual-time; default all")
+    parser.add_argument("--part", action="append", choices=every, help="of regulate, virtual-time, vm; default all")
     chosen = parser.parse_args()
     wrong = [part for part in chosen.part or () if part not in PARTS.get(chosen.what, ())]
     if wrong:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import statistics
 import subprocess
-import sys
-from pathlib import Path
 
+from benchmarks.command import testbed
 from benchmarks.table import Figure, median_text, progress
 from testbed.emulate.jobs import build_job, mpi_program
 from testbed.emulate.npb import VARIABLE, npb_job
@@ -16,7 +14,6 @@ from testbed.workloads import mpi_npb
 from testbed.workloads.mpi_placement import Ranks
 from testbed.workloads.spec import Kernel, Npb
 
-_ROOT = Path(__file__).resolve().parents[1]
 _SCENARIO = "npb-torus4x4"
 _KERNELS: tuple[Kernel, ...] = ("IS", "EP", "CG", "MG", "FT", "LU", "SP", "BT")
 # Sent by 16 ranks of NPB 3.4 over TCP, class S, MB; headers and start included, of which EP has hardly anything else.
@@ -59,15 +56,9 @@ def _seconds(kernel: Kernel, official: str) -> float:
 
 def _bytes() -> list[Figure]:
     os.environ.pop(VARIABLE, None)
-    progress(f"testbed run {_SCENARIO}")
-    done = subprocess.run(
-        [sys.executable, "-m", "testbed", "run", _SCENARIO, "--format", "json"],
-        cwd=_ROOT, check=False, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    if done.returncode not in (0, 1, 3):
-        raise SystemExit(f"the run ended with exit code {done.returncode}")
+    told = testbed("run", _SCENARIO)
     of_kernel: dict[str, dict[str, float]] = {}
-    for sample in json.loads(done.stdout)["samples"]:
+    for sample in told["samples"]:
         if sample["metric"] in ("mpi_bytes_crossed", "mpi_frames_crossed"):
             of_kernel.setdefault(sample["labels"]["kernel"], {})[sample["metric"]] = sample["value"]
     figures = []

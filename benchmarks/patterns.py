@@ -5,14 +5,13 @@ from __future__ import annotations
 import statistics
 import subprocess
 import sys
-from pathlib import Path
 
+from benchmarks.command import ROOT
 from benchmarks.flows import ratio_text
 from benchmarks.table import Figure, progress
 from testbed.results import load_run
 from testbed.results.load import Run
 
-_ROOT = Path(__file__).resolve().parents[1]
 _SWEEPS = ("patterns", "patterns-tcp")
 # What the project promises; the tree is only there to be slower.
 _PROMISED = ("mesh4x4", "torus4x4", "fattree14", "myri-clos")
@@ -38,9 +37,9 @@ def patterns() -> list[Figure]:
 def _run(sweep: str) -> list[Run]:
     file = f"scenarios/sweeps/{sweep}.yaml"
     progress(f"testbed sweep {file}")
-    results = _ROOT / "results"
+    results = ROOT / "results"
     known = set(results.glob(f"*-sweep-{sweep}"))
-    done = subprocess.run([sys.executable, "-m", "testbed", "sweep", file], cwd=_ROOT, check=False)
+    done = subprocess.run([sys.executable, "-m", "testbed", "sweep", file], cwd=ROOT, check=False)
     folder = max(set(results.glob(f"*-sweep-{sweep}")) - known, default=None)
     if folder is None or done.returncode not in (0, 1, 3):
         raise SystemExit(f"the sweep ended with exit code {done.returncode}")

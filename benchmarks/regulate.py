@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import statistics
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
-from benchmarks.table import Figure, progress
+from benchmarks.command import testbed
+from benchmarks.table import Figure
 
-_ROOT = Path(__file__).resolve().parents[1]
 PARTS = ("changes", "npb")
 
 
@@ -27,7 +23,7 @@ def regulation(part: str, runs: int) -> list[Figure]:
 
 
 def _changes() -> list[Figure]:
-    found = _testbed("ring4", "--every", "0.5", "--changes", "100")
+    found = testbed("regulate", "ring4", "--every", "0.5", "--changes", "100")
     figures = []
     for path in ("fixed path", "changing path"):
         count = {s["metric"]: s["value"] for s in found["samples"] if s["labels"].get("path") == path}
@@ -47,7 +43,7 @@ def _changes() -> list[Figure]:
 
 def _npb(runs: int) -> list[Figure]:
     settings = ["--set", "workloads=[{kind: npb, kernel: MG, class: S, trace: true}]", "--set", "lab.dilation=800"]
-    found = _testbed("torus4x4-3links", "--rounds", str(runs), *settings)
+    found = testbed("regulate", "torus4x4-3links", "--rounds", str(runs), *settings)
     figures = [
         Figure(
             f"power of the switches ({found['model']})",
@@ -73,15 +69,3 @@ def _npb(runs: int) -> list[Figure]:
 
 def _verdict(found: dict[str, Any]) -> Figure:
     return Figure("verdict", "; ".join([found["verdict"], *found["reasons"]]))
-
-
-def _testbed(*words: str) -> dict[str, Any]:
-    progress(f"testbed regulate {' '.join(words)}")
-    done = subprocess.run(
-        [sys.executable, "-m", "testbed", "regulate", *words, "--format", "json"],
-        cwd=_ROOT, check=False, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    if done.returncode not in (0, 1, 3):
-        raise SystemExit(f"it ended with exit code {done.returncode}")
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -10,14 +9,13 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
 
+from benchmarks.command import ROOT, testbed
 from benchmarks.flows import flow_ratios, ratio_text
 from benchmarks.table import Figure, progress
 from testbed.results import load_run
 from testbed.results.load import Run
 
-_ROOT = Path(__file__).resolve().parents[1]
 PARTS = ("flows", "patterns", "shift")
 # Sixteen flows at once, one a host, by UDP and by TCP.
 _FLOWS = (
@@ -107,16 +105,11 @@ def _busy_machine() -> Iterator[None]:
 
 def _run(name: str, *words: str) -> tuple[Run, list[Figure]]:
     """Run a scenario; what its loads and the run as a whole say."""
-    progress(f"{name}: testbed run {' '.join(words)}")
+    progress(name)
     begun = time.monotonic()
-    done = subprocess.run(
-        [sys.executable, "-m", "testbed", "run", *words, "--format", "json"],
-        cwd=_ROOT, check=False, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    if done.returncode not in (0, 1, 3):
-        raise SystemExit(f"it ended with exit code {done.returncode}")
+    told = testbed("run", *words)
     seconds = time.monotonic() - begun
-    run = load_run(_ROOT / json.loads(done.stdout)["results"])
+    run = load_run(ROOT / told["results"])
     verdict = "; ".join([run.manifest["verdict"], *run.manifest["reasons"]])
     whole = f"{seconds:.0f} s at dilation {run.dilation:g}, {verdict}"
     machine = run.manifest.get("vm")

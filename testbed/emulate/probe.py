@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -20,7 +21,7 @@ OPENFLOW = "openflow framework"
 _LIMIT = 20.0
 _SETUP = "run `make setup`"
 # A throw-away network namespace; nothing tried in it can be seen outside.
-_TRIAL = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-ec")
+_APART = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-ec")
 _VETH = "ip link add probe0 type veth peer name probe1; "
 _KERNEL_OVS = (
     "mount -t tmpfs probe /run; export OVS_RUNDIR=/run; "
@@ -49,6 +50,55 @@ class Capability:
     remedy: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """A capability that a script tries in a network namespace of its own; other fields as there."""
+
+    name: str
+    script: str
+    consequence: str
+    remedy: str
+    needed: bool = True
+
+    def tried(self) -> Capability:
+        try:
+            done = subprocess.run(
+                [*_APART, self.script], capture_output=True, text=True, timeout=_LIMIT, check=False,
+                env={**os.environ, "PATH": _path()},
+            )  # fmt: skip
+            works, lines = done.returncode == 0, done.stderr.strip().splitlines()
+            detail = "works" if works else (lines[-1] if lines else "does not work")
+        except subprocess.TimeoutExpired:
+            works, detail = False, f"did not answer in {_LIMIT:g} s"
+        return Capability(self.name, works, self.needed, detail, self.consequence, self.remedy)
+
+
+_NAMESPACES = _Trial("namespaces", "true", "no lab can be built", "run on a machine that allows unshare")
+_TRIALS = (
+    _Trial("veth", _VETH + "true", "no lab can be built", "load the module veth"),
+    _Trial(
+        "htb shaping",
+        _VETH + "tc qdisc add dev probe0 root handle 1: htb default 1",
+        "links cannot be shaped, so no lab is built",
+        "load the module sch_htb",
+    ),
+    _Trial(
+        "kernel datapath",
+        _KERNEL_OVS,
+        "the userspace datapath is used: a few hundred Mbit/s in all instead of many Gbit/s",
+        "load the module openvswitch (package linux-modules-extra on some systems)",
+        needed=False,
+    ),
+    _Trial(
+        "802.1q interfaces",
+        _VETH + "ip link add link probe0 name probe0.10 type vlan id 10",
+        "hosts teach switches that learn by raw tagged frames",
+        "load the module 8021q",
+        needed=False,
+    ),
+)
+
+
 @cache
 def capabilities() -> tuple[Capability, ...]:
     """Try everything a lab uses; takes a fraction of a second, changes nothing."""
@@ -73,34 +123,11 @@ def capabilities() -> tuple[Capability, ...]:
         _openflow(),
     ]
     if root and all(capability.present for capability in found if capability.needed):
-        found.append(_trial("namespaces", "true", "no lab can be built", "run on a machine that allows unshare"))
-    if found[-1].name == "namespaces" and found[-1].present:
-        found += [
-            _trial("veth", _VETH + "true", "no lab can be built", "load the module veth"),
-            _trial(
-                "htb shaping",
-                _VETH + "tc qdisc add dev probe0 root handle 1: htb default 1",
-                "links cannot be shaped, so no lab is built",
-                "load the module sch_htb",
-            ),
-            _trial(
-                "kernel datapath",
-                _KERNEL_OVS,
-                "the userspace datapath is used: a few hundred Mbit/s in all instead of many Gbit/s",
-                "load the module openvswitch (package linux-modules-extra on some systems)",
-                needed=False,
-            ),
-        ]
-        found += [
-            _trial(
-                "802.1q interfaces",
-                _VETH + "ip link add link probe0 name probe0.10 type vlan id 10",
-                "hosts teach switches that learn by raw tagged frames",
-                "load the module 8021q",
-                needed=False,
-            ),
-            _pairs(),
-        ]
+        found.append(_NAMESPACES.tried())
+    if found[-1].name == _NAMESPACES.name and found[-1].present:
+        with ThreadPoolExecutor() as pool:
+            found += pool.map(_Trial.tried, _TRIALS)
+        found.append(_pairs())
         works, detail = cgroup.trial()
         found.append(Capability(cgroup.CAPABILITY, works, False, detail, cgroup.CONSEQUENCE, cgroup.REMEDY))
     pressure = Path("/proc/pressure/cpu").exists()
@@ -147,19 +174,6 @@ def _pairs() -> Capability:
         "traffic matrix", not why_not, False, why_not or "works", "results do not tell who sent how much to whom",
         "use a kernel with BPF_SYSCALL and NET_CLS_BPF, and a container that allows bpf()",
     )  # fmt: skip
-
-
-def _trial(name: str, script: str, consequence: str, remedy: str, *, needed: bool = True) -> Capability:
-    try:
-        done = subprocess.run(
-            [*_TRIAL, script], capture_output=True, text=True, timeout=_LIMIT, check=False,
-            env={**os.environ, "PATH": _path()},
-        )  # fmt: skip
-        works, lines = done.returncode == 0, done.stderr.strip().splitlines()
-        detail = "works" if works else (lines[-1] if lines else "does not work")
-    except subprocess.TimeoutExpired:
-        works, detail = False, f"did not answer in {_LIMIT:g} s"
-    return Capability(name, works, needed, detail, consequence, remedy)
 
 
 def require(scenario: Scenario) -> None:

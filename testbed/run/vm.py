@@ -16,6 +16,7 @@ from testbed.emulate.vm.image import Image, qemu_version, require_image
 from testbed.emulate.vm.kvm import why_no_kvm
 from testbed.emulate.vm.machine import DEFAULT_SHIFT, Machine
 from testbed.emulate.vm.memory import DEFAULT_MEMORY, NEEDED_BY_TESTS, free_memory, needed_memory, require_memory
+from testbed.emulate.vm.project import LAB_PARTS
 from testbed.errors import CapabilityError, InputError, LabError, Problem, StorageError, TestbedError, VerificationError
 from testbed.model import Topology
 from testbed.plan import Plan
@@ -86,7 +87,7 @@ def run_in_vm(plan: Plan, results: Path, wish: Wish, progress: Callable[[str], N
     job = {"job.json": job_text("measure"), "plan.json": plan_to_json(plan)}
     progress(f"booting the virtual machine ({machine.accelerator}, {machine.memory} MiB)")
     try:
-        report = run_job(machine, image, job, folder.path, folder.path / CONSOLE, progress, wish.limit)
+        report = run_job(machine, image, job, folder.path, folder.path / CONSOLE, progress, wish.limit, parts=LAB_PARTS)
         raise_reported(report)
     except (InputError, CapabilityError, VerificationError):
         shutil.rmtree(folder.path)

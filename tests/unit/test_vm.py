@@ -19,7 +19,7 @@ from testbed.emulate.vm import boot, building, image, kvm, stream, suite
 from testbed.emulate.vm.image import Image, build_image, find_image, image_digest, image_folder, require_image
 from testbed.emulate.vm.machine import Machine, qemu_command
 from testbed.emulate.vm.memory import needed_memory, require_memory
-from testbed.emulate.vm.project import ROOT, pack_project, unpack_results
+from testbed.emulate.vm.project import LAB_PARTS, ROOT, pack_project, unpack_results
 from testbed.errors import CapabilityError, InputError, LabError
 from testbed.plan import make_plan
 from testbed.run import vm
@@ -296,7 +296,7 @@ def test_the_project_goes_in_without_what_was_built_for_this_machine(tmp_path):
     ):  # fmt: skip
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text("x")
-    pack_project(tmp_path / "p.tar", {"job.json": "{}"}, root)
+    pack_project(tmp_path / "p.tar", {"job.json": "{}"}, root=root)
     with tarfile.open(tmp_path / "p.tar") as archive:
         files = {member.name for member in archive if member.isfile()}
         owners = {(member.uid, member.uname) for member in archive if member.name != "job/job.json"}
@@ -312,6 +312,11 @@ def test_all_that_a_run_imports_goes_in(tmp_path):
         names = set(archive.getnames())
     assert {"testbed/run/guest.py", "scripts/setup", "mpi_jobs/shim/Makefile", "tests/lab/conftest.py"} <= names
     assert {"benchmarks/__main__.py", "docs/vm.md"} <= names  # tests read them
+    pack_project(tmp_path / "p.tar", {}, LAB_PARTS)
+    with tarfile.open(tmp_path / "p.tar") as archive:
+        names = set(archive.getnames())
+    assert {"testbed/run/guest.py", "controllers/learning.py", "mpi_jobs/shim/Makefile"} <= names
+    assert not names & {"tests", "scenarios", "docs"}
 
 
 def test_results_come_out_without_the_folder_they_were_in_and_never_elsewhere(tmp_path):

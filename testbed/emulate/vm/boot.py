@@ -6,14 +6,14 @@ import json
 import re
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from testbed.emulate.vm.image import Image
 from testbed.emulate.vm.machine import Machine, qemu_command
-from testbed.emulate.vm.project import pack_project, unpack_results
+from testbed.emulate.vm.project import ALL_PARTS, pack_project, unpack_results
 from testbed.emulate.vm.stream import lines, started
 from testbed.errors import LabError
 
@@ -46,6 +46,7 @@ def run_job(
     progress: Callable[[str], None],
     limit: float,
     line: Callable[[str], None] = lambda text: None,
+    parts: Sequence[str] = ALL_PARTS,
 ) -> Report:
     """Run a job in a virtual machine of its own, which ends with this call, however that ends.
 
@@ -58,13 +59,14 @@ def run_job(
         progress: called with what is going on.
         limit: s after which the machine is ended.
         line: called with each line of a job's own output.
+        parts: of the project that the machine gets.
 
     Raises:
         LabError: the machine did not boot, panicked, hung, or ended without a result; the console is kept.
     """
     with tempfile.TemporaryDirectory(prefix="testbed-vm-", dir="/var/tmp") as folder:
         project, results, errors = (Path(folder, name) for name in ("project.tar", "results", "errors"))
-        pack_project(project, job)
+        pack_project(project, job, parts)
         with results.open("wb") as file:
             file.truncate(RESULTS_BYTES)
         begun = time.monotonic()

@@ -4,33 +4,44 @@ from __future__ import annotations
 
 import io
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 JOB = "job"
-# Code and what its tests read. Results, environments and caches stay out.
-_PARTS = (
-    "pyproject.toml", "README.md", "LICENSE", "Makefile", "locks", "scripts", "scenarios", "testbed", "controllers",
-    "mpi_jobs", "tests", "benchmarks", "docs",
-)  # fmt: skip
+# All that runs in a lab. Results, environments and caches stay out.
+LAB_PARTS = ("pyproject.toml", "testbed", "controllers", "mpi_jobs")
+# With the tests and what they read.
+ALL_PARTS = (
+    *LAB_PARTS,
+    "README.md",
+    "LICENSE",
+    "Makefile",
+    "locks",
+    "scripts",
+    "scenarios",
+    "tests",
+    "benchmarks",
+    "docs",
+)
 # The machine's Python is 3.11: what this one has compiled for it need not be compiled again.
 _COMPILED = ".cpython-311.pyc"
 
 
-def pack_project(target: Path, job: Mapping[str, str], root: Path = ROOT) -> None:
+def pack_project(target: Path, job: Mapping[str, str], parts: Sequence[str] = ALL_PARTS, root: Path = ROOT) -> None:
     """Write the archive.
 
     Args:
         target: file to write.
         job: name → text of further files, put into the folder `job`.
+        parts: of the project; unpacking takes time where instructions are translated.
         root: the project's folder.
 
     Raises:
         OSError: a file cannot be read or written.
     """
     with tarfile.open(target, "w", format=tarfile.PAX_FORMAT) as archive:
-        for part in _PARTS:
+        for part in parts:
             if (root / part).exists():
                 archive.add(root / part, part, filter=_wanted)
         for name, text in job.items():
