@@ -29,8 +29,8 @@ def machine(part: str, runs: int) -> list[Figure]:
     """Measure one of them.
 
     Args:
-        part: `image`: `make vm` with nothing built before, once, which fetches packages; `boot`: from QEMU's start until
-            a lab of the 4×4 torus stands, in real time.
+        part: `image`: `make vm` with nothing built before, once, which fetches packages; `boot`: from QEMU's start
+            until a lab of the 4×4 torus stands, in real time.
         runs: of `boot`.
     """
     return _image() if part == "image" else _boot(runs)
