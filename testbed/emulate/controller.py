@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from testbed.emulate.commands import FIRST
 from testbed.emulate.names import PLAN
 from testbed.errors import LabError
 
@@ -58,7 +59,7 @@ class Controller:
         if self._process is not None and self._process.poll() is None:
             raise LabError(f"the controller {self.name} runs already; stop it first")
         command = [
-            sys.executable, "-m", "controllers", self.name, "--plan", str(self._plan),
+            *FIRST, sys.executable, "-m", "controllers", self.name, "--plan", str(self._plan),
             "--dilation", f"{dilation:.17g}", "--port", str(_SWITCH_PORT), "--status-port", str(_STATUS_PORT),
         ]  # fmt: skip
         with self._log.open("ab") as log:

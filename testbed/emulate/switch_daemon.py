@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from testbed.emulate.commands import run
+from testbed.emulate.commands import FIRST, run
 from testbed.emulate.sockets import take_sockets
 from testbed.errors import LabError
 
@@ -91,8 +91,7 @@ class SwitchDaemon:
             arguments.append(f"--unixctl={self._control}")
         if self._quick:
             arguments.append("--enable-dummy")
-        # Switches come before hosts, as in hardware: programs that spin must not starve them.
-        self._spawn("ovs-vswitchd", arguments, before=("nice", "-n", "-15"))
+        self._spawn("ovs-vswitchd", arguments, before=FIRST)
         self._wait_for(self._folder / f"ovs-vswitchd{self._suffix}.pid", "ovs-vswitchd")
 
     def kill(self) -> None:

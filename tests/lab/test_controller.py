@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -298,6 +300,19 @@ def test_another_dilation_is_told_to_the_controller(controlled):
         rate = 1e9 / dilation
         lab.ask("reshape", link_rate=rate, host_rate=rate, cpu_share=None, dilation=dilation)
         assert lab.ask("controller")["rate"] == rate
+
+
+def test_switches_do_not_starve_the_controller(controlled):
+    _, lab = controlled
+    inside = os.readlink(f"/proc/{lab.namespaces.init}/ns/pid")
+    priority: dict[str, set[int]] = {"controllers": set(), "ovs-vswitchd": set()}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended meanwhile
+            words = (folder / "cmdline").read_text().split("\0")
+            name = next((name for name in priority if name in words[:3]), None)
+            if name is not None and os.readlink(folder / "ns/pid") == inside:
+                priority[name].add(os.getpriority(os.PRIO_PROCESS, int(folder.name)))
+    assert priority["controllers"] == priority["ovs-vswitchd"] == {-15}
 
 
 def test_a_controller_that_cannot_start_says_why(controlled):
