@@ -304,13 +304,13 @@ def test_another_dilation_is_told_to_the_controller(controlled):
 
 def test_switches_do_not_starve_the_controller(controlled):
     _, lab = controlled
-    inside = os.readlink(f"/proc/{lab.namespaces.init}/ns/pid")
+    inside = Path(f"/proc/{lab.namespaces.init}/ns/pid").readlink()
     priority: dict[str, set[int]] = {"controllers": set(), "ovs-vswitchd": set()}
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it has ended meanwhile
             words = (folder / "cmdline").read_text().split("\0")
             name = next((name for name in priority if name in words[:3]), None)
-            if name is not None and os.readlink(folder / "ns/pid") == inside:
+            if name is not None and (folder / "ns/pid").readlink() == inside:
                 priority[name].add(os.getpriority(os.PRIO_PROCESS, int(folder.name)))
     assert priority["controllers"] == priority["ovs-vswitchd"] == {-15}
 
