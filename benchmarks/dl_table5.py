@@ -8,6 +8,8 @@ at the onset of saturation: of a permutation, accepted traffic rises far beyond,
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from benchmarks.curves import Curve, Effort, curve
 from benchmarks.dl_table6 import Case, routes_of
 from benchmarks.table import Figure, progress
@@ -38,7 +40,7 @@ def dl_table5(effort: Effort, buffer: int) -> list[Figure]:
             }
             title = f"4×4 mesh, {pattern}, {selection}"
             tree, layers = PAPER[None][column], PAPER["ud"][column]
-            for name, measured in (("throughput", _most), ("onset of saturation", _onset)):
+            for name, measured in (("throughput", attrgetter("throughput")), ("onset of saturation", _onset)):
                 of_tree, of_layers = measured(found[None]), measured(found["ud"])
                 text = (
                     f"up*/down* {of_tree:.3f}, paper {tree:.3f}; DL {of_layers:.3f}, paper {layers:.3f}; "
@@ -46,10 +48,6 @@ def dl_table5(effort: Effort, buffer: int) -> list[Figure]:
                 )
                 figures.append(Figure(f"{title}, {name}", text))
     return figures
-
-
-def _most(found: Curve) -> float:
-    return found.throughput
 
 
 def _onset(found: Curve) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -11,7 +10,7 @@ import time
 from pathlib import Path
 
 from benchmarks.command import ROOT
-from benchmarks.table import Figure, progress
+from benchmarks.table import Figure, median_text, progress
 from testbed.emulate.vm.building import CACHE
 from testbed.emulate.vm.image import build_image
 
@@ -61,10 +60,7 @@ def _boot(runs: int) -> list[Figure]:
         found.append(tuple(step - begin for step in steps))
     words = ("the program has started", "building the lab begins", "the lab stands (25 s wanted)")
     return [
-        Figure(
-            f"virtual machine, 4×4 torus: {word}",
-            f"{statistics.median(seconds):.1f} s ({min(seconds):.1f}–{max(seconds):.1f}), median of {runs}",
-        )
+        Figure(f"virtual machine, 4×4 torus: {word}", median_text(seconds, "s"))
         for word, seconds in zip(words, zip(*found, strict=True), strict=True)
     ]
 

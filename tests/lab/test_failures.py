@@ -234,10 +234,12 @@ def test_flows_outlive_their_links(tmp_path, protocol, offered):
     for event in events:
         assert 0 < event["detection"] <= event["diverted"] <= event["recovery"] < 2
         assert event["cut_off"] == event["without_backup"] == 0
+    # The first datagram on the backup path waits in queues, if iperf3 fills them, and is not lost there.
+    drained = drain_seconds(plan.topology, plan.routes, 1e7, 100)
+    waits = drained if protocol == "tcp" else 0.0
     for died, rose in (events[:2], events[2:]):
-        # The first datagram on the backup path waits in queues that iperf3 fills.
-        assert died["detection"] < died["takeover"] < 0.2 + drain_seconds(plan.topology, plan.routes, 1e7, 100)
-        assert died["frames_lost"] > 0
+        assert died["detection"] < died["takeover"] < 0.2 + drained
+        assert died["frames_lost"] >= max(1, 1000 * (died["takeover"] - 0.1 - waits))
         assert rose["takeover"] is None
     goodput = {s.labels["src"]: s.value for s in load_run(outcome.folder).samples if s.metric == "goodput"}
     assert sorted(goodput) == ["h1", "h2", "h3", "h4"]

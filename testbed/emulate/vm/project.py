@@ -13,17 +13,8 @@ JOB = "job"
 LAB_PARTS = ("pyproject.toml", "testbed", "controllers", "mpi_jobs")
 # With the tests and what they read.
 ALL_PARTS = (
-    *LAB_PARTS,
-    "README.md",
-    "LICENSE",
-    "Makefile",
-    "locks",
-    "scripts",
-    "scenarios",
-    "tests",
-    "benchmarks",
-    "docs",
-)
+    *LAB_PARTS, "README.md", "LICENSE", "Makefile", "locks", "scripts", "scenarios", "tests", "benchmarks", "docs",
+)  # fmt: skip
 # The machine's Python is 3.11: what this one has compiled for it need not be compiled again.
 _COMPILED = ".cpython-311.pyc"
 
