@@ -109,7 +109,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, help="runs of each, or networks drawn at random; default 3, dl-table7: 10")
     parser.add_argument("--size", type=int, action="append", help="torus size k of lab and data-plane; default 4 and 8")
     papers = parser.add_argument_group("figures of papers: dl-…, sr-…")
-    papers.add_argument("--full", action="store_true", help="as long and as often as in the paper; takes hours")
+    papers.add_argument("--full", action="store_true", help="as long and as often as in the paper; minutes")
     papers.add_argument("--clocks", type=int, help="of a run, the warm-up included")
     papers.add_argument("--buffer", type=int, default=256, help="flits, of dl-…; the paper does not say")
     table = parser.add_argument_group("dl-table6, a million clocks by default")

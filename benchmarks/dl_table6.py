@@ -80,6 +80,7 @@ def dl_table6(topologies: int, clocks: int, buffer: int, sizes: Sequence[int], p
                 mean, paper = statistics.fmean(found), case.paper[switches, pattern]
                 spread = statistics.stdev(found) if len(found) > 1 else 0.0
                 text = f"{mean:.3f} (SD {spread:.3f}), paper {paper:.3f}, {mean / paper:.2f} of it"
+                progress(f"    {text}")
                 figures.append(Figure(f"{switches} switches, {pattern}, {case.name}", text))
     return figures
 

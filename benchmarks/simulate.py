@@ -19,7 +19,7 @@ from testbed.simulate import Network, Settings, simulate
 BOOKSIM = {0.02: 60e3, 0.1: 32e3, 0.3: 11.4e3, 0.5: 5.2e3}
 _CLOCKS, _WARM_UP = 200_000, 20_000
 _LONG = 1_000_000
-_SIZES = ((8, 200_000), (64, 4_000))
+_SIZES = ((8, 800_000), (64, 16_000))  # as many flit-hops
 
 
 def simulator(runs: int) -> list[Figure]:

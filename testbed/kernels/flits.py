@@ -2,14 +2,15 @@
 
 The model of Koibuchi et al. 2003, section 5.1, with what the paper leaves open decided in docs/simulator.md. A packet
 takes an output node only if no other packet holds it and the next buffer has room for the whole packet. Several virtual
-channels of a link take turns, flit by flit. Each clock costs what happens in it: lists hold the links, hosts and
-nodes with something to do.
+channels of a link take turns, flit by flit. Each clock costs what happens in it: lists, and bits for links, tell
+who has something to do.
 """
 
 from __future__ import annotations
 
+import numpy as np
+
 from testbed.kernels.flits_state import (
-    BUSY,
     CLOCK,
     DELIVERED,
     EXACT,
@@ -26,7 +27,13 @@ from testbed.kernels.flits_state import (
     State,
 )
 from testbed.kernels.flits_traffic import destination, gap, lay_path
-from testbed.kernels.jit import jit
+from testbed.kernels.jit import jit, jit_inner
+
+_ONE, _58, _ALL = np.uint64(1), np.uint64(58), np.uint64(2**64 - 1)
+# Each six bits in a row of this number are different (Leiserson, Prokop, Randall 1998): they tell a power of two.
+_DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
+_PLACE = np.zeros(64, dtype=np.int64)
+_PLACE[[(1 << place) * int(_DE_BRUIJN) % 2**64 >> 58 for place in range(64)]] = np.arange(64)
 
 
 @jit
@@ -36,6 +43,11 @@ def run(fabric: Fabric, state: State, until: int) -> None:
     Within a clock flits arrive, headers that have been routed ask for their outputs, outputs are given away, and then
     each link and each host sends a flit. What a clock's flits free can be taken in the next.
     """
+    _go_on(fabric, state, until)
+
+
+@jit_inner
+def _go_on(fabric: Fabric, state: State, until: int) -> None:
     counts = state.counts
     while counts[CLOCK] < until:
         clock = counts[CLOCK]
@@ -48,7 +60,7 @@ def run(fabric: Fabric, state: State, until: int) -> None:
         counts[CLOCK] = clock + 1
 
 
-@jit
+@jit_inner
 def histogram_place(latency: int) -> int:
     """Place of a latency in the histogram: its own below EXACT, else one that is within 0.1 % of it."""
     shift = 0
@@ -65,16 +77,16 @@ def schedule(state: State, host: int) -> None:
     state.wheel[slot] = host
 
 
-@jit
+@jit_inner
 def _try(state: State, node: int) -> None:
     """Look at a node when outputs are given away next."""
-    if not state.tried[node]:
-        state.tried[node] = True
+    if not state.nodes[node].tried:
+        state.nodes[node].tried = True
         state.trying[state.counts[TRYING]] = node
         state.counts[TRYING] += 1
 
 
-@jit
+@jit_inner
 def _wake(state: State, fabric: Fabric, clock: int) -> None:
     """Hosts that make a packet at this clock; those of a later turn of the wheel stay on it."""
     slot = clock & (len(state.wheel) - 1)
@@ -89,23 +101,23 @@ def _wake(state: State, fabric: Fabric, clock: int) -> None:
         host = following
 
 
-@jit
+@jit_inner
 def _arrive(state: State, clock: int, routing: int) -> None:
     """Flits come out of the links."""
     slot = clock & (SLOTS - 1)
     for index in range(state.lines[slot]):
-        state.stored[state.line[slot, index]] += 1
+        state.nodes[state.line[slot, index]].stored += 1
     state.lines[slot] = 0
     for index in range(state.heads[slot]):
         node, packet = state.head_node[slot, index], state.head_packet[slot, index]
-        if state.queued[node] == 0:
+        if state.nodes[node].queued == 0:
             _get_ready(state, node, clock + routing)
-        state.queue[node, (state.front[node] + state.queued[node]) % state.queue.shape[1]] = packet
-        state.queued[node] += 1
+        state.queue[node, (state.nodes[node].front + state.nodes[node].queued) % state.queue.shape[1]] = packet
+        state.nodes[node].queued += 1
     state.heads[slot] = 0
 
 
-@jit
+@jit_inner
 def _get_ready(state: State, node: int, clock: int) -> None:
     """Let the front of a buffer ask for its output at a clock."""
     slot = clock % len(state.readies)
@@ -113,70 +125,81 @@ def _get_ready(state: State, node: int, clock: int) -> None:
     state.readies[slot] += 1
 
 
-@jit
+@jit_inner
 def _ask(state: State, fabric: Fabric, clock: int) -> None:
     """Headers that have been routed wait for their outputs, if only for this clock."""
     slot = clock % len(state.readies)
     for index in range(state.readies[slot]):
         node = state.ready[slot, index]
-        packet = state.queue[node, state.front[node]]
+        packet = state.queue[node, state.nodes[node].front]
         if state.step[packet] < state.hops[packet]:
             wanted = state.way[packet, state.step[packet]]
             state.step[packet] += 1
         else:
             wanted = fabric.virtual + fabric.hosts + state.goal[packet]
-        state.wants[node] = wanted
-        state.after[node] = state.waiting[wanted]
-        state.waiting[wanted] = node
+        state.nodes[node].wants = wanted
+        state.nodes[node].after = state.nodes[wanted].waiting
+        state.nodes[wanted].waiting = node
         _try(state, wanted)
     state.readies[slot] = 0
 
 
-@jit
+@jit_inner
 def _give(state: State, fabric: Fabric, clock: int) -> None:
     """Give outputs that are free, and whose buffer has room for a packet, to those that wait: round robin."""
     counts = state.counts
-    nodes = len(state.room)
+    nodes = len(state.nodes)
     first_host, first_exit = fabric.virtual, fabric.virtual + fabric.hosts
     for index in range(counts[TRYING]):
         node = state.trying[index]
-        state.tried[node] = False
-        if state.room[node] < fabric.packet:
+        state.nodes[node].tried = False
+        if state.nodes[node].room < fabric.packet:
             continue
         if first_host <= node < first_exit:
             _begin(state, fabric, node - first_host, clock)
             continue
-        if state.holder[node] >= 0 or state.waiting[node] < 0:
+        if state.nodes[node].held or state.nodes[node].waiting < 0:
             continue
         chosen, least, before_chosen = -1, nodes, -1
-        before, waits = -1, state.waiting[node]
+        before, waits = -1, state.nodes[node].waiting
         while waits >= 0:
-            distance = waits - state.served[node] - 1
+            distance = waits - state.nodes[node].served - 1
             if distance < 0:
                 distance += nodes
             if distance < least:
                 chosen, least, before_chosen = waits, distance, before
-            before, waits = waits, state.after[waits]
+            before, waits = waits, state.nodes[waits].after
         if before_chosen < 0:
-            state.waiting[node] = state.after[chosen]
+            state.nodes[node].waiting = state.nodes[chosen].after
         else:
-            state.after[before_chosen] = state.after[chosen]
-        state.wants[chosen] = -1
-        state.holder[node] = chosen
-        state.served[node] = chosen
-        state.left[chosen] = fabric.packet
+            state.nodes[before_chosen].after = state.nodes[chosen].after
+        state.nodes[chosen].wants = -1
+        state.nodes[node].held = True
+        state.nodes[chosen].output = node
+        state.nodes[node].served = chosen
+        state.nodes[chosen].left = fabric.packet
         if node < first_host:
-            state.room[node] -= fabric.packet
-        link = state.link[node]
-        if state.actives[link] == 0:
-            state.busy[counts[BUSY]] = link
-            counts[BUSY] += 1
-        state.active[link, state.actives[link]] = node
-        state.actives[link] += 1
+            state.nodes[node].room -= fabric.packet
+        link = state.nodes[node].link
+        state.busy[link >> 6] |= _ONE << np.uint64(link & 63)
+        _take_a_place(state, link, chosen)
     counts[TRYING] = 0
 
 
-@jit
+@jit_inner
+def _take_a_place(state: State, link: int, buffer: int) -> None:
+    """A buffer joins those that send over a link in turns, as the last of them."""
+    last = state.links[link].last
+    if state.links[link].sharing:
+        state.nodes[buffer].beside = state.nodes[last].beside
+        state.nodes[last].beside = buffer
+    else:
+        state.nodes[buffer].beside = buffer
+    state.links[link].last = buffer
+    state.links[link].sharing += 1
+
+
+@jit_inner
 def _begin(state: State, fabric: Fabric, host: int, clock: int) -> None:
     """Let a host send its next packet if that is there and the last one is out."""
     counts = state.counts
@@ -195,12 +218,12 @@ def _begin(state: State, fabric: Fabric, host: int, clock: int) -> None:
         state.due[host] += gap(state.random, host, fabric.chance)
     state.current[host] = packet
     state.to_send[host] = fabric.packet
-    state.room[fabric.virtual + host] -= fabric.packet
+    state.nodes[fabric.virtual + host].room -= fabric.packet
     state.sending[counts[SENDING]] = host
     counts[SENDING] += 1
 
 
-@jit
+@jit_inner
 def _next_entry(state: State, host: int) -> int:
     """The entry of a replay whose turn it is: each that has packets left sends one, round robin.
 
@@ -218,81 +241,79 @@ def _next_entry(state: State, host: int) -> int:
     return int(entry)
 
 
-@jit
+@jit_inner
 def _send(state: State, fabric: Fabric, clock: int) -> None:
-    """Each link sends a flit of one of its virtual channels, and no port lets in flits of two.
+    """Each link with something to do sends a flit.
 
-    The link that chooses first changes from clock to clock.
+    Links are looked at in the order of their numbers, since what stands side by side in memory takes less time, but
+    which of them is the first, and the first of each word of bits, changes from clock to clock.
     """
-    counts = state.counts
-    stored, room, left, holder, link_of = state.stored, state.room, state.left, state.holder, state.link
-    active, actives, turn, used, busy = state.active, state.actives, state.turn, state.used, state.busy
-    slot = (clock + HOP) & (SLOTS - 1)
-    packet_flits, first_exit = fabric.packet, fabric.virtual + fabric.hosts
-    arriving = state.lines[slot]
-    links = counts[BUSY]
-    if links == 0:
-        return
-    at = clock % links
-    emptied = 0
-    for _ in range(links):
-        link = busy[at]
+    words = len(state.busy)
+    at = clock % words
+    later = _ALL << np.uint64(clock & 63)
+    for _ in range(words):
+        if state.busy[at]:
+            _send_some(state, fabric, at, state.busy[at] & later, clock)
+            _send_some(state, fabric, at, state.busy[at] & ~later, clock)
         at += 1
-        if at == links:
+        if at == words:
             at = 0
-        shared = actives[link]
-        choice = turn[link]
-        for _ in range(shared):
-            if choice >= shared:
-                choice = 0
-            node = active[link, choice]
-            choice += 1
-            buffer = holder[node]
-            port = link_of[buffer]
-            if stored[buffer] == 0 or used[port] == clock:
-                continue
-            used[port] = clock
-            stored[buffer] -= 1
-            room[buffer] += 1
-            if room[buffer] == packet_flits:
-                _try(state, buffer)
-            state.sent[link] += 1
-            if node < first_exit:
-                state.line[slot, arriving] = node
-                arriving += 1
-                if left[buffer] == packet_flits:
-                    state.head_node[slot, state.heads[slot]] = node
-                    state.head_packet[slot, state.heads[slot]] = state.queue[buffer, state.front[buffer]]
-                    state.heads[slot] += 1
-            left[buffer] -= 1
-            if left[buffer] == 0:
-                _let_go(state, fabric, buffer, node, clock)
-                choice -= 1
-                actives[link] = shared - 1
-                for index in range(choice, shared - 1):
-                    active[link, index] = active[link, index + 1]
-                if shared == 1:
-                    emptied += 1
-            break
-        turn[link] = choice
-    state.lines[slot] = arriving
-    if emptied:
-        kept = 0
-        for index in range(links):
-            link = busy[index]
-            if actives[link]:
-                busy[kept] = link
-                kept += 1
-        counts[BUSY] = kept
 
 
-@jit
+@jit_inner
+def _send_some(state: State, fabric: Fabric, word: int, bits: np.uint64, clock: int) -> None:
+    """Links of a word of bits send."""
+    while bits:
+        lowest = bits & (~bits + _ONE)
+        bits ^= lowest
+        _send_over(state, fabric, 64 * word + _PLACE[(lowest * _DE_BRUIJN) >> _58], clock)
+
+
+@jit_inner
+def _send_over(state: State, fabric: Fabric, link: int, clock: int) -> None:
+    """A link sends a flit of one of its virtual channels, and no port lets in flits of two."""
+    nodes, links = state.nodes, state.links
+    slot = (clock + HOP) & (SLOTS - 1)
+    before = links[link].last
+    for _ in range(links[link].sharing):
+        buffer = nodes[before].beside
+        port = nodes[buffer].port
+        if nodes[buffer].stored == 0 or nodes[port].used == clock:
+            before = buffer
+            continue
+        node = nodes[buffer].output
+        nodes[port].used = clock
+        nodes[buffer].stored -= 1
+        nodes[buffer].room += 1
+        if nodes[buffer].room == fabric.packet:
+            _try(state, buffer)
+        links[link].sent += 1
+        if node < fabric.virtual + fabric.hosts:
+            state.line[slot, state.lines[slot]] = node
+            state.lines[slot] += 1
+            if nodes[buffer].left == fabric.packet:
+                state.head_node[slot, state.heads[slot]] = node
+                state.head_packet[slot, state.heads[slot]] = state.queue[buffer, nodes[buffer].front]
+                state.heads[slot] += 1
+        nodes[buffer].left -= 1
+        links[link].last = buffer
+        if nodes[buffer].left == 0:
+            _let_go(state, fabric, buffer, node, clock)
+            nodes[before].beside = nodes[buffer].beside
+            links[link].last = before
+            links[link].sharing -= 1
+            if links[link].sharing == 0:
+                state.busy[link >> 6] &= ~(_ONE << np.uint64(link & 63))
+        return
+
+
+@jit_inner
 def _let_go(state: State, fabric: Fabric, buffer: int, node: int, clock: int) -> None:
     """The last flit of a packet has left a buffer: its output is free, and the packet behind it is routed."""
     counts = state.counts
-    packet = state.queue[buffer, state.front[buffer]]
-    state.holder[node] = -1
-    if state.waiting[node] >= 0:
+    packet = state.queue[buffer, state.nodes[buffer].front]
+    state.nodes[node].held = False
+    if state.nodes[node].waiting >= 0:
         _try(state, node)
     if node >= fabric.virtual + fabric.hosts:
         latency = clock + HOP - state.birth[packet]
@@ -303,13 +324,13 @@ def _let_go(state: State, fabric: Fabric, buffer: int, node: int, clock: int) ->
             state.finished[state.entry[packet]] = clock + HOP
         state.free[counts[FREE]] = packet
         counts[FREE] += 1
-    state.front[buffer] = (state.front[buffer] + 1) % state.queue.shape[1]
-    state.queued[buffer] -= 1
-    if state.queued[buffer]:
+    state.nodes[buffer].front = (state.nodes[buffer].front + 1) % state.queue.shape[1]
+    state.nodes[buffer].queued -= 1
+    if state.nodes[buffer].queued:
         _get_ready(state, buffer, clock + 1 + fabric.routing)
 
 
-@jit
+@jit_inner
 def _inject(state: State, fabric: Fabric, clock: int) -> None:
     """Hosts send a flit each."""
     counts = state.counts
@@ -324,7 +345,7 @@ def _inject(state: State, fabric: Fabric, clock: int) -> None:
             state.head_node[slot, state.heads[slot]] = node
             state.head_packet[slot, state.heads[slot]] = state.current[host]
             state.heads[slot] += 1
-        state.sent[state.link[node]] += 1
+        state.links[state.nodes[node].link].sent += 1
         state.to_send[host] -= 1
         if state.to_send[host]:
             index += 1

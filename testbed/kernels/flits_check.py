@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from testbed.kernels.flits_state import BUSY, SLOTS, Fabric, State
-from testbed.kernels.jit import jit
+from testbed.kernels.flits_state import SLOTS, Fabric, Records, State
+from testbed.kernels.jit import jit, jit_inner
 from testbed.model import Ints, Longs
 
 
@@ -18,25 +18,32 @@ def waiting_cycle(fabric: Fabric, state: State) -> Ints:
     wants one node only, so from each buffer leads one way, and a cycle of such waits is a deadlock, exactly: room in
     o comes only from the front of o.
     """
-    nodes = len(state.room)
-    seen = np.full(nodes, -1, dtype=np.int32)
-    for root in range(nodes):
+    nodes = state.nodes
+    seen = np.full(len(nodes), -1, dtype=np.int32)
+    for root in range(len(nodes)):
         node = root
-        while seen[node] < 0 and state.wants[node] >= 0 and state.room[state.wants[node]] < fabric.packet:
+        while seen[node] < 0 and _stuck(nodes, node, fabric.packet):
             seen[node] = root
-            node = state.wants[node]
-        if seen[node] == root and state.wants[node] >= 0 and state.room[state.wants[node]] < fabric.packet:
-            length, smallest, at = 1, node, state.wants[node]
+            node = nodes[node].wants
+        if seen[node] == root and _stuck(nodes, node, fabric.packet):
+            length, smallest, at = 1, node, nodes[node].wants
             while at != node:
                 smallest = min(smallest, at)
                 length += 1
-                at = state.wants[at]
+                at = nodes[at].wants
             cycle = np.empty(length, dtype=np.int32)
             for index in range(length):
                 cycle[index] = smallest
-                smallest = state.wants[smallest]
+                smallest = nodes[smallest].wants
             return cycle
     return np.empty(0, dtype=np.int32)
+
+
+@jit_inner
+def _stuck(nodes: Records, node: int, packet: int) -> bool:
+    """Whether the front of a buffer wants a node whose buffer has no room for it."""
+    wanted = nodes[node].wants
+    return bool(wanted >= 0 and nodes[wanted].room < packet)
 
 
 @jit
@@ -53,28 +60,30 @@ def lost_flits(fabric: Fabric, state: State, depth: int) -> tuple[Longs, int]:
         out and those that are on their way. All zero where nothing is lost.
     """
     first_exit = fabric.virtual + fabric.hosts
-    room = state.room.copy()
+    room = np.empty(len(state.nodes), dtype=np.int64)
+    for node in range(len(room)):
+        room[node] = state.nodes[node].room
     inside = 0
     for node in range(first_exit):
-        room[node] += state.stored[node] - depth
-        inside += state.stored[node]
+        room[node] += state.nodes[node].stored - depth
+        inside += state.nodes[node].stored
     for slot in range(SLOTS):
         for index in range(state.lines[slot]):
             room[state.line[slot, index]] += 1
             inside += 1
-    for index in range(state.counts[BUSY]):
-        link = state.busy[index]
-        for turn in range(state.actives[link]):
-            node = state.active[link, turn]
-            if node < first_exit:
-                room[node] += state.left[state.holder[node]]
+    for link in range(len(state.links)):
+        buffer = state.links[link].last
+        for _ in range(state.links[link].sharing):
+            buffer = state.nodes[buffer].beside
+            if state.nodes[buffer].output < first_exit:
+                room[state.nodes[buffer].output] += state.nodes[buffer].left
     for host in range(fabric.hosts):
         room[fabric.virtual + host] += state.to_send[host]
     room[first_exit:] = 0
-    links = len(state.sent)
+    links = len(state.links)
     sent, received = 0, 0
     for link in range(links - 2 * fabric.hosts, links - fabric.hosts):
-        sent += state.sent[link]
+        sent += state.links[link].sent
     for link in range(links - fabric.hosts, links):
-        received += state.sent[link]
+        received += state.links[link].sent
     return room, sent - received - inside

@@ -8,24 +8,60 @@ then the H to hosts.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from testbed.model import Bools, Ints, Longs
+from testbed.model import Ints, Longs
 
 Randoms = npt.NDArray[np.uint64]
+Bits = npt.NDArray[np.uint64]
+Records = Any  # a np.recarray, whose fields no type checker knows
 
 # A flit leaves a buffer, crosses the crossbar in one clock and the link in another. From a host there is only the link.
 HOP = 2
 SLOTS = 4  # a power of two above HOP
 
 # Places in `counts`.
-CLOCK, BUSY, SENDING, TRYING, FREE, DELIVERED, LATENCIES, COUNTS = 0, 1, 2, 3, 4, 5, 6, 7
+CLOCK, SENDING, TRYING, FREE, DELIVERED, LATENCIES, COUNTS = range(7)
 
 # Latencies below EXACT have a place each in the histogram; above, OCTAVE places for each doubling.
 EXACT, OCTAVE, OCTAVES = 2048, 1024, 40
+
+
+# What a node and its buffer have. What a flit touches comes first.
+NODE = np.dtype(
+    [
+        ("used", np.int64),  # of the first node of a link: clock at which one of the link's buffers last sent a flit
+        ("port", np.int32),  # that first node
+        ("room", np.int32),  # flits for which the buffer has room and that are promised to no packet
+        ("stored", np.int32),  # flits in the buffer
+        ("left", np.int32),  # flits of the packet at the front that have yet to leave, once it has an output
+        ("output", np.int32),  # node that the packet at the front holds, if it holds one
+        ("beside", np.int32),  # buffer whose turn on the link of that node comes next
+        ("link", np.int32),
+        ("wants", np.int32),  # node that the packet at the front waits for, or -1
+        ("waiting", np.int32),  # first of the buffers that wait for the node, or -1
+        ("after", np.int32),  # the next of those that wait for what this one waits for
+        ("served", np.int32),  # buffer whose packet held the node last
+        ("front", np.int32),  # place of the first packet in its `queue`
+        ("queued", np.int32),  # packets in the buffer
+        ("held", np.bool_),  # whether a packet holds the node as its output
+        ("tried", np.bool_),  # whether the node is in `trying`
+    ],
+    align=True,
+)
+
+# What a link has.
+LINK = np.dtype(
+    [
+        ("sent", np.int64),  # flits that went over it
+        ("sharing", np.int32),  # buffers whose packets hold a node of it, which take turns
+        ("last", np.int32),  # the one whose turn it was last
+    ],
+    align=True,
+)
 
 
 class Fabric(NamedTuple):
@@ -79,26 +115,12 @@ class State(NamedTuple):
     """Everything that changes. N nodes, K links, Q packets at most in the network at a time.
 
     Attributes:
-        link: (N,) link of each node.
-        room: (N,) flits for which a node's buffer has room and that are promised to no packet.
-        stored: (N,) flits in a buffer.
+        nodes: (N,) NODE of each node, `link`, `room`, …; what a flit or a header touches at once lies side by side,
+            since on large networks it is memory that takes the time.
+        links: (K,) LINK of each link.
         queue: (N, B // packet + 2) packets of a buffer, the ring they stand in. A packet may stand in several buffers.
-        front: (N,) place of the first of them.
-        queued: (N,) how many.
-        left: (N,) flits of the packet at the front that have yet to leave, once it has an output.
-        wants: (N,) node that the packet at the front waits for, or -1.
-        holder: (N,) buffer whose packet holds a node as its output, or -1.
-        served: (N,) buffer that held a node last.
-        waiting: (N,) first of the buffers that wait for a node, or -1.
-        after: (N,) the next of them.
-        tried: (N,) whether a node is in `trying`.
         trying: (N,) nodes that may be given away.
-        active: (K, layers) nodes of a link that are held.
-        actives: (K,) how many.
-        turn: (K,) place in `active` whose turn it is.
-        used: (K,) clock at which the buffers at the end of a link last sent a flit.
-        sent: (K,) flits that went over each link.
-        busy: (K,) links with an active node.
+        busy: (⌈K / 64⌉,) a bit for each link, whether it has an active buffer.
         line: (SLOTS, K) nodes whose buffers get a flit, by clock of arrival.
         lines: (SLOTS,) how many.
         head_node: (SLOTS, K) nodes that get the first flit of a packet.
@@ -128,26 +150,11 @@ class State(NamedTuple):
         finished: (M,) clock at which the last flit of an entry has arrived so far.
     """
 
-    link: Ints
-    room: Longs
-    stored: Ints
+    nodes: Records
+    links: Records
     queue: Ints
-    front: Ints
-    queued: Ints
-    left: Ints
-    wants: Ints
-    holder: Ints
-    served: Ints
-    waiting: Ints
-    after: Ints
-    tried: Bools
     trying: Ints
-    active: Ints
-    actives: Ints
-    turn: Ints
-    used: Longs
-    sent: Longs
-    busy: Ints
+    busy: Bits
     line: Ints
     lines: Ints
     head_node: Ints

@@ -224,7 +224,7 @@ class _Load:
             samples += [
                 self._sample("goodput", float(goodput[flow]), "bit/s", ends, float(goals[flow])),
                 self._sample("loss", lost, "ratio", ends),
-                self._sample("jitter", float(state.jitter[flow]) / PICOSECONDS, "s", ends),
+                self._sample("jitter", round(float(state.jitter[flow])) / PICOSECONDS, "s", ends),
             ]
         of_repeat = {"repeat": label}
         samples.append(self._sample("goodput_mean", float(goodput.mean()), "bit/s", of_repeat, float(goals.mean())))

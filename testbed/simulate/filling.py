@@ -105,6 +105,6 @@ def _tape(plan: Plan, settings: Settings | PacketSettings, point: Point) -> _Tap
     return _Tape(
         lambda time: flits.run(fabric, state, time),
         lambda: flits_check.waiting_cycle(fabric, state).tolist(),
-        lambda: state.stored[: fabric.virtual] / settings.buffer,
+        lambda: state.nodes.stored[: fabric.virtual] / settings.buffer,
         lambda time: f"clock {time:,}",
     )

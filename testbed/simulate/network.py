@@ -14,7 +14,9 @@ from testbed.kernels.flits_state import (
     EXACT,
     FREE,
     IDLE,
+    LINK,
     LISTED,
+    NODE,
     OCTAVE,
     OCTAVES,
     SLOTS,
@@ -26,7 +28,7 @@ from testbed.model import Ints, Routes, Topology
 from testbed.routing.paths import destination_keys, end_index, hop_counts, source_keys, toward_root
 from testbed.simulate.settings import UNIFORM, Settings, destinations
 
-_ENDLESS = np.int64(1) << 60  # room in front of a host
+_ENDLESS = 1 << 30  # room in front of a host
 _WHEEL = 1 << 12
 MOST_BYTES = 4 << 30
 
@@ -81,7 +83,7 @@ class Network:
         """Bytes that a run takes, about."""
         nodes, packets = self.nodes, self.packets
         queue = self.settings.buffer // self.settings.packet + 2
-        a_node = 8 + 11 * 4 + 4 * (queue + self.settings.header) + 3 * 4 * SLOTS + 40
+        a_node = NODE.itemsize + LINK.itemsize + 4 * (queue + self.settings.header + 1) + 3 * 4 * SLOTS
         return nodes * a_node + packets * (8 + 4 * (4 + max(self.longest, 1))) + 8 * (EXACT + OCTAVES * OCTAVE)
 
     @property
@@ -140,11 +142,17 @@ def new_state(network: Network, fabric: Fabric, seed: int) -> State:
     """
     hosts, channels, nodes, packets = fabric.hosts, fabric.channels, network.nodes, network.packets
     links, depth = channels + 2 * hosts, network.settings.buffer
-    link = np.arange(nodes, dtype=np.int32)
-    link[: fabric.virtual] %= max(channels, 1)
-    link[fabric.virtual :] += channels - fabric.virtual
-    room = np.full(nodes, depth, dtype=np.int64)
-    room[fabric.virtual + hosts :] = _ENDLESS
+    node = np.arange(nodes)
+    virtual = node < fabric.virtual
+    of_node = np.recarray(nodes, dtype=NODE)
+    of_node[:] = 0
+    of_node.port = np.where(virtual, node % max(channels, 1), node)
+    of_node.link = np.where(virtual, of_node.port, node + channels - fabric.virtual)
+    of_node.room = np.where(node < fabric.virtual + hosts, depth, _ENDLESS)
+    for field in ("used", "wants", "waiting", "after", "served"):
+        of_node[field] = -1
+    of_link = np.recarray(links, dtype=LINK)
+    of_link[:] = 0
 
     def zeros(*shape: int) -> Ints:
         return np.zeros(shape, dtype=np.int32)
@@ -155,26 +163,11 @@ def new_state(network: Network, fabric: Fabric, seed: int) -> State:
     counts = np.zeros(COUNTS, dtype=np.int64)
     counts[FREE] = packets
     state = State(
-        link=link,
-        room=room,
-        stored=zeros(nodes),
+        nodes=of_node,
+        links=of_link,
         queue=zeros(nodes, depth // fabric.packet + 2),
-        front=zeros(nodes),
-        queued=zeros(nodes),
-        left=zeros(nodes),
-        wants=nobody(nodes),
-        holder=nobody(nodes),
-        served=nobody(nodes),
-        waiting=nobody(nodes),
-        after=nobody(nodes),
-        tried=np.zeros(nodes, dtype=np.bool_),
         trying=zeros(nodes),
-        active=zeros(links, network.routes.layers),
-        actives=zeros(links),
-        turn=zeros(links),
-        used=np.full(links, -1, dtype=np.int64),
-        sent=np.zeros(links, dtype=np.int64),
-        busy=zeros(links),
+        busy=np.zeros((links + 63) // 64, dtype=np.uint64),
         line=zeros(SLOTS, links),
         lines=zeros(SLOTS),
         head_node=zeros(SLOTS, links),

@@ -120,7 +120,7 @@ def simulate(network: Network, load: float, seed: int, stopped: Callable[[], boo
     settings = network.settings
     fabric = fabric_of(network, load)
     state = new_state(network, fabric, seed)
-    sent = state.sent.copy()
+    sent = state.links.sent.copy()
     cycle: tuple[int, ...] = ()
     for end in (settings.warm_up, settings.clocks):
         while state.counts[CLOCK] < end and not cycle:
@@ -129,12 +129,14 @@ def simulate(network: Network, load: float, seed: int, stopped: Callable[[], boo
             run(fabric, state, min(int(state.counts[CLOCK]) + STRETCH, end))
             cycle = tuple(waiting_cycle(fabric, state).tolist())
         if end == settings.warm_up and not cycle:
-            sent = state.sent.copy()
+            sent = state.links.sent.copy()
             state.histogram[:] = 0
             state.counts[[DELIVERED, LATENCIES]] = 0
     check_conservation(network, fabric, state)
     clocks = int(state.counts[CLOCK]) - settings.warm_up if not cycle else int(state.counts[CLOCK])
-    return _point(network, fabric, state, load, seed, clocks, state.sent - sent, cycle, time.monotonic() - started)
+    return _point(
+        network, fabric, state, load, seed, clocks, state.links.sent - sent, cycle, time.monotonic() - started
+    )
 
 
 def check_conservation(network: Network, fabric: Fabric, state: State) -> None:

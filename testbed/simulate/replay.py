@@ -140,7 +140,7 @@ def replay(network: Network, demand: Demand, progress: Progress = lambda done, t
     fabric, state = _begun(network, demand)
     total = int(demand.packets.sum())
     cycle: tuple[int, ...] = ()
-    sent = state.sent[: fabric.channels]
+    sent = state.links.sent[: fabric.channels]
     recorder = _Recorder(fabric.channels)
     while state.counts[DELIVERED] < total and not cycle:
         if progress(int(state.counts[DELIVERED]), total):

@@ -42,6 +42,7 @@ def test_goodput_is_as_predicted_and_the_folder_is_that_of_a_run(tmp_path):
         assert sample.value == pytest.approx(sample.predicted, rel=0.01)
     assert {sample.labels["repeat"] for sample in flows} == {"1", "2"}
     assert {sample.value for sample in of(outcome, "loss")} == {0.0}
+    assert all(sample.value == 0 or sample.value >= 1e-12 for sample in of(outcome, "jitter"))  # of whole picoseconds
     for sample in of(outcome, "link_use"):
         assert sample.value == pytest.approx(sample.predicted, abs=0.01)
     # A frame alone takes 12.256 µs on a host's link and 12.288 with its tag, 1 µs a hop more, over two switches.

@@ -73,15 +73,15 @@ def test_a_packet_alone_takes_its_switches_times_the_header_and_its_length(plan,
             assert state.counts[LATENCIES] == 1 + header * switches[source, goal] + packet - 1
             channels = [hop % fabric.channels for hop in hops(plan.topology, plan.routes, source, goal)]
             expected = np.bincount(channels, minlength=fabric.channels) * packet
-            assert state.sent[: fabric.channels].tolist() == expected.tolist()
+            assert state.links.sent[: fabric.channels].tolist() == expected.tolist()
 
 
 def test_what_shares_a_link_shares_it_fairly():
     plan = plan_of("flat", hosts=4)
     fabric, state = alone(network_of(plan), [(0, 3), (1, 3), (2, 3)], 1.0)
     flits.run(fabric, state, 50_000)
-    from_hosts = state.sent[fabric.channels : fabric.channels + 3]
-    assert state.sent[-1] > 0.999 * 49_000
+    from_hosts = state.links.sent[fabric.channels : fabric.channels + 3]
+    assert state.links.sent[-1] > 0.999 * 49_000
     assert from_hosts.max() - from_hosts.min() <= 3 * fabric.packet
 
 
@@ -89,19 +89,19 @@ def test_in_no_clock_does_a_link_or_a_port_carry_two_flits_or_a_buffer_overflow(
     network = network_of(layered_plan())
     fabric = fabric_of(network, 0.9)
     state = new_state(network, fabric, 5)
-    nodes = len(state.link) - fabric.hosts
-    ports = len(state.sent)
+    nodes = len(state.nodes.link) - fabric.hosts
+    ports = len(state.links.sent)
     for clock in range(4000):
-        before, sent = state.stored[:nodes].copy(), state.sent.copy()
+        before, sent = state.nodes.stored[:nodes].copy(), state.links.sent.copy()
         slot = clock % SLOTS
         arriving = np.bincount(state.line[slot, : state.lines[slot]], minlength=nodes)
         flits.run(fabric, state, clock + 1)
-        gone = before + arriving - state.stored[:nodes]
+        gone = before + arriving - state.nodes.stored[:nodes]
         assert gone.min() >= 0
-        assert np.bincount(state.link[:nodes], weights=gone, minlength=ports).max() <= 1
-        assert (state.sent - sent).max() <= 1
-        assert state.room.min() >= 0
-        assert state.stored.max() <= network.settings.buffer
+        assert np.bincount(state.nodes.link[:nodes], weights=gone, minlength=ports).max() <= 1
+        assert (state.links.sent - sent).max() <= 1
+        assert state.nodes.room.min() >= 0
+        assert state.nodes.stored.max() <= network.settings.buffer
         room, flits_lost = lost_flits(fabric, state, network.settings.buffer)
         assert flits_lost == 0
         assert not room.any()
@@ -115,11 +115,11 @@ def test_a_flit_or_a_place_that_vanishes_is_noticed(planted):
     state = new_state(network, fabric, 5)
     flits.run(fabric, state, 2000)
     if planted == "room":
-        state.room[7] -= 1
+        state.nodes.room[7] -= 1
     elif planted == "stored":
-        state.stored[int(state.stored.argmax())] -= 1
+        state.nodes.stored[int(state.nodes.stored.argmax())] -= 1
     else:
-        state.sent[-1] += 1
+        state.links.sent[-1] += 1
     room, lost = lost_flits(fabric, state, network.settings.buffer)
     assert bool(room.any()) == (planted != "sent")
     assert bool(lost) == (planted != "room")
@@ -222,12 +222,12 @@ def test_a_deadlock_is_for_ever():
         assert clock < 100_000
         flits.run(fabric, state, clock)
     cycle = waiting_cycle(fabric, state)
-    links = state.link[cycle]
+    links = state.nodes.link[cycle]
     flits.run(fabric, state, clock + 100)  # what is on its way still moves
-    sent = state.sent[links].copy()
+    sent = state.links.sent[links].copy()
     flits.run(fabric, state, clock + 50_000)
     assert np.array_equal(waiting_cycle(fabric, state), cycle)
-    assert np.array_equal(state.sent[links], sent)
+    assert np.array_equal(state.links.sent[links], sent)
 
 
 def test_the_same_seed_gives_the_same_and_another_seed_another():
