@@ -6,7 +6,7 @@ from testbed.kernels.jit import jit_inner
 from testbed.kernels.tcp_queues import join
 from testbed.kernels.tcp_state import ARRIVED, DONE, LOST, NOWHERE, UNDER_WAY, TcpFabric, TcpState
 
-_AT_HOME = 3  # frames of a flow in its host's own queue: TCP small queues stop it at more than two
+_AT_HOME = 2  # frames of a flow in its host's own queue at most: TCP small queues
 _OVERTAKEN = 3  # later transmissions that have arrived when one is taken for lost
 _LEAST_WAIT = 0.2  # seconds, as in Linux
 _FIRST_ROUND_TRIP = 0.8
@@ -17,7 +17,7 @@ _MOST_DOUBLED = 6
 def transmit(fabric: TcpFabric, state: TcpState, flow: int, now: float) -> None:
     """Send what the window allows: first what was lost."""
     ring = state.fate.shape[1] - 1
-    while state.at_home[flow] < _AT_HOME and state.flying[flow] < state.window[flow]:
+    while state.at_home[flow] < _AT_HOME and state.flying[flow] < int(state.window[flow]):
         if state.lost[flow]:
             segment = state.oldest[flow]
             while state.fate[flow, segment & ring] != LOST:
@@ -38,7 +38,7 @@ def transmit(fabric: TcpFabric, state: TcpState, flow: int, now: float) -> None:
         state.flying[flow] += 1
         state.at_home[flow] += 1
         join(fabric, state, fabric.way[flow, 0], flow, segment, 0, 0, now)
-    if state.flying[flow] >= state.window[flow]:
+    if state.flying[flow] >= int(state.window[flow]):
         state.limited[flow] = state.next[flow]
 
 
@@ -77,10 +77,12 @@ def acknowledge(state: TcpState, flow: int, segment: int, wanted: int, now: floa
     _find_losses(state, flow)
     if state.recovery[flow] != NOWHERE:
         return
-    if state.window[flow] < state.threshold[flow]:
-        state.window[flow] += fresh
-    elif state.oldest[flow] <= state.limited[flow]:  # else it was not the window that limited (RFC 7661)
-        state.window[flow] += fresh / state.window[flow]
+    slow_start = state.window[flow] < state.threshold[flow]
+    # Else it is not the window that limits (RFC 7661); in slow start Linux lets it be twice what is under way.
+    if state.oldest[flow] <= state.limited[flow] or (
+        slow_start and state.window[flow] < 2 * (state.flying[flow] + fresh)
+    ):
+        state.window[flow] += fresh if slow_start else fresh / int(state.window[flow])
 
 
 @jit_inner
@@ -117,7 +119,7 @@ def _find_losses(state: TcpState, flow: int) -> None:
             found = True
     if found and state.recovery[flow] == NOWHERE:
         state.recovery[flow] = state.next[flow]
-        state.threshold[flow] = state.window[flow] = max(state.window[flow] / 2, 2.0)
+        state.threshold[flow] = state.window[flow] = max(int(state.window[flow]) >> 1, 2)
 
 
 @jit_inner
@@ -130,7 +132,7 @@ def time_out(state: TcpState, flow: int, now: float) -> None:
             state.fate[flow, place] = LOST
             state.flying[flow] -= 1
             state.lost[flow] += 1
-    state.threshold[flow] = max(state.window[flow] / 2, 2.0)
+    state.threshold[flow] = max(int(state.window[flow]) >> 1, 2)
     state.window[flow] = 1.0
     state.recovery[flow] = NOWHERE
     state.doubled[flow] += 1

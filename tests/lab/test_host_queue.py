@@ -1,0 +1,50 @@
+"""What waits at a host's interface while TCP sends. Natively only: emulated hosts filled no queue in two seconds."""
+
+from __future__ import annotations
+
+import sys
+
+from testbed.emulate.build import build_lab
+
+from .conftest import plan_of
+
+# Half of it listens, half of it sends for two seconds and looks at what waits at the interface.
+_SENDS = """
+import re, socket, subprocess, sys, time
+if sys.argv[1] == "listen":
+    with socket.create_server(("10.0.0.2", 5000)) as server:
+        there, _ = server.accept()
+        while there.recv(1 << 16):
+            pass
+else:
+    end, longest, seen = time.monotonic() + 2, 0.0, 0
+    while (there := socket.socket()).connect_ex(("10.0.0.2", 5000)):
+        there.close()
+        time.sleep(0.05)
+    with there:
+        there.setblocking(False)
+        while time.monotonic() < end:
+            try:
+                there.send(bytes(1 << 16))
+            except BlockingIOError:
+                time.sleep(0.01)
+            shown = subprocess.run(["tc", "-s", "qdisc", "show", "dev", "eth0"], capture_output=True, text=True).stdout
+            waits = [(int(length), int(frames)) for length, frames in re.findall(r"backlog (\\d+)b (\\d+)p", shown)]
+            longest = max([longest, *(length / frames for length, frames in waits if frames)])
+            seen += any(frames for _, frames in waits)
+    print(longest, seen)
+"""
+
+
+def test_what_waits_at_a_host_are_frames_of_the_wire(untouched, tmp_path):
+    (tmp_path / "sends.py").write_text(_SENDS)
+    processes = [
+        {"id": role, "host": host, "argv": [sys.executable, str(tmp_path / "sends.py"), role]}
+        for role, host in (("listen", "h2"), ("send", "h1"))
+    ]
+    with build_lab(plan_of("topology: {kind: mesh, sizes: [2]}\nlab: {dilation: 200}")) as lab:
+        outputs = lab.ask("load", processes=processes, limit=30)["outputs"]
+    assert [output["code"] for output in outputs.values()] == [0, 0], outputs
+    longest, seen = map(float, outputs["send"]["stdout"].split())
+    assert seen
+    assert 1000 < longest <= 1514  # several segments of TCP in one would be longer
