@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 from testbed.emulate.client import Lab, Progress, quiet
 from testbed.emulate.launch import start_namespaces
 from testbed.emulate.names import PLAN
@@ -29,13 +31,13 @@ def build_lab(plan: Plan, *, keep: bool = False, progress: Progress = quiet) -> 
     order = build_order(plan).as_dict()
     prepare_controller(plan)
     namespaces = start_namespaces(keep=keep)
-    try:
+    with ExitStack() as undo:
+        undo.callback(namespaces.end)
         lab = Lab(namespaces)
+        undo.callback(lab.close)
         if order["controller"] is not None:
             lab.write(PLAN, plan_to_json(plan))
         lab.built = lab.ask("build", progress=progress, order=order)
         lab.built["dilation"] = order["dilation"]
-    except BaseException:
-        namespaces.end()
-        raise
+        undo.pop_all()
     return lab

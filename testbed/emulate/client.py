@@ -85,8 +85,8 @@ class Lab:
 
     def close(self) -> None:
         """Hang up; the lab goes on."""
-        self._stream.close()
-        self._socket.close()
+        with self._socket, suppress(OSError):
+            self._stream.close()  # fails where a question to an agent that is gone was never sent
 
     def end(self) -> None:
         """Hang up and end the lab: its switches by the agent, which is quick at it, then everything by the kernel."""
@@ -100,8 +100,7 @@ class Lab:
         except OSError:
             pass  # the agent is gone or stuck; killing it ends the rest as surely
         self.namespaces.end()
-        with suppress(OSError):
-            self.close()
+        self.close()
 
     def write(self, name: str, text: str, mode: int = 0o644) -> Path:
         """Write a file into the lab's own folder; returns its path inside the lab."""

@@ -1,0 +1,104 @@
+"""A lab that cannot be built leaves nothing, whatever its agent says; a small agent of our own plays one."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from testbed.emulate import build
+from testbed.emulate.client import Lab
+from testbed.errors import LabError
+from testbed.plan import make_plan
+from testbed.scenario import parse_scenario
+
+_PLAN = make_plan(parse_scenario("topology: {kind: ring, switches: 4}", "test.yaml"))
+
+
+@dataclass
+class _Namespaces:
+    """What `start_namespaces` gives, with nothing in it but a socket."""
+
+    socket: Path
+    init: int = 0
+    ended: list[str] = field(default_factory=list)
+
+    def end(self) -> None:
+        self.ended.append("ended")
+
+
+@pytest.fixture
+def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[bytes], _Namespaces]]:
+    """Play an agent that answers its first request with the line given, and hangs up."""
+    threads = []
+
+    def play(answer: bytes) -> _Namespaces:
+        listener = socket.socket(socket.AF_UNIX)
+        namespaces = _Namespaces(tmp_path / "agent.sock")
+        listener.bind(str(namespaces.socket))
+        listener.listen()
+
+        def serve() -> None:
+            with listener:
+                connection, _ = listener.accept()
+            with connection, connection.makefile("rb") as requests:
+                requests.readline()
+                connection.sendall(answer)
+
+        threads.append(threading.Thread(target=serve))
+        threads[-1].start()
+        monkeypatch.setattr(build, "start_namespaces", lambda *, keep: namespaces)
+        return namespaces
+
+    yield play
+    for thread in threads:
+        thread.join()
+
+
+@pytest.fixture
+def labs(monkeypatch: pytest.MonkeyPatch) -> list[Lab]:
+    """Every lab that is talked to."""
+    seen: list[Lab] = []
+
+    def made(namespaces: _Namespaces) -> Lab:
+        seen.append(Lab(namespaces))  # type: ignore[arg-type]
+        return seen[-1]
+
+    monkeypatch.setattr(build, "Lab", made)
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        (b'{"progress": "switches"}\n{"error": "ovs-vsctl did not end in 120 s"}\n', "ovs-vsctl did not end in 120 s"),
+        (b"", "the lab ended while it was in use"),
+    ],
+)
+def test_a_lab_that_is_not_built_is_ended_and_hung_up(agent, labs, answer, sentence):
+    namespaces = agent(answer)
+    with pytest.raises(LabError, match=f"^{sentence}$"):
+        build.build_lab(_PLAN)
+    assert namespaces.ended == ["ended"]
+    (lab,) = labs
+    assert lab._socket.fileno() == -1
+
+
+def test_a_lab_that_does_not_answer_is_ended(tmp_path, monkeypatch):
+    namespaces = _Namespaces(tmp_path / "nothing.sock", init=12)
+    monkeypatch.setattr(build, "start_namespaces", lambda *, keep: namespaces)
+    with pytest.raises(LabError, match=r"^the lab \(process 12\) does not answer: No such file or directory$"):
+        build.build_lab(_PLAN)
+    assert namespaces.ended == ["ended"]
+
+
+def test_a_lab_that_is_built_stands(agent, labs):
+    namespaces = agent(b'{"result": {"datapath": "userspace"}}\n')
+    with build.build_lab(_PLAN) as lab:
+        assert lab.built["datapath"] == "userspace"
+        assert namespaces.ended == []
+    assert namespaces.ended == ["ended"]
