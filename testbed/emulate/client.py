@@ -99,8 +99,8 @@ class Lab:
                 ending.recv(4096)
         except OSError:
             pass  # the agent is gone or stuck; killing it ends the rest as surely
-        self.namespaces.end()
         self.close()
+        self.namespaces.end()
 
     def write(self, name: str, text: str, mode: int = 0o644) -> Path:
         """Write a file into the lab's own folder; returns its path inside the lab."""

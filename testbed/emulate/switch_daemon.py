@@ -17,7 +17,7 @@ from testbed.emulate.sockets import take_sockets
 from testbed.errors import LabError
 
 SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
-START_LIMIT = 20.0
+START_LIMIT = 60.0  # generous, for busy machines that QEMU translates: what has ended is seen at once
 _LOG_TAIL = 3
 # Each poll of a port takes and returns 32 packet buffers: keep the memory instead of giving it back in between.
 _MALLOC = {
@@ -176,7 +176,7 @@ class SwitchDaemon:
 
     def transact(self, arguments: Sequence[str], *, wait: bool = False) -> str:
         """Run one ovs-vsctl transaction; `wait` until the daemon has carried it out."""
-        limit = f"--timeout={START_LIMIT * 3:.0f}"
+        limit = f"--timeout={START_LIMIT:.0f}"
         return run(["ovs-vsctl", f"--db=unix:{self._database}", limit, *([] if wait else ["--no-wait"]), *arguments])
 
     def rows(self, table: str, columns: str) -> list[list[object]]:

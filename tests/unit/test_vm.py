@@ -347,7 +347,7 @@ def shares(monkeypatch):
     calls: dict[str, list[str]] = {}
 
     def start(command, errors, cwd, env):
-        assert (env["TESTBED_REQUIRE_LAB"], env["TESTBED_IN_VM"]) == ("1", "1")
+        assert [env[name] for name in ("TESTBED_REQUIRE_LAB", "TESTBED_IN_VM", "CI")] == ["1", "1", "1"]
         calls[env["TESTBED_SHARE"]] = command
         return stream.started(["sh", "-c", f"echo passed; exit {codes[env['TESTBED_SHARE']]}"], errors)
 

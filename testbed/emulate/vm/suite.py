@@ -45,7 +45,9 @@ def _run_share(share: str, arguments: Sequence[str], line: Callable[[str], None]
     options = ["-p", "no:cacheprovider", f"--timeout={_TEST_LIMIT}", "-o", _FOLDERS]
     command = [*_APART, sys.executable, "-u", "-m", "pytest", *options, *arguments]
     # What a lab needs is in the machine, so a test that is skipped for want of it has failed.
-    environment = {**os.environ, "TESTBED_REQUIRE_LAB": "1", "TESTBED_IN_VM": "1", "TESTBED_SHARE": share}
+    # CI makes pytest give whole reasons in its summary.
+    told = {"TESTBED_REQUIRE_LAB": "1", "TESTBED_IN_VM": "1", "TESTBED_SHARE": share, "CI": "1"}
+    environment = {**os.environ, **told}
     with started(command, subprocess.STDOUT, ROOT, environment) as process:
         for text in lines(process):
             line(text)
