@@ -27,7 +27,7 @@ from testbed.run.fidelity import Finding, Judgement, Verdict, judge_prediction
 from testbed.run.one_load import load_labels
 from testbed.run.run import Outcome, finish
 from testbed.run.watched import imbalance
-from testbed.scenario import Workload
+from testbed.scenario import Scenario, Workload
 from testbed.simulate.levels import PACKET, packet_network
 from testbed.simulate.packet_network import PacketNetwork, new_packet_state, packet_fabric
 from testbed.simulate.packet_point import Counters, check_frames, go_on
@@ -36,7 +36,7 @@ from testbed.simulate.point import latency_of
 from testbed.simulate.runs import bundle_problems
 from testbed.traffic import flows
 from testbed.verify.deadlock import hop_name
-from testbed.workloads.spec import Iperf3
+from testbed.workloads.spec import Iperf3, Probe, failures_of
 
 _WHY_NOT = {
     "ping": "it measures programs and processors, which the simulator has none of; testbed simulate gives latencies",
@@ -97,10 +97,11 @@ def simulated_networks(plan: Plan) -> dict[int, PacketNetwork]:
     """Number of each load that can be simulated → what its runs start from.
 
     Raises:
-        InputError: there is none, or the switches do not go with the fabric or the frames; all problems.
+        InputError: there is none, the switches do not go with the fabric or the frames, or a load asks for what the
+            simulator cannot do; all problems.
     """
     scenario = plan.scenario
-    problems = bundle_problems(plan)
+    problems = [*bundle_problems(plan), *_failure_problems(scenario)]
     found: dict[int, PacketNetwork] = {}
     wanted = [number for number, load in enumerate(scenario.workloads, 1) if _is_udp(load)]
     if not wanted:
@@ -118,6 +119,19 @@ def simulated_networks(plan: Plan) -> dict[int, PacketNetwork]:
     if problems:
         raise InputError(problems)
     return found
+
+
+def _failure_problems(scenario: Scenario) -> list[Problem]:
+    """A sentence for each load with failures, without which a result would look as if the fabric had borne them."""
+    return [
+        Problem(
+            f"{scenario.source}: workloads.{index}.failures",
+            "links and switches do not fail in the simulator; take "
+            f"{'the load' if isinstance(load.spec, Probe) else 'it'} out, or leave engine: simulate out",
+        )
+        for index, load in enumerate(scenario.workloads)
+        if failures_of(load.spec)
+    ]
 
 
 def _is_udp(load: Workload) -> bool:

@@ -18,6 +18,7 @@ from tests.runs import goodput, head, run_of, stored
 
 FABRIC = "topology: {kind: mesh, sizes: [4, 2]}\n"
 SIMULATED = "engine: simulate\nsimulator: {duration: 60, warm_up: 10}\n"
+MANAGED = f"{SIMULATED}lab: {{controller: segment_manager}}\n"
 UDP = "{kind: iperf3, protocol: udp, pattern: neighbour, offered: 0.9, repeats: 2}"
 
 
@@ -89,6 +90,12 @@ def test_loads_that_are_not_simulated_are_said_not_to_be(tmp_path):
      "room for a whole one, so give it 1,520 or more"),
     ("engine: simulate\nsimulator: {xon: 3000}\n", [UDP],
      "test.yaml: simulator.xon: is a threshold of PAUSE frames, and without flow control there are none"),
+    (MANAGED, ["{kind: ping}", UDP.replace("}", ", failures: ['at 1s: down s1-s2']}")],
+     "test.yaml: workloads.1.failures: links and switches do not fail in the simulator; take it out, or leave engine: "
+     "simulate out"),
+    (MANAGED, [UDP, "{kind: probe, failures: ['at 1s: down s1-s2']}"],
+     "test.yaml: workloads.1.failures: links and switches do not fail in the simulator; take the load out, or leave "
+     "engine: simulate out"),
 ])  # fmt: skip
 def test_what_cannot_be_simulated_is_refused_and_leaves_nothing(tmp_path, more, loads, sentence):
     with pytest.raises(InputError) as caught:
