@@ -1,11 +1,16 @@
-"""Rates of a plan's links."""
+"""Rates of a plan's links, and the shares of them that flows take."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from testbed.model import Floats
 from testbed.plan import Plan
+from testbed.predict.frames import Transport
+from testbed.predict.maxmin import Ways
+from testbed.routing.paths import path
 
 
 def channel_rates(plan: Plan) -> float | Floats:
@@ -24,3 +29,29 @@ def wire_rates(plan: Plan) -> float | Floats:
     """Real-world bit/s of a physical link between switches, or (physical C,) of each channel where speeds differ."""
     rate = plan.scenario.links.rate
     return rate if plan.speeds is None else rate * np.repeat(plan.speeds, 2)
+
+
+def logical_ways(plan: Plan, pairs: Sequence[tuple[int, int]]) -> Ways:
+    """Logical channels of each flow and of its acknowledgements."""
+    return [
+        (path(plan.topology, plan.routes, source, end), path(plan.topology, plan.routes, end, source))
+        for source, end in pairs
+    ]
+
+
+def shares_by_members(plan: Plan, ways: Ways, goodput: Floats, wire: Transport) -> Floats:
+    """(physical C,) predicted share of each member's rate, acknowledgements included."""
+    tagged, share = plan.vlans.tagged_trunks, np.zeros(len(plan.wiring.channel_source))
+    for (there, back), rate in zip(ways, goodput, strict=True):
+        share[list(there)] += rate * wire.cost(tagged=tagged)
+        share[list(back)] += rate * wire.reverse_cost(tagged=tagged)
+    return np.asarray(share / wire_rates(plan), dtype=np.float64)
+
+
+def imbalance(use: Sequence[float]) -> float | None:
+    """Use of the fullest link direction over that of the average one; None where nothing was used.
+
+    1 = all alike; with C directions at most C.
+    """
+    total = sum(use)
+    return max(use) * len(use) / total if total > 0 else None

@@ -13,7 +13,7 @@ from testbed.model import Bundles, Floats, Sample, host_ip, host_mac
 from testbed.pipeline.oracle import Oracle
 from testbed.pipeline.tables import UNTAGGED
 from testbed.plan import Plan
-from testbed.plan.rates import wire_rates
+from testbed.plan.rates import logical_ways
 from testbed.predict.frames import Transport
 from testbed.predict.maxmin import Ways, fair_on_ways
 from testbed.predict.members import Spread, expected_spread
@@ -36,14 +36,6 @@ class Flow:
     protocol: str
     source_port: int
     destination_port: int
-
-
-def logical_ways(plan: Plan, pairs: Sequence[tuple[int, int]]) -> Ways:
-    """Logical channels of each flow and of its acknowledgements."""
-    return [
-        (path(plan.topology, plan.routes, source, end), path(plan.topology, plan.routes, end, source))
-        for source, end in pairs
-    ]
 
 
 def taken_members(context: Context, bundles: Bundles, flows: Sequence[Flow]) -> Ways:
@@ -121,15 +113,6 @@ def likely_spread(
         bundles, pairs, logical_ways(plan, pairs), even, wire, links.rate, links.edge_rate, tagged=tagged,
         seed=plan.scenario.lab.seed,
     )  # fmt: skip
-
-
-def shares_by_members(plan: Plan, ways: Ways, goodput: Floats, wire: Transport) -> Floats:
-    """(physical C,) predicted share of each member's rate, acknowledgements included."""
-    tagged, share = plan.vlans.tagged_trunks, np.zeros(len(plan.wiring.channel_source))
-    for (there, back), rate in zip(ways, goodput, strict=True):
-        share[list(there)] += rate * wire.cost(tagged=tagged)
-        share[list(back)] += rate * wire.reverse_cost(tagged=tagged)
-    return np.asarray(share / wire_rates(plan), dtype=np.float64)
 
 
 def member_use(

@@ -13,7 +13,7 @@ from testbed.emulate.names import port_interface
 from testbed.errors import WorkloadError
 from testbed.model import Sample, Topology
 from testbed.plan import Plan
-from testbed.plan.rates import channel_rates
+from testbed.plan.rates import channel_rates, imbalance
 from testbed.predict.frames import WIRE_OVERHEAD
 from testbed.results.telemetry import Telemetry
 from testbed.run.fidelity import (
@@ -25,7 +25,7 @@ from testbed.run.fidelity import (
     processor,
     quantiles,
 )
-from testbed.run.watched import departure_errors, imbalance, queue_figures, read_record
+from testbed.run.watched import departure_errors, queue_figures, read_record
 from testbed.units import TimeScale
 from testbed.workloads.process import Process
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from testbed.model import Floats, Sample, host_ip
-from testbed.plan.rates import channel_rates
+from testbed.plan.rates import channel_rates, logical_ways, shares_by_members
 from testbed.predict import TcpLoad, Transport, fair_goodput, tcp_goodput, transport
 from testbed.predict.maxmin import Ways
 from testbed.predict.members import Spread
@@ -18,9 +18,7 @@ from testbed.run.bundles import (
     goodput_by_members,
     likely_spread,
     logical_shares,
-    logical_ways,
     member_use,
-    shares_by_members,
     taken_members,
 )
 from testbed.run.context import Context, FrameLedger, LoadOutcome, LoadResult

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -119,15 +119,6 @@ def queue_figures(topology: Topology, telemetry: Telemetry, repeat: int) -> Iter
         labels = {"channel": port_name(topology, telemetry, port)}
         yield "queue_frames", labels, float(telemetry.queue_frames[counted, port].mean())
         yield "queue_drops", labels, float(telemetry.queue_drops[counted, port].sum())
-
-
-def imbalance(use: Sequence[float]) -> float | None:
-    """Use of the fullest link direction over that of the average one; None where nothing was used.
-
-    1 = all alike; with C directions at most C.
-    """
-    total = sum(use)
-    return max(use) * len(use) / total if total > 0 else None
 
 
 def departure_errors(telemetry: Telemetry, repeat: int) -> Floats:

@@ -15,7 +15,7 @@ from testbed.emulate.share import require_shares
 from testbed.errors import CapabilityError, InputError, Problem, VerificationError, did_you_mean
 from testbed.plan import Plan, make_plan
 from testbed.run.load_mpi import prepare_mpi
-from testbed.run.simulated import simulated_networks
+from testbed.run.simulated import simulated_loads
 from testbed.scenario import Scenario, load_scenario
 from testbed.scenario.load import as_dict
 from testbed.sweep.read import load_sweep
@@ -118,7 +118,7 @@ def _engine_problems(plan: Plan, lacking: dict[str, None]) -> list[Problem]:
         CapabilityError: this machine cannot give hosts their shares.
     """
     if plan.scenario.engine == "simulate":
-        simulated_networks(plan)
+        simulated_loads(plan)
         return []
     problems = _job_problems(plan, lacking)
     require_shares(plan)

@@ -16,7 +16,7 @@ from testbed.errors import InputError, WorkloadError
 from testbed.model import Group, host_ip, host_mac
 from testbed.pipeline.text import FlowSyntaxError, format_group, format_rule, parse_group
 from testbed.plan import Plan, make_plan
-from testbed.plan.rates import channel_rates
+from testbed.plan.rates import channel_rates, logical_ways
 from testbed.plan.store import plan_from_json, plan_to_json
 from testbed.plan.summary import summary
 from testbed.predict import fair_goodput, transport
@@ -198,7 +198,7 @@ def test_a_bundle_as_one_link_bounds_what_any_choice_of_members_gives():
     pairs = [(0, 2), (1, 3), (0, 3), (1, 2)]
     even = fair_goodput(TWO.topology, TWO.routes, pairs, UDP, wide, 1e10)
     assert (even * UDP.cost(tagged=True) / 1e9).tolist() == pytest.approx([0.75] * 4)
-    ways = members_run.logical_ways(TWO, pairs)
+    ways = logical_ways(TWO, pairs)
     for seed in range(20):
         taken = on_members(TWO.bundles, ways, draw_members(4, 3, seed))
         assert fair_on_ways(TWO.wiring, pairs, taken, UDP, 1e9, 1e10).sum() <= even.sum() * (1 + 1e-9)
@@ -209,7 +209,7 @@ def test_the_expected_spread_of_two_flows_over_three_members():
     assert TWO.bundles is not None
     pairs = [(0, 2), (1, 3)]
     even = np.full(2, 1e9 / UDP.cost(tagged=True))
-    ways = members_run.logical_ways(TWO, pairs)
+    ways = logical_ways(TWO, pairs)
     found = expected_spread(TWO.bundles, pairs, ways, even, UDP, 1e9, 1e10)
     assert found.mean == pytest.approx(5 / 6, abs=0.05)
     assert (found.low, found.high) == pytest.approx((0.5, 1.0))

@@ -11,8 +11,9 @@ import pytest
 from testbed.emulate.names import port_interface
 from testbed.emulate.rtnetlink import FIGURES
 from testbed.errors import InputError
+from testbed.plan.rates import imbalance
 from testbed.results.telemetry import Telemetry, file_name, join, load_telemetry, telemetry_to_bytes
-from testbed.run.watched import departure_errors, imbalance, port_name, queue_figures, read_record
+from testbed.run.watched import departure_errors, port_name, queue_figures, read_record
 from tests.fabrics import plan_of
 
 TOPOLOGY = plan_of("ring", switches=3).topology
