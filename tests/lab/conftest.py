@@ -5,12 +5,11 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -21,6 +20,8 @@ from testbed.model import host_mac
 from testbed.plan import Plan, make_plan
 from testbed.run.context import Context
 from testbed.scenario import find_scenario, load_scenario, parse_scenario
+
+from .leftovers import MARK, Outside, leftovers
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -48,49 +49,16 @@ def named_plan(name: str, *settings: str) -> Plan:
     return make_plan(load_scenario(find_scenario(name), settings))
 
 
-@dataclass(frozen=True)
-class HostState:
-    """What a lab must leave as it was."""
-
-    links: str
-    namespaces: str
-    bridges: str
-    lab_processes: tuple[str, ...]
-
-    @classmethod
-    def now(cls) -> HostState:
-        show = [["ip", "-o", "link", "show"], ["ip", "netns", "list"]]
-        links, namespaces = (subprocess.run(c, capture_output=True, text=True, check=True).stdout for c in show)
-        names = "\n".join(sorted(line.split(": ")[1] for line in links.splitlines()))
-        socket = Path("/var/run/openvswitch/db.sock")
-        bridges = ""
-        if socket.exists():
-            asked = subprocess.run(["ovs-vsctl", "--timeout=5", "show"], capture_output=True, text=True, check=False)
-            bridges = asked.stdout
-        return cls(names, namespaces, bridges, tuple(sorted(_lab_processes())))
-
-
-def _lab_processes() -> Iterator[str]:
-    marks = ("testbed.emulate", "ovs-vswitchd", "ovsdb-server", "sleep\0infinity", "iperf3", "hydra_pmi_proxy")
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                command = (entry / "cmdline").read_text()
-            except OSError:
-                continue
-            if any(mark in command for mark in marks):
-                yield f"{entry.name} {command}"
-
-
 @pytest.fixture
-def untouched() -> Iterator[Callable[[], HostState]]:
-    """The machine must be after the test as it was before, within seconds."""
-    before = HostState.now()
-    yield HostState.now
+def untouched(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Within seconds after the test nothing may be left of all that it made; gives the mark of what it starts."""
+    mark, before = uuid4().hex, Outside.now()
+    monkeypatch.setenv(MARK, mark)
+    yield mark
     until = time.monotonic() + 20
-    while HostState.now() != before and time.monotonic() < until:
+    while left := leftovers(mark, before):
+        assert time.monotonic() < until, left
         time.sleep(0.1)
-    assert HostState.now() == before
 
 
 def daemon_of(lab: Lab, switch: int) -> str:
@@ -120,6 +88,7 @@ _CAPTURE = 'exec 3>&1; { tcpdump "$@" 2>&1 >&3 & echo $! >"$0.pid"; wait; } | ca
 _MEANWHILE = """
 import json, os, signal, sys, time
 from pathlib import Path
+from uuid import uuid4
 
 folder, names, program = Path(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3]
 while not all((folder / name).exists() and "listening on" in (folder / name).read_text() for name in names):

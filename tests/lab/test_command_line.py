@@ -14,6 +14,8 @@ import pytest
 
 from testbed.results import INCOMPLETE, load_run
 
+from .leftovers import processes_of
+
 _TESTBED = [sys.executable, "-m", "testbed"]
 # Three seconds, since of iperf3's whole seconds one whose timer was late does not count.
 _SMALL = """
@@ -106,14 +108,6 @@ def _wait_for(process: subprocess.Popen[str], text: str) -> None:
     raise AssertionError(f"never said {text!r}")
 
 
-def _starts_with(entry: Path, command: bytes) -> bool:
-    """Whether that is the command of a process in /proc; of one that has just ended it is not."""
-    try:
-        return (entry / "cmdline").read_bytes().startswith(command)
-    except OSError:
-        return False
-
-
 @pytest.mark.parametrize("moment", ["building the lab: links", "building the lab: ports", "1 of 1, iperf3"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_leaves_nothing(moment, number, long, tmp_path, untouched):
@@ -136,13 +130,10 @@ def test_a_killed_switch_in_mid_run_is_one_sentence(long, tmp_path, untouched):
     with _start(long, tmp_path / "results") as process:
         _wait_for(process, "1 of 1, iperf3")
         time.sleep(1)
-        daemons = [
-            entry
-            for entry in Path("/proc").iterdir()
-            if entry.name.isdigit() and _starts_with(entry, b"ovs-vswitchd\0unix:/run/lab")
-        ]
-        for entry in daemons:
-            os.kill(int(entry.name), signal.SIGKILL)
+        ours = processes_of(untouched)
+        daemons = [pid for pid, command in ours.items() if command.startswith("ovs-vswitchd unix:/run/lab")]
+        for pid in daemons:
+            os.kill(pid, signal.SIGKILL)
         assert len(daemons) == 1
         assert process.wait(30) == 1
         assert process.stderr is not None

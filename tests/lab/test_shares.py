@@ -14,9 +14,11 @@ import pytest
 
 from testbed.emulate import cgroup
 from testbed.emulate.build import build_lab
+from testbed.emulate.client import Lab
 from testbed.emulate.probe import capabilities
 
 from .conftest import execute, plan_of
+from .leftovers import group_of, holders_of_groups
 
 _RING = "topology: {kind: ring, switches: 3}\nlab: {cpu_share: 0.2}\n"
 # A share of 0.2 is never much more than that; where the machine is busy with something else it may be less.
@@ -39,19 +41,11 @@ def shares_are_possible() -> None:
         pytest.skip(reason)
 
 
-def groups() -> list[str]:
-    """Groups of labs that are there now."""
-    hierarchy = cgroup.find_hierarchy()
-    assert hierarchy is not None
-    return sorted(folder.name for folder in hierarchy.root.glob("testbed-lab-*"))
-
-
-def held_back(host: str) -> int:
-    """How often the kernel has made a host of the lab `test` wait for its next share."""
-    hierarchy = cgroup.find_hierarchy()
-    assert hierarchy is not None
-    (folder,) = hierarchy.root.glob(f"testbed-lab-test-*/{host}")
-    return int(dict(line.split() for line in (folder / "cpu.stat").read_text().splitlines())["nr_throttled"])
+def held_back(lab: Lab, host: str) -> int:
+    """How often the kernel has made a host wait for its next share."""
+    folder = group_of(lab.namespaces.init)
+    assert folder is not None
+    return int(dict(line.split() for line in (folder / host / "cpu.stat").read_text().splitlines())["nr_throttled"])
 
 
 def used(text: str) -> float:
@@ -59,8 +53,9 @@ def used(text: str) -> float:
 
 
 def test_a_spinning_host_gets_its_share_and_no_more(untouched):
-    before = groups()
     with build_lab(plan_of(_RING)) as lab:
+        group = group_of(lab.namespaces.init)
+        assert group is not None
         assert lab.built["cpu_share"] == {"processors": 0.2, "quota_us": 2000, "period_us": 10000}
         # One process, and two together: the share is the host's.
         assert 0 < used(execute(lab, sys.executable, "-c", _SPIN, host="h1")) < _MOST
@@ -69,28 +64,27 @@ def test_a_spinning_host_gets_its_share_and_no_more(untouched):
         outputs = found["outputs"]
         assert [snapshot["pressure"] for snapshot in found["snapshots"]] == [None, None]
         assert 0 < sum(used(output["stdout"]) for output in outputs.values()) < _MOST
-        assert held_back("h1") > 0
-        assert held_back("h2") > 0
+        assert held_back(lab, "h1") > 0
+        assert held_back(lab, "h2") > 0
         # Nothing else is in any group: other hosts, and what runs beside the switches.
-        assert held_back("h3") == 0
+        assert held_back(lab, "h3") == 0
         assert "testbed-lab-" not in execute(lab, "cat", "/proc/self/cgroup")
         assert lab.ask("shaping") == []
         assert lab.ask("reach") == []
-    assert groups() == before
+    assert not group.exists()
 
 
 def test_without_a_share_no_group_is_made(untouched):
-    before = groups()
     with build_lab(plan_of("topology: {kind: ring, switches: 3}")) as lab:
         assert lab.built["cpu_share"] is None
-        assert groups() == before
+        assert group_of(lab.namespaces.init) is None
 
 
 def test_a_share_that_changes_behind_the_lab_is_noticed(untouched):
     with build_lab(plan_of(_RING)) as lab:
-        hierarchy = cgroup.find_hierarchy()
+        hierarchy, ours = cgroup.find_hierarchy(), group_of(lab.namespaces.init)
         assert hierarchy is not None
-        (ours,) = (path for path in hierarchy.root.glob("testbed-lab-test-*") if (path / "h3").is_dir())
+        assert ours is not None
         hierarchy.write_limit(ours / "h3", cgroup.Limit.of(0.5))
         assert lab.ask("shaping") == [
             "h3: asked for 2000 µs of processor time in 10000 µs, the kernel has 5000 in 10000"
@@ -98,36 +92,38 @@ def test_a_share_that_changes_behind_the_lab_is_noticed(untouched):
 
 
 def test_nothing_remains_of_a_lab_that_was_killed(untouched):
-    before = groups()
     with build_lab(plan_of(_RING)) as lab:
-        assert len(groups()) == len(before) + 1
+        group = group_of(lab.namespaces.init)
+        assert group is not None
+        assert group.is_dir()
         os.kill(lab.namespaces.init, signal.SIGKILL)
-    assert groups() == before
+    assert not group.exists()
 
 
 def test_the_next_lab_removes_what_a_killed_program_left(untouched):
-    before = groups()
+    name = f"killed{os.getpid()}"
     text = (
         "import os, signal\nfrom testbed.emulate.build import build_lab\nfrom testbed.plan import make_plan\n"
         "from testbed.scenario import parse_scenario\n"
-        f"build_lab(make_plan(parse_scenario({_RING!r}, 'killed.yaml')))\n"
+        f"build_lab(make_plan(parse_scenario({_RING!r}, '{name}.yaml')))\n"
         "print('stands', flush=True)\nsignal.pause()\n"
     )
     with subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True) as program:
         assert program.stdout is not None
         assert program.stdout.readline() == "stands\n"
         program.kill()
-    assert [name for name in groups() if name not in before] == ["testbed-lab-killed-1"]
+    killed = f"testbed-lab-{name}-1"
+    assert killed in holders_of_groups()
     # Of a lab that stands nothing is removed, whoever else starts or ends one.
     with build_lab(plan_of(_RING)) as lab:
         until = time.monotonic() + 20
-        while "testbed-lab-killed-1" in groups() and time.monotonic() < until:  # the kernel is still ending it
+        while killed in holders_of_groups() and time.monotonic() < until:  # the kernel is still ending it
             time.sleep(0.2)
             cgroup.remove_stale()
         cgroup.remove_stale()
-        assert [name for name in groups() if name not in before] == ["testbed-lab-test-1"]
+        assert killed not in holders_of_groups()
+        assert lab.namespaces.init in holders_of_groups().values()
         assert execute(lab, "echo", "here", host="h1") == "here\n"
-    assert groups() == before
 
 
 def test_mininets_shell_and_mpi_ranks_have_the_share_of_their_host(tmp_path, untouched):
@@ -165,4 +161,4 @@ def test_mininets_shell_and_mpi_ranks_have_the_share_of_their_host(tmp_path, unt
         assert "/h2" in said.stdout + said.stderr
     finally:
         subprocess.run([*testbed, "down", "shared"], check=True, capture_output=True)
-    assert not [name for name in groups() if "shares" in name]
+    assert not [name for name in holders_of_groups() if "shares" in name]
