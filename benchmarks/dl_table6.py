@@ -17,9 +17,9 @@ import numpy as np
 from benchmarks.table import Figure, progress
 from testbed.analyse.load import load_of
 from testbed.model import AllowedTurns, Routes, Topology
+from testbed.routing.common import explicit_routes
 from testbed.routing.dl import Variant, descending_turns
 from testbed.routing.selection import SelectionOptions, select_paths
-from testbed.routing.trees import explicit_routes
 from testbed.simulate import Network, Settings, simulate
 from testbed.simulate.settings import ALL_TO_ALL, UNIFORM
 from testbed.topologies import TOPOLOGIES

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from testbed.failover.damage import Damage, cut_off, words
-from testbed.failover.diversion import Diversion
+from testbed.failover.outlook import Diversion
 from testbed.model import Bools, Topology
 
 _MOST_TOLD = 200

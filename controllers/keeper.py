@@ -22,7 +22,7 @@ from controllers.wire import (
 from testbed.model import Rule
 from testbed.plan import Plan
 from testbed.transition import Step, make_transition, transition_deadlock, transition_problems
-from testbed.transition.drain import drain_seconds
+from testbed.transition.steps import drain_seconds
 
 _ATTEMPTS = 3
 _AT_ONCE = 16

@@ -11,7 +11,7 @@ from controllers.switch_tagged import SwitchTagged
 from controllers.switches import Switches
 from controllers.wire import Content, content
 from testbed.model import LearningPlan
-from testbed.pipeline.entries import entry_rules
+from testbed.pipeline.compile import entry_rules
 from testbed.plan import Plan
 
 

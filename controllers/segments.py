@@ -25,12 +25,12 @@ from controllers.switches import SwitchError, Switches
 from controllers.wire import by_switch
 from testbed.errors import TestbedError
 from testbed.failover.damage import Damage, cut_off, words
-from testbed.failover.diversion import Diversion, divert
+from testbed.failover.outlook import Diversion, divert
 from testbed.failover.rules import backup_pvids, backup_rules, path_rules, sets_pvid
 from testbed.failover.tables import Tables, compile_ahead, prove, recovered_tables, routings, whole_tables
 from testbed.model import Rule, VlanPlan
 from testbed.plan import Plan
-from testbed.transition.drain import drain_seconds
+from testbed.transition.steps import drain_seconds
 
 _LOOK_EVERY = 0.01
 # A switch that hangs up and is back within this was not dead; s.

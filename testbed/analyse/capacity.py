@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from testbed.model import LocalPlan, Longs, SwitchModel, Topology, VlanPlan
-from testbed.routing.adjacency import leaving_channels
+from testbed.routing.common import leaving_channels
 from testbed.vlans.entries import entry_counts, vlans_on_switches
 from testbed.vlans.local import entry_count, vlan_count
 

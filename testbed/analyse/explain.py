@@ -14,10 +14,10 @@ from testbed.analyse.names import find_hosts
 from testbed.analyse.shorter import Shorter, shorter_path
 from testbed.model import Entries, LocalPlan, Rule, Topology, VlanPlan
 from testbed.pipeline.compile import compile_rules
-from testbed.pipeline.matched import matched_rules
+from testbed.pipeline.oracle import matched_rules
 from testbed.pipeline.text import format_rule
 from testbed.plan import Plan
-from testbed.routing.adjacency import leaving_channels
+from testbed.routing.common import leaving_channels
 from testbed.routing.paths import end_index, hops
 
 _AGGREGATED = (

@@ -18,8 +18,8 @@ from testbed.model import LocalPlan, Routes, Topology
 from testbed.pipeline.compile import count_rules
 from testbed.plan import Plan
 from testbed.routing.paths import hop_counts, key_switches
-from testbed.routing.prohibited import prohibited_turns
 from testbed.routing.relation import Conflict, Relation, relations
+from testbed.routing.turns import prohibited_turns
 from testbed.traffic import PATTERNS
 from testbed.verify.flooding import multiplication
 from testbed.verify.limits import SWITCH_MODELS

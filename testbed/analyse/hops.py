@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from testbed.model import Ints, Routes, Topology
-from testbed.routing.adjacency import leaving_channels
+from testbed.routing.common import leaving_channels
 from testbed.routing.paths import destination_keys, hop_counts, key_switches, source_keys
 
 

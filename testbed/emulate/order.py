@@ -9,8 +9,8 @@ from testbed.emulate.calibration import first_guess
 from testbed.model import IP_PREFIX, host_ip, host_mac
 from testbed.pipeline.text import format_group, format_rule
 from testbed.plan import Plan
-from testbed.plan.dilated import at_dilation
 from testbed.plan.failures import killed_switches
+from testbed.plan.rates import at_dilation
 from testbed.units import TimeScale
 
 

@@ -1,9 +1,26 @@
-"""A VLAN-filtering Linux bridge as its configuration leaves it."""
+"""A VLAN-filtering bridge as its configuration leaves it, and frames that follow the rules of IEEE 802.1Q through some.
+
+The walk is written from the standard. It is a second opinion on a plan: it shares nothing with the OpenFlow pipeline or
+its oracle. References are to IEEE 802.1Q-2018. A bridge does, in this order:
+
+1. Classify (6.9.1): a frame with a VID other than 0 belongs to that VLAN, any other to the port's PVID; a port without
+   a PVID drops it.
+2. Filter at ingress (8.6.2): the port must be in the member set of the VLAN.
+3. Look up (8.6.3, 8.8): the entry of VLAN and destination address, each VLAN with addresses of its own (independent
+   learning); without an entry, and for group addresses, all ports.
+4. Send (8.6.1, 8.6.2, 8.8.10): by those ports in the member set, never by the port of arrival.
+5. Untag (8.6.2, 6.9.2): without a tag where the port is in the untagged set of the VLAN.
+
+Of Linux's own it knows the flags that keep floods from a port (bridge(8): flood, bcast_flood); a known unicast frame is
+no flood. Nothing is learned: a bridge whose ports learn is a difference that the comparison reports.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 
 Entry = tuple[int, str]  # VLAN, MAC address
 
@@ -48,3 +65,166 @@ class Bridge:
     stp: bool
     ports: Mapping[str, BridgePort]
     fdb: Mapping[Entry, str]
+
+
+BROADCAST = "ff:ff:ff:ff:ff:ff"
+NO_TAG = 0
+Place = tuple[str, str]  # switch, port
+
+
+@dataclass(frozen=True, slots=True)
+class Wiring:
+    """What is plugged in where.
+
+    Attributes:
+        cables: port → port at the other end, both ways.
+        hosts: host → its port.
+    """
+
+    cables: Mapping[Place, Place]
+    hosts: Mapping[str, Place]
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """What became of one frame.
+
+    Attributes:
+        received: host → untagged copies it got.
+        tagged: host → copies it got with a tag, which it does not understand.
+        sent: ports between switches that sent a copy → number of copies; for a unicast frame in the order of its path.
+        endless: whether copies circulate for ever; the numbers are then those of one round.
+    """
+
+    received: dict[str, int]
+    tagged: dict[str, int]
+    sent: dict[Place, int]
+    endless: bool
+
+
+# A copy on its way into a switch: the port it arrives by, and its tag.
+_Copy = tuple[Place, int]
+
+
+class Walker:
+    """Bridges and the cables between them.
+
+    What a switch does with an arrival is remembered until another destination is asked for, so walk all sources to
+    one destination before the next.
+
+    Args:
+        bridges: by name of the switch.
+        wiring: the cables.
+    """
+
+    def __init__(self, bridges: Mapping[str, Bridge], wiring: Wiring) -> None:
+        self._bridges = bridges
+        self._wiring = wiring
+        self._host_at = {place: host for host, place in wiring.hosts.items()}
+        self._destination = ""
+        self._onward: dict[_Copy, list[tuple[Place, int]]] = {}
+
+    def leaves(self, switch: str, port: str, tag: int, destination: str) -> list[tuple[str, int]]:
+        """Ports by which a frame leaves a switch, each with the tag it carries then.
+
+        Args:
+            switch: where it is.
+            port: by which it came.
+            tag: VID of its tag, or NO_TAG.
+            destination: MAC address it is for.
+        """
+        bridge = self._bridges.get(switch)
+        arrival = bridge.ports.get(port) if bridge is not None else None
+        if bridge is None or arrival is None:
+            return []
+        vlan = tag or arrival.pvid
+        if not bridge.vlan_filtering or vlan is None or vlan not in arrival.members:
+            return []
+        group = int(destination[:2], 16) & 1
+        registered = None if group else bridge.fdb.get((vlan, destination))
+        found = []
+        for name, to in bridge.ports.items() if registered is None else [(registered, bridge.ports.get(registered))]:
+            if to is None or name == port or vlan not in to.members:
+                continue
+            if registered is None and not (to.bcast_flood if group else to.flood):
+                continue
+            found.append((name, NO_TAG if vlan in to.untagged else vlan))
+        return found
+
+    def walk(self, source: str, destination: str) -> Walk:
+        """Let a host send one untagged frame and follow every copy.
+
+        Copies that arrive alike go on alike, so they are followed once and counted. They circulate for ever exactly
+        where that graph of arrivals has a cycle.
+
+        Args:
+            source: name of the host.
+            destination: MAC address it sends to.
+        """
+        if destination != self._destination:
+            self._destination, self._onward = destination, {}
+        start: _Copy = (self._wiring.hosts[source], NO_TAG)
+        return self._alone(start) or self._all_copies(start)
+
+    def _goes_on(self, copy: _Copy) -> list[tuple[Place, int]]:
+        """Ports by which an arrival leaves its switch, each with the tag."""
+        if copy not in self._onward:
+            (switch, port), tag = copy
+            out = self.leaves(switch, port, tag, self._destination)
+            self._onward[copy] = [((switch, name), left) for name, left in out]
+        return self._onward[copy]
+
+    def _alone(self, copy: _Copy) -> Walk | None:
+        """The walk of a frame that never becomes two or none and reaches a host; else None."""
+        sent: dict[Place, int] = {}
+        while True:
+            out = self._goes_on(copy)
+            if len(out) != 1:
+                return None
+            place, tag = out[0]
+            following = self._wiring.cables.get(place)
+            if following is None:
+                host = self._host_at.get(place)
+                return Walk({host: 1}, {}, sent, endless=False) if host is not None and tag == NO_TAG else None
+            if place in sent:
+                return None
+            sent[place] = 1
+            copy = following, tag
+
+    def _all_copies(self, start: _Copy) -> Walk:
+        onward: dict[_Copy, list[tuple[Place, int]]] = {}
+        waiting = [start]
+        while waiting:
+            copy = waiting.pop()
+            if copy in onward:
+                continue
+            onward[copy] = self._goes_on(copy)
+            waiting += [
+                (self._wiring.cables[place], left) for place, left in onward[copy] if place in self._wiring.cables
+            ]
+        order, endless = self._order(onward)
+        copies: dict[_Copy, int] = defaultdict(int, {start: 1})
+        received: dict[str, int] = defaultdict(int)
+        tagged: dict[str, int] = defaultdict(int)
+        sent: dict[Place, int] = defaultdict(int)
+        for copy in order:
+            for place, tag in onward[copy]:
+                count = 1 if endless else copies[copy]
+                if place in self._wiring.cables:
+                    sent[place] += count
+                    copies[self._wiring.cables[place], tag] += count
+                elif place in self._host_at:
+                    (received if tag == NO_TAG else tagged)[self._host_at[place]] += count
+        return Walk(dict(received), dict(tagged), dict(sent), endless)
+
+    def _order(self, onward: dict[_Copy, list[tuple[Place, int]]]) -> tuple[list[_Copy], bool]:
+        """Arrivals such that each stands after those it comes from; in any order where there is a cycle."""
+        before: dict[_Copy, set[_Copy]] = {copy: set() for copy in onward}
+        for copy, out in onward.items():
+            for place, tag in out:
+                if place in self._wiring.cables:
+                    before[self._wiring.cables[place], tag].add(copy)
+        try:
+            return list(TopologicalSorter(before).static_order()), False
+        except CycleError:
+            return list(onward), True

@@ -9,9 +9,8 @@ Syntax: Catalyst 2960 and 3750 command references (`switchport …`, `mac addres
 from __future__ import annotations
 
 from testbed.errors import Problem
-from testbed.export.dialect import AGEING, Dialect, Writing, one_untagged_vlan, port_place
-from testbed.export.linux_lines import header
-from testbed.export.names import listed
+from testbed.export.dialect import AGEING, Dialect, Writing, header, one_untagged_vlan, port_place
+from testbed.export.port_names import listed
 from testbed.export.settings import PortSettings, SwitchSettings
 
 _RESERVED = range(1002, 1006)

@@ -10,16 +10,16 @@ from typing import Any
 
 from testbed.errors import InputError, Problem, did_you_mean
 from testbed.export.cisco_ios import CISCO_IOS
+from testbed.export.csv_tables import CSV
 from testbed.export.dialect import Dialect, FlowControl, Writing
 from testbed.export.ifupdown2 import IFUPDOWN2
 from testbed.export.linux_bridge import LINUX_BRIDGE
-from testbed.export.names import port_names
 from testbed.export.networkd import NETWORKD
+from testbed.export.port_names import port_names
 from testbed.export.powerconnect import POWERCONNECT_5300, POWERCONNECT_6200
 from testbed.export.readme import cabling_csv, readme
 from testbed.export.settings import Floods, settings_of
 from testbed.export.sonic import SONIC
-from testbed.export.table import CSV
 from testbed.model import LearningPlan, LocalPlan, SwitchModel, VlanPlan, host_mac
 from testbed.plan import Plan
 from testbed.verify.flooding import multiplication

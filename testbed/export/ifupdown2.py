@@ -1,4 +1,4 @@
-"""Files for ifupdown2, a folder a switch: `interfaces`, and a batch file of bridge(8) commands.
+"""Files for ifupdown2, a folder a switch: `interfaces`, and a batch file of bridge(8) commands; written and read back.
 
 Syntax: ifupdown-addons-interfaces(5) of ifupdown2 3.0 (bridge-vlan-aware, bridge-ports, bridge-stp, bridge-ageing,
 bridge-mcsnoop, bridge-vids, bridge-pvid, bridge-allow-untagged). Its `bridge-vids` are tagged but for the PVID, so the
@@ -11,19 +11,18 @@ from collections.abc import Mapping
 
 from testbed.errors import Problem
 from testbed.export.bridge import Bridge
-from testbed.export.dialect import AGEING, Dialect, Writing
-from testbed.export.linux_lines import (
+from testbed.export.dialect import AGEING, Dialect, Writing, header
+from testbed.export.linux_bridge import (
     BRIDGE,
     NO_LEARNING,
     entry_lines,
     flag_lines,
-    header,
     long_names,
     pause_lines,
     vlan_lines,
 )
-from testbed.export.names import range_texts
-from testbed.export.read_ifupdown2 import read_ifupdown2
+from testbed.export.port_names import range_texts
+from testbed.export.read_linux import Draft, carry_out, read_batch
 from testbed.export.settings import PortSettings, SwitchSettings
 
 _BATCH = "testbed-bridge.batch"
@@ -71,8 +70,53 @@ def _port(writing: Writing, port: PortSettings) -> str:
     return "\n".join(lines) + "\n\n"
 
 
-def _read(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Problem]]:
-    return read_ifupdown2(name, files, _BATCH)
+_YES = ("yes", "on")
+
+
+def read_ifupdown2(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Problem]]:
+    """Read the folder of one switch; see Dialect.read."""
+    draft = Draft()
+    file = f"{name}/interfaces"
+    stanzas = _stanzas(files.get(file, ""))
+    bridges = {device: said for device, said in stanzas.items() if "bridge-ports" in said}
+    if not bridges:
+        draft.problems.append(Problem(file, f"has no bridge, so nothing is known of {name}"))
+        return draft.finish(name)
+    for device, said in bridges.items():
+        filtering, stp = (str(int(said.get(key) in _YES)) for key in ("bridge-vlan-aware", "bridge-stp"))
+        words = ["name", device, "type", "bridge", "vlan_filtering", filtering, "stp_state", stp]
+        # ifupdown2 gives a port without bridge-pvid the PVID 1.
+        carry_out(draft, ["ip", "link", "add", *words, "vlan_default_pvid", "0"], file)
+        for port in said["bridge-ports"].split():
+            carry_out(draft, ["ip", "link", "set", "dev", port, "master", device], file)
+            _read_port(draft, port, stanzas.get(port, {}), file)
+    path = f"{name}/{_BATCH}"
+    if path in files:
+        read_batch(draft, path, files[path])
+    return draft.finish(name)
+
+
+def _read_port(draft: Draft, port: str, said: Mapping[str, str], file: str) -> None:
+    add = ["bridge", "vlan", "add", "dev", port, "vid"]
+    for vids in said.get("bridge-vids", "").split():
+        carry_out(draft, [*add, vids], file)
+    if said.get("bridge-allow-untagged", "yes") in _YES:
+        carry_out(draft, [*add, said.get("bridge-pvid", "1"), "pvid", "untagged"], file)
+
+
+def _stanzas(text: str) -> dict[str, dict[str, str]]:
+    """Attributes of each interface; of those that may stand several times only the last."""
+    found: dict[str, dict[str, str]] = {}
+    current: dict[str, str] = {}
+    for line in text.splitlines():
+        words = line.split()
+        if not words or words[0].startswith("#"):
+            continue
+        if words[0] == "iface":
+            current = found.setdefault(words[1], {})
+        elif words[0] != "auto":
+            current[words[0]] = " ".join(words[1:])
+    return found
 
 
 IFUPDOWN2 = Dialect(
@@ -87,5 +131,5 @@ IFUPDOWN2 = Dialect(
         NO_LEARNING,
         "bridge-vids alone would tag all VLANs but the PVID; a batch file that post-up runs makes them untagged.",
     ),
-    read=_read,
+    read=read_ifupdown2,
 )

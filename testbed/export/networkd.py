@@ -1,4 +1,4 @@
-"""Files for systemd-networkd, a folder a switch, and a unit for what networkd cannot say.
+"""Files for systemd-networkd, a folder a switch, and a unit for what it cannot express; written and read back.
 
 Syntax: systemd.netdev(5) [Bridge], systemd.network(5) [Network], [Bridge], [BridgeVLAN] of systemd 252. networkd's own
 [BridgeFDB] is not used: it adds entries in the state NUD_PERMANENT (systemd, src/network/networkd-bridge-fdb.c), which
@@ -8,14 +8,14 @@ unit does both with bridge(8), and begins anew until networkd has put the ports 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from testbed.errors import Problem
 from testbed.export.bridge import Bridge
-from testbed.export.dialect import AGEING, Dialect, Writing
-from testbed.export.linux_lines import BRIDGE, NO_LEARNING, entry_lines, flag_lines, header, long_names, pause_lines
-from testbed.export.names import range_texts
-from testbed.export.read_networkd import read_networkd
+from testbed.export.dialect import AGEING, Dialect, Writing, header
+from testbed.export.linux_bridge import BRIDGE, NO_LEARNING, entry_lines, flag_lines, long_names, pause_lines
+from testbed.export.port_names import range_texts
+from testbed.export.read_linux import Draft, carry_out, read_batch
 from testbed.export.settings import PortSettings, SwitchSettings
 
 _BATCH = "testbed-bridge.batch"
@@ -67,8 +67,91 @@ def _unit(pauses: list[str]) -> str:
     )
 
 
-def _read(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Problem]]:
-    return read_networkd(name, files, _BATCH)
+_TRUE = {"yes": "on", "true": "on", "on": "on", "1": "on", "no": "off", "false": "off", "off": "off", "0": "off"}
+_FLAGS = {"Learning": "learning", "UnicastFlood": "flood", "MulticastFlood": "mcast_flood"}
+# Sections with their keys, in the order of the file; a section may stand more than once.
+Sections = list[tuple[str, list[tuple[str, str]]]]
+
+
+def read_networkd(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Problem]]:
+    """Read the folder of one switch; see Dialect.read."""
+    draft = Draft()
+    own = {file.removeprefix(f"{name}/"): text for file, text in files.items() if file.startswith(f"{name}/")}
+    netdevs = [file for file in own if file.endswith(".netdev")]
+    if not netdevs:
+        draft.problems.append(Problem(f"{name}/", f"has no .netdev file, so nothing is known of {name}"))
+        return draft.finish(name)
+    for file in netdevs:
+        _netdev(draft, _sections(own[file]), f"{name}/{file}")
+    for file in sorted(own):
+        if file.endswith(".network"):
+            _network(draft, _sections(own[file]), f"{name}/{file}")
+    if _BATCH in own:
+        read_batch(draft, f"{name}/{_BATCH}", own[_BATCH])
+    return draft.finish(name)
+
+
+def _sections(text: str) -> Sections:
+    found: Sections = []
+    for line in text.splitlines():
+        words = line.strip()
+        if words.startswith("[") and words.endswith("]"):
+            found.append((words[1:-1], []))
+        elif found and "=" in words and not words.startswith(("#", ";")):
+            key, _, value = words.partition("=")
+            found[-1][1].append((key.strip(), value.strip()))
+    return found
+
+
+def _values(sections: Sections, section: str, key: str) -> list[str]:
+    return [value for name, pairs in sections if name == section for word, value in pairs if word == key]
+
+
+def _last(sections: Sections, section: str, key: str, default: str) -> str:
+    return [default, *_values(sections, section, key)][-1]
+
+
+def _netdev(draft: Draft, sections: Sections, place: str) -> None:
+    """A bridge, in the words of `ip link`; networkd leaves to the kernel what is not said."""
+    said = {
+        "name": _last(sections, "NetDev", "Name", ""),
+        "type": _last(sections, "NetDev", "Kind", ""),
+        "vlan_filtering": _bit(_last(sections, "Bridge", "VLANFiltering", "no")),
+        "stp_state": _bit(_last(sections, "Bridge", "STP", "no")),
+        "vlan_default_pvid": _last(sections, "Bridge", "DefaultPVID", "1").replace("none", "0"),
+    }
+    carry_out(draft, ["ip", "link", "add", *(word for pair in said.items() for word in pair)], place)
+
+
+def _bit(value: str) -> str:
+    return "1" if _TRUE.get(value) == "on" else "0"
+
+
+def _network(draft: Draft, sections: Sections, place: str) -> None:
+    device = _last(sections, "Match", "Name", "")
+    for master in _values(sections, "Network", "Bridge"):
+        carry_out(draft, ["ip", "link", "set", "dev", device, "master", master], place)
+        pvid = _last(sections, "BridgeVLAN", "PVID", "")
+        untagged = _vlans(_values(sections, "BridgeVLAN", "EgressUntagged"))
+        # PVID= and EgressUntagged= make a member as well (systemd.network(5)).
+        for vlan in _vlans([*_values(sections, "BridgeVLAN", "VLAN"), *untagged, *([pvid] if pvid else [])]):
+            flags = ["untagged"] * (vlan in untagged) + ["pvid"] * (vlan == pvid)
+            carry_out(draft, ["bridge", "vlan", "add", "dev", device, "vid", vlan, *flags], place)
+        for key, flag in _FLAGS.items():
+            for value in _values(sections, "Bridge", key):
+                carry_out(draft, ["bridge", "link", "set", "dev", device, flag, _TRUE.get(value, value)], place)
+
+
+def _vlans(texts: Iterable[str]) -> list[str]:
+    """Each VLAN of texts such as `10-17`; a text that is no number is left for the command to refuse."""
+    found: list[str] = []
+    for text in texts:
+        first, dash, last = text.partition("-")
+        if dash and first.isdigit() and last.isdigit():
+            found += [str(vlan) for vlan in range(int(first), int(last) + 1)]
+        else:
+            found.append(text)
+    return list(dict.fromkeys(found))
 
 
 NETWORKD = Dialect(
@@ -87,5 +170,5 @@ NETWORKD = Dialect(
         "Static MAC entries stand in a batch file that a unit loads: networkd's [BridgeFDB] would give them to the "
         "bridge itself.",
     ),
-    read=_read,
+    read=read_networkd,
 )

@@ -16,9 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from testbed.errors import Problem
-from testbed.export.dialect import AGEING, DEFAULT_VLAN, Dialect, Writing
-from testbed.export.linux_lines import header
-from testbed.export.names import PortNames, listed, ranges
+from testbed.export.dialect import AGEING, DEFAULT_VLAN, Dialect, Writing, header
+from testbed.export.port_names import PortNames, listed, ranges
 from testbed.export.settings import PortSettings, SwitchSettings
 
 

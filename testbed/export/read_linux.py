@@ -1,14 +1,16 @@
-"""Read scripts of iproute2 commands back: what bridge do they leave?
+"""Read Linux bridges: what bridge scripts of iproute2 commands leave, and what a running one shows.
 
-The reader knows the commands of ip-link(8) and bridge(8) that set up a bridge, in any order, and refuses others. It
-knows nothing of how the scripts were written.
+The reader of scripts knows the commands of ip-link(8) and bridge(8) that set up a bridge, in any order, and refuses
+others. It knows nothing of how the scripts were written.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from testbed.errors import Problem
 from testbed.export.bridge import Bridge, BridgePort, Entry
@@ -202,3 +204,59 @@ def _fdb(draft: Draft, words: list[str]) -> None:
     if words[0] == "add" and entry in draft.fdb:
         raise _LineError(f"VLAN {vid} has an entry of {mac} already")
     draft.fdb[entry] = device
+
+
+# What a running bridge is read from: files of a switch's folder, each the output of a command of iproute2 6.1.
+COMMANDS = {
+    "vlan.json": "bridge -j vlan show",
+    "fdb.json": "bridge -j fdb show",
+    "link.json": "bridge -j -d link show",
+    "bridge.json": "ip -j -d link show type bridge",
+}
+
+
+def read_running(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Problem]]:
+    """Read the folder of one switch; see Dialect.read. Addresses that were learned and those of ports are left out."""
+    problems: list[Problem] = []
+    said: dict[str, list[dict[str, Any]]] = {}
+    for file, command in COMMANDS.items():
+        path = f"{name}/{file}"
+        try:
+            said[file] = json.loads(files[path])
+        except KeyError:
+            problems.append(Problem(path, f"is not there; it is the output of {command}"))
+        except ValueError as error:
+            problems.append(Problem(path, f"is not what {command} prints: {error}"))
+    nothing = Bridge(name, vlan_filtering=False, stp=False, ports={}, fdb={})
+    if problems:
+        return nothing, problems
+    bridges = [link for link in said["bridge.json"] if "ifname" in link]
+    if len(bridges) != 1:
+        sentence = f"shows {len(bridges)} bridges and one is expected"
+        return nothing, [Problem(f"{name}/bridge.json", sentence)]
+    device, about = bridges[0]["ifname"], bridges[0]["linkinfo"]["info_data"]
+    links = {link["ifname"]: link for link in said["link.json"] if link.get("master") == device}
+    vlans = {port["ifname"]: port["vlans"] for port in said["vlan.json"] if "ifname" in port}
+    ports = {port: _port(link, vlans.get(port, [])) for port, link in links.items()}
+    fdb: dict[Entry, str] = {
+        (entry["vlan"], entry["mac"]): entry["ifname"]
+        for entry in said["fdb.json"]
+        if entry.get("state") == "static" and "vlan" in entry and entry["ifname"] in ports
+    }
+    return Bridge(name, bool(about["vlan_filtering"]), bool(about["stp_state"]), ports, fdb), []
+
+
+def _port(link: Mapping[str, Any], vlans: list[dict[str, Any]]) -> BridgePort:
+    members: set[int] = set()
+    untagged: set[int] = set()
+    pvid = None
+    for vlan in vlans:
+        span = range(vlan["vlan"], vlan.get("vlanEnd", vlan["vlan"]) + 1)
+        flags = vlan.get("flags", [])
+        members.update(span)
+        if "Egress Untagged" in flags:
+            untagged.update(span)
+        if "PVID" in flags:
+            pvid = vlan["vlan"]
+    flags_of_port = {flag: bool(link[flag]) for flag in ("learning", "flood", "bcast_flood", "mcast_flood")}
+    return BridgePort(pvid, frozenset(members), frozenset(untagged), **flags_of_port)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from testbed.export.csv_tables import csv_text
 from testbed.export.dialect import DEFAULT_VLAN, Dialect, Writing
 from testbed.export.settings import SwitchSettings
-from testbed.export.table import csv_text
 from testbed.model import IP_PREFIX, SwitchModel, host_ip
 from testbed.plan import Plan
 

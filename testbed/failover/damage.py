@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from testbed.model import Bools, Ints, Topology
-from testbed.topologies.connected import components
+from testbed.topologies.build import components
 from testbed.topologies.faults import link_called
 
 

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from testbed.errors import InputError
+from testbed.failover.backup_trees import backup_trees
 from testbed.failover.damage import Damage, damage_of, islands
-from testbed.failover.trees import backup_trees
 from testbed.model import Bools, Ints, Routes, Topology, Violation, VlanPlan
 from testbed.routing import ROUTINGS
-from testbed.routing.adjacency import leaving_channels
+from testbed.routing.common import host_switches, leaving_channels
 from testbed.routing.relation import Conflict, as_source_trees
-from testbed.routing.trees import host_switches
 from testbed.topologies.faults import living_part
 from testbed.transition import successor
 from testbed.verify import verify

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from testbed.model import Bundles, LearningPlan, LocalPlan, Rule, Topology, VlanPlan
+from testbed.model import Bundles, LearningPlan, LocalPlan, Rule, Topology, VlanPlan, host_mac
 from testbed.pipeline.bundles import bundle_rules, count_bundle_rules, through_bundles
 from testbed.pipeline.compile_local import compile_local, count_local_rules
-from testbed.pipeline.entries import entry_rules
 from testbed.pipeline.learning import learning_rules
 from testbed.pipeline.tables import FORWARDING, INGRESS, UNTAGGED, Priority
-from testbed.vlans.entries import entry_counts, vlans_on_switches
+from testbed.vlans.entries import entries_of, entry_counts, vlans_on_switches
 
 
 def compile_rules(topology: Topology, vlans: VlanPlan | LocalPlan, bundles: Bundles | None = None) -> tuple[Rule, ...]:
@@ -92,3 +91,32 @@ def _floods(topology: Topology, vlans: VlanPlan) -> list[Rule]:
         match = (("dl_vlan", int(vlans.vlan_ids[vlan])),)
         rules.append(Rule(switch, FORWARDING.number, Priority.FLOOD, match, (*tagged, *strip, *untagged)))
     return rules
+
+
+def entry_rules(topology: Topology, vlans: VlanPlan) -> list[Rule]:
+    """A rule for each entry: the port that leads to a host in a VLAN; a host port sends untagged."""
+    macs = [host_mac(host) for host in range(topology.host_count)]
+    host_ports = set(zip(topology.host_switch.tolist(), topology.host_port.tolist(), strict=True))
+    rules = []
+    entries = entries_of(topology, vlans)
+    columns = (vlans.vlan_ids[entries.vlan], entries.switch, entries.host, entries.port)
+    for vlan_id, switch, host, port in zip(*(column.tolist() for column in columns), strict=True):
+        send: tuple[tuple[str, int], ...] = (("output", port),)
+        if (switch, port) in host_ports:
+            send = (("pop_vlan", 0), *send)
+        match = (("dl_vlan", vlan_id), ("dl_dst", macs[host]))
+        rules.append(Rule(switch, FORWARDING.number, Priority.STATIC_ENTRY, match, send))
+    return rules
+
+
+def flooding_rules(topology: Topology) -> list[Rule]:
+    """One rule a switch; with a loop among the links a broadcast never ends. Only `testbed storm` installs them."""
+    ports: list[list[int]] = [[] for _ in range(topology.switch_count)]
+    for switch, port in zip(topology.host_switch.tolist(), topology.host_port.tolist(), strict=True):
+        ports[switch].append(port)
+    for switch, port in zip(topology.channel_source.tolist(), topology.out_port.tolist(), strict=True):
+        ports[switch].append(port)
+    return [
+        Rule(switch, INGRESS.number, Priority.FLOOD, (), tuple(("output", port) for port in sorted(its)))
+        for switch, its in enumerate(ports)
+    ]

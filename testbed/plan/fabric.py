@@ -1,4 +1,4 @@
-"""The fabric of a scenario, without what of it is dead."""
+"""The fabric of a scenario, without what of it is dead, and with its links aggregated."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from testbed.errors import InputError, Problem
 from testbed.model import Bundles, Topology
 from testbed.scenario import Scenario
 from testbed.topologies import TOPOLOGIES
-from testbed.topologies.aggregate import aggregate
 from testbed.topologies.faults import apply_faults
 
 
@@ -45,3 +44,29 @@ def logical_fabric(scenario: Scenario) -> tuple[Topology, Bundles | None]:
         if (topology.switch_count, topology.link_count) == (whole.switch_count, pairs):
             topology = replace(topology, faults=())
     return topology, bundles
+
+
+def aggregate(wiring: Topology) -> tuple[Topology, Bundles | None]:
+    """Fold the parallel links of two switches into one logical link (Watanabe et al. 2009, section IV).
+
+    Args:
+        wiring: the physical topology, the links of a pair in consecutive rows.
+
+    Returns:
+        The logical topology, with one link a pair and the ports of the first member of each, and what it stands for;
+        None where no pair has more than one link, since nothing is folded then. `port_count` stays that of the
+        physical switch.
+    """
+    first = np.flatnonzero(wiring.plane == 0)
+    if len(first) == wiring.link_count:
+        return wiring, None
+    channels = (2 * first[:, None] + np.arange(2)).reshape(-1)
+    topology = replace(
+        wiring,
+        links=np.ascontiguousarray(wiring.links[first]),
+        plane=np.zeros(len(first), dtype=np.int32),
+        channel_source=wiring.channel_source[channels],
+        channel_target=wiring.channel_target[channels],
+        out_port=wiring.out_port[channels],
+    )
+    return topology, Bundles(wiring, np.append(first, wiring.link_count).astype(np.int64))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from testbed.failover.names import Change, changes_of
+from testbed.failover.events import Change, changes_of
 from testbed.failover.outlook import Outlook, outlooks
 from testbed.failover.tables import compile_ahead, routings, whole_tables
 from testbed.model import VlanPlan

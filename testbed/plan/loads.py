@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from testbed.errors import Problem
-from testbed.failover.names import changes_of
+from testbed.failover.events import changes_of
 from testbed.model import Topology
 from testbed.scenario import Scenario
 from testbed.traffic import PatternError, flows

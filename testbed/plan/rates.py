@@ -1,8 +1,10 @@
-"""Rates of a plan's links, and the shares of them that flows take."""
+"""Rates of a plan's links, the shares of them that flows take, and a plan at another dilation."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -55,3 +57,9 @@ def imbalance(use: Sequence[float]) -> float | None:
     """
     total = sum(use)
     return max(use) * len(use) / total if total > 0 else None
+
+
+def at_dilation(plan: Plan, dilation: float, **settings: Any) -> Plan:
+    """Return the plan with another dilation, and other keys of its `lab` block, whatever its scenario says."""
+    lab = replace(plan.scenario.lab, dilation=dilation, **settings)
+    return replace(plan, scenario=replace(plan.scenario, lab=lab))

@@ -1,9 +1,13 @@
-"""What switches take and how long their ports need (Koibuchi et al. 2011, Tables 2 and 6)."""
+"""What switches and fabrics take, and how long ports need to change (Koibuchi et al. 2011, Tables 2 and 6)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
+
+from testbed.model import Floats, Topology
 
 # Speeds of a link as shares of its full rate, by the names of the paper; 0 is a port that is shut down.
 SPEEDS: dict[str, float] = {"1G": 1.0, "100M": 0.1, "10M": 0.01, "off": 0.0}
@@ -47,3 +51,22 @@ POWER_MODELS: dict[str, PowerModel] = {
         _model("SF-420", 32.6, (1.0, 0.2, 0.0), (1.2, 2.7, 2.5, 2.4, 2.3, 2.8, 2.3)),
     )
 }
+
+
+def fabric_watts(topology: Topology, model: PowerModel, speeds: Sequence[str]) -> Floats:
+    """(S,) W of each switch: all that is not a port, its hosts' ports at full speed, and its links' as they are.
+
+    Ports without a cable are shut down. A link that is off is shut down at both ends, which an SF-420 needs to save
+    anything (section 3.6).
+
+    Args:
+        topology: the physical fabric: each member of an aggregated link is a link.
+        model: of all its switches.
+        speeds: of each link: a key of SPEEDS.
+    """
+    watts = np.full(topology.switch_count, model.base)
+    np.add.at(watts, topology.host_switch, model.port["1G"])
+    of_link = np.array([model.port[speed] for speed in speeds], dtype=np.float64)
+    for end in (0, 1):
+        np.add.at(watts, topology.links[:, end], of_link)
+    return watts

@@ -13,7 +13,7 @@ from testbed.plan import Plan
 from testbed.plan.digest import digest_of
 from testbed.plan.proof import prove
 from testbed.power import SPEEDS, Selection, select_links
-from testbed.power.part import part_of
+from testbed.power.select import part_of
 from testbed.regulate.traffic import Traffic
 from testbed.routing import ROUTINGS
 from testbed.topologies.faults import link_called

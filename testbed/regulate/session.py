@@ -22,7 +22,7 @@ from testbed.run.between import state_problems
 from testbed.run.context import Context, LoadResult
 from testbed.run.pathcheck import installed_problems
 from testbed.topologies.faults import link_called
-from testbed.transition.drain import drain_seconds
+from testbed.transition.steps import drain_seconds
 from testbed.workloads import beat
 from testbed.workloads.beat import PairBeat
 from testbed.workloads.process import Process

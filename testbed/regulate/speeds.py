@@ -14,7 +14,7 @@ from testbed.errors import InputError
 from testbed.model import Bools, Floats, Ints, Routes
 from testbed.plan import Plan
 from testbed.power import SPEEDS, PowerModel
-from testbed.power.part import part_of
+from testbed.power.select import part_of
 from testbed.predict.frames import transport
 from testbed.regulate.choice import routing_of, with_routes
 from testbed.routing.paths import traffic_load

@@ -8,7 +8,7 @@ import statistics
 from typing import TYPE_CHECKING
 
 from testbed.model import Sample, Topology, VlanPlan
-from testbed.plan.dilated import at_dilation
+from testbed.plan.rates import at_dilation
 from testbed.report import facts
 from testbed.report.figures import gap_text
 from testbed.report.loads import LoadHead, load_heads, texts

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from testbed.model import Routes, Topology
-from testbed.routing import dfsssp, dl, dor, fat_tree, lash, lturn, north_last, nue, simple, sr, stp, tbtp, updown
+from testbed.routing import dl, dor, fat_tree, layers, lturn, north_last, nue, simple, sr, stp, tbtp, updown
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +58,15 @@ ROUTINGS: dict[str, RoutingKind] = {
         dl.DlOptions, dl.route_dl, "descending layers, from 1 to 8 of them; any topology", True, "openflow"
     ),
     "lash": RoutingKind(
-        lash.LashOptions,
-        lash.route_lash,
+        layers.LashOptions,
+        layers.route_lash,
         "minimal paths, each in the first layer that has room; any topology",
         True,
         "openflow",
     ),
     "dfsssp": RoutingKind(
-        dfsssp.DfssspOptions,
-        dfsssp.route_dfsssp,
+        layers.DfssspOptions,
+        layers.route_dfsssp,
         "minimal paths, a cycle moved to further layers; any topology",
         True,
         "openflow",

@@ -9,9 +9,9 @@ import numpy as np
 
 from testbed.errors import InputError
 from testbed.model import Bools, Ints, Routes, Topology
+from testbed.routing.common import host_switches, parallel_of_pair, source_trees
 from testbed.routing.dor import DorOptions, route_dor
-from testbed.routing.fit import OTHERWISE
-from testbed.routing.trees import host_switches, parallel_of_pair, source_trees
+from testbed.routing.refusals import OTHERWISE
 from testbed.topologies.grid import Torus, torus
 
 
@@ -103,14 +103,6 @@ def _cuts(topology: Topology, whole: Topology, living: Ints) -> Iterator[_Cut]:
         inside = (others == others[origin]).all(axis=1)
         first = int(whole.coordinates[opened[1], along]) if size > 2 else 0
         yield _Cut(along, inside, first)
-
-
-def _counted(topology: Topology) -> Iterator[tuple[int, int, int]]:
-    """Both ends of each pair in the positive direction, and its links."""
-    count = parallel_of_pair(topology)[:-1:2]
-    for link in np.flatnonzero(topology.plane == 0).tolist():
-        a, b = topology.links[link].tolist()
-        yield a, b, int(count[link])
 
 
 def _entering_channels(whole: Topology, cut: _Cut, place: Ints) -> Ints:

@@ -9,11 +9,11 @@ import numpy as np
 from annotated_types import Ge, Le
 
 from testbed.model import AllowedTurns, Bools, Ints, Routes, Topology
-from testbed.routing.layers import MOST_LAYERS
+from testbed.routing.common import explicit_routes
+from testbed.routing.layers import MAX_LAYERS
 from testbed.routing.lturn import left_first_turns
-from testbed.routing.named import switch_named
+from testbed.routing.refusals import switch_named
 from testbed.routing.selection import SelectionOptions, select_paths
-from testbed.routing.trees import explicit_routes
 from testbed.routing.turns import all_turns, graph_of
 from testbed.routing.updown import upward
 
@@ -34,7 +34,7 @@ class DlOptions(SelectionOptions):
     """
 
     variant: Variant = "ud"
-    layers: Annotated[int, Ge(1), Le(MOST_LAYERS)] = 2
+    layers: Annotated[int, Ge(1), Le(MAX_LAYERS)] = 2
     root: str | None = None
 
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from testbed.errors import InputError
 from testbed.model import Bools, Ints, Routes, Topology
-from testbed.routing.fit import misfit, require_every_pair, require_whole
-from testbed.routing.trees import host_switches, parallel_of_pair, plane_groups, source_trees
+from testbed.routing.common import host_switches, parallel_of_pair, plane_groups, source_trees
+from testbed.routing.refusals import misfit, require_every_pair, require_whole
 from testbed.topologies.grid import pair_count
 
 # The largest ring whose shortest paths on single links have no cyclic dependency, by tie rule.
@@ -95,7 +95,7 @@ def route_dor(topology: Topology, options: DorOptions) -> Routes:
     if planes != "none" or ring == "two_trees":
         require_whole("dor", topology)
     rings = [_ring(size, wraps and size > 2, ties, planes, ring) for size in topology.sizes]
-    arrive = _entering_channels(topology)
+    arrive = entering_channels(topology)
     if planes == "dest":
         return _by_destination(topology, rings, arrive, tuple(notes))
     return _by_source(topology, rings, arrive, 1 if planes == "none" and ring != "two_trees" else 2, tuple(notes))
@@ -140,8 +140,8 @@ def _two_trees(size: int) -> _Ring:
     return _Ring(positive, plane, np.zeros_like(plane))
 
 
-def _entering_channels(topology: Topology) -> Ints:
-    """(dimensions, 2, S) plane-0 channel that enters a switch going down [0] or up [1]."""
+def entering_channels(topology: Topology) -> Ints:
+    """(dimensions, 2, S) plane-0 channel that enters a switch going down [0] or up [1], -1 where there is none."""
     arrive = np.full((len(topology.sizes), 2, topology.switch_count), -1, dtype=np.int32)
     first_plane = np.flatnonzero(topology.plane == 0)
     source, target = topology.links[first_plane, 0], topology.links[first_plane, 1]

@@ -1,17 +1,23 @@
-"""What the routings in layers share: minimal balanced paths, and routes made of paths and the layer of each."""
+"""Minimal paths in layers: LASH (Skeie, Lysne, Theiss 2002) and DFSSSP (Domke, Hoefler, Nagel 2011).
+
+Both put whole paths into layers until none has a cycle of dependencies; they differ in which path goes where.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
 import numpy as np
+from annotated_types import Ge, Le
 
 from testbed.errors import InputError
 from testbed.model import Ints, Longs, Paths, Routes, Topology
-from testbed.routing.adjacency import leaving_channels
-from testbed.routing.trees import explicit_routes, host_switches
+from testbed.routing.common import explicit_routes, host_switches, leaving_channels
 from testbed.routing.turns import all_turns, by_switch, no_path
 
 # 802.1Q has eight priorities, and a layer is a priority.
-MOST_LAYERS = 8
+MAX_LAYERS = 8
 
 
 def minimal_paths(topology: Topology, *, balanced: bool = True) -> Paths:
@@ -95,9 +101,91 @@ def check_need(routing: str, needed: int, allowed: int, remedy: str = "") -> Non
     """
     if needed <= allowed:
         return
-    more = f"set layers: {needed} or more" if needed <= MOST_LAYERS else ""
+    more = f"set layers: {needed} or more" if needed <= MAX_LAYERS else ""
     ways = [way for way in (more, remedy, '"dl" and "nue" do with any number of layers') if way]
     raise InputError.one(
         "routing.layers",
         f'"{routing}" needs {needed} layers on this fabric and may use {allowed}; {"; ".join(ways)}',
     )
+
+
+@dataclass(frozen=True, slots=True)
+class LashOptions:
+    """How many layers there may be, and which minimal paths are put into them.
+
+    Attributes:
+        layers: the most that may be used, each an 802.1Q priority; no more are taken than needed.
+        paths: `balanced`: those of SSSP routing. `low_port`: the lowest port at every switch; loads are higher, and of
+            parallel links only the first is used, but grids then need far fewer layers.
+    """
+
+    layers: Annotated[int, Ge(1), Le(MAX_LAYERS)] = MAX_LAYERS
+    paths: Literal["balanced", "low_port"] = "balanced"
+
+
+def route_lash(topology: Topology, options: LashOptions) -> Routes:
+    """Minimal paths, each put whole into the first layer in which it closes no cycle.
+
+    Ordered pairs of switches are taken by source, then destination. LASH leaves the choice among minimal paths open;
+    here they are one tree a destination, so the next hop depends on destination and layer alone. What LASH may do at
+    the end, moving paths until the layers are equally full, is left out.
+
+    Raises:
+        InputError: more layers are needed than may be used.
+    """
+    from testbed.kernels import layers
+
+    balanced = options.paths == "balanced"
+    paths = minimal_paths(topology, balanced=balanced)
+    offset, turns, before, after = turns_on(topology, paths)
+    layer = layers.first_fit(offset, turns, len(topology.channel_source), before, after)
+    needed = int(layer.max(initial=0)) + 1
+    check_need("lash", needed, options.layers, "paths: low_port may need fewer" if balanced else "")
+    note = f"minimal paths without a cycle took {needed} of {options.layers} layers"
+    return routes_in_layers(topology, paths, layer, needed, (note,))
+
+
+@dataclass(frozen=True, slots=True)
+class DfssspOptions:
+    """How many layers there may be, and whether to use those that are not needed.
+
+    Attributes:
+        layers: the most that may be used, each an 802.1Q priority.
+        balance: spread the paths over all layers that may be used, also where fewer are needed.
+    """
+
+    layers: Annotated[int, Ge(1), Le(MAX_LAYERS)] = MAX_LAYERS
+    balance: bool = False
+
+
+def route_dfsssp(topology: Topology, options: DfssspOptions) -> Routes:
+    """Minimal balanced paths; the paths of the weakest turn of each cycle move to the next layer.
+
+    Cycles are broken at the turn that the fewest paths of the layer take, the paper's best rule. Loads are counted
+    in pairs of hosts.
+
+    Raises:
+        InputError: more layers are needed than may be used.
+    """
+    from testbed.kernels import layers
+
+    paths = minimal_paths(topology)
+    offset, turns, before, after = turns_on(topology, paths)
+    layer = layers.break_cycles(offset, turns, len(topology.channel_source), before, after)
+    needed = int(layer.max(initial=0)) + 1
+    check_need("dfsssp", needed, options.layers)
+    notes = (f"minimal paths without a cycle took {needed} of {options.layers} layers",)
+    if options.balance:
+        layer = _spread(layer, np.diff(paths.start), options.layers)
+        needed = int(layer.max(initial=0)) + 1
+    return routes_in_layers(topology, paths, layer, needed, notes)
+
+
+def _spread(layer: Ints, hops: Longs, layers: int) -> Ints:
+    """Give each unused layer half the paths of the fullest one; part of an acyclic layer is acyclic."""
+    spread = layer.copy()
+    for empty in range(int(layer.max(initial=0)) + 1, layers):
+        fullest = np.argmax(np.bincount(spread[hops > 0], minlength=1))
+        paths = np.flatnonzero((spread == fullest) & (hops > 0))
+        spread[paths[(len(paths) + 1) // 2 :]] = empty
+    return spread

@@ -12,9 +12,10 @@ import numpy as np
 
 from testbed.errors import InputError
 from testbed.model import Bools, Ints, Routes, Topology
+from testbed.routing.common import host_switches, parallel_of_pair, source_trees
 from testbed.routing.cut_rings import route_cut_rings
-from testbed.routing.fit import OTHERWISE, misfit
-from testbed.routing.trees import host_switches, parallel_of_pair, source_trees
+from testbed.routing.dor import entering_channels
+from testbed.routing.refusals import OTHERWISE, misfit
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ def _impassable(reason: str) -> InputError:
 
 
 def _route_mesh(topology: Topology) -> Routes:
-    arrive = _entering_channels(topology)
+    arrive = entering_channels(topology)
     coordinates = topology.coordinates
     for dimension in range(1, len(topology.sizes)):
         missing = np.flatnonzero((coordinates[:, dimension] > 0) & (arrive[dimension, 1] < 0))
@@ -79,17 +80,6 @@ def _route_mesh(topology: Topology) -> Routes:
     trees = np.where(parent < 0, -1, parent + 2 * plane).astype(np.int32)
     notes = ("dead links are passed on their north side, with hops south last",) if south_last else ()
     return source_trees(topology, trees, roots, notes)
-
-
-def _entering_channels(topology: Topology) -> Ints:
-    """(dimensions, 2, S) plane-0 channel that enters a switch going down [0] or up [1], -1 where there is none."""
-    arrive = np.full((len(topology.sizes), 2, topology.switch_count), -1, dtype=np.int32)
-    channel = np.flatnonzero(np.repeat(topology.plane == 0, 2))
-    source, target = topology.channel_source[channel], topology.channel_target[channel]
-    step = topology.coordinates[target] - topology.coordinates[source]
-    dimension = np.argmax(step != 0, axis=1)
-    arrive[dimension, (step.sum(axis=1) > 0).astype(int), target] = channel
-    return arrive
 
 
 def _crossing_rows(topology: Topology, arrive: Ints) -> tuple[Ints, bool]:

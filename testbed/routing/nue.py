@@ -9,9 +9,9 @@ import numpy as np
 from annotated_types import Ge, Le
 
 from testbed.model import Ints, Routes, Topology
-from testbed.routing.adjacency import leaving_channels
-from testbed.routing.layers import MOST_LAYERS, paths_to, routes_in_layers
-from testbed.routing.trees import breadth_first, host_switches
+from testbed.routing.common import host_switches, leaving_channels
+from testbed.routing.layers import MAX_LAYERS, paths_to, routes_in_layers
+from testbed.routing.simple import breadth_first
 from testbed.routing.turns import all_turns, by_switch, no_path
 
 
@@ -23,7 +23,7 @@ class NueOptions:
         layers: number of layers, each an 802.1Q priority; any number will do, more give shorter paths.
     """
 
-    layers: Annotated[int, Ge(1), Le(MOST_LAYERS)] = MOST_LAYERS
+    layers: Annotated[int, Ge(1), Le(MAX_LAYERS)] = MAX_LAYERS
 
 
 def route_nue(topology: Topology, options: NueOptions) -> Routes:

@@ -1,6 +1,7 @@
 """The routing relation a path set belongs to, found by trying (Koibuchi et al. 2011, section 3.2).
 
-Conversions are made only where they are legal, and name the first conflict otherwise.
+Conversions are made only where they are legal, and name the first conflict otherwise; an assignment that cannot carry
+the routes is refused with it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import Literal
 
 import numpy as np
 
+from testbed.errors import InputError
 from testbed.model import Ints, Routes, Topology
 from testbed.routing.paths import all_paths, end_index, key_switches
 
@@ -148,3 +150,39 @@ def relations(topology: Topology, routes: Routes) -> dict[Relation, Conflict | N
         "N×N→C": forwarding_table(topology, routes, by_arrival=False),
     }
     return {name: found if isinstance(found, Conflict) else None for name, found in tried.items()}
+
+
+NEEDS = {
+    "one tree a source": "all paths of a source in one tree",
+    "C×N→C": "one next hop for each in-port and destination",
+    "N×N→C": "one next hop for each destination, whatever the in-port",
+}
+
+
+def refusal(assignment: str, topology: Topology, conflict: Conflict, remedy: str) -> InputError:
+    """Make the error of an assignment that does not fit the routes.
+
+    Args:
+        assignment: its name.
+        topology: the network.
+        conflict: the first place where the paths break the relation it needs.
+        remedy: what would be right, one sentence.
+    """
+    return InputError.one(
+        "assignment.kind",
+        f'"{assignment}" needs {NEEDS[conflict.relation]}; {conflict.sentence(topology)}. {remedy}',
+    )
+
+
+def refuse_layers(assignment: str, routes: Routes) -> None:
+    """Let only routes of one layer pass.
+
+    Raises:
+        InputError: frames would have to carry their layer, and the assignment gives them nowhere to.
+    """
+    if routes.layers > 1:
+        raise InputError.one(
+            "assignment.kind",
+            f'"{assignment}" carries no layers and this routing uses {routes.layers}. Use the assignment "openflow", '
+            "which carries layers as 802.1Q priorities",
+        )

@@ -10,7 +10,7 @@ from annotated_types import Ge, Le
 
 from testbed.errors import InputError, Problem
 from testbed.model import AllowedTurns, Ints, Longs, Paths, Topology
-from testbed.routing.trees import host_switches
+from testbed.routing.common import host_switches
 from testbed.routing.turns import by_switch, consistent_paths, no_path
 
 CANDIDATES = 16

@@ -1,4 +1,4 @@
-"""Routings that need no choice: on networks without loops, and on completely connected ones."""
+"""Routings that need no choice: source trees of fewest hops, without loops and on completely connected switches."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from testbed.model import Routes, Topology
-from testbed.routing.fit import misfit, require_every_pair
-from testbed.routing.trees import shortest_trees, source_trees
+from testbed.model import Ints, Routes, Topology
+from testbed.routing.common import host_switches, parallel_of_pair, source_trees
+from testbed.routing.refusals import misfit, require_every_pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +47,33 @@ def route_direct(topology: Topology, options: DirectOptions) -> Routes:
     switches = topology.switch_count
     require_every_pair("direct", topology, switches, switches * (switches - 1) // 2)
     return source_trees(topology, *shortest_trees(topology))
+
+
+def breadth_first(topology: Topology, root: int) -> Ints:
+    """(S,) channel of plane 0 by which a shortest-hop tree from `root` enters each switch, low port first."""
+    parent = np.full(topology.switch_count, -1, dtype=np.int32)
+    outgoing: list[list[int]] = [[] for _ in range(topology.switch_count)]
+    for channel in range(len(topology.channel_source)):
+        if topology.plane[channel // 2] == 0:
+            outgoing[topology.channel_source[channel]].append(channel)
+    seen = {root}
+    frontier = [root]
+    while frontier:
+        following = []
+        for switch in frontier:
+            for channel in outgoing[switch]:
+                neighbour = int(topology.channel_target[channel])
+                if neighbour not in seen:
+                    seen.add(neighbour)
+                    parent[neighbour] = channel
+                    following.append(neighbour)
+        frontier = following
+    return parent
+
+
+def shortest_trees(topology: Topology) -> tuple[Ints, Ints]:
+    """Breadth-first trees from every switch with hosts: (T, S) parent channels and (T,) roots."""
+    roots = host_switches(topology)
+    parents = np.stack([breadth_first(topology, int(root)) for root in roots])
+    plane = roots[:, None] % parallel_of_pair(topology)[parents]
+    return np.where(parents >= 0, parents + 2 * plane, -1).astype(np.int32), roots

@@ -1,4 +1,4 @@
-"""Segment-based routing (Mejia et al. 2007, section 2)."""
+"""Segment-based routing (Mejia et al. 2007, section 2), with a second, link-disjoint path for each pair."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from typing import Literal
 import numpy as np
 
 from testbed.errors import InputError, Problem
-from testbed.model import AllowedTurns, Ints, Paths, Routes, Topology
-from testbed.routing.adjacency import leaving_channels
-from testbed.routing.backup import backup_paths
-from testbed.routing.named import switch_named
-from testbed.routing.prohibited import allow_all_but
+from testbed.model import AllowedTurns, Ints, Longs, Paths, Routes, Topology
+from testbed.routing.common import explicit_routes, host_switches, leaving_channels
+from testbed.routing.refusals import switch_named
 from testbed.routing.selection import SelectionOptions, select_paths
-from testbed.routing.trees import explicit_routes, host_switches
+from testbed.routing.turns import allow_all_but, by_switch
 
 _SHOWN_PAIRS = 6
 
@@ -118,3 +116,22 @@ def _without_backup(topology: Topology, paths: Paths, backup: Paths) -> tuple[st
         f"{len(without)} of {int(pairs.sum())} pairs of switches have no second legal path that shares no link with "
         f"the first: {shown}{', …' if len(without) > _SHOWN_PAIRS else ''}",
     )
+
+
+def backup_paths(topology: Topology, turns: AllowedTurns, paths: Paths) -> Paths:
+    """Give every pair the shortest legal path that shares no link with its first; none where there is no such path.
+
+    Both walk on the same graph of allowed turns, so the two sets of paths together have no cycle of dependencies
+    either (Mejia et al. 2007, section 2.3). Of several shortest one over channels with few backup paths is taken.
+    """
+    from testbed.kernels import backup
+
+    channels = len(topology.channel_source)
+    layers = max(1, (len(turns.start) - 1) // max(channels, 1))
+    leaving: tuple[Longs, Ints] = by_switch(np.tile(topology.channel_source, layers), topology.switch_count)
+    arriving: tuple[Longs, Ints] = by_switch(np.tile(topology.channel_target, layers), topology.switch_count)
+    start, hop = backup.disjoint_paths(
+        host_switches(topology), paths.start, paths.hop, turns.start, turns.following, turns.entry, *leaving,
+        *arriving, max(channels, 1),
+    )  # fmt: skip
+    return Paths(start, hop)

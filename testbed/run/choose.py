@@ -12,7 +12,7 @@ from testbed.emulate.client import Lab
 from testbed.emulate.share import least_dilation
 from testbed.errors import LabError
 from testbed.plan import Plan
-from testbed.plan.dilated import at_dilation
+from testbed.plan.rates import at_dilation
 from testbed.run.fidelity import Verdict
 from testbed.run.pilot import make_pilot, reshape, trial
 from testbed.run.search import chosen, next_step, steps

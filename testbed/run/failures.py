@@ -15,13 +15,13 @@ import numpy as np
 
 from testbed.emulate.names import port_interface
 from testbed.errors import WorkloadError
-from testbed.failover.names import Change
+from testbed.failover.events import Change
 from testbed.failover.outlook import Outlook
 from testbed.model import Sample, Topology, host_ip
 from testbed.plan.failures import changes_of_load, failure_outlooks
 from testbed.run.context import Context, LoadOutcome, LoadResult
 from testbed.run.failure_cost import ON_THE_WAY, assess
-from testbed.transition.drain import drain_seconds
+from testbed.transition.steps import drain_seconds
 from testbed.workloads import probe
 from testbed.workloads.probe import Passage
 from testbed.workloads.process import Process

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from testbed.emulate.client import Lab
 from testbed.errors import LabError
 from testbed.model import LearningPlan, Rule
-from testbed.pipeline.entries import entry_rules
+from testbed.pipeline.compile import entry_rules
 from testbed.pipeline.tables import FORWARDING, Priority
 from testbed.plan import Plan
 from testbed.run.fidelity import Finding, Verdict

@@ -14,8 +14,7 @@ from testbed.emulate.client import Lab
 from testbed.errors import WorkloadError
 from testbed.plan import Plan
 from testbed.plan.demand import STANDARD, demand, iperf3_demand
-from testbed.plan.dilated import at_dilation
-from testbed.plan.rates import channel_rates
+from testbed.plan.rates import at_dilation, channel_rates
 from testbed.predict import fair_goodput, transport
 from testbed.run.context import Context
 from testbed.run.fidelity import Judgement, Verdict

@@ -16,7 +16,7 @@ from testbed import __version__
 from testbed.errors import InputError, Problem
 from testbed.model import Floats, Sample
 from testbed.plan import Plan
-from testbed.plan.dilated import at_dilation
+from testbed.plan.rates import at_dilation
 from testbed.results import ResultFolder
 from testbed.run.fidelity import Finding, Judgement, Verdict, judge_prediction
 from testbed.run.one_load import load_labels

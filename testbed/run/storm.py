@@ -9,7 +9,7 @@ from typing import Any
 from testbed.emulate.build import build_lab
 from testbed.emulate.probe import require
 from testbed.errors import InputError, Problem
-from testbed.pipeline.flooding import flooding_rules
+from testbed.pipeline.compile import flooding_rules
 from testbed.pipeline.text import format_rule
 from testbed.plan import Plan, make_plan
 from testbed.scenario.load import scenario_of_blocks

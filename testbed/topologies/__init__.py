@@ -8,7 +8,7 @@ from typing import Any
 
 from testbed.errors import Problem
 from testbed.model import Topology
-from testbed.topologies import complete, dragonfly, fat_tree, graph, grid, hyperx, irregular, slim_fly, trees
+from testbed.topologies import dragonfly, fat_tree, graph, grid, hyperx, irregular, slim_fly, tree
 from testbed.topologies.build import Extent
 
 LARGEST = Extent(switches=16_384, links=1_048_576, hosts=65_536)
@@ -49,10 +49,10 @@ TOPOLOGIES: dict[str, TopologyKind] = {
     "myrinet_clos": TopologyKind(
         fat_tree.MyrinetClos, fat_tree.myrinet_clos, "fat_tree", "every leaf linked to every root"
     ),
-    "tree": TopologyKind(trees.Tree, trees.tree, "tree", "complete tree, hosts on every switch"),
-    "m_tree": TopologyKind(trees.MTree, trees.m_tree, "tree", "one VLAN of a mesh: spine row and columns"),
-    "complete": TopologyKind(complete.Complete, complete.complete, "direct", "a link between every two switches"),
-    "flat": TopologyKind(trees.Flat, trees.flat, "tree", "one switch, the papers' ideal"),
+    "tree": TopologyKind(tree.Tree, tree.tree, "tree", "complete tree, hosts on every switch"),
+    "m_tree": TopologyKind(tree.MTree, tree.m_tree, "tree", "one VLAN of a mesh: spine row and columns"),
+    "complete": TopologyKind(hyperx.Complete, hyperx.complete, "direct", "a link between every two switches"),
+    "flat": TopologyKind(tree.Flat, tree.flat, "tree", "one switch, the papers' ideal"),
     "random": TopologyKind(
         irregular.RandomRegular,
         irregular.random_regular,

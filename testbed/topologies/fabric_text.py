@@ -7,10 +7,9 @@ from collections.abc import Callable
 from pathlib import PurePath
 
 from testbed.errors import InputError
-from testbed.topologies.graph import Graph
+from testbed.topologies.graph import Graph, Listing, graph_of
 from testbed.topologies.graphml import read_graphml
 from testbed.topologies.ibnetdiscover import read_ibnetdiscover
-from testbed.topologies.listing import Listing, graph_of
 from testbed.topologies.node_link import read_node_link
 
 READERS: dict[str, Callable[[str], Listing]] = {

@@ -11,8 +11,7 @@ from annotated_types import Ge, Le
 
 from testbed.errors import InputError, Problem
 from testbed.model import Bools, Topology
-from testbed.topologies.build import make_topology
-from testbed.topologies.connected import divided_pair
+from testbed.topologies.build import divided_pair, make_topology
 from testbed.topologies.graph import nearest, quoted
 
 _MOST_NAMED = 8

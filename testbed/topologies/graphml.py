@@ -6,7 +6,7 @@ import re
 from xml.parsers import expat
 
 from testbed.errors import InputError, Problem
-from testbed.topologies.listing import Link, Listing, Node
+from testbed.topologies.graph import Link, Listing, Node
 
 # What may stand before a document type declaration. The declaration is refused before anything is parsed, because it
 # can define entities that grow without bound.

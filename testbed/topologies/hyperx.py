@@ -1,4 +1,4 @@
-"""HyperX: a grid whose rows are completely connected in each dimension (Ahn et al. 2009, section 3)."""
+"""HyperX, a grid whose rows are completely connected (Ahn et al. 2009, section 3); completely connected switches."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from annotated_types import Ge
 
 from testbed.model import Topology
-from testbed.topologies.build import Extent, make_topology, on_nested_circles
+from testbed.topologies.build import Extent, make_topology, on_circle, on_nested_circles
 from testbed.topologies.grid import Sizes
 
 
@@ -46,5 +46,30 @@ def hyperx(spec: HyperX) -> Topology:
         sorted(pairs),
         [spec.hosts_per_switch] * count,
         on_nested_circles(spec.sizes),
+        parallel_links=spec.parallel_links,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Complete:
+    """A link between every two switches (Watanabe et al. 2009): a HyperX of one dimension, drawn as a circle."""
+
+    switches: Annotated[int, Ge(2)]
+    hosts_per_switch: Annotated[int, Ge(0)] = 1
+    parallel_links: Annotated[int, Ge(1)] = 1
+
+    def extent(self) -> Extent:
+        """Count switches, links and hosts."""
+        pairs = self.switches * (self.switches - 1) // 2
+        return Extent(self.switches, pairs * self.parallel_links, self.switches * self.hosts_per_switch)
+
+
+def complete(spec: Complete) -> Topology:
+    """Build all pairs."""
+    return make_topology(
+        "complete",
+        list(combinations(range(spec.switches), 2)),
+        [spec.hosts_per_switch] * spec.switches,
+        on_circle(spec.switches),
         parallel_links=spec.parallel_links,
     )

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from testbed.errors import Problem
-from testbed.topologies.graph import quoted
-from testbed.topologies.listing import Link, Listing, Node
+from testbed.topologies.graph import Link, Listing, Node, quoted
 
 # The form is that of ibnetdiscover(8), "Topology file format".
 _NODE = re.compile(r'(Switch|Ca|Rt)\s+([0-9]{1,5})\s+"([^"]*)"')

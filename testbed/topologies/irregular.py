@@ -11,8 +11,7 @@ from annotated_types import Ge
 
 from testbed.errors import Problem
 from testbed.model import Ints, Topology
-from testbed.topologies.build import Extent, make_topology, on_circle
-from testbed.topologies.connected import components
+from testbed.topologies.build import Extent, components, make_topology, on_circle
 
 Pairs = npt.NDArray[np.int64]  # (L, 2), or (L,) where a pair is one number
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from testbed.errors import InputError, Problem
-from testbed.topologies.listing import Link, Listing, Node
+from testbed.topologies.graph import Link, Listing, Node
 
 _FORM = '{"nodes": [{"id": …}, …], "links": [{"source": …, "target": …}, …]}'
 

@@ -17,7 +17,7 @@ from testbed.pipeline.oracle import Oracle
 from testbed.routing.paths import path
 from testbed.transition.steps import Transition, place
 from testbed.verify.deadlock import DEADLOCK, find_deadlock
-from testbed.verify.tree_delivery import check_tree_delivery
+from testbed.verify.delivery import check_tree_delivery
 
 TRANSITION = "transition"
 _MOST_TOLD = 5

@@ -1,17 +1,23 @@
 """The steps from one plan to the next (Koibuchi et al. 2011, section 3.6).
 
 The paths change host by host, by the PVID of its port, while the VLANs of both plans are installed: no frame meets a
-switch that does not know its VLAN.
+switch that does not know its VLAN. Where both plans have VLANs, the new ones get identifiers that do not clash.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from testbed.model import Rule, Topology, VlanPlan
+import numpy as np
+
+from testbed.errors import InputError
+from testbed.model import Bools, Floats, Routes, Rule, Topology, VlanPlan
 from testbed.pipeline.compile import compile_rules
+from testbed.routing.paths import all_paths, hop_counts
+from testbed.units import LONGEST_ON_WIRE
+from testbed.vlans.fixed import LAST_VLAN_ID
 
 Action = Literal["links on", "add", "move", "drain", "remove", "links off"]
 
@@ -119,3 +125,62 @@ def place(rule: Rule) -> tuple[object, ...]:
 
 def _ordered(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     return tuple(sorted(rules, key=lambda rule: (rule.switch, rule.table, -rule.priority, str(rule.match))))
+
+
+def successor(old: VlanPlan, new: VlanPlan, later: VlanPlan | None = None) -> VlanPlan:
+    """The new VLANs with identifiers that do not clash with the old ones.
+
+    A VLAN with the links and hosts of an old one is that VLAN, and keeps its identifier: its frames take the same
+    ways before and after. All others get the lowest identifiers free, from the lowest old one on; those of a plan that
+    is to be installed `later` are not free either.
+
+    Raises:
+        InputError: old and new together need more identifiers than 802.1Q has.
+    """
+    known = {_key(old, vlan): int(old.vlan_ids[vlan]) for vlan in range(old.vlan_count)}
+    first = int(min(old.vlan_ids.min(), new.vlan_ids.min()))
+    taken = set(old.vlan_ids.tolist())
+    if later is not None:
+        taken |= set(later.vlan_ids.tolist())
+    free = (number for number in range(first, LAST_VLAN_ID + 1) if number not in taken)
+    ids = []
+    for vlan in range(new.vlan_count):
+        identifier = known.pop(_key(new, vlan), None)
+        if identifier is None:
+            identifier = next(free, None)
+        if identifier is None:
+            raise InputError.one(
+                "assignment.first_vlan",
+                f"old and new paths together need more VLANs than there are from {first} to {LAST_VLAN_ID}; "
+                "start lower",
+            )
+        ids.append(identifier)
+    return replace(new, vlan_ids=np.array(ids, dtype=np.int32))
+
+
+def _key(plan: VlanPlan, vlan: int) -> tuple[bytes, bytes]:
+    members: Bools = plan.untagged_hosts[vlan]
+    return plan.tagged_links[vlan].tobytes(), np.broadcast_to(members, plan.pvid.shape).tobytes()
+
+
+_MARGIN = 1.1
+
+
+def drain_seconds(
+    topology: Topology, routes: Routes, rate: float, queue_frames: int, speeds: Floats | None = None
+) -> float:
+    """Seconds after which every frame that was on its way has arrived, if every queue was full.
+
+    Args:
+        topology: the fabric.
+        routes: the paths that frames are on.
+        rate: bit/s of a link; hosts' links are no slower.
+        queue_frames: frames that a sending port holds, and one is being sent.
+        speeds: (L,) share of that rate at which each link runs; None = all of it.
+    """
+    a_queue = _MARGIN * (queue_frames + 1) * LONGEST_ON_WIRE * 8 / rate
+    if speeds is None:
+        return a_queue * (int(hop_counts(topology, routes).max(initial=0)) + 1)
+    paths = all_paths(topology, routes)
+    slowness = np.concatenate([[0.0], np.cumsum(1 / speeds[paths.hop % len(topology.channel_source) // 2])])
+    return a_queue * (float((slowness[paths.start[1:]] - slowness[paths.start[:-1]]).max(initial=0.0)) + 1)

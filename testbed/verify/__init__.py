@@ -5,14 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from testbed.model import Ints, LocalPlan, Routes, SwitchModel, Topology, Violation, VlanPlan
-from testbed.verify.deadlock import DEADLOCK, find_deadlock
-from testbed.verify.delivery import check_delivery, dependencies, walk
+from testbed.verify.deadlock import DEADLOCK, check_routes, find_deadlock
+from testbed.verify.delivery import check_delivery, check_tree_delivery, dependencies, walk
 from testbed.verify.limits import check_limits, check_local_limits
 from testbed.verify.local import check_arrivals, check_flood, malformed
 from testbed.verify.local_delivery import check_local_delivery
 from testbed.verify.membership import check_entries, check_members, check_trees
-from testbed.verify.routes import check_routes
-from testbed.verify.tree_delivery import check_tree_delivery
 
 __all__ = ["DEADLOCK", "verify"]
 

@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from testbed.model import Bools, Ints, LocalPlan, Longs, Topology
-from testbed.routing.adjacency import leaving_channels
+from testbed.routing.common import leaving_channels
 from testbed.vlans.local import member_matrix
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from testbed.model import Bools, Ints, LocalPlan, Longs, Routes, Topology, Violation
-from testbed.routing.adjacency import leaving_channels, leaving_slots
+from testbed.routing.common import leaving_channels, leaving_slots
 from testbed.routing.paths import all_paths, destination_keys, hops, key_switches, source_keys
 from testbed.verify.deadlock import hop_name
 from testbed.verify.delivery import MOST_TOLD, lost_pairs, untold

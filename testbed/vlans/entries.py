@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from testbed.model import Bools, Entries, Longs, Topology, VlanPlan
-from testbed.routing.adjacency import leaving_channels
+from testbed.routing.common import leaving_channels
 
 
 def entries_of(topology: Topology, vlans: VlanPlan) -> Entries:

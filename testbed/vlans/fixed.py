@@ -10,8 +10,7 @@ from annotated_types import Ge, Le
 
 from testbed.errors import InputError
 from testbed.model import Bools, Ints, LearningPlan, Routes, Topology, VlanPlan
-from testbed.routing.relation import Conflict, as_source_trees
-from testbed.vlans.relation import refusal
+from testbed.routing.relation import Conflict, as_source_trees, refusal, refuse_layers
 
 LAST_VLAN_ID = 4094
 # The least of 802.1Q (8.8.3), and the most that Open vSwitch can count.
@@ -47,12 +46,7 @@ def assign_fixed(topology: Topology, routes: Routes, options: FixedOptions) -> V
             VLANs are needed than identifiers are left, or the routes have layers, or the ageing time has no meaning.
     """
     _check_ageing(options)
-    if routes.layers > 1:
-        raise InputError.one(
-            "assignment.kind",
-            f'"fixed" carries no layers and this routing uses {routes.layers}; use the assignment "openflow", '
-            "which carries them as 802.1Q priorities",
-        )
+    refuse_layers("fixed", routes)
     trees = as_source_trees(topology, routes)
     if isinstance(trees, Conflict):
         raise refusal("fixed", topology, trees, _REMEDY)

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from testbed.model import Bools, Ints, LocalPlan, Longs, Routes, Topology
-from testbed.routing.adjacency import leaving_channels
+from testbed.routing.common import leaving_channels
 from testbed.routing.paths import channel_load, destination_keys
 
 NEVER = -2

@@ -11,7 +11,7 @@ from annotated_types import Ge, Le
 from testbed.errors import InputError
 from testbed.model import Ints, LocalPlan, Routes, Topology
 from testbed.routing.paths import key_switches, source_keys
-from testbed.routing.relation import Conflict, forwarding_table
+from testbed.routing.relation import Conflict, forwarding_table, refusal
 from testbed.vlans.fixed import LAST_VLAN_ID
 from testbed.vlans.local import (
     NEVER,
@@ -20,7 +20,6 @@ from testbed.vlans.local import (
     flood_links,
     host_keys,
 )
-from testbed.vlans.relation import refusal
 
 PRIORITIES = 8
 _REMEDY = 'Use selection "balanced" or "low_port" where the routing has it'

@@ -11,7 +11,7 @@ from annotated_types import Ge, Le
 from testbed.errors import InputError
 from testbed.model import Bools, Ints, LocalPlan, Longs, Routes, Topology
 from testbed.routing.paths import key_switches, source_keys
-from testbed.routing.relation import Conflict, forwarding_table
+from testbed.routing.relation import Conflict, forwarding_table, refusal, refuse_layers
 from testbed.vlans.fixed import LAST_VLAN_ID
 from testbed.vlans.local import (
     NEVER,
@@ -21,7 +21,6 @@ from testbed.vlans.local import (
     host_keys,
     members_of,
 )
-from testbed.vlans.relation import refusal, refuse_layers
 
 _REMEDY = (
     'Use selection "balanced" or "low_port" where the routing has it, key "in_port" or "destination" for a fat tree, '

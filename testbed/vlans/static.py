@@ -8,7 +8,7 @@ import numpy as np
 
 from testbed.model import Bools, Ints, LocalPlan, Longs, Routes, Topology
 from testbed.routing.paths import channel_load
-from testbed.routing.relation import Conflict, forwarding_table
+from testbed.routing.relation import Conflict, forwarding_table, refusal, refuse_layers
 from testbed.vlans.local import (
     NEVER,
     LocalOptions,
@@ -17,7 +17,6 @@ from testbed.vlans.local import (
     host_keys,
     members_of,
 )
-from testbed.vlans.relation import refusal, refuse_layers
 
 DEFAULT_VLAN = 1
 _REMEDY = (

@@ -10,7 +10,7 @@ import pytest
 
 from testbed.routing import ROUTINGS
 from testbed.routing.paths import channel_load, hop_counts
-from testbed.verify.routes import check_routes
+from testbed.verify.deadlock import check_routes
 from tests.fabrics import topology_of
 
 VARIANTS = ("ud", "ud_du", "ud_below_du", "lturn")

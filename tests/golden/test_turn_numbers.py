@@ -10,7 +10,7 @@ import pytest
 from testbed.routing import ROUTINGS
 from testbed.routing.north_last import NorthLastOptions, route_north_last
 from testbed.routing.paths import channel_load, hop_counts
-from testbed.routing.prohibited import prohibited_turns
+from testbed.routing.turns import prohibited_turns
 from testbed.topologies.faults import Faults, apply_faults
 from testbed.verify import verify
 from testbed.vlans.fixed import FixedOptions, assign_fixed

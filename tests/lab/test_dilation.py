@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from testbed.emulate.build import build_lab
-from testbed.plan.dilated import at_dilation
+from testbed.plan.rates import at_dilation
 from testbed.run.pilot import reshape
 
 from .conftest import execute, plan_of

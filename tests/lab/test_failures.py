@@ -13,7 +13,7 @@ from testbed.emulate.build import build_lab
 from testbed.emulate.client import Lab
 from testbed.errors import Problem
 from testbed.failover.damage import Damage, cut_off, damage_of
-from testbed.failover.names import Names, changes_of
+from testbed.failover.events import Names, changes_of
 from testbed.model import Bools, Rule
 from testbed.pipeline.oracle import Oracle
 from testbed.pipeline.text import parse_rule
@@ -25,7 +25,7 @@ from testbed.results.telemetry import load_telemetry
 from testbed.run import run_scenario
 from testbed.run.controlled import expected_rules
 from testbed.run.failures import interfaces
-from testbed.transition.drain import drain_seconds
+from testbed.transition.steps import drain_seconds
 from testbed.workloads.timeline import parse_event
 
 from .conftest import execute, pid_file, plan_of

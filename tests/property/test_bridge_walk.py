@@ -15,14 +15,13 @@ from hypothesis import strategies as st
 
 from testbed.errors import InputError
 from testbed.export import Options, compare_files, export_plan
-from testbed.export.bridge import Bridge
-from testbed.export.bridge_walk import BROADCAST, Walker
+from testbed.export.bridge import BROADCAST, Bridge, Walker
 from testbed.export.compare import planned_bridges, setting_differences, walk_differences, wiring_of
-from testbed.export.names import port_names
+from testbed.export.port_names import port_names
 from testbed.export.settings import settings_of
 from testbed.model import LocalPlan, VlanPlan, host_mac
 from testbed.plan import Plan, make_plan
-from testbed.power.part import part_of
+from testbed.power.select import part_of
 from testbed.routing import ROUTINGS
 from testbed.transition import successor
 from testbed.vlans.fixed import assign_fixed

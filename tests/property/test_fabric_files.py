@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from testbed.errors import InputError
-from testbed.topologies.connected import divided_pair
+from testbed.topologies.build import divided_pair
 from testbed.topologies.fabric_text import READERS, read_fabric
 from testbed.topologies.graph import Graph, check_graph, graph
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from testbed.failover.damage import Damage, cut_off, damage_of
-from testbed.failover.diversion import divert
+from testbed.failover.outlook import divert
 from testbed.failover.rules import backup_pvids, backup_rules, path_rules
 from testbed.failover.tables import Tables, prove, recovered_tables, routings, whole_tables
 from testbed.model import Bools, Rule, Topology, VlanPlan

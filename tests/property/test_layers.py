@@ -16,9 +16,9 @@ from testbed.kernels import nue
 from testbed.kernels.dependencies import USED, no_dependencies, take, turn_of
 from testbed.routing import ROUTINGS
 from testbed.routing.paths import hop_counts
-from testbed.routing.trees import breadth_first
+from testbed.routing.simple import breadth_first
 from testbed.routing.turns import all_turns, by_switch
-from testbed.verify.routes import check_routes
+from testbed.verify.deadlock import check_routes
 from tests.fabrics import atlas_fabrics, graph_of, random_fabrics, topology_of
 
 DESCENDING: list[tuple[str, dict[str, Any]]] = [

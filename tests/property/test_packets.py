@@ -9,8 +9,7 @@ import pytest
 from testbed.routing import ROUTINGS
 from testbed.simulate import PacketNetwork, PacketSettings, simulate_packets
 from testbed.simulate.packet_settings import FlowControl, headroom
-from testbed.verify.deadlock import find_deadlock
-from testbed.verify.routes import check_routes
+from testbed.verify.deadlock import check_routes, find_deadlock
 from tests.fabrics import random_fabrics
 from tests.property.test_simulate import turns_taken
 

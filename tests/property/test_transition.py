@@ -14,7 +14,7 @@ from testbed.errors import InputError
 from testbed.model import Routes, VlanPlan
 from testbed.pipeline.compile import compile_rules
 from testbed.plan import Plan, make_plan
-from testbed.power.part import part_of
+from testbed.power.select import part_of
 from testbed.routing import ROUTINGS
 from testbed.transition import (
     Step,

@@ -10,11 +10,11 @@ import pytest
 
 from testbed.kernels import segments
 from testbed.routing import ROUTINGS
-from testbed.routing.adjacency import leaving_channels
+from testbed.routing.common import leaving_channels
 from testbed.routing.paths import all_paths
-from testbed.routing.prohibited import prohibited_turns
 from testbed.routing.tbtp import tree_based_turns
-from testbed.verify.routes import check_routes
+from testbed.routing.turns import prohibited_turns
+from testbed.verify.deadlock import check_routes
 from tests.fabrics import atlas_fabrics, random_fabrics
 
 TOPOLOGY_AGNOSTIC = sorted(name for name, entry in ROUTINGS.items() if entry.any_topology)

@@ -16,6 +16,7 @@ from testbed.errors import InputError, WorkloadError
 from testbed.model import Group, host_ip, host_mac
 from testbed.pipeline.text import FlowSyntaxError, format_group, format_rule, parse_group
 from testbed.plan import Plan, make_plan
+from testbed.plan.fabric import aggregate
 from testbed.plan.rates import channel_rates, logical_ways
 from testbed.plan.store import plan_from_json, plan_to_json
 from testbed.plan.summary import summary
@@ -27,7 +28,6 @@ from testbed.run.bundles import Flow
 from testbed.run.context import Context, LoadResult
 from testbed.run.fidelity import Verdict
 from testbed.scenario import find_scenario, load_scenario
-from testbed.topologies.aggregate import aggregate
 from testbed.workloads.iperf3 import client_ports
 from tests.fabrics import plan_of, scenario_of, topology_of
 

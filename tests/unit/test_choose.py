@@ -13,7 +13,7 @@ from testbed.emulate.calibration import Calibration
 from testbed.errors import CapabilityError, LabError
 from testbed.plan import make_plan
 from testbed.plan.demand import demand
-from testbed.plan.dilated import at_dilation
+from testbed.plan.rates import at_dilation
 from testbed.run import calibrate, choose, pilot
 from testbed.run.fidelity import Judgement, Verdict
 from testbed.scenario import parse_scenario

@@ -23,7 +23,7 @@ from controllers.refused import RefusedError
 from controllers.switches import SwitchError, Switches
 from controllers.wire import Content, add_message, bundle, content, differences, place, rule_of
 from testbed.model import Rule
-from testbed.pipeline.entries import entry_rules
+from testbed.pipeline.compile import entry_rules
 from testbed.plan import Plan, make_plan
 from testbed.plan.store import plan_to_json
 from tests.fabrics import plan_of, plan_without, scenario_of

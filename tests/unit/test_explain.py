@@ -12,7 +12,7 @@ from testbed.analyse import explain
 from testbed.analyse.explain import as_object
 from testbed.errors import InputError
 from testbed.model import LocalPlan, Paths, VlanPlan
-from testbed.pipeline.matched import matched_rules
+from testbed.pipeline.oracle import matched_rules
 from testbed.pipeline.text import format_rule
 from testbed.plan import make_plan
 from testbed.routing.paths import all_paths, hops, path

@@ -8,7 +8,7 @@ import pytest
 
 from testbed.errors import InputError, VerificationError
 from testbed.export import Options, compare_files, export_plan
-from testbed.export.names import listed, port_names
+from testbed.export.port_names import listed, port_names
 from testbed.export.settings import settings_of
 from testbed.plan import Plan, make_plan
 from tests.fabrics import plan_of, scenario_of

@@ -8,8 +8,7 @@ from testbed.emulate.counters import flooded_frames
 from testbed.emulate.learning import frame
 from testbed.errors import LabError
 from testbed.model import LearningPlan, Rule, host_mac
-from testbed.pipeline.compile import count_rules
-from testbed.pipeline.entries import entry_rules
+from testbed.pipeline.compile import count_rules, entry_rules
 from testbed.pipeline.learning import LearningOracle
 from testbed.pipeline.oracle import BROADCAST
 from testbed.pipeline.text import FlowSyntaxError, format_rule, parse_rule

@@ -9,11 +9,11 @@ from testbed.errors import InputError
 from testbed.model import Floats, Routes, Topology
 from testbed.plan import Plan, make_plan
 from testbed.power import POWER_MODELS, Selection, fabric_watts, select_links
-from testbed.power.part import part_of
+from testbed.power.select import part_of
 from testbed.routing import ROUTINGS
 from testbed.routing.paths import path, traffic_load
 from testbed.traffic import flows
-from testbed.verify.routes import check_routes
+from testbed.verify.deadlock import check_routes
 from tests.fabrics import plan_of, scenario_of, topology_of
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from testbed.export.bridge import Bridge, BridgePort
-from testbed.export.read_ifupdown2 import read_ifupdown2
+from testbed.export.ifupdown2 import read_ifupdown2
+from testbed.export.networkd import read_networkd
 from testbed.export.read_linux import read_script
-from testbed.export.read_networkd import read_networkd
 
 BRIDGE = "ip link add name br0 type bridge vlan_filtering 1 vlan_default_pvid 0\nip link set dev swp1 master br0\n"
 
@@ -96,7 +96,7 @@ NETDEV = "[NetDev]\nName=br0\nKind=bridge\n[Bridge]\nVLANFiltering=yes\n"
 
 def networkd(port: str, netdev: str = NETDEV) -> tuple[BridgePort, list[str]]:
     files = {"s1/a.netdev": netdev, "s1/b.network": f"[Match]\nName=swp1\n[Network]\nBridge=br0\n{port}"}
-    bridge, problems = read_networkd("s1", files, "x.batch")
+    bridge, problems = read_networkd("s1", files)
     return bridge.ports.get("swp1", BridgePort()), [str(problem) for problem in problems]
 
 
@@ -111,9 +111,7 @@ def test_networkd_counts_a_pvid_and_an_untagged_vlan_as_members():
 
 def test_networkd_without_a_bridge_or_with_a_strange_vlan():
     assert networkd("[BridgeVLAN]\nVLAN=ten\n")[1] == ['s1/b.network: "ten" is no number from 1 to 4094']
-    assert [str(p) for p in read_networkd("s1", {}, "x.batch")[1]] == [
-        "s1/: has no .netdev file, so nothing is known of s1"
-    ]
+    assert [str(p) for p in read_networkd("s1", {})[1]] == ["s1/: has no .netdev file, so nothing is known of s1"]
 
 
 def test_ifupdown2():
@@ -121,12 +119,10 @@ def test_ifupdown2():
         "auto br0\niface br0\n  bridge-vlan-aware yes\n  bridge-ports swp1 swp2\n"
         "iface swp1\n  bridge-vids 10 12-13\n  bridge-allow-untagged no\niface swp2\n  bridge-vids 10\n"
     )
-    bridge, problems = read_ifupdown2("s1", {"s1/interfaces": text}, "x.batch")
+    bridge, problems = read_ifupdown2("s1", {"s1/interfaces": text})
     assert problems == []
     assert (bridge.vlan_filtering, bridge.stp) == (True, False)
     one, other = bridge.ports["swp1"], bridge.ports["swp2"]
     assert vlans(one) == (None, [10, 12, 13], [])
     assert vlans(other) == (1, [1, 10], [1])
-    assert [str(p) for p in read_ifupdown2("s1", {}, "x.batch")[1]] == [
-        "s1/interfaces: has no bridge, so nothing is known of s1"
-    ]
+    assert [str(p) for p in read_ifupdown2("s1", {})[1]] == ["s1/interfaces: has no bridge, so nothing is known of s1"]

@@ -11,10 +11,8 @@ import pytest
 from testbed.errors import InputError
 from testbed.model import Ints
 from testbed.routing import ROUTINGS
-from testbed.routing.dfsssp import DfssspOptions, route_dfsssp
 from testbed.routing.dl import DlOptions, Variant, descending_turns, route_dl
-from testbed.routing.lash import LashOptions, route_lash
-from testbed.routing.layers import minimal_paths, paths_to
+from testbed.routing.layers import DfssspOptions, LashOptions, minimal_paths, paths_to, route_dfsssp, route_lash
 from testbed.routing.lturn import LturnOptions, route_lturn
 from testbed.routing.nue import NueOptions, route_nue
 from testbed.routing.paths import channel_load, hop_counts
@@ -22,7 +20,7 @@ from testbed.routing.relation import Conflict, forwarding_table
 from testbed.routing.turns import all_turns
 from testbed.routing.updown import UpDownOptions, route_updown, upward
 from testbed.scenario import parse_scenario
-from testbed.verify.routes import check_routes
+from testbed.verify.deadlock import check_routes
 from tests.fabrics import fabric_of_pairs, random_fabric, topology_of
 
 LAYERED = ("dl", "lash", "dfsssp", "nue")

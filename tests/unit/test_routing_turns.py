@@ -12,16 +12,15 @@ from testbed.kernels import segments
 from testbed.kernels.cycles import on_cycles
 from testbed.model import AllowedTurns
 from testbed.routing import ROUTINGS
-from testbed.routing.adjacency import leaving_channels
+from testbed.routing.common import leaving_channels
 from testbed.routing.lturn import LturnOptions, left_first_turns, route_lturn
-from testbed.routing.prohibited import prohibited_turns
 from testbed.routing.sr import SrOptions, route_sr, segment_turns
 from testbed.routing.stp import spanning_tree
 from testbed.routing.tbtp import TbtpOptions, route_tbtp, tree_based_turns
-from testbed.routing.turns import all_turns, allow, breadth_first_levels, graph_of
+from testbed.routing.turns import all_turns, allow, breadth_first_levels, graph_of, prohibited_turns
 from testbed.routing.updown import UpDownOptions, route_updown, upward
 from testbed.topologies.faults import Faults, apply_faults
-from testbed.verify.routes import check_routes
+from testbed.verify.deadlock import check_routes
 from tests.fabrics import fabric_of_pairs, random_fabrics, topology_of
 
 RING = [(0, 1), (1, 2), (2, 3), (3, 0)]

@@ -10,9 +10,9 @@ import pytest
 from testbed.errors import InputError
 from testbed.model import AllowedTurns, Routes
 from testbed.routing import selection
+from testbed.routing.common import explicit_routes
 from testbed.routing.relation import as_source_trees
 from testbed.routing.selection import SelectionOptions, select_paths
-from testbed.routing.trees import explicit_routes
 from testbed.routing.turns import all_turns, allow, graph_of
 from testbed.routing.updown import upward
 from tests.fabrics import fabric_of_pairs, plan_of

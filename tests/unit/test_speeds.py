@@ -21,7 +21,7 @@ from testbed.regulate.speeds import retunings, unavoidable, watching_rate
 from testbed.regulate.traffic import Traffic
 from testbed.routing.paths import path
 from testbed.transition import make_transition, transition_problems
-from testbed.transition.drain import drain_seconds
+from testbed.transition.steps import drain_seconds
 from tests.fabrics import plan_of, scenario_of
 
 _FULL = ("1G",) * 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from testbed.errors import InputError
-from testbed.pipeline.flooding import flooding_rules
+from testbed.pipeline.compile import flooding_rules
 from testbed.pipeline.oracle import Oracle
 from testbed.pipeline.text import format_rule, parse_rule
 from testbed.report.growth import draw_growth

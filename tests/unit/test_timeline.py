@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from testbed.failover.damage import words
-from testbed.failover.names import changes_of
+from testbed.failover.events import changes_of
 from testbed.failover.outlook import damage_after
 from testbed.failover.tables import whole_tables
 from testbed.model import VlanPlan

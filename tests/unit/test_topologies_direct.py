@@ -10,9 +10,9 @@ import pytest
 
 from testbed.errors import InputError
 from testbed.plan import make_plan
-from testbed.topologies.connected import components, divided_pair
-from testbed.topologies.galois import field, prime_power
+from testbed.topologies.build import components, divided_pair
 from testbed.topologies.irregular import regular_graph
+from testbed.topologies.slim_fly import field, prime_power
 from tests.fabrics import graph_of, scenario_of, topology_of
 
 # Drawn once; a change of numpy, of Python or of the machine must not change it.

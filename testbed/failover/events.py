@@ -1,4 +1,4 @@
-"""The things that events name, in the numbers of a topology."""
+"""Events of a timeline (failures and repairs), and the things they name, in the numbers of a topology."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterable, Sequence
 
 from testbed.export.dialect import AGEING, Dialect, Writing, nothing_refused
-from testbed.export.names import listed
+from testbed.export.port_names import listed
 
 PORT_COLUMNS = ("switch", "port", "peer", "peer_port", "pvid", "tagged", "untagged", "floods", "stp", "flow_control")
 ENTRY_COLUMNS = ("switch", "vlan", "mac", "host", "port")

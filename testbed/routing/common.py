@@ -1,10 +1,10 @@
-"""Source trees of minimal hops: the routing of networks without loops and of complete graphs."""
+"""What routings are built from: switches with hosts, channels by the switch they leave, parallel links, routes."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from testbed.model import AllowedTurns, Ints, Paths, Routes, Topology
+from testbed.model import AllowedTurns, Ints, Longs, Paths, Routes, Topology
 
 
 def host_switches(topology: Topology) -> Ints:
@@ -50,31 +50,16 @@ def parallel_of_pair(topology: Topology) -> Ints:
     return np.append(np.repeat(count, 2), 1).astype(np.int32)
 
 
-def breadth_first(topology: Topology, root: int) -> Ints:
-    """(S,) channel of plane 0 by which a shortest-hop tree from `root` enters each switch, low port first."""
-    parent = np.full(topology.switch_count, -1, dtype=np.int32)
-    outgoing: list[list[int]] = [[] for _ in range(topology.switch_count)]
-    for channel in range(len(topology.channel_source)):
-        if topology.plane[channel // 2] == 0:
-            outgoing[topology.channel_source[channel]].append(channel)
-    seen = {root}
-    frontier = [root]
-    while frontier:
-        following = []
-        for switch in frontier:
-            for channel in outgoing[switch]:
-                neighbour = int(topology.channel_target[channel])
-                if neighbour not in seen:
-                    seen.add(neighbour)
-                    parent[neighbour] = channel
-                    following.append(neighbour)
-        frontier = following
-    return parent
+def leaving_channels(topology: Topology) -> tuple[Longs, Ints]:
+    """(S + 1,) offsets and (C,) channels by the switch they leave, low port first."""
+    order = np.lexsort((topology.out_port, topology.channel_source)).astype(np.int32)
+    start = np.searchsorted(topology.channel_source[order], np.arange(topology.switch_count + 1))
+    return start.astype(np.int64), order
 
 
-def shortest_trees(topology: Topology) -> tuple[Ints, Ints]:
-    """Breadth-first trees from every switch with hosts: (T, S) parent channels and (T,) roots."""
-    roots = host_switches(topology)
-    parents = np.stack([breadth_first(topology, int(root)) for root in roots])
-    plane = roots[:, None] % parallel_of_pair(topology)[parents]
-    return np.where(parents >= 0, parents + 2 * plane, -1).astype(np.int32), roots
+def leaving_slots(topology: Topology) -> tuple[Ints, int]:
+    """(C,) rank of each channel among those that leave its switch, and the most channels that leave one."""
+    start, order = leaving_channels(topology)
+    slot = np.empty(len(order), dtype=np.int32)
+    slot[order] = np.arange(len(order)) - start[topology.channel_source[order]]
+    return slot, int(np.diff(start).max(initial=0))

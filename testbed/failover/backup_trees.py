@@ -8,7 +8,7 @@ import numpy as np
 
 from testbed.failover.damage import islands
 from testbed.model import Bools, Topology
-from testbed.routing.adjacency import leaving_channels
+from testbed.routing.common import leaving_channels
 
 
 def backup_trees(topology: Topology, dead: Bools) -> Bools:
