@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from testbed.plan import Plan
-from testbed.plan.rates import channel_rates
-from testbed.predict import fair_goodput, transport
-from testbed.predict.demand import alltoall_frame_hops, frame_hops
+from testbed.plan.rates import fair_rates, wires_of
+from testbed.predict import transport
+from testbed.predict.bounds import alltoall_frame_hops, frame_hops
 from testbed.traffic import flows
 from testbed.workloads.spec import Iperf3, Mpi, Npb
 
@@ -37,22 +37,10 @@ def iperf3_demand(plan: Plan, spec: Iperf3) -> float:
 def _job_demand(plan: Plan, spec: Mpi | Npb) -> float:
     if isinstance(spec, Mpi) and spec.pattern is not None:
         return _pattern_demand(plan, spec.pattern, "tcp", 0)
-    links = plan.scenario.links
-    return alltoall_frame_hops(
-        plan.topology,
-        plan.routes,
-        transport("tcp", 0),
-        channel_rates(plan),
-        links.edge_rate,
-        tagged=plan.vlans.tagged_trunks,
-    )
+    return alltoall_frame_hops(wires_of(plan, transport("tcp", 0)), plan.routes)
 
 
 def _pattern_demand(plan: Plan, pattern: str, protocol: str, payload: int) -> float:
-    topology, routes, links = plan.topology, plan.routes, plan.scenario.links
-    pairs = flows(pattern, topology, plan.scenario.lab.seed)
+    pairs = flows(pattern, plan.topology, plan.scenario.lab.seed)
     wire = transport(protocol, payload)
-    goodput = fair_goodput(
-        topology, routes, pairs, wire, channel_rates(plan), links.edge_rate, tagged=plan.vlans.tagged_trunks
-    )  # fmt: skip
-    return frame_hops(topology, routes, pairs, goodput, wire)
+    return frame_hops(wires_of(plan, wire), plan.routes, pairs, fair_rates(plan, pairs, wire))

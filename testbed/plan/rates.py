@@ -10,9 +10,7 @@ import numpy as np
 
 from testbed.model import Floats
 from testbed.plan import Plan
-from testbed.predict.frames import Transport
-from testbed.predict.maxmin import Ways
-from testbed.routing.paths import path
+from testbed.predict import Transport, Ways, Wires, fair_goodput, routed_ways
 
 
 def channel_rates(plan: Plan) -> float | Floats:
@@ -33,21 +31,24 @@ def wire_rates(plan: Plan) -> float | Floats:
     return rate if plan.speeds is None else rate * np.repeat(plan.speeds, 2)
 
 
+def wires_of(plan: Plan, wire: Transport) -> Wires:
+    """The wires of a plan for frames of one kind, each bundle of links taken for one; real-world rates."""
+    return Wires(plan.topology, wire, channel_rates(plan), plan.scenario.links.edge_rate, plan.vlans.tagged_trunks)
+
+
+def member_wires(plan: Plan, wire: Transport) -> Wires:
+    """As wires_of(), each member of a bundle by itself."""
+    return Wires(plan.wiring, wire, wire_rates(plan), plan.scenario.links.edge_rate, plan.vlans.tagged_trunks)
+
+
 def logical_ways(plan: Plan, pairs: Sequence[tuple[int, int]]) -> Ways:
     """Logical channels of each flow and of its acknowledgements."""
-    return [
-        (path(plan.topology, plan.routes, source, end), path(plan.topology, plan.routes, end, source))
-        for source, end in pairs
-    ]
+    return routed_ways(plan.topology, plan.routes, pairs)
 
 
-def shares_by_members(plan: Plan, ways: Ways, goodput: Floats, wire: Transport) -> Floats:
-    """(physical C,) predicted share of each member's rate, acknowledgements included."""
-    tagged, share = plan.vlans.tagged_trunks, np.zeros(len(plan.wiring.channel_source))
-    for (there, back), rate in zip(ways, goodput, strict=True):
-        share[list(there)] += rate * wire.cost(tagged=tagged)
-        share[list(back)] += rate * wire.reverse_cost(tagged=tagged)
-    return np.asarray(share / wire_rates(plan), dtype=np.float64)
+def fair_rates(plan: Plan, pairs: Sequence[tuple[int, int]], wire: Transport) -> Floats:
+    """(F,) max-min fair goodput of flows between hosts, bit/s (real world)."""
+    return fair_goodput(wires_of(plan, wire), pairs, logical_ways(plan, pairs))
 
 
 def imbalance(use: Sequence[float]) -> float | None:

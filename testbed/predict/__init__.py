@@ -1,8 +1,22 @@
 """What a plan should give, computed from the paths and the frame sizes alone."""
 
+from testbed.predict.bounds import alltoall_bound, exchange_bound
 from testbed.predict.frames import Transport, transport
-from testbed.predict.maxmin import alltoall_bound, fair_goodput
+from testbed.predict.maxmin import fair_goodput
 from testbed.predict.reno import reno_goodput
 from testbed.predict.tcp import TcpLoad, tcp_goodput
+from testbed.predict.wires import Ways, Wires, routed_ways
 
-__all__ = ["TcpLoad", "Transport", "alltoall_bound", "fair_goodput", "reno_goodput", "tcp_goodput", "transport"]
+__all__ = [
+    "TcpLoad",
+    "Transport",
+    "Ways",
+    "Wires",
+    "alltoall_bound",
+    "exchange_bound",
+    "fair_goodput",
+    "reno_goodput",
+    "routed_ways",
+    "tcp_goodput",
+    "transport",
+]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from testbed.model import Bundles, Floats, Longs
-from testbed.predict.frames import Transport
-from testbed.predict.maxmin import Ways, fair_on_ways
+from testbed.predict.maxmin import fair_goodput
+from testbed.predict.wires import Ways, Wires
 
 _DRAWS = 100
 _INTERVAL = (5, 95)  # percentiles
@@ -64,35 +64,23 @@ def draw_members(flows: int, largest: int, seed: int) -> Longs:
 
 
 def expected_spread(
-    bundles: Bundles,
-    flows: Sequence[tuple[int, int]],
-    ways: Ways,
-    even: Floats,
-    wire: Transport,
-    link_rate: float,
-    host_rate: float,
-    *,
-    tagged: bool = True,
-    seed: int = 1,
+    bundles: Bundles, wires: Wires, flows: Sequence[tuple[int, int]], ways: Ways, even: Floats, *, seed: int = 1
 ) -> Spread:
     """Put flows on members at random, many times.
 
     Args:
         bundles: the members.
+        wires: these, each by itself.
         flows: (source, destination) hosts.
         ways: logical channels of each flow, there and back.
         even: (F,) fair goodput if each bundle were one link of the rate of all its members; bit/s.
-        wire: cost of payload, headers and acknowledgements.
-        link_rate: bit/s of a member.
-        host_rate: bit/s of a host's link.
-        tagged: whether frames between switches carry a VLAN tag.
         seed: of the draws.
     """
     largest = int(bundles.sizes.max())
     shares = []
     for draw in range(_DRAWS):
         physical = on_members(bundles, ways, draw_members(len(flows), largest, seed + draw))
-        found = fair_on_ways(bundles.wiring, flows, physical, wire, link_rate, host_rate, tagged=tagged)
+        found = fair_goodput(wires, flows, physical)
         shares.append(float(found.mean() / even.mean()))
     low, high = np.percentile(shares, _INTERVAL)
     return Spread(float(np.mean(shares)), float(low), float(high))

@@ -13,10 +13,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from testbed.model import Floats, Routes, Topology
-from testbed.predict.frames import Transport
-from testbed.predict.maxmin import Ways, wire_costs
-from testbed.routing.paths import path
+from testbed.model import Floats
+from testbed.predict.wires import Ways, Wires
 
 _FULL = 0.01  # a channel that lacks no more, as by a tag or an acknowledgement, has a queue
 _ROUNDS, _STEPS = 20, 20_000
@@ -24,39 +22,16 @@ _CHANGE = 1e-9  # of a price in a step, relative, at which it has settled
 _LEAST_PRICE = 1e-15
 
 
-def reno_goodput(
-    topology: Topology,
-    routes: Routes,
-    flows: Sequence[tuple[int, int]],
-    wire: Transport,
-    link_rate: float | Floats,
-    host_rate: float,
-    *,
-    tagged: bool = True,
-) -> Floats:
+def reno_goodput(wires: Wires, flows: Sequence[tuple[int, int]], ways: Ways) -> Floats:
     """Goodput of each TCP flow when all run at once, for long; queues hold the same number of frames everywhere.
 
     Arguments and result as for fair_goodput().
     """
-    ways = [(path(topology, routes, start, end), path(topology, routes, end, start)) for start, end in flows]
-    return reno_on_ways(topology, flows, ways, wire, link_rate, host_rate, tagged=tagged)
-
-
-def reno_on_ways(
-    topology: Topology,
-    flows: Sequence[tuple[int, int]],
-    ways: Ways,
-    wire: Transport,
-    link_rate: float | Floats,
-    host_rate: float,
-    *,
-    tagged: bool = True,
-) -> Floats:
-    """As reno_goodput(), with the channels that each flow and its acknowledgements take."""
-    forward, backward, capacity = wire_costs(topology, flows, ways, wire, link_rate, host_rate, tagged=tagged)
+    forward, backward = wires.costs(flows, ways)
+    capacity = wires.rates
     unit = float(capacity.max())
     needs = np.concatenate([forward, backward]) * (unit / capacity)
-    # Of channels that the same flows take in the same way only one has a queue; nobody takes those without a cost.
+    # Of channels that the same flows take in the same way only one has a queue; those that no flow takes are left out.
     needs, chosen = np.unique(needs, axis=1, return_index=True)
     used = needs.any(axis=0)
     needs, delay = needs[:, used], (unit / capacity)[chosen][used]

@@ -15,11 +15,10 @@ import numpy as np
 from testbed.kernels import tcp
 from testbed.kernels.jit import INTERPRETED
 from testbed.kernels.tcp_state import BEGINS, NOWHERE, TcpFabric, TcpState
-from testbed.model import Floats, Routes, Topology
-from testbed.predict.frames import VLAN_TAG, Transport
-from testbed.predict.maxmin import Ways
-from testbed.predict.reno import reno_on_ways
-from testbed.routing.paths import path
+from testbed.model import Floats
+from testbed.predict.frames import VLAN_TAG
+from testbed.predict.reno import reno_goodput
+from testbed.predict.wires import Ways, Wires
 from testbed.units import BURST_FRAMES, BURST_SECONDS, LONGEST_ON_WIRE
 
 _REPEATS = 16
@@ -48,41 +47,15 @@ class TcpLoad:
     head_drop: bool
 
 
-def tcp_goodput(
-    topology: Topology,
-    routes: Routes,
-    flows: Sequence[tuple[int, int]],
-    wire: Transport,
-    link_rate: float | Floats,
-    host_rate: float,
-    load: TcpLoad,
-    *,
-    tagged: bool = True,
-) -> Floats:
+def tcp_goodput(wires: Wires, flows: Sequence[tuple[int, int]], ways: Ways, load: TcpLoad) -> Floats:
     """Goodput in bit/s (real world) of each flow over the seconds counted from its own start; all start within one.
 
     Arguments and result as for fair_goodput(); the same for the same arguments. Where kernels are not compiled, it is
     Reno's equilibrium.
     """
-    ways = [(path(topology, routes, start, end), path(topology, routes, end, start)) for start, end in flows]
-    return tcp_on_ways(topology, flows, ways, wire, link_rate, host_rate, load, tagged=tagged)
-
-
-def tcp_on_ways(
-    topology: Topology,
-    flows: Sequence[tuple[int, int]],
-    ways: Ways,
-    wire: Transport,
-    link_rate: float | Floats,
-    host_rate: float,
-    load: TcpLoad,
-    *,
-    tagged: bool = True,
-) -> Floats:
-    """As tcp_goodput(), with the channels that each flow and its acknowledgements take."""
     if INTERPRETED:
-        return reno_on_ways(topology, flows, ways, wire, link_rate, host_rate, tagged=tagged)
-    fabric = _fabric(topology, flows, ways, wire, link_rate, host_rate, load, tagged)
+        return reno_goodput(wires, flows, ways)
+    fabric = _fabric(wires, flows, ways, load)
     whole = _STARTS + load.omit + load.seconds
     room = _HOPS / (float((1 / fabric.frame_time).sum()) * whole)
     repeats, part = max(1, min(_REPEATS, int(room))), min(1.0, room)
@@ -94,26 +67,19 @@ def tcp_on_ways(
         segments += state.counted
     # A flow of which nothing arrived would have got less than one segment; that is more than nothing.
     some = np.maximum(segments, 1.0)
-    return np.asarray(some / (repeats * load.seconds * part) * wire.payload * 8 * load.slower, dtype=np.float64)
+    return np.asarray(
+        some / (repeats * load.seconds * part) * wires.transport.payload * 8 * load.slower, dtype=np.float64
+    )
 
 
-def _fabric(
-    topology: Topology,
-    flows: Sequence[tuple[int, int]],
-    ways: Ways,
-    wire: Transport,
-    link_rate: float | Floats,
-    host_rate: float,
-    load: TcpLoad,
-    tagged: bool,
-) -> TcpFabric:
-    channels, hosts = len(topology.channel_source), topology.host_count
+def _fabric(wires: Wires, flows: Sequence[tuple[int, int]], ways: Ways, load: TcpLoad) -> TcpFabric:
+    wire, channels, hosts = wires.transport, len(wires.topology.channel_source), wires.topology.host_count
     ends = [*flows, *((end, start) for start, end in flows)]
     between = [*(there for there, _ in ways), *(back for _, back in ways)]
     walks = [[channels + a, *way, channels + hosts + b] for (a, b), way in zip(ends, between, strict=True)]
-    rate = np.concatenate([np.broadcast_to(link_rate, channels), np.full(2 * hosts, host_rate)]) / load.slower
+    rate = wires.rates / load.slower
     frame = np.full(len(rate), float(wire.forward))
-    if tagged:
+    if wires.tagged:
         frame[:channels] += VLAN_TAG
     used, number = np.unique(np.concatenate([np.array(walk) for walk in walks]), return_inverse=True)
     way = np.zeros((len(walks), max(map(len, walks))), dtype=np.int32)

@@ -15,9 +15,9 @@ from testbed.emulate.probe import require
 from testbed.errors import LabError
 from testbed.model import Floats, Sample, host_ip
 from testbed.plan import Plan
-from testbed.plan.rates import channel_rates
+from testbed.plan.rates import fair_rates
 from testbed.power import PowerModel
-from testbed.predict import fair_goodput, transport
+from testbed.predict import transport
 from testbed.regulate.detour import Detour, find_detour
 from testbed.regulate.run import Stage, require_regulable
 from testbed.regulate.series import Mark, draw_series
@@ -210,11 +210,8 @@ class _Watch:
     ) -> tuple[list[Change], Telemetry, float]:
         """Run flows while changes are made; adds the goodput of each, returns the changes, telemetry and its zero."""
         plan = self.stage.plan
-        topology, links = plan.topology, plan.scenario.links
-        fair = fair_goodput(
-            topology, plan.routes, flows, transport(spec.protocol, spec.payload), channel_rates(plan), links.edge_rate,
-            tagged=plan.vlans.tagged_trunks,
-        )  # fmt: skip
+        topology = plan.topology
+        fair = fair_rates(plan, flows, transport(spec.protocol, spec.payload))
         named = [(topology.host_name(s), topology.host_name(d), host_ip(d)) for s, d in flows]
         servers, clients = iperf3.commands(spec, named, [context.scale.lab_rate(float(rate)) for rate in fair])
         made, result = self.stage.session.during(

@@ -13,11 +13,9 @@ from testbed.model import Bundles, Floats, Sample, host_ip, host_mac
 from testbed.pipeline.oracle import Oracle
 from testbed.pipeline.tables import UNTAGGED
 from testbed.plan import Plan
-from testbed.plan.rates import logical_ways
-from testbed.predict.frames import Transport
-from testbed.predict.maxmin import Ways, fair_on_ways
+from testbed.plan.rates import logical_ways, member_wires
+from testbed.predict import TcpLoad, Transport, Ways, fair_goodput, tcp_goodput
 from testbed.predict.members import Spread, expected_spread
-from testbed.predict.tcp import TcpLoad, tcp_on_ways
 from testbed.routing.paths import path
 from testbed.run.context import Context, LoadResult
 from testbed.run.fidelity import Finding, Verdict
@@ -98,21 +96,16 @@ def goodput_by_members(
     plan: Plan, pairs: Sequence[tuple[int, int]], ways: Ways, wire: Transport, tcp: TcpLoad | None = None
 ) -> Floats:
     """(F,) real-world goodput of flows on the members they take: max-min fair, or what TCP makes of it."""
-    links, tagged = plan.scenario.links, plan.vlans.tagged_trunks
-    if tcp is None:
-        return fair_on_ways(plan.wiring, pairs, ways, wire, links.rate, links.edge_rate, tagged=tagged)
-    return tcp_on_ways(plan.wiring, pairs, ways, wire, links.rate, links.edge_rate, tcp, tagged=tagged)
+    wires = member_wires(plan, wire)
+    return fair_goodput(wires, pairs, ways) if tcp is None else tcp_goodput(wires, pairs, ways, tcp)
 
 
 def likely_spread(
     plan: Plan, bundles: Bundles, pairs: Sequence[tuple[int, int]], even: Floats, wire: Transport
 ) -> Spread:
     """What a hash can be expected to make of a load; `even` is its goodput if bundles were single links."""
-    links, tagged = plan.scenario.links, plan.vlans.tagged_trunks
-    return expected_spread(
-        bundles, pairs, logical_ways(plan, pairs), even, wire, links.rate, links.edge_rate, tagged=tagged,
-        seed=plan.scenario.lab.seed,
-    )  # fmt: skip
+    ways, seed = logical_ways(plan, pairs), plan.scenario.lab.seed
+    return expected_spread(bundles, member_wires(plan, wire), pairs, ways, even, seed=seed)
 
 
 def member_use(

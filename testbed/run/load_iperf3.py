@@ -9,9 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from testbed.model import Floats, Sample, host_ip
-from testbed.plan.rates import channel_rates, logical_ways, shares_by_members
-from testbed.predict import TcpLoad, Transport, fair_goodput, tcp_goodput, transport
-from testbed.predict.maxmin import Ways
+from testbed.plan.rates import fair_rates, logical_ways, member_wires, wires_of
+from testbed.predict import TcpLoad, Transport, Ways, tcp_goodput, transport
 from testbed.predict.members import Spread
 from testbed.run.bundles import (
     Flow,
@@ -46,13 +45,12 @@ def run_iperf3(context: Context, spec: Iperf3) -> LoadOutcome:
     """
     plan = context.plan
     pairs = flows(spec.pattern, plan.topology, plan.scenario.lab.seed)
-    wire, tagged = transport(spec.protocol, spec.payload), plan.vlans.tagged_trunks
-    shared = (plan.topology, plan.routes, pairs, wire, channel_rates(plan), plan.scenario.links.edge_rate)
-    even = fair = fair_goodput(*shared, tagged=tagged)
+    wire = transport(spec.protocol, spec.payload)
+    even = fair = fair_rates(plan, pairs, wire)
     tcp = _tcp_load(context, spec) if spec.protocol == "tcp" else None
     if tcp is not None:
         context.progress("simulating what TCP should give")
-        even = tcp_goodput(*shared, tcp, tagged=tagged)
+        even = tcp_goodput(wires_of(plan, wire), pairs, logical_ways(plan, pairs), tcp)
     spread = None if plan.bundles is None else likely_spread(plan, plan.bundles, pairs, fair, wire)
     watch = FailureWatch.of(context, load_seconds(spec), busy=True) if spec.failures else None
     load = _Load(context, spec, pairs, wire, fair, even, tcp, spread, watch)
@@ -217,10 +215,10 @@ class _Load:
         """Add what links and members of bundles carried."""
         context, plan = self.context, self.context.plan
         if plan.bundles is None or ways is None:
-            shares = shares_by_members(plan, logical_ways(plan, self.pairs), goals, self.wire)
+            shares = wires_of(plan, self.wire).channel_shares(logical_ways(plan, self.pairs), goals)
             outcome.samples += context.link_use(result, dict(enumerate(shares.tolist())), repeat=repeat)
             return
-        shares = shares_by_members(plan, ways, goals, self.wire)
+        shares = member_wires(plan, self.wire).channel_shares(ways, goals)
         outcome.samples += context.link_use(result, logical_shares(plan.bundles, shares), repeat=repeat)
         used, stray = member_use(context, plan.bundles, result, shares, repeat=repeat)
         outcome.samples += used

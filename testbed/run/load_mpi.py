@@ -12,9 +12,8 @@ from testbed.emulate.npb import npb_job
 from testbed.errors import InputError, Problem, WorkloadError
 from testbed.model import Sample
 from testbed.plan import Plan
-from testbed.plan.rates import channel_rates
-from testbed.predict import fair_goodput, transport
-from testbed.predict.messages import exchange_bound
+from testbed.plan.rates import fair_rates, wires_of
+from testbed.predict import exchange_bound, transport
 from testbed.run.bundles import member_use
 from testbed.run.context import Context, FrameLedger, LoadOutcome, LoadResult
 from testbed.run.fidelity import Verdict, judge_machine, judge_prediction
@@ -270,10 +269,8 @@ def _alltoall_bound(context: Context, hosts: Sequence[int], size: int) -> float:
             sent[source, destination] = sent.get((source, destination), 0) + size
     slowest = context.scale.lab_rate(min(links.rate, links.edge_rate))
     members = 1 if plan.bundles is None else int(plan.bundles.sizes.max())  # each lets as much pass
-    return exchange_bound(
-        plan.topology, plan.routes, sent, transport("tcp", 0), channel_rates(plan), links.edge_rate,
-        tagged=plan.vlans.tagged_trunks, at_once=members * max(_AT_ONCE_BYTES, slowest / 8 * _AT_ONCE_SECONDS),
-    )  # fmt: skip
+    at_once = members * max(_AT_ONCE_BYTES, slowest / 8 * _AT_ONCE_SECONDS)
+    return exchange_bound(wires_of(plan, transport("tcp", 0)), plan.routes, sent, at_once=at_once)
 
 
 def _fair(context: Context, prepared: Prepared) -> dict[tuple[str, str], float]:
@@ -281,13 +278,10 @@ def _fair(context: Context, prepared: Prepared) -> dict[tuple[str, str], float]:
 
     None over aggregated links: which member a connection of MPI takes is not known beforehand.
     """
-    plan, links = context.plan, context.plan.scenario.links
+    plan = context.plan
     if prepared.pairs is None or plan.bundles is not None:
         return {}
     pairs = [(prepared.ranks.hosts[source], prepared.ranks.hosts[target]) for source, target in prepared.pairs]
-    goodput = fair_goodput(
-        plan.topology, plan.routes, pairs, transport("tcp", 0), channel_rates(plan), links.edge_rate,
-        tagged=plan.vlans.tagged_trunks,
-    )  # fmt: skip
+    goodput = fair_rates(plan, pairs, transport("tcp", 0))
     name = plan.topology.host_name
     return {(name(source), name(target)): float(rate) for (source, target), rate in zip(pairs, goodput, strict=True)}

@@ -14,8 +14,8 @@ from testbed.emulate.client import Lab
 from testbed.errors import WorkloadError
 from testbed.plan import Plan
 from testbed.plan.demand import STANDARD, demand, iperf3_demand
-from testbed.plan.rates import at_dilation, channel_rates
-from testbed.predict import fair_goodput, transport
+from testbed.plan.rates import at_dilation, fair_rates
+from testbed.predict import transport
 from testbed.run.context import Context
 from testbed.run.fidelity import Judgement, Verdict
 from testbed.run.load_iperf3 import run_iperf3
@@ -53,11 +53,8 @@ def make_pilot(plan: Plan, margin: float) -> Pilot:
         margin: how many times more than these the lab must manage.
     """
     spec = replace(_few_flows(plan), offered=_OFFERED, seconds=1, omit=1, repeats=1)
-    links = plan.scenario.links
-    goodput = fair_goodput(
-        plan.topology, plan.routes, flows(spec.pattern, plan.topology, plan.scenario.lab.seed),
-        transport("udp", spec.payload), channel_rates(plan), links.edge_rate, tagged=plan.vlans.tagged_trunks,
-    )  # fmt: skip
+    pairs = flows(spec.pattern, plan.topology, plan.scenario.lab.seed)
+    goodput = fair_rates(plan, pairs, transport("udp", spec.payload))
     factor = margin * demand(plan) / iperf3_demand(plan, spec)
     return Pilot(spec, factor, float(goodput.min()))
 

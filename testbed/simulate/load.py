@@ -11,8 +11,8 @@ import numpy as np
 from testbed.errors import InputError, Problem
 from testbed.model import Floats, Longs, Sample
 from testbed.plan import Plan
-from testbed.plan.rates import channel_rates, imbalance, logical_ways, shares_by_members
-from testbed.predict import Transport, fair_goodput, transport
+from testbed.plan.rates import fair_rates, imbalance, logical_ways, wires_of
+from testbed.predict import Transport, transport
 from testbed.predict.frames import VLAN_TAG
 from testbed.simulate.levels import PACKET, packet_network
 from testbed.simulate.packet_network import PacketNetwork, new_packet_state, packet_fabric
@@ -70,11 +70,7 @@ class SimulatedLoad:
         """
         pairs = tuple(sorted(flows(spec.pattern, plan.topology, plan.scenario.lab.seed)))
         wire = transport(spec.protocol, spec.payload)
-        fair = fair_goodput(
-            plan.topology, plan.routes, pairs, wire, channel_rates(plan), plan.scenario.links.edge_rate,
-            tagged=plan.vlans.tagged_trunks,
-        )  # fmt: skip
-        return cls(plan, spec, _network(plan, spec, wire), labels, pairs, wire, fair)
+        return cls(plan, spec, _network(plan, spec, wire), labels, pairs, wire, fair_rates(plan, pairs, wire))
 
     @property
     def predicted(self) -> Floats:
@@ -128,7 +124,7 @@ class SimulatedLoad:
             ]
         samples += self._pauses(after, before, seconds, of_repeat)
         use = (after.sent - before.sent)[: fabric.channels] * network.channel_time / (after.now - before.now)
-        shares = shares_by_members(self.plan, logical_ways(self.plan, self.pairs), goals, self.wire)
+        shares = wires_of(self.plan, self.wire).channel_shares(logical_ways(self.plan, self.pairs), goals)
         samples += self._links(use, shares, of_repeat)
         return Repeat(tuple(samples), goodput / goals, ())
 

@@ -20,8 +20,7 @@ from testbed.plan.fabric import aggregate
 from testbed.plan.rates import channel_rates, logical_ways
 from testbed.plan.store import plan_from_json, plan_to_json
 from testbed.plan.summary import summary
-from testbed.predict import fair_goodput, transport
-from testbed.predict.maxmin import fair_on_ways
+from testbed.predict import Wires, fair_goodput, transport
 from testbed.predict.members import draw_members, expected_spread, on_members
 from testbed.run import bundles as members_run
 from testbed.run.bundles import Flow
@@ -182,7 +181,7 @@ def test_a_ring_whose_links_are_aggregated_is_not_told_to_use_planes():
 def shares(ways: list[tuple[list[int], list[int]]]) -> list[float]:
     """Goodput of two UDP flows between two switches, as a share of what a link carries; host links are ample."""
     assert TWO.bundles is not None
-    found = fair_on_ways(TWO.wiring, [(0, 2), (1, 3)], ways, UDP, 1e9, 1e10)
+    found = fair_goodput(Wires(TWO.wiring, UDP, 1e9, 1e10), [(0, 2), (1, 3)], ways)
     return [float(rate) * UDP.cost(tagged=True) / 1e9 for rate in found]
 
 
@@ -194,14 +193,14 @@ def test_flows_share_a_member_or_have_one_each():
 def test_a_bundle_as_one_link_bounds_what_any_choice_of_members_gives():
     """By formula: three links for two flows are never full, for four flows each gets three quarters."""
     assert TWO.bundles is not None
-    wide = channel_rates(TWO)
+    wide, members = Wires(TWO.topology, UDP, channel_rates(TWO), 1e10), Wires(TWO.wiring, UDP, 1e9, 1e10)
     pairs = [(0, 2), (1, 3), (0, 3), (1, 2)]
-    even = fair_goodput(TWO.topology, TWO.routes, pairs, UDP, wide, 1e10)
-    assert (even * UDP.cost(tagged=True) / 1e9).tolist() == pytest.approx([0.75] * 4)
     ways = logical_ways(TWO, pairs)
+    even = fair_goodput(wide, pairs, ways)
+    assert (even * UDP.cost(tagged=True) / 1e9).tolist() == pytest.approx([0.75] * 4)
     for seed in range(20):
         taken = on_members(TWO.bundles, ways, draw_members(4, 3, seed))
-        assert fair_on_ways(TWO.wiring, pairs, taken, UDP, 1e9, 1e10).sum() <= even.sum() * (1 + 1e-9)
+        assert fair_goodput(members, pairs, taken).sum() <= even.sum() * (1 + 1e-9)
 
 
 def test_the_expected_spread_of_two_flows_over_three_members():
@@ -210,7 +209,7 @@ def test_the_expected_spread_of_two_flows_over_three_members():
     pairs = [(0, 2), (1, 3)]
     even = np.full(2, 1e9 / UDP.cost(tagged=True))
     ways = logical_ways(TWO, pairs)
-    found = expected_spread(TWO.bundles, pairs, ways, even, UDP, 1e9, 1e10)
+    found = expected_spread(TWO.bundles, Wires(TWO.wiring, UDP, 1e9, 1e10), pairs, ways, even)
     assert found.mean == pytest.approx(5 / 6, abs=0.05)
     assert (found.low, found.high) == pytest.approx((0.5, 1.0))
 

@@ -18,7 +18,7 @@ from testbed.pipeline.text import format_rule
 from testbed.plan import make_plan
 from testbed.plan.store import plan_from_json, plan_to_json
 from testbed.plan.summary import summary
-from testbed.predict import alltoall_bound, fair_goodput, transport
+from testbed.predict import Wires, alltoall_bound, fair_goodput, routed_ways, transport
 from testbed.report import render_report
 from testbed.report.facts import key_figures, local_vlans
 from testbed.results import Run
@@ -430,7 +430,8 @@ def test_predictions_count_tags_only_where_links_carry_them():
     routes = ROUTINGS["dor"].route(topology, ROUTINGS["dor"].options())
     wire = transport("udp", 1470)
     for tagged, size in ((True, 1540), (False, 1536)):
-        (rate,) = fair_goodput(topology, routes, [(0, 1)], wire, 1e9, 2e9, tagged=tagged)
+        wires = Wires(topology, wire, 1e9, 2e9, tagged)
+        (rate,) = fair_goodput(wires, [(0, 1)], routed_ways(topology, routes, [(0, 1)]))
         assert rate == pytest.approx(1e9 * 1470 / size)
-        bound = alltoall_bound(topology, routes, 1e6, wire, 1e9, 2e9, tagged=tagged)
+        bound = alltoall_bound(wires, routes, 1e6)
         assert bound == pytest.approx(8e6 * size / 1470 / 1e9)

@@ -6,8 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from testbed.plan import make_plan
-from testbed.predict import alltoall_bound, fair_goodput, reno_goodput, transport
-from testbed.predict.maxmin import wire_costs
+from testbed.predict import Wires, alltoall_bound, fair_goodput, reno_goodput, routed_ways, transport
 from testbed.routing.paths import path
 from tests.fabrics import fabrics, plan_of, scenario_of
 
@@ -17,7 +16,8 @@ EDGE, TRUNK = 1470 / 1536, 1470 / 1540  # payload over bytes on an untagged and 
 
 
 def goodput(plan, flows, wire=UDP, link_rate=G, host_rate=G):
-    return fair_goodput(plan.topology, plan.routes, flows, wire, link_rate, host_rate).tolist()
+    wires, ways = Wires(plan.topology, wire, link_rate, host_rate), routed_ways(plan.topology, plan.routes, flows)
+    return fair_goodput(wires, flows, ways).tolist()
 
 
 def test_bytes_on_the_wire():
@@ -67,9 +67,9 @@ def test_what_one_flow_cannot_use_the_others_get():
 def test_all_to_all_is_bound_by_the_fullest_wire():
     plan = plan_of("mesh", sizes=[2], hosts_per_switch=2)
     # Over the trunk 2 hosts send to 2 others in each direction; a host sends to 3.
-    bound = alltoall_bound(plan.topology, plan.routes, 1e6, UDP, G, G)
+    bound = alltoall_bound(Wires(plan.topology, UDP, G, G), plan.routes, 1e6)
     assert bound == pytest.approx(4 * 8e6 / TRUNK / G)
-    assert alltoall_bound(plan.topology, plan.routes, 1e6, UDP, 10 * G, G) == pytest.approx(3 * 8e6 / EDGE / G)
+    assert alltoall_bound(Wires(plan.topology, UDP, 10 * G, G), plan.routes, 1e6) == pytest.approx(3 * 8e6 / EDGE / G)
 
 
 @given(fabrics(), st.sampled_from([UDP, TCP]), st.sampled_from([0.4, 1.0, 2.5]), st.data())
@@ -104,7 +104,8 @@ def test_every_flow_has_a_bottleneck_and_no_wire_is_overfull(blocks, wire, trunk
 
 
 def reno(plan, flows, wire=UDP, link_rate=G, host_rate=G):
-    return reno_goodput(plan.topology, plan.routes, flows, wire, link_rate, host_rate).tolist()
+    wires, ways = Wires(plan.topology, wire, link_rate, host_rate), routed_ways(plan.topology, plan.routes, flows)
+    return reno_goodput(wires, flows, ways).tolist()
 
 
 def test_reno_shares_one_full_wire_as_max_min_fairness_does():
@@ -145,10 +146,10 @@ def test_of_reno_too_every_flow_has_a_bottleneck_and_no_wire_is_overfull(blocks,
     pairs = st.tuples(hosts, hosts).filter(lambda pair: pair[0] != pair[1])
     assume(plan.topology.host_count > 1)
     flows = data.draw(st.lists(pairs, min_size=1, max_size=12), "flows")
-    ways = [(path(plan.topology, plan.routes, *flow), path(plan.topology, plan.routes, *flow[::-1])) for flow in flows]
-    forward, backward, capacity = wire_costs(plan.topology, flows, ways, wire, trunk_share * G, G)
+    wires = Wires(plan.topology, wire, trunk_share * G, G)
+    forward, backward = wires.costs(flows, routed_ways(plan.topology, plan.routes, flows))
     rate = np.asarray(reno(plan, flows, wire, trunk_share * G, G))
-    use = rate @ (forward + backward) / capacity
+    use = rate @ (forward + backward) / wires.rates
     assert use.max() <= 1 + 1e-9
     assert (rate > 0).all()
     assert all(use[forward[flow] > 0].max() > 0.99 for flow in range(len(flows)))

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from testbed.kernels import tcp as kernel
 from testbed.kernels.tcp_state import LOST, UNDER_WAY
 from testbed.plan import make_plan
-from testbed.predict import TcpLoad, reno_goodput, tcp_goodput, transport
+from testbed.predict import TcpLoad, Wires, reno_goodput, routed_ways, tcp_goodput, transport
 from testbed.predict import tcp as predict
-from testbed.routing.paths import path
 from tests.fabrics import fabrics, plan_of, scenario_of
 
 G = 1e9
@@ -25,11 +24,12 @@ def load(**changed):
 
 
 def goodput(plan, flows, wanted=LOAD):
-    return tcp_goodput(plan.topology, plan.routes, flows, TCP, G, G, wanted).tolist()
+    ways = routed_ways(plan.topology, plan.routes, flows)
+    return tcp_goodput(Wires(plan.topology, TCP, G, G), flows, ways, wanted).tolist()
 
 
 def equilibrium(plan, flows):
-    return reno_goodput(plan.topology, plan.routes, flows, TCP, G, G).tolist()
+    return reno_goodput(Wires(plan.topology, TCP, G, G), flows, routed_ways(plan.topology, plan.routes, flows)).tolist()
 
 
 @pytest.mark.parametrize("head_drop", [True, False])
@@ -102,7 +102,8 @@ def test_of_a_load_simulated_in_part_every_flow_has_a_part():
     plan = plan_of("torus", sizes=[4, 4])
     flows = [(host, (host + 1) % 16) for host in range(16)]
     wanted = load(omit=1, seconds=3, slower=1, queue_frames=100)
-    found = tcp_goodput(plan.topology, plan.routes, flows, TCP, 10 * G, 10 * G, wanted)
+    ways = routed_ways(plan.topology, plan.routes, flows)
+    found = tcp_goodput(Wires(plan.topology, TCP, 10 * G, 10 * G), flows, ways, wanted)
     assert found.min() > 0.1 * found.mean() > 0.05 * 10 * G
 
 
@@ -133,9 +134,9 @@ def test_no_segment_is_made_or_lost_but_in_queues(blocks, queue, slower, head_dr
     hosts = st.integers(0, topology.host_count - 1)
     pairs = st.tuples(hosts, hosts).filter(lambda pair: pair[0] != pair[1])
     flows = data.draw(st.lists(pairs, min_size=1, max_size=12), "flows")
-    ways = [(path(topology, plan.routes, *flow), path(topology, plan.routes, *flow[::-1])) for flow in flows]
+    ways = routed_ways(topology, plan.routes, flows)
     wanted = load(slower=slower, queue_frames=queue, head_drop=head_drop)
-    fabric = predict._fabric(topology, flows, ways, TCP, G, G, wanted, tagged=True)
+    fabric = predict._fabric(Wires(topology, TCP, G, G), flows, ways, wanted)
     state = predict._state(fabric, len(flows), 1)
     kernel.run(fabric, state, 1.0 + 0.02 * slower)
     assert (state.flying == (state.fate == UNDER_WAY).sum(axis=1)).all()

@@ -12,10 +12,10 @@ from testbed.emulate.shaping import require_speeds
 from testbed.errors import InputError, LabError
 from testbed.model import Topology, VlanPlan
 from testbed.plan import Plan, make_plan
-from testbed.plan.rates import channel_rates, wire_rates
+from testbed.plan.rates import channel_rates, fair_rates, wire_rates
 from testbed.plan.store import plan_from_json, plan_to_json
 from testbed.power import POWER_MODELS
-from testbed.predict import fair_goodput, transport
+from testbed.predict import transport
 from testbed.regulate.choice import at_speeds, choose_links, keeping
 from testbed.regulate.speeds import retunings, unavoidable, watching_rate
 from testbed.regulate.traffic import Traffic
@@ -43,9 +43,7 @@ def test_rates_and_predictions_follow_the_speeds(ring):
     assert wire_rates(ring) == channel_rates(ring) == 1e9
     assert channel_rates(slow).tolist() == [1e8, 1e8, *[1e9] * 6]
     pairs, wire = [(0, 1), (2, 3)], transport("udp", 1470)
-    full, one = (
-        fair_goodput(plan.topology, plan.routes, pairs, wire, channel_rates(plan), 1e9) for plan in (ring, slow)
-    )
+    full, one = (fair_rates(plan, pairs, wire) for plan in (ring, slow))
     assert (one / full).tolist() == pytest.approx([0.1, 1.0])
     assert at_speeds(ring, _FULL).speeds is None
 

@@ -6,7 +6,7 @@ import pytest
 
 from testbed.model import Sample
 from testbed.plan import make_plan
-from testbed.predict import alltoall_bound, transport
+from testbed.predict import Wires, alltoall_bound, transport
 from testbed.run import load_mpi
 from testbed.run.context import Context
 from testbed.scenario import parse_scenario
@@ -25,7 +25,7 @@ def bound(context, hosts, size):
 
 def test_the_bound_with_one_rank_a_host_leaves_out_what_passes_at_once(context):
     plan = context.plan
-    whole = alltoall_bound(plan.topology, plan.routes, 1e6, transport("tcp", 0), 1e9, 1e9)
+    whole = alltoall_bound(Wires(plan.topology, transport("tcp", 0), 1e9, 1e9), plan.routes, 1e6)
     assert bound(context, (0, 1, 2, 3), 10**6) == pytest.approx(whole - 8 * 2 * 1542 / 1e9)
 
 

@@ -3,8 +3,7 @@
 import pytest
 
 from testbed.plan import make_plan
-from testbed.predict import alltoall_bound, transport
-from testbed.predict.messages import exchange_bound
+from testbed.predict import Wires, alltoall_bound, exchange_bound, transport
 from testbed.scenario import parse_scenario
 
 WIRE = transport("tcp", 0)
@@ -15,9 +14,9 @@ def plan(topology):
     return make_plan(parse_scenario(f"topology: {topology}", "test.yaml"))
 
 
-def bound(topology, sent, **options):
+def bound(topology, sent, *, tagged=True, **options):
     made = plan(topology)
-    return exchange_bound(made.topology, made.routes, sent, WIRE, 1e9, 1e9, **options)
+    return exchange_bound(Wires(made.topology, WIRE, 1e9, 1e9, tagged), made.routes, sent, **options)
 
 
 @pytest.mark.parametrize(
@@ -28,8 +27,9 @@ def test_of_an_even_all_to_all_it_is_the_bound_of_an_all_to_all(topology):
     made = plan(topology)
     hosts = range(made.topology.host_count)
     sent = {(source, destination): 1000.0 for source in hosts for destination in hosts}
-    expected = alltoall_bound(made.topology, made.routes, 1000.0, WIRE, 1e9, 2e9)
-    assert exchange_bound(made.topology, made.routes, sent, WIRE, 1e9, 2e9) == pytest.approx(expected)
+    wires = Wires(made.topology, WIRE, 1e9, 2e9)
+    expected = alltoall_bound(wires, made.routes, 1000.0)
+    assert exchange_bound(wires, made.routes, sent) == pytest.approx(expected)
 
 
 def test_the_fullest_channel_decides():
