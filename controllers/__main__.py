@@ -39,7 +39,7 @@ def main(
         float, typer.Option("--check-every", min=0, help="seconds between looks at each switch; 0 = when it connects")
     ] = 2.0,
 ) -> None:
-    """Run a controller until it is interrupted. Switch number n of the plan has the OpenFlow datapath id n.
+    """Run a controller until it is interrupted (Ctrl-C). Switch number n of the plan has the OpenFlow datapath id n.
 
     Example: python -m controllers switch_tagged --plan plan.json --dilation 200
     """
@@ -48,22 +48,22 @@ def main(
         made.require_proof()
         refuse_plan(made, learning=name is Name.learning)
     except OSError as error:
-        sys.exit(_told(f"{plan}: {error.strerror}; `testbed plan NAME --output FILE` writes a plan"))
+        sys.exit(_refuse(f"{plan}: {error.strerror}; `testbed plan NAME --output FILE` writes a plan"))
     except (ValueError, KeyError) as error:
-        sys.exit(_told(f"{plan}: is no plan ({error}); `testbed plan NAME --output FILE` writes one"))
+        sys.exit(_refuse(f"{plan}: is not a plan ({error}); `testbed plan NAME --output FILE` writes one"))
     except TestbedError as error:
-        sys.exit(_told(str(error)))
+        sys.exit(_refuse(str(error)))
     except RefusedError as error:
-        sys.exit(_told(f"{plan}: {error}"))
+        sys.exit(_refuse(f"{plan}: {error}"))
     if not dilation and made.scenario.lab.dilation == "auto":
-        sys.exit(_told(f"{plan}: its dilation is auto; say what the links run at, such as --dilation 200"))
+        sys.exit(_refuse(f"{plan}: its dilation is auto; give that of the links, such as --dilation 200"))
     run_app(
         f"controllers.{name.value}", host, port, plan=str(plan), dilation=dilation, status_host=host,
         status_port=status_port, check_every=check_every,
     )  # fmt: skip
 
 
-def _told(sentence: str) -> int:
+def _refuse(sentence: str) -> int:
     print(sentence, file=sys.stderr)
     return 2
 

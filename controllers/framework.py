@@ -35,11 +35,11 @@ DEAD_DISPATCHER = handler.DEAD_DISPATCHER
 on = handler.set_ev_cls
 
 
-def _notice_hang_ups() -> None:
-    """Have a connection end when the switch hangs up.
+def _notice_disconnects() -> None:
+    """Have a connection end when the switch disconnects.
 
-    os-ken then waits for its sending thread, which with native threads waits for something to send, for ever: nobody
-    would hear that the switch is gone.
+    os-ken then waits for its sending thread, which with native threads waits for something to send, forever: the
+    disconnect would go unnoticed.
     """
     connection: Any = import_module(f"{BASE}.controller.controller").Datapath
     receive = connection._recv_loop
@@ -55,7 +55,7 @@ def _notice_hang_ups() -> None:
 
 
 if BASE == "os_ken":
-    _notice_hang_ups()
+    _notice_disconnects()
 
 
 def run_app(module: str, host: str, port: int, **settings: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from controllers.keeper import Keeper
+from controllers.reconciler import Reconciler
 from controllers.refused import RefusedError
 from controllers.switch_tagged import SwitchTagged
 from controllers.switches import Switches
@@ -15,7 +15,7 @@ from testbed.pipeline.compile import entry_rules
 from testbed.plan import Plan
 
 
-class LearningKeeper(Keeper):
+class LearningReconciler(Reconciler):
     """Installs rules that learn, and takes back only entries that lead elsewhere than the learning procedure would.
 
     A switch that comes back with entries of another plan has these removed; those that are right stay, with their age.
@@ -41,14 +41,14 @@ class LearningKeeper(Keeper):
             RefusedError: always.
         """
         raise RefusedError(
-            "switches that learn know nobody in the VLANs of another plan, and would flood all frames; use "
+            "switches that learn have no entries for the VLANs of another plan and would flood all frames; use "
             "assignment.registration: static for paths that change"
         )
 
 
 class Learning(SwitchTagged):
-    """The framework's application: it turns events into calls of a LearningKeeper."""
+    """The framework's application: it turns events into calls of a LearningReconciler."""
 
-    def make_keeper(self, plan: Plan, rate: float) -> Keeper:
-        """A keeper that leaves right entries alone."""
-        return LearningKeeper(plan, self.switches, rate)
+    def make_reconciler(self, plan: Plan, rate: float) -> Reconciler:
+        """A reconciler that leaves right entries alone."""
+        return LearningReconciler(plan, self.switches, rate)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from controllers.casualties import is_down
+from controllers.failures import is_down
 from controllers.framework import MAIN_DISPATCHER, cfg, ofp_event, on
-from controllers.keeper import Keeper
-from controllers.segments import SegmentKeeper
+from controllers.reconciler import Reconciler
+from controllers.segments import SegmentReconciler
 from controllers.switch_tagged import SwitchTagged
 from testbed.plan import Plan
 
@@ -17,21 +17,21 @@ _ECHO_EVERY, _UNANSWERED = 0.5, 2
 
 
 class SegmentManager(SwitchTagged):
-    """The framework's application: it turns events into calls of a SegmentKeeper."""
+    """The framework's application: it turns events into calls of a SegmentReconciler."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         cfg.CONF.set_override("echo_request_interval", _ECHO_EVERY)
         cfg.CONF.set_override("maximum_unreplied_echo_requests", _UNANSWERED)
         super().__init__(*args, **kwargs)
 
-    def make_keeper(self, plan: Plan, rate: float) -> Keeper:
-        """A keeper that remembers its state beside the plan."""
-        return SegmentKeeper(plan, self.switches, rate, Path(f"{cfg.CONF.plan}.state"))
+    def make_reconciler(self, plan: Plan, rate: float) -> Reconciler:
+        """A reconciler that remembers its state beside the plan."""
+        return SegmentReconciler(plan, self.switches, rate, Path(f"{cfg.CONF.plan}.state"))
 
     @on(ofp_event.EventOFPPortStatus, MAIN_DISPATCHER)
     def _port(self, event: Any) -> None:
         message = event.msg
         number = self.switches.number(message.datapath)
-        if number is not None and isinstance(self.keeper, SegmentKeeper):
+        if number is not None and isinstance(self.reconciler, SegmentReconciler):
             gone = message.reason == message.datapath.ofproto.OFPPR_DELETE
-            self.keeper.port_changed(number, message.desc.port_no, down=gone or is_down(message.desc))
+            self.reconciler.port_changed(number, message.desc.port_no, down=gone or is_down(message.desc))

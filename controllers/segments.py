@@ -16,15 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from controllers.casualties import Casualties
-from controllers.failure_log import FailureLog
-from controllers.memory import Memory
-from controllers.quick_keeper import QuickKeeper
+from controllers.failures import FailureLog, FailureTracker
+from controllers.fast_reconciler import FastReconciler
 from controllers.refused import RefusedError
+from controllers.saved_state import SavedState
 from controllers.switches import SwitchError, Switches
 from controllers.wire import by_switch
 from testbed.errors import TestbedError
-from testbed.failover.damage import Damage, cut_off, words
+from testbed.failover.failed import FailedElements, cut_off, words
 from testbed.failover.outlook import Diversion, divert
 from testbed.failover.rules import backup_pvids, backup_rules, path_rules, sets_pvid
 from testbed.failover.tables import Tables, compile_ahead, prove, recovered_tables, routings, whole_tables
@@ -33,17 +32,17 @@ from testbed.plan import Plan
 from testbed.transition.steps import drain_seconds
 
 _LOOK_EVERY = 0.01
-# A switch that hangs up and is back within this was not dead; s.
+# A switch that disconnects and is back within this was not dead; s.
 HANG_UP_GRACE = 0.25
 
 
-class SegmentKeeper(QuickKeeper):
+class SegmentReconciler(FastReconciler):
     """What switches should have while things die and come back.
 
     Args:
         plan: proved, of VLANs of the whole fabric.
         switches: conversations with them.
-        rate: bit/s of a link, see Keeper.
+        rate: bit/s of a link, see Reconciler.
         memory: file that holds the state, so that a restart finds it; None = nothing is remembered.
 
     Raises:
@@ -68,8 +67,8 @@ class SegmentKeeper(QuickKeeper):
         if problems:
             raise RefusedError(f"the backup paths are not safe: {problems[0].sentence}")
         self._state = threading.RLock()  # of all below
-        self._casualties = Casualties(topology)
-        self._damage = self._casualties.damage()
+        self._tracker = FailureTracker(topology)
+        self._damage = self._tracker.failed()
         self._settled = self._damage  # what the tables that are installed know of
         self._now = self._whole
         self._backup = np.full(topology.host_count, -1, dtype=np.int32)
@@ -95,7 +94,7 @@ class SegmentKeeper(QuickKeeper):
     # ------------------------------------------------------------------------------------------------ what is heard
 
     def bring_in_step(self, number: int) -> None:
-        """As Keeper.bring_in_step, and look which ports of the switch are down."""
+        """As Reconciler.bring_in_step, and look which ports of the switch are down."""
         super().bring_in_step(number)
         heard = time.monotonic()
         try:
@@ -104,11 +103,11 @@ class SegmentKeeper(QuickKeeper):
             self._failed(number, error)
             return
         with self._state:
-            self._casualties.connected(number, ports)
+            self._tracker.connected(number, ports)
             self._react(heard)
 
     def gone(self, number: int) -> None:
-        """A switch has hung up. If it is not back soon, it is dead."""
+        """A switch has disconnected. If it is not back soon, it is dead."""
         super().gone(number)
         heard = time.monotonic()
         timer = threading.Timer(HANG_UP_GRACE, self._give_up, args=(number, heard))
@@ -118,41 +117,41 @@ class SegmentKeeper(QuickKeeper):
     def _give_up(self, number: int, heard: float) -> None:
         if number not in self.switches.connected():
             with self._state:
-                self._casualties.dead.add(number)
+                self._tracker.dead.add(number)
                 self._react(heard)
 
     def port_changed(self, number: int, port: int, *, down: bool) -> None:
         """A switch says that a port went down, or came up."""
         heard = time.monotonic()
-        if not self._casualties.concerned(number, port):
+        if not self._tracker.concerned(number, port):
             return
         with self._state:
-            self._casualties.port_changed(number, port, down=down)
+            self._tracker.port_changed(number, port, down=down)
             self._react(heard)
 
     def _react(self, heard: float) -> None:
         """Divert the hosts that a new failure hits; the other thread does the rest."""
-        before, damage = self._damage, self._casualties.damage()
-        if damage.same_as(before):
+        before, failed = self._damage, self._tracker.failed()
+        if failed.same_as(before):
             return
-        worse = bool((damage.links & ~before.links).any())
-        diversion = self._diversion(before, damage)
+        worse = bool((failed.links & ~before.links).any())
+        diversion = self._diversion(before, failed)
         moved = self._divert(diversion) if worse else 0
         sent = time.monotonic()
-        self._damage, self._count = damage, self._count + 1
+        self._damage, self._count = failed, self._count + 1
         self._waiting = int(diversion.waiting.sum())
-        self._failures.add(before, damage, diversion, detected=heard, diverted=sent, hosts_moved=moved)
+        self._failures.add(before, failed, diversion, detected=heard, diverted=sent, hosts_moved=moved)
         self._phase = "diverted"
         self._wake.set()
 
-    def _diversion(self, before: Damage, damage: Damage) -> Diversion:
+    def _diversion(self, before: FailedElements, failed: FailedElements) -> Diversion:
         """Where hosts go; for one more link on tables that know all other failures this is known in advance."""
-        new = np.flatnonzero(damage.links & ~before.links)
+        new = np.flatnonzero(failed.links & ~before.links)
         if len(new) == 1 and before.same_as(self._settled):
             ready = self._ready.get(int(new[0]))
             if ready is not None:
                 return ready
-        return divert(self._topology, self._now, damage)
+        return divert(self._topology, self._now, failed)
 
     def _divert(self, diversion: Diversion) -> int:
         """Give hosts their backup VLANs; returns how many moved."""
@@ -178,12 +177,12 @@ class SegmentKeeper(QuickKeeper):
     def _recover(self) -> bool:
         """Install tables for what is alive; False where something happened meanwhile and it must begin anew."""
         with self._state:
-            count, damage, now = self._count, self._damage, self._now
-            if self._tidy and damage.same_as(self._settled) and (self._backup < 0).all():
+            count, failed, now = self._count, self._damage, self._now
+            if self._tidy and failed.same_as(self._settled) and (self._backup < 0).all():
                 self._finish(count)
                 return True
             self._phase = "new tables"
-        after = recovered_tables(self._topology, self._whole, now, damage, self._ways, self._vlans())
+        after = recovered_tables(self._topology, self._whole, now, failed, self._ways, self._vlans())
         paths = path_rules(self._topology, after)
         added = self._missing(rule for rule in paths if not sets_pvid(rule))
         self._change(add=added)
@@ -256,10 +255,10 @@ class SegmentKeeper(QuickKeeper):
         """Work out in advance what each further link's death takes."""
         for link in np.flatnonzero(~self._settled.links).tolist():
             with self._state:
-                damage, tables, count = self._settled, self._now, self._count
-            links = damage.links.copy()
+                failed, tables, count = self._settled, self._now, self._count
+            links = failed.links.copy()
             links[link] = True
-            found = divert(self._topology, tables, replace(damage, links=links))
+            found = divert(self._topology, tables, replace(failed, links=links))
             with self._state:
                 if self._count != count:
                     return
@@ -271,10 +270,10 @@ class SegmentKeeper(QuickKeeper):
         if self._memory is None:
             return
         with self._state:
-            known = Memory(
+            known = SavedState(
                 self.plan.digest,
-                sorted(self._casualties.down),
-                sorted(self._casualties.dead),
+                sorted(self._tracker.down),
+                sorted(self._tracker.dead),
                 self._now.vlans.vlan_ids.tolist(),
                 self._now.backups.vlan_ids.tolist(),
             )
@@ -282,17 +281,17 @@ class SegmentKeeper(QuickKeeper):
 
     def _recall(self) -> None:
         """Take up the state that the last run of this controller left, if it was of this plan."""
-        known = None if self._memory is None else Memory.read(self._memory, self.plan.digest)
+        known = None if self._memory is None else SavedState.read(self._memory, self.plan.digest)
         if known is None:
             return
-        self._casualties.down, self._casualties.dead = set(known.down), set(known.dead)
-        self._damage = self._settled = self._casualties.damage()
+        self._tracker.down, self._tracker.dead = set(known.down), set(known.dead)
+        self._damage = self._settled = self._tracker.failed()
         self._now = known.tables(self._topology, self._whole, self._settled, self._ways)
 
     # ------------------------------------------------------------------------------------------------------- status
 
     def status(self) -> dict[str, Any]:
-        """As Keeper.status, and what is dead, who has no path, and the times of each failure (s, monotonic)."""
+        """As Reconciler.status, and what is dead, who has no path, and the times of each failure (s, monotonic)."""
         with self._state:
             more = {
                 "phase": self._phase,

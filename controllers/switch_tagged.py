@@ -17,7 +17,7 @@ from controllers.framework import (
     ofproto_v1_3,
     on,
 )
-from controllers.keeper import Keeper
+from controllers.reconciler import Reconciler
 from controllers.status import serve_status
 from controllers.switches import Switches
 from testbed.plan import Plan
@@ -36,7 +36,7 @@ cfg.CONF.register_opts(
 
 
 class SwitchTagged(OpenFlowApp):  # type: ignore[misc]  # whichever framework there is
-    """The framework's application: it turns events into calls of a Keeper."""
+    """The framework's application: it turns events into calls of a Reconciler."""
 
     OFP_VERSIONS = (ofproto_v1_3.OFP_VERSION,)
 
@@ -47,11 +47,11 @@ class SwitchTagged(OpenFlowApp):  # type: ignore[misc]  # whichever framework th
         self.switches = Switches(tuple(topology.switch_name(number) for number in range(topology.switch_count)))
         self._full_rate = scenario.links.rate
         dilation = cfg.CONF.dilation or scenario.lab.chosen_dilation
-        self.keeper = self.make_keeper(plan, TimeScale(dilation).lab_rate(self._full_rate))
+        self.reconciler = self.make_reconciler(plan, TimeScale(dilation).lab_rate(self._full_rate))
         self.status = serve_status(
             (cfg.CONF.status_host, cfg.CONF.status_port),
             {
-                ("GET", "/"): lambda request: self.keeper.status(),
+                ("GET", "/"): lambda request: self.reconciler.status(),
                 ("POST", "/plan"): self._move,
                 ("POST", "/dilation"): self._dilate,
             },
@@ -59,25 +59,26 @@ class SwitchTagged(OpenFlowApp):  # type: ignore[misc]  # whichever framework th
         if cfg.CONF.check_every > 0:
             threading.Thread(target=self._check_all, args=(cfg.CONF.check_every,), daemon=True).start()
 
-    def make_keeper(self, plan: Plan, rate: float) -> Keeper:
+    def make_reconciler(self, plan: Plan, rate: float) -> Reconciler:
         """What keeps the switches at a plan whose links run at `rate` bit/s."""
-        return Keeper(plan, self.switches, rate)
+        return Reconciler(plan, self.switches, rate)
 
     def _move(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Move to `plan` (its JSON text) with the links `off`; `wake_up` and `pause` in s as in Keeper.move_to."""
+        """Move to `plan` (its JSON text) with the links `off`; `wake_up` and `pause` in s as in Reconciler.move_to."""
+        plan, off = plan_from_json(request["plan"]), [int(link) for link in request["off"]]
         seconds = {key: float(request[key]) for key in ("wake_up", "pause") if key in request}
-        return self.keeper.move_to(plan_from_json(request["plan"]), [int(link) for link in request["off"]], **seconds)
+        return self.reconciler.move_to(plan, off, **seconds)
 
     def _dilate(self, request: dict[str, Any]) -> dict[str, Any]:
         """Links run at the plan's rate divided by `dilation` from now on."""
-        self.keeper.rate = TimeScale(float(request["dilation"])).lab_rate(self._full_rate)
-        return {"rate": self.keeper.rate}
+        self.reconciler.rate = TimeScale(float(request["dilation"])).lab_rate(self._full_rate)
+        return {"rate": self.reconciler.rate}
 
     def _check_all(self, every: float) -> None:
         while True:
             time.sleep(every)
             for number in sorted(self.switches.connected()):
-                self.keeper.check(number)
+                self.reconciler.check(number)
 
     @on(ofp_event.EventOFPStateChange, [MAIN_DISPATCHER, DEAD_DISPATCHER])
     def _connection(self, event: Any) -> None:
@@ -89,18 +90,18 @@ class SwitchTagged(OpenFlowApp):  # type: ignore[misc]  # whichever framework th
             return
         if event.state == MAIN_DISPATCHER:
             self.switches.add(number, datapath)
-            # Answers come by this thread, so whoever waits for them is another.
-            threading.Thread(target=self.keeper.bring_in_step, args=(number,), daemon=True).start()
+            # Answers arrive on this thread, so another one waits for them.
+            threading.Thread(target=self.reconciler.bring_in_step, args=(number,), daemon=True).start()
         elif self.switches.drop(number, datapath):
-            self.keeper.gone(number)
+            self.reconciler.gone(number)
 
     @on(ofp_event.EventOFPHello, HANDSHAKE_DISPATCHER)
     def _hello(self, event: Any) -> None:
         message = event.msg
-        told = {version for element in getattr(message, "elements", ()) for version in element.versions}
+        spoken = {version for element in getattr(message, "elements", ()) for version in element.versions}
         # Without a list a switch speaks what it names and all before.
-        if not (ofproto_v1_3.OFP_VERSION in told if told else message.version >= ofproto_v1_3.OFP_VERSION):
-            self.keeper.refused(message.datapath.address[0], told or {message.version})
+        if not (ofproto_v1_3.OFP_VERSION in spoken if spoken else message.version >= ofproto_v1_3.OFP_VERSION):
+            self.reconciler.refused(message.datapath.address[0], spoken or {message.version})
 
     @on(ofp_event.EventOFPAggregateStatsReply, MAIN_DISPATCHER)
     def _count(self, event: Any) -> None:

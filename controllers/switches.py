@@ -18,7 +18,7 @@ _BUNDLE_DONE = "committed"
 
 
 class SwitchError(Exception):
-    """A switch did not do what it was told; the text says which and why."""
+    """A switch did not carry out a request; the text says which and why."""
 
 
 class Switches:
@@ -33,7 +33,7 @@ class Switches:
         self._lock = threading.Lock()
         self._datapaths: dict[int, Any] = {}
         self._answers: dict[tuple[int, str, int], queue.SimpleQueue[Any]] = {}
-        self._refused: dict[int, SwitchError] = {}  # of what nobody waits for
+        self._refused: dict[int, SwitchError] = {}  # of requests without a waiting caller
         self._numbers = itertools.count(1)
 
     def number(self, datapath: Any) -> int | None:
@@ -59,7 +59,7 @@ class Switches:
             del self._datapaths[number]
             waiting = [answers for (switch, _, _), answers in self._answers.items() if switch == number]
         for answers in waiting:
-            answers.put(SwitchError(f"{self.names[number]} hung up"))
+            answers.put(SwitchError(f"{self.names[number]} disconnected"))
         return True
 
     # --------------------------------------------------------------------------------------------------- questions
@@ -219,7 +219,7 @@ class Switches:
                 if not more:
                     return body
         except queue.Empty:
-            raise SwitchError(f"{self.names[number]} gave no answer in {ANSWER_LIMIT:g} s") from None
+            raise SwitchError(f"{self.names[number]} did not answer within {ANSWER_LIMIT:g} s") from None
         finally:
             with self._lock:
                 for used in keys:
@@ -252,7 +252,7 @@ class Switches:
                 self._refused[number] = error
 
     def _answer(self, datapath: Any, kind: str, key: int, answer: Any) -> bool:
-        """Hand an answer to whoever waits for it; False where nobody does."""
+        """Hand an answer to the caller that waits for it; False where none does."""
         number = self.number(datapath)
         with self._lock:
             answers = None if number is None else self._answers.get((number, kind, key))

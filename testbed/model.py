@@ -237,8 +237,8 @@ class VlanPlan:
     """Pure 802.1Q intent of VLANs known to the whole fabric (fixed assignment).
 
     Any switch with PVID, member sets and static MAC entries can carry it out. In a VLAN whose tagged links are a
-    tree, the entry of a host at a switch follows from the tree; `entries` is then None and the rule is told by
-    `entry_rule`. A 64×64 torus has half a thousand million of them.
+    tree, the entry of a host at a switch follows from the tree; `entries` is then None and `entry_rule` gives the
+    rule. A 64×64 torus has 500 million of them.
 
     Attributes:
         vlan_ids: (V,) 802.1Q VLAN identifiers, 1..4094.
@@ -271,7 +271,7 @@ class VlanPlan:
 class LearningPlan(VlanPlan):
     """VLANs of the whole fabric whose switches learn addresses by themselves, each VLAN for itself.
 
-    There are no static entries: `entry_rule` is `all`, which tells what switches know when each host has sent a
+    There are no static entries: `entry_rule` is `all`, which is what switches know when each host has sent a
     broadcast in every VLAN (Koibuchi et al. 2011, section 3.3). Until then frames are flooded in their VLAN's tree.
 
     Attributes:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-# Bytes of a full frame with its tag on a real wire, preamble, check sequence and gap included.
-LONGEST_ON_WIRE = 1542
-# What a shaped port of a lab lets go at once after a rest: so many of the longest frames, or what takes so long. A port
-# that is served late makes up for no more; what it cannot make up for would stand in its queue for ever.
+# Bytes of a full tagged frame on a real wire: preamble, frame check sequence and interframe gap included.
+MAX_WIRE_FRAME = 1542
+# HTB burst of a shaped port of a lab: the larger of 8 full frames and 1 ms at the link's rate. A port that the
+# scheduler serves late catches up by no more than that; the rest would stay in its queue.
 BURST_FRAMES = 8
 BURST_SECONDS = 1e-3
 
@@ -63,8 +63,8 @@ def format_quantity(value: float, unit: str) -> str:
     return f"{value:.4g} {unit}".rstrip()
 
 
-def left_text(seconds: float | None) -> str:
-    """A rough duration: `about 12 min left`; empty where it is not known."""
+def format_eta(seconds: float | None) -> str:
+    """Estimated time left: `about 12 min left`; empty where it is not known."""
     if seconds is None:
         return ""
     if seconds < 90:

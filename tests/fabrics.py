@@ -16,7 +16,7 @@ from networkx.generators.atlas import graph_atlas_g
 from testbed.model import Topology, VlanPlan
 from testbed.plan import Plan, make_plan
 from testbed.plan.digest import digest_of
-from testbed.power.select import part_of
+from testbed.power.select import subfabric_without
 from testbed.routing import ROUTINGS
 from testbed.scenario import Scenario, parse_scenario
 from testbed.topologies import TOPOLOGIES
@@ -177,10 +177,10 @@ def plan_without(plan: Plan, off: list[int]) -> Plan:
     """A plan of the same fabric that leaves some links out, with VLANs that can stand beside those of `plan`."""
     gone = np.zeros(plan.topology.link_count, dtype=bool)
     gone[off] = True
-    part = part_of(plan.topology, gone)
+    part = subfabric_without(plan.topology, gone)
     assert part is not None
     assert isinstance(plan.vlans, VlanPlan)
-    routes = part.carry_back(ROUTINGS[plan.scenario.routing_kind].route(part.topology, plan.scenario.routing))
+    routes = part.to_whole(ROUTINGS[plan.scenario.routing_kind].route(part.topology, plan.scenario.routing))
     vlans = successor(plan.vlans, assign_fixed(plan.topology, routes, plan.scenario.assignment))
     found = verify(plan.topology, routes, vlans, None)
     return Plan(plan.scenario, plan.topology, routes, vlans, found, digest_of(plan.topology, routes, vlans))

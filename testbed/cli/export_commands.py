@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from testbed.export import Comparison, Export
 
 MANIFEST = "export.json"
-_MOST_TOLD = 20
+_MAX_SHOWN = 20
 
 
 class FlowControl(str, Enum):
@@ -241,10 +241,10 @@ def _print_comparison(folder: Path, against: str, found: Comparison) -> None:
     ):
         if lines:
             results.print(f"{heading}: {len(lines)}", style="bold", markup=False)
-        for line in lines[:_MOST_TOLD]:
+        for line in lines[:_MAX_SHOWN]:
             results.print(f"  {line}", markup=False, soft_wrap=True)
-        if len(lines) > _MOST_TOLD:
-            results.print(f"  … and {len(lines) - _MOST_TOLD} more; --format json has all", markup=False)
+        if len(lines) > _MAX_SHOWN:
+            results.print(f"  … and {len(lines) - _MAX_SHOWN} more; --format json has all", markup=False)
     verdict = "carries out" if found.same else "DOES NOT carry out"
     walked = f"{found.pairs} pairs{' and all broadcasts' if found.broadcasts else ''} walked"
     text = f"{folder} {verdict} {against}: every setting compared, {walked}"

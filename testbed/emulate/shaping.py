@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from testbed.errors import LabError
-from testbed.units import BURST_FRAMES, BURST_SECONDS, LONGEST_ON_WIRE
+from testbed.units import BURST_FRAMES, BURST_SECONDS, MAX_WIRE_FRAME
 
 # Preamble, frame check sequence and gap, which Linux does not count; and the shortest frame with them.
 WIRE_OVERHEAD = 24
-SHORTEST_ON_WIRE = 84
+MIN_WIRE_FRAME = 84
 VLAN_TAG = 4
 TAIL_DROP = "pfifo"
 # Drops the frame at the head of a full queue, and tells the sender of the new frame nothing of it. The userspace
@@ -52,10 +52,10 @@ class Shaping:
 
     def change(self, interface: str) -> str:
         """The line for `tc -batch` that sets the rate alone, also of a port that carries frames already."""
-        burst = max(BURST_FRAMES * LONGEST_ON_WIRE, int(self.rate / 8 * BURST_SECONDS))
+        burst = max(BURST_FRAMES * MAX_WIRE_FRAME, int(self.rate / 8 * BURST_SECONDS))
         return (
             f"class replace dev {interface} parent 1: classid 1:1 htb rate {self.rate:.0f}bit ceil {self.rate:.0f}bit "
-            f"burst {burst} cburst {burst} quantum {LONGEST_ON_WIRE} overhead {self.overhead} mpu {SHORTEST_ON_WIRE}\n"
+            f"burst {burst} cburst {burst} quantum {MAX_WIRE_FRAME} overhead {self.overhead} mpu {MIN_WIRE_FRAME}\n"
         )
 
     def problems(self, interface: str, shown: Iterable[str]) -> list[str]:

@@ -38,8 +38,8 @@ DIALECTS: dict[str, Dialect] = {
     "csv": CSV,
 }
 SCHEMA_VERSION = 1
-MOST_ENTRIES = 3_000_000  # some 200 MB of text
-_MOST_TOLD = 8
+MAX_ENTRIES = 3_000_000  # some 200 MB of text
+_MAX_SHOWN = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def export_plan(plan: Plan, options: Options) -> Export:
     )
     refused = dialect.refusals(writing)
     if refused:
-        raise InputError([*refused[:_MOST_TOLD], *_untold(options.dialect, len(refused))])
+        raise InputError([*refused[:_MAX_SHOWN], *_untold(options.dialect, len(refused))])
     files = dialect.write(writing)
     files |= {"README.md": readme(plan, dialect, options.dialect, writing, model), "cabling.csv": cabling_csv(writing)}
     manifest = {
@@ -132,9 +132,9 @@ def export_plan(plan: Plan, options: Options) -> Export:
 
 
 def _untold(dialect: str, count: int) -> list[Problem]:
-    if count <= _MOST_TOLD:
+    if count <= _MAX_SHOWN:
         return []
-    return [Problem("--dialect", f"{count - _MOST_TOLD} more that {dialect} cannot express; nothing was written")]
+    return [Problem("--dialect", f"{count - _MAX_SHOWN} more that {dialect} cannot express; nothing was written")]
 
 
 def host_macs(plan: Plan, given: Mapping[str, str] | None) -> tuple[tuple[str, ...], list[Problem]]:
@@ -150,7 +150,7 @@ def host_macs(plan: Plan, given: Mapping[str, str] | None) -> tuple[tuple[str, .
     missing = [name for name in hosts if name not in given]
     if missing:
         problems.append(
-            Problem("--macs", f"lacks {', '.join(missing[:_MOST_TOLD])}{', …' * (len(missing) > _MOST_TOLD)}")
+            Problem("--macs", f"lacks {', '.join(missing[:_MAX_SHOWN])}{', …' * (len(missing) > _MAX_SHOWN)}")
         )
     owner: dict[str, str] = {}
     for name, mac in given.items():
@@ -195,8 +195,8 @@ def _plan_problems(plan: Plan, dialect: Dialect, options: Options) -> list[Probl
         entries = int(entry_counts(plan.topology, plan.vlans).sum())
     else:
         entries = int(entry_count(plan.topology, plan.vlans).sum())
-    if entries > MOST_ENTRIES:
-        sentence = f"has {entries:,} MAC entries and up to {MOST_ENTRIES:,} are written down; export a smaller fabric"
+    if entries > MAX_ENTRIES:
+        sentence = f"has {entries:,} MAC entries and up to {MAX_ENTRIES:,} are written down; export a smaller fabric"
         problems.append(Problem(plan.scenario.source, sentence))
     if options.flow_control == "on" and not plan.deadlock_free:
         problems.append(

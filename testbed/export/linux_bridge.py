@@ -13,7 +13,7 @@ from testbed.export.read_linux import read_script
 from testbed.export.settings import PortSettings, SwitchSettings
 
 BRIDGE = "br0"
-_LONGEST_NAME = 15
+_MAX_NAME_LENGTH = 15
 NO_LEARNING = "Ports learn no addresses, so that no registered one moves."
 
 
@@ -21,10 +21,10 @@ def long_names(writing: Writing) -> list[Problem]:
     """Refusals of all Linux dialects: names that are longer than IFNAMSIZ allows."""
     names = [writing.ports.of(port.number) for switch in writing.switches for port in switch.ports]
     longest = max(names, key=len, default="")
-    if len(longest) <= _LONGEST_NAME:
+    if len(longest) <= _MAX_NAME_LENGTH:
         return []
     sentence = (
-        f'"{longest}" has {len(longest)} letters and Linux takes names of up to {_LONGEST_NAME}; use a shorter pattern'
+        f'"{longest}" has {len(longest)} characters and Linux takes names of up to {_MAX_NAME_LENGTH}; shorten it'
     )
     return [Problem("--ports", sentence)]
 

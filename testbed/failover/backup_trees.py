@@ -6,7 +6,7 @@ import heapq
 
 import numpy as np
 
-from testbed.failover.damage import islands
+from testbed.failover.failed import islands
 from testbed.model import Bools, Topology
 from testbed.routing.common import leaving_channels
 

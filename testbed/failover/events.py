@@ -14,7 +14,7 @@ from testbed.topologies.graph import quoted
 from testbed.workloads.timeline import OPPOSITE, Event
 
 _PORT = re.compile(r"(.+)-eth([0-9]+)")
-_MOST_NAMED = 8
+_MAX_NAMED = 8
 # Link or host, and switch and port at which it is set down.
 _Found = tuple[int | None, int | None, tuple[int, int]]
 
@@ -128,8 +128,8 @@ class Names:
             there = f"planes 0 to {most}" if most else "a single link, plane 0"
             return f"{one} and {other} have {there}, and no plane {plane}"
         near = sorted({end for start, end, _ in self._links if start == pair[0]})
-        names = ", ".join(topology.switch_name(switch) for switch in near[:_MOST_NAMED])
-        more = f" and {len(near) - _MOST_NAMED} more" if len(near) > _MOST_NAMED else ""
+        names = ", ".join(topology.switch_name(switch) for switch in near[:_MAX_NAMED])
+        more = f" and {len(near) - _MAX_NAMED} more" if len(near) > _MAX_NAMED else ""
         return f"no link joins {quoted(one)} and {quoted(other)}; {one} is linked to {names or 'no switch'}{more}"
 
     def _near(self, target: str, *, links: bool) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from testbed.failover.damage import Damage, cut_off, damage_of, islands, words
 from testbed.failover.events import Change
+from testbed.failover.failed import FailedElements, cut_off, failed_elements, islands, words
 from testbed.failover.tables import Tables, recovered_tables, routings, tree_routes, whole_tables
 from testbed.model import Bools, Ints, Routes, Topology, Violation, VlanPlan
 from testbed.topologies.build import components
@@ -23,7 +23,7 @@ class Outlook:
 
     Attributes:
         change: the event.
-        damage: all that is dead after it.
+        failed: all that is dead after it.
         cut: (H, H) True for pairs that nothing connects any more.
         diversion: hosts that take backup paths, and pairs that have none.
         after: the tables that are made then.
@@ -31,7 +31,7 @@ class Outlook:
     """
 
     change: Change
-    damage: Damage
+    failed: FailedElements
     cut: Bools
     diversion: Diversion
     after: Tables
@@ -41,7 +41,7 @@ class Outlook:
         """Return plain data: names, numbers of pairs, and the pairs that are cut off or have no backup."""
         return {
             "event": str(self.change.event),
-            "dead": words(topology, self.damage),
+            "dead": words(topology, self.failed),
             "pairs_diverted": int((self.diversion.hit & ~self.diversion.waiting).sum()),
             "hosts_diverted": int((self.diversion.backup >= 0).sum()),
             "cut_off": pair_names(topology, self.cut),
@@ -57,7 +57,7 @@ def pair_names(topology: Topology, pairs: Bools) -> list[str]:
     return [f"{topology.host_name(int(source))}→{topology.host_name(int(end))}" for source, end in rows]
 
 
-def damage_after(topology: Topology, changes: Iterable[Change]) -> Damage:
+def failed_after(topology: Topology, changes: Iterable[Change]) -> FailedElements:
     """What is dead after some changes."""
     links, hosts, switches = set[int](), set[int](), set[int]()
     for change in changes:
@@ -66,7 +66,7 @@ def damage_after(topology: Topology, changes: Iterable[Change]) -> Damage:
                 dead.update(members)
             else:
                 dead.difference_update(members)
-    return damage_of(topology, links, hosts, switches)
+    return failed_elements(topology, links, hosts, switches)
 
 
 def outlooks(
@@ -85,11 +85,11 @@ def outlooks(
     whole = now = whole_tables(topology, routes, vlans, routing[0])
     found = []
     for number, change in enumerate(changes):
-        damage = damage_after(topology, changes[: number + 1])
-        diversion = divert(topology, now, damage)
-        after = recovered_tables(topology, whole, now, damage, ways)
+        failed = failed_after(topology, changes[: number + 1])
+        diversion = divert(topology, now, failed)
+        after = recovered_tables(topology, whole, now, failed, ways)
         cycles = tuple(violation.sentence for violation in diversion_deadlock(topology, now, diversion))
-        found.append(Outlook(change, damage, cut_off(topology, damage), diversion, after, cycles))
+        found.append(Outlook(change, failed, cut_off(topology, failed), diversion, after, cycles))
         if number + 1 == len(changes) or changes[number + 1].event.at > change.event.at:
             now = after
     return found
@@ -110,14 +110,14 @@ class Diversion:
     waiting: Bools
 
 
-def divert(topology: Topology, tables: Tables, damage: Damage) -> Diversion:
+def divert(topology: Topology, tables: Tables, failed: FailedElements) -> Diversion:
     """Give every host that a failure hits the backup VLAN in which it reaches most of what is alive.
 
     A path in a tree never crosses a bridge and comes back: so a bridge's death moves no host.
     """
-    alive = islands(topology, damage.links)
-    own = _lost(topology, tables.vlans.tagged_links, damage, alive)
-    spare = _lost(topology, tables.backups.tagged_links, damage, alive)
+    alive = islands(topology, failed.links)
+    own = _lost(topology, tables.vlans.tagged_links, failed, alive)
+    spare = _lost(topology, tables.backups.tagged_links, failed, alive)
     hosts = np.arange(topology.host_count)
     hit = own[tables.vlans.pvid, hosts]
     options = np.concatenate([hit[None], spare])
@@ -139,13 +139,13 @@ def diversion_deadlock(topology: Topology, tables: Tables, diversion: Diversion)
     return find_deadlock(topology, np.unique(np.concatenate(taken), axis=0)) if backups else []
 
 
-def _lost(topology: Topology, tagged: Bools, damage: Damage, alive: Ints) -> Bools:
+def _lost(topology: Topology, tagged: Bools, failed: FailedElements, alive: Ints) -> Bools:
     """(V, H, H) True where a frame from host to host in a VLAN does not arrive although the fabric connects them."""
     of_host = topology.host_switch
     together = alive[of_host][:, None] == alive[of_host][None, :]
-    mute = damage.hosts[:, None] | damage.hosts[None, :]
+    mute = failed.hosts[:, None] | failed.hosts[None, :]
     lost = np.zeros((len(tagged), topology.host_count, topology.host_count), dtype=bool)
-    for vlan in np.flatnonzero((tagged & damage.links).any(axis=1)).tolist():
-        part = components(topology.switch_count, topology.links[tagged[vlan] & ~damage.links])[0][of_host]
+    for vlan in np.flatnonzero((tagged & failed.links).any(axis=1)).tolist():
+        part = components(topology.switch_count, topology.links[tagged[vlan] & ~failed.links])[0][of_host]
         lost[vlan] = together & (part[:, None] != part[None, :]) & ~mute
     return lost

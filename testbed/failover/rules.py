@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from testbed.failover.damage import islands
+from testbed.failover.failed import islands
 from testbed.failover.tables import Tables
 from testbed.model import Rule, Topology, host_mac
 from testbed.pipeline.compile import compile_rules

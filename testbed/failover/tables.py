@@ -11,7 +11,7 @@ import numpy as np
 
 from testbed.errors import InputError
 from testbed.failover.backup_trees import backup_trees
-from testbed.failover.damage import Damage, damage_of, islands
+from testbed.failover.failed import FailedElements, failed_elements, islands
 from testbed.model import Bools, Ints, Routes, Topology, Violation, VlanPlan
 from testbed.routing import ROUTINGS
 from testbed.routing.common import host_switches, leaving_channels
@@ -57,7 +57,7 @@ def whole_tables(topology: Topology, routes: Routes, vlans: VlanPlan, routing: s
 
 
 def recovered_tables(
-    topology: Topology, whole: Tables, now: Tables, damage: Damage, ways: Routings, taken: Collection[int] = ()
+    topology: Topology, whole: Tables, now: Tables, failed: FailedElements, ways: Routings, taken: Collection[int] = ()
 ) -> Tables:
     """Tables for what is alive, which can be installed beside those there are now.
 
@@ -68,24 +68,24 @@ def recovered_tables(
         topology: the whole fabric.
         whole: tables of the whole fabric, which come back when nothing is dead.
         now: what is installed.
-        damage: what is dead.
+        failed: what is dead.
         ways: routings to try, see routings().
         taken: further VLAN identifiers that may not be used.
 
     Raises:
         InputError: too few VLAN identifiers.
     """
-    if not damage.links.any():
+    if not failed.links.any():
         return whole
     refusals = []
     for name, route in ways:
         try:
-            routes = _routes_of_parts(topology, damage.links, route)
+            routes = _routes_of_parts(topology, failed.links, route)
             vlans = assign_fixed(topology, routes, FixedOptions(first_vlan=int(whole.vlans.vlan_ids.min())))
         except InputError as error:
             refusals.append(error)
             continue
-        found = _beside(topology, whole, now, (name, routes, vlans, damage.links), taken)
+        found = _beside(topology, whole, now, (name, routes, vlans, failed.links), taken)
         if not prove(topology, found):
             return found
     raise refusals[0] if refusals else InputError.one("routing", "no routing of what is left could be proved")
@@ -108,10 +108,10 @@ def compile_ahead(topology: Topology, whole: Tables, ways: Routings) -> None:
     """Make tables once by each routing, so that none has to be compiled when something has died."""
     if not topology.link_count:
         return
-    damage = damage_of(topology, [0])
+    failed = failed_elements(topology, [0])
     for way in ways:
-        with suppress(InputError):  # a routing that does not take this damage
-            recovered_tables(topology, whole, whole, damage, (way,))
+        with suppress(InputError):  # a routing that does not take this failed
+            recovered_tables(topology, whole, whole, failed, (way,))
 
 
 def _router(name: str, options: Any) -> Callable[[Topology], Routes]:

@@ -28,7 +28,7 @@ from testbed.plan import Plan
 from testbed.scenario.load import as_dict, scenario_of_blocks
 
 SCHEMA_VERSION = 2
-MOST_RULES = 3_000_000  # some 300 MB of text
+MAX_RULES = 3_000_000  # some 300 MB of text
 _TYPES = {
     kind.__name__: kind
     for kind in (Topology, Bundles, Routes, Paths, AllowedTurns, VlanPlan, LearningPlan, Entries, LocalPlan)
@@ -42,10 +42,10 @@ def plan_to_json(plan: Plan) -> str:
         InputError: the fabric has too many rules to write them down.
     """
     count = count_rules(plan.topology, plan.vlans, plan.bundles)
-    if count > MOST_RULES:
+    if count > MAX_RULES:
         raise InputError.one(
             plan.scenario.source,
-            f"has {count:,} rules and a plan file lists up to {MOST_RULES:,}; plan a smaller fabric, or leave out "
+            f"has {count:,} rules and a plan file lists up to {MAX_RULES:,}; plan a smaller fabric, or leave out "
             "--output",
         )
     rules: list[list[str]] = [[] for _ in range(plan.topology.switch_count)]

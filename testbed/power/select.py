@@ -131,10 +131,10 @@ def _without(
     fewer[link] -= 1
     if fewer[link]:
         return _State(fewer, state.routes, state.load)
-    part = part_of(topology, fewer == 0)
+    part = subfabric_without(topology, fewer == 0)
     if part is None:
         return None
-    routes = part.carry_back(route(part.topology))
+    routes = part.to_whole(route(part.topology))
     return _State(fewer, routes, traffic_load(topology, routes, traffic))
 
 
@@ -148,7 +148,7 @@ def _speeds(fullest: Floats, off: Bools, bound: float, slower: bool) -> tuple[st
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class Subfabric:
     """A fabric without some of its links.
 
     Attributes:
@@ -161,7 +161,7 @@ class Part:
     channel: Ints
     channels: int
 
-    def carry_back(self, routes: Routes) -> Routes:
+    def to_whole(self, routes: Routes) -> Routes:
         """Routes of the part, told in channels of the whole."""
         tree = np.where(routes.tree_channel < 0, -1, self.channel[routes.tree_channel]).astype(np.int32)
         return replace(
@@ -192,7 +192,7 @@ class Part:
         return AllowedTurns(np.concatenate([[0], np.cumsum(degree)]), self._hops(allowed.following), entry)
 
 
-def part_of(topology: Topology, off: Bools) -> Part | None:
+def subfabric_without(topology: Topology, off: Bools) -> Subfabric | None:
     """The fabric without the links `off` (L,); None where that leaves switches apart."""
     if divided_pair(topology.switch_count, topology.links[~off]) is not None:
         return None
@@ -200,4 +200,4 @@ def part_of(topology: Topology, off: Bools) -> Part | None:
     channel = np.stack([2 * links, 2 * links + 1], axis=1).reshape(-1).astype(np.int32)
     every = np.ones(topology.switch_count, dtype=bool)
     words = [f"link {link_called(topology, link)}" for link in np.flatnonzero(off).tolist()]
-    return Part(living_part(topology, every, ~off, words), channel, len(topology.channel_source))
+    return Subfabric(living_part(topology, every, ~off, words), channel, len(topology.channel_source))

@@ -19,7 +19,7 @@ from testbed.model import Floats
 from testbed.predict.frames import VLAN_TAG
 from testbed.predict.reno import reno_goodput
 from testbed.predict.wires import Ways, Wires
-from testbed.units import BURST_FRAMES, BURST_SECONDS, LONGEST_ON_WIRE
+from testbed.units import BURST_FRAMES, BURST_SECONDS, MAX_WIRE_FRAME
 
 _REPEATS = 16
 _STARTS = 1.0  # seconds within which the programs of a load start; each counts from its own start
@@ -88,7 +88,7 @@ def _fabric(wires: Wires, flows: Sequence[tuple[int, int]], ways: Ways, load: Tc
     return TcpFabric(
         way, hops,
         frame_time=frame[used] * 8 / rate[used],
-        burst=np.maximum(BURST_FRAMES * LONGEST_ON_WIRE, rate[used] / 8 * BURST_SECONDS) / frame[used],
+        burst=np.maximum(BURST_FRAMES * MAX_WIRE_FRAME, rate[used] / 8 * BURST_SECONDS) / frame[used],
         # An acknowledgement for each two segments.
         acknowledgement=float(wire.backward / wire.backward_tags / wire.forward),
         queue=min(load.queue_frames, _LONGEST_QUEUE),

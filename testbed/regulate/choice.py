@@ -13,7 +13,7 @@ from testbed.plan import Plan
 from testbed.plan.digest import digest_of
 from testbed.plan.proof import prove
 from testbed.power import SPEEDS, Selection, select_links
-from testbed.power.select import part_of
+from testbed.power.select import subfabric_without
 from testbed.regulate.traffic import Traffic
 from testbed.routing import ROUTINGS
 from testbed.topologies.faults import link_called
@@ -100,11 +100,11 @@ def plan_without(plan: Plan, off: Bools) -> Plan:
         InputError: that leaves switches without a path, or the routing needs these links.
         VerificationError: the smaller plan breaks an invariant.
     """
-    part = part_of(plan.topology, off)
+    part = subfabric_without(plan.topology, off)
     if part is None:
         names = ", ".join(link_called(plan.topology, link) for link in np.flatnonzero(off).tolist())
         raise InputError.one(plan.scenario.source, f"without {names} some switches have no path to others")
-    return with_routes(plan, part.carry_back(routing_of(plan)(part.topology)))
+    return with_routes(plan, part.to_whole(routing_of(plan)(part.topology)))
 
 
 def with_routes(plan: Plan, routes: Routes, later: Plan | None = None) -> Plan:

@@ -14,7 +14,7 @@ from testbed.errors import InputError
 from testbed.model import Bools, Floats, Ints, Routes
 from testbed.plan import Plan
 from testbed.power import SPEEDS, PowerModel
-from testbed.power.select import part_of
+from testbed.power.select import subfabric_without
 from testbed.predict.frames import transport
 from testbed.regulate.choice import routing_of, with_routes
 from testbed.routing.paths import traffic_load
@@ -104,11 +104,11 @@ def unavoidable(plan: Plan, links: Sequence[int]) -> list[int]:
 
 
 def _routes_round(plan: Plan, off: Bools) -> Routes | None:
-    part = part_of(plan.topology, off)
+    part = subfabric_without(plan.topology, off)
     if part is None:
         return None
     try:
-        return part.carry_back(routing_of(plan)(part.topology))
+        return part.to_whole(routing_of(plan)(part.topology))
     except InputError:
         return None
 

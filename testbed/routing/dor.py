@@ -19,7 +19,7 @@ from testbed.routing.refusals import misfit, require_every_pair, require_whole
 from testbed.topologies.grid import pair_count
 
 # The largest ring whose shortest paths on single links have no cyclic dependency, by tie rule.
-LARGEST_ACYCLIC_RING = {"alternating": 4, "opposite": 4, "positive": 3}
+MAX_ACYCLIC_RING = {"alternating": 4, "opposite": 4, "positive": 3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def route_dor(topology: Topology, options: DorOptions) -> Routes:
     require_every_pair("dor", topology, math.prod(topology.sizes), pair_count(topology.sizes, wraps))
     longest = max(topology.sizes) if wraps else 0
     planes, ring = options.planes, options.ring
-    cyclic = longest > LARGEST_ACYCLIC_RING["alternating" if options.ties == "auto" else options.ties]
+    cyclic = longest > MAX_ACYCLIC_RING["alternating" if options.ties == "auto" else options.ties]
     notes: list[str] = []
     if ring == "two_trees":
         if planes not in ("auto", "none"):

@@ -15,7 +15,7 @@ from testbed.routing.turns import by_switch, consistent_paths, no_path
 
 CANDIDATES = 16
 _BY_CANDIDATES = ("sancho", "high_physical")
-_MOST_CANDIDATE_HOPS = 1 << 28  # about 3 GB of arrays
+_MAX_CANDIDATE_HOPS = 1 << 28  # about 3 GB of arrays
 _TREE_PASSES = 2
 _PATIENCE = 1000
 
@@ -169,13 +169,13 @@ def _relieved_paths(topology: Topology, graph: _Graph, options: SelectionOptions
 
     start, hops, ways = _lengths_and_ways(topology, graph, options.candidates)
     total, shortest = int((hops * ways).sum()), int(hops.sum())
-    if total > _MOST_CANDIDATE_HOPS:
-        fitting = _MOST_CANDIDATE_HOPS // shortest
+    if total > _MAX_CANDIDATE_HOPS:
+        fitting = _MAX_CANDIDATE_HOPS // shortest
         remedy = f"set candidates: {fitting}" if fitting else "set selection: balanced"
         raise InputError.one(
             "routing.candidates",
             f"up to {options.candidates} paths of a pair have {total:,} hops, over the limit of "
-            f"{_MOST_CANDIDATE_HOPS:,}; {remedy}",
+            f"{_MAX_CANDIDATE_HOPS:,}; {remedy}",
         )
     base, first = _offsets(hops * ways), _offsets(ways)
     candidates = candidate_paths(*graph, hops, ways, base)

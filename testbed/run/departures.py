@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from testbed.emulate.shaping import SHORTEST_ON_WIRE, WIRE_OVERHEAD
+from testbed.emulate.shaping import MIN_WIRE_FRAME, WIRE_OVERHEAD
 from testbed.model import Floats, Longs
 
 # HTB lets two frames pass at once when it comes late, and then pauses: single gaps alternate where the mean is right.
@@ -38,7 +38,7 @@ def gap_errors(frames: Longs, looks: Longs, rate: float, group: int = GROUP) -> 
     start, end = place[:-1], place[1:]
     busy = (start >= 0) & (pauses[np.maximum(start, 0)] == pauses[np.maximum(end, 0) + 1])
     gaps = np.diff(frames[:, 0]) * 1e-9
-    ideal = 8 * np.maximum(frames[:-1, 1] + WIRE_OVERHEAD, SHORTEST_ON_WIRE) / rate
+    ideal = 8 * np.maximum(frames[:-1, 1] + WIRE_OVERHEAD, MIN_WIRE_FRAME) / rate
     errors = []
     run = 0
     for at, counts in enumerate(busy):

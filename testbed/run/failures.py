@@ -149,7 +149,7 @@ class FailureWatch:
     def _repair(self) -> None:
         """Bring up whatever the events have left dead, and wait until the first tables are back."""
         topology = self.context.plan.topology
-        last = self.outlooks[-1].damage
+        last = self.outlooks[-1].failed
         if last.any:
             self.context.progress("repairing what is still dead")
             links = np.flatnonzero(last.links).tolist()

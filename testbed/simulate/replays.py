@@ -22,7 +22,7 @@ from testbed.simulate.recorded import WIRE, Recorded
 from testbed.simulate.replay import Demand, Replayed, least_clocks, replay
 from testbed.simulate.runs import bundle_problems
 from testbed.simulate.settings import Settings, settings_problems
-from testbed.units import left_text
+from testbed.units import format_eta
 
 RECORD = "replay.json"
 PAIRS = "pairs.csv"
@@ -129,7 +129,7 @@ def replay_plan(
         now = time.monotonic()
         if done and now - said > _SAY_EVERY:
             said = now
-            progress(f"{done / total:.0%} of {total:,} packets, {left_text((now - started) * (total - done) / done)}")
+            progress(f"{done / total:.0%} of {total:,} packets, {format_eta((now - started) * (total - done) / done)}")
         return False
 
     outcome = replay(network, demand, say)

@@ -24,7 +24,7 @@ from testbed.simulate.packet_settings import PacketSettings
 from testbed.simulate.point import Point
 from testbed.simulate.rows import Row, rows_of
 from testbed.simulate.settings import Settings, pattern_problems
-from testbed.units import left_text
+from testbed.units import format_eta
 
 Progress = Callable[[str], None]
 
@@ -172,7 +172,7 @@ def _all(runs: Runs, waiting: Sequence[tuple[float, int]], jobs: int, progress: 
             write_point(folder, point)
             found.append(point)
             seconds = (time.monotonic() - started) / len(found) * (len(waiting) - len(found))
-            left = f", {left_text(seconds)}" if len(found) < len(waiting) else ""
+            left = f", {format_eta(seconds)}" if len(found) < len(waiting) else ""
             progress(f"{len(found)} of {len(waiting)} runs done{left}: load {point.load:g}, seed {point.seed}")
     finally:
         stop.set()

@@ -27,7 +27,7 @@ from testbed.sweep.left import seconds_left
 from testbed.sweep.plans import Planned
 from testbed.sweep.record import Entry, Record, read_record
 from testbed.sweep.results import Outcome, write_comparison
-from testbed.units import left_text
+from testbed.units import format_eta
 
 Progress = Callable[[str], None]
 
@@ -137,7 +137,7 @@ def _one(planned: Planned, folder: Path, record: Record, number: int, progress: 
     before = run_folders(folder)
     record = record.changed(number, state="running")
     write_record(folder, record)
-    left = left_text(seconds_left(record.entries))
+    left = format_eta(seconds_left(record.entries))
     head = ", ".join([f"run {number + 1} of {len(record.entries)}", *([left] if left else []), entry.label])
     started = time.monotonic()
     try:

@@ -11,7 +11,7 @@ from testbed.model import Topology
 from testbed.topologies import dragonfly, fat_tree, graph, grid, hyperx, irregular, slim_fly, tree
 from testbed.topologies.build import Extent
 
-LARGEST = Extent(switches=16_384, links=1_048_576, hosts=65_536)
+MAX_EXTENT = Extent(switches=16_384, links=1_048_576, hosts=65_536)
 
 
 def no_problem(spec: Any) -> list[Problem]:
@@ -86,9 +86,9 @@ def size_problem(spec: Any) -> str | None:
     """Say by how much a topology is too large to be planned, or None; looks at its parameters only."""
     extent: Extent = spec.extent()
     too_large = [
-        f"{_count(getattr(extent, field.name))} {field.name} (at most {_count(getattr(LARGEST, field.name))})"
+        f"{_count(getattr(extent, field.name))} {field.name} (at most {_count(getattr(MAX_EXTENT, field.name))})"
         for field in fields(Extent)
-        if getattr(extent, field.name) > getattr(LARGEST, field.name)
+        if getattr(extent, field.name) > getattr(MAX_EXTENT, field.name)
     ]
     return f"is too large: {', '.join(too_large)}" if too_large else None
 

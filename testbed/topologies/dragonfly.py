@@ -37,19 +37,19 @@ class Dragonfly:
     parallel_links: Annotated[int, Ge(1)] = 1
 
     @property
-    def most_groups(self) -> int:
+    def max_groups(self) -> int:
         """a·h + 1."""
         return self.routers * self.global_links + 1
 
     @property
     def group_count(self) -> int:
         """G."""
-        return self.most_groups if self.groups is None else self.groups
+        return self.max_groups if self.groups is None else self.groups
 
     @property
     def links_between_groups(self) -> int:
         """Links of every two groups."""
-        return (self.most_groups - 1) // (self.group_count - 1)
+        return (self.max_groups - 1) // (self.group_count - 1)
 
     def extent(self) -> Extent:
         """Count switches, links and hosts."""
@@ -63,9 +63,9 @@ class Dragonfly:
 
 def check_dragonfly(spec: Dragonfly) -> list[Problem]:
     """Name more groups than each can be linked to."""
-    if spec.group_count <= spec.most_groups:
+    if spec.group_count <= spec.max_groups:
         return []
-    most = f"{spec.most_groups} or less, as a group has {spec.routers} × {spec.global_links} global links"
+    most = f"{spec.max_groups} or less, as a group has {spec.routers} × {spec.global_links} global links"
     return [Problem("groups", f"should be {most}, not {spec.groups}")]
 
 

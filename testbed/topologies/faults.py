@@ -14,7 +14,7 @@ from testbed.model import Bools, Topology
 from testbed.topologies.build import divided_pair, make_topology
 from testbed.topologies.graph import nearest, quoted
 
-_MOST_NAMED = 8
+_MAX_NAMED = 8
 _LINK = {
     "wanted": "a list such as [[s1, s2], [s1, s4]]",
     "entry": "two switches such as [s1, s2], or with a plane [s1, s2, 1]",
@@ -114,8 +114,8 @@ def _dead_links(topology: Topology, faults: Faults, number: dict[str, int], prob
         chosen = rows[topology.plane[rows] == planes[0]] if planes else rows
         if not len(rows):
             near = np.unique(np.concatenate([high[low == number[one]], low[high == number[one]]])).tolist()
-            names = [_called(topology, switch) for switch in near[:_MOST_NAMED]] or ["no switch"]
-            more = f" and {len(near) - _MOST_NAMED} more" if len(near) > _MOST_NAMED else ""
+            names = [_called(topology, switch) for switch in near[:_MAX_NAMED]] or ["no switch"]
+            more = f" and {len(near) - _MAX_NAMED} more" if len(near) > _MAX_NAMED else ""
             linked = f"{one} is linked to {', '.join(names)}{more}"
             problems.append(Problem(place, f"no link joins {quoted(one)} and {quoted(other)}; {linked}"))
         elif not len(chosen):

@@ -16,9 +16,9 @@ from testbed.errors import InputError, Problem, did_you_mean
 from testbed.model import Topology
 from testbed.topologies.build import Extent, divided_pair, grouped, make_topology, on_circle
 
-_MOST_PROBLEMS = 20
-_LONGEST_NAME = 60
-_MOST_COMPARED = 500
+_MAX_PROBLEMS = 20
+_MAX_NAME_LENGTH = 60
+_MAX_COMPARED = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +74,9 @@ def graph(spec: Graph) -> Topology:
 
 def shortened(problems: Iterable[Problem]) -> list[Problem]:
     """The first problems, and a word where there are more."""
-    found = list(islice(problems, _MOST_PROBLEMS + 1))
-    if len(found) > _MOST_PROBLEMS:
-        found[-1] = Problem("", f"there is more wrong than these {_MOST_PROBLEMS}")
+    found = list(islice(problems, _MAX_PROBLEMS + 1))
+    if len(found) > _MAX_PROBLEMS:
+        found[-1] = Problem("", f"there is more wrong than these {_MAX_PROBLEMS}")
     return found
 
 
@@ -87,12 +87,12 @@ def name_problem(name: str) -> str | None:
 
 def nearest(name: str, known: Collection[str]) -> str:
     """Return ` Did you mean "x"?` for a near miss, unless there are too many names to compare them all."""
-    return did_you_mean(name, filter(str.isprintable, known)) if len(known) <= _MOST_COMPARED else ""
+    return did_you_mean(name, filter(str.isprintable, known)) if len(known) <= _MAX_COMPARED else ""
 
 
 def quoted(name: str) -> str:
     """Return a name in quotes, fit for a message whatever it holds."""
-    text = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
+    text = name if len(name) <= _MAX_NAME_LENGTH else f"{name[:_MAX_NAME_LENGTH]}…"
     return json.dumps(text, ensure_ascii=not text.isprintable())
 
 

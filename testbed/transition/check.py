@@ -20,7 +20,7 @@ from testbed.verify.deadlock import DEADLOCK, find_deadlock
 from testbed.verify.delivery import check_tree_delivery
 
 TRANSITION = "transition"
-_MOST_TOLD = 5
+_MAX_SHOWN = 5
 
 
 def transition_problems(
@@ -82,7 +82,7 @@ def _walk(
             found.append(_violation(f"{where}: a broadcast of {name} does not reach every other host once", name))
         else:
             found += _on_dead_links(topology, flood.channels, off, f"{where}: a broadcast of {name}", name)
-    return found[:_MOST_TOLD]
+    return found[:_MAX_SHOWN]
 
 
 def _on_dead_links(

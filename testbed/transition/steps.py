@@ -16,7 +16,7 @@ from testbed.errors import InputError
 from testbed.model import Bools, Floats, Routes, Rule, Topology, VlanPlan
 from testbed.pipeline.compile import compile_rules
 from testbed.routing.paths import all_paths, hop_counts
-from testbed.units import LONGEST_ON_WIRE
+from testbed.units import MAX_WIRE_FRAME
 from testbed.vlans.fixed import LAST_VLAN_ID
 
 Action = Literal["links on", "add", "move", "drain", "remove", "links off"]
@@ -178,7 +178,7 @@ def drain_seconds(
         queue_frames: frames that a sending port holds, and one is being sent.
         speeds: (L,) share of that rate at which each link runs; None = all of it.
     """
-    a_queue = _MARGIN * (queue_frames + 1) * LONGEST_ON_WIRE * 8 / rate
+    a_queue = _MARGIN * (queue_frames + 1) * MAX_WIRE_FRAME * 8 / rate
     if speeds is None:
         return a_queue * (int(hop_counts(topology, routes).max(initial=0)) + 1)
     paths = all_paths(topology, routes)

@@ -19,7 +19,7 @@ from testbed.routing.paths import all_paths, destination_keys, key_switches, pat
 from testbed.routing.relation import Conflict, as_source_trees
 
 _SHOWN = 5  # lost pairs named in one sentence
-MOST_TOLD = 1000  # pairs on another way that are told one by one
+MAX_SHOWN = 1000  # pairs on another way that are told one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def check_delivery(topology: Topology, routes: Routes, steps: Walk) -> list[Viol
     names = list(zip(steps.source.tolist(), steps.destination.tolist(), strict=True))
     found = lost_pairs(topology, [names[i] for i in np.flatnonzero(~steps.delivered)], len(names))
     strange = np.flatnonzero(steps.delivered & ~_as_routed(topology, routes, steps)).tolist()
-    for index in strange[:MOST_TOLD]:
+    for index in strange[:MAX_SHOWN]:
         taken = tuple(int(c) for c in steps.hops[:, index] if c >= 0)
         source, end = names[index]
         found.append(other_way(topology, source, end, taken, path(topology, routes, source, end)))
@@ -105,9 +105,9 @@ def check_delivery(topology: Topology, routes: Routes, steps: Walk) -> list[Viol
 
 def untold(strange: int) -> list[Violation]:
     """One violation for the pairs on another way beyond those that are told one by one, or nothing."""
-    if strange <= MOST_TOLD:
+    if strange <= MAX_SHOWN:
         return []
-    return [Violation("path", f"{strange - MOST_TOLD} more pairs take another way than the routes say")]
+    return [Violation("path", f"{strange - MAX_SHOWN} more pairs take another way than the routes say")]
 
 
 def lost_pairs(topology: Topology, lost: Sequence[tuple[int, int]], pairs: int) -> list[Violation]:
@@ -206,7 +206,7 @@ def _violations(
         strange += [(source, end) for end in np.flatnonzero(delivered & (of_source == OTHER_WAY)).tolist()]
     pairs = topology.host_count * (topology.host_count - 1)
     found = lost_pairs(topology, lost, pairs)
-    for source, end in strange[:MOST_TOLD]:
+    for source, end in strange[:MAX_SHOWN]:
         taken = _walked(topology, vlans, source, end)
         found.append(other_way(topology, source, end, taken, path(topology, routes, source, end)))
     return found + untold(len(strange))

@@ -13,7 +13,7 @@ from testbed.model import Bools, Ints, LocalPlan, Longs, Routes, Topology, Viola
 from testbed.routing.common import leaving_channels, leaving_slots
 from testbed.routing.paths import all_paths, destination_keys, hops, key_switches, source_keys
 from testbed.verify.deadlock import hop_name
-from testbed.verify.delivery import MOST_TOLD, lost_pairs, untold
+from testbed.verify.delivery import MAX_SHOWN, lost_pairs, untold
 from testbed.verify.local import Working, class_name
 from testbed.vlans.local import DELIVER, NEVER
 
@@ -52,7 +52,7 @@ def check_local_delivery(
     found = lost_pairs(topology, lost, topology.host_count * (topology.host_count - 1))
     follow = _Follow(topology, plan, working)
     found += [
-        _other_way(topology, routes, source, end, follow.hops(source, end)) for source, end in strange[:MOST_TOLD]
+        _other_way(topology, routes, source, end, follow.hops(source, end)) for source, end in strange[:MAX_SHOWN]
     ]
     found += untold(len(strange))
     if (lost or strange) and plan.kind != "openflow":

@@ -21,9 +21,9 @@ from testbed.model import Bools, Ints, Routes, Topology
 from testbed.routing.paths import key_switches
 from testbed.routing.relation import Conflict, as_source_trees, forwarding_table
 
-_MOST_STEPS = 20_000  # of an exact search: some tenths of a second
-_MOST_COMPARED = 256  # trees compared pairwise for the lower bound
-_MOST_STARTS = 64  # items from which a large set of items all apart is grown
+_MAX_STEPS = 20_000  # of an exact search: some tenths of a second
+_MAX_COMPARED = 256  # trees compared pairwise for the lower bound
+_MAX_STARTS = 64  # items from which a large set of items all apart is grown
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def fewest_of_trees(trees: Bools, links: Ints, switches: int) -> Bounds:
                 break
         else:
             groups.append(tree)
-    compared = largest[:_MOST_COMPARED]
+    compared = largest[:_MAX_COMPARED]
     apart = np.array([_loops(compared | tree, links, switches) for tree in compared], dtype=bool)
     bounds = Bounds(len(_clique(apart)), len(groups))
 
@@ -121,9 +121,9 @@ def fewest_of_trees(trees: Bools, links: Ints, switches: int) -> Bounds:
         union = np.logical_or.reduce(largest[[*members, item]], axis=0, keepdims=True)
         return not _loops(union, links, switches)[0]
 
-    if bounds.exact or len(largest) > _MOST_COMPARED:
+    if bounds.exact or len(largest) > _MAX_COMPARED:
         return bounds
-    return _search(len(largest), fits, bounds, _MOST_STEPS)[0]
+    return _search(len(largest), fits, bounds, _MAX_STEPS)[0]
 
 
 def _loops(tagged: Bools, links: Ints, switches: int) -> Bools:
@@ -154,7 +154,7 @@ def fewest_of_table(topology: Topology, routes: Routes, table: Ints) -> Bounds:
     of_switch = np.split(used[order], np.flatnonzero(np.diff(at[order])) + 1)
     apart = [conflicts(table, rows, forwarding.NEVER) for rows in of_switch]
     bounds = [Bounds(len(_clique(graph)), int(_first_fit(graph).max(initial=-1)) + 1) for graph in apart]
-    steps = _MOST_STEPS
+    steps = _MAX_STEPS
     for index in sorted(range(len(bounds)), key=lambda switch: -bounds[switch].upper):
         # A switch whose upper bound another is known to need cannot change the maximum.
         if bounds[index].upper > max(known.lower for known in bounds):
@@ -165,7 +165,7 @@ def fewest_of_table(topology: Topology, routes: Routes, table: Ints) -> Bounds:
 def fewest_colours(apart: Bools) -> Bounds:
     """Bounds of the number of groups without two items that are apart; (n, n) symmetric, False on the diagonal."""
     bounds = Bounds(len(_clique(apart)), int(_first_fit(apart).max(initial=-1)) + 1)
-    return _coloured(apart, bounds, _MOST_STEPS)[0]
+    return _coloured(apart, bounds, _MAX_STEPS)[0]
 
 
 def _coloured(apart: Bools, bounds: Bounds, steps: int) -> tuple[Bounds, int]:
@@ -182,7 +182,7 @@ def _clique(apart: Bools) -> list[int]:
     """Items all apart from each other: the largest set found by adding, each time, the most contested one."""
     degree = apart.sum(axis=1)
     best: list[int] = []
-    for start in np.argsort(-degree, kind="stable")[:_MOST_STARTS].tolist():
+    for start in np.argsort(-degree, kind="stable")[:_MAX_STARTS].tolist():
         if degree[start] + 1 <= len(best):
             break
         members, candidates = [start], apart[start].copy()

@@ -14,7 +14,7 @@ from testbed.routing.relation import Conflict, as_source_trees, refusal, refuse_
 
 LAST_VLAN_ID = 4094
 # The least of 802.1Q (8.8.3), and the most that Open vSwitch can count.
-_LEAST_AGEING, _MOST_AGEING = 10, 65535
+_MIN_AGEING, _MAX_AGEING = 10, 65535
 _REMEDY = (
     'Use a routing whose next hop depends on the source, such as "dor" with planes "node" or "link", '
     'selection "tree" where the routing has it, or another assignment'
@@ -35,7 +35,7 @@ class FixedOptions:
     first_vlan: Annotated[int, Ge(1), Le(LAST_VLAN_ID)] = 10
     entries: Literal["used", "all"] = "used"
     registration: Literal["static", "learning"] = "static"
-    ageing: Annotated[int, Ge(0), Le(_MOST_AGEING)] = 0
+    ageing: Annotated[int, Ge(0), Le(_MAX_AGEING)] = 0
 
 
 def assign_fixed(topology: Topology, routes: Routes, options: FixedOptions) -> VlanPlan:
@@ -77,8 +77,8 @@ def _check_ageing(options: FixedOptions) -> None:
     if options.ageing and options.registration == "static":
         sentence = "static entries do not age; leave it out, or use registration: learning"
         raise InputError.one("assignment.ageing", sentence)
-    if 0 < options.ageing < _LEAST_AGEING:
-        sentence = f"should be 0 for never, or {_LEAST_AGEING} s or more as in 802.1Q, not {options.ageing}"
+    if 0 < options.ageing < _MIN_AGEING:
+        sentence = f"should be 0 for never, or {_MIN_AGEING} s or more as in 802.1Q, not {options.ageing}"
         raise InputError.one("assignment.ageing", sentence)
 
 

@@ -28,7 +28,7 @@ class LocalOptions:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Entry:
+class LocalEntries:
     """Forwarding entries of local VLANs, sorted by VLAN and destination key; see LocalPlan.
 
     Attributes:
@@ -42,7 +42,7 @@ class Entry:
     hop: Ints
 
 
-def entries_of_classes(table: Ints, vlan: Ints) -> Entry:
+def entries_of_classes(table: Ints, vlan: Ints) -> LocalEntries:
     """Forwarding entries of all VLANs.
 
     Args:
@@ -52,7 +52,7 @@ def entries_of_classes(table: Ints, vlan: Ints) -> Entry:
     from testbed.kernels import local
 
     order = np.argsort(vlan, kind="stable").astype(np.int32)
-    return Entry(*local.entries_of_classes(table, order[int((vlan < 0).sum()) :], vlan))
+    return LocalEntries(*local.entries_of_classes(table, order[int((vlan < 0).sum()) :], vlan))
 
 
 def members_of(ports: Bools) -> tuple[Longs, Ints]:

@@ -320,7 +320,7 @@ def test_a_controller_that_cannot_start_says_why(controlled):
     lab.ask("controller_stop")
     lab.write("plan.json", "{")
     lab.ask("controller_start")
-    with pytest.raises(LabError, match=r"ended with exit code 2\. .*plan.json: is no plan"):
+    with pytest.raises(LabError, match=r"ended with exit code 2\. .*plan.json: is not a plan"):
         lab.ask("controller_wait")
     lab.write("plan.json", plan_to_json(plan))
     lab.ask("controller_start")

@@ -12,8 +12,8 @@ import pytest
 from testbed.emulate.build import build_lab
 from testbed.emulate.client import Lab
 from testbed.errors import Problem
-from testbed.failover.damage import Damage, cut_off, damage_of
 from testbed.failover.events import Names, changes_of
+from testbed.failover.failed import FailedElements, cut_off, failed_elements
 from testbed.model import Bools, Rule
 from testbed.pipeline.oracle import Oracle
 from testbed.pipeline.text import parse_rule
@@ -69,17 +69,17 @@ def happens(plan: Plan, lab: Lab, what: str) -> dict[str, Any]:
     return until(lab, lambda told: len(told["events"]) > before and told["phase"].startswith("steady"))
 
 
-def check(plan: Plan, lab: Lab, damage: Damage) -> None:
+def check(plan: Plan, lab: Lab, failed: FailedElements) -> None:
     """Walk the rules that the switches dumped: what is connected is delivered, nothing loops or takes what is dead."""
     topology = plan.topology
-    oracle, cut = Oracle(topology, installed(lab)), cut_off(topology, damage)
+    oracle, cut = Oracle(topology, installed(lab)), cut_off(topology, failed)
     for source in range(topology.host_count):
         for end in range(topology.host_count):
             if source == end or cut[source, end]:
                 continue
             way = oracle.unicast(source, end)
             assert way.received == {end: 1}
-            assert not any(damage.links[channel // 2] for channel in way.channels)
+            assert not any(failed.links[channel // 2] for channel in way.channels)
         assert not oracle.broadcast(source).endless
     reached(plan, lab, cut)
 
@@ -99,19 +99,19 @@ def test_a_link_dies_and_comes_back(torus):
     status = happens(plan, lab, "down s6-s7")
     assert status["down"] == ["link s6–s7"]
     assert status["events"][-1]["hosts_moved"] > 0
-    check(plan, lab, damage_of(plan.topology, change.links))
+    check(plan, lab, failed_elements(plan.topology, change.links))
     happens(plan, lab, "up s6-s7")
     assert installed(lab) == first
-    check(plan, lab, damage_of(plan.topology))
+    check(plan, lab, failed_elements(plan.topology))
 
 
 def test_two_links_at_once(torus):
     plan, lab = torus
     (change,), _ = changes_of(plan.topology, [parse_event("at 0s: down s1-s2, s11-s15")], "")
     happens(plan, lab, "down s1-s2, s11-s15")
-    damage = damage_of(plan.topology, change.links)
+    failed = failed_elements(plan.topology, change.links)
     until(lab, lambda told: len(told["down"]) == 2 and told["phase"].startswith("steady"))
-    check(plan, lab, damage)
+    check(plan, lab, failed)
     happens(plan, lab, "up s1-s2, s11-s15")
     until(lab, lambda told: told["phase"] == "steady")
     assert installed(lab) == expected_rules(plan)
@@ -124,9 +124,9 @@ def test_a_hosts_port_dies_and_nothing_moves(torus):
     assert status["down"] == ["port of h3"]
     assert status["cut_off"] == 30
     assert installed(lab) == before
-    check(plan, lab, damage_of(plan.topology, hosts=[2]))
+    check(plan, lab, failed_elements(plan.topology, hosts=[2]))
     happens(plan, lab, "up h3")
-    check(plan, lab, damage_of(plan.topology))
+    check(plan, lab, failed_elements(plan.topology))
 
 
 def test_a_port_is_one_end_of_its_link(torus):
@@ -135,7 +135,7 @@ def test_a_port_is_one_end_of_its_link(torus):
     name = plan.topology.switch_name(int(plan.topology.channel_source[channel]))
     port = f"{name}-eth{plan.topology.out_port[channel]}"
     happens(plan, lab, f"down {port}")
-    check(plan, lab, damage_of(plan.topology, [channel // 2]))
+    check(plan, lab, failed_elements(plan.topology, [channel // 2]))
     happens(plan, lab, f"up {port}")
     assert until(lab, lambda told: told["phase"] == "steady")["down"] == []
 
@@ -145,11 +145,11 @@ def test_the_process_of_a_switch_dies(torus):
     (killed,) = changes_of_load(plan, 0)[0].switches
     happens(plan, lab, "kill s10")
     assert until(lab, lambda told: told["down"] == ["switch s10"] and told["phase"] == "steady, damaged")
-    check(plan, lab, damage_of(plan.topology, switches=[killed]))
+    check(plan, lab, failed_elements(plan.topology, switches=[killed]))
     happens(plan, lab, "start s10")
     until(lab, lambda told: told["phase"] == "steady" and told["in_step"] == 16)
     assert installed(lab) == expected_rules(plan)
-    check(plan, lab, damage_of(plan.topology))
+    check(plan, lab, failed_elements(plan.topology))
     assert lab.ask("shaping") == []
 
 
@@ -161,14 +161,14 @@ def test_a_switch_that_answers_nothing_is_taken_for_dead(torus):
     execute(lab, "sh", "-c", signal.format("STOP"))
     try:
         told = until(lab, lambda told: told["down"] == ["switch s10"] and told["phase"] == "steady, damaged")
-        cut = cut_off(plan.topology, damage_of(plan.topology, switches=[frozen]))
+        cut = cut_off(plan.topology, failed_elements(plan.topology, switches=[frozen]))
         assert told["cut_off"] == cut.sum()
         reached(plan, lab, cut)
     finally:
         execute(lab, "sh", "-c", signal.format("CONT"))
     until(lab, lambda told: told["phase"] == "steady" and told["in_step"] == 16)
     assert installed(lab) == expected_rules(plan)
-    check(plan, lab, damage_of(plan.topology))
+    check(plan, lab, failed_elements(plan.topology))
 
 
 def test_a_restart_of_the_controller_touches_nothing(torus):
@@ -189,10 +189,10 @@ def test_a_bridge_dies_and_each_side_goes_on():
     plan = plan_of(f"topology: {{kind: tree, switches: 7, arity: 2}}\n{_LAB}")
     with build_lab(plan) as lab:
         (change,), _ = changes_of(plan.topology, [parse_event("at 0s: down s1-s2")], "")
-        damage = damage_of(plan.topology, change.links)
+        failed = failed_elements(plan.topology, change.links)
         status = happens(plan, lab, "down s1-s2")
-        assert status["cut_off"] == int(cut_off(plan.topology, damage).sum()) > 0
-        check(plan, lab, damage)
+        assert status["cut_off"] == int(cut_off(plan.topology, failed).sum()) > 0
+        check(plan, lab, failed)
         happens(plan, lab, "up s1-s2")
         assert installed(lab) == expected_rules(plan)
 

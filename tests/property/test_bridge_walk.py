@@ -21,7 +21,7 @@ from testbed.export.port_names import port_names
 from testbed.export.settings import settings_of
 from testbed.model import LocalPlan, VlanPlan, host_mac
 from testbed.plan import Plan, make_plan
-from testbed.power.select import part_of
+from testbed.power.select import subfabric_without
 from testbed.routing import ROUTINGS
 from testbed.transition import successor
 from testbed.vlans.fixed import assign_fixed
@@ -131,9 +131,9 @@ def test_plans_that_follow_another_are_carried_out():
     assert isinstance(plan.vlans, VlanPlan)
     off = np.zeros(plan.topology.link_count, dtype=bool)
     off[[3, 9]] = True
-    part = part_of(plan.topology, off)
+    part = subfabric_without(plan.topology, off)
     assert part is not None
-    routes = part.carry_back(ROUTINGS["updown"].route(part.topology, plan.scenario.routing))
+    routes = part.to_whole(ROUTINGS["updown"].route(part.topology, plan.scenario.routing))
     vlans = successor(plan.vlans, assign_fixed(plan.topology, routes, plan.scenario.assignment))
     after = replace(plan, routes=routes, vlans=vlans)
     assert walk_differences(after, bridges_of(after), PORTS, macs_of(after)) == []

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from testbed.failover.damage import Damage, cut_off, damage_of
+from testbed.failover.failed import FailedElements, cut_off, failed_elements
 from testbed.failover.outlook import divert
 from testbed.failover.rules import backup_pvids, backup_rules, path_rules
 from testbed.failover.tables import Tables, prove, recovered_tables, routings, whole_tables
@@ -43,12 +43,12 @@ def made(number: int) -> tuple[Plan, Tables]:
     return plan, whole_tables(plan.topology, plan.routes, plan.vlans, plan.scenario.routing_kind)
 
 
-def recover(plan: Plan, whole: Tables, now: Tables, damage: Damage) -> Tables:
+def recover(plan: Plan, whole: Tables, now: Tables, failed: FailedElements) -> Tables:
     ways = routings(plan.topology, plan.scenario.routing_kind, plan.scenario.routing)
-    return recovered_tables(plan.topology, whole, now, damage, ways)
+    return recovered_tables(plan.topology, whole, now, failed, ways)
 
 
-def not_delivered(topology: Topology, rules: list[Rule], damage: Damage) -> Bools:
+def not_delivered(topology: Topology, rules: list[Rule], failed: FailedElements) -> Bools:
     """(H, H) True for pairs whose frame does not arrive over what is alive; fails on loops and second copies."""
     oracle = Oracle(topology, rules)
     lost = np.zeros((topology.host_count, topology.host_count), dtype=bool)
@@ -59,8 +59,8 @@ def not_delivered(topology: Topology, rules: list[Rule], damage: Damage) -> Bool
             way = oracle.unicast(source, end)
             assert not way.endless
             assert set(way.received) <= {end}
-            dead = [channel for channel in way.channels if damage.links[channel // 2]]
-            lost[source, end] = way.received != {end: 1} or bool(dead) or damage.hosts[source] or damage.hosts[end]
+            dead = [channel for channel in way.channels if failed.links[channel // 2]]
+            lost[source, end] = way.received != {end: 1} or bool(dead) or failed.hosts[source] or failed.hosts[end]
         flood = oracle.broadcast(source)
         assert not flood.endless
         assert all(count == 1 for count in flood.received.values())
@@ -73,7 +73,7 @@ def replaced(rules: tuple[Rule, ...], others: list[Rule]) -> list[Rule]:
 
 
 @st.composite
-def damages(draw: st.DrawFn) -> tuple[int, Damage, Damage]:
+def damages(draw: st.DrawFn) -> tuple[int, FailedElements, FailedElements]:
     number = draw(st.integers(0, len(FABRICS) - 1))
     topology = made(number)[0].topology
     links = draw(st.lists(st.integers(0, topology.link_count - 1), max_size=3, unique=True))
@@ -82,28 +82,28 @@ def damages(draw: st.DrawFn) -> tuple[int, Damage, Damage]:
     second = draw(st.lists(st.integers(0, topology.link_count - 1), max_size=2))
     return (
         number,
-        damage_of(topology, links, hosts, switches),
-        damage_of(topology, [*links, *second], [], switches),
+        failed_elements(topology, links, hosts, switches),
+        failed_elements(topology, [*links, *second], [], switches),
     )
 
 
 @settings(deadline=None, max_examples=60)
 @given(damages())
-def test_every_pair_that_is_connected_is_delivered_or_named(case: tuple[int, Damage, Damage]):
+def test_every_pair_that_is_connected_is_delivered_or_named(case: tuple[int, FailedElements, FailedElements]):
     number, first, second = case
     plan, whole = made(number)
     topology, now = plan.topology, whole
-    for damage in (first, second, damage_of(topology)):
-        diversion = divert(topology, now, damage)
+    for failed in (first, second, failed_elements(topology)):
+        diversion = divert(topology, now, failed)
         moved = [backup_pvids(topology, now)[b][host] for host, b in enumerate(diversion.backup.tolist()) if b >= 0]
         rules = replaced((*path_rules(topology, now), *backup_rules(topology, now)), moved)
-        beyond = cut_off(topology, damage) | diversion.waiting
-        beyond |= cut_off(topology, replace(damage, links=now.dead | damage.links))  # what is back needs new tables
-        assert (not_delivered(topology, rules, damage) == beyond).all()
-        after = recover(plan, whole, now, damage)
+        beyond = cut_off(topology, failed) | diversion.waiting
+        beyond |= cut_off(topology, replace(failed, links=now.dead | failed.links))  # what is back needs new tables
+        assert (not_delivered(topology, rules, failed) == beyond).all()
+        after = recover(plan, whole, now, failed)
         assert not prove(topology, after)
         rules = [*path_rules(topology, after), *backup_rules(topology, after)]
-        assert (not_delivered(topology, rules, damage) == cut_off(topology, damage)).all()
+        assert (not_delivered(topology, rules, failed) == cut_off(topology, failed)).all()
         both = {int(v) for v in now.vlans.vlan_ids} | {int(v) for v in now.backups.vlan_ids}
         assert not both & {int(v) for v in after.backups.vlan_ids} - {int(v) for v in now.backups.vlan_ids}
         now = after
@@ -117,13 +117,13 @@ def test_some_backup_spares_each_link_and_switch_that_can_be_spared(number: int)
     topology = plan.topology
     assert not prove(topology, whole)
     for link in range(topology.link_count):
-        assert not divert(topology, whole, damage_of(topology, [link])).waiting.any()
+        assert not divert(topology, whole, failed_elements(topology, [link])).waiting.any()
     for switch in range(topology.switch_count):
-        damage = damage_of(topology, switches=[switch])
+        failed = failed_elements(topology, switches=[switch])
         others = np.arange(topology.switch_count) != switch
-        apart = cut_off(topology, damage) & others[topology.host_switch] & others[topology.host_switch][:, None]
+        apart = cut_off(topology, failed) & others[topology.host_switch] & others[topology.host_switch][:, None]
         if not apart.any():
-            assert not divert(topology, whole, damage).waiting.any()
+            assert not divert(topology, whole, failed).waiting.any()
 
 
 def test_proofs_find_planted_faults():

@@ -14,7 +14,7 @@ from testbed.errors import InputError
 from testbed.model import Routes, VlanPlan
 from testbed.pipeline.compile import compile_rules
 from testbed.plan import Plan, make_plan
-from testbed.power.select import part_of
+from testbed.power.select import subfabric_without
 from testbed.routing import ROUTINGS
 from testbed.transition import (
     Step,
@@ -49,11 +49,11 @@ def without(plan: Plan, links: list[int]) -> tuple[Routes, VlanPlan] | None:
     """The plan of the fabric without some links, or None where there is none."""
     off = np.zeros(plan.topology.link_count, dtype=bool)
     off[links] = True
-    part = part_of(plan.topology, off)
+    part = subfabric_without(plan.topology, off)
     if part is None:
         return None
     try:
-        routes = part.carry_back(ROUTINGS[plan.scenario.routing_kind].route(part.topology, plan.scenario.routing))
+        routes = part.to_whole(ROUTINGS[plan.scenario.routing_kind].route(part.topology, plan.scenario.routing))
     except InputError:
         return None
     vlans = successor(fixed(plan), assign_fixed(plan.topology, routes, plan.scenario.assignment))

@@ -17,8 +17,8 @@ from os_ken.ofproto.ofproto_protocol import ProtocolDesc
 
 from controllers.__main__ import Name, main
 from controllers.framework import DEAD_DISPATCHER
-from controllers.keeper import Keeper
-from controllers.learning import LearningKeeper
+from controllers.learning import LearningReconciler
+from controllers.reconciler import Reconciler
 from controllers.refused import RefusedError
 from controllers.switches import SwitchError, Switches
 from controllers.wire import Content, add_message, bundle, content, differences, place, rule_of
@@ -112,13 +112,13 @@ class Fakes:
 
     def rule_count(self, number: int, *, learned: bool = True) -> int:
         if number in self.deaf:
-            raise SwitchError(f"{self.names[number]} gave no answer")
+            raise SwitchError(f"{self.names[number]} did not answer")
         return len(self.tables[number]) - (0 if learned else len(self.learned[number]))
 
     def become_master(self, number: int, generation: int) -> None:
         assert generation > 0
         if number in self.deaf:
-            raise SwitchError(f"{self.names[number]} gave no answer")
+            raise SwitchError(f"{self.names[number]} did not answer")
 
     def rules(self, number: int, learnable: Collection[Content] = ()) -> tuple[list[Rule], list[Any]]:
         kept = [key for key in self.learned[number] if content(self.tables[number][key]) in learnable]
@@ -168,22 +168,22 @@ def fewer_links(plan: Plan) -> Plan:
     return plan_without(plan, OFF)
 
 
-def started(plan: Plan) -> tuple[Keeper, Fakes]:
+def started(plan: Plan) -> tuple[Reconciler, Fakes]:
     fakes = Fakes(plan)
-    keeper = Keeper(plan, fakes, rate=math.inf)  # type: ignore[arg-type]
+    reconciler = Reconciler(plan, fakes, rate=math.inf)  # type: ignore[arg-type]
     for number in range(len(fakes.names)):
-        keeper.bring_in_step(number)
-    return keeper, fakes
+        reconciler.bring_in_step(number)
+    return reconciler, fakes
 
 
 def test_switches_get_the_rules_of_the_plan_and_those_that_have_them_are_left_alone():
     plan = fixed_plan()
-    keeper, fakes = started(plan)
+    reconciler, fakes = started(plan)
     assert fakes.have(plan)
-    assert keeper.status()["in_step"] == 16
+    assert reconciler.status()["in_step"] == 16
     sent = fakes.sent
     fakes.tables[3].pop(next(iter(fakes.tables[3])))
-    again = Keeper(plan, fakes, rate=math.inf)  # type: ignore[arg-type]
+    again = Reconciler(plan, fakes, rate=math.inf)  # type: ignore[arg-type]
     for number in range(16):
         again.bring_in_step(number)
     assert fakes.sent == sent + 1
@@ -194,16 +194,16 @@ def test_switches_get_the_rules_of_the_plan_and_those_that_have_them_are_left_al
 def test_links_go_off_and_on_again():
     plan = fixed_plan()
     fewer = fewer_links(plan)
-    keeper, fakes = started(plan)
-    done = keeper.move_to(fewer, OFF)
+    reconciler, fakes = started(plan)
+    done = reconciler.move_to(fewer, OFF)
     assert [step["action"] for step in done["steps"]] == ["add", "move", "drain", "remove", "links off"]
     assert fakes.have(fewer)
     assert len(fakes.down) == 2 * len(OFF)
-    assert keeper.status()["off"] == [plan.topology.channel_name(2 * link).replace("→", "–") for link in OFF]
+    assert reconciler.status()["off"] == [plan.topology.channel_name(2 * link).replace("→", "–") for link in OFF]
     fakes.down.clear()  # a switch that comes back has its ports up
-    keeper.bring_in_step(int(plan.topology.links[OFF[0], 0]))
+    reconciler.bring_in_step(int(plan.topology.links[OFF[0], 0]))
     assert fakes.down
-    keeper.move_to(plan, [])
+    reconciler.move_to(plan, [])
     assert fakes.have(plan)
     assert not fakes.down
 
@@ -211,113 +211,113 @@ def test_links_go_off_and_on_again():
 @pytest.mark.parametrize("fails_at", [1, 300, 700, 900, 1400])
 def test_a_step_that_fails_is_undone_with_all_before_it(fails_at: int):
     plan = fixed_plan()
-    keeper, fakes = started(plan)
+    reconciler, fakes = started(plan)
     fakes.sent, fakes.fails_at = 0, fails_at
     with pytest.raises(RefusedError, match="refused; all steps were undone"):
-        keeper.move_to(fewer_links(plan), OFF)
+        reconciler.move_to(fewer_links(plan), OFF)
     assert fakes.have(plan)
     assert not fakes.down
-    assert keeper.status()["plan"] == plan.digest
-    keeper.move_to(fewer_links(plan), OFF)
+    assert reconciler.status()["plan"] == plan.digest
+    reconciler.move_to(fewer_links(plan), OFF)
     assert fakes.have(fewer_links(plan))
 
 
 def test_what_cannot_be_is_refused_before_anything_changes():
     plan = fixed_plan()
-    keeper, fakes = started(plan)
+    reconciler, fakes = started(plan)
     sent = fakes.sent
     with pytest.raises(RefusedError, match="a plan for another topology"):
-        keeper.move_to(fixed_plan("mesh"), [])
+        reconciler.move_to(fixed_plan("mesh"), [])
     with pytest.raises(RefusedError, match=r"needs VLANs of the whole fabric \(assignment fixed\), not renamed"):
-        keeper.move_to(fixed_plan(routing="updown"), [])
+        reconciler.move_to(fixed_plan(routing="updown"), [])
     with pytest.raises(RefusedError, match=r"the way to this plan is not safe: .* takes .*, which is off"):
-        keeper.move_to(plan, [0])
-    keeper.gone(4)
+        reconciler.move_to(plan, [0])
+    reconciler.gone(4)
     with pytest.raises(RefusedError, match="not all switches are in step: s5"):
-        keeper.move_to(fewer_links(plan), OFF)
+        reconciler.move_to(fewer_links(plan), OFF)
     assert fakes.sent == sent
     assert fakes.have(plan)
 
 
 def test_one_transition_at_a_time():
     plan = fixed_plan()
-    keeper, fakes = started(plan)
+    reconciler, fakes = started(plan)
     fakes.wait = threading.Event()
-    first = threading.Thread(target=keeper.move_to, args=(fewer_links(plan), OFF))
+    first = threading.Thread(target=reconciler.move_to, args=(fewer_links(plan), OFF))
     first.start()
-    while keeper.status()["transition"] is None:
+    while reconciler.status()["transition"] is None:
         time.sleep(0.001)
     with pytest.raises(RefusedError, match="a transition is under way"):
-        keeper.move_to(plan, [])
+        reconciler.move_to(plan, [])
     fakes.wait.set()
     first.join()
-    assert keeper.status()["transition"] is None
-    assert keeper.status()["plan"] == fewer_links(plan).digest
+    assert reconciler.status()["transition"] is None
+    assert reconciler.status()["plan"] == fewer_links(plan).digest
 
 
 def test_a_switch_that_does_not_answer_is_named():
     plan = fixed_plan()
     fakes = Fakes(plan)
     fakes.deaf.add(2)
-    keeper = Keeper(plan, fakes, rate=math.inf)  # type: ignore[arg-type]
-    keeper.bring_in_step(2)
-    assert keeper.status()["switches"]["s3"]["problem"] == "s3 gave no answer"
+    reconciler = Reconciler(plan, fakes, rate=math.inf)  # type: ignore[arg-type]
+    reconciler.bring_in_step(2)
+    assert reconciler.status()["switches"]["s3"]["problem"] == "s3 did not answer"
 
 
 def test_a_switch_that_lost_rules_gets_them_again():
     plan = fixed_plan()
-    keeper, fakes = started(plan)
+    reconciler, fakes = started(plan)
     sent = fakes.sent
     for number in range(16):
-        keeper.check(number)
+        reconciler.check(number)
     assert fakes.sent == sent
     fakes.tables[5].clear()
-    keeper.check(5)
+    reconciler.check(5)
     assert fakes.have(plan)
-    assert keeper.status()["switches"]["s6"]["changed"] == len(fakes.tables[5])
+    assert reconciler.status()["switches"]["s6"]["changed"] == len(fakes.tables[5])
 
 
 def test_a_switch_that_obeys_another_controller_is_told_and_asked_again():
     plan = fixed_plan()
-    keeper, fakes = started(plan)
+    reconciler, fakes = started(plan)
     fakes.lost.add(7)
-    keeper.check(7)
-    assert keeper.status()["switches"]["s8"]["problem"] == "s8 obeys another controller"
-    assert keeper.status()["in_step"] == 15
+    reconciler.check(7)
+    assert reconciler.status()["switches"]["s8"]["problem"] == "s8 obeys another controller"
+    assert reconciler.status()["in_step"] == 15
     fakes.lost.clear()
-    keeper.check(7)
-    assert keeper.status()["in_step"] == 16
+    reconciler.check(7)
+    assert reconciler.status()["in_step"] == 16
 
 
 def test_a_switch_that_is_gone_is_not_asked():
     plan = fixed_plan()
-    keeper, fakes = started(plan)
-    keeper.gone(3)
+    reconciler, fakes = started(plan)
+    reconciler.gone(3)
     fakes.tables[3].clear()
-    keeper.check(3)
-    assert keeper.status()["switches"]["s4"]["state"] == "gone"
+    reconciler.check(3)
+    assert reconciler.status()["switches"]["s4"]["state"] == "gone"
     assert not fakes.tables[3]
 
 
 def test_a_switch_that_hangs_up_while_it_is_asked_is_gone():
     plan = fixed_plan()
-    keeper, fakes = started(plan)
+    reconciler, fakes = started(plan)
 
     def hang_up(number: int) -> bool:
-        keeper.gone(number)
-        raise SwitchError(f"{fakes.names[number]} hung up")
+        reconciler.gone(number)
+        raise SwitchError(f"{fakes.names[number]} disconnected")
 
     fakes.is_master = hang_up  # type: ignore[method-assign]
-    keeper.check(3)
-    assert keeper.status()["switches"]["s4"]["state"] == "gone"
+    reconciler.check(3)
+    assert reconciler.status()["switches"]["s4"]["state"] == "gone"
 
 
 def test_switches_of_another_version_are_counted_in_the_status():
-    keeper, _ = started(fixed_plan())
-    keeper.refused("127.0.0.1", [1])
-    keeper.refused("127.0.0.1", [1])
-    keeper.refused("127.0.0.1", {5, 6})
-    assert [(one["times"], one["sentence"]) for one in keeper.status()["refused"]] == [
+    reconciler, _ = started(fixed_plan())
+    reconciler.refused("127.0.0.1", [1])
+    reconciler.refused("127.0.0.1", [1])
+    reconciler.refused("127.0.0.1", {5, 6})
+    assert [(one["times"], one["sentence"]) for one in reconciler.status()["refused"]] == [
         (2, "a switch at 127.0.0.1 speaks OpenFlow 1.0 and not 1.3"),
         (1, "a switch at 127.0.0.1 speaks OpenFlow 1.4, 1.5 and not 1.3"),
     ]
@@ -341,7 +341,7 @@ def test_a_switch_that_hangs_up_is_noticed():
 def test_a_plan_that_aggregates_links_is_refused():
     text = "topology: {kind: mesh, sizes: [2], parallel_links: 2}\nlinks: {aggregate: true}"
     with pytest.raises(RefusedError, match="hashing groups need OpenFlow"):
-        Keeper(make_plan(scenario_of(text)), Switches(("s1", "s2")), math.inf)
+        Reconciler(make_plan(scenario_of(text)), Switches(("s1", "s2")), math.inf)
 
 
 LEARNING = "topology: {kind: mesh, sizes: [2, 2]}\nassignment: {kind: fixed, registration: learning, ageing: 30}"
@@ -349,9 +349,9 @@ LEARNING = "topology: {kind: mesh, sizes: [2, 2]}\nassignment: {kind: fixed, reg
 
 def test_a_plan_whose_switches_learn_is_for_the_controller_of_its_name():
     with pytest.raises(RefusedError, match="switches learn addresses, which changes their rules; use the controller l"):
-        Keeper(make_plan(scenario_of(LEARNING)), Switches(("s1", "s2", "s3", "s4")), math.inf)
+        Reconciler(make_plan(scenario_of(LEARNING)), Switches(("s1", "s2", "s3", "s4")), math.inf)
     with pytest.raises(RefusedError, match="switches do not learn; use the controller switch_tagged"):
-        LearningKeeper(plan_of("mesh", sizes=[2]), Switches(("s1", "s2")), math.inf)
+        LearningReconciler(plan_of("mesh", sizes=[2]), Switches(("s1", "s2")), math.inf)
 
 
 def test_rules_that_learn_come_back_from_their_messages():
@@ -385,27 +385,27 @@ def test_what_switches_have_learned_stays_unless_it_leads_elsewhere():
     for rule in (right, wrong):
         fakes.tables[0][place(rule)] = rule
         fakes.learned[0].add(place(rule))
-    keeper = LearningKeeper(plan, fakes, rate=math.inf)  # type: ignore[arg-type]
+    reconciler = LearningReconciler(plan, fakes, rate=math.inf)  # type: ignore[arg-type]
     for number in range(len(fakes.names)):
-        keeper.bring_in_step(number)
+        reconciler.bring_in_step(number)
     assert fakes.learned == [{place(right)}, set(), set(), set()]
     assert fakes.sent == len(plan.rules) + 1
     fakes.tables[0].pop(place(right))
     assert fakes.have(plan)
     fakes.learned[0].clear()
     for number in range(len(fakes.names)):
-        keeper.check(number)
+        reconciler.check(number)
     assert fakes.sent == len(plan.rules) + 1
     with pytest.raises(RefusedError, match="would flood all frames"):
-        keeper.move_to(plan, [])
+        reconciler.move_to(plan, [])
 
 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
         (None, "No such file or directory; `testbed plan NAME --output FILE` writes a plan"),
-        ("{", "is no plan"),
-        ("auto", "its dilation is auto; say what the links run at, such as --dilation 200"),
+        ("{", "is not a plan"),
+        ("auto", "its dilation is auto; give that of the links, such as --dilation 200"),
     ],
 )
 def test_a_plan_that_cannot_be_used_is_told_before_anything_listens(tmp_path, capsys, text, told):

@@ -191,7 +191,7 @@ def test_what_is_no_pattern_of_names(pattern):
 
 def test_linux_knows_names_of_fifteen_letters():
     assert refusal(plan(), "linux-bridge-iproute2", ports="TenGigabitEther{}") == [
-        '--ports: "TenGigabitEther1" has 16 letters and Linux takes names of up to 15; use a shorter pattern'
+        '--ports: "TenGigabitEther1" has 16 characters and Linux takes names of up to 15; shorten it'
     ]
 
 

@@ -9,7 +9,7 @@ from testbed.errors import InputError
 from testbed.model import Floats, Routes, Topology
 from testbed.plan import Plan, make_plan
 from testbed.power import POWER_MODELS, Selection, fabric_watts, select_links
-from testbed.power.select import part_of
+from testbed.power.select import subfabric_without
 from testbed.routing import ROUTINGS
 from testbed.routing.paths import path, traffic_load
 from testbed.traffic import flows
@@ -100,10 +100,10 @@ def test_routes_of_a_part_are_those_of_the_part_in_the_numbers_of_the_whole(rout
     topology = plan.topology
     off = np.zeros(topology.link_count, dtype=bool)
     off[[1, 8]] = True
-    part = part_of(topology, off)
+    part = subfabric_without(topology, off)
     assert part is not None
     inside = ROUTINGS[routing].route(part.topology, plan.scenario.routing)
-    routes = part.carry_back(inside)
+    routes = part.to_whole(inside)
     assert (routes.paths is not None) == (relation == "paths")
     assert not check_routes(topology, routes)
     for source in range(topology.host_count):
@@ -121,7 +121,7 @@ def test_routes_of_a_part_are_those_of_the_part_in_the_numbers_of_the_whole(rout
 
 def test_a_fabric_that_would_fall_apart_has_no_part():
     topology = topology_of("mesh", sizes=(3,))
-    assert part_of(topology, np.array([True, False])) is None
+    assert subfabric_without(topology, np.array([True, False])) is None
 
 
 def test_traffic_lies_on_the_paths_of_its_pairs():

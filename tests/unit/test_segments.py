@@ -17,10 +17,10 @@ from os_ken.ofproto.ofproto_protocol import ProtocolDesc
 from controllers import segments
 from controllers.encode import add_bytes, remove_bytes
 from controllers.refused import RefusedError
-from controllers.segments import SegmentKeeper
+from controllers.segments import SegmentReconciler
 from controllers.switches import SwitchError
 from controllers.wire import Content, add_message, place, remove_message
-from testbed.failover.damage import Damage, cut_off, damage_of
+from testbed.failover.failed import FailedElements, cut_off, failed_elements
 from testbed.model import Rule
 from testbed.pipeline.oracle import Oracle
 from testbed.plan import Plan
@@ -106,26 +106,26 @@ class Fakes:
         tables = [list(table.values()) for number, table in enumerate(self.tables) if number not in self.gone]
         return [rule for table in tables for rule in table]
 
-    def undelivered(self, damage: Damage) -> int:
+    def undelivered(self, failed: FailedElements) -> int:
         """Pairs whose frame does not arrive over what is alive, besides those that nothing connects; loops fail."""
         oracle, lost = Oracle(self.topology, self.all_rules()), 0
-        cut = cut_off(self.topology, damage)
+        cut = cut_off(self.topology, failed)
         for source, end in zip(*(~cut).nonzero(), strict=True):
             if source != end:
                 way = oracle.unicast(int(source), int(end))
                 assert not way.endless
-                dead = any(damage.links[channel // 2] for channel in way.channels)
+                dead = any(failed.links[channel // 2] for channel in way.channels)
                 lost += way.received != {int(end): 1} or dead
             assert not oracle.broadcast(int(source)).endless
         return lost
 
 
-def started(plan: Plan, memory: Path | None = None, fakes: Fakes | None = None) -> tuple[SegmentKeeper, Fakes]:
+def started(plan: Plan, memory: Path | None = None, fakes: Fakes | None = None) -> tuple[SegmentReconciler, Fakes]:
     fakes = fakes or Fakes(plan)
-    keeper = SegmentKeeper(plan, fakes, math.inf, memory)  # type: ignore[arg-type]
+    reconciler = SegmentReconciler(plan, fakes, math.inf, memory)  # type: ignore[arg-type]
     for number in sorted(fakes.connected()):
-        keeper.bring_in_step(number)
-    return keeper, fakes
+        reconciler.bring_in_step(number)
+    return reconciler, fakes
 
 
 def until(holds: Callable[[], bool]) -> None:
@@ -135,35 +135,35 @@ def until(holds: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def settled(keeper: SegmentKeeper) -> bool:
-    return str(keeper.status()["phase"]).startswith("steady")
+def settled(reconciler: SegmentReconciler) -> bool:
+    return str(reconciler.status()["phase"]).startswith("steady")
 
 
-def fail(keeper: SegmentKeeper, plan: Plan, link: int, *, down: bool = True) -> None:
+def fail(reconciler: SegmentReconciler, plan: Plan, link: int, *, down: bool = True) -> None:
     topology = plan.topology
     for channel in (2 * link, 2 * link + 1):
-        keeper.port_changed(int(topology.channel_source[channel]), int(topology.out_port[channel]), down=down)
+        reconciler.port_changed(int(topology.channel_source[channel]), int(topology.out_port[channel]), down=down)
 
 
 def test_a_link_dies_and_comes_back():
     plan = plan_of("torus", sizes=[4, 4])
-    keeper, fakes = started(plan)
+    reconciler, fakes = started(plan)
     first = set(fakes.all_rules())
     assert first > set(plan.rules)
     for link in (5, 20):
-        damage = damage_of(plan.topology, [link])
+        failed = failed_elements(plan.topology, [link])
         fakes.go_on.clear()
-        fail(keeper, plan, link)
-        assert fakes.undelivered(damage) == 0
-        assert keeper.status()["diverted"]
+        fail(reconciler, plan, link)
+        assert fakes.undelivered(failed) == 0
+        assert reconciler.status()["diverted"]
         fakes.go_on.set()
-        until(lambda: settled(keeper))
-        assert fakes.undelivered(damage) == 0
-        fail(keeper, plan, link, down=False)
-        until(lambda: settled(keeper))
-        assert fakes.undelivered(damage_of(plan.topology)) == 0
+        until(lambda: settled(reconciler))
+        assert fakes.undelivered(failed) == 0
+        fail(reconciler, plan, link, down=False)
+        until(lambda: settled(reconciler))
+        assert fakes.undelivered(failed_elements(plan.topology)) == 0
         assert set(fakes.all_rules()) == first
-    died = keeper.status()["events"][0]
+    died = reconciler.status()["events"][0]
     assert died["down"] == ["link " + plan.topology.channel_name(10).replace("→", "–")]
     assert died["detected"] <= died["diverted"] <= died["recovered"] <= died["settled"]
     assert died["without_backup"] == died["cut_off"] == []
@@ -171,93 +171,93 @@ def test_a_link_dies_and_comes_back():
 
 def test_what_dies_while_new_tables_are_made_is_overcome_too():
     plan = plan_of("torus", sizes=[4, 4])
-    keeper, fakes = started(plan)
+    reconciler, fakes = started(plan)
     fakes.go_on.clear()
-    fail(keeper, plan, 3)
-    until(lambda: keeper.status()["phase"] == "new tables")
-    fail(keeper, plan, 17)
-    damage = damage_of(plan.topology, [3, 17])
+    fail(reconciler, plan, 3)
+    until(lambda: reconciler.status()["phase"] == "new tables")
+    fail(reconciler, plan, 17)
+    failed = failed_elements(plan.topology, [3, 17])
     fakes.go_on.set()
-    until(lambda: settled(keeper))
-    assert fakes.undelivered(damage) == 0
-    assert len(keeper.status()["events"]) == 2
-    fail(keeper, plan, 3, down=False)
-    fail(keeper, plan, 17, down=False)
-    until(lambda: settled(keeper))
+    until(lambda: settled(reconciler))
+    assert fakes.undelivered(failed) == 0
+    assert len(reconciler.status()["events"]) == 2
+    fail(reconciler, plan, 3, down=False)
+    fail(reconciler, plan, 17, down=False)
+    until(lambda: settled(reconciler))
     assert set(fakes.all_rules()) == set(started(plan)[1].all_rules())
 
 
 def test_a_switch_that_hangs_up_is_dead_after_a_while_and_alive_when_it_is_back(monkeypatch):
     monkeypatch.setattr(segments, "HANG_UP_GRACE", 0.05)
     plan = plan_of("torus", sizes=[4, 4])
-    keeper, fakes = started(plan)
+    reconciler, fakes = started(plan)
     fakes.gone.add(5)
-    keeper.gone(5)
-    until(lambda: keeper.status()["down"] == ["switch s6"] and settled(keeper))
-    assert fakes.undelivered(damage_of(plan.topology, switches=[5])) == 0
-    assert keeper.status()["cut_off"] == 30
+    reconciler.gone(5)
+    until(lambda: reconciler.status()["down"] == ["switch s6"] and settled(reconciler))
+    assert fakes.undelivered(failed_elements(plan.topology, switches=[5])) == 0
+    assert reconciler.status()["cut_off"] == 30
     fakes.gone.clear()
     fakes.tables[5].clear()
-    keeper.bring_in_step(5)
-    until(lambda: keeper.status()["down"] == [] and settled(keeper))
-    assert fakes.undelivered(damage_of(plan.topology)) == 0
+    reconciler.bring_in_step(5)
+    until(lambda: reconciler.status()["down"] == [] and settled(reconciler))
+    assert fakes.undelivered(failed_elements(plan.topology)) == 0
 
 
 def test_a_switch_that_is_back_at_once_was_not_dead(monkeypatch):
     monkeypatch.setattr(segments, "HANG_UP_GRACE", 0.05)
     plan = plan_of("torus", sizes=[4, 4])
-    keeper, _ = started(plan)
-    keeper.gone(5)
+    reconciler, _ = started(plan)
+    reconciler.gone(5)
     time.sleep(0.1)
-    assert keeper.status()["events"] == []
+    assert reconciler.status()["events"] == []
 
 
 def test_a_bridge_that_dies_divides_the_fabric_and_the_rest_goes_on():
     plan = plan_of("tree", switches=7, arity=2)
-    keeper, fakes = started(plan)
-    fail(keeper, plan, 0)
-    until(lambda: settled(keeper))
-    damage = damage_of(plan.topology, [0])
-    assert fakes.undelivered(damage) == 0
-    told = keeper.status()
-    assert told["cut_off"] == int(cut_off(plan.topology, damage).sum())
+    reconciler, fakes = started(plan)
+    fail(reconciler, plan, 0)
+    until(lambda: settled(reconciler))
+    failed = failed_elements(plan.topology, [0])
+    assert fakes.undelivered(failed) == 0
+    told = reconciler.status()
+    assert told["cut_off"] == int(cut_off(plan.topology, failed).sum())
     assert len(told["events"][0]["cut_off"]) == told["cut_off"] > 0
-    for source, end in zip(*cut_off(plan.topology, damage).nonzero(), strict=True):
+    for source, end in zip(*cut_off(plan.topology, failed).nonzero(), strict=True):
         assert Oracle(plan.topology, fakes.all_rules()).unicast(int(source), int(end)).received == {}
-    fail(keeper, plan, 0, down=False)
-    until(lambda: settled(keeper))
-    assert fakes.undelivered(damage_of(plan.topology)) == 0
+    fail(reconciler, plan, 0, down=False)
+    until(lambda: settled(reconciler))
+    assert fakes.undelivered(failed_elements(plan.topology)) == 0
 
 
 def test_a_hosts_port_that_dies_moves_nothing():
     plan = plan_of("torus", sizes=[4, 4])
-    keeper, fakes = started(plan)
+    reconciler, fakes = started(plan)
     before = set(fakes.all_rules())
-    keeper.port_changed(int(plan.topology.host_switch[2]), int(plan.topology.host_port[2]), down=True)
-    until(lambda: settled(keeper))
+    reconciler.port_changed(int(plan.topology.host_switch[2]), int(plan.topology.host_port[2]), down=True)
+    until(lambda: settled(reconciler))
     assert set(fakes.all_rules()) == before
-    assert keeper.status()["down"] == ["port of h3"]
-    assert keeper.status()["cut_off"] == 30
+    assert reconciler.status()["down"] == ["port of h3"]
+    assert reconciler.status()["cut_off"] == 30
 
 
 def test_a_restart_touches_no_rule(tmp_path):
     plan = plan_of("torus", sizes=[4, 4])
     memory = tmp_path / "state"
-    keeper, fakes = started(plan, memory)
-    fail(keeper, plan, 7)
+    reconciler, fakes = started(plan, memory)
+    fail(reconciler, plan, 7)
     ends = [(int(plan.topology.channel_source[c]), int(plan.topology.out_port[c])) for c in (14, 15)]
     fakes.down.update(ends)
-    until(lambda: settled(keeper))
+    until(lambda: settled(reconciler))
     until(memory.exists)
     sent = fakes.sent
     again, _ = started(plan, memory, fakes)
     assert fakes.sent == sent
-    assert again.status()["down"] == keeper.status()["down"]
+    assert again.status()["down"] == reconciler.status()["down"]
     assert again.status()["events"] == []
     fakes.down.clear()
     fail(again, plan, 7, down=False)
     until(lambda: again.status()["phase"] == "steady" and bool(again.status()["events"]))
-    assert fakes.undelivered(damage_of(plan.topology)) == 0
+    assert fakes.undelivered(failed_elements(plan.topology)) == 0
 
 
 def test_a_failure_while_the_controller_was_away_is_found_when_it_starts(tmp_path):
@@ -266,32 +266,32 @@ def test_a_failure_while_the_controller_was_away_is_found_when_it_starts(tmp_pat
     fakes.down.add((int(plan.topology.channel_source[14]), int(plan.topology.out_port[14])))
     again, _ = started(plan, tmp_path / "state", fakes)
     until(lambda: settled(again) and bool(again.status()["down"]))
-    assert fakes.undelivered(damage_of(plan.topology, [7])) == 0
+    assert fakes.undelivered(failed_elements(plan.topology, [7])) == 0
 
 
 def test_what_it_cannot_keep_going_is_refused():
     plan = plan_of("torus", sizes=[4, 4])
-    keeper, _ = started(plan)
+    reconciler, _ = started(plan)
     with pytest.raises(RefusedError, match="makes its own tables"):
-        keeper.move_to(plan, [])
+        reconciler.move_to(plan, [])
     local = plan_of("mesh", {"kind": "updown"}, sizes=[3, 3])
     with pytest.raises(RefusedError, match=r"takes VLANs of the whole fabric \(assignment fixed\), not renamed"):
-        SegmentKeeper(local, Fakes(local), math.inf)  # type: ignore[arg-type]
+        SegmentReconciler(local, Fakes(local), math.inf)  # type: ignore[arg-type]
 
 
 def test_what_dies_while_old_paths_drain_does_not_wait_for_them():
     plan = plan_of("torus", sizes=[4, 4])
-    keeper, fakes = started(plan)
+    reconciler, fakes = started(plan)
     first = set(fakes.all_rules())
-    keeper.rate = 1e5  # frames take minutes to arrive
-    fail(keeper, plan, 3)
-    until(lambda: keeper.status()["events"][0]["recovered"] is not None)
-    fail(keeper, plan, 17)
-    until(lambda: len(keeper.status()["events"]) == 2 and keeper.status()["events"][1]["recovered"] is not None)
-    assert fakes.undelivered(damage_of(plan.topology, [3, 17])) == 0
-    keeper.rate = math.inf
-    fail(keeper, plan, 3, down=False)
-    fail(keeper, plan, 17, down=False)
-    until(lambda: settled(keeper))
-    assert keeper.status()["problem"] == ""
+    reconciler.rate = 1e5  # frames take minutes to arrive
+    fail(reconciler, plan, 3)
+    until(lambda: reconciler.status()["events"][0]["recovered"] is not None)
+    fail(reconciler, plan, 17)
+    until(lambda: len(reconciler.status()["events"]) == 2 and reconciler.status()["events"][1]["recovered"] is not None)
+    assert fakes.undelivered(failed_elements(plan.topology, [3, 17])) == 0
+    reconciler.rate = math.inf
+    fail(reconciler, plan, 3, down=False)
+    fail(reconciler, plan, 17, down=False)
+    until(lambda: settled(reconciler))
+    assert reconciler.status()["problem"] == ""
     assert set(fakes.all_rules()) == first

@@ -20,7 +20,7 @@ from testbed.run.fidelity import Verdict
 from testbed.sweep import prepare, run_sweep
 from testbed.sweep.left import seconds_left
 from testbed.sweep.record import RECORD, Entry, finished_folders, read_record
-from testbed.units import left_text
+from testbed.units import format_eta
 from tests.runs import ENVIRONMENT, goodput, head
 
 LOAD = "{kind: iperf3, protocol: udp, pattern: neighbour}"
@@ -407,7 +407,7 @@ def test_a_repeat_takes_as_long_as_the_same_took_before():
 
 
 def test_times_left_are_rough():
-    assert [left_text(seconds) for seconds in (None, 0.4, 89, 91, 3600, 9000)] == [
+    assert [format_eta(seconds) for seconds in (None, 0.4, 89, 91, 3600, 9000)] == [
         "", "about 0 s left", "about 89 s left", "about 2 min left", "about 60 min left", "about 2.5 h left",
     ]  # fmt: skip
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from testbed.failover.damage import words
 from testbed.failover.events import changes_of
-from testbed.failover.outlook import damage_after
+from testbed.failover.failed import words
+from testbed.failover.outlook import failed_after
 from testbed.failover.tables import whole_tables
 from testbed.model import VlanPlan
 from testbed.plan import make_plan
@@ -52,10 +52,10 @@ def test_links_ports_hosts_and_switches_are_found_by_name():
     assert not problems
     assert changes[0].links == changes[3].links == (channel // 2,)
     assert changes[0].ends == ((int(topology.channel_source[channel]), int(topology.out_port[channel])),)
-    assert words(topology, damage_after(topology, changes[:2])) == [
+    assert words(topology, failed_after(topology, changes[:2])) == [
         f"link {topology.channel_name(channel & ~1).replace('→', '–')}", "port of h3",
     ]  # fmt: skip
-    left = damage_after(topology, changes)
+    left = failed_after(topology, changes)
     assert words(topology, left) == ["switch s9", "port of h3"]
     assert int(left.links.sum()) == 4
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from testbed.model import host_ip, host_mac
-from testbed.topologies import LARGEST, TOPOLOGIES, size_problem
+from testbed.topologies import MAX_EXTENT, TOPOLOGIES, size_problem
 from tests.fabrics import graph_of, topology_of
 
 EXAMPLES = [
@@ -153,7 +153,7 @@ def test_size_is_judged_before_anything_is_built(kind, parameters, sentence):
 
 
 def test_the_largest_host_has_an_address_of_its_own():
-    hosts = LARGEST.hosts
+    hosts = MAX_EXTENT.hosts
     assert host_mac(0) == "02:00:00:00:00:01"
     assert host_ip(0) == "10.0.0.1"
     assert host_mac(hosts - 1) == "02:00:00:01:00:00"

@@ -28,7 +28,7 @@ _ATTEMPTS = 3
 _AT_ONCE = 16
 
 
-class Keeper:
+class Reconciler:
     """What the switches should have, and the way to bring them there.
 
     Args:
@@ -135,14 +135,14 @@ class Keeper:
                 self.switches.set_port(number, ports[port], up=False)
 
     def gone(self, number: int) -> None:
-        """A switch has hung up; it keeps forwarding by the rules it has."""
+        """A switch has disconnected; it keeps forwarding by the rules it has."""
         self._note(number, "gone")
 
     def _note(self, number: int, state: str, **more: Any) -> None:
         self._states[number] = {"state": state, "since": time.time(), **more}
 
     def _failed(self, number: int, error: SwitchError) -> None:
-        """Note what a switch did not do, unless it hung up meanwhile: a switch that is gone is not asked again."""
+        """Note what a switch did not do, unless it disconnected meanwhile: then it is not asked again."""
         if self._states.get(number, {}).get("state") != "gone":
             self._note(number, "not in step", problem=str(error))
 
@@ -215,7 +215,7 @@ class Keeper:
             except SwitchError as error:
                 self._doing = {"undoing": str(error)}
                 for back in undo(count):
-                    # Whoever is gone gets the right rules when it comes back.
+                    # Disconnected switches are reconciled on reconnect.
                     self._step(back, wake_up, strict=False)
                 raise RefusedError(f"{error}; all steps were undone") from error
             done.append(
@@ -309,7 +309,7 @@ def _by_switch(rules: Iterable[Rule], switches: int) -> list[dict[Any, Rule]]:
 
 
 def _all(change: Callable[[int], None], switches: Collection[int], *, strict: bool) -> None:
-    """Change switches side by side; raises the first SwitchError after all were tried, if `strict`."""
+    """Change switches in parallel; raises the first SwitchError after all were tried, if `strict`."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         attempts = [pool.submit(change, number) for number in sorted(switches)]
     for attempt in attempts:

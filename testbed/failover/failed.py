@@ -1,4 +1,4 @@
-"""What of a fabric is dead at a moment, and which switches that leaves together."""
+"""Failed elements of a fabric at a moment, and which switches are still connected."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from testbed.topologies.faults import link_called
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Damage:
-    """What is dead. A dead switch is one without living links, whose hosts are mute.
+class FailedElements:
+    """Failed links, host ports and switches. A failed switch has no living link, and its hosts cannot send.
 
     Attributes:
         links: (L,) True where a link is dead, by itself or with a switch at its end.
@@ -28,19 +28,19 @@ class Damage:
 
     @property
     def any(self) -> bool:
-        """Whether anything is dead."""
+        """Whether anything has failed."""
         return bool(self.links.any() or self.hosts.any() or self.switches.any())
 
-    def same_as(self, other: Damage) -> bool:
+    def same_as(self, other: FailedElements) -> bool:
         """Whether the same things are dead."""
         mine, its = ((d.links, d.hosts, d.switches) for d in (self, other))
         return all(bool((a == b).all()) for a, b in zip(mine, its, strict=True))
 
 
-def damage_of(
+def failed_elements(
     topology: Topology, links: Collection[int] = (), hosts: Collection[int] = (), switches: Collection[int] = ()
-) -> Damage:
-    """The damage when these links, host ports and switches are dead."""
+) -> FailedElements:
+    """What is dead when these links, host ports and switches have failed."""
     dead_links, dead_hosts = np.zeros(topology.link_count, dtype=bool), np.zeros(topology.host_count, dtype=bool)
     dead_switches = np.zeros(topology.switch_count, dtype=bool)
     dead_links[list(links)] = True
@@ -49,7 +49,7 @@ def damage_of(
     if topology.link_count:
         dead_links |= dead_switches[topology.links].any(axis=1)
     dead_hosts |= dead_switches[topology.host_switch]
-    return Damage(dead_links, dead_hosts, dead_switches)
+    return FailedElements(dead_links, dead_hosts, dead_switches)
 
 
 def islands(topology: Topology, dead: Bools) -> Ints:
@@ -57,22 +57,22 @@ def islands(topology: Topology, dead: Bools) -> Ints:
     return components(topology.switch_count, topology.links[~dead])[0]
 
 
-def cut_off(topology: Topology, damage: Damage) -> Bools:
+def cut_off(topology: Topology, failed: FailedElements) -> Bools:
     """(H, H) True for pairs of different hosts that nothing connects any more."""
-    part = islands(topology, damage.links)[topology.host_switch]
-    cut = (part[:, None] != part[None, :]) | damage.hosts[:, None] | damage.hosts[None, :]
+    part = islands(topology, failed.links)[topology.host_switch]
+    cut = (part[:, None] != part[None, :]) | failed.hosts[:, None] | failed.hosts[None, :]
     np.fill_diagonal(cut, val=False)
     found: Bools = cut
     return found
 
 
-def words(topology: Topology, damage: Damage) -> list[str]:
+def words(topology: Topology, failed: FailedElements) -> list[str]:
     """What is dead, as people name it: switches, links that did not die with one, hosts' ports."""
-    with_switch = damage.switches[topology.links].any(axis=1) if topology.link_count else damage.links
-    alone = np.flatnonzero(damage.links & ~with_switch).tolist()
-    ports = np.flatnonzero(damage.hosts & ~damage.switches[topology.host_switch]).tolist()
+    with_switch = failed.switches[topology.links].any(axis=1) if topology.link_count else failed.links
+    alone = np.flatnonzero(failed.links & ~with_switch).tolist()
+    ports = np.flatnonzero(failed.hosts & ~failed.switches[topology.host_switch]).tolist()
     return [
-        *(f"switch {topology.switch_name(switch)}" for switch in np.flatnonzero(damage.switches).tolist()),
+        *(f"switch {topology.switch_name(switch)}" for switch in np.flatnonzero(failed.switches).tolist()),
         *(f"link {link_called(topology, link)}" for link in alone),
         *(f"port of {topology.host_name(host)}" for host in ports),
     ]

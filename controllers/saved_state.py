@@ -1,4 +1,4 @@
-"""What the segment manager remembers over a restart."""
+"""State of the segment manager that survives a restart."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from testbed.failover.damage import Damage
+from testbed.failover.failed import FailedElements
 from testbed.failover.tables import Routings, Tables, recovered_tables
 from testbed.model import Topology
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class SavedState:
     """The state of a segment manager.
 
     Attributes:
@@ -38,7 +38,7 @@ class Memory:
         partial.replace(file)
 
     @classmethod
-    def read(cls, file: Path, plan: str) -> Memory | None:
+    def read(cls, file: Path, plan: str) -> SavedState | None:
         """What was stored of this plan; None where nothing was."""
         if not file.exists():
             return None
@@ -46,9 +46,9 @@ class Memory:
         found = cls(**{**known, "down": [(int(switch), int(port)) for switch, port in known["down"]]})
         return found if found.plan == plan else None
 
-    def tables(self, topology: Topology, whole: Tables, damage: Damage, ways: Routings) -> Tables:
+    def tables(self, topology: Topology, whole: Tables, failed: FailedElements, ways: Routings) -> Tables:
         """The tables of then; those of the whole fabric where they would have another number of VLANs."""
-        found = recovered_tables(topology, whole, whole, damage, ways) if damage.links.any() else whole
+        found = recovered_tables(topology, whole, whole, failed, ways) if failed.links.any() else whole
         if (len(self.vlans), len(self.backups)) != (found.vlans.vlan_count, found.backups.vlan_count):
             return whole
         # Tables follow from what is dead but for their identifiers, which follow from what there was before.

@@ -1,4 +1,4 @@
-"""Change many rules on many switches in little time."""
+"""Change many rules on many switches in little time, without OpenFlow bundles."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
-from controllers.keeper import Keeper
+from controllers.reconciler import Reconciler
 from controllers.switches import SwitchError
 from controllers.wire import by_switch, differences, place
 from testbed.failover.rules import sets_pvid
@@ -16,11 +16,11 @@ from testbed.pipeline.tables import UNTAGGED
 _AT_ONCE = 16
 
 
-class QuickKeeper(Keeper):
-    """A keeper that sends rules without bundles, which take longer, and to all switches side by side."""
+class FastReconciler(Reconciler):
+    """A reconciler that sends rules without OpenFlow bundles, which take longer, to all switches in parallel."""
 
     def _reconcile(self, number: int) -> int:
-        """As Keeper._reconcile, in less time: rules that nobody meets need no bundle, and there are many of them."""
+        """As Reconciler._reconcile, in less time: rules that no frame meets need no bundle, and most are such."""
         changed = 0
         found, foreign = self.switches.rules(number)
         if not foreign:
@@ -55,7 +55,7 @@ class QuickKeeper(Keeper):
         return [rule for rule in rules if place(rule) not in self._wanted[rule.switch]]
 
     def _change(self, add: Iterable[Rule] = (), remove: Iterable[Rule] = ()) -> None:
-        """Add and remove rules that no frame meets, on all switches side by side; returns when they have."""
+        """Add and remove rules that no frame meets, on all switches in parallel; returns when they have."""
         more, fewer = by_switch(add), by_switch(remove)
 
         def change(number: int) -> None:
@@ -69,7 +69,7 @@ class QuickKeeper(Keeper):
         self._each({*more, *fewer}, change)
 
     def _each(self, numbers: Iterable[int], call: Callable[[int], None]) -> None:
-        """Call for many switches side by side; what a switch that is gone misses it gets when it comes back."""
+        """Call for many switches in parallel; a disconnected switch is reconciled on reconnect."""
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             attempts = [(number, pool.submit(call, number)) for number in sorted(numbers)]
         for number, attempt in attempts:
@@ -92,7 +92,7 @@ class QuickKeeper(Keeper):
         )  # fmt: skip
 
     def _tell(self, rules: Mapping[int, list[Rule]]) -> None:
-        """Send switches rules that replace others, and do not wait; a switch that is gone gets them when it is back."""
+        """Send switches rules that replace others, and do not wait; a disconnected one is reconciled on reconnect."""
         for number, its in rules.items():
             self._want(its)
             with contextlib.suppress(SwitchError):
