@@ -5,7 +5,7 @@
 .PHONY: help setup setup-dev setup-vm scenario vm vm-test vagrant-box npb paper test check bench lock clean
 
 TOPO ?= torus4x4
-ENGINE ?= native
+ENGINE ?=
 NPB_DIR ?=
 export TOPO ENGINE NPB_DIR
 
@@ -26,7 +26,7 @@ setup-vm:
 	@scripts/setup vm
 
 scenario: $(if $(filter vm,$(ENGINE)),vm,setup) ## run a scenario, e.g. make scenario TOPO=torus4x4; in a virtual machine with ENGINE=vm
-	@$(SUDO) .venv/bin/testbed run --engine "$$ENGINE" $(ARGS) -- "$$TOPO"
+	@$(SUDO) .venv/bin/testbed run $(if $(ENGINE),--engine "$$ENGINE") $(ARGS) -- "$$TOPO"
 
 vm: setup-vm ## build the image of the virtual machine, unless it is there (2 to 6 min, takes 5 GB meanwhile)
 	@$(SUDO) .venv/bin/testbed vm build

@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.table import Figure, median_text, progress
 from testbed.plan import make_plan
 from testbed.results.failures import load_failures
-from testbed.run import run_scenario
+from testbed.run.engines import run_scenario
 from testbed.scenario import parse_scenario
 
 SMALL, LARGE = 4, 8

@@ -57,7 +57,7 @@ def _flows() -> list[Figure]:
             for load in first.manifest["loads"]
         ]
     # In real time a translated machine is slow: its own pilot finds the dilation.
-    for name, words in (("native", slowed), ("virtual machine in real time", (*load, "--engine", "vm"))):
+    for name, words in (("this machine", slowed), ("virtual machine in real time", (*load, "--engine", "vm"))):
         figures += _run(name, *words)[1]
     return figures
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 EXIT_PASS = 0
 EXIT_FAIL = 1
@@ -23,18 +24,43 @@ EXIT_INTERRUPTED = 130
 
 
 class TestbedError(Exception):
-    """Base of all errors that are shown to the user as a sentence and not as a traceback."""
+    """Base of all errors that are shown to the user as a sentence and not as a traceback.
+
+    Args:
+        sentence: what is wrong.
+        folder: with what was stored until then, if there is one.
+    """
 
     __test__ = False  # not a test class, whatever its name looks like to pytest
     exit_code = EXIT_FAIL
 
+    def __init__(self, sentence: str, folder: Path | None = None) -> None:
+        self.sentence = sentence
+        super().__init__(sentence if folder is None else f"{sentence}\nwhat was stored until then: {folder}")
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong with the input: where it stands and what would be right."""
+    """One thing that is wrong with the input.
 
-    place: str
+    Attributes:
+        key: where it stands: a key, an option, or what a reader would look for.
+        sentence: what is wrong and what would be right.
+        file: that the key is in, where it is in one.
+    """
+
+    key: str
     sentence: str
+    file: str = ""
+
+    @property
+    def place(self) -> str:
+        """File and key."""
+        return ": ".join(part for part in (self.file, self.key) if part)
+
+    def in_file(self, file: str) -> Problem:
+        """The same problem, of a key of a file."""
+        return replace(self, file=file)
 
     def __str__(self) -> str:
         """Return `place: sentence`."""
@@ -51,13 +77,24 @@ class InputError(TestbedError):
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
     @classmethod
-    def one(cls, place: str, sentence: str) -> InputError:
+    def one(cls, key: str, sentence: str, file: str = "") -> InputError:
         """Make an error of a single problem."""
-        return cls([Problem(place, sentence)])
+        return cls([Problem(key, sentence, file)])
 
 
 class VerificationError(TestbedError):
-    """The plan breaks an invariant, or breaks none although the scenario expects it to."""
+    """The plan breaks an invariant, or breaks none although the scenario expects it to.
+
+    Args:
+        sentence: what is wrong.
+        file: of the scenario.
+        details: lines below the sentence.
+    """
+
+    def __init__(self, sentence: str, file: str = "", details: Sequence[str] = ()) -> None:
+        self.reason, self.details = sentence, tuple(details)
+        first = f"{file}: {sentence}" if file else sentence
+        super().__init__("\n".join([first, *(f"  {line}" for line in details)]))
 
 
 class CapabilityError(TestbedError):

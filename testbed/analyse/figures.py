@@ -95,7 +95,7 @@ def analyse(plan: Plan, patterns: Sequence[str] = (ALL_TO_ALL,)) -> Analysis:
     found = (pattern_problem(topology, name, seed) for name in known)
     problems = [*check_patterns(patterns), *(problem for problem in found if problem is not None)]
     if problems:
-        raise InputError([Problem(f"{plan.scenario.source}: {p.place}", p.sentence) for p in problems])
+        raise InputError([p.in_file(plan.scenario.source) for p in problems])
     hops = hops_of(topology, routes)
     members = None if plan.bundles is None else np.repeat(plan.bundles.sizes, 2)
     small = _small(topology, routes)

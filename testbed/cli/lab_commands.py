@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
@@ -11,16 +10,9 @@ import typer
 
 from testbed.cli.app import FORMAT, SCENARIO, SETTINGS, app
 from testbed.cli.output import Format, print_json, print_outcome, results, sample_object, steps
-from testbed.errors import EXIT_NOTHING_RAN, InputError, Problem
+from testbed.errors import EXIT_NOTHING_RAN, InputError
 
 LAB = Annotated[str | None, typer.Argument(help="lab; may be left out while only one stands")]
-
-
-class Engine(str, Enum):
-    """Where a lab runs."""
-
-    native = "native"
-    vm = "vm"
 
 
 @app.command(epilog="Examples: testbed run torus4x4 --set lab.dilation=200   |   testbed run torus4x4 --engine vm")
@@ -29,50 +21,39 @@ def run(
     settings: SETTINGS = None,
     folder: Annotated[Path, typer.Option("--results", help="where the run's folder is made")] = Path("results"),
     engine: Annotated[
-        Engine, typer.Option(help="on this machine's kernel, or in a virtual machine with Debian's (`make vm`)")
-    ] = Engine.native,
-    virtual_time: Annotated[
-        bool,
-        typer.Option("--virtual-time", help="with --engine vm: its clock follows its instructions"),
-    ] = False,
-    memory: Annotated[
-        int | None, typer.Option(min=256, help="with --engine vm: MiB of the virtual machine; default 2048")
+        str | None,
+        typer.Option(help="ovs: on this machine; vm: in a virtual machine (`make vm`); simulate: not built"),
     ] = None,
+    virtual_time: Annotated[
+        bool, typer.Option("--virtual-time", help="of engine vm: its clock follows its instructions")
+    ] = False,
+    memory: Annotated[int | None, typer.Option(help="of engine vm: MiB of the virtual machine; default 2048")] = None,
     limit: Annotated[
-        float | None, typer.Option("--limit", min=1, help="with --engine vm: s until it is ended; default 7200")
+        float | None, typer.Option("--limit", help="of engine vm: s until it is ended; default 7200")
     ] = None,
     shift: Annotated[
-        int | None,
-        typer.Option(min=0, max=10, help="with --virtual-time: an instruction takes 2^N ns; default 0"),
+        int | None, typer.Option(help="with --virtual-time: an instruction takes 2^N ns; default 0")
     ] = None,
     form: FORMAT = Format.text,
 ) -> None:
-    """Plan, prove, build, check every path, load, measure, store, report. Exit 0 pass, 1 fail, 3 warnings."""
-    from testbed.emulate.vm.machine import DEFAULT_SHIFT
-    from testbed.emulate.vm.memory import DEFAULT_MEMORY
+    """Plan, prove, build, check every path, load, measure, store, report. Exit 0 pass, 1 fail, 3 warnings.
+
+    --engine X is --set engine=X, and --memory N is --set vm.memory=N; so are the others.
+    """
     from testbed.plan import make_plan
     from testbed.report import rich_table
-    from testbed.run import run_scenario
-    from testbed.run.vm import DEFAULT_LIMIT, Wish, run_in_vm
+    from testbed.run.engines import run_scenario
     from testbed.scenario import find_scenario, load_scenario
 
-    given = {"--virtual-time": virtual_time, "--memory": memory is not None, "--limit": limit is not None}
-    idle = [(option, "--engine vm") for option, it in given.items() if it and engine is not Engine.vm]
-    if shift is not None and not virtual_time:
-        idle.append(("--shift", "--virtual-time"))
-    if idle:
-        raise InputError(
-            [Problem(option, f"is for {needed} only; take it out, or add that") for option, needed in idle]
-        )
+    options = {
+        "engine": engine, "vm.virtual_time": "true" if virtual_time else None, "vm.memory": memory, "vm.limit": limit,
+        "vm.shift": shift,
+    }  # fmt: skip
+    more = [f"{key}={value}" for key, value in options.items() if value is not None]
     with steps() as progress:
         progress("planning and proving")
-        plan = make_plan(load_scenario(find_scenario(name), settings or ()))
-        if engine is Engine.vm:
-            chosen = DEFAULT_SHIFT if shift is None else shift
-            wish = Wish(virtual_time, memory or DEFAULT_MEMORY, limit or DEFAULT_LIMIT, chosen)
-            outcome = run_in_vm(plan, folder, wish, progress)
-        else:
-            outcome = run_scenario(plan, folder, progress)
+        plan = make_plan(load_scenario(find_scenario(name), [*(settings or ()), *more]))
+        outcome = run_scenario(plan, folder, progress)
     if form is Format.json:
         print_json(
             {
@@ -103,12 +84,14 @@ def up(
     from testbed.plan import make_plan
     from testbed.run.run import check_paths
     from testbed.scenario import find_scenario, load_scenario
+    from testbed.scenario.engines import require_ovs
 
     started = time.monotonic()
     with steps() as progress:
         progress("planning and proving")
         plan = make_plan(load_scenario(find_scenario(name), settings or ()))
         plan.require_proof()
+        require_ovs(plan.scenario.engine, plan.scenario.source)
         chosen = lab or plan.scenario.name
         if not chosen.replace("-", "").replace("_", "").isalnum():
             raise InputError.one("--name", f'should be letters, digits, "-" and "_", not "{chosen}"')

@@ -16,7 +16,7 @@ from testbed.errors import InputError, TestbedError
 
 if TYPE_CHECKING:
     from testbed.model import Sample
-    from testbed.run import Outcome
+    from testbed.run.engine import Outcome
 
 _STYLES = {"pass": "green", "warn": "yellow", "invalid": "red", "fail": "red"}
 messages = Console(stderr=True, highlight=False)

@@ -80,7 +80,8 @@ def run_tests(
     virtual_time: Annotated[bool, typer.Option("--virtual-time", help="in virtual time")] = False,
 ) -> None:
     """Boot the image and run the tests marked vm in it, on the kernel's Open vSwitch. Exit 0 passed, 1 failed."""
-    from testbed.run.vm import Wish, test_in_vm
+    from testbed.run.vm import test_in_vm
+    from testbed.scenario.engines import VmOptions
 
     def line(text: str) -> None:
         sys.stdout.write(text + "\n")
@@ -89,7 +90,7 @@ def run_tests(
     with tempfile.TemporaryDirectory() as folder, steps() as progress:
         console = Path(folder, "console.log")
         try:
-            code = test_in_vm(arguments or [], Wish(virtual_time, memory, limit), console, progress, line)
+            code = test_in_vm(arguments or [], VmOptions(virtual_time, memory, limit), console, progress, line)
         except LabError:
             sys.stderr.write(console.read_text(errors="replace") if console.exists() else "")
             raise

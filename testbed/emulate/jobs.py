@@ -46,13 +46,14 @@ def job_names() -> list[str]:
     return sorted(file.parent.name for file in FOLDER.glob("*/job.yaml"))
 
 
-def read_job(name: str, place: str, base: Path = Path()) -> MpiJob:
+def read_job(name: str, key: str, base: Path = Path(), source: str = "") -> MpiJob:
     """Return a job as its file describes it.
 
     Args:
         name: a folder of mpi_jobs/, or with a `/` in it a path to a job's folder.
-        place: where it was named, for the message.
+        key: where it was named, for the message.
         base: folder that such a path starts from, as a rule that of the scenario.
+        source: file with that key.
 
     Raises:
         InputError: no such job, or all that is wrong with its file.
@@ -60,12 +61,14 @@ def read_job(name: str, place: str, base: Path = Path()) -> MpiJob:
     folder = (base / name).resolve() if "/" in name else FOLDER / name
     file = folder / "job.yaml"
     if "/" in name and not file.is_file():
-        raise InputError.one(place, f'there is no MPI job in "{name}": {folder} has no job.yaml')
+        raise InputError.one(key, f'there is no MPI job in "{name}": {folder} has no job.yaml', source)
     if "/" not in name and name not in job_names():
         beside = f' Did you mean "./{name}"?' if (base / name / "job.yaml").is_file() else ""
         meant = beside or did_you_mean(name, job_names())
         raise InputError.one(
-            place, f'there is no MPI job "{name}".{meant} Known: {", ".join(job_names())}, or a path such as ./my_job'
+            key,
+            f'there is no MPI job "{name}".{meant} Known: {", ".join(job_names())}, or a path such as ./my_job',
+            source,
         )
     return _job(file)
 
@@ -80,13 +83,8 @@ def _job(file: Path) -> MpiJob:
     if said is not None:
         problems += _more_problems(said)
     if said is None or problems:
-        places = (problem.place.removeprefix("job").removeprefix(".") for problem in problems)
-        raise InputError(
-            [
-                Problem(f"{file}: {place}" if place else str(file), problem.sentence)
-                for place, problem in zip(places, problems, strict=True)
-            ]
-        )
+        keys = (problem.key.removeprefix("job").removeprefix(".") for problem in problems)
+        raise InputError([Problem(key, p.sentence, str(file)) for key, p in zip(keys, problems, strict=True)])
     binary = str((file.parent / said.binary).resolve())
     return MpiJob(
         said.name, binary, said.success, said.args, said.time_limit_seconds, said.output, said.fabric_bytes,

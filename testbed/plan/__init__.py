@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from testbed.errors import InputError, Problem
+from testbed.errors import InputError
 from testbed.model import Bundles, Floats, Group, LocalPlan, Routes, Rule, Topology, Violation, VlanPlan
 from testbed.pipeline.bundles import compile_groups
 from testbed.pipeline.compile import compile_rules
@@ -94,7 +94,7 @@ def make_plan(scenario: Scenario) -> Plan:
     except InputError as error:
         problems = [*error.problems, *problems]
     if problems:
-        raise InputError([Problem(f"{scenario.source}: {p.place}", p.sentence) for p in problems])
+        raise InputError([p.in_file(scenario.source) for p in problems])
     parts = (topology, routes, vlans) if bundles is None else (topology, routes, vlans, bundles)
     violations = prove(scenario, topology, routes, vlans, bundles)
     return Plan(scenario, topology, routes, vlans, violations, digest_of(*parts), bundles)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from testbed.errors import InputError, Problem
+from testbed.errors import InputError
 from testbed.model import Bundles, Topology
 from testbed.scenario import Scenario
 from testbed.topologies import TOPOLOGIES
@@ -23,7 +23,7 @@ def build_fabric(scenario: Scenario) -> Topology:
     try:
         return apply_faults(topology, scenario.faults)
     except InputError as error:
-        raise InputError([Problem(f"{scenario.source}: {p.place}", p.sentence) for p in error.problems]) from error
+        raise InputError([p.in_file(scenario.source) for p in error.problems]) from error
 
 
 def logical_fabric(scenario: Scenario) -> tuple[Topology, Bundles | None]:

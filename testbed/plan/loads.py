@@ -8,6 +8,7 @@ from testbed.errors import Problem
 from testbed.failover.events import changes_of
 from testbed.model import Topology
 from testbed.scenario import Scenario
+from testbed.scenario.engines import ENGINES, unheard_keys
 from testbed.traffic import PatternError, flows
 from testbed.verify.limits import SWITCH_MODELS, check_ports
 from testbed.workloads import npb
@@ -19,7 +20,9 @@ def lab_problems(scenario: Scenario, topology: Topology) -> list[Problem]:
     """What is wrong with loads, addresses, switch daemons, controller and ports, known before anything is routed."""
     model = SWITCH_MODELS[scenario.switch_model] if scenario.switch_model else None
     ports = check_ports(topology, model) if model is not None else []
+    blocks = {"lab": scenario.lab, "vm": scenario.vm, "simulator": scenario.simulator}
     return [
+        *unheard_keys(scenario.engine, blocks),
         *load_problems(scenario, topology),
         *failure_problems(scenario, topology),
         *address_problems(scenario),
@@ -60,7 +63,12 @@ def failure_problems(scenario: Scenario, topology: Topology) -> list[Problem]:
         events, place = failures_of(load.spec), f"workloads.{number}.failures"
         if not events:
             continue
-        if scenario.lab.controller != "segment_manager":
+        if not ENGINES[scenario.engine].fails:
+            sentence = (
+                f"links and switches do not fail with engine: {scenario.engine}; take them out, or set another engine"
+            )
+            found.append(Problem(place, sentence))
+        elif scenario.lab.controller != "segment_manager":
             sentence = (
                 "need lab.controller: segment_manager, which moves paths away from what is dead, not "
                 f"{scenario.lab.controller}"

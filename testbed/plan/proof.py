@@ -41,12 +41,12 @@ def require_proof(scenario: Scenario, violations: tuple[Violation, ...]) -> None
     broken = undeclared(scenario, violations)
     deadlock = any(violation.invariant == DEADLOCK for violation in violations)
     if broken:
-        lines = "\n".join(f"  {violation.invariant}: {violation.sentence}" for violation in broken)
+        lines = [f"{violation.invariant}: {violation.sentence}" for violation in broken]
         if scenario.expect != "deadlock" and deadlock:
-            lines += "\n  A scenario that has such a cycle on purpose declares it with expect: deadlock"
-        raise VerificationError(f"{scenario.source}: verification failed, nothing was built\n{lines}")
+            lines.append("A scenario that has such a cycle on purpose declares it with expect: deadlock")
+        raise VerificationError("verification failed, nothing was built", scenario.source, lines)
     if scenario.expect == "deadlock" and not deadlock:
         raise VerificationError(
-            f"{scenario.source}: expect: deadlock, but the channel dependency graph has no cycle; "
-            "nothing was built. Leave expect: out"
+            "expect: deadlock, but the channel dependency graph has no cycle; nothing was built. Leave expect: out",
+            scenario.source,
         )

@@ -28,9 +28,10 @@ from testbed.results import ResultFolder, load_run
 from testbed.results.telemetry import Telemetry
 from testbed.run.choose import choose_dilation
 from testbed.run.context import Context, LoadOutcome
+from testbed.run.engine import Outcome
 from testbed.run.fidelity import Judgement
 from testbed.run.one_load import judged
-from testbed.run.run import Outcome, changes_since, checked_lab, lab_facts
+from testbed.run.run import changes_since, checked_lab, lab_facts
 from testbed.topologies.faults import link_called
 from testbed.workloads import iperf3
 from testbed.workloads.spec import Iperf3

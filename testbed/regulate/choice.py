@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from testbed.errors import InputError, Problem
+from testbed.errors import InputError
 from testbed.model import Bools, Routes, Topology, VlanPlan
 from testbed.plan import Plan
 from testbed.plan.digest import digest_of
@@ -75,7 +75,7 @@ def choose_links(
             plan.topology, routing_of(plan), traffic.matrix, bundles=plan.bundles, slower=slower, progress=progress
         )
     except InputError as error:
-        raise InputError([Problem(f"{plan.scenario.source}: {p.place}", p.sentence) for p in error.problems]) from error
+        raise InputError([p.in_file(plan.scenario.source) for p in error.problems]) from error
     return Choice(traffic, selection, at_speeds(with_routes(plan, selection.routes), selection.speeds))
 
 

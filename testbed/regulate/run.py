@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 
 from testbed.emulate.client import Lab
-from testbed.emulate.probe import require
-from testbed.emulate.share import require_shares
 from testbed.errors import InputError, LabError, Problem
 from testbed.model import Sample
 from testbed.plan import Plan
@@ -28,9 +26,11 @@ from testbed.results import ResultFolder
 from testbed.results.telemetry import join
 from testbed.run.choose import choose_dilation
 from testbed.run.context import Context, LoadOutcome
+from testbed.run.engine import Measured, Outcome, finish
 from testbed.run.fidelity import Finding, Judgement, Verdict
 from testbed.run.one_load import LoadRecord, judged, load_context, run_load
-from testbed.run.run import Outcome, changes_since, checked_lab, finish, lab_facts, prepare_jobs
+from testbed.run.run import changes_since, checked_lab, lab_facts, missing
+from testbed.scenario.engines import require_ovs
 from testbed.workloads import beat
 
 ALL_ON, FEWER = "all links", "fewer links"
@@ -66,6 +66,7 @@ def require_regulable(plan: Plan) -> None:
         InputError: all that is in the way.
     """
     source, problems = plan.scenario.source, []
+    require_ovs(plan.scenario.engine, source)
     if plan.scenario.assignment_kind != "fixed":
         problems.append(
             Problem(
@@ -217,9 +218,7 @@ def regulate(
     if all(load.kind == "ping" for load in plan.scenario.workloads):
         none = "there is no load but pings" if plan.scenario.workloads else "there is none"
         raise InputError.one(f"{plan.scenario.source}: workloads", f"{none}, so there is no traffic to go by; add one")
-    require(plan.scenario)
-    require_shares(plan)
-    prepare_jobs(plan, progress)
+    missing(plan, progress).refuse()
     folder = ResultFolder(results, plan)
     with checked_lab(plan, folder, progress) as lab:
         settled, dilation = choose_dilation(plan, lab, progress)
@@ -286,4 +285,4 @@ def store(stage: Stage, choice: Choice, power: Power, facts: Mapping[str, Any]) 
     if choice.off or choice.slower:
         folder.write_bytes("power.svg", draw(plan, [(choice, [power])], "svg"))
     folder.write_manifest(judgement.verdict.word, judgement.reasons, stage.loads, facts)
-    return finish(folder, judgement.verdict, judgement.reasons, tuple(stage.samples), stage.progress)
+    return finish(Measured(folder, judgement, tuple(stage.samples)), stage.progress)

@@ -15,6 +15,7 @@ from testbed.plan import Plan
 from testbed.plan.store import plan_from_json
 from testbed.results.samples import samples_from_csv
 from testbed.results.store import INCOMPLETE, MANIFEST_KEYS, SCHEMA_VERSION
+from testbed.scenario.engines import engine_name
 
 _T = TypeVar("_T")
 
@@ -68,15 +69,21 @@ def load_run(path: Path, *, unfinished: bool = False) -> Run:
     if not isinstance(manifest["dilation"], int | float):
         raise InputError.one(place, f"is damaged: its dilation is no number but {manifest['dilation']!r}")
     plan = _read(path / "plan.json", plan_from_json)
+    environment = _read(path / "environment.json", _object)
     if plan.digest != manifest["digest"]:
         raise InputError.one(place, f"is of plan {manifest['digest']} and plan.json holds {plan.digest}")
     return Run(
         path,
-        manifest,
-        _read(path / "environment.json", _object),
+        _of_today(manifest),
+        _of_today(environment),
         plan,
         _read(path / "samples.csv", samples_from_csv),
     )
+
+
+def _of_today(facts: dict[str, Any]) -> dict[str, Any]:
+    """What is stored of a run, with the name that its engine has now."""
+    return {**facts, "engine": engine_name(facts["engine"])} if "engine" in facts else facts
 
 
 def _read(file: Path, parse: Callable[[str], _T]) -> _T:

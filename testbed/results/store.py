@@ -96,9 +96,7 @@ class ResultFolder:
         except OSError as error:
             with suppress(OSError):
                 partial.unlink(missing_ok=True)
-            raise StorageError(
-                f"{name} cannot be written: {error.strerror}; what was stored until then: {self.path}"
-            ) from error
+            raise StorageError(f"{name} cannot be written: {error.strerror}", self.path) from error
 
     def write_json(self, name: str, value: Any) -> None:
         """Write an object as indented JSON."""

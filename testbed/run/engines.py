@@ -1,18 +1,38 @@
-"""One scenario, and what runs it."""
+"""The engines there are, as one table, and the one way to run a scenario by any of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
+from testbed.errors import InputError
 from testbed.plan import Plan
-from testbed.run.run import Outcome, run_in_lab
+from testbed.run import run, simulated, vm
+from testbed.run.engine import Engine, Outcome, Progress, finish
+
+ENGINES: dict[str, Engine] = {
+    "ovs": Engine(run.missing, run.measure),
+    "vm": Engine(vm.missing, vm.measure),
+    "simulate": Engine(simulated.missing, simulated.measure),
+}
 
 
-def run_scenario(plan: Plan, results: Path, progress: Callable[[str], None]) -> Outcome:
-    """Run the plan's loads by the scenario's engine, and store everything; see run_in_lab() and run_in_simulator()."""
-    if plan.scenario.engine == "lab":
-        return run_in_lab(plan, results, progress)
-    from testbed.run.simulated import run_in_simulator  # noqa: PLC0415 - a lab does without the simulator
+def run_scenario(plan: Plan, results: Path, progress: Progress) -> Outcome:
+    """Run the plan's loads by the scenario's engine, and store everything.
 
-    return run_in_simulator(plan, results, progress)
+    Args:
+        plan: proved or not; nothing is started without proof.
+        results: folder that gets the run's folder.
+        progress: called with one line on what is going on.
+
+    Raises:
+        InputError, VerificationError, CapabilityError: nothing was measured and nothing is left.
+        LabError: the lab broke; the folder stays, marked incomplete.
+    """
+    plan.require_proof()
+    scenario = plan.scenario
+    if not scenario.workloads:
+        sentence = "there is none, so nothing would be measured; `testbed up` only builds"
+        raise InputError.one("workloads", sentence, scenario.source)
+    engine = ENGINES[scenario.engine]
+    engine.missing(plan, progress).refuse()
+    return finish(engine.measure(plan, results, progress), progress)

@@ -19,7 +19,7 @@ from typing import Any
 from testbed.emulate.vm.suite import run_tests
 from testbed.errors import InputError, TestbedError
 from testbed.plan.store import plan_from_json
-from testbed.run.run import measure
+from testbed.run.run import measure, missing
 
 _SIGN_OF_LIFE = 5.0
 
@@ -90,8 +90,8 @@ def main(job: Path, results: Path) -> int:
     try:
         last = {"code": _JOBS[json.loads((job / "job.json").read_text())["kind"]](job, results, port)}
     except TestbedError as error:
-        problems = [[p.place, p.sentence] for p in error.problems] if isinstance(error, InputError) else []
-        last = {"error": {"kind": type(error).__name__, "sentence": str(error), "problems": problems}}
+        problems = [[p.key, p.sentence, p.file] for p in error.problems] if isinstance(error, InputError) else []
+        last = {"error": {"kind": type(error).__name__, "sentence": error.sentence, "problems": problems}}
     except BaseException as error:
         traceback.print_exc()
         last = {"error": {"kind": "LabError", "sentence": f"{error!r} inside the virtual machine", "problems": []}}
@@ -108,7 +108,12 @@ def main(job: Path, results: Path) -> int:
 
 def _measure(job: Path, results: Path, port: Port) -> int:
     plan = plan_from_json((job / "plan.json").read_text())
-    measure(plan, results, lambda text: port.say(progress=text))
+
+    def say(text: str) -> None:
+        port.say(progress=text)
+
+    missing(plan, say).refuse()
+    measure(plan, results, say)
     return 0
 
 

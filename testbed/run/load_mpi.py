@@ -61,22 +61,23 @@ class Prepared:
     trace: bool
 
 
-def prepare_mpi(plan: Plan, spec: Mpi | Npb, place: str) -> Prepared:
+def prepare_mpi(plan: Plan, spec: Mpi | Npb, place: str = "") -> Prepared:
     """Read a job, check what the scenario asks of it, and build it; needs no lab.
 
     Args:
         plan: with a placement that fits its hosts.
         spec: the workload.
-        place: where it stands, for messages.
+        place: key of the workload, for messages.
 
     Raises:
         InputError: there is no such job, its file is wrong, or its arguments are.
         CapabilityError: it cannot be built here.
     """
+    source = plan.scenario.source
     if isinstance(spec, Npb):
         job, spec = npb_job(spec), npb.as_mpi(spec, plan.topology.host_count)
     else:
-        job = jobs.read_job(spec.job, f"{place}.job", Path(plan.scenario.source).resolve().parent)
+        job = jobs.read_job(spec.job, f"{place}.job", Path(source).resolve().parent, source)
     job = replace(
         job,
         args=job.args if spec.args is None else spec.args,
@@ -89,7 +90,7 @@ def prepare_mpi(plan: Plan, spec: Mpi | Npb, place: str) -> Prepared:
         pairs = tuple((rank_of[source], rank_of[destination]) for source, destination in between)
     problems = mpi.argument_problems(job, len(ranks), pairs)
     if problems:
-        raise InputError([Problem(f"{place}.{key}", sentence) for key, sentence in problems])
+        raise InputError([Problem(f"{place}.{key}", sentence, source) for key, sentence in problems])
     jobs.build_job(job)
     trace = spec.trace or job.trace
     if trace:
@@ -105,7 +106,7 @@ def run_mpi(context: Context, spec: Mpi | Npb) -> LoadOutcome:
     """
     outcome = LoadOutcome()
     context.progress("building it")
-    prepared = prepare_mpi(context.plan, spec, context.plan.scenario.source)
+    prepared = prepare_mpi(context.plan, spec)
     job, ranks = prepared.job, prepared.ranks
     start = _launch(context, prepared)
     ledger = FrameLedger(context.lab)

@@ -103,12 +103,22 @@ def load_context(
 
 
 def judged(context: Context, folder: ResultFolder, run: Callable[[Context], LoadOutcome]) -> LoadRecord:
-    """Run what gives the outcome of a load; a load that fails is a record as well."""
+    """Run what gives the outcome of a load in a lab; a load that fails is a record as well."""
+    return record_of(context.labels, folder, lambda: run(context))
+
+
+def record_of(labels: Mapping[str, str], folder: ResultFolder, run: Callable[[], LoadOutcome]) -> LoadRecord:
+    """Run what gives the outcome of a load; a load that fails is a record as well.
+
+    Args:
+        labels: number of the load, its kind, and what else tells it from others.
+        folder: of the run.
+        run: gives the outcome, or raises WorkloadError or OutputError.
+    """
     started, outcome = time.monotonic(), None
-    labels = [value for key, value in context.labels.items() if key != "load"]
-    title, number = " ".join(labels), context.labels["load"]
+    title, number = " ".join(value for key, value in labels.items() if key != "load"), labels["load"]
     try:
-        outcome = run(context)
+        outcome = run()
         findings = outcome.findings
         if outcome.failures:
             folder.write_json(failures_file(number), outcome.failures)
@@ -121,7 +131,7 @@ def judged(context: Context, folder: ResultFolder, run: Callable[[Context], Load
     entry = {
         "load": number,
         "title": title,
-        "kind": context.labels["kind"],
+        "kind": labels["kind"],
         "verdict": judgement.verdict.word,
         "reasons": list(judgement.reasons),
         "seconds": round(time.monotonic() - started, 2),

@@ -3,11 +3,11 @@
 from testbed.scenario.fabric_file import TOPOLOGY_BLOCKS
 from testbed.scenario.find import find_scenario, scenario_names
 from testbed.scenario.load import load_scenario, parse_scenario, scenario_of_blocks
-from testbed.scenario.spec import Lab, Links, Scenario, Workload
+from testbed.scenario.spec import LabSettings, Links, Scenario, Workload
 
 __all__ = [
     "TOPOLOGY_BLOCKS",
-    "Lab",
+    "LabSettings",
     "Links",
     "Scenario",
     "Workload",

@@ -9,16 +9,16 @@ from typing import Any
 
 from testbed.errors import InputError, Problem, did_you_mean
 from testbed.routing import ROUTINGS
+from testbed.scenario.engines import ENGINES, Simulator, VmOptions, engine_name
 from testbed.scenario.fabric_file import TOPOLOGY_BLOCKS, read_fabric_file
 from testbed.scenario.models import fill, key_of, not_one_of, shown, unknown_key
 from testbed.scenario.read import read_blocks
-from testbed.scenario.simulator import ENGINES, Simulator
 from testbed.scenario.spec import (
     EXPECTATIONS,
     KEYS,
     SLOWEST_LAB_LINK,
     SMALLEST_SHARE,
-    Lab,
+    LabSettings,
     Links,
     Scenario,
     Workload,
@@ -69,7 +69,7 @@ def scenario_of_blocks(raw: dict[str, Any], source: str, problems: Iterable[Prob
     """
     found: list[Problem] = []
     scenario = _scenario(raw, source, found)
-    every = [*problems, *(Problem(f"{source}: {problem.place}", problem.sentence) for problem in found)]
+    every = [*problems, *(problem.in_file(source) for problem in found)]
     if every or scenario is None:
         raise InputError(every)
     return scenario
@@ -102,10 +102,11 @@ def _scenario(raw: dict[str, Any], source: str, problems: list[Problem]) -> Scen
     if expect not in EXPECTATIONS:
         problems.append(Problem("expect", not_one_of(expect, EXPECTATIONS)))
     links = fill(Links, raw.get("links", {}), "links", problems)
-    engine = raw.get("engine", ENGINES[0])
-    if engine not in ENGINES:
-        problems.append(Problem("engine", not_one_of(engine, ENGINES)))
-    lab = fill(Lab, raw.get("lab", {}), "lab", problems)
+    engine = engine_name(raw.get("engine", "ovs"))
+    if engine not in [*ENGINES]:
+        problems.append(Problem("engine", not_one_of(engine, [*ENGINES])))
+    lab = fill(LabSettings, raw.get("lab", {}), "lab", problems)
+    vm = fill(VmOptions, raw.get("vm", {}), "vm", problems)
     simulator = fill(Simulator, raw.get("simulator", {}), "simulator", problems)
     workloads = _workloads(raw.get("workloads", []), problems)
     if links is not None and lab is not None:
@@ -116,7 +117,7 @@ def _scenario(raw: dict[str, Any], source: str, problems: list[Problem]) -> Scen
         return None
     return Scenario(
         name, description, source, topology_kind, topology, faults, routing_kind, options,
-        assignment_kind, assignment, model, expect, links, engine, lab, simulator, workloads,
+        assignment_kind, assignment, model, expect, links, engine, lab, vm, simulator, workloads,
     )  # fmt: skip
 
 
@@ -208,7 +209,7 @@ def _workloads(raw: object, problems: list[Problem]) -> tuple[Workload, ...]:
     return tuple(loads)
 
 
-def _too_slow(links: Links, lab: Lab) -> list[Problem]:
+def _too_slow(links: Links, lab: LabSettings) -> list[Problem]:
     real = min(links.rate, links.edge_rate)
     slowest = real if lab.dilation == "auto" else real / lab.chosen_dilation
     if slowest >= SLOWEST_LAB_LINK:
@@ -247,7 +248,7 @@ def _told_apart(routing: Any) -> list[Problem]:
     ]
 
 
-def _too_small_share(lab: Lab) -> list[Problem]:
+def _too_small_share(lab: LabSettings) -> list[Problem]:
     if lab.cpu_share != "auto" or lab.dilation == "auto" or 1 / lab.chosen_dilation >= SMALLEST_SHARE:
         return []
     sentence = (
@@ -286,6 +287,7 @@ def as_dict(scenario: Scenario) -> dict[str, Any]:
         "links": links,
         "engine": scenario.engine,
         "lab": block(None, scenario.lab),
+        "vm": block(None, scenario.vm),
         "simulator": {key: value for key, value in block(None, scenario.simulator).items() if value is not None},
         "workloads": [block(load.kind, load.spec) for load in scenario.workloads],
     }

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from testbed.routing import ROUTINGS
+from testbed.scenario.engines import ENGINES, Simulator, VmOptions
 from testbed.scenario.fabric_file import TOPOLOGY_BLOCKS
 from testbed.scenario.models import model_of
-from testbed.scenario.simulator import ENGINES, Simulator
-from testbed.scenario.spec import EXPECTATIONS, KEYS, Lab, Links
+from testbed.scenario.spec import EXPECTATIONS, KEYS, LabSettings, Links
 from testbed.topologies.faults import Faults
 from testbed.units import format_rate
 from testbed.verify.limits import SWITCH_MODELS
@@ -30,8 +30,9 @@ def schema() -> dict[str, Any]:
         "switch_model": {"enum": [*SWITCH_MODELS, None], "description": "a switch whose limits must hold"},
         "expect": {"enum": list(EXPECTATIONS), "description": "what verification must find"},
         "links": _block(Links),
-        "engine": {"enum": list(ENGINES), "description": "what runs it: a lab of Open vSwitch, or the simulator"},
-        "lab": _block(Lab),
+        "engine": {"enum": list(ENGINES), "description": _engines()},
+        "lab": _block(LabSettings),
+        "vm": _block(VmOptions),
         "simulator": _block(Simulator),
         "workloads": {"type": "array", "items": _kinds(WORKLOADS, "spec", required=True)},
     }
@@ -48,6 +49,10 @@ def schema() -> dict[str, Any]:
 def schema_text() -> str:
     """Return the content of `scenarios/schema.json`."""
     return json.dumps(schema(), indent=1, ensure_ascii=False) + "\n"
+
+
+def _engines() -> str:
+    return "; ".join(f"{name}: {engine.summary}" for name, engine in ENGINES.items())
 
 
 def _kinds(table: Mapping[str, Any], part: str, *, required: bool) -> dict[str, Any]:

@@ -8,15 +8,15 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge, Le
 from pydantic import BeforeValidator, WithJsonSchema
 
+from testbed.scenario.engines import Simulator, VmOptions
 from testbed.scenario.models import shown
 from testbed.scenario.number import number_or, number_schema
-from testbed.scenario.simulator import Simulator
 from testbed.topologies.faults import Faults
 from testbed.units import RATE_PATTERN, format_rate, parse_rate
 
 KEYS = (
     "name", "description", "topology", "faults", "routing", "assignment", "switch_model", "expect", "links", "engine",
-    "lab", "simulator", "workloads",
+    "lab", "vm", "simulator", "workloads",
 )  # fmt: skip
 EXPECTATIONS = ("deadlock_free", "deadlock")
 # Above this a rate is no longer a link's but a typing error.
@@ -121,7 +121,7 @@ class Links:
 
 
 @dataclass(frozen=True, slots=True)
-class Lab:
+class LabSettings:
     """How the lab is built.
 
     Attributes:
@@ -193,8 +193,9 @@ class Scenario:
         switch_model: key of SWITCH_MODELS whose limits hold, or None.
         expect: what verification must find; `deadlock` declares a cyclic dependency.
         links: rates and queues.
-        engine: what runs it: a `lab` of Open vSwitch, or the packet-level simulator.
+        engine: what runs it; key of ENGINES.
         lab: how it is emulated.
+        vm: the virtual machine.
         simulator: switches of the simulator.
         workloads: loads in the order they run.
     """
@@ -212,13 +213,14 @@ class Scenario:
     switch_model: str | None
     expect: Literal["deadlock_free", "deadlock"]
     links: Links
-    engine: Literal["lab", "simulate"]
-    lab: Lab
+    engine: str
+    lab: LabSettings
+    vm: VmOptions
     simulator: Simulator
     workloads: tuple[Workload, ...]
 
 
-def largest_dilation(links: Links, lab: Lab) -> float:
+def largest_dilation(links: Links, lab: LabSettings) -> float:
     """The dilation above which a link would be too slow to measure, or a host's share of the processors too small."""
     most = min(links.rate, links.edge_rate) / SLOWEST_LAB_LINK
     return min(most, LARGEST_DILATION, 1 / SMALLEST_SHARE if lab.cpu_share == "auto" else LARGEST_DILATION)

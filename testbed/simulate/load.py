@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from testbed.errors import InputError, Problem
+from testbed.errors import InputError
 from testbed.model import Floats, Longs, Sample
 from testbed.plan import Plan
 from testbed.plan.rates import fair_rates, imbalance, logical_ways, wires_of
@@ -162,7 +162,6 @@ def _network(plan: Plan, spec: Iperf3, wire: Transport) -> PacketNetwork:
     Raises:
         InputError: all that is wrong, by keys of the scenario.
     """
-    source = plan.scenario.source
     settings, edge_frame = _settings(plan, spec, wire)
     try:
         problems = PACKET.problems(plan, settings, 1)
@@ -170,15 +169,12 @@ def _network(plan: Plan, spec: Iperf3, wire: Transport) -> PacketNetwork:
             raise InputError(problems)
         return packet_network(plan, settings, edge_frame)
     except InputError as error:
-        raise InputError(
-            [Problem(_place(source, problem.place), problem.sentence) for problem in error.problems]
-        ) from error
+        raise InputError([replace(p, key=_key(p.key), file=plan.scenario.source) for p in error.problems]) from error
 
 
-def _place(source: str, place: str) -> str:
+def _key(option: str) -> str:
     """The key of a scenario for an option of the command."""
-    key = f"simulator.{place[2:].replace('-', '_')}" if place.startswith("--") else place
-    return f"{source}: {key}"
+    return f"simulator.{option[2:].replace('-', '_')}" if option.startswith("--") else option
 
 
 def _settings(plan: Plan, spec: Iperf3, wire: Transport) -> tuple[PacketSettings, int]:

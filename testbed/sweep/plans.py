@@ -10,17 +10,13 @@ from pathlib import Path
 
 from testbed.compare.axis import MESSAGE_SIZE, SWITCHES_ON_PATH, number_at
 from testbed.compare.variants import label_of
-from testbed.emulate.probe import require
-from testbed.emulate.share import require_shares
 from testbed.errors import CapabilityError, InputError, Problem, VerificationError, did_you_mean
 from testbed.plan import Plan, make_plan
-from testbed.run.load_mpi import prepare_mpi
-from testbed.run.simulated import simulated_loads
+from testbed.run.engines import ENGINES
 from testbed.scenario import Scenario, load_scenario
 from testbed.scenario.load import as_dict
 from testbed.sweep.read import load_sweep
 from testbed.sweep.spec import Combination, Sweep
-from testbed.workloads.spec import Mpi, Npb
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +69,11 @@ def prepare(file: Path, progress: Callable[[str], None] = lambda text: None, *, 
         progress(f"planning and proving {number} of {len(sweep.combinations)}: {label}")
         try:
             plan = _plan(combination)
-            wrong = _engine_problems(plan, lacking)
+            missing = ENGINES[plan.scenario.engine].missing(plan, lambda text: None)
+            wrong = list(missing.problems)
+            lacking |= dict.fromkeys(missing.lacking)
         except InputError as error:
             wrong = list(error.problems)
-        except CapabilityError as error:
-            lacking[str(error)] = None
         for problem in wrong:
             refused.setdefault(_placed(problem, combination, sweep), {})[label] = None
         if not wrong:
@@ -90,7 +86,6 @@ def prepare(file: Path, progress: Callable[[str], None] = lambda text: None, *, 
     problems += _axes(sweep, found)
     if problems:
         raise InputError(problems)
-    lacking |= _lacking(job.scenario for job in found if job.scenario.engine == "lab")
     if lacking:
         raise CapabilityError("\n".join(lacking))
     return Planned(sweep, tuple(found))
@@ -103,50 +98,19 @@ def _plan(combination: Combination) -> Plan:
     try:
         plan.require_proof()
     except VerificationError as error:
-        first, *rest = str(error).removeprefix(f"{scenario.source}: ").split("\n")
-        raise InputError.one(scenario.source, "; ".join([first, *(line.strip() for line in rest)])) from error
+        raise InputError.one("", "; ".join([error.reason, *error.details]), scenario.source) from error
     if not scenario.workloads:
-        raise InputError.one(f"{scenario.source}: workloads", "there is none, so nothing would be measured")
+        raise InputError.one("workloads", "there is none, so nothing would be measured", scenario.source)
     return plan
-
-
-def _engine_problems(plan: Plan, lacking: dict[str, None]) -> list[Problem]:
-    """What the engine cannot run of a plan.
-
-    Raises:
-        InputError: the simulator cannot run it.
-        CapabilityError: this machine cannot give hosts their shares.
-    """
-    if plan.scenario.engine == "simulate":
-        simulated_loads(plan)
-        return []
-    problems = _job_problems(plan, lacking)
-    require_shares(plan)
-    return problems
-
-
-def _job_problems(plan: Plan, lacking: dict[str, None]) -> list[Problem]:
-    """What is wrong with the MPI jobs of a plan, which are built; what the machine lacks for them is added."""
-    problems: list[Problem] = []
-    for number, load in enumerate(plan.scenario.workloads):
-        if isinstance(load.spec, Mpi | Npb):
-            try:
-                prepare_mpi(plan, load.spec, f"{plan.scenario.source}: workloads.{number}")
-            except InputError as error:
-                problems += error.problems
-            except CapabilityError as error:
-                lacking[str(error)] = None
-    return problems
 
 
 def _placed(problem: Problem, combination: Combination, sweep: Sweep) -> tuple[str, str]:
     """A problem at the key of the sweep file that causes it, else at the scenario's own."""
-    place = problem.place.removeprefix(f"{combination.file}: ").removeprefix("--set ")
-    if place == problem.place:
-        return place, problem.sentence
     keys = sorted((text.partition("=")[0] for text in combination.settings), key=len, reverse=True)
     for key in keys:
-        if f"{place}.".startswith(f"{key}.") or f"{key}.".startswith(f"{place}."):
+        told = problem.file == str(combination.file)
+        place = key if problem.key == f"--set {key}" else problem.key if told else ""
+        if place and (f"{place}.".startswith(f"{key}.") or f"{key}.".startswith(f"{place}.")):
             here = place if key == "workloads" else f"set.{key}"
             return f"{sweep.source}: {here}", problem.sentence
     return problem.place, problem.sentence
@@ -189,17 +153,6 @@ def _axes(sweep: Sweep, found: Iterable[Job]) -> list[Problem]:
             sentence = f'"{figure.x}" is no key of a scenario whose value is a number{_where(lacking, len(blocks))}.'
             problems.append(Problem(f"{sweep.source}: figures.{number}.x", sentence + meant))
     return problems
-
-
-def _lacking(scenarios: Iterable[Scenario]) -> dict[str, None]:
-    """What this machine lacks for any of the scenarios, each line once."""
-    lacking: dict[str, None] = {}
-    for scenario in scenarios:
-        try:
-            require(scenario)
-        except CapabilityError as error:
-            lacking |= dict.fromkeys(str(error).split("\n"))
-    return lacking
 
 
 def _digest(scenario: Scenario) -> str:

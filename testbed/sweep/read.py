@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ def parse_sweep(text: str, file: Path, repeats: int | None = None) -> tuple[Swee
         raw, _ = read_blocks(text, str(file), ())
     except InputError as error:
         wanted = ("such as topology: and workloads:", "such as scenarios: and set:")
-        raise InputError([Problem(p.place, p.sentence.replace(*wanted)) for p in error.problems]) from error
+        raise InputError([replace(p, sentence=p.sentence.replace(*wanted)) for p in error.problems]) from error
     problems = [Problem(key, unknown_key(key, KEYS)) for key in raw if key not in KEYS]
     name = raw.get("name", file.stem)
     if not isinstance(name, str) or not name.replace("-", "").replace("_", "").isalnum():
@@ -77,7 +78,7 @@ def parse_sweep(text: str, file: Path, repeats: int | None = None) -> tuple[Swee
     combinations: tuple[Combination, ...] = ()
     if scenarios and settings is not None:
         combinations = _combinations(raw, scenarios, settings, rounds, problems)
-    placed = [Problem(f"{file}: {problem.place}", problem.sentence) for problem in problems]
+    placed = [problem.in_file(str(file)) for problem in problems]
     if not combinations:
         return None, placed
     return Sweep(str(name), description, str(file), combinations, rounds, baseline, figures), placed

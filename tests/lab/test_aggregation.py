@@ -15,7 +15,7 @@ from testbed.emulate.names import port_interface
 from testbed.model import Sample, host_ip, host_mac
 from testbed.pipeline.text import parse_group, parse_rule
 from testbed.plan import Plan
-from testbed.run import run_scenario
+from testbed.run.engines import run_scenario
 from testbed.run.fidelity import Verdict
 from testbed.run.pathcheck import installed_problems
 from testbed.run.run import check_paths

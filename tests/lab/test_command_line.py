@@ -186,7 +186,7 @@ def test_a_full_disk_is_one_sentence_and_keeps_what_was_stored(small, tmp_path, 
         ["unshare", "--mount", "sh", "-c", script, str(place), *run], capture_output=True, text=True, check=False
     )
     assert done.returncode == 1, done.stderr
-    assert "cannot be written: No space left on device; what was stored until then: " in done.stderr
+    assert "cannot be written: No space left on device\nwhat was stored until then: " in done.stderr
     assert "Traceback" not in done.stderr
     files = [line for line in done.stdout.splitlines() if line.startswith(str(place))]
     assert any(name.endswith("plan.json") for name in files)

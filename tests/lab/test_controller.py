@@ -23,8 +23,8 @@ from testbed.pipeline.text import parse_rule
 from testbed.plan import Plan
 from testbed.plan.store import plan_to_json
 from testbed.results import load_run
-from testbed.run import run_scenario
 from testbed.run.between import state_problems
+from testbed.run.engines import run_scenario
 from testbed.run.pathcheck import installed_problems
 from tests.fabrics import plan_without
 

@@ -22,8 +22,8 @@ from testbed.plan.failures import changes_of_load
 from testbed.results import load_run
 from testbed.results.failures import load_failures
 from testbed.results.telemetry import load_telemetry
-from testbed.run import run_scenario
 from testbed.run.controlled import expected_rules
+from testbed.run.engines import run_scenario
 from testbed.run.failures import interfaces
 from testbed.transition.steps import drain_seconds
 from testbed.workloads.timeline import parse_event

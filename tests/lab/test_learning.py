@@ -15,7 +15,7 @@ from testbed.emulate.client import Lab
 from testbed.model import Rule, host_mac
 from testbed.pipeline.text import format_rule, parse_rule
 from testbed.plan import Plan
-from testbed.run import run_scenario
+from testbed.run.engines import run_scenario
 from testbed.run.learn import teach, unknown_addresses
 from testbed.run.pathcheck import installed_problems
 

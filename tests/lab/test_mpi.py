@@ -15,7 +15,8 @@ from testbed.emulate import jobs
 from testbed.errors import CapabilityError, InputError, WorkloadError
 from testbed.model import Sample
 from testbed.plan import make_plan
-from testbed.run import load_mpi, run_scenario
+from testbed.run import load_mpi
+from testbed.run.engines import run_scenario
 from testbed.run.fidelity import Verdict
 from testbed.scenario import load_scenario
 from testbed.workloads import mpi

@@ -10,7 +10,8 @@ import numpy as np
 from testbed.model import host_ip
 from testbed.results import load_run
 from testbed.results.telemetry import load_telemetry
-from testbed.run import load_iperf3, run_scenario
+from testbed.run import load_iperf3
+from testbed.run.engines import run_scenario
 from testbed.run.fidelity import Verdict
 from testbed.workloads import iperf3
 from testbed.workloads.process import Process

@@ -50,17 +50,40 @@ def test_what_is_said_of_a_virtual_machine_needs_one():
     done = command("run", "torus4x4", "--memory", "512", "--virtual-time", "--format", "json")
     told = json.loads(done.stdout)
     assert done.returncode == told["exit_code"] == 2
-    assert [problem["place"] for problem in told["problems"]] == ["--virtual-time", "--memory"]
+    assert [problem["place"].partition(".yaml: ")[2] for problem in told["problems"]] == [
+        "vm.virtual_time",
+        "vm.memory",
+    ]
     assert {problem["sentence"] for problem in told["problems"]} == {
-        "is for --engine vm only; take it out, or add that"
+        "is for engine: vm only, not ovs; take it out, or set that"
     }
 
 
-def test_what_is_said_of_virtual_time_needs_it():
-    told = json.loads(command("run", "torus4x4", "--limit", "60", "--shift", "0", "--format", "json").stdout)
-    assert [(problem["place"], problem["sentence"]) for problem in told["problems"]] == [
-        ("--limit", "is for --engine vm only; take it out, or add that"),
-        ("--shift", "is for --virtual-time only; take it out, or add that"),
+def test_options_are_settings_and_both_are_judged_alike():
+    option = command("run", "torus4x4", "--engine", "vmm", "--format", "json")
+    setting = command("run", "torus4x4", "--set", "engine=vmm", "--format", "json")
+    assert (option.returncode, option.stdout) == (setting.returncode, setting.stdout)
+    (problem,) = json.loads(option.stdout)["problems"]
+    assert problem["sentence"] == 'should be one of ovs, vm, simulate, not "vmm". Did you mean "vm"?'
+
+
+def test_virtual_time_is_asked_for_before_its_pace():
+    told = json.loads(
+        command("run", "torus4x4", "--engine", "vm", "--memory", "100", "--shift", "11", "--format", "json").stdout
+    )
+    assert [problem["sentence"] for problem in told["problems"]] == [
+        "should be 256 or more, not 100", "should be 10 or less, not 11",
+    ]  # fmt: skip
+    told = json.loads(command("run", "torus4x4", "--engine", "vm", "--shift", "1", "--format", "json").stdout)
+    assert [problem["sentence"] for problem in told["problems"]] == [
+        "is for vm.virtual_time: true only; take it out, or set that"
+    ]
+
+
+def test_a_lab_that_stays_is_one_on_this_machine():
+    told = json.loads(command("up", "torus4x4", "--set", "engine=simulate", "--format", "json").stdout)
+    assert [problem["sentence"] for problem in told["problems"]] == [
+        "is simulate, and this command needs a lab on this machine; leave it out, or --set engine=ovs"
     ]
 
 

@@ -102,7 +102,7 @@ def test_a_full_disk_is_a_sentence_and_leaves_what_is_there(tmp_path, monkeypatc
     with pytest.raises(StorageError) as caught:
         folder.write_samples(SAMPLES * 2)
     assert str(caught.value) == (
-        f"samples.csv cannot be written: No space left on device; what was stored until then: {folder.path}"
+        f"samples.csv cannot be written: No space left on device\nwhat was stored until then: {folder.path}"
     )
     assert sorted(file.name for file in folder.path.iterdir()) == before
     assert samples_from_csv((folder.path / "samples.csv").read_text()) == SAMPLES
@@ -204,3 +204,15 @@ def test_the_resolved_scenario_is_yaml_that_people_can_read(finished):
     text = (finished / "scenario.yaml").read_text(encoding="utf-8")
     assert yaml.safe_load(text)["topology"]["kind"] == "ring"
     assert "!!python" not in text
+
+
+def test_a_folder_of_an_earlier_version_is_read_with_the_names_of_today(finished):
+    for name, former in (("environment.json", {"engine": "native"}), ("manifest.json", {"engine": "lab"})):
+        (finished / name).write_text(json.dumps({**json.loads((finished / name).read_text()), **former}))
+    plan = json.loads((finished / "plan.json").read_text())
+    # `lab` had settings beside the simulator's in every scenario, and a block `vm` was not there.
+    plan["scenario"] |= {"engine": "lab", "simulator": {"delay": 2.0}}
+    del plan["scenario"]["vm"]
+    (finished / "plan.json").write_text(json.dumps(plan))
+    run = load_run(finished)
+    assert [run.environment["engine"], run.manifest["engine"], run.plan.scenario.engine] == ["ovs", "ovs", "ovs"]

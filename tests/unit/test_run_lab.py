@@ -29,7 +29,7 @@ class StandIn:
 def lab(monkeypatch):
     made = StandIn()
     monkeypatch.setattr(run, "build_lab", lambda plan, *, progress: made)
-    monkeypatch.setattr(run, "environment", lambda built: {})
+    monkeypatch.setattr(run, "environment", lambda engine, built: {})
     monkeypatch.setattr(run, "check_paths", lambda plan, lab: None)
     return made
 

@@ -10,9 +10,8 @@ from testbed.cli.app import app
 from testbed.errors import InputError, VerificationError
 from testbed.plan import make_plan
 from testbed.results import load_run
-from testbed.run import run_scenario
+from testbed.run.engines import run_scenario
 from testbed.run.fidelity import Verdict
-from testbed.run.run import require_loads
 from tests.fabrics import scenario_of
 from tests.runs import goodput, head, run_of, stored
 
@@ -90,12 +89,6 @@ def test_loads_that_are_not_simulated_are_said_not_to_be(tmp_path):
      "room for a whole one, so give it 1,520 or more"),
     ("engine: simulate\nsimulator: {xon: 3000}\n", [UDP],
      "test.yaml: simulator.xon: is a threshold of PAUSE frames, and without flow control there are none"),
-    (MANAGED, ["{kind: ping}", UDP.replace("}", ", failures: ['at 1s: down s1-s2']}")],
-     "test.yaml: workloads.1.failures: links and switches do not fail in the simulator; take it out, or leave engine: "
-     "simulate out"),
-    (MANAGED, [UDP, "{kind: probe, failures: ['at 1s: down s1-s2']}"],
-     "test.yaml: workloads.1.failures: links and switches do not fail in the simulator; take the load out, or leave "
-     "engine: simulate out"),
 ])  # fmt: skip
 def test_what_cannot_be_simulated_is_refused_and_leaves_nothing(tmp_path, more, loads, sentence):
     with pytest.raises(InputError) as caught:
@@ -104,12 +97,17 @@ def test_what_cannot_be_simulated_is_refused_and_leaves_nothing(tmp_path, more, 
     assert not (tmp_path / "results").exists()
 
 
-def test_a_virtual_machine_does_not_run_what_is_simulated():
+@pytest.mark.parametrize("load", [
+    UDP.replace("}", ", failures: ['at 1s: down s1-s2']}"), "{kind: probe, failures: ['at 1s: down s1-s2']}",
+])  # fmt: skip
+def test_nothing_fails_in_the_simulator_and_no_controller_is_there(load):
     with pytest.raises(InputError) as caught:
-        require_loads(plan_of(SIMULATED, UDP))
-    assert str(caught.value) == (
-        "test.yaml: engine: is simulate, and a lab was asked for; leave --engine out, or --set engine=lab"
-    )
+        plan_of(MANAGED, UDP, load)
+    assert [str(problem) for problem in caught.value.problems] == [
+        "test.yaml: lab.controller: is for engine: ovs or vm only, not simulate; take it out, or set that",
+        "test.yaml: workloads.1.failures: links and switches do not fail with engine: simulate; take them out, or set "
+        "another engine",
+    ]
 
 
 def test_aggregated_links_are_refused(tmp_path):

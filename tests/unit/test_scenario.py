@@ -11,7 +11,7 @@ from testbed.errors import InputError
 from testbed.scenario import find_scenario, load_scenario, parse_scenario, scenario_names
 from testbed.scenario.load import as_dict
 from testbed.scenario.models import shown
-from testbed.scenario.spec import KEYS, Lab, Links
+from testbed.scenario.spec import KEYS, LabSettings, Links
 from testbed.topologies.fat_tree import FatTree
 from testbed.topologies.grid import Torus
 from testbed.workloads.spec import Iperf3, Mpi, Ping
@@ -40,7 +40,7 @@ def test_defaults():
     assert (scenario.topology_kind, scenario.topology) == ("torus", Torus((4, 4)))
     assert (scenario.routing_kind, scenario.assignment_kind) == ("dor", "fixed")
     assert (scenario.switch_model, scenario.expect) == (None, "deadlock_free")
-    assert (scenario.links, scenario.lab, scenario.workloads) == (Links(), Lab(), ())
+    assert (scenario.links, scenario.lab, scenario.workloads) == (Links(), LabSettings(), ())
     assert scenario.links.edge_rate == scenario.links.rate == 1e9
 
 
@@ -69,7 +69,7 @@ def test_everything_said():
     assert (scenario.switch_model, scenario.expect) == ("PC6224", "deadlock")
     assert scenario.links == Links(1e10, 1e8, 7)
     assert scenario.links.edge_rate == 1e8
-    assert scenario.lab == Lab(10.0, "userspace", "broadcast", seed=5, switch_daemons=3)
+    assert scenario.lab == LabSettings(10.0, "userspace", "broadcast", seed=5, switch_daemons=3)
     assert [load.kind for load in scenario.workloads] == ["iperf3", "ping", "mpi"]
     assert [load.spec for load in scenario.workloads] == [
         Iperf3("udp", "uniform", seconds=2, omit=0, repeats=1, offered=0.5, payload=64),

@@ -23,8 +23,9 @@ from testbed.emulate.vm.project import LAB_PARTS, ROOT, pack_project, unpack_res
 from testbed.errors import CapabilityError, InputError, LabError
 from testbed.plan import make_plan
 from testbed.run import vm
-from testbed.run.vm import Wish, choose_machine, raise_reported, run_in_vm
+from testbed.run.vm import choose_machine, raise_reported
 from testbed.scenario import parse_scenario
+from testbed.scenario.engines import VmOptions
 
 _PARTS = ("root.img", "vmlinuz", "initrd.img", "versions")
 _SMALL = "topology: {kind: mesh, sizes: [2]}\nworkloads: [{kind: ping}]\n"
@@ -100,19 +101,19 @@ def test_a_panic_ends_the_machine_instead_of_booting_it_again(whole):
 
 def test_virtual_time_has_one_processor_and_no_kvm(tmp_path, monkeypatch):
     monkeypatch.setattr(vm, "why_no_kvm", lambda image: "")
-    assert choose_machine(Image(tmp_path), Wish(virtual_time=True), _quiet) == (Machine("icount", 1, 2048), "")
+    assert choose_machine(Image(tmp_path), VmOptions(virtual_time=True), _quiet) == (Machine("icount", 1, 2048), "")
 
 
 def test_an_instruction_takes_as_long_as_wished(whole):
-    machine, _ = choose_machine(whole, Wish(virtual_time=True, shift=2), _quiet)
+    machine, _ = choose_machine(whole, VmOptions(virtual_time=True, shift=2), _quiet)
     assert "shift=2,sleep=off" in qemu_command(machine, whole, Path("/w/p"), Path("/w/r"), Path("/w/c"))
 
 
 def test_kvm_only_where_it_boots(tmp_path, monkeypatch):
     monkeypatch.setattr(vm, "why_no_kvm", lambda image: "")
-    assert choose_machine(Image(tmp_path), Wish(), _quiet)[0].accelerator == "kvm"
+    assert choose_machine(Image(tmp_path), VmOptions(), _quiet)[0].accelerator == "kvm"
     monkeypatch.setattr(vm, "why_no_kvm", lambda image: "a kernel does not boot with it in 15 s")
-    machine, why_not = choose_machine(Image(tmp_path), Wish(memory=512), _quiet)
+    machine, why_not = choose_machine(Image(tmp_path), VmOptions(memory=512), _quiet)
     assert (machine.accelerator, machine.memory) == ("tcg", 512)
     assert why_not == "a kernel does not boot with it in 15 s"
 
@@ -483,8 +484,9 @@ def test_what_was_raised_inside_is_raised_here():
         return boot.Report({"error": {"kind": kind, "sentence": "it broke", "problems": [], **further}}, 1.0)
 
     with pytest.raises(InputError) as raised:
-        raise_reported(report("InputError", problems=[["a.yaml: lab", "is wrong"]]))
+        raise_reported(report("InputError", problems=[["lab", "is wrong", "a.yaml"]]))
     assert str(raised.value) == "a.yaml: lab: is wrong"
+    assert (raised.value.problems[0].file, raised.value.problems[0].key) == ("a.yaml", "lab")
     with pytest.raises(CapabilityError, match="it broke"):
         raise_reported(report("CapabilityError"))
     with pytest.raises(LabError, match="it broke"):
@@ -500,12 +502,17 @@ def ready(monkeypatch, tmp_path):
     monkeypatch.setattr(vm, "why_no_kvm", lambda image: "no")
 
 
+def _run_in_vm(plan, results):
+    vm.missing(plan, _quiet).refuse()
+    return vm.measure(plan, results, _quiet)
+
+
 def test_jobs_outside_the_project_are_refused_before_anything_is_started(tmp_path, ready):
     plan = _plan("topology: {kind: mesh, sizes: [2]}\nworkloads: [{kind: ping}, {kind: mpi, job: ./mine}]\n")
     with pytest.raises(
         InputError, match=r'test.yaml: workloads.1.job: "./mine" is outside the project, and the virtual'
     ):
-        run_in_vm(plan, tmp_path / "results", Wish(), _quiet)
+        _run_in_vm(plan, tmp_path / "results")
     assert not (tmp_path / "results").exists()
 
 
@@ -513,14 +520,14 @@ def test_official_benchmarks_are_refused(tmp_path, ready, monkeypatch):
     monkeypatch.setenv("NPB_DIR", "/opt/npb")
     plan = _plan("topology: {kind: mesh, sizes: [4]}\nworkloads: [{kind: npb, kernel: IS}]\n")
     with pytest.raises(InputError, match=r"workloads.0: NPB_DIR names a folder that the virtual machine does not see"):
-        run_in_vm(plan, tmp_path / "results", Wish(), _quiet)
+        _run_in_vm(plan, tmp_path / "results")
 
 
 def test_too_little_memory_is_refused_before_anything_is_started(tmp_path, ready):
     with pytest.raises(
         CapabilityError, match=r"test.yaml takes about \d+ MiB in the virtual machine, which has 256 MiB"
     ):
-        run_in_vm(_plan(_SMALL), tmp_path / "results", Wish(memory=256), _quiet)
+        _run_in_vm(_plan(_SMALL + "engine: vm\nvm: {memory: 256}\n"), tmp_path / "results")
     assert not (tmp_path / "results").exists()
 
 
@@ -528,17 +535,16 @@ def test_a_refusal_from_inside_leaves_no_folder(tmp_path, ready, monkeypatch):
     error = {"kind": "CapabilityError", "sentence": "iperf3: missing", "problems": []}
     _fake_qemu(monkeypatch, f"echo '{json.dumps({'error': error})}'")
     with pytest.raises(CapabilityError, match="iperf3: missing"):
-        run_in_vm(_plan(_SMALL), tmp_path / "results", Wish(), _quiet)
+        _run_in_vm(_plan(_SMALL), tmp_path / "results")
     assert list((tmp_path / "results").iterdir()) == []
 
 
 def test_a_lab_that_breaks_inside_leaves_what_it_stored(tmp_path, ready, monkeypatch):
-    broke = "the switches are gone\nwhat was stored until then: /srv/results/x.incomplete"
-    error = json.dumps({"error": {"kind": "LabError", "sentence": broke, "problems": []}})
+    error = json.dumps({"error": {"kind": "LabError", "sentence": "the switches are gone", "problems": []}})
     hand_back = 'mkdir -p "$1.d/x.incomplete"; echo hello >"$1.d/x.incomplete/samples.csv"; tar -c -f "$1" -C "$1.d" .'
     _fake_qemu(monkeypatch, f"printf '%s\\n' '{error}'; {hand_back}")
     with pytest.raises(LabError, match=r"^the switches are gone\nwhat was stored until then: .*\.incomplete$"):
-        run_in_vm(_plan(_SMALL), tmp_path / "results", Wish(), _quiet)
+        _run_in_vm(_plan(_SMALL), tmp_path / "results")
     (folder,) = (tmp_path / "results").iterdir()
     assert (folder / "samples.csv").read_text() == "hello\n"
 
@@ -546,7 +552,7 @@ def test_a_lab_that_breaks_inside_leaves_what_it_stored(tmp_path, ready, monkeyp
 def test_a_machine_that_breaks_leaves_its_console(tmp_path, ready, monkeypatch):
     _fake_qemu(monkeypatch, 'echo "Kernel panic - not syncing: Oops" >"$2"')
     with pytest.raises(LabError, match=r"panicked: Oops(.|\n)*what was stored until then: .*\.incomplete"):
-        run_in_vm(_plan(_SMALL), tmp_path / "results", Wish(), _quiet)
+        _run_in_vm(_plan(_SMALL), tmp_path / "results")
     (folder,) = (tmp_path / "results").iterdir()
     assert (folder / "console.log").read_text() == "Kernel panic - not syncing: Oops\n"
 

@@ -9,8 +9,6 @@ from typing import Literal
 from testbed.emulate.vm.image import Image
 
 Accelerator = Literal["kvm", "tcg", "icount"]
-# One instruction of the guest takes 2^shift ns of its time: see docs/vm.md for why.
-DEFAULT_SHIFT = 0
 _MEMORY_SLACK = 1 << 30  # of addresses, for the alignment of what is plugged in
 _KERNEL = "console=ttyS0 panic=-1 psi=1 loglevel=4 net.ifnames=0 mitigations=off"
 # Of a translated processor the kernel does not trust the counter, and would ask a device for the time, which takes
@@ -33,7 +31,7 @@ class Machine:
     accelerator: Accelerator
     processors: int
     memory: int
-    shift: int = DEFAULT_SHIFT
+    shift: int = 0
 
 
 def qemu_command(machine: Machine, image: Image, project: Path, results: Path, console: Path) -> list[str]:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from testbed.errors import CapabilityError
 
-DEFAULT_MEMORY = 2048
 # MiB, an estimate of the system with the program, each host, each port, each MPI rank; four hosts took 249 in all.
 _SYSTEM, _HOST, _PORT, _RANK = 400, 6, 1, 40
 

@@ -1,0 +1,151 @@
+"""What an engine is, and what all of them do alike: one load after the other, judged and stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from testbed.errors import EXIT_FAIL, EXIT_PASS, EXIT_WARNINGS, CapabilityError, InputError, Problem
+from testbed.model import Sample
+from testbed.plan import Plan
+from testbed.results import ResultFolder, load_run
+from testbed.run.fidelity import Finding, Judgement, Verdict
+from testbed.run.one_load import LoadRecord
+from testbed.scenario import Workload
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run came to.
+
+    Attributes:
+        folder: its result folder.
+        verdict: worst verdict of all loads.
+        reasons: why.
+        samples: every figure, in real-world units.
+    """
+
+    folder: Path
+    verdict: Verdict
+    reasons: tuple[str, ...]
+    samples: tuple[Sample, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """0 pass, 3 warnings, 1 fail or invalid."""
+        return {Verdict.PASS: EXIT_PASS, Verdict.WARN: EXIT_WARNINGS}.get(self.verdict, EXIT_FAIL)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What was measured, in a folder that is not finished yet.
+
+    Attributes:
+        folder: holds all but the report.
+        judgement: of all loads.
+        samples: every figure, in real-world units.
+    """
+
+    folder: ResultFolder
+    judgement: Judgement
+    samples: tuple[Sample, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """What an engine lacks to run a plan.
+
+    Attributes:
+        problems: of the scenario.
+        lacking: of this machine, each with the consequence and the remedy.
+    """
+
+    problems: tuple[Problem, ...] = ()
+    lacking: tuple[str, ...] = ()
+
+    def refuse(self) -> None:
+        """Let only what is complete pass.
+
+        Raises:
+            InputError, CapabilityError: all that is missing.
+        """
+        if self.problems:
+            raise InputError(self.problems)
+        if self.lacking:
+            raise CapabilityError("\n".join(self.lacking))
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """One way to run a proved plan.
+
+    Attributes:
+        missing: all that the scenario or this machine lacks. Nothing is started for it, but MPI jobs are built.
+        measure: run the loads of a plan that lacks nothing, and store all but the report, in a new folder of the
+            folder of results. It raises LabError if that breaks; the new folder then stays, marked incomplete.
+    """
+
+    missing: Callable[[Plan, Progress], Missing]
+    measure: Callable[[Plan, Path, Progress], Measured]
+
+
+@dataclass(slots=True)
+class Records:
+    """What all loads of a run came to, so far.
+
+    Attributes:
+        samples: in real-world units.
+        loads: their entries in the manifest.
+        findings: about fidelity, each with the load's title.
+    """
+
+    samples: list[Sample] = field(default_factory=list)
+    loads: list[dict[str, Any]] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+
+    def add(self, record: LoadRecord) -> None:
+        """Take over what a load came to."""
+        self.samples += record.samples
+        self.loads.append(record.entry)
+        self.findings += record.findings
+
+    def store(self, folder: ResultFolder, facts: Mapping[str, Any]) -> Measured:
+        """Judge all of it, and write samples and manifest.
+
+        Args:
+            folder: of the run.
+            facts: further keys of the manifest.
+        """
+        judgement = Judgement.of(self.findings)
+        folder.write_samples(self.samples)
+        folder.write_manifest(judgement.verdict.word, judgement.reasons, self.loads, facts)
+        return Measured(folder, judgement, tuple(self.samples))
+
+
+def run_loads(plan: Plan, folder: ResultFolder, run: Callable[[Workload, int, str], LoadRecord]) -> Records:
+    """Run the plan's loads one after the other; what was measured until then is always stored.
+
+    Args:
+        plan: with the loads.
+        folder: of the run.
+        run: runs one, given its number from 1 and what to call it: `load 1 of 3`.
+    """
+    records, count = Records(), len(plan.scenario.workloads)
+    for number, load in enumerate(plan.scenario.workloads, 1):
+        records.add(run(load, number, f"load {number} of {count}"))
+        folder.write_samples(records.samples)
+    return records
+
+
+def finish(measured: Measured, progress: Progress) -> Outcome:
+    """Draw the report of a run of which all else is stored, and give its folder the final name."""
+    progress("writing the report")
+    from testbed.report import render_report  # noqa: PLC0415 - the virtual machine, which is slow, needs none
+
+    folder, judgement = measured.folder, measured.judgement
+    folder.write_text("report.html", render_report(load_run(folder.path, unfinished=True)))
+    return Outcome(folder.finish(), judgement.verdict, judgement.reasons, measured.samples)

@@ -1,0 +1,113 @@
+"""The engines that a scenario can name, and what a scenario says to each of them alone."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from annotated_types import Ge, Gt, Le
+
+from testbed.errors import InputError, Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Simulator:
+    """The packet level of the simulator; see docs/simulator.md.
+
+    Attributes:
+        flow_control: `none` drops frames as the lab does, `pause` stops a whole link (802.3x), `pfc` one priority of
+            it (802.1Qbb).
+        buffer: bytes of memory for each port and priority; none = as much as links.queue_frames take without flow
+            control, else 65536.
+        xoff: bytes at which a sender is paused; none = as late as loses no frame.
+        xon: bytes at which it may go on; none = half of xoff.
+        shared: whether the ports of a switch share their memory.
+        delay: µs of cable and switch a hop.
+        duration: ms of each repeat, the warm-up included.
+        warm_up: ms at the beginning that do not count.
+    """
+
+    flow_control: Literal["none", "pause", "pfc"] = "none"
+    buffer: Annotated[int, Ge(1), Le(1 << 30)] | None = None
+    xoff: Annotated[int, Ge(1)] | None = None
+    xon: Annotated[int, Ge(0)] | None = None
+    shared: bool = False
+    delay: Annotated[float, Ge(0), Le(1000)] = 1.0
+    duration: Annotated[float, Gt(0), Le(60000)] = 200.0
+    warm_up: Annotated[float, Ge(0), Le(60000)] = 50.0
+
+
+@dataclass(frozen=True, slots=True)
+class VmOptions:
+    """The virtual machine; see docs/vm.md.
+
+    Attributes:
+        virtual_time: whether its clock follows its instructions.
+        memory: MiB.
+        limit: s after which it is ended.
+        shift: in virtual time one instruction takes 2^shift ns.
+    """
+
+    virtual_time: bool = False
+    memory: Annotated[int, Ge(256)] = 2048
+    limit: Annotated[float, Ge(1)] = 7200.0
+    shift: Annotated[int, Ge(0), Le(10)] = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EngineName:
+    """What a scenario can know of an engine.
+
+    Attributes:
+        summary: one line for help and schema.
+        unheard: block → its keys that mean nothing to this engine; no keys = none of them does.
+        fails: whether links and switches can fail in it while a load runs.
+    """
+
+    summary: str
+    unheard: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    fails: bool = True
+
+
+# Rates of the simulator are real-world rates, so of a lab's settings it takes any dilation for what it is.
+_OF_MACHINES = ("datapath", "arp", "telemetry", "cpu_share", "switch_daemons", "controller")
+ENGINES: dict[str, EngineName] = {
+    "ovs": EngineName("Open vSwitch on this machine", {"vm": (), "simulator": ()}),
+    "vm": EngineName("Open vSwitch in a virtual machine with Debian's kernel", {"simulator": ()}),
+    "simulate": EngineName("the packet-level simulator", {"vm": (), "lab": _OF_MACHINES}, fails=False),
+}
+# As files of earlier versions call it: in a scenario, and in what is stored of a run.
+_FORMERLY = {"lab": "ovs", "native": "ovs"}
+
+
+def engine_name(name: Any) -> Any:
+    """The name of today for an engine; what never was one stays as it is."""
+    return _FORMERLY.get(name, name) if isinstance(name, str) else name
+
+
+def unheard_keys(engine: str, blocks: Mapping[str, Any]) -> list[Problem]:
+    """Keys with another value than the default that the engine of a scenario would take no notice of.
+
+    Args:
+        engine: key of ENGINES.
+        blocks: block → the dataclass that was made of it.
+    """
+    found = []
+    for block, keys in ENGINES[engine].unheard.items():
+        spec, others = blocks[block], [name for name, other in ENGINES.items() if block not in other.unheard]
+        for part in dataclasses.fields(spec):
+            if (not keys or part.name in keys) and getattr(spec, part.name) != part.default:
+                sentence = f"is for engine: {' or '.join(others)} only, not {engine}; take it out, or set that"
+                found.append(Problem(f"{block}.{part.name}", sentence))
+    if isinstance(blocks["vm"], VmOptions) and blocks["vm"].shift and not blocks["vm"].virtual_time and engine == "vm":
+        found.append(Problem("vm.shift", "is for vm.virtual_time: true only; take it out, or set that"))
+    return found
+
+
+def require_ovs(engine: str, source: str) -> None:
+    """Raise InputError, naming the scenario, unless its engine is a lab that a command can work in."""
+    if engine != "ovs":
+        sentence = f"is {engine}, and this command needs a lab on this machine; leave it out, or --set engine=ovs"
+        raise InputError.one("engine", sentence, source)
