@@ -44,7 +44,7 @@ class Problem:
     """One thing that is wrong with the input.
 
     Attributes:
-        key: where it stands: a key, an option, or what a reader would look for.
+        key: where it is: a key, an option, or what a reader would look for.
         sentence: what is wrong and what would be right.
         file: that the key is in, where it is in one.
     """

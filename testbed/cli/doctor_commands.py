@@ -1,4 +1,4 @@
-"""doctor: what this machine can do, and how much of it."""
+"""doctor: what this machine has and lacks, and how much load it sustains."""
 
 from __future__ import annotations
 
@@ -19,11 +19,14 @@ if TYPE_CHECKING:
 @app.command(epilog="Examples: testbed doctor --format json   |   testbed doctor --calibrate")
 def doctor(
     measure: Annotated[
-        bool, typer.Option("--calibrate", help="measure what it sustains, in one to two minutes, and store that")
+        bool, typer.Option("--calibrate", help="measure the frame rate it sustains (one to two minutes) and store it")
     ] = False,
     form: FORMAT = Format.text,
 ) -> None:
-    """Say what this machine can do, and how to get the rest. Exit 0 all, 3 something is missing, 1 no lab possible."""
+    """Check this machine's prerequisites, and say how to install those that are missing.
+
+    Exit code 0 if all are there, 3 if something is missing, 1 if no lab is possible.
+    """
     from dataclasses import asdict
 
     from testbed.emulate import calibration
@@ -76,12 +79,12 @@ def _print_calibration(found: Calibration) -> None:
     import time
 
     failed = "" if found.frame_hops_failed is None else f", not {found.frame_hops_failed:,.0f}"
-    median, least, most = (1e6 * found.hop_seconds[key] for key in ("median", "least", "most"))
+    median, low, high = (1e6 * found.hop_seconds[key] for key in ("median", "least", "most"))
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(found.measured))
     for line in (
         f"sustains {found.frame_hops:,.0f} frames a second over all switches of a 4×4 torus{failed} "
         f"({found.machine['datapath']} datapath)",
-        f"a switch delays a frame by {median:.0f} µs of laboratory time ({least:.0f} to {most:.0f} in several rounds)",
+        f"a switch delays a frame by {median:.0f} µs of laboratory time ({low:.0f} to {high:.0f} over several rounds)",
         f"measured {when}; lab.dilation: auto begins its search there",
     ):
         results.print(f"        {line}", markup=False, soft_wrap=True)

@@ -50,7 +50,8 @@ def export(
         typer.Option("--ports", help="names of ports: swp{} = swp1, swp2, …; Ethernet{0+4} = Ethernet0, 4, …"),
     ] = None,
     macs: Annotated[
-        Path | None, typer.Option("--macs", help="CSV with host,mac a line, where hosts have not the lab's addresses")
+        Path | None,
+        typer.Option("--macs", help="CSV file of host,mac, where hosts do not have the lab's addresses"),
     ] = None,
     flow_control: Annotated[
         FlowControl, typer.Option("--flow-control", help="802.3x pauses; keep leaves them as they are")
@@ -120,7 +121,7 @@ def _read_macs(file: Path) -> dict[str, str]:
         if len(row) != 2:
             problems.append(Problem(f"--macs {file}", f'"{",".join(row)}" should be a host and its address: h1,02:…'))
         elif row[0].strip() in found:
-            problems.append(Problem(f"--macs {file}", f"{row[0].strip()} stands more than once"))
+            problems.append(Problem(f"--macs {file}", f"{row[0].strip()} is listed more than once"))
         else:
             found[row[0].strip()] = row[1].strip().lower()
     if problems:
@@ -185,7 +186,7 @@ def _write_folder(folder: Path, made: Export) -> None:
 
 @app.command("import", epilog="Example: testbed import torus4x4-switches --against torus4x4")
 def import_files(
-    folder: Annotated[Path, typer.Argument(help="folder that testbed export wrote, changed since or not")],
+    folder: Annotated[Path, typer.Argument(help="folder that testbed export wrote, edited since or not")],
     against: Annotated[str, typer.Option("--against", help="scenario whose plan the files should carry out")],
     running: Annotated[
         Path | None, typer.Option("--running", help="folder of what bridges show now, in place of the files")
@@ -213,7 +214,7 @@ def import_files(
 def _texts(folder: Path) -> dict[str, str]:
     """Every file in a folder: name → text."""
     if not folder.is_dir():
-        raise InputError.one(str(folder), "is no folder")
+        raise InputError.one(str(folder), "is not a folder")
     files = {}
     for file in sorted(folder.rglob("*")):
         if file.is_file():
@@ -235,9 +236,9 @@ def _print_comparison(folder: Path, against: str, found: Comparison) -> None:
         note = f"note: {folder} was written from the plan {found.other_plan}, and {against} is another one now"
         messages.print(note, markup=False, soft_wrap=True)
     for heading, lines in (
-        ("lines that cannot be carried out", found.unread),
+        ("lines that cannot be applied", found.unread),
         ("settings that differ", found.settings),
-        ("frames that go astray", found.walks),
+        ("paths that differ", found.walks),
     ):
         if lines:
             results.print(f"{heading}: {len(lines)}", style="bold", markup=False)
@@ -245,7 +246,7 @@ def _print_comparison(folder: Path, against: str, found: Comparison) -> None:
             results.print(f"  {line}", markup=False, soft_wrap=True)
         if len(lines) > _MAX_SHOWN:
             results.print(f"  … and {len(lines) - _MAX_SHOWN} more; --format json has all", markup=False)
-    verdict = "carries out" if found.same else "DOES NOT carry out"
+    verdict = "matches" if found.same else "DIFFERS FROM"
     walked = f"{found.pairs} pairs{' and all broadcasts' if found.broadcasts else ''} walked"
     text = f"{folder} {verdict} {against}: every setting compared, {walked}"
     results.print(text, style="green" if found.same else "red", markup=False, soft_wrap=True)

@@ -47,7 +47,7 @@ def plan(
 
 @app.command(epilog="Example: testbed verify deadlock-torus8x8 --format json")
 def verify(name: SCENARIO, settings: SETTINGS = None, form: FORMAT = Format.text) -> None:
-    """Prove a plan: delivery, trees, deadlock freedom, members, limits. Exit code 1 if it breaks an invariant."""
+    """Prove a plan: delivery, trees, deadlock freedom, members, limits. Exit code 1 if an invariant does not hold."""
     from testbed.plan import make_plan
     from testbed.plan.summary import summary
     from testbed.scenario import find_scenario, load_scenario
@@ -83,10 +83,11 @@ def _print_summary(figures: dict[str, Any]) -> None:
         ),
         *([("bundles of aggregated links", f"{figures['bundles']}")] if figures["bundles"] else []),
         *_vlan_rows(figures),
-        ("OpenFlow rules, MAC entries on the fullest switch", f"{figures['rules']}, {figures['max_mac_entries']}"),
-        ("mean switches on a path (all pairs, own switch 1)", f"{figures['mean_switches_on_path']:.4g}"),
-        ("paths on the fullest channel", f"{figures['max_channel_load']}"),
-        ("channels no path uses", f"{figures['unused_channels']}"),
+        ("OpenFlow rules", f"{figures['rules']}"),
+        ("MAC entries, max per switch", f"{figures['max_mac_entries']}"),
+        ("average path length (switches, all pairs; same switch = 1)", f"{figures['mean_switches_on_path']:.4g}"),
+        ("maximum channel load (paths)", f"{figures['max_channel_load']}"),
+        ("unused channels", f"{figures['unused_channels']}"),
         ("deadlock free", "yes" if figures["deadlock_free"] else "NO"),
         ("digest", figures["digest"]),
     ):
@@ -119,11 +120,11 @@ def _vlan_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
     found = figures["multiplication"]
     if found is None:
         return [*layers, ("VLANs", f"{figures['vlans']}")]
-    rows = [*layers, ("VLANs on the fullest switch, on all", f"{figures['vlans']}, {figures['vlans_total']}")]
+    rows = [*layers, ("VLANs: max per switch, total", f"{figures['vlans']}, {figures['vlans_total']}")]
     if figures["vlans_by_entries"] is not None:
-        rows.append(("VLANs of a switch merged by forwarding entries alone", f"{figures['vlans_by_entries']}"))
-    copies = "endless" if found["endless"] else f"{found['mean']:.4g}, {found['max']:,.0f}"
-    return [*rows, ("copies of a frame flooded to all members: mean, most", copies)]
+        rows.append(("VLANs: max per switch if merged by forwarding entries alone", f"{figures['vlans_by_entries']}"))
+    copies = "unbounded" if found["endless"] else f"{found['mean']:.4g}, {found['max']:,.0f}"
+    return [*rows, ("copies of a frame flooded to all members: mean, max", copies)]
 
 
 def _write(file: Path, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Plans for real switches: files in the words of a switch, and the way back from files to a comparison."""
+"""Plans for real switches: files in a switch's own syntax, and the way back from files to a comparison."""
 
 from testbed.export.compare import Comparison, compare_files
 from testbed.export.export import DIALECTS, Export, Options, export_plan

@@ -53,7 +53,7 @@ class Bridge:
     """One bridge.
 
     Attributes:
-        name: of the switch it stands for.
+        name: of the switch it represents.
         vlan_filtering: whether it looks at VLANs at all.
         stp: whether it runs the spanning tree protocol.
         ports: by name.
@@ -93,7 +93,7 @@ class Walk:
         received: host → untagged copies it got.
         tagged: host → copies it got with a tag, which it does not understand.
         sent: ports between switches that sent a copy → number of copies; for a unicast frame in the order of its path.
-        endless: whether copies circulate for ever; the numbers are then those of one round.
+        endless: whether copies circulate forever; the numbers are then those of one round.
     """
 
     received: dict[str, int]
@@ -154,7 +154,7 @@ class Walker:
     def walk(self, source: str, destination: str) -> Walk:
         """Let a host send one untagged frame and follow every copy.
 
-        Copies that arrive alike go on alike, so they are followed once and counted. They circulate for ever exactly
+        Copies that arrive alike go on alike, so they are followed once and counted. They circulate forever exactly
         where that graph of arrivals has a cycle.
 
         Args:
@@ -218,7 +218,7 @@ class Walker:
         return Walk(dict(received), dict(tagged), dict(sent), endless)
 
     def _order(self, onward: dict[_Copy, list[tuple[Place, int]]]) -> tuple[list[_Copy], bool]:
-        """Arrivals such that each stands after those it comes from; in any order where there is a cycle."""
+        """Arrivals in topological order; in any order where there is a cycle."""
         before: dict[_Copy, set[_Copy]] = {copy: set() for copy in onward}
         for copy, out in onward.items():
             for place, tag in out:

@@ -25,7 +25,7 @@ def _refusals(writing: Writing) -> list[Problem]:
         for port in switch.ports:
             reserved = [vlan for vlan in (*port.tagged, *port.untagged) if vlan in _RESERVED]
             if reserved:
-                sentence = f"is in VLAN {reserved[0]}; IOS keeps 1002 to 1005 for itself, so choose another first_vlan"
+                sentence = f"is in VLAN {reserved[0]}; IOS reserves 1002 to 1005, so choose another first_vlan"
                 found.append(Problem(port_place(writing, switch, port.number), sentence))
     return found
 

@@ -41,7 +41,7 @@ class Difference:
     def __str__(self) -> str:
         """One sentence."""
         place = f"{self.switch} {self.port}".strip()
-        return f"{place}: {self.what} is {self.found} and should be {self.planned}"
+        return f"{place}: {self.what} is {self.found}, expected {self.planned}"
 
 
 def wiring_of(topology: Topology, ports: PortNames) -> Wiring:
@@ -112,7 +112,7 @@ def _of_bridge(bridge: Bridge, wanted: Bridge) -> Iterator[Difference]:
         else:
             yield Difference(bridge.name, port, "the port", "not in the bridge", "in it")
     for port in sorted(bridge.ports.keys() - wanted.ports.keys()):
-        yield Difference(bridge.name, port, "the port", "in the bridge", "outside it, for no path uses it")
+        yield Difference(bridge.name, port, "the port", "in the bridge", "outside it, since no path uses it")
     for vlan, mac in sorted(bridge.fdb.keys() | wanted.fdb.keys()):
         there, planned = (table.get((vlan, mac), "not there") for table in (bridge.fdb, wanted.fdb))
         if there != planned:
@@ -184,12 +184,12 @@ def walk_differences(
             walk = walker.walk(name, macs[end])
             wanted = tuple(place_of[channel] for channel in path(topology, plan.routes, source, end))
             if walk != Walk({other: 1}, {}, dict.fromkeys(wanted, 1), endless=False) or tuple(walk.sent) != wanted:
-                what = f"the way of a frame to {other}"
-                found.append((source, end, Difference(name, "", what, _told(walk), _way(wanted, other))))
+                what = f"the path of a frame to {other}"
+                found.append((source, end, Difference(name, "", what, _walk_text(walk), _path_text(wanted, other))))
     for source, name in enumerate(names if broadcasts else []):
         flood, wanted_flood = walker.walk(name, BROADCAST), _planned_flood(plan, source, place_of, names)
         if flood != wanted_flood:
-            difference = Difference(name, "", "the way of a broadcast", _told(flood), _told(wanted_flood))
+            difference = Difference(name, "", "the path of a broadcast", _walk_text(flood), _walk_text(wanted_flood))
             found.append((source, len(names), difference))
     return [difference for _, _, difference in sorted(found, key=lambda three: three[:2])]
 
@@ -220,14 +220,14 @@ def _planned_flood(plan: Plan, source: int, place_of: list[Place], names: list[s
     return Walk(received, {}, sent, endless=False)
 
 
-def _way(places: Sequence[Place], end: str) -> str:
+def _path_text(places: Sequence[Place], end: str) -> str:
     return " ".join([*(f"{switch}:{port}" for switch, port in places), end])
 
 
-def _told(walk: Walk) -> str:
-    """A walk in words."""
+def _walk_text(walk: Walk) -> str:
+    """A walk as text."""
     if walk.endless:
-        return "circulating for ever"
+        return "a loop, in which it circulates forever"
     sent = [f"{switch}:{port}" + (f" ×{count}" if count > 1 else "") for (switch, port), count in walk.sent.items()]
     ends = Counter(walk.received)
     hosts = [name + (f" ×{count}" if count > 1 else "") for name, count in sorted(ends.items())]
@@ -236,7 +236,7 @@ def _told(walk: Walk) -> str:
         sent = [*sent[:8], f"and {len(sent) - 8} ports more,"]
     if len(hosts) > 8:
         hosts = [*hosts[:8], f"and {len(hosts) - 8} hosts more"]
-    return " ".join([*sent, *(hosts or ["lost"])])
+    return " ".join([*sent, *(hosts or ["(dropped)"])])
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +244,7 @@ class Comparison:
     """What was found.
 
     Attributes:
-        unread: lines that no switch could carry out.
+        unread: lines that no switch could apply.
         settings: settings that are not as planned.
         walks: frames that do not go where they should.
         pairs: ordered pairs of hosts that were walked.
@@ -261,7 +261,7 @@ class Comparison:
 
     @property
     def same(self) -> bool:
-        """Whether the files carry the plan out."""
+        """Whether the files configure what the plan says."""
         return not (self.unread or self.settings or self.walks)
 
 
@@ -288,7 +288,7 @@ def compare_files(
         read = read_running
     if read is None:
         known = ", ".join(key for key, other in DIALECTS.items() if other.read is not None)
-        raise InputError.one("export.json", f"is in the dialect {name}, which nothing reads back; {known} can be")
+        raise InputError.one("export.json", f"is in the dialect {name}, which cannot be checked; these can: {known}")
     ports = port_names(str(manifest.get("ports")))
     macs, wrong = host_macs(plan, manifest.get("macs"))
     if wrong:

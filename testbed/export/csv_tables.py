@@ -47,7 +47,7 @@ CSV = Dialect(
     floods_by_port=True,
     refusals=nothing_refused,
     write=_write,
-    apply="by hand, or by a script of your own; ports are told by their numbers",
+    apply="by hand, or by a script of your own; ports are identified by their numbers",
     notes=(
         "floods: no means that broadcasts and unknown addresses must not leave by that port; a switch that cannot do "
         "so needs --floods members.",

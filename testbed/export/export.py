@@ -114,7 +114,7 @@ def export_plan(plan: Plan, options: Options) -> Export:
     )
     refused = dialect.refusals(writing)
     if refused:
-        raise InputError([*refused[:_MAX_SHOWN], *_untold(options.dialect, len(refused))])
+        raise InputError([*refused[:_MAX_SHOWN], *_more_refusals(options.dialect, len(refused))])
     files = dialect.write(writing)
     files |= {"README.md": readme(plan, dialect, options.dialect, writing, model), "cabling.csv": cabling_csv(writing)}
     manifest = {
@@ -131,7 +131,7 @@ def export_plan(plan: Plan, options: Options) -> Export:
     return Export(files, manifest)
 
 
-def _untold(dialect: str, count: int) -> list[Problem]:
+def _more_refusals(dialect: str, count: int) -> list[Problem]:
     if count <= _MAX_SHOWN:
         return []
     return [Problem("--dialect", f"{count - _MAX_SHOWN} more that {dialect} cannot express; nothing was written")]
@@ -143,7 +143,7 @@ def host_macs(plan: Plan, given: Mapping[str, str] | None) -> tuple[tuple[str, .
     if given is None:
         return tuple(host_mac(host) for host in range(len(hosts))), []
     problems = [
-        Problem("--macs", f"names {name}, which is no host of {plan.scenario.name}.{did_you_mean(name, hosts)}")
+        Problem("--macs", f"names {name}, which is not a host of {plan.scenario.name}.{did_you_mean(name, hosts)}")
         for name in given
         if name not in hosts
     ]
@@ -155,9 +155,9 @@ def host_macs(plan: Plan, given: Mapping[str, str] | None) -> tuple[tuple[str, .
     owner: dict[str, str] = {}
     for name, mac in given.items():
         if not re.fullmatch(r"([0-9a-f]{2}:){5}[0-9a-f]{2}", mac):
-            problems.append(Problem("--macs", f'{name} has "{mac}", which is no address like 02:00:00:00:00:01'))
+            problems.append(Problem("--macs", f'{name} has "{mac}", which is not an address like 02:00:00:00:00:01'))
         elif int(mac[:2], 16) & 1:
-            problems.append(Problem("--macs", f"{name} has {mac}, a group address; a host has one of its own"))
+            problems.append(Problem("--macs", f"{name} has {mac}, a group address; a host needs a unicast one"))
         elif owner.setdefault(mac, name) != name:
             problems.append(Problem("--macs", f"{name} and {owner[mac]} have the same address {mac}"))
     return tuple(given.get(name, "") for name in hosts), problems
@@ -202,8 +202,8 @@ def _plan_problems(plan: Plan, dialect: Dialect, options: Options) -> list[Probl
         problems.append(
             Problem(
                 "--flow-control",
-                "pauses would let this plan deadlock, for its channel dependencies have a cycle; use off, or a routing "
-                "without one",
+                "with pauses this plan can deadlock, since its channel dependencies have a cycle; use off, or "
+                "a routing without one",
             )
         )
     if isinstance(plan.vlans, LocalPlan) and plan.vlans.kind != "openflow":
@@ -220,7 +220,7 @@ def _flood_problems(plan: Plan, vlans: LocalPlan, dialect: Dialect, options: Opt
         return []
     if math.isinf(copies[1]):
         sentence = (
-            "switches flood a broadcast to all members of a local VLAN, and here it would circulate for ever; use "
+            "switches flood a broadcast to all members of a local VLAN, and here it would circulate forever; use "
             + ("assignment.merge: members, or " if vlans.kind == "renamed" else "the assignment fixed or renamed, or ")
             + "a dialect that can keep floods from a port (linux-bridge-iproute2, linux-networkd, ifupdown2)"
         )

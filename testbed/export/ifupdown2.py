@@ -80,7 +80,7 @@ def read_ifupdown2(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Pr
     stanzas = _stanzas(files.get(file, ""))
     bridges = {device: said for device, said in stanzas.items() if "bridge-ports" in said}
     if not bridges:
-        draft.problems.append(Problem(file, f"has no bridge, so nothing is known of {name}"))
+        draft.problems.append(Problem(file, f"has no bridge, so {name} cannot be checked"))
         return draft.finish(name)
     for device, said in bridges.items():
         filtering, stp = (str(int(said.get(key) in _YES)) for key in ("bridge-vlan-aware", "bridge-stp"))
@@ -105,7 +105,7 @@ def _read_port(draft: Draft, port: str, said: Mapping[str, str], file: str) -> N
 
 
 def _stanzas(text: str) -> dict[str, dict[str, str]]:
-    """Attributes of each interface; of those that may stand several times only the last."""
+    """Attributes of each interface; of those that may occur several times only the last."""
     found: dict[str, dict[str, str]] = {}
     current: dict[str, str] = {}
     for line in text.splitlines():

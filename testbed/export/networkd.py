@@ -69,7 +69,7 @@ def _unit(pauses: list[str]) -> str:
 
 _TRUE = {"yes": "on", "true": "on", "on": "on", "1": "on", "no": "off", "false": "off", "off": "off", "0": "off"}
 _FLAGS = {"Learning": "learning", "UnicastFlood": "flood", "MulticastFlood": "mcast_flood"}
-# Sections with their keys, in the order of the file; a section may stand more than once.
+# Sections with their keys, in the order of the file; a section may occur more than once.
 Sections = list[tuple[str, list[tuple[str, str]]]]
 
 
@@ -79,7 +79,7 @@ def read_networkd(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Pro
     own = {file.removeprefix(f"{name}/"): text for file, text in files.items() if file.startswith(f"{name}/")}
     netdevs = [file for file in own if file.endswith(".netdev")]
     if not netdevs:
-        draft.problems.append(Problem(f"{name}/", f"has no .netdev file, so nothing is known of {name}"))
+        draft.problems.append(Problem(f"{name}/", f"has no .netdev file, so {name} cannot be checked"))
         return draft.finish(name)
     for file in netdevs:
         _netdev(draft, _sections(own[file]), f"{name}/{file}")
@@ -167,7 +167,7 @@ NETWORKD = Dialect(
     ),
     notes=(
         NO_LEARNING,
-        "Static MAC entries stand in a batch file that a unit loads: networkd's [BridgeFDB] would give them to the "
+        "Static MAC entries are in a batch file that a unit loads: networkd's [BridgeFDB] would give them to the "
         "bridge itself.",
     ),
     read=read_networkd,

@@ -56,7 +56,7 @@ class Draft:
     def port(self, name: str) -> BridgePort:
         """A port that has joined."""
         if name not in self.ports:
-            raise _LineError(f"{name} is no port of the bridge")
+            raise _LineError(f"{name} is not a port of the bridge")
         return self.ports[name]
 
     def finish(self, name: str) -> tuple[Bridge, list[Problem]]:
@@ -69,7 +69,7 @@ def read_script(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Probl
     draft = Draft()
     file = f"{name}.sh"
     if file not in files:
-        draft.problems.append(Problem(file, f"is not there, so nothing is known of {name}"))
+        draft.problems.append(Problem(file, f"is not there, so {name} cannot be checked"))
         return draft.finish(name)
     prefix: list[str] | None = None
     for number, line in enumerate(files[file].splitlines(), 1):
@@ -103,7 +103,7 @@ def carry_out(draft: Draft, words: list[str], place: str) -> None:
         elif words[:2] == ["bridge", "fdb"]:
             _fdb(draft, words[2:])
         elif words[:1] != ["ethtool"]:
-            raise _LineError(f'"{" ".join(words)}" is no command that sets up a bridge')
+            raise _LineError(f'"{" ".join(words)}" does not configure a bridge')
     except _LineError as error:
         draft.problems.append(Problem(place, str(error)))
 
@@ -119,13 +119,13 @@ def _pairs(words: Iterable[str], alone: Iterable[str] = ()) -> dict[str, str]:
         elif rest:
             found[key] = rest.pop(0)
         else:
-            raise _LineError(f"{key} lacks its value")
+            raise _LineError(f"{key} has no value")
     return found
 
 
 def _number(text: str, low: int = 1, high: int = 4094) -> int:
     if not text.isascii() or not text.isdigit() or not low <= int(text) <= high:
-        raise _LineError(f'"{text}" is no number from {low} to {high}')
+        raise _LineError(f'"{text}" is not a number from {low} to {high}')
     return int(text)
 
 
@@ -140,7 +140,7 @@ def _ip_link(draft: Draft, words: list[str]) -> None:
     if words[:1] == ["add"]:
         given = _pairs(words[1:])
         if given.get("type") != "bridge":
-            raise _LineError("adds something that is no bridge")
+            raise _LineError("adds something other than a bridge")
         (draft.device,) = _needs(given, "name")
         # What is left out has the kernel's default.
         draft.vlan_filtering = given.get("vlan_filtering", "0") == "1"
@@ -148,7 +148,7 @@ def _ip_link(draft: Draft, words: list[str]) -> None:
         draft.default_pvid = _number(given.get("vlan_default_pvid", "1"), 0) or None
         return
     if words[:1] != ["set"]:
-        raise _LineError(f'"ip link {" ".join(words)}" is no command that sets up a bridge')
+        raise _LineError(f'"ip link {" ".join(words)}" does not configure a bridge')
     given = _pairs(words[1:], ("up", "down"))
     (device,) = _needs(given, "dev")
     if "master" in given:
@@ -164,7 +164,7 @@ def _vlan_add(draft: Draft, words: list[str]) -> None:
     first, _, last = vid.partition("-")
     vlans = frozenset(range(_number(first), _number(last or first) + 1))
     if "pvid" in given and len(vlans) != 1:
-        raise _LineError("pvid goes with one VLAN, not with several")
+        raise _LineError("pvid applies to one VLAN, not to a range")
     # A command replaces what an earlier one said of the same VLAN.
     pvid = None if port.pvid in vlans else port.pvid
     draft.ports[device] = replace(
@@ -184,18 +184,18 @@ def _link_set(draft: Draft, words: list[str]) -> None:
         if flag == "dev":
             continue
         if flag not in flags or value not in _SWITCHES:
-            raise _LineError(f'"{flag} {value}" is no setting of a port that this reader knows')
+            raise _LineError(f'"{flag} {value}" is not a known setting of a port')
         flags[flag] = _SWITCHES[value]
     draft.ports[device] = BridgePort(port.pvid, port.members, port.untagged, **flags)
 
 
 def _fdb(draft: Draft, words: list[str]) -> None:
     if len(words) < 2 or words[0] not in ("add", "replace"):
-        raise _LineError(f'"bridge fdb {" ".join(words)}" is no command that sets up a bridge')
+        raise _LineError(f'"bridge fdb {" ".join(words)}" does not configure a bridge')
     given = _pairs(words[2:], ("self", "master", "sticky", *_STATES))
     mac = words[1].lower()
     if not _MAC.fullmatch(mac):
-        raise _LineError(f'"{words[1]}" is no MAC address')
+        raise _LineError(f'"{words[1]}" is not a MAC address')
     device, vid = _needs(given, "dev", "vlan")
     entry = (_number(vid), mac)
     draft.port(device)

@@ -46,7 +46,7 @@ def readme(plan: Plan, dialect: Dialect, dialect_name: str, writing: Writing, mo
         f"To apply it: {dialect.apply}.",
         "",
         "- The spanning tree protocol is off on every switch. Plug the cables in when all switches have their files.",
-        "- Every address is registered; a host must have the address that stands here.",
+        "- Every address is registered; a host must have the address that is listed here.",
         *(f"- {note}" for note in dialect.notes),
         f"- Flow control (802.3x): {_FLOW[writing.flow_control]}",
         f"- {_management(writing, model)}",

@@ -1,4 +1,4 @@
-"""What each switch of a plan is to be told, in the words of 802.1Q: PVIDs, member sets, static MAC entries.
+"""Settings of each switch of a plan, in the words of 802.1Q: PVIDs, member sets, static MAC entries.
 
 Dialects write this down, and what is read back is compared with it.
 

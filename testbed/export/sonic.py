@@ -19,8 +19,8 @@ def _refusals(writing: Writing) -> list[Problem]:
     found = one_untagged_vlan(writing, "SONiC has no PVID of its own, a port's one untagged VLAN is its PVID")
     if writing.flow_control != "keep":
         sentence = (
-            f'"{writing.flow_control}" cannot be said: SONiC\'s configuration has pauses by priority (PFC) and none of '
-            "802.3x; use keep"
+            f'"{writing.flow_control}" cannot be expressed: SONiC\'s configuration has priority flow control (PFC) '
+            "and no 802.3x pauses; use keep"
         )
         found.append(Problem("--flow-control", sentence))
     return found

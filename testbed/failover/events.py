@@ -38,7 +38,7 @@ class Change:
     ends: tuple[tuple[int, int], ...]
 
 
-class Names:
+class ElementNames:
     """What the targets of events may be called, in one fabric."""
 
     def __init__(self, topology: Topology) -> None:
@@ -124,8 +124,8 @@ class Names:
         topology = self._topology
         one, other = (topology.switch_name(switch) for switch in pair)
         if (*pair, 0) in self._links:
-            most = sum((*pair, number) in self._links for number in range(topology.parallel_links)) - 1
-            there = f"planes 0 to {most}" if most else "a single link, plane 0"
+            last = sum((*pair, number) in self._links for number in range(topology.parallel_links)) - 1
+            there = f"planes 0 to {last}" if last else "a single link, plane 0"
             return f"{one} and {other} have {there}, and no plane {plane}"
         near = sorted({end for start, end, _ in self._links if start == pair[0]})
         names = ", ".join(topology.switch_name(switch) for switch in near[:_MAX_NAMED])
@@ -148,7 +148,7 @@ def changes_of(topology: Topology, events: Sequence[Event], place: str) -> tuple
         events: in order.
         place: of the list, such as `workloads.0.failures`.
     """
-    names, problems, found = Names(topology), list[Problem](), list[Change]()
+    names, problems, found = ElementNames(topology), list[Problem](), list[Change]()
     down: dict[str, dict[int, Event]] = {"link": {}, "host": {}, "switch": {}}
     for number, event in enumerate(events):
         where = f"{place}.{number}"

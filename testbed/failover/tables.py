@@ -1,4 +1,4 @@
-"""VLANs for what is alive of a fabric, and backup VLANs beside them, told in the numbers of the whole fabric."""
+"""VLANs for what is alive of a fabric, and backup VLANs beside them, in the numbers of the whole fabric."""
 
 from __future__ import annotations
 

@@ -273,17 +273,17 @@ def matched_rules(
     Returns:
         for each switch the frame comes to, one after the other, the rule of each table that it matched.
     """
-    witness = _Witness(topology, rules, bundles, groups)
-    witness.unicast(source, destination)
+    tracing = _TracingOracle(topology, rules, bundles, groups)
+    tracing.unicast(source, destination)
     visits: list[list[Rule]] = []
-    for rule in witness.matched:
+    for rule in tracing.matched:
         if rule.table == INGRESS.number:
             visits.append([])
         visits[-1].append(rule)
     return visits
 
 
-class _Witness(Oracle):
+class _TracingOracle(Oracle):
     """An oracle that notes the rules it finds."""
 
     every_member = False

@@ -1,8 +1,8 @@
 """Which links traffic can do without: the static selection of Koibuchi et al. 2011, section 5.4.2.
 
-Step 1 puts the traffic on the paths of the whole fabric and notes the fullest channel. Step 2 takes links out as long
-as no channel carries more than that one did. The paper leaves the order open; here the link with the least traffic
-is tried next, counted anew after each one taken out; the lowest number wins a tie.
+Step 1 puts the traffic on the paths of the whole fabric and notes the maximum channel load. Step 2 takes links out as
+long as no channel carries more than that. The paper leaves the order open; here the link with the least traffic is
+tried next, counted anew after each one taken out; the lowest number wins a tie.
 
 Of aggregated links a member is a link of its own: each is taken to carry its share of the bundle's traffic, and while
 one is left the paths stay as they are. Parallel links that are not aggregated are channels like any other.
@@ -51,7 +51,7 @@ class Selection:
 
     @property
     def bound(self) -> float:
-        """Traffic of the fullest channel with all links on, which none exceeds afterwards."""
+        """Maximum channel load with all links on, which no channel exceeds afterwards."""
         return float(self.before.max(initial=0.0))
 
 
@@ -86,7 +86,7 @@ def select_links(
         route: routes a fabric some of whose links may be missing; raises InputError where it cannot.
         traffic: (H, H) bytes, or any other measure, from each host to each.
         bundles: the physical links behind those of the topology.
-        slower: let links stay on at the lowest speed at which they are no fuller than the fullest was.
+        slower: let links stay on at the lowest speed at which they are used no more than the busiest was.
         progress: called with the physical links decided on, and all of them.
 
     Raises:
@@ -138,12 +138,12 @@ def _without(
     return _State(fewer, routes, traffic_load(topology, routes, traffic))
 
 
-def _speeds(fullest: Floats, off: Bools, bound: float, slower: bool) -> tuple[str, ...]:
-    """The lowest speed of each link at which neither direction, `fullest`, is fuller than `bound` at full speed."""
+def _speeds(busiest: Floats, off: Bools, bound: float, slower: bool) -> tuple[str, ...]:
+    """The lowest speed of each link at which neither direction, `busiest`, carries more than `bound` at full speed."""
     rising = sorted((share, name) for name, share in SPEEDS.items() if share) if slower else [(1.0, "1G")]
     return tuple(
-        "off" if gone else next(name for share, name in rising if most <= bound * share or share == 1)
-        for most, gone in zip(fullest.tolist(), off.tolist(), strict=True)
+        "off" if gone else next(name for share, name in rising if load <= bound * share or share == 1)
+        for load, gone in zip(busiest.tolist(), off.tolist(), strict=True)
     )
 
 
@@ -162,7 +162,7 @@ class Subfabric:
     channels: int
 
     def to_whole(self, routes: Routes) -> Routes:
-        """Routes of the part, told in channels of the whole."""
+        """Routes of the part, in channels of the whole."""
         tree = np.where(routes.tree_channel < 0, -1, self.channel[routes.tree_channel]).astype(np.int32)
         return replace(
             routes,

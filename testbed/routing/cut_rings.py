@@ -84,7 +84,7 @@ def _cuts(topology: Topology, whole: Topology, living: Ints) -> Iterator[_Cut]:
     left = (living[:-1:2] >= 0).reshape(-1, max(whole.parallel_links, 1)).sum(axis=1)
     step = whole.coordinates[pairs[:, 1]] - whole.coordinates[pairs[:, 0]]
     dimension = np.argmax(step != 0, axis=1)
-    # A ring is told by the switch where its coordinate is 0.
+    # A ring is identified by the switch where its coordinate is 0.
     strides = np.cumprod([1, *whole.sizes])[dimension]
     ring = pairs[:, 0] - whole.coordinates[pairs[:, 0], dimension] * strides
     weak = left < whole.parallel_links

@@ -102,7 +102,7 @@ def check_need(routing: str, needed: int, allowed: int, remedy: str = "") -> Non
     if needed <= allowed:
         return
     more = f"set layers: {needed} or more" if needed <= MAX_LAYERS else ""
-    ways = [way for way in (more, remedy, '"dl" and "nue" do with any number of layers') if way]
+    ways = [way for way in (more, remedy, '"dl" and "nue" work with any number of layers') if way]
     raise InputError.one(
         "routing.layers",
         f'"{routing}" needs {needed} layers on this fabric and may use {allowed}; {"; ".join(ways)}',
@@ -182,10 +182,10 @@ def route_dfsssp(topology: Topology, options: DfssspOptions) -> Routes:
 
 
 def _spread(layer: Ints, hops: Longs, layers: int) -> Ints:
-    """Give each unused layer half the paths of the fullest one; part of an acyclic layer is acyclic."""
+    """Give each unused layer half the paths of the largest one; part of an acyclic layer is acyclic."""
     spread = layer.copy()
     for empty in range(int(layer.max(initial=0)) + 1, layers):
-        fullest = np.argmax(np.bincount(spread[hops > 0], minlength=1))
-        paths = np.flatnonzero((spread == fullest) & (hops > 0))
+        largest = np.argmax(np.bincount(spread[hops > 0], minlength=1))
+        paths = np.flatnonzero((spread == largest) & (hops > 0))
         spread[paths[(len(paths) + 1) // 2 :]] = empty
     return spread

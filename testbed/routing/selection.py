@@ -79,7 +79,7 @@ def select_paths(topology: Topology, turns: AllowedTurns, options: SelectionOpti
 
 def _check(options: SelectionOptions) -> None:
     problems = []
-    useless = f"has no effect with selection: {options.selection}; take it away or set selection:"
+    useless = f"has no effect with selection: {options.selection}; remove it or set selection:"
     if options.selection == "random" and options.seed is None:
         problems.append(Problem("routing.seed", "is required by selection: random, such as seed: 1"))
     if options.selection != "random" and options.seed is not None:

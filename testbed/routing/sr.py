@@ -62,7 +62,7 @@ def _by_rows(topology: Topology, options: SrOptions) -> bool:
             sentence = "rows needs a mesh or torus of two dimensions without dead switches; take segments: shortest"
             problems.append(Problem("routing.segments", sentence))
         if options.start is not None:
-            problems.append(Problem("routing.start", "has no effect with segments: rows; take it away"))
+            problems.append(Problem("routing.start", "has no effect with segments: rows; remove it"))
         if problems:
             raise InputError(problems)
     return has_rows and options.segments != "shortest" and options.start is None

@@ -64,7 +64,7 @@ TOPOLOGIES: dict[str, TopologyKind] = {
         irregular.Jellyfish,
         irregular.jellyfish,
         "updown",
-        "random, told by the ports of a switch",
+        "random, given the ports of a switch",
         irregular.check_jellyfish,
     ),
     "dragonfly": TopologyKind(

@@ -113,7 +113,7 @@ def on_nested_circles(sizes: Sequence[int]) -> Floats:
     places = np.zeros((1, 2))
     reach = 0.0  # from the middle of a block to its outermost switch
     for size in sizes:
-        # Neighbouring blocks stand a unit apart.
+        # Neighbouring blocks are a unit apart.
         radius = (2 * reach + 1) / (2 * np.sin(np.pi / size)) if size > 1 else 0.0
         angle = np.pi / 2 - 2 * np.pi * np.arange(size) / size
         middles = radius * np.stack([np.cos(angle), np.sin(angle)], axis=1)

@@ -26,7 +26,7 @@ def read_fabric(text: str, name: str, form: str, hosts_per_switch: int | None) -
 
     Args:
         text: content of the file.
-        name: of the file; its ending may tell the format.
+        name: of the file; its suffix may say the format.
         form: key of READERS, or `auto`.
         hosts_per_switch: for files that name no host; None is 1.
 
@@ -53,4 +53,4 @@ def _form(text: str, name: str) -> str:
         return "graphml"
     if _NODE_LINE.search(text):
         return "ibnetdiscover"
-    raise InputError.one("", f"is of no format that can be told; give format: one of {', '.join(READERS)}")
+    raise InputError.one("", f"is in no known format; set format: to one of {', '.join(READERS)}")

@@ -27,7 +27,7 @@ class Graph:
 
     Attributes:
         switches: names; the first is s1, the second s2, and so on.
-        links: pairs of names; a pair that stands n times is n parallel links.
+        links: pairs of names; a pair that is listed n times is n parallel links.
         hosts: number of hosts of each switch that has any; without it every switch has `hosts_per_switch`.
         hosts_per_switch: 1 where neither is given.
     """
@@ -103,7 +103,7 @@ def _name_problems(spec: Graph) -> Iterator[Problem]:
         if wrong:
             yield Problem(f"switches.{place}", wrong)
         elif name in first:
-            yield Problem(f"switches.{place}", f"the name {quoted(name)} stands at switches.{first[name]} already")
+            yield Problem(f"switches.{place}", f"the name {quoted(name)} is listed at switches.{first[name]} already")
         first.setdefault(name, place)
     for place, ends in enumerate(spec.links):
         unknown = [name for name in dict.fromkeys(ends) if name not in first]
@@ -112,7 +112,7 @@ def _name_problems(spec: Graph) -> Iterator[Problem]:
         if not unknown and ends[0] == ends[1]:
             yield Problem(f"links.{place}", f"joins {quoted(ends[0])} to itself")
     if spec.hosts is not None and spec.hosts_per_switch is not None:
-        yield Problem("hosts_per_switch", "says what hosts says too; take one of them away")
+        yield Problem("hosts_per_switch", "says what hosts says too; remove one of them")
     for name in spec.hosts or ():
         if name not in first:
             yield Problem(f"hosts.{name}", f"there is no such switch.{nearest(name, first)}")
@@ -130,7 +130,7 @@ def _division(spec: Graph) -> list[Problem]:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A switch or host: where it stands in the file, its name, what it is."""
+    """A switch or host: where it is in the file, its name, what it is."""
 
     place: str
     name: str
@@ -139,7 +139,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Where a link stands in the file, and the names of its ends."""
+    """Where a link is in the file, and the names of its ends."""
 
     place: str
     ends: tuple[str, str]
@@ -191,7 +191,7 @@ def _problems(listing: Listing, hosts_per_switch: int | None) -> Iterator[Proble
         if wrong:
             yield Problem(node.place, wrong)
         elif node.name in known:
-            yield Problem(node.place, f"the name {quoted(node.name)} stands at {known[node.name].place} already")
+            yield Problem(node.place, f"the name {quoted(node.name)} is used at {known[node.name].place} already")
         known.setdefault(node.name, node)
     if all(node.is_host for node in listing.nodes):
         yield Problem("", "names no switch")

@@ -8,7 +8,7 @@ from xml.parsers import expat
 from testbed.errors import InputError, Problem
 from testbed.topologies.graph import Link, Listing, Node
 
-# What may stand before a document type declaration. The declaration is refused before anything is parsed, because it
+# What may come before a document type declaration. The declaration is refused before anything is parsed, because it
 # can define entities that grow without bound.
 _PROLOGUE = re.compile(r"(?:\s+|<\?.*?\?>|<!--.*?-->)*", re.DOTALL)
 _NOT_READ = {"hyperedge": "a hyperedge", "graph": "a graph inside a graph, or a second one"}
@@ -26,7 +26,7 @@ def read_graphml(text: str) -> Listing:
     end = match.end() if match else 0
     if text.startswith("<!DOCTYPE", end):
         place = f"line {text.count(chr(10), 0, end) + 1}"
-        raise InputError.one(place, "has a document type declaration, which GraphML does not need; take it away")
+        raise InputError.one(place, "has a document type declaration, which GraphML does not need; remove it")
     reader = _Reader()
     try:
         reader.parser.Parse(text, True)

@@ -18,7 +18,7 @@ End = tuple[str, int]
 def read_ibnetdiscover(text: str) -> Listing:
     """Read `Switch`, `Ca` and port lines; channel adapters are hosts, and names are the quoted node GUIDs.
 
-    A link stands at both of its ends, and is one link; where an end is missing the other suffices.
+    A link is listed at both of its ends, and is one link; where an end is missing the other suffices.
     """
     found = Listing()
     lines: dict[End, tuple[str, End]] = {}  # each port: its line, where it leads
@@ -43,7 +43,7 @@ def read_ibnetdiscover(text: str) -> Listing:
             else:
                 lines[end] = (place, far)
         elif not _OTHER.match(line):
-            found.problems.append(Problem(place, "is no line that ibnetdiscover writes"))
+            found.problems.append(Problem(place, "is not a line of ibnetdiscover output"))
     read: set[End] = set()
     for end, (place, far) in lines.items():
         back = lines.get(far)

@@ -39,7 +39,7 @@ class RandomRegular:
 
 @dataclass(frozen=True, slots=True)
 class Jellyfish:
-    """`random`, told by the ports of a switch: its degree is those without a host (Singla et al. 2012, section 3)."""
+    """`random`, given the ports of a switch: its degree is those without a host (Singla et al. 2012, section 3)."""
 
     switches: Annotated[int, Ge(2)]
     ports: Annotated[int, Ge(1)]

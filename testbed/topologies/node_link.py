@@ -28,7 +28,7 @@ def read_node_link(text: str) -> Listing:
     if raw.get("directed"):
         found.problems.append(Problem("directed", "should be false, as a link carries frames both ways"))
     if len(lists) > 1:
-        found.problems.append(Problem("edges", "says what links says too; take one of them away"))
+        found.problems.append(Problem("edges", "says what links says too; remove one of them"))
     for place, node in _blocks(raw, "nodes", found):
         name = _name(node, "id", place, found)
         kind = node.get("kind", node.get("type"))
@@ -47,7 +47,7 @@ def _parsed(text: str) -> Any:
         if len(block) < len(pairs):
             keys = [key for key, _ in pairs]
             twice = next(key for key in keys if keys.count(key) > 1)
-            raise InputError.one("", f'the key "{twice}" stands twice in one block; take one away')
+            raise InputError.one("", f'the key "{twice}" is listed twice in one block; remove one')
         return block
 
     try:

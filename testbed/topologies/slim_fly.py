@@ -33,7 +33,7 @@ class SlimFly:
 
 
 def check_slim_fly(spec: SlimFly) -> list[Problem]:
-    """Name a q that is no power of a prime, with the nearest that are."""
+    """Name a q that is not a power of a prime, with the nearest that are."""
     if prime_power(spec.q):
         return []
     below = next(q for q in range(spec.q, 2, -1) if prime_power(q))
@@ -107,7 +107,7 @@ def prime_power(number: int) -> tuple[int, int] | None:
 def field(prime: int, exponent: int) -> Field:
     """Make the field of prime^exponent elements.
 
-    An element stands for the polynomial with its base-p digits as coefficients, lowest first. Products are those of
+    An element represents the polynomial with its base-p digits as coefficients, lowest first. Products are those of
     polynomials modulo the first monic one of degree k by which the powers of x are all elements but 0.
     """
     count = prime**exponent

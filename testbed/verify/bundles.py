@@ -57,7 +57,7 @@ def _members(topology: Topology, bundles: Bundles) -> Iterator[Violation]:
     wiring, start = bundles.wiring, bundles.start
     whole = len(start) == topology.link_count + 1 and start[0] == 0 and start[-1] == wiring.link_count
     if not whole or (np.diff(start) < 1).any():
-        yield Violation(INVARIANT, f"the bundles do not divide the {wiring.link_count} links among them")
+        yield Violation(INVARIANT, f"the bundles do not partition the {wiring.link_count} links")
         return
     logical = bundles.of_channel
     strange = (wiring.channel_source != topology.channel_source[logical]) | (
@@ -66,7 +66,7 @@ def _members(topology: Topology, bundles: Bundles) -> Iterator[Violation]:
     for channel in np.flatnonzero(strange).tolist():
         member, bundle = wiring.channel_name(channel), topology.channel_name(int(logical[channel]))
         yield Violation(
-            INVARIANT, f"{member} is counted to the bundle {bundle}, which it is not parallel to", (member,)
+            INVARIANT, f"{member} is counted as a member of the bundle {bundle}, which it is not parallel to", (member,)
         )
     first = 2 * start[:-1, None] + np.arange(2)
     for channel in np.flatnonzero(topology.out_port != wiring.out_port[first.reshape(-1)]).tolist():
@@ -85,7 +85,7 @@ def _groups(topology: Topology, ends: Sequence[_End], groups: Iterable[Group]) -
         key = (group.switch, group.number)
         name = f"group {group.number} of {topology.switch_name(group.switch)}"
         if key in had:
-            yield Violation(INVARIANT, f"{name} stands more than once", (name,))
+            yield Violation(INVARIANT, f"{name} is listed more than once", (name,))
         elif key not in wanted:
             yield Violation(INVARIANT, f"{name} belongs to no bundle", (name,))
         elif sorted(group.ports) != sorted(wanted[key].ports):

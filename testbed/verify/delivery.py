@@ -19,7 +19,7 @@ from testbed.routing.paths import all_paths, destination_keys, key_switches, pat
 from testbed.routing.relation import Conflict, as_source_trees
 
 _SHOWN = 5  # lost pairs named in one sentence
-MAX_SHOWN = 1000  # pairs on another way that are told one by one
+MAX_SHOWN = 1000  # pairs on another path that are listed one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +99,15 @@ def check_delivery(topology: Topology, routes: Routes, steps: Walk) -> list[Viol
     for index in strange[:MAX_SHOWN]:
         taken = tuple(int(c) for c in steps.hops[:, index] if c >= 0)
         source, end = names[index]
-        found.append(other_way(topology, source, end, taken, path(topology, routes, source, end)))
-    return found + untold(len(strange))
+        found.append(other_path(topology, source, end, taken, path(topology, routes, source, end)))
+    return found + more_strange(len(strange))
 
 
-def untold(strange: int) -> list[Violation]:
-    """One violation for the pairs on another way beyond those that are told one by one, or nothing."""
+def more_strange(strange: int) -> list[Violation]:
+    """One violation for the pairs on another path beyond those that are listed one by one, or nothing."""
     if strange <= MAX_SHOWN:
         return []
-    return [Violation("path", f"{strange - MAX_SHOWN} more pairs take another way than the routes say")]
+    return [Violation("path", f"{strange - MAX_SHOWN} more pairs take another path than the routes say")]
 
 
 def lost_pairs(topology: Topology, lost: Sequence[tuple[int, int]], pairs: int) -> list[Violation]:
@@ -119,7 +119,7 @@ def lost_pairs(topology: Topology, lost: Sequence[tuple[int, int]], pairs: int) 
     return [Violation("delivery", f"{len(lost)} of {pairs} pairs are not delivered: {shown}", names)]
 
 
-def other_way(topology: Topology, source: int, end: int, taken: Sequence[int], wanted: Sequence[int]) -> Violation:
+def other_path(topology: Topology, source: int, end: int, taken: Sequence[int], wanted: Sequence[int]) -> Violation:
     """The violation of a pair that arrives by other channels than the routes say."""
     names = tuple(topology.channel_name(channel) for channel in taken)
     return Violation(
@@ -208,8 +208,8 @@ def _violations(
     found = lost_pairs(topology, lost, pairs)
     for source, end in strange[:MAX_SHOWN]:
         taken = _walked(topology, vlans, source, end)
-        found.append(other_way(topology, source, end, taken, path(topology, routes, source, end)))
-    return found + untold(len(strange))
+        found.append(other_path(topology, source, end, taken, path(topology, routes, source, end)))
+    return found + more_strange(len(strange))
 
 
 def _walked(topology: Topology, vlans: VlanPlan, source: int, end: int) -> tuple[int, ...]:

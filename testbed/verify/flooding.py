@@ -1,6 +1,6 @@
 """What plain switches would do with a frame that they flood to all members of a local VLAN.
 
-Koibuchi et al. 2011, Theorem 1, excludes that such a frame circulates for ever where the routing is free of deadlock.
+Koibuchi et al. 2011, Theorem 1, excludes that such a frame circulates forever where the routing is free of deadlock.
 It does not exclude that it multiplies: wherever two ways meet, both copies go on. That is why a plan registers every
 address and confines broadcasts to a tree, or drops them.
 """
@@ -28,7 +28,7 @@ def multiplication(topology: Topology, plan: LocalPlan) -> tuple[float, float] |
         plan: `renamed` or `static`.
 
     Returns:
-        Mean over all hosts and switches, and the most; both infinite where copies circulate for ever. None for
+        Mean over all hosts and switches, and maximum; both infinite where copies circulate forever. None for
         `openflow`, which has no VLANs to flood.
     """
     from testbed.kernels import local

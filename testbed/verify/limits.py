@@ -31,7 +31,7 @@ def check_limits(topology: Topology, vlans: VlanPlan, model: SwitchModel | None)
         sentence = f"VLAN {identifier} is outside 1..{_HIGHEST_ID}, the identifiers of 802.1Q"
         found.append(Violation("vlan id", sentence, (str(identifier),)))
     for identifier in identifiers[counts > 1].tolist():
-        sentence = f"VLAN {identifier} stands for more than one tree; each needs an identifier of its own"
+        sentence = f"VLAN {identifier} is used for more than one tree; each needs an identifier of its own"
         found.append(Violation("vlan id", sentence, (str(identifier),)))
     if model is not None:
         vlans_used = vlans_on_switches(topology, vlans).sum(axis=0)
@@ -56,7 +56,7 @@ def check_local_limits(topology: Topology, plan: LocalPlan, model: SwitchModel |
         pairs, counts = np.unique(np.stack([plan.vlan_switch, plan.vlan_id], axis=1), axis=0, return_counts=True)
         for switch, identifier in pairs[counts > 1].tolist():
             name = topology.switch_name(switch)
-            sentence = f"VLAN {identifier} of {name} stands for more than one; each needs an identifier of its own"
+            sentence = f"VLAN {identifier} of {name} is used more than once; each needs an identifier of its own"
             found.append(Violation("vlan id", sentence, (name, str(identifier))))
     if model is None:
         return found

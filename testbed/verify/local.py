@@ -89,7 +89,7 @@ def check_arrivals(topology: Topology, plan: LocalPlan) -> tuple[list[Violation]
 def _arrivals(
     topology: Topology, plan: LocalPlan, vlan: Ints, switch: Ints, port: Ints, members: Bools
 ) -> tuple[Ints, list[Violation]]:
-    """VLAN of each arrival or -1, and what is wrong: a VLAN of another switch, or one the port is no member of."""
+    """VLAN of each arrival or -1, and what is wrong: a VLAN of another switch, or one the port is not a member of."""
     known = vlan >= 0
     here = known & (plan.vlan_switch[vlan] == switch)
     inside = here.copy()
@@ -103,7 +103,7 @@ def _arrivals(
     for index in np.flatnonzero(here & ~inside).tolist():
         place = f"port {port[index]} of {topology.switch_name(int(switch[index]))}"
         name = class_name(topology, plan, int(vlan[index]))
-        sentence = f"{place} is no member of its own PVID, {name}, so it drops what arrives"
+        sentence = f"{place} is not a member of its own PVID, {name}, so it drops what arrives"
         found.append(Violation("members", sentence, (place,)))
     return np.where(inside, vlan, -1).astype(np.int32), found
 
@@ -115,7 +115,7 @@ def _entries(topology: Topology, plan: LocalPlan, members: Bools) -> tuple[Ints,
     if not (np.diff(key) > 0).all():
         _, first, counts = np.unique(key, return_index=True, return_counts=True)
         for index in first[counts > 1].tolist():
-            found.append(Violation("entries", f"{entry_name(topology, plan, index)} stands more than once"))
+            found.append(Violation("entries", f"{entry_name(topology, plan, index)} is listed more than once"))
     switch = plan.vlan_switch[plan.entry_vlan]
     hop = plan.entry_hop
     sent = hop >= 0
@@ -126,7 +126,7 @@ def _entries(topology: Topology, plan: LocalPlan, members: Bools) -> tuple[Ints,
     for index in np.flatnonzero(~works).tolist():
         name = topology.channel_name(int(hop[index]) % len(topology.channel_source))
         there = int(topology.channel_source[int(hop[index]) % len(topology.channel_source)]) == int(switch[index])
-        why = "whose port is no member of that VLAN" if there else "which does not leave that switch"
+        why = "whose port is not a member of that VLAN" if there else "which does not leave that switch"
         found.append(Violation("entries", f"{entry_name(topology, plan, index)} points to {name}, {why}", (name,)))
     for index, host in _deliveries(plan):
         there = topology.host_switch[host] == switch[index]
@@ -134,9 +134,9 @@ def _entries(topology: Topology, plan: LocalPlan, members: Bools) -> tuple[Ints,
             continue
         name = topology.host_name(host)
         why = (
-            "whose port is no member of that VLAN"
+            "whose port is not a member of that VLAN"
             if there
-            else f"which hangs on {topology.switch_name(int(topology.host_switch[host]))}"
+            else f"which is attached to {topology.switch_name(int(topology.host_switch[host]))}"
         )
         sentence = f"{entry_name(topology, plan, index)} delivers to {name}, {why}"
         found.append(Violation("entries", sentence, (name,)))

@@ -13,7 +13,7 @@ from testbed.model import Bools, Ints, LocalPlan, Longs, Routes, Topology, Viola
 from testbed.routing.common import leaving_channels, leaving_slots
 from testbed.routing.paths import all_paths, destination_keys, hops, key_switches, source_keys
 from testbed.verify.deadlock import hop_name
-from testbed.verify.delivery import MAX_SHOWN, lost_pairs, untold
+from testbed.verify.delivery import MAX_SHOWN, lost_pairs, more_strange
 from testbed.verify.local import Working, class_name
 from testbed.vlans.local import DELIVER, NEVER
 
@@ -52,9 +52,9 @@ def check_local_delivery(
     found = lost_pairs(topology, lost, topology.host_count * (topology.host_count - 1))
     follow = _Follow(topology, plan, working)
     found += [
-        _other_way(topology, routes, source, end, follow.hops(source, end)) for source, end in strange[:MAX_SHOWN]
+        _other_path(topology, routes, source, end, follow.hops(source, end)) for source, end in strange[:MAX_SHOWN]
     ]
-    found += untold(len(strange))
+    found += more_strange(len(strange))
     if (lost or strange) and plan.kind != "openflow":
         found += _disagreement(topology, routes, plan)
     return found, _turns(topology, taken, degree)
@@ -76,7 +76,7 @@ def _turns(topology: Topology, taken: Bools, degree: int) -> Ints:
     return np.stack([before, after], axis=1).astype(np.int32)
 
 
-def _other_way(topology: Topology, routes: Routes, source: int, end: int, taken: Sequence[int]) -> Violation:
+def _other_path(topology: Topology, routes: Routes, source: int, end: int, taken: Sequence[int]) -> Violation:
     names = tuple(hop_name(topology, hop, routes.layers) for hop in taken)
     wanted = (hop_name(topology, hop, routes.layers) for hop in hops(topology, routes, source, end))
     sentence = (
@@ -86,7 +86,7 @@ def _other_way(topology: Topology, routes: Routes, source: int, end: int, taken:
 
 
 class _Follow:
-    """One pair at a time, for those that must be told."""
+    """One pair at a time, for those that are reported."""
 
     def __init__(self, topology: Topology, plan: LocalPlan, working: Working) -> None:
         self._topology, self._plan, self._working = topology, plan, working
@@ -111,14 +111,14 @@ def _disagreement(topology: Topology, routes: Routes, plan: LocalPlan) -> list[V
     from testbed.kernels import forwarding
 
     paths = all_paths(topology, routes)
-    nobody = plan.class_count  # a class for arrivals that have none
-    source_class = np.full(len(key_switches(routes)[0]), nobody, dtype=np.int32)
+    no_class = plan.class_count  # for arrivals that have none
+    source_class = np.full(len(key_switches(routes)[0]), no_class, dtype=np.int32)
     source_class[source_keys(topology, routes)] = plan.host_vlan
-    channel_class = np.where(plan.channel_vlan >= 0, plan.channel_vlan, nobody).astype(np.int32)
+    channel_class = np.where(plan.channel_vlan >= 0, plan.channel_vlan, no_class).astype(np.int32)
     _, conflict = forwarding.next_hops(
-        paths.start, paths.hop, source_class, channel_class, nobody + 1, len(key_switches(routes)[1])
+        paths.start, paths.hop, source_class, channel_class, no_class + 1, len(key_switches(routes)[1])
     )
-    if not len(conflict) or conflict[0] in (nobody, -1):
+    if not len(conflict) or conflict[0] in (no_class, -1):
         return []
     vlan, key, first, second = conflict[:4].tolist()
     hosts = np.flatnonzero(destination_keys(topology, routes) == key).tolist()

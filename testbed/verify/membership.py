@@ -17,7 +17,7 @@ def check_members(topology: Topology, vlans: VlanPlan) -> list[Violation]:
             found.append(
                 Violation(
                     "members",
-                    f"the port of {name} is no untagged member of VLAN {vlans.vlan_ids[vlan]}, "
+                    f"the port of {name} is not an untagged member of VLAN {vlans.vlan_ids[vlan]}, "
                     f"so frames of hosts with that PVID never reach it",
                     (name,),
                 )
@@ -52,14 +52,14 @@ def check_trees(topology: Topology, vlans: VlanPlan) -> list[Violation]:
 
 
 def check_entries(topology: Topology, vlans: VlanPlan, entries: Entries) -> list[Violation]:
-    """A static entry must point to a port that is a member of its VLAN, and stand once."""
+    """A static entry must point to a port that is a member of its VLAN, and be listed once."""
     found = []
     key = (entries.vlan.astype(np.int64) * topology.switch_count + entries.switch) * max(
         topology.host_count, 1
     ) + entries.host
     _, first, counts = np.unique(key, return_index=True, return_counts=True)
     for index in first[counts > 1]:
-        found.append(Violation("entries", f"{_entry(topology, vlans, entries, int(index))} stands more than once"))
+        found.append(Violation("entries", f"{_entry(topology, vlans, entries, int(index))} is listed more than once"))
     ports = int(topology.port_count.max(initial=0)) + 1
     member = np.zeros((vlans.vlan_count, topology.switch_count, ports), dtype=bool)
     for vlan in range(vlans.vlan_count):
@@ -75,7 +75,7 @@ def check_entries(topology: Topology, vlans: VlanPlan, entries: Entries) -> list
             Violation(
                 "entries",
                 f"{_entry(topology, vlans, entries, int(index))} points to port "
-                f"{entries.port[index]}, which is no member of that VLAN",
+                f"{entries.port[index]}, which is not a member of that VLAN",
             )
         )
     return found

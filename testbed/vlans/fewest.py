@@ -77,7 +77,7 @@ def _pruned(topology: Topology, routes: Routes) -> Ints:
 
 
 def _distinct(trees: Bools) -> Bools:
-    """Different rows, in the order of their first standing."""
+    """Different rows, in the order of their first occurrence."""
     packed = np.packbits(trees, axis=1)
     first: dict[bytes, int] = {}
     for index, row in enumerate(packed):
@@ -136,7 +136,7 @@ def fewest_renamed(topology: Topology, routes: Routes) -> Bounds | Conflict:
     """Bounds of the most local VLANs a switch needs, by forwarding entries alone, or why none can carry the paths.
 
     Raises:
-        ValueError: the routes have layers, which a port of arrival does not tell.
+        ValueError: the routes have layers, which a port of arrival does not show.
     """
     _single_layer(routes)
     table = forwarding_table(topology, routes, by_arrival=True)
@@ -179,7 +179,7 @@ def _coloured(apart: Bools, bounds: Bounds, steps: int) -> tuple[Bounds, int]:
 
 
 def _clique(apart: Bools) -> list[int]:
-    """Items all apart from each other: the largest set found by adding, each time, the most contested one."""
+    """Items all apart from each other: the largest set found by adding, each time, the one in most conflicts."""
     degree = apart.sum(axis=1)
     best: list[int] = []
     for start in np.argsort(-degree, kind="stable")[:_MAX_STARTS].tolist():
@@ -196,7 +196,7 @@ def _clique(apart: Bools) -> list[int]:
 
 
 def _first_fit(apart: Bools) -> Ints:
-    """(n,) group of each item: the first that has none it is apart from, the most contested items first."""
+    """(n,) group of each item: the first that has none it is apart from, those in most conflicts first."""
     group = np.full(len(apart), -1, dtype=np.int32)
     for item in np.argsort(-apart.sum(axis=1), kind="stable").tolist():
         taken = set(group[apart[item]].tolist())

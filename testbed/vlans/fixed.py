@@ -13,7 +13,7 @@ from testbed.model import Bools, Ints, LearningPlan, Routes, Topology, VlanPlan
 from testbed.routing.relation import Conflict, as_source_trees, refusal, refuse_layers
 
 LAST_VLAN_ID = 4094
-# The least of 802.1Q (8.8.3), and the most that Open vSwitch can count.
+# s: minimum of 802.1Q (8.8.3), maximum of Open vSwitch.
 _MIN_AGEING, _MAX_AGEING = 10, 65535
 _REMEDY = (
     'Use a routing whose next hop depends on the source, such as "dor" with planes "node" or "link", '

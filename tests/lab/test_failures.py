@@ -12,7 +12,7 @@ import pytest
 from testbed.emulate.build import build_lab
 from testbed.emulate.client import Lab
 from testbed.errors import Problem
-from testbed.failover.events import Names, changes_of
+from testbed.failover.events import ElementNames, changes_of
 from testbed.failover.failed import FailedElements, cut_off, failed_elements
 from testbed.model import Bools, Rule
 from testbed.pipeline.oracle import Oracle
@@ -60,7 +60,7 @@ def happens(plan: Plan, lab: Lab, what: str) -> dict[str, Any]:
     """Let an event happen and return the controller's status when it is overcome."""
     before = len(lab.ask("controller")["events"])
     problems: list[Problem] = []
-    change = Names(plan.topology).change(parse_event(f"at 0s: {what}"), "", problems)
+    change = ElementNames(plan.topology).change(parse_event(f"at 0s: {what}"), "", problems)
     assert not problems
     lab.ask(
         "disturb", up=change.event.action in ("up", "start"), interfaces=interfaces(plan.topology, change),

@@ -259,7 +259,7 @@ def test_entry_that_stands_twice(plan, data):
     (violation,) = found(plan, with_entries(vlans, **twice), "entries")
     host, switch = vlans.entries.host[entry] + 1, vlans.entries.switch[entry] + 1
     vlan = vlans.vlan_ids[vlans.entries.vlan[entry]]
-    assert violation.sentence == f"the entry of h{host} in VLAN {vlan} on s{switch} stands more than once"
+    assert violation.sentence == f"the entry of h{host} in VLAN {vlan} on s{switch} is listed more than once"
 
 
 @pytest.mark.parametrize(

@@ -163,7 +163,7 @@ def test_entry_that_stands_twice(fabric, data):
     }
     (violation,) = fabric.violations(dataclasses.replace(plan, **columns))
     assert violation.invariant == "entries"
-    assert violation.sentence.endswith("stands more than once")
+    assert violation.sentence.endswith("is listed more than once")
     assert f"h{plan.entry_key[entry] * 2 + 1}" in violation.sentence
 
 
@@ -183,7 +183,7 @@ def test_member_removed(fabric, data):
     assert all(switch in violation.sentence for violation in found)
     if of(violations, "members"):
         (violation,) = of(violations, "members")
-        assert violation.sentence.startswith(f"port {port} of {switch} is no member of its own PVID, ")
+        assert violation.sentence.startswith(f"port {port} of {switch} is not a member of its own PVID, ")
     assert blamed(violations) == misled(fabric, broken)
 
 

@@ -63,8 +63,7 @@ def test_sonic_has_no_802_3x():
 def test_ios_keeps_four_vlans_for_itself():
     tree = {"topology": {"kind": "flat", "hosts": 2}, "assignment": {"kind": "fixed", "first_vlan": 1003}}
     assert refusal(make_plan(scenario_of(tree)), "cisco-ios")[0] == (
-        "s1 GigabitEthernet1/0/1 (to h1): is in VLAN 1003; IOS keeps 1002 to 1005 for itself, so choose another "
-        "first_vlan"
+        "s1 GigabitEthernet1/0/1 (to h1): is in VLAN 1003; IOS reserves 1002 to 1005, so choose another first_vlan"
     )
 
 
@@ -141,8 +140,8 @@ def test_switches_that_flood_to_all_members():
     assert accepted.manifest["floods"] == "members"
     endless = plan("static", {"kind": "dor"}, kind="mesh", sizes=[3, 3])
     for floods in ("plan", "members"):
-        assert "would circulate for ever" in refusal(endless, "powerconnect-5300", floods=floods)[0]
-    assert "would circulate for ever" in refusal(endless, "linux-bridge-iproute2", floods="members")[0]
+        assert "would circulate forever" in refusal(endless, "powerconnect-5300", floods=floods)[0]
+    assert "would circulate forever" in refusal(endless, "linux-bridge-iproute2", floods="members")[0]
     silent = plan({"kind": "renamed", "flood": "none"}, kind="mesh", sizes=[3, 3])
     assert "the plan drops broadcasts" in refusal(silent, "powerconnect-6200")[0]
 
@@ -204,12 +203,12 @@ def test_addresses_of_ones_own():
     assert compare_files(made, exported.manifest, exported.files).same
     wrong = {"h1": "aa:00:00:00:00:01", "h2": "aa:00:00:00:00:01", "h4": "ab:00:00:00:00:04", "h5": "aa-00"}
     assert refusal(made, "csv", macs=wrong) == [
-        '--macs: names h4, which is no host of test. Did you mean "h3"?',
-        '--macs: names h5, which is no host of test. Did you mean "h3"?',
+        '--macs: names h4, which is not a host of test. Did you mean "h3"?',
+        '--macs: names h5, which is not a host of test. Did you mean "h3"?',
         "--macs: lacks h3",
         "--macs: h2 and h1 have the same address aa:00:00:00:00:01",
-        "--macs: h4 has ab:00:00:00:00:04, a group address; a host has one of its own",
-        '--macs: h5 has "aa-00", which is no address like 02:00:00:00:00:01',
+        "--macs: h4 has ab:00:00:00:00:04, a group address; a host needs a unicast one",
+        '--macs: h5 has "aa-00", which is not an address like 02:00:00:00:00:01',
     ]
 
 

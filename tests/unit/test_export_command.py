@@ -142,7 +142,7 @@ def test_addresses_from_a_file(tmp_path, mesh):
     assert {row["mac"] for row in entries} == {f"aa:00:00:00:00:0{host}" for host in range(1, 7)}
     file.write_text("h1,aa:00:00:00:00:01\nh1,aa:00:00:00:00:02\nh2\n")
     assert problems_of("export", mesh, "-d", "csv", "-o", tmp_path / "other", "--macs", file) == [
-        f"--macs {file}: h1 stands more than once",
+        f"--macs {file}: h1 is listed more than once",
         f'--macs {file}: "h2" should be a host and its address: h1,02:…',
     ]
     assert problems_of("export", mesh, "-d", "csv", "-o", tmp_path / "other", "--macs", tmp_path / "none") == [
@@ -153,7 +153,7 @@ def test_addresses_from_a_file(tmp_path, mesh):
 def test_what_was_written_carries_the_plan_out(written, mesh):
     code, text = typed("import", written, "--against", mesh)
     assert code == 0
-    assert text == f"{written} carries out {mesh}: every setting compared, 30 pairs and all broadcasts walked\n"
+    assert text == f"{written} matches {mesh}: every setting compared, 30 pairs and all broadcasts walked\n"
 
 
 def change(folder: Path, file: str, before: str, after: str) -> None:
@@ -168,26 +168,26 @@ def change(folder: Path, file: str, before: str, after: str) -> None:
         (
             "vlan add dev swp3 vid 10-11\n",
             "vlan add dev swp3 vid 10\n",
-            "s1 swp3: membership in VLAN 11 is none and should be tagged",
+            "s1 swp3: membership in VLAN 11 is none, expected tagged",
         ),
         (
             "vid 10 pvid untagged\nvlan add dev swp1 vid 11 untagged",
             "vid 10 untagged\nvlan add dev swp1 vid 11 pvid untagged",
-            "s1 swp1: the PVID is 11 and should be 10",
+            "s1 swp1: the PVID is 11, expected 10",
         ),
         (
             "vlan add dev swp1 vid 11 untagged",
             "vlan add dev swp1 vid 11",
-            "s1 swp1: membership in VLAN 11 is tagged and should be untagged",
+            "s1 swp1: membership in VLAN 11 is tagged, expected untagged",
         ),
         (
             "00:02 dev swp2 master static vlan 10",
             "00:02 dev swp3 master static vlan 10",
-            "s1: the entry of 02:00:00:00:00:02 in VLAN 10 is swp3 and should be swp2",
+            "s1: the entry of 02:00:00:00:00:02 in VLAN 10 is swp3, expected swp2",
         ),
-        ("swp3 learning off", "swp3 learning on", "s1 swp3: learning is on and should be off"),
-        ("stp_state 0", "stp_state 1", "s1: the spanning tree protocol is on and should be off"),
-        ("vlan_filtering 1 ", "", "s1: VLAN filtering is off and should be on"),
+        ("swp3 learning off", "swp3 learning on", "s1 swp3: learning is on, expected off"),
+        ("stp_state 0", "stp_state 1", "s1: the spanning tree protocol is on, expected off"),
+        ("vlan_filtering 1 ", "", "s1: VLAN filtering is off, expected on"),
         ("link set dev swp2 master br0\n", "", "s1.sh line"),
         ("vid 10 pvid untagged", "vid 10 pvid untagget", "s1.sh line"),
     ],
@@ -197,7 +197,7 @@ def test_a_planted_fault_is_found(written, mesh, before, after, told):
     code, text = typed("import", written, "--against", mesh)
     assert code == 1
     assert told in text
-    assert "DOES NOT carry out" in text
+    assert "DIFFERS FROM" in text
 
 
 def test_differences_as_json(written, mesh):
@@ -208,7 +208,7 @@ def test_differences_as_json(written, mesh):
     assert (code, found["same"], found["pairs"]) == (1, False, 30)
     pvid = {"switch": "s1", "port": "swp1", "what": "the PVID", "found": "none", "planned": "10"}
     assert pvid in found["settings"]
-    assert {"place": "s2.sh", "sentence": "is not there, so nothing is known of s2"} in found["unread"]
+    assert {"place": "s2.sh", "sentence": "is not there, so there is nothing to compare of s2"} in found["unread"]
     assert any(walk["switch"] == "h1" and walk["found"] == "lost" for walk in found["walks"])
 
 
@@ -227,8 +227,8 @@ def test_what_nothing_reads_back(tmp_path, mesh):
     folder = tmp_path / "tables"
     typed("export", mesh, "-d", "csv", "-o", folder)
     assert problems_of("import", folder, "--against", mesh) == [
-        "export.json: is in the dialect csv, which nothing reads back; linux-bridge-iproute2, linux-networkd, "
-        "ifupdown2 can be"
+        "export.json: is in the dialect csv, which cannot be checked; these can: linux-bridge-iproute2, "
+        "linux-networkd, ifupdown2"
     ]
     (folder / "export.json").write_text('{"files": [], "schema_version": 9}')
     assert problems_of("import", folder, "--against", mesh) == [

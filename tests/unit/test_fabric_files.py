@@ -166,11 +166,11 @@ def test_a_hundred_thousand_edges_are_read_in_seconds():
         (" \n\t\n", ["is empty"]),
         ("\ufeff", ["is empty"]),
         ("\ud800", ["is not UTF-8 text"]),
-        ("hello", ["is of no format that can be told; give format: one of node_link, graphml, ibnetdiscover"]),
+        ("hello", ["is in no known format; set format: to one of node_link, graphml, ibnetdiscover"]),
         ("{", ["line 1, column 2: is not JSON: Expecting property name enclosed in double quotes"]),
         ('{"nodes": [],\n "links": [}', ["line 2, column 12: is not JSON: Expecting value"]),
         ('{"":' + "[" * 100_000, ["blocks are nested too deeply"]),
-        ('{"nodes": [], "nodes": []}', ['the key "nodes" stands twice in one block; take one away']),
+        ('{"nodes": [], "nodes": []}', ['the key "nodes" is listed twice in one block; remove one']),
         ("{}", ['should look like {"nodes": [{"id": …}, …], "links": [{"source": …, "target": …}, …]}']),
         ('{"nodes": []}', ['should look like {"nodes": [{"id": …}, …], "links": [{"source": …, "target": …}, …]}']),
         ('{"nodes": [], "links": []}', ["names no switch"]),
@@ -181,7 +181,7 @@ def test_a_hundred_thousand_edges_are_read_in_seconds():
         ("<graphml><graph/></graphml>", ["names no switch"]),
         (
             '<?xml version="1.0"?>\n<!-- <!DOCTYPE a> -->\n<!DOCTYPE graphml [<!ENTITY a "b">]><graphml/>',
-            ["line 3: has a document type declaration, which GraphML does not need; take it away"],
+            ["line 3: has a document type declaration, which GraphML does not need; remove it"],
         ),
     ],
 )
@@ -210,7 +210,7 @@ def test_all_that_is_wrong_with_node_link_is_said_at_once():
     )  # fmt: skip
     assert refusal(text) == [
         "directed: should be false, as a link carries frames both ways",
-        "edges: says what links says too; take one of them away",
+        "edges: says what links says too; remove one of them",
         "nodes.4: should be a block in braces",
         "nodes.2.id: is required: the name of a node",
         "nodes.3.id: should be text or a whole number",
@@ -218,7 +218,7 @@ def test_all_that_is_wrong_with_node_link_is_said_at_once():
         "nodes.9.id: should be text or a whole number",
         "links.5: should be a block in braces",
         "links.2.target: is required: the name of a node",
-        'nodes.1: the name "core" stands at nodes.0 already',
+        'nodes.1: the name "core" is used at nodes.0 already',
         "nodes.5: should be a name of printable characters",
         'links.0: there is no node "croe". Did you mean "core"?',
         'links.1: joins "core" to itself',
@@ -241,7 +241,7 @@ def test_all_that_is_wrong_with_graphml_is_said_at_once():
         "line 9: is a hyperedge, which cannot be read",
         "line 10: is a graph inside a graph, or a second one, which cannot be read",
         "line 11: is a directed edge; a link carries frames both ways",
-        'line 3: the name "a" stands at line 2 already',
+        'line 3: the name "a" is used at line 2 already',
         'line 5: there is no node "b".',
         'line 6: joins "a" to itself',
         'line 8: the host "h" has no links; a host has exactly one',
@@ -263,7 +263,7 @@ def test_all_that_is_wrong_with_the_output_of_ibnetdiscover_is_said_at_once():
         'line 4: port 1 of "S-1" is on line 3 too',
         'line 5: "S-1" has ports 1 to 4, no port 5',
         'line 9: "R-1" is a router; only switches and adapters can be read',
-        "line 10: is no line that ibnetdiscover writes",
+        "line 10: is not a line of ibnetdiscover output",
         'line 3: leads to port 1 of "S-2", which leads elsewhere on line 8',
         'line 6: there is no node "S-9". Did you mean "S-2"?',
         'line 11: the host "H-1" has 2 links; a host has exactly one',
@@ -356,7 +356,7 @@ def test_problems_of_a_file_stand_beside_those_of_the_scenario(tmp_path):
     with pytest.raises(InputError) as error:
         load_scenario(file)
     assert str(error.value).replace(f"{file}: ", "").splitlines() == [
-        'topology.path: x.json: nodes.1: the name "1" stands at nodes.0 already',
+        'topology.path: x.json: nodes.1: the name "1" is used at nodes.0 already',
         'topology.path: x.json: links.0: joins "1" to itself',
         "lab.dilation: should be 1 or more, not 0",
     ]

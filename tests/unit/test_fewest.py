@@ -167,7 +167,7 @@ def test_a_search_that_is_cut_short_gives_bounds_that_hold(monkeypatch):
     graph = nx.mycielski_graph(5)  # no triangle, and 5 colours
     apart = nx.to_numpy_array(graph, dtype=bool)
     assert fewest_colours(apart).upper == 5
-    monkeypatch.setattr(fewest, "_MOST_STEPS", 3)
+    monkeypatch.setattr(fewest, "_MAX_STEPS", 3)
     found = fewest_colours(apart)
     assert (found.lower, found.exact) == (2, False)
     assert found.upper >= 5

@@ -133,4 +133,4 @@ def test_a_thousand_pairs_on_another_way_are_told_one_by_one_and_the_rest_are_co
     )
     told = [violation for violation in found if violation.invariant == "path"]
     assert wrong > 1000 == len(told) - 1
-    assert told[-1].sentence == f"{wrong - 1000} more pairs take another way than the routes say"
+    assert told[-1].sentence == f"{wrong - 1000} more pairs take another path than the routes say"

@@ -57,26 +57,26 @@ def test_ranges_flags_and_entries():
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("bridge vlan add dev swp1 vid 4095", '"4095" is no number from 1 to 4094'),
-        ("bridge vlan add dev swp1 vid ten", '"ten" is no number from 1 to 4094'),
+        ("bridge vlan add dev swp1 vid 4095", '"4095" is not a number from 1 to 4094'),
+        ("bridge vlan add dev swp1 vid ten", '"ten" is not a number from 1 to 4094'),
         ("bridge vlan add dev swp1", "lacks vid"),
-        ("bridge vlan add dev swp1 vid", "vid lacks its value"),
-        ("bridge vlan add dev swp2 vid 10", "swp2 is no port of the bridge"),
-        ("bridge vlan add dev swp1 vid 10-11 pvid", "pvid goes with one VLAN, not with several"),
-        ("bridge vlan del dev swp1 vid 10", '"bridge vlan del dev swp1 vid 10" is no command that sets up a bridge'),
-        ("bridge link set dev swp1 learning maybe", '"learning maybe" is no setting of a port that this reader knows'),
-        ("bridge link set dev swp1 hairpin on", '"hairpin on" is no setting of a port that this reader knows'),
-        ("bridge fdb add 02:00 dev swp1 master static vlan 10", '"02:00" is no MAC address'),
+        ("bridge vlan add dev swp1 vid", "vid has no value"),
+        ("bridge vlan add dev swp2 vid 10", "swp2 is not a port of the bridge"),
+        ("bridge vlan add dev swp1 vid 10-11 pvid", "pvid applies to one VLAN, not to a range"),
+        ("bridge vlan del dev swp1 vid 10", '"bridge vlan del dev swp1 vid 10" does not configure a bridge'),
+        ("bridge link set dev swp1 learning maybe", '"learning maybe" is not a known setting of a port'),
+        ("bridge link set dev swp1 hairpin on", '"hairpin on" is not a known setting of a port'),
+        ("bridge fdb add 02:00 dev swp1 master static vlan 10", '"02:00" is not a MAC address'),
         ("bridge fdb add 02:00:00:00:00:01 dev swp1 master static", "lacks vlan"),
         (
             "bridge fdb add 02:00:00:00:00:01 dev swp1 master vlan 10",
             "the entry of 02:00:00:00:00:01 is not static, so the bridge keeps its frames or forgets it",
         ),
-        ("bridge fdb del 02:00:00:00:00:01", '"bridge fdb del 02:00:00:00:00:01" is no command that sets up a bridge'),
+        ("bridge fdb del 02:00:00:00:00:01", '"bridge fdb del 02:00:00:00:00:01" does not configure a bridge'),
         ("ip link set dev swp2 master br1", "there is no bridge br1 to put swp2 in"),
-        ("ip link add name b type bond", "adds something that is no bridge"),
-        ("ip link show", '"ip link show" is no command that sets up a bridge'),
-        ("rm -rf /", '"rm -rf /" is no command that sets up a bridge'),
+        ("ip link add name b type bond", "adds something other than a bridge"),
+        ("ip link show", '"ip link show" does not configure a bridge'),
+        ("rm -rf /", '"rm -rf /" does not configure a bridge'),
     ],
 )
 def test_a_line_that_is_not_understood(line, told):
@@ -110,8 +110,8 @@ def test_networkd_counts_a_pvid_and_an_untagged_vlan_as_members():
 
 
 def test_networkd_without_a_bridge_or_with_a_strange_vlan():
-    assert networkd("[BridgeVLAN]\nVLAN=ten\n")[1] == ['s1/b.network: "ten" is no number from 1 to 4094']
-    assert [str(p) for p in read_networkd("s1", {})[1]] == ["s1/: has no .netdev file, so nothing is known of s1"]
+    assert networkd("[BridgeVLAN]\nVLAN=ten\n")[1] == ['s1/b.network: "ten" is not a number from 1 to 4094']
+    assert [str(p) for p in read_networkd("s1", {})[1]] == ["s1/: has no .netdev file, so s1 cannot be checked"]
 
 
 def test_ifupdown2():
@@ -125,4 +125,4 @@ def test_ifupdown2():
     one, other = bridge.ports["swp1"], bridge.ports["swp2"]
     assert vlans(one) == (None, [10, 12, 13], [])
     assert vlans(other) == (1, [1, 10], [1])
-    assert [str(p) for p in read_ifupdown2("s1", {})[1]] == ["s1/interfaces: has no bridge, so nothing is known of s1"]
+    assert [str(p) for p in read_ifupdown2("s1", {})[1]] == ["s1/interfaces: has no bridge, so s1 cannot be checked"]

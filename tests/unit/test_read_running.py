@@ -43,12 +43,12 @@ def test_what_the_kernel_made_of_the_scripts_carries_the_plan_out(name):
 @pytest.mark.parametrize(
     ("file", "before", "after", "told"),
     [
-        ("s2/vlan.json", '"PVID",', "", "s2 swp1: the PVID is none and should be 11"),
+        ("s2/vlan.json", '"PVID",', "", "s2 swp1: the PVID is none, expected 11"),
         ("s2/fdb.json", '"static"', '"permanent"', "s2: the entry of 02:00:00:00:00:0"),
-        ("s3/link.json", '"learning":false', '"learning":true', "learning is on and should be off"),
-        ("s3/link.json", '"bcast_flood":true', '"bcast_flood":false', "flooding of broadcasts is off and should be on"),
-        ("s1/bridge.json", '"vlan_filtering":1', '"vlan_filtering":0', "s1: VLAN filtering is off and should be on"),
-        ("s1/bridge.json", '"stp_state":0', '"stp_state":1', "s1: the spanning tree protocol is on and should be off"),
+        ("s3/link.json", '"learning":false', '"learning":true', "learning is on, expected off"),
+        ("s3/link.json", '"bcast_flood":true', '"bcast_flood":false', "flooding of broadcasts is off, expected on"),
+        ("s1/bridge.json", '"vlan_filtering":1', '"vlan_filtering":0', "s1: VLAN filtering is off, expected on"),
+        ("s1/bridge.json", '"stp_state":0', '"stp_state":1', "s1: the spanning tree protocol is on, expected off"),
     ],
 )
 def test_what_has_changed_since_is_found(file, before, after, told):

@@ -215,7 +215,7 @@ def test_too_few_layers_are_refused_with_the_number_needed(name, options, needed
         route(name, topology, layers=needed - 1, **options)
     assert str(error.value) == (
         f'routing.layers: "{name}" needs {needed} layers on this fabric and may use {needed - 1}; set layers: '
-        f'{needed} or more; {remedy}"dl" and "nue" do with any number of layers'
+        f'{needed} or more; {remedy}"dl" and "nue" work with any number of layers'
     )
 
 
@@ -224,7 +224,7 @@ def test_where_more_layers_are_needed_than_there_are_priorities_no_number_is_pro
     with pytest.raises(InputError) as error:
         route("dfsssp", topology)
     assert str(error.value) == (
-        'routing.layers: "dfsssp" needs 15 layers on this fabric and may use 8; "dl" and "nue" do with any number of '
+        'routing.layers: "dfsssp" needs 15 layers on this fabric and may use 8; "dl" and "nue" work with any number of '
         "layers"
     )
 

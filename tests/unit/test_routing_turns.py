@@ -245,7 +245,7 @@ def test_rows_are_refused_where_there_are_none_or_a_start_is_given():
         route_sr(topology_of("mesh", sizes=(3, 3, 3)), SrOptions(start="s2", segments="rows"))
     assert [str(problem) for problem in caught.value.problems] == [
         "routing.segments: rows needs a mesh or torus of two dimensions without dead switches; take segments: shortest",
-        "routing.start: has no effect with segments: rows; take it away",
+        "routing.start: has no effect with segments: rows; remove it",
     ]
 
 

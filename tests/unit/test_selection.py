@@ -62,8 +62,8 @@ def test_a_random_selection_wants_a_seed():
 
 def test_options_without_effect_are_named_all_at_once():
     assert problems_of(selection="low_port", seed=3, candidates=7) == [
-        "routing.seed: has no effect with selection: low_port; take it away or set selection: random",
-        "routing.candidates: has no effect with selection: low_port; take it away or set selection: sancho or "
+        "routing.seed: has no effect with selection: low_port; remove it or set selection: random",
+        "routing.candidates: has no effect with selection: low_port; remove it or set selection: sancho or "
         "high_physical",
     ]
     assert len(problems_of(selection="sancho", seed=3)) == 1
@@ -81,14 +81,14 @@ def test_options_out_of_range_and_a_misspelt_selection_are_named():
 
 def test_candidates_that_fit_no_memory_are_refused_with_a_number_that_fits(monkeypatch):
     topology = two_ways()
-    monkeypatch.setattr(selection, "_MOST_CANDIDATE_HOPS", 10)
+    monkeypatch.setattr(selection, "_MAX_CANDIDATE_HOPS", 10)
     with pytest.raises(InputError) as caught:
         select_paths(topology, turns_of(topology), options("sancho"))
     assert str(caught.value) == (
         "routing.candidates: up to 16 paths of a pair have 20 hops, over the limit of 10; set candidates: 2"
     )
     select_paths(topology, turns_of(topology), options("sancho", candidates=2))
-    monkeypatch.setattr(selection, "_MOST_CANDIDATE_HOPS", 3)
+    monkeypatch.setattr(selection, "_MAX_CANDIDATE_HOPS", 3)
     with pytest.raises(InputError, match="set selection: balanced"):
         select_paths(topology, turns_of(topology), options("sancho"))
 

@@ -231,13 +231,13 @@ def test_all_that_is_wrong_with_a_graph_is_said_at_once():
         hosts_per_switch=1,
     )
     assert text.splitlines() == [
-        'test.yaml: topology.switches.2: the name "core" stands at switches.0 already',
+        'test.yaml: topology.switches.2: the name "core" is listed at switches.0 already',
         "test.yaml: topology.switches.3: should be a name of printable characters",
         "test.yaml: topology.switches.4: should be a name of printable characters",
         'test.yaml: topology.links.0: there is no switch "egde". Did you mean "edge"?',
         'test.yaml: topology.links.1: joins "edge" to itself',
         'test.yaml: topology.links.2: there is no switch "\\ud83d".',
-        "test.yaml: topology.hosts_per_switch: says what hosts says too; take one of them away",
+        "test.yaml: topology.hosts_per_switch: says what hosts says too; remove one of them",
         'test.yaml: topology.hosts.coer: there is no such switch. Did you mean "core"?',
     ]
 
