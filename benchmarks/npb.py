@@ -9,9 +9,10 @@ import subprocess
 from benchmarks.command import testbed
 from benchmarks.table import Figure, median_text, progress
 from testbed.emulate.jobs import build_job, mpi_program
-from testbed.emulate.npb import VARIABLE, npb_job
+from testbed.emulate.npb import npb_job
 from testbed.workloads import mpi_npb
 from testbed.workloads.mpi_placement import Ranks
+from testbed.workloads.npb import VARIABLE
 from testbed.workloads.spec import Kernel, Npb
 
 _SCENARIO = "npb-torus4x4"

@@ -14,8 +14,9 @@ from testbed import __version__
 from testbed.emulate.share import least_dilation
 from testbed.errors import CapabilityError
 from testbed.plan import Plan
-from testbed.plan.demand import JOBS, demand
+from testbed.plan.demand import demand
 from testbed.scenario.spec import largest_dilation
+from testbed.workloads import WORKLOADS
 
 SCHEMA_VERSION = 1
 # How many times more than the loads need a lab must manage, so that a busier moment costs no figure.
@@ -113,7 +114,8 @@ def _processor() -> str:
 
 def frame_margin(plan: Plan) -> float:
     """How many times the frames of a scenario's greatest load its lab must manage before the load is run."""
-    return _JOB_MARGIN if any(load.kind in JOBS for load in plan.scenario.workloads) else MARGIN
+    traffic = [WORKLOADS[load.kind].traffic(load.spec) for load in plan.scenario.workloads]
+    return _JOB_MARGIN if any(sent is not None and sent.bursts for sent in traffic) else MARGIN
 
 
 def first_guess(plan: Plan) -> tuple[float, str]:

@@ -12,7 +12,6 @@ from testbed.workloads import mpi_npb, npb
 from testbed.workloads.mpi import MpiJob
 from testbed.workloads.spec import Npb
 
-VARIABLE = "NPB_DIR"
 _PARTS = ("Makefile", "sys", "config")
 
 
@@ -31,7 +30,7 @@ def npb_job(spec: Npb) -> MpiJob:
         _require_sources(official, spec)
         folder = FOLDER / "npb" / "official"
         binary = folder / "build" / "tree" / "bin" / f"{kernel}.{spec.class_}.x"
-        make = [f"{VARIABLE}={official}", f"KERNEL={kernel}", f"CLASS={spec.class_}"]
+        make = [f"{npb.VARIABLE}={official}", f"KERNEL={kernel}", f"CLASS={spec.class_}"]
     return MpiJob(
         f"npb-{kernel}", str(binary), mpi_npb.SUCCESS, time_limit=npb.TIME_LIMIT, output="npb", folder=str(folder),
         trace=official is not None, make=tuple(make),
@@ -40,7 +39,7 @@ def npb_job(spec: Npb) -> MpiJob:
 
 def official_folder() -> Path | None:
     """The folder of the official benchmarks that the environment names; None where it names none."""
-    named = os.environ.get(VARIABLE, "")
+    named = os.environ.get(npb.VARIABLE, "")
     return Path(named).resolve() if named else None
 
 
@@ -50,17 +49,17 @@ def _require_sources(folder: Path, spec: Npb) -> None:
         inside = sorted(path.name for path in folder.glob("NPB*-MPI")) if folder.is_dir() else []
         meant = f'. Did you mean "{folder / inside[0]}"?' if inside else ""
         raise InputError.one(
-            VARIABLE,
+            npb.VARIABLE,
             f"{folder} has no {' and no '.join(lacking)}; it should be the folder NPB3.4-MPI of NASA's unpacked NPB, "
             f"or be left out to run the kernels of mpi_jobs/npb{meant}",
         )
     if any(sign in str(folder) for sign in " \t$'\"#:"):
         raise InputError.one(
-            VARIABLE, f"{folder} has a blank or one of $, ', \", #, : in its path; make cannot take it"
+            npb.VARIABLE, f"{folder} has a blank or one of $, ', \", #, : in its path; make cannot take it"
         )
     # IS alone is in C.
     if spec.kernel != "IS" and shutil.which("gfortran") is None:
         raise CapabilityError(
             f"gfortran is not installed, so the official {spec.kernel} in {folder} cannot be compiled; run `apt-get "
-            f"install gfortran`, or unset {VARIABLE} to run the kernels of mpi_jobs/npb"
+            f"install gfortran`, or unset {npb.VARIABLE} to run the kernels of mpi_jobs/npb"
         )

@@ -16,6 +16,7 @@ from pathlib import Path
 from testbed.emulate import cgroup, pairs
 from testbed.errors import CapabilityError
 from testbed.scenario import Scenario
+from testbed.workloads import WORKLOADS
 
 OPENFLOW = "openflow framework"
 _LIMIT = 20.0
@@ -178,12 +179,7 @@ def _pairs() -> Capability:
 
 def require(scenario: Scenario) -> None:
     """Raise CapabilityError, with consequence and remedy, when this machine cannot run a scenario."""
-    loads = {load.kind for load in scenario.workloads}
-    wanted: dict[str, set[str]] = {
-        "iperf3": {"iperf3"}, "ping": {"ping"}, "probe": set(), "mpi": {"mpich", "compiler"},
-        "npb": {"mpich", "compiler"},
-    }  # fmt: skip
-    names = set[str]().union(*(wanted[kind] for kind in loads))
+    names = {name for load in scenario.workloads for name in WORKLOADS[load.kind].needs}
     if scenario.lab.datapath == "kernel":
         names.add("kernel datapath")
     if scenario.lab.cpu_share != "none":

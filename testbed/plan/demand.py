@@ -7,9 +7,9 @@ from testbed.plan.rates import fair_rates, wires_of
 from testbed.predict import transport
 from testbed.predict.bounds import alltoall_frame_hops, frame_hops
 from testbed.traffic import flows
-from testbed.workloads.spec import Iperf3, Mpi, Npb
+from testbed.workloads import WORKLOADS, Traffic
+from testbed.workloads.spec import Iperf3
 
-JOBS = ("mpi", "npb")
 # What a lab is measured by when nothing else is asked: one flow from each host, short paths.
 STANDARD = Iperf3("udp", "neighbour")
 
@@ -19,28 +19,22 @@ def demand(plan: Plan) -> float:
 
     An MPI job counts as an all-to-all among all hosts, or as its pattern: what it needs at its busiest.
     """
-    found = []
-    for load in plan.scenario.workloads:
-        if load.kind == "iperf3":
-            found.append(iperf3_demand(plan, load.spec))
-        elif load.kind in JOBS:
-            found.append(_job_demand(plan, load.spec))
-    return max(found, default=0.0) or iperf3_demand(plan, STANDARD)
+    traffic = (WORKLOADS[load.kind].traffic(load.spec) for load in plan.scenario.workloads)
+    return max((_demand(plan, sent) for sent in traffic if sent is not None), default=0.0) or iperf3_demand(
+        plan, STANDARD
+    )
 
 
 def iperf3_demand(plan: Plan, spec: Iperf3) -> float:
     """Frames a second times switches of an iperf3 load."""
-    offered = spec.offered if spec.protocol == "udp" else 1.0
-    return offered * _pattern_demand(plan, spec.pattern, spec.protocol, spec.payload)
+    sent = WORKLOADS["iperf3"].traffic(spec)
+    return _demand(plan, sent) if sent is not None else 0.0
 
 
-def _job_demand(plan: Plan, spec: Mpi | Npb) -> float:
-    if isinstance(spec, Mpi) and spec.pattern is not None:
-        return _pattern_demand(plan, spec.pattern, "tcp", 0)
-    return alltoall_frame_hops(wires_of(plan, transport("tcp", 0)), plan.routes)
-
-
-def _pattern_demand(plan: Plan, pattern: str, protocol: str, payload: int) -> float:
-    pairs = flows(pattern, plan.topology, plan.scenario.lab.seed)
-    wire = transport(protocol, payload)
-    return frame_hops(wires_of(plan, wire), plan.routes, pairs, fair_rates(plan, pairs, wire))
+def _demand(plan: Plan, sent: Traffic) -> float:
+    wire = transport(sent.protocol, sent.payload)
+    wires = wires_of(plan, wire)
+    if sent.pattern is None:
+        return alltoall_frame_hops(wires, plan.routes)
+    pairs = flows(sent.pattern, plan.topology, plan.scenario.lab.seed)
+    return sent.share * frame_hops(wires, plan.routes, pairs, fair_rates(plan, pairs, wire))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from testbed.errors import Problem
 from testbed.failover.events import changes_of
 from testbed.model import Topology
@@ -11,9 +9,8 @@ from testbed.scenario import Scenario
 from testbed.scenario.engines import ENGINES, unheard_keys
 from testbed.traffic import PatternError, flows
 from testbed.verify.limits import SWITCH_MODELS, check_ports
-from testbed.workloads import npb
-from testbed.workloads.mpi_placement import placement_problems
-from testbed.workloads.spec import Mpi, Npb, failures_of
+from testbed.workloads import WORKLOADS
+from testbed.workloads.spec import failures_of
 
 
 def lab_problems(scenario: Scenario, topology: Topology) -> list[Problem]:
@@ -41,8 +38,8 @@ def load_problems(scenario: Scenario, topology: Topology) -> list[Problem]:
         return [Problem("workloads", sentence)] if scenario.workloads else []
     found = []
     for number, load in enumerate(scenario.workloads):
-        problems = _rank_problems(load.spec, topology)
-        found += [Problem(f"workloads.{number}.{problem.place}", problem.sentence) for problem in problems]
+        problems = WORKLOADS[load.kind].check_hosts(load.spec, topology)
+        found += [Problem(f"workloads.{number}.{problem.key}", problem.sentence) for problem in problems]
         pattern = getattr(load.spec, "pattern", None)
         if pattern is None:
             continue
@@ -82,14 +79,6 @@ def failure_problems(scenario: Scenario, topology: Topology) -> list[Problem]:
             found.append(Problem(place, sentence))
         found += changes_of(topology, events, place)[1]
     return found
-
-
-def _rank_problems(spec: Any, topology: Topology) -> list[Problem]:
-    """What is wrong with the ranks of an MPI job; of another load nothing."""
-    if isinstance(spec, Npb):
-        problems = npb.host_problems(spec, topology.host_count)
-        return problems or placement_problems(npb.as_mpi(spec, topology.host_count), topology)
-    return placement_problems(spec, topology) if isinstance(spec, Mpi) else []
 
 
 def address_problems(scenario: Scenario) -> list[Problem]:

@@ -12,6 +12,7 @@ from testbed.model import Sample
 from testbed.report.figures import Scale, bytes_text, gap_text, scale_for
 from testbed.report.loads import load_heads
 from testbed.results import Run
+from testbed.workloads import WORKLOADS
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -91,6 +92,7 @@ METRICS: dict[str, str] = {
     "cpu_switches": "Switches, of one processor",
     "cpu_programs": "Programs, of one processor",
     "cpu_agent": "Telemetry, of one processor",
+    **{metric: name for kind in WORKLOADS.values() for metric, name in kind.metrics.items()},
 }
 # What the terminal leaves out; the page and samples.csv have all.
 PAGE_ONLY = frozenset(

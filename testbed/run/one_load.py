@@ -17,19 +17,35 @@ from testbed.results.telemetry import file_name, join, telemetry_to_bytes
 from testbed.run.context import Context, LoadOutcome
 from testbed.run.fidelity import Finding, Judgement, Verdict
 from testbed.run.load_iperf3 import run_iperf3
-from testbed.run.load_mpi import run_mpi
+from testbed.run.load_mpi import prepare_mpi, run_mpi
 from testbed.run.load_ping import run_ping
 from testbed.run.load_probe import run_probe
 from testbed.scenario import Workload
 from testbed.scenario.models import key_of
+from testbed.workloads import WORKLOADS
 from testbed.workloads.process import OutputError
 
-RUNNERS: dict[str, Callable[[Context, Any], LoadOutcome]] = {
-    "ping": run_ping,
-    "iperf3": run_iperf3,
-    "probe": run_probe,
-    "mpi": run_mpi,
-    "npb": run_mpi,
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """How a kind of load is run in a lab; what is known of it without one is in WORKLOADS.
+
+    Attributes:
+        run: runs and judges it.
+        prepare: builds what it runs before any lab is; given the plan, its parameters and its key for messages, it
+            raises InputError or CapabilityError.
+    """
+
+    run: Callable[[Context, Any], LoadOutcome]
+    prepare: Callable[[Plan, Any, str], object] | None = None
+
+
+RUNNERS: dict[str, Runner] = {
+    "ping": Runner(run_ping),
+    "iperf3": Runner(run_iperf3),
+    "probe": Runner(run_probe),
+    "mpi": Runner(run_mpi, prepare_mpi),
+    "npb": Runner(run_mpi, prepare_mpi),
 }
 
 
@@ -76,7 +92,7 @@ def run_load(
     return judged(
         load_context(plan, lab, folder, load.kind, number, progress, which, {**load_labels(load), **more}),
         folder,
-        lambda context: RUNNERS[load.kind](context, load.spec),
+        lambda context: RUNNERS[load.kind].run(context, load.spec),
     )
 
 
@@ -143,7 +159,6 @@ def record_of(labels: Mapping[str, str], folder: ResultFolder, run: Callable[[],
 
 def load_labels(load: Workload) -> Mapping[str, str]:
     """What tells a load from others of its kind, by label."""
-    names = ("protocol", "job", "pattern", "kernel", "class_")
-    found = {key_of(name): getattr(load.spec, name, None) for name in names}
+    found = {key_of(name): getattr(load.spec, name) for name in WORKLOADS[load.kind].labels}
     # A job may be a path; its last part then says enough.
     return {name: value.rstrip("/").rpartition("/")[2] for name, value in found.items() if value is not None}

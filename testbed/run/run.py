@@ -22,10 +22,8 @@ from testbed.run.controlled import controller_findings
 from testbed.run.engine import Measured, Missing, Progress, run_loads
 from testbed.run.fidelity import Finding, Verdict
 from testbed.run.learn import flood_findings, flooded, teach
-from testbed.run.load_mpi import prepare_mpi
-from testbed.run.one_load import load_labels, run_load
+from testbed.run.one_load import RUNNERS, load_labels, run_load
 from testbed.run.pathcheck import installed_problems
-from testbed.workloads.spec import Mpi, Npb
 
 _SHOWN_PROBLEMS = 5
 
@@ -41,10 +39,11 @@ def missing(plan: Plan, progress: Progress) -> Missing:
             lacking |= dict.fromkeys(str(error).split("\n"))
     problems: dict[Problem, None] = {}
     for number, load in enumerate(plan.scenario.workloads):
-        if isinstance(load.spec, Mpi | Npb):
-            progress(f"building the MPI job {' '.join(load_labels(load).values())}")
+        prepare = RUNNERS[load.kind].prepare
+        if prepare is not None:
+            progress(f"building {load.kind} {' '.join(load_labels(load).values())}")
             try:
-                prepare_mpi(plan, load.spec, f"workloads.{number}")
+                prepare(plan, load.spec, f"workloads.{number}")
             except InputError as error:
                 problems |= dict.fromkeys(error.problems)
             except CapabilityError as error:

@@ -23,14 +23,7 @@ from testbed.run.one_load import LoadRecord, load_labels, record_of
 from testbed.scenario import Workload
 from testbed.simulate.load import SimulatedLoad
 from testbed.simulate.runs import bundle_problems
-from testbed.workloads.spec import Iperf3
-
-_WHY_NOT = {
-    "ping": "it measures programs and processors, which the simulator has none of; testbed simulate gives latencies",
-    "iperf3": "TCP's control of its rate is not modelled; datagrams are (protocol: udp)",
-    "mpi": "the program would have to run",
-    "npb": "the program would have to run",
-}
+from testbed.workloads import WORKLOADS
 
 
 def missing(plan: Plan, progress: Progress) -> Missing:
@@ -57,7 +50,9 @@ def measure(plan: Plan, results: Path, progress: Progress) -> Measured:
         def simulate() -> LoadOutcome:
             if number in ready:
                 return _simulate(ready[number], lambda text: progress(f"{which}, {title}: {text}"))
-            return LoadOutcome(findings=[(Verdict.WARN, f"not simulated: {_WHY_NOT[load.kind]}")])
+            return LoadOutcome(
+                findings=[(Verdict.WARN, f"not simulated: {WORKLOADS[load.kind].why_not_simulated(load.spec)}")]
+            )
 
         return record_of(labels, folder, simulate)
 
@@ -73,7 +68,8 @@ def simulated_loads(plan: Plan) -> dict[int, SimulatedLoad]:
     scenario = plan.scenario
     problems = bundle_problems(plan)
     found: dict[int, SimulatedLoad] = {}
-    wanted = [number for number, load in enumerate(scenario.workloads, 1) if _is_udp(load)]
+    loads = enumerate(scenario.workloads, 1)
+    wanted = [number for number, load in loads if not WORKLOADS[load.kind].why_not_simulated(load.spec)]
     if not wanted:
         sentence = "none can be simulated: that takes {kind: iperf3, protocol: udp}; leave engine: simulate out"
         problems.append(Problem("workloads", sentence, scenario.source))
@@ -88,10 +84,6 @@ def simulated_loads(plan: Plan) -> dict[int, SimulatedLoad]:
     if problems:
         raise InputError(problems)
     return found
-
-
-def _is_udp(load: Workload) -> bool:
-    return isinstance(load.spec, Iperf3) and load.spec.protocol == "udp"
 
 
 def _simulate(load: SimulatedLoad, progress: Progress) -> LoadOutcome:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from testbed.emulate.npb import VARIABLE
 from testbed.emulate.vm.boot import Report, run_job
 from testbed.emulate.vm.image import Image, qemu_version, require_image
 from testbed.emulate.vm.kvm import why_no_kvm
@@ -16,18 +15,14 @@ from testbed.emulate.vm.machine import Machine
 from testbed.emulate.vm.memory import NEEDED_BY_TESTS, free_memory, needed_memory, require_memory
 from testbed.emulate.vm.project import LAB_PARTS
 from testbed.errors import CapabilityError, InputError, LabError, Problem, StorageError, TestbedError, VerificationError
-from testbed.model import Topology
 from testbed.plan import Plan
 from testbed.plan.store import plan_to_json
 from testbed.results import ResultFolder, load_run
 from testbed.run.engine import Measured, Missing, Progress
 from testbed.run.fidelity import Judgement, Verdict
 from testbed.run.guest import job_text
-from testbed.scenario import Workload
 from testbed.scenario.engines import VmOptions
-from testbed.workloads import npb
-from testbed.workloads.mpi_placement import place_ranks
-from testbed.workloads.spec import Mpi, Npb
+from testbed.workloads import WORKLOADS
 
 CONSOLE = "console.log"
 _ERRORS = {kind.__name__: kind for kind in (CapabilityError, LabError, StorageError, VerificationError)}
@@ -49,15 +44,15 @@ def missing(plan: Plan, progress: Progress) -> Missing:
     It sees the project and nothing else of this machine; what it lacks inside it says itself.
     """
     del progress
-    problems = []
-    for number, load in enumerate(plan.scenario.workloads):
-        key, file = f"workloads.{number}", plan.scenario.source
-        if isinstance(load.spec, Mpi) and "/" in load.spec.job:
-            sentence = f'"{load.spec.job}" is outside the project, and the virtual machine sees only the project'
-            problems.append(Problem(f"{key}.job", f"{sentence}; put the job into mpi_jobs/, or set engine: ovs", file))
-        if isinstance(load.spec, Npb) and os.environ.get(VARIABLE):
-            sentence = f"{VARIABLE} names a folder that the virtual machine does not see"
-            problems.append(Problem(key, f"{sentence}; unset it, or set engine: ovs", file))
+    problems = [
+        Problem(
+            f"workloads.{number}.{problem.key}".removesuffix("."),
+            f"{problem.sentence}, for the virtual machine sees only the project; or set engine: ovs",
+            plan.scenario.source,
+        )
+        for number, load in enumerate(plan.scenario.workloads)
+        for problem in WORKLOADS[load.kind].outside(load.spec, os.environ)
+    ]
     lacking = []
     for check in (
         qemu_version,
@@ -152,11 +147,5 @@ def raise_reported(report: Report) -> None:
 
 def _memory(plan: Plan) -> int:
     wiring = plan.wiring
-    ranks = [_ranks(load, plan.topology) for load in plan.scenario.workloads]
+    ranks = [WORKLOADS[load.kind].ranks(load.spec, plan.topology) for load in plan.scenario.workloads]
     return needed_memory(wiring.host_count, 2 * wiring.link_count + wiring.host_count, max(ranks))
-
-
-def _ranks(load: Workload, topology: Topology) -> int:
-    if isinstance(load.spec, Npb):
-        return len(place_ranks(npb.as_mpi(load.spec, topology.host_count), topology))
-    return len(place_ranks(load.spec, topology)) if isinstance(load.spec, Mpi) else 0

@@ -29,7 +29,6 @@ from testbed.units import format_rate
 from testbed.verify.limits import SWITCH_MODELS
 from testbed.vlans import ASSIGNMENTS
 from testbed.workloads import WORKLOADS
-from testbed.workloads.spec import Iperf3
 
 
 def load_scenario(file: Path, settings: Iterable[str] = ()) -> Scenario:
@@ -202,9 +201,8 @@ def _workloads(raw: object, problems: list[Problem]) -> tuple[Workload, ...]:
         place = f"workloads.{number}"
         kind, spec = _kind(load, place, problems, table=WORKLOADS, part="spec")
         if spec is not None:
-            problems += [Problem(f"{place}.{p.place}", p.sentence) for p in WORKLOADS[kind].check(spec)]
-        if isinstance(spec, Iperf3):
-            problems += [Problem(f"{place}.{key}", why) for key, why in spec.meaningless(load)]
+            found = [*WORKLOADS[kind].check(spec), *WORKLOADS[kind].meaningless(spec, list(load))]
+            problems += [Problem(f"{place}.{p.key}", p.sentence) for p in found]
         loads.append(Workload(kind, spec))
     return tuple(loads)
 
@@ -266,8 +264,6 @@ def as_dict(scenario: Scenario) -> dict[str, Any]:
 
     def block(kind: str | None, spec: Any) -> dict[str, Any]:
         values = {key_of(name): lists(value) for name, value in dataclasses.asdict(spec).items()}
-        if isinstance(spec, Iperf3):
-            values = {key: value for key, value in values.items() if not spec.meaningless([key])}
         return {"kind": kind, **values} if kind else values
 
     links = block(None, scenario.links)
@@ -289,5 +285,11 @@ def as_dict(scenario: Scenario) -> dict[str, Any]:
         "lab": block(None, scenario.lab),
         "vm": block(None, scenario.vm),
         "simulator": {key: value for key, value in block(None, scenario.simulator).items() if value is not None},
-        "workloads": [block(load.kind, load.spec) for load in scenario.workloads],
+        "workloads": [_meaningful(load, block(load.kind, load.spec)) for load in scenario.workloads],
     }
+
+
+def _meaningful(load: Workload, block: dict[str, Any]) -> dict[str, Any]:
+    """The block of a load without the keys that say nothing in it."""
+    idle = {problem.key for problem in WORKLOADS[load.kind].meaningless(load.spec, list(block))}
+    return {key: value for key, value in block.items() if key not in idle}

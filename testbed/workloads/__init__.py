@@ -1,14 +1,42 @@
-"""The loads there are, as one table that can be read. Commands and parsers are pure; the lab runs them."""
+"""The loads there are, as one table that can be read: all that is known of a kind without a lab. All of it is pure.
+
+How a kind is run in a lab, and how it is simulated, is in RUNNERS of testbed.run.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from testbed.errors import Problem
-from testbed.workloads import npb, spec
+from testbed.model import Topology
+from testbed.workloads import mpi_placement, npb, spec
 from testbed.workloads.timeline import timeline_problems
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What a load sends when it sends most.
+
+    Attributes:
+        pattern: who sends to whom; None = every host to every other, as fast as the bottleneck channel lets them.
+        protocol: `tcp` or `udp`.
+        payload: bytes in a datagram.
+        share: of the max-min fair goodput.
+        bursts: whether it comes in bursts, and not at a steady rate.
+    """
+
+    pattern: str | None
+    protocol: str = "tcp"
+    payload: int = 0
+    share: float = 1.0
+    bursts: bool = False
+
+
+def _nothing(*given: object) -> list[Any]:
+    del given
+    return []
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,22 +46,108 @@ class WorkloadKind:
     Attributes:
         spec: dataclass of its parameters.
         summary: one line for `testbed list`.
-        check: what is wrong with parameters that are each right alone; places are keys of the workload.
+        labels: parameters whose values tell a load from others of its kind.
+        needs: names of the capabilities of a machine that it needs.
+        why_not_simulated: why the simulator cannot run it; empty where it can.
+        check: what is wrong with parameters that are each right alone; keys are those of the workload.
+        check_hosts: what of them does not go with a topology; likewise.
+        meaningless: those of some keys that say nothing beside the other parameters, each with a sentence.
+        traffic: what it sends at most; None = little.
+        ranks: how many MPI ranks it is.
+        outside: what it needs beside the project and its parameters, given the environment's variables.
+        metrics: metric that no other kind has → its name in reports.
     """
 
     spec: type[Any]
     summary: str
-    check: Callable[[Any], list[Problem]] = lambda parameters: []
+    labels: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    why_not_simulated: Callable[[Any], str] = lambda parameters: ""
+    check: Callable[[Any], list[Problem]] = _nothing
+    check_hosts: Callable[[Any, Topology], list[Problem]] = _nothing
+    meaningless: Callable[[Any, Sequence[str]], list[Problem]] = _nothing
+    traffic: Callable[[Any], Traffic | None] = lambda parameters: None
+    ranks: Callable[[Any, Topology], int] = lambda parameters, topology: 0
+    outside: Callable[[Any, Mapping[str, str]], list[Problem]] = _nothing
+    metrics: Mapping[str, str] = field(default_factory=dict)
 
 
 def _in_time(load: spec.Iperf3 | spec.Probe) -> list[Problem]:
     return timeline_problems(load.failures, spec.load_seconds(load))
 
 
+def _flows(load: spec.Iperf3) -> Traffic:
+    return Traffic(load.pattern, load.protocol, load.payload, load.offered if load.protocol == "udp" else 1.0)
+
+
+def _only_udp(load: spec.Iperf3) -> str:
+    return "" if load.protocol == "udp" else "TCP's control of its rate is not modelled; datagrams are (protocol: udp)"
+
+
+def _other_folder(load: spec.Mpi, environment: Mapping[str, str]) -> list[Problem]:
+    del environment
+    if "/" not in load.job:
+        return []
+    return [Problem("job", f'"{load.job}" is outside the project; put the job into mpi_jobs/')]
+
+
+def _official(load: spec.Npb, environment: Mapping[str, str]) -> list[Problem]:
+    del load
+    if not environment.get(npb.VARIABLE):
+        return []
+    return [Problem("", f"{npb.VARIABLE} names a folder outside the project; unset it")]
+
+
+_PROGRAM = "the program would have to run"
+_MPI = ("mpich", "compiler")
+
 WORKLOADS: dict[str, WorkloadKind] = {
-    "iperf3": WorkloadKind(spec.Iperf3, "TCP or UDP goodput of all flows of a pattern at once", _in_time),
-    "ping": WorkloadKind(spec.Ping, "round-trip time of the pairs of a pattern, one after the other"),
-    "probe": WorkloadKind(spec.Probe, "what failures of links, ports and switches cost: frames and time", _in_time),
-    "mpi": WorkloadKind(spec.Mpi, "an MPI job of mpi_jobs/, or of a folder of your own"),
-    "npb": WorkloadKind(spec.Npb, "a kernel of the NAS Parallel Benchmarks, its result verified", npb.problems),
+    "iperf3": WorkloadKind(
+        spec.Iperf3,
+        "TCP or UDP goodput of all flows of a pattern at once",
+        labels=("protocol", "pattern"),
+        needs=("iperf3",),
+        why_not_simulated=_only_udp,
+        check=_in_time,
+        meaningless=spec.Iperf3.meaningless,
+        traffic=_flows,
+    ),
+    "ping": WorkloadKind(
+        spec.Ping,
+        "round-trip time of the pairs of a pattern, one after the other",
+        labels=("pattern",),
+        needs=("ping",),
+        why_not_simulated=lambda load: (
+            "it measures programs and processors, which the simulator has none of; testbed simulate gives latencies"
+        ),
+    ),
+    "probe": WorkloadKind(
+        spec.Probe,
+        "what failures of links, ports and switches cost: frames and time",
+        why_not_simulated=lambda load: "nothing fails in the simulator",
+        check=_in_time,
+    ),
+    "mpi": WorkloadKind(
+        spec.Mpi,
+        "an MPI job of mpi_jobs/, or of a folder of your own",
+        labels=("job", "pattern"),
+        needs=_MPI,
+        why_not_simulated=lambda load: _PROGRAM,
+        check_hosts=mpi_placement.placement_problems,
+        traffic=lambda load: Traffic(load.pattern, bursts=True),
+        ranks=lambda load, topology: len(mpi_placement.place_ranks(load, topology)),
+        outside=_other_folder,
+    ),
+    "npb": WorkloadKind(
+        spec.Npb,
+        "a kernel of the NAS Parallel Benchmarks, its result verified",
+        labels=("kernel", "class_"),
+        needs=_MPI,
+        why_not_simulated=lambda load: _PROGRAM,
+        check=npb.problems,
+        check_hosts=npb.placement_problems,
+        traffic=lambda load: Traffic(None, bursts=True),
+        ranks=lambda load, topology: len(mpi_placement.place_ranks(npb.as_mpi(load, topology.host_count), topology)),
+        outside=_official,
+    ),
 }

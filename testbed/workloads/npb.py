@@ -6,9 +6,13 @@ import math
 from collections.abc import Mapping
 
 from testbed.errors import Problem
+from testbed.model import Topology
+from testbed.workloads import mpi_placement
 from testbed.workloads.spec import Kernel, Mpi, Npb, ProblemClass
 
 TIME_LIMIT = 300.0
+# The environment's, with the folder of NASA's own sources.
+VARIABLE = "NPB_DIR"
 # SP and BT share out a cube by diagonals of a square of ranks; EP needs no neighbours; all others halve.
 _SQUARES = ("SP", "BT")
 _ANY = ("EP",)
@@ -61,6 +65,12 @@ def host_problems(spec: Npb, hosts: int) -> list[Problem]:
         f"{spec.kernel} runs on {_rule(spec.kernel)} and this topology has {hosts} hosts; ranks: 4 puts several on one"
     )
     return [Problem("ranks", sentence)]
+
+
+def placement_problems(spec: Npb, topology: Topology) -> list[Problem]:
+    """What is wrong with ranks and their hosts on a topology; keys as in problems."""
+    hosts = topology.host_count
+    return host_problems(spec, hosts) or mpi_placement.placement_problems(as_mpi(spec, hosts), topology)
 
 
 def as_mpi(spec: Npb, hosts: int) -> Mpi:

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from annotated_types import Ge, Gt, Le, MinLen
 from pydantic import BeforeValidator
 
-from testbed.errors import did_you_mean
+from testbed.errors import Problem, did_you_mean
 from testbed.workloads.timeline import Event, EventText, parse_event
 
 Pattern = Literal[
@@ -57,10 +57,10 @@ class Iperf3:
     payload: Annotated[int, Ge(16), Le(1472)] = 1470
     failures: Failures = field(default=(), metadata=_FAILURES)
 
-    def meaningless(self, keys: Iterable[str]) -> list[tuple[str, str]]:
+    def meaningless(self, keys: Iterable[str]) -> list[Problem]:
         """Those of some keys that say nothing for this protocol, each with a sentence."""
         return [
-            (key, f"is for protocol {ONLY_FOR[key]} only: {_WHY_NOT[key]}; take it out")
+            Problem(key, f"is for protocol {ONLY_FOR[key]} only: {_WHY_NOT[key]}; take it out")
             for key in keys
             if ONLY_FOR.get(key, self.protocol) != self.protocol
         ]
@@ -105,7 +105,7 @@ def load_seconds(spec: Iperf3 | Probe) -> float:
 
 def failures_of(spec: object) -> tuple[Event, ...]:
     """What fails while a load runs; nothing for kinds of loads that know no failures."""
-    return tuple(map(parse_event, spec.failures)) if isinstance(spec, Iperf3 | Probe) else ()
+    return tuple(map(parse_event, getattr(spec, "failures", ())))
 
 
 _PLACEMENTS = ("block", "round_robin")

@@ -510,7 +510,8 @@ def _run_in_vm(plan, results):
 def test_jobs_outside_the_project_are_refused_before_anything_is_started(tmp_path, ready):
     plan = _plan("topology: {kind: mesh, sizes: [2]}\nworkloads: [{kind: ping}, {kind: mpi, job: ./mine}]\n")
     with pytest.raises(
-        InputError, match=r'test.yaml: workloads.1.job: "./mine" is outside the project, and the virtual'
+        InputError,
+        match=r'test.yaml: workloads.1.job: "./mine" is outside the project; put the job into ',
     ):
         _run_in_vm(plan, tmp_path / "results")
     assert not (tmp_path / "results").exists()
@@ -519,7 +520,10 @@ def test_jobs_outside_the_project_are_refused_before_anything_is_started(tmp_pat
 def test_official_benchmarks_are_refused(tmp_path, ready, monkeypatch):
     monkeypatch.setenv("NPB_DIR", "/opt/npb")
     plan = _plan("topology: {kind: mesh, sizes: [4]}\nworkloads: [{kind: npb, kernel: IS}]\n")
-    with pytest.raises(InputError, match=r"workloads.0: NPB_DIR names a folder that the virtual machine does not see"):
+    with pytest.raises(
+        InputError,
+        match=r"workloads.0: NPB_DIR names a folder outside the project; unset it, for",
+    ):
         _run_in_vm(plan, tmp_path / "results")
 
 
