@@ -228,7 +228,8 @@ def _texts(folder: Path) -> dict[str, str]:
 def _as_object(found: Comparison) -> dict[str, Any]:
     import dataclasses
 
-    return {"same": found.same, **dataclasses.asdict(found)}
+    unread = [{"place": problem.place, "sentence": problem.sentence} for problem in found.unread]
+    return {"same": found.same, **dataclasses.asdict(found), "unread": unread}
 
 
 def _print_comparison(folder: Path, against: str, found: Comparison) -> None:

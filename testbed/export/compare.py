@@ -236,7 +236,7 @@ def _walk_text(walk: Walk) -> str:
         sent = [*sent[:8], f"and {len(sent) - 8} ports more,"]
     if len(hosts) > 8:
         hosts = [*hosts[:8], f"and {len(hosts) - 8} hosts more"]
-    return " ".join([*sent, *(hosts or ["(dropped)"])])
+    return " ".join([*sent, *(hosts or ["dropped"])])
 
 
 @dataclass(frozen=True, slots=True)

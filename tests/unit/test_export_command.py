@@ -208,8 +208,8 @@ def test_differences_as_json(written, mesh):
     assert (code, found["same"], found["pairs"]) == (1, False, 30)
     pvid = {"switch": "s1", "port": "swp1", "what": "the PVID", "found": "none", "planned": "10"}
     assert pvid in found["settings"]
-    assert {"place": "s2.sh", "sentence": "is not there, so there is nothing to compare of s2"} in found["unread"]
-    assert any(walk["switch"] == "h1" and walk["found"] == "lost" for walk in found["walks"])
+    assert {"place": "s2.sh", "sentence": "is not there, so s2 cannot be checked"} in found["unread"]
+    assert any(walk["switch"] == "h1" and walk["found"] == "dropped" for walk in found["walks"])
 
 
 def test_another_plan_than_the_one_that_was_exported(written, mesh, tmp_path):
