@@ -14,14 +14,15 @@ import statistics
 import subprocess
 import tempfile
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks.table import Figure, median_text, progress
-from testbed.emulate.client import Lab
+from testbed.emulate.client import LabClient
 from testbed.emulate.launch import start_namespaces
 from testbed.emulate.order import build_order
+from testbed.messages import LoadRequest, Process
 from testbed.model import host_ip
 from testbed.plan import Plan, make_plan
 from testbed.scenario import parse_scenario
@@ -99,13 +100,13 @@ def _measure(plan: Plan, case: Case, changes: dict[str, Any], pump: Path) -> dic
     """Build the lab of a variant once and put all loads of a case on it."""
     namespaces = start_namespaces(keep=False)
     try:
-        lab = Lab(namespaces)
+        lab = LabClient(namespaces)
     except BaseException:
         namespaces.end()
         raise
     with lab:
-        holders = list(lab.ask("build", order={**build_order(plan).as_dict(), **changes})["holders"].values())
-        lab.ask("copy", source=str(pump), name=pump.name)
+        holders = list(lab.build(replace(build_order(plan), **changes)).holders.values())
+        lab.copy(pump)
         found = {}
         for load in case.loads:
             title = f"{case.size}×{case.size}, links of {case.rate}, {load.name}"
@@ -122,20 +123,19 @@ def _neighbours(size: int, holders: list[int]) -> list[str]:
     return flows
 
 
-def _pump(lab: Lab, load: Load, flows: list[str]) -> dict[str, float]:
+def _pump(lab: LabClient, load: Load, flows: list[str]) -> dict[str, float]:
     file = lab.write("flows", "".join(flows))
     command = f"exec {file.parent}/frame_pump {load.payload} {load.window} {_OMIT} {_SECONDS} <{file}"
     limit = 10 * (_OMIT + _SECONDS)
-    done = lab.ask("load", processes=[{"id": "pump", "argv": ["sh", "-c", command]}], limit=limit)
-    output = done["outputs"]["pump"]
-    if output["code"] != 0:
-        raise RuntimeError(f"frame_pump failed: {output['stderr'].strip()}")
-    printed = json.loads(output["stdout"])
-    before, after = done["snapshots"]
+    done = lab.run_load(LoadRequest((Process("pump", None, ("sh", "-c", command)),), limit))
+    output, before, after = done.outputs["pump"], done.before, done.after
+    if output.code != 0:
+        raise RuntimeError(f"frame_pump failed: {output.stderr.strip()}")
+    printed = json.loads(output.stdout)
     return {
         "rate": _SWITCHES_ON_PATH * printed["arrived"] / printed["seconds"],
         "latency": printed["median_us"] / _SWITCHES_ON_PATH,
-        "idle": (after["idle"] - before["idle"]) / (after["total"] - before["total"]),
+        "idle": (after.idle - before.idle) / (after.total - before.total),
     }
 
 

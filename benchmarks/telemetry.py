@@ -71,7 +71,7 @@ def _measure(context: Context, *, watched: bool) -> tuple[float, float]:
     departures = _WINDOW[0] if watched else None
     result = context.run([*servers, *clients], 60, _WINDOW, watched=watched, departures=departures)
     found = (
-        iperf3.parse(_LOAD, result.outputs[server.id]["stdout"], result.outputs[client.id]["stdout"])
+        iperf3.parse(_LOAD, result.outputs[server.id].stdout, result.outputs[client.id].stdout)
         for server, client in zip(servers, clients, strict=True)
     )
     return sum(flow.goodput for flow in found), 100 * process_shares(result.before, result.after)["agent"][0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -111,8 +112,8 @@ def up(
     facts = {
         "lab": chosen,
         "process": standing.namespaces.init,
-        "datapath": standing.built["datapath"],
-        "dilation": standing.built["dilation"],
+        "datapath": standing.facts.datapath,
+        "dilation": standing.facts.dilation,
         "digest": plan.digest,
         "built_seconds": round(built, 3),
         "checked_seconds": round(time.monotonic() - started - built, 3),
@@ -132,12 +133,12 @@ def up(
 def status(lab: LAB = None, form: FORMAT = Format.text) -> None:
     """Show the labs that stand. Exit code 2 if none does."""
     from testbed.emulate import registry
-    from testbed.emulate.client import Lab
+    from testbed.emulate.client import LabClient
 
     chosen = [registry.find(lab)] if lab else registry.entries()
     rows = []
     for entry in chosen:
-        talk = Lab(entry.namespaces)
+        talk = LabClient(entry.namespaces)
         rows.append(
             {
                 "lab": entry.name,
@@ -145,7 +146,7 @@ def status(lab: LAB = None, form: FORMAT = Format.text) -> None:
                 "digest": entry.digest,
                 "process": entry.init,
                 "standing_seconds": round(time.time() - entry.started, 1),
-                **talk.ask("status"),
+                **asdict(talk.status()),
             }
         )
         talk.close()
@@ -181,12 +182,12 @@ def down(
 ) -> None:
     """End a lab and all that is in it."""
     from testbed.emulate import registry
-    from testbed.emulate.client import Lab
+    from testbed.emulate.client import LabClient
 
     ended = []
     for entry in registry.entries() if everything else [registry.find(lab)]:
         started = time.monotonic()
-        Lab(entry.namespaces).end()
+        LabClient(entry.namespaces).end()
         registry.forget(entry)
         ended.append({"lab": entry.name, "seconds": round(time.monotonic() - started, 3)})
     if form is Format.json:

@@ -1,7 +1,6 @@
 """Process 1 of a lab: builds it when told, then serves requests until the namespaces end with it.
 
-One JSON object a line each way over a Unix socket. A request names its `op`; answers are any number of
-`{"progress": text}` and then one `{"result": …}` or `{"error": sentence}`.
+`requests` says what it can be asked, and how it is said.
 """
 
 from __future__ import annotations
@@ -16,17 +15,23 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from testbed.emulate import cgroup, counters, learning, reach, storm
+from testbed.emulate import requests as ask
+from testbed.emulate.controller import LabController
 from testbed.emulate.daemons import daemon_count, divide, switch_ports
+from testbed.emulate.disturb import carry_out
 from testbed.emulate.fabric import Fabric
 from testbed.emulate.host_shares import HostShares
-from testbed.emulate.live import BESIDE_LOADS, LiveFabric
+from testbed.emulate.loads import LoadRunner
 from testbed.emulate.openvswitch import OpenVSwitch
-from testbed.emulate.watched_loads import WatchedLoads
+from testbed.emulate.switches import SwitchBackend
+from testbed.emulate.wire import decode, encode
 from testbed.errors import LabError
+from testbed.messages import CpuShare, Disturbance, Disturbed, Facts, FrameCounts, Observation, Status
 
 FOLDER = Path("/run/lab")
 SOCKET = FOLDER / "agent.sock"
@@ -34,212 +39,245 @@ GROUPS = FOLDER / "cpu"
 # Open vSwitch carries the datapath's packet counts over to its rules twice a second.
 _STATISTICS_LAG = 1.2
 STATE = FOLDER / "state.json"
-# Operations that are carried out while another one is under way.
-BESIDE = BESIDE_LOADS | {"flows", "groups", "trace", "write", "disturb"}
 
 Progress = Callable[[str], None]
+Operation = Callable[[Any, Progress], Any]
 
 
 class Agent:
-    """State and operations of one lab."""
+    """State and operations of one lab.
+
+    Attributes:
+        operations: what it can be asked → method.
+        beside: likewise, of operations that are carried out while another one is under way.
+    """
 
     def __init__(self) -> None:
-        self.ovs = OpenVSwitch(FOLDER / "ovs")
+        self.switches: SwitchBackend = OpenVSwitch(FOLDER / "ovs")
         self.fabric: Fabric | None = None
+        self.facts: Facts | None = None
         self.shares = HostShares()
-        self.live = LiveFabric(self.need_fabric)
+        self.controller = LabController(FOLDER)
         self.lock = threading.Lock()
+        self.speeds_lock = threading.Lock()
         self.doing = "starting"
-        self.operations: dict[str, Callable[[dict[str, Any], Progress], Any]] = {
-            "build": self.build,
-            "flows": self.flows,
-            "groups": self.groups,
-            "trace": self.trace,
-            "frames": self.frames,
-            "reach": self.reach,
-            "learn": self.learn,
-            "storm": self.storm,
-            "reshape": self.reshape,
-            "shaping": self.shaping,
-            "write": self.write,
-            "copy": self.copy,
-            "take": self.take,
-            **self.live.operations,
-            **WatchedLoads(self.need_fabric, self.ovs, self.shares.files, FOLDER).operations,
+        self.loads = LoadRunner(self.switches, self.shares.files, self.switch, FOLDER)
+        self.beside: dict[type[ask.Request[Any]], Operation] = {
+            ask.TellStatus: self.status,
+            ask.Shutdown: self.shutdown,
+            ask.TellFacts: self.tell_facts,
+            ask.DumpFlows: self.flows,
+            ask.DumpGroups: self.groups,
+            ask.Trace: self.trace,
+            ask.WriteFile: self.write,
+            ask.Disturb: self.disturb,
+            ask.SetSpeeds: self.set_speeds,
+            **self.controller.operations,
+        }
+        self.operations: dict[type[ask.Request[Any]], Operation] = {
+            **self.beside,
+            ask.Build: self.build,
+            ask.CountFrames: self.frames,
+            ask.Reach: self.reach,
+            ask.Learn: self.learn,
+            ask.Storm: self.storm,
+            ask.SetRates: self.set_rates,
+            ask.CheckShaping: self.shaping,
+            ask.CopyFile: self.copy,
+            ask.TakeFile: self.take,
+            ask.RunLoad: self.load,
         }
 
     def need_fabric(self) -> Fabric:
         """Return the network, or raise LabError when it is not built or its switches died."""
         if self.fabric is None:
             raise LabError("the lab is not built yet")
-        self.ovs.check_alive()
+        self.switches.check_alive()
         return self.fabric
 
-    def build(self, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        """Start Open vSwitch and make the network."""
+    def build(self, request: ask.Build, progress: Progress) -> Facts:
+        """Start the switches and make the network."""
         started = time.monotonic()
         progress("open vswitch")
-        order = request["order"]
+        order = request.order
         groups = self.shares.give(order)
-        if order["controller"] is not None:
-            self.live.start_controller(order["controller"], FOLDER, order["dilation"])  # while Open vSwitch comes up
-        datapath = self.ovs.choose_datapath(order["datapath"])
+        if order.controller is not None:
+            self.controller.choose(order.controller, order.dilation)  # it comes up beside the switches
+        datapath = self.switches.choose_datapath(order.datapath)
         ports = switch_ports(order)
-        alone = order["alone"]
-        shared = {name: number for name, number in ports.items() if name not in alone}
-        count = daemon_count(order["switch_daemons"], datapath, len(os.sched_getaffinity(0)), shared) if shared else 0
-        shares = [*divide(shared, count), *([name] for name in alone)]
+        shared = {name: number for name, number in ports.items() if name not in order.alone}
+        count = daemon_count(order.switch_daemons, datapath, len(os.sched_getaffinity(0)), shared) if shared else 0
+        shares = [*divide(shared, count), *([name] for name in order.alone)]
         with ThreadPoolExecutor(1) as pool:
-            switches = pool.submit(self.ovs.start, shares, stock=order["stock"], order=order["switches"])
+            starting = pool.submit(self.switches.start, shares, stock=order.stock, order=order.switches)
             fabric = Fabric(order, groups=groups)
-            switches.result()
+            starting.result()
         ready = round(time.monotonic() - started, 4)
-        seconds = {
-            "open vswitch": ready,
-            **fabric.make(self.ovs, progress, lambda: self.live.bring_rules(order, self.ovs, progress)),
-        }
+        made = fabric.make(self.switches, progress, lambda: self.controller.bring_rules(order, self.switches, progress))
         self.fabric = fabric
-        self.write_state()
-        return {
-            "datapath": datapath,
-            "switch_daemons": self.ovs.shares,
-            "controller": order["controller"],
-            "holders": fabric.holders,
-            "groups": groups,
-            "cpu_share": self.shares.as_object(),
-            "seconds": seconds,
-            "ovs": self.ovs.version(),
-            "kernel": os.uname().release,
-        }
+        self.facts = Facts(
+            datapath=datapath,
+            version=self.switches.version(),
+            head_drop=datapath == "userspace",
+            switch_daemons=tuple(tuple(share) for share in self.switches.shares),
+            controller=order.controller,
+            holders=fabric.holders,
+            groups=groups,
+            cpu_share=self.shares.read_back(),
+            dilation=order.dilation,
+            seconds={"open vswitch": ready, **made},
+            kernel=os.uname().release,
+            folder=str(FOLDER),
+        )
+        self.write_state(fabric)
+        return self.facts
 
-    def reshape(self, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        """Give the links other rates, and the hosts another share of the processors, while the lab stands."""
+    def tell_facts(self, request: ask.TellFacts, progress: Progress) -> Facts:
+        """What was built."""
+        del request, progress
+        if self.facts is None:
+            raise LabError("the lab is not built yet")
+        return self.facts
+
+    def set_rates(self, request: ask.SetRates, progress: Progress) -> CpuShare | None:
+        """Give the links other rates, and the hosts another share of the processors, while the lab runs."""
         del progress
         fabric = self.need_fabric()
-        fabric.reshape(request["link_rate"], request["host_rate"])
+        fabric.reshape(request.link_rate, request.host_rate)
         if self.shares.given:
-            fabric.order["cpu_share"] = request["cpu_share"]
+            fabric.order = replace(fabric.order, cpu_share=request.cpu_share)
             self.shares.give(fabric.order)
-        fabric.order["dilation"] = request["dilation"]
-        self.live.tell_dilation(request["dilation"])
-        self.write_state()
-        return {"cpu_share": self.shares.as_object()}
+        fabric.order = replace(fabric.order, dilation=request.dilation)
+        self.controller.tell_dilation(request.dilation)
+        share = self.shares.read_back()
+        if self.facts is not None:
+            self.facts = replace(self.facts, cpu_share=share, dilation=request.dilation)
+        self.write_state(fabric)
+        return share
 
-    def write_state(self) -> None:
+    def set_speeds(self, request: ask.SetSpeeds, progress: Progress) -> None:
+        """Let links run at shares of their rate."""
+        del progress
+        with self.speeds_lock:
+            self.need_fabric().set_speeds(request.speeds)
+
+    def write_state(self, fabric: Fabric) -> None:
         """Store what Mininet's command line needs to adopt the lab."""
-        fabric = self.need_fabric()
-        state = {"order": fabric.order, "holders": fabric.holders, "datapath": fabric.datapath}
-        STATE.write_text(json.dumps({**state, "groups": self.shares.files()}))
+        STATE.write_text(encode(ask.LabState(fabric.order, fabric.holders, self.shares.files())))
 
-    def flows(self, request: dict[str, Any], progress: Progress) -> dict[str, list[str]]:
+    def flows(self, request: ask.DumpFlows, progress: Progress) -> dict[str, list[str]]:
         """Dump the rules of all running switches."""
         del request, progress
-        return self.ovs.dump(self.need_fabric().order["switches"])
+        return self.switches.dump(self.need_fabric().order.switches)
 
-    def groups(self, request: dict[str, Any], progress: Progress) -> dict[str, list[str]]:
+    def groups(self, request: ask.DumpGroups, progress: Progress) -> dict[str, list[str]]:
         """Dump the groups of all running switches."""
         del request, progress
-        return self.ovs.dump_groups(self.need_fabric().order["switches"])
+        return self.switches.dump_groups(self.need_fabric().order.switches)
 
-    def trace(self, request: dict[str, Any], progress: Progress) -> list[str]:
-        """Ask switches what they would do with frames: `frames` is a list of (switch, flow)."""
+    def trace(self, request: ask.Trace, progress: Progress) -> list[str]:
+        """Ask switches what they would do with frames."""
         del progress
         self.need_fabric()
-        return self.ovs.trace([(switch, flow) for switch, flow in request["frames"]])
+        return self.switches.trace(request.frames)
 
-    def frames(self, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        """Everything that counts frames: links, switches, queues, sockets."""
+    def frames(self, request: ask.CountFrames, progress: Progress) -> FrameCounts:
+        """Everything that counts frames."""
         del request, progress
         fabric = self.need_fabric()
         time.sleep(_STATISTICS_LAG)
-        ports = counters.snapshot()["ports"]
-        rules = self.ovs.dump(fabric.order["switches"], counters=True)
-        return {
-            "ports": {name: count for name, count in ports.items() if "-eth" in name},
-            "admitted": counters.admitted_frames(rules),
-            "flooded": counters.flooded_frames(rules),
-            "queue_drops": counters.port_drops(),
-            "socket_drops": counters.socket_drops(fabric.holders),
-        }
+        order = fabric.order
+        return counters.frame_counts(order, fabric.holders, lambda: self.switches.dump(order.switches, counters=True))
 
-    def reach(self, request: dict[str, Any], progress: Progress) -> list[tuple[str, str]]:
+    def reach(self, request: ask.Reach, progress: Progress) -> list[tuple[str, str]]:
         """Ping all pairs."""
         del request, progress
         fabric = self.need_fabric()
-        return reach.unreachable_pairs(fabric.order["hosts"], fabric.holders)
+        return reach.unreachable_pairs(fabric.order.hosts, fabric.holders)
 
-    def learn(self, request: dict[str, Any], progress: Progress) -> str:
-        """Let every host send a broadcast in each of `vlans`; returns how the frames were made."""
+    def learn(self, request: ask.Learn, progress: Progress) -> str:
+        """Let every host send a broadcast in each of some VLANs."""
         del progress
         fabric = self.need_fabric()
-        slowest = min(fabric.order["link_rate"], fabric.order["host_rate"])
-        return learning.teach(fabric.order["hosts"], fabric.holders, request["vlans"], slowest)
+        slowest = min(fabric.order.link_rate, fabric.order.host_rate)
+        return learning.teach(fabric.order.hosts, fabric.holders, request.vlans, slowest)
 
-    def storm(self, request: dict[str, Any], progress: Progress) -> list[dict[str, Any]]:
-        """One broadcast, by other `rules` if given, counted for `seconds` each `every`; then switches have no rules."""
+    def storm(self, request: ask.Storm, progress: Progress) -> list[ask.StormReading]:
+        """One broadcast, watched."""
         del progress
-        fabric = self.need_fabric()
-        return storm.watch(self.ovs, fabric, request.get("rules"), request["seconds"], request["every"])
+        return storm.watch(self.switches, self.need_fabric(), request)
 
-    def shaping(self, request: dict[str, Any], progress: Progress) -> list[str]:
+    def shaping(self, request: ask.CheckShaping, progress: Progress) -> list[str]:
         """Differences between the shaping and the shares of processors asked for and the kernel's now."""
         del request, progress
         return self.need_fabric().shaping_problems() + self.shares.problems()
 
-    def write(self, request: dict[str, Any], progress: Progress) -> str:
+    def load(self, request: ask.RunLoad, progress: Progress) -> Observation:
+        """Run the processes of a load; count, record and disturb meanwhile."""
+        del progress
+        return self.loads.run(request.load, self.need_fabric())
+
+    def disturb(self, request: ask.Disturb, progress: Progress) -> Disturbed:
+        """Let one thing die or come back now."""
+        del progress
+        done = self.switch(request.disturbance)
+        if done.error:
+            raise LabError(f"that could not be carried out: {done.error}")
+        return done
+
+    def switch(self, disturbance: Disturbance) -> Disturbed:
+        """Carry out a disturbance."""
+        return carry_out(disturbance, self.need_fabric(), self.switches)
+
+    def write(self, request: ask.WriteFile, progress: Progress) -> str:
         """Write a file into the lab's folder; returns its path."""
         del progress
-        file = FOLDER / request["name"]
+        file = FOLDER / request.name
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(request["text"])
-        file.chmod(request.get("mode", 0o644))
+        file.write_text(request.text)
+        file.chmod(request.mode)
         return str(file)
 
-    def copy(self, request: dict[str, Any], progress: Progress) -> str:
-        """Copy a file into the lab's folder; returns its path, which has neither spaces nor colons."""
+    def copy(self, request: ask.CopyFile, progress: Progress) -> str:
+        """Copy a file into the lab's folder; returns its path."""
         del progress
-        return str(shutil.copy(request["source"], FOLDER / request["name"]))
+        return str(shutil.copy(request.source, FOLDER / request.name))
 
-    def take(self, request: dict[str, Any], progress: Progress) -> str:
+    def take(self, request: ask.TakeFile, progress: Progress) -> str:
         """Text of a file of the lab's folder, written by a load; empty where there is none. The file is taken away."""
         del progress
-        file = FOLDER / request["name"]
+        file = FOLDER / request.name
         text = file.read_text(errors="replace") if file.exists() else ""
         file.unlink(missing_ok=True)
         return text
 
-    def status(self) -> dict[str, Any]:
+    def status(self, request: ask.TellStatus, progress: Progress) -> Status:
         """What the lab is and does; answered at any time."""
-        order = self.fabric.order if self.fabric else {}
-        return {
-            "doing": self.doing,
-            "hosts": len(order.get("hosts", [])),
-            "switches": len(order.get("switches", [])),
-            "links": len(order.get("links", [])),
-            "datapath": self.ovs.datapath,
-            "controller": order.get("controller"),
-            "link_rate": order.get("link_rate"),
-        }
+        del request, progress
+        order, datapath = self.fabric.order if self.fabric else None, self.switches.datapath
+        if order is None:
+            return Status(self.doing, 0, 0, 0, datapath, None, None)
+        counts = len(order.hosts), len(order.switches), len(order.links)
+        return Status(self.doing, *counts, datapath, order.controller, order.link_rate)
 
-    def shutdown(self) -> str:
+    def shutdown(self, request: ask.Shutdown, progress: Progress) -> str:
         """End the switches; whoever asked then kills this process, and with it the rest."""
+        del request, progress
         self.doing = "ending"
-        self.ovs.stop()
+        self.switches.stop()
         return "stopped"
 
-    def answer(self, request: dict[str, Any], progress: Progress) -> Any:
+    def answer(self, line: str, progress: Progress) -> Any:
         """Carry out one request."""
-        if request["op"] == "status":
-            return self.status()
-        if request["op"] == "shutdown":
-            return self.shutdown()
-        operation = self.operations[request["op"]]
-        if request["op"] in BESIDE:  # for instance while a load runs
-            return operation(request, progress)
+        said = json.loads(line)
+        request = decode(ask.OPERATIONS[said["op"]], said["request"])
+        beside = self.beside.get(type(request))
+        if beside is not None:  # for instance while a load runs
+            return beside(request, progress)
         with self.lock:
-            self.doing = request["op"]
+            self.doing = request.op
             try:
-                return operation(request, progress)
+                return self.operations[type(request)](request, progress)
             finally:
                 self.doing = "idle"
 
@@ -248,17 +286,17 @@ def serve(agent: Agent, connection: socket.socket) -> None:
     """Answer one client until it closes."""
     with connection, connection.makefile("rw", encoding="utf-8") as stream:
 
-        def send(message: dict[str, Any]) -> None:
-            stream.write(json.dumps(message) + "\n")
+        def send(**message: Any) -> None:
+            stream.write(encode(message) + "\n")
             stream.flush()
 
         for line in stream:
             try:
-                send({"result": agent.answer(json.loads(line), lambda text: send({"progress": text}))})
+                send(result=agent.answer(line, lambda text: send(progress=text)))
             except BrokenPipeError:
                 return
             except (LabError, OSError, subprocess.SubprocessError) as error:
-                send({"error": str(error)})
+                send(error=str(error))
 
 
 def main() -> None:

@@ -1,10 +1,10 @@
-"""From a proved plan to a lab that stands."""
+"""From a proved plan to a running lab."""
 
 from __future__ import annotations
 
 from contextlib import ExitStack
 
-from testbed.emulate.client import Lab, Progress, quiet
+from testbed.emulate.client import LabClient, Progress, quiet
 from testbed.emulate.launch import start_namespaces
 from testbed.emulate.names import PLAN
 from testbed.emulate.order import build_order
@@ -13,10 +13,10 @@ from testbed.plan.failures import prepare_controller
 from testbed.plan.store import plan_to_json
 
 
-def build_lab(plan: Plan, *, keep: bool = False, progress: Progress = quiet) -> Lab:
+def build_lab(plan: Plan, *, keep: bool = False, progress: Progress = quiet) -> LabClient:
     """Build the lab of a proved plan.
 
-    Where the scenario leaves the dilation to the machine, `built["dilation"]` is a guess.
+    Where the scenario leaves the dilation to the machine, `facts.dilation` is a guess.
 
     Args:
         plan: without verification's blessing nothing is started.
@@ -28,16 +28,15 @@ def build_lab(plan: Plan, *, keep: bool = False, progress: Progress = quiet) -> 
         CapabilityError: this machine cannot run a lab.
         LabError: building failed; nothing is left.
     """
-    order = build_order(plan).as_dict()
+    order = build_order(plan)
     prepare_controller(plan)
     namespaces = start_namespaces(keep=keep)
     with ExitStack() as undo:
         undo.callback(namespaces.end)
-        lab = Lab(namespaces)
+        lab = LabClient(namespaces)
         undo.callback(lab.close)
-        if order["controller"] is not None:
+        if order.controller is not None:
             lab.write(PLAN, plan_to_json(plan))
-        lab.built = lab.ask("build", progress=progress, order=order)
-        lab.built["dilation"] = order["dilation"]
+        lab.build(order, progress)
         undo.pop_all()
     return lab

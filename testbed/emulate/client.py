@@ -4,18 +4,38 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
+from testbed.emulate import requests as ask
 from testbed.emulate.launch import Namespaces
+from testbed.emulate.wire import decode, encode
 from testbed.errors import CapabilityError, LabError
+from testbed.messages import (
+    ControllerStatus,
+    Disturbance,
+    Disturbed,
+    Facts,
+    FrameCounts,
+    LoadRequest,
+    Observation,
+    PlanMove,
+    Status,
+)
+from testbed.units import TimeScale
+
+if TYPE_CHECKING:
+    from testbed.plan import Plan
 
 _SHUTDOWN_LIMIT = 5.0
+_IN_STEP_LIMIT = 60.0
 
 Progress = Callable[[str], None]
+R = TypeVar("R")
 
 
 def quiet(text: str) -> None:
@@ -23,22 +43,22 @@ def quiet(text: str) -> None:
     del text
 
 
-class Lab:
-    """A lab that stands; use as a context manager to end it however the block ends.
+class LabClient:
+    """A running lab; use as a context manager to end it however the block ends.
 
-    This module is light on purpose: `testbed down` needs nothing of the planner.
+    This module is light on purpose: `testbed down` needs nothing of the planner. All operations raise LabError where
+    the agent refuses, or is gone.
 
     Args:
         namespaces: of its process 1.
 
     Attributes:
         namespaces: of its process 1.
-        built: what building it gave: datapath, holders, seconds, versions; empty in a lab built by another program.
     """
 
     def __init__(self, namespaces: Namespaces) -> None:
         self.namespaces = namespaces
-        self.built: dict[str, Any] = {}
+        self._facts: Facts | None = None
         self._socket = socket.socket(socket.AF_UNIX)
         try:
             self._socket.connect(str(namespaces.socket))
@@ -50,14 +70,10 @@ class Lab:
             raise LabError(f"the lab (process {namespaces.init}) does not answer: {error.strerror}") from error
         self._stream = self._socket.makefile("rw", encoding="utf-8")
 
-    def ask(self, operation: str, *, progress: Progress = quiet, **arguments: Any) -> Any:
-        """Send a request and return its result.
-
-        Raises:
-            LabError: the agent refuses, or is gone.
-        """
+    def _ask(self, request: ask.Request[R], progress: Progress = quiet) -> R:
+        """Send a request and return its answer."""
         try:
-            self._stream.write(json.dumps({"op": operation, **arguments}) + "\n")
+            self._stream.write(encode({"op": request.op, "request": request}) + "\n")
             self._stream.flush()
             for line in self._stream:
                 message = json.loads(line)
@@ -66,18 +82,18 @@ class Lab:
                 elif "error" in message:
                     raise LabError(message["error"])
                 else:
-                    return message["result"]
+                    return decode(type(request).answer(), message["result"])
         except (BrokenPipeError, ConnectionResetError):
             pass
         raise LabError("the lab ended while it was in use")
 
     @contextmanager
-    def beside(self) -> Iterator[Lab]:
+    def beside(self) -> Iterator[LabClient]:
         """Another connection, for questions while this one waits for a load; the lab outlives it.
 
-        Only `status` and the operations of the agent's `BESIDE` are answered before the load has ended.
+        Only `status` and what the agent does BESIDE others is answered before the load has ended.
         """
-        other = Lab(self.namespaces)
+        other = LabClient(self.namespaces)
         try:
             yield other
         finally:
@@ -95,16 +111,123 @@ class Lab:
             with socket.socket(socket.AF_UNIX) as ending:
                 ending.settimeout(_SHUTDOWN_LIMIT)
                 ending.connect(str(self.namespaces.socket))
-                ending.sendall(b'{"op": "shutdown"}\n')
+                ending.sendall((encode({"op": ask.Shutdown.op, "request": ask.Shutdown()}) + "\n").encode())
                 ending.recv(4096)
         except OSError:
             pass  # the agent is gone or stuck; killing it ends the rest as surely
         self.close()
         self.namespaces.end()
 
+    # ------------------------------------------------------------------------------------------- what it is and does
+
+    def build(self, order: ask.BuildOrder, progress: Progress = quiet) -> Facts:
+        """Make the network; `progress` is called with the name of each step."""
+        self._facts = self._ask(ask.Build(order), progress)
+        return self._facts
+
+    @property
+    def facts(self) -> Facts:
+        """What was built, at the dilation it has now."""
+        if self._facts is None:
+            self._facts = self._ask(ask.TellFacts())
+        return self._facts
+
+    def status(self) -> Status:
+        """What the lab is and does; answered at any time."""
+        return self._ask(ask.TellStatus())
+
+    def set_rates(self, plan: Plan) -> None:
+        """Give the links, and the hosts their shares of the processors, what the plan's dilation says."""
+        scenario = plan.scenario
+        dilation = scenario.lab.chosen_dilation
+        scale = TimeScale(dilation)
+        rate, edge_rate = scale.lab_rate(scenario.links.rate), scale.lab_rate(scenario.links.edge_rate)
+        share = self._ask(ask.SetRates(rate, edge_rate, scenario.lab.processors_a_host, dilation))
+        self._facts = replace(self.facts, cpu_share=share, dilation=dilation)
+
+    def set_speeds(self, speeds: Mapping[int, float]) -> None:
+        """Let links run at shares of their rate, by the link's number; others keep theirs."""
+        self._ask(ask.SetSpeeds(speeds))
+
+    def shaping_problems(self) -> list[str]:
+        """Differences between rates, queues and shares of processors asked for and the kernel's; a sentence each."""
+        return self._ask(ask.CheckShaping())
+
+    # ------------------------------------------------------------------------------------------ loads and counters
+
+    def run_load(self, load: LoadRequest) -> Observation:
+        """Run the processes of a load; count, record and disturb meanwhile."""
+        return self._ask(ask.RunLoad(load))
+
+    def disturb(self, disturbance: Disturbance) -> Disturbed:
+        """Let something die or come back now."""
+        return self._ask(ask.Disturb(disturbance))
+
+    def frames(self) -> FrameCounts:
+        """Everything that counts frames."""
+        return self._ask(ask.CountFrames())
+
+    def reach(self) -> list[tuple[str, str]]:
+        """Ping all pairs of hosts: names of those without an answer."""
+        return self._ask(ask.Reach())
+
+    # ------------------------------------------------------------------------------------------------ Open vSwitch
+
+    def flows(self) -> dict[str, list[str]]:
+        """The rules of all running switches by switch: lines of `ovs-ofctl --no-stats --no-names dump-flows`."""
+        return self._ask(ask.DumpFlows())
+
+    def groups(self) -> dict[str, list[str]]:
+        """The groups of all running switches, by switch: lines of `ovs-ofctl dump-groups`."""
+        return self._ask(ask.DumpGroups())
+
+    def trace(self, frames: Sequence[tuple[str, str]]) -> list[str]:
+        """What `ofproto/trace` says of each (switch, flow)."""
+        return self._ask(ask.Trace(tuple(frames)))
+
+    def learn(self, vlans: Sequence[int]) -> str:
+        """Let every host send a broadcast in each of some VLANs; returns how the frames were made."""
+        return self._ask(ask.Learn(tuple(vlans)))
+
+    def storm(
+        self, seconds: float, every: float, rules: Mapping[str, Sequence[str]] | None = None
+    ) -> list[ask.StormReading]:
+        """One broadcast, by other `rules` if given, counted for `seconds` each `every`; then switches have no rules."""
+        return self._ask(ask.Storm(seconds, every, rules))
+
+    # -------------------------------------------------------------------------------------------------- controller
+
+    def controller(self) -> ControllerStatus:
+        """What the controller says of itself."""
+        return self._ask(ask.TellController())
+
+    def wait_for_controller(self, limit: float = _IN_STEP_LIMIT) -> ControllerStatus:
+        """Wait until all switches are in step, up to `limit` s."""
+        return self._ask(ask.WaitForController(limit))
+
+    def stop_controller(self) -> None:
+        """Kill the controller, as a crash would; switches keep their rules."""
+        self._ask(ask.StopController())
+
+    def start_controller(self) -> None:
+        """Start the controller anew, from the plan the lab was built from."""
+        self._ask(ask.StartController())
+
+    def move_to(
+        self, plan: str, off: Sequence[int], *, limit: float = _IN_STEP_LIMIT, wake_up: float = 0.0, pause: float = 0.0
+    ) -> PlanMove:
+        """Have the controller carry the switches over to another plan; see requests.MoveToPlan."""
+        return self._ask(ask.MoveToPlan(plan, tuple(off), limit, wake_up, pause))
+
+    # ------------------------------------------------------------------------------------------------------- files
+
     def write(self, name: str, text: str, mode: int = 0o644) -> Path:
         """Write a file into the lab's own folder; returns its path inside the lab."""
-        return Path(self.ask("write", name=name, text=text, mode=mode))
+        return Path(self._ask(ask.WriteFile(name, text, mode)))
+
+    def copy(self, source: Path) -> str:
+        """Copy a file into the lab's folder; returns its path inside the lab, which has neither spaces nor colons."""
+        return self._ask(ask.CopyFile(str(source), source.name))
 
     def read(self, name: str) -> bytes:
         """Content of a file in the lab's own folder."""
@@ -112,9 +235,9 @@ class Lab:
 
     def take(self, name: str) -> str:
         """Text of a file that a load has left in the lab's folder, which is then gone; empty where there is none."""
-        return str(self.ask("take", name=name))
+        return self._ask(ask.TakeFile(name))
 
-    def __enter__(self) -> Lab:
+    def __enter__(self) -> LabClient:
         """Return self."""
         return self
 

@@ -5,18 +5,22 @@ It is a child of the lab's process 1, and dies with it. Switches keep their rule
 
 from __future__ import annotations
 
-import http.client
 import json
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from testbed.emulate import requests as ask
 from testbed.emulate.commands import FIRST
 from testbed.emulate.names import PLAN
+from testbed.emulate.switches import SwitchBackend
+from testbed.emulate.wire import decode
 from testbed.errors import LabError
+from testbed.messages import ControllerStatus, PlanMove, SwitchState
 
 _HOST, _SWITCH_PORT, _STATUS_PORT = "127.0.0.1", 6653, 8080
 _START_LIMIT = 30.0
@@ -82,9 +86,28 @@ class Controller:
             tail = self._log.read_text(errors="replace").splitlines()[-_LOG_TAIL:]
             raise LabError(f"the controller {self.name} {how}. " + " | ".join(tail))
 
-    def ask(
-        self, method: str = "GET", path: str = "/", body: dict[str, Any] | None = None, limit: float = _ANSWER_LIMIT
-    ) -> Any:
+    def status(self) -> ControllerStatus:
+        """What it says of itself.
+
+        Raises:
+            LabError: it does not answer.
+        """
+        return decode(ControllerStatus, self._ask("GET", "/"), more_keys=True)
+
+    def tell_dilation(self, dilation: float) -> None:
+        """Tell it how fast the links are from now on; it waits for frames to arrive."""
+        self._ask("POST", "/dilation", {"dilation": dilation})
+
+    def move(self, request: ask.MoveToPlan) -> PlanMove:
+        """Have it carry the switches over to another plan.
+
+        Raises:
+            LabError: it refuses, with its reason, or a step failed; nothing has changed then.
+        """
+        body = {"plan": request.plan, "off": request.off, "wake_up": request.wake_up, "pause": request.pause}
+        return decode(PlanMove, self._ask("POST", "/plan", body, request.limit), more_keys=True)
+
+    def _ask(self, method: str, path: str, body: object = None, limit: float = _ANSWER_LIMIT) -> Any:
         """Send a request and return the answer's JSON.
 
         Args:
@@ -96,6 +119,8 @@ class Controller:
         Raises:
             LabError: it refuses, with its reason, or does not answer.
         """
+        import http.client  # noqa: PLC0415 - labs without a controller start sooner
+
         self.check_alive()
         connection = http.client.HTTPConnection(_HOST, _STATUS_PORT, timeout=limit)
         try:
@@ -120,7 +145,7 @@ class Controller:
         until = time.monotonic() + _START_LIMIT
         while True:
             try:
-                self.ask()
+                self.status()
                 return
             except LabError:
                 self.check_alive()
@@ -128,7 +153,7 @@ class Controller:
                     raise
             time.sleep(_POLL)
 
-    def wait_in_step(self, limit: float = _IN_STEP_LIMIT, progress: Progress = lambda text: None) -> dict[str, Any]:
+    def wait_in_step(self, limit: float = _IN_STEP_LIMIT, progress: Progress = lambda text: None) -> ControllerStatus:
         """Return its status when all switches have the rules of the plan.
 
         Args:
@@ -142,8 +167,8 @@ class Controller:
         until = time.monotonic() + limit
         told = -1
         while True:
-            status: dict[str, Any] = self.ask()
-            count, of = status["in_step"], len(status["switches"])
+            status = self.status()
+            count, of = status.in_step, len(status.switches)
             if count == of:
                 return status
             if time.monotonic() > until:
@@ -154,16 +179,94 @@ class Controller:
             time.sleep(_POLL)
 
 
-def late(name: str, status: dict[str, Any], limit: float) -> str:
+def late(name: str, status: ControllerStatus, limit: float) -> str:
     """A sentence that names the switches of a status that are not in step."""
-    behind = {switch: state for switch, state in status["switches"].items() if state["state"] != "in step"}
-    shown = [
-        f"{switch} ({state['state']}{': ' + state['problem'] if 'problem' in state else ''})"
-        for switch, state in list(behind.items())[:_SHOWN]
-    ]
+    behind = {switch: state for switch, state in status.switches.items() if state.state != "in step"}
+    shown = [_why(switch, state) for switch, state in list(behind.items())[:_SHOWN]]
     more = f" and {len(behind) - _SHOWN} more" if len(behind) > _SHOWN else ""
-    refused = "".join(f". Refused: {one['sentence']}" for one in status["refused"])
+    refused = "".join(f". Refused: {one.sentence}" for one in status.refused)
     return (
-        f"{len(behind)} of {len(status['switches'])} switches are not in step with the controller {name} after "
+        f"{len(behind)} of {len(status.switches)} switches are not in step with the controller {name} after "
         f"{limit:g} s: {', '.join(shown)}{more}{refused}"
     )
+
+
+def _why(switch: str, state: SwitchState) -> str:
+    return f"{switch} ({state.state}{': ' + state.problem if state.problem else ''})"
+
+
+class LabController:
+    """The controller of a lab, if it has one: what the agent can be asked about it, at any time.
+
+    Args:
+        folder: of the lab.
+
+    Attributes:
+        operations: as of Agent.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._controller: Controller | None = None
+        self._dilation = 1.0
+        self._lock = threading.Lock()
+        self.operations: dict[type[ask.Request[Any]], Callable[[Any, Progress], Any]] = {
+            ask.TellController: self.status,
+            ask.WaitForController: self.wait,
+            ask.StopController: self.stop,
+            ask.StartController: self.start,
+            ask.MoveToPlan: self.move,
+        }
+
+    def choose(self, name: str, dilation: float) -> None:
+        """Start the controller that is to install the rules."""
+        self._controller, self._dilation = Controller(name, self._folder), dilation
+        self._controller.start(dilation)
+
+    def bring_rules(self, order: ask.BuildOrder, switches: SwitchBackend, progress: Progress) -> None:
+        """Install the rules on bridges that are there, or let the controller do it."""
+        if self._controller is None:
+            switches.install(order.rules)
+        else:
+            self._controller.wait_until_it_answers()
+            switches.set_controllers([self._controller.target])
+            self._controller.wait_in_step(progress=progress)
+
+    def tell_dilation(self, dilation: float) -> None:
+        """Tell a controller how fast the links are from now on."""
+        self._dilation = dilation
+        if self._controller is not None:
+            self._controller.tell_dilation(dilation)
+
+    def status(self, request: ask.TellController, progress: Progress) -> ControllerStatus:
+        """What the controller says of itself."""
+        del request, progress
+        return self._need().status()
+
+    def wait(self, request: ask.WaitForController, progress: Progress) -> ControllerStatus:
+        """Wait until all switches are in step."""
+        return self._need().wait_in_step(request.limit, progress)
+
+    def stop(self, request: ask.StopController, progress: Progress) -> None:
+        """Kill the controller, as a crash would; switches keep their rules."""
+        del request, progress
+        with self._lock:
+            self._need().stop()
+
+    def start(self, request: ask.StartController, progress: Progress) -> None:
+        """Start the controller anew, from the plan the lab was built from."""
+        del request, progress
+        with self._lock:
+            self._need().start(self._dilation)
+
+    def move(self, request: ask.MoveToPlan, progress: Progress) -> PlanMove:
+        """Have the controller carry the switches over to another plan."""
+        del progress
+        return self._need().move(request)
+
+    def _need(self) -> Controller:
+        if self._controller is None:
+            raise LabError(
+                "this lab has no controller: its rules were installed once; use lab.controller: switch_tagged"
+            )
+        return self._controller

@@ -1,4 +1,8 @@
-"""What the machine counts while a load runs: bytes and drops of every port, processor time, pressure."""
+"""What the machine counts: bytes, frames and drops of every port, processor time, pressure.
+
+What comes out is by channel and host of the plan; which interface and rule counts for which, only this module and the
+fabric know.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,13 @@ import json
 import os
 import re
 import time
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from testbed.emulate.commands import run
+from testbed.emulate.names import channel_ports, host_ports
+from testbed.emulate.requests import BuildOrder
+from testbed.messages import Count, FrameCounts, Snapshot
 from testbed.pipeline.tables import FORWARDING, Priority
 
 _PRESSURE = Path("/proc/pressure/cpu")
@@ -21,35 +26,80 @@ _FLOOD = re.compile(rf"table={FORWARDING.number}, n_packets=(\d+),.* priority={P
 _FLOW = re.compile(r"n_packets=(\d+).*\bin_port=(\d+)")
 
 
-def snapshot(daemons: Sequence[int] = ()) -> dict[str, Any]:
-    """Ports, processors, pressure and clocks now; cheap enough to take while a load runs.
+def snapshot(order: BuildOrder, daemons: Sequence[int] = ()) -> Snapshot:
+    """Counters of all ports and processors, and clocks, now; cheap enough to take while a load runs.
 
     Args:
+        order: of the lab.
         daemons: pids of the switches' daemons.
-
-    Returns:
-        `time` in s and `wall` in s by the clock of the day, `ports` interface → rx/tx bytes, packets and drops,
-        `idle`, `network` (in interrupts) and `total` processor time in ticks, `pressure` in µs that some task waited
-        for a processor (None where the kernel does not count it), `processes` as of process_seconds().
     """
+    ports = _port_counters()
+    idle, network, total = processor_ticks()
+
+    def counted(name: str, way: str) -> Count:
+        return Count(ports[name][f"{way}_bytes"], ports[name][f"{way}_packets"])
+
+    return Snapshot(
+        time=time.monotonic(),
+        wall=time.time(),
+        channels=tuple(counted(name, "tx") for name in channel_ports(order)),
+        hosts=tuple(counted(name, "rx") for name in host_ports(order)),
+        idle=idle,
+        network=network,
+        total=total,
+        pressure=_pressure(),
+        processes=process_seconds(daemons),
+    )
+
+
+def _port_counters() -> dict[str, dict[str, int]]:
+    """Interface → received and sent bytes, packets and drops."""
     ports = {}
     for link in json.loads(run(["ip", "-s", "-j", "link", "show"])):
         stats = link.get("stats64")
         if stats and link["ifname"] != "lo":
             ports[link["ifname"]] = {
-                f"{way}_{what}": stats[way][what] for way in ("rx", "tx") for what in ("bytes", "packets", "dropped")
+                f"{way}_{what}": int(stats[way][what])
+                for way in ("rx", "tx")
+                for what in ("bytes", "packets", "dropped")
             }
-    idle, network, total = processor_ticks()
-    return {
-        "time": time.monotonic(),
-        "wall": time.time(),
-        "ports": ports,
-        "idle": idle,
-        "network": network,
-        "total": total,
-        "pressure": _pressure(),
-        "processes": process_seconds(daemons),
-    }
+    return ports
+
+
+def frame_counts(
+    order: BuildOrder, holders: Mapping[str, int], dump: Callable[[], Mapping[str, Sequence[str]]]
+) -> FrameCounts:
+    """Counts frames along their way; what one counter has and the next has not was lost outside a queue.
+
+    Args:
+        order: of the lab.
+        holders: host → pid.
+        dump: returns the rules of all running switches with their counters, by switch.
+    """
+    ports = _port_counters()
+    channels, hosts = channel_ports(order), host_ports(order)
+
+    def total(what: str) -> int:
+        return sum(ports[name][what] for name in (*channels, *hosts))
+
+    rules = dump()
+    admitted = tuple(_admitted(rules.get(switch, ())) for switch in order.switches)
+    arrived, taken_in = total("rx_packets"), sum(admitted)
+    # A unicast frame that is admitted is sent once; a broadcast more often, which only hides losses here.
+    sent = total("tx_packets") + _queue_drops({*channels, *hosts})
+    return FrameCounts(
+        arrived=arrived,
+        lost={
+            "before a switch took them in": arrived - taken_in,
+            "in a switch": taken_in - sent,
+            "at a port": total("rx_dropped") + total("tx_dropped"),
+            "in a receiving program's socket": _socket_drops(holders),
+        },
+        flooded=sum(flooded_frames(lines) for lines in rules.values()),
+        channels=tuple(ports[name]["tx_packets"] for name in channels),
+        to_hosts=tuple(ports[name]["tx_packets"] for name in hosts),
+        admitted=admitted,
+    )
 
 
 def processor_ticks() -> tuple[int, int, int]:
@@ -58,7 +108,7 @@ def processor_ticks() -> tuple[int, int, int]:
     return ticks[3] + ticks[4], ticks[5] + ticks[6], sum(ticks)
 
 
-def process_seconds(daemons: Sequence[int]) -> dict[str, list[float]]:
+def process_seconds(daemons: Sequence[int]) -> dict[str, tuple[float, ...]]:
     """Processor seconds of the lab's processes, those that have ended included.
 
     Args:
@@ -84,9 +134,9 @@ def process_seconds(daemons: Sequence[int]) -> dict[str, list[float]]:
         else:
             programs += itself + ended
     return {
-        "switches": [ticks / _TICKS_A_SECOND for ticks in switches.values()],
-        "agent": [own / _TICKS_A_SECOND],
-        "programs": [programs / _TICKS_A_SECOND],
+        "switches": tuple(ticks / _TICKS_A_SECOND for ticks in switches.values()),
+        "agent": (own / _TICKS_A_SECOND,),
+        "programs": (programs / _TICKS_A_SECOND,),
     }
 
 
@@ -98,45 +148,34 @@ def _pressure() -> int | None:
     return int(match.group(1)) if match else None
 
 
-def port_drops() -> dict[str, int]:
-    """Frames that found the queue of a switch port full, by interface."""
+def _queue_drops(ports: Collection[str]) -> int:
+    """Frames that found the queue of one of some ports full."""
     shown = json.loads(run(["tc", "-s", "-j", "qdisc", "show"]) or "[]")
-    return {qdisc["dev"]: int(qdisc.get("drops", 0)) for qdisc in shown if qdisc.get("root")}
+    return sum(int(qdisc.get("drops", 0)) for qdisc in shown if qdisc.get("root") and qdisc["dev"] in ports)
 
 
-def admitted_frames(dumped: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """Frames each switch took in by each port (`s1-eth2`), from the counters of table 0 of dumped flows.
+def _admitted(lines: Sequence[str]) -> int:
+    """Frames that a switch took in, from the counters of table 0 of its dumped rules.
 
     What came by a further member of a bundle counts at the first, whose rule admits it.
     """
-    frames: dict[str, int] = defaultdict(int)
-    for switch, lines in dumped.items():
-        for line in lines:
-            match = _FLOW.search(line)
-            if match and "table=0," in line and "->in_port" not in line:
-                frames[f"{switch}-eth{match.group(2)}"] += int(match.group(1))
-    return dict(frames)
+    taken = (line for line in lines if "table=0," in line and "->in_port" not in line)
+    return sum(int(match.group(1)) for line in taken if (match := _FLOW.search(line)))
 
 
-def flooded_frames(dumped: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """Frames that each switch sent along the tree of a VLAN, from the counters of dumped flows.
+def flooded_frames(lines: Sequence[str]) -> int:
+    """Frames that a switch sent along the tree of a VLAN, from the counters of its dumped rules.
 
     They are broadcasts, and what is for an address that the switch does not know.
     """
-    frames = dict.fromkeys(dumped, 0)
-    for switch, lines in dumped.items():
-        for line in lines:
-            match = _FLOOD.search(line)
-            if match:
-                frames[switch] += int(match.group(1))
-    return frames
+    return sum(int(match.group(1)) for line in lines if (match := _FLOOD.search(line)))
 
 
-def socket_drops(holders: Mapping[str, int]) -> dict[str, int]:
-    """Datagrams each host received but had to drop because the program did not fetch them in time."""
-    drops = {}
-    for name, pid in holders.items():
+def _socket_drops(holders: Mapping[str, int]) -> int:
+    """Datagrams that hosts received but had to drop because the program did not fetch them in time."""
+    drops = 0
+    for pid in holders.values():
         lines = Path(f"/proc/{pid}/net/snmp").read_text().splitlines()
         names, values = (line.split() for line in lines if line.startswith("Udp:"))
-        drops[name] = int(values[names.index("RcvbufErrors")])
+        drops += int(values[names.index("RcvbufErrors")])
     return drops

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+
+from testbed.emulate.requests import BuildOrder
 
 # Measured with `python -m benchmarks data-plane`; see docs/decisions/0016-several-switch-daemons.md.
 _PORTS_WORTH_A_DAEMON = 16
 
 
-def switch_ports(order: Mapping[str, Any]) -> dict[str, int]:
-    """Number of ports of each switch of a BuildOrder, which is plain data here."""
-    ports = dict.fromkeys(order["switches"], 0)
-    for host in order["hosts"]:
-        ports[host["switch"]] += 1
-    for link in order["links"]:
-        ports[link["switch_a"]] += 1
-        ports[link["switch_b"]] += 1
+def switch_ports(order: BuildOrder) -> dict[str, int]:
+    """Number of ports of each switch that is to be built."""
+    ports = dict.fromkeys(order.switches, 0)
+    for host in order.hosts:
+        ports[host.switch] += 1
+    for link in order.links:
+        for switch, _ in link.ends:
+            ports[switch] += 1
     return ports
 
 

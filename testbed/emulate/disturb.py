@@ -7,8 +7,11 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+
+from testbed.emulate.fabric import Fabric
+from testbed.emulate.switches import SwitchBackend
+from testbed.messages import Disturbance, Disturbed
 
 _SIOCGIFFLAGS, _SIOCSIFFLAGS = 0x8913, 0x8914
 _IFF_UP = 1
@@ -24,47 +27,47 @@ def set_interfaces(names: Sequence[str], *, up: bool) -> None:
             fcntl.ioctl(one, _SIOCSIFFLAGS, _REQUEST.pack(name.encode(), flags | _IFF_UP if up else flags & ~_IFF_UP))
 
 
+def carry_out(what: Disturbance, fabric: Fabric, switches: SwitchBackend) -> Disturbed:
+    """Let something die or come back now; says when, and why it failed where it did."""
+    began, error = time.monotonic(), ""
+    try:
+        set_interfaces(fabric.ports_of(what.channels, what.hosts), up=what.up)
+        for name in fabric.switches_of(what.switches):
+            (fabric.start_switch if what.up else fabric.kill_switch)(switches, name)
+    except Exception as problem:  # whatever it is, the load must end and tell it
+        error = str(problem)
+    return Disturbed(began, time.monotonic(), error)
+
+
 class Timeline:
     """Disturbances at given times after a start, in a thread of its own.
 
     Args:
-        events: each with `at` (s after the start), `up` (False = it dies), `interfaces` and `switches`.
-        switch: kills a switch, or starts it.
+        events: in the order of their times.
+        carry_out: lets one happen.
     """
 
-    def __init__(self, events: Sequence[Mapping[str, Any]], switch: Callable[[str, bool], None]) -> None:
+    def __init__(self, events: Sequence[Disturbance], carry_out: Callable[[Disturbance], Disturbed]) -> None:
         self._events = events
-        self._switch = switch
+        self._carry_out = carry_out
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
-        self.done: list[dict[str, Any]] = []
+        self._done: list[Disturbed] = []
 
     def start(self) -> None:
         """Begin to count time."""
         self._thread = threading.Thread(target=self._run, args=(time.monotonic(),), daemon=True)
         self._thread.start()
 
-    def end(self) -> list[dict[str, Any]]:
-        """Let nothing more happen; returns for each event that was carried out `began` and `ended` (s, monotonic)."""
+    def end(self) -> tuple[Disturbed, ...]:
+        """Let nothing more happen; returns each event that was carried out."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join()
-        return self.done
+        return tuple(self._done)
 
     def _run(self, start: float) -> None:
         for event in self._events:
-            if self._ended.wait(max(0.0, start + event["at"] - time.monotonic())):
+            if self._ended.wait(max(0.0, start + event.at - time.monotonic())):
                 return
-            self.done.append(carry_out(event, self._switch))
-
-
-def carry_out(event: Mapping[str, Any], switch: Callable[[str, bool], None]) -> dict[str, Any]:
-    """Let one event happen; returns `began`, `ended` and, where it failed, `error`."""
-    began, up = time.monotonic(), bool(event["up"])
-    try:
-        set_interfaces(event["interfaces"], up=up)
-        for name in event["switches"]:
-            switch(name, up)
-    except Exception as error:
-        return {"began": began, "ended": time.monotonic(), "error": str(error)}
-    return {"began": began, "ended": time.monotonic()}
+            self._done.append(self._carry_out(event))

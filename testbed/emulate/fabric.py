@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from mininet.net import Mininet
 
 from testbed.emulate.commands import in_host, run, run_each
-from testbed.emulate.names import port_interface
+from testbed.emulate.names import HOST_INTERFACE, channel_ports, host_ports, port_interface
 from testbed.emulate.nodes import LabHost, LabIntf, LabLink, LabSwitch
-from testbed.emulate.openvswitch import OpenVSwitch
+from testbed.emulate.requests import BuildOrder
 from testbed.emulate.shaping import (
     HEAD_DROP,
     TAIL_DROP,
@@ -23,9 +23,9 @@ from testbed.emulate.shaping import (
     require_speeds,
     shaping_problems,
 )
+from testbed.emulate.switches import SwitchBackend
 from testbed.errors import LabError
 
-HOST_INTERFACE = "eth0"
 # Room for the VLAN tag on links between switches.
 _TRUNK_MTU = 1504
 # What a program may put into a host's TCP beyond what is on the way; with megabytes there, iperf3 would spin until a
@@ -39,31 +39,30 @@ class Fabric(Mininet):  # type: ignore[misc]
     """A lab as a Mininet network: `net.get("h1").cmd("ping …")` and Mininet's CLI work on it.
 
     Args:
-        order: BuildOrder as plain data.
-        holders: host → pid to adopt the namespaces of a lab that stands; none = make them.
+        order: what is to be built.
+        holders: host → pid to adopt the namespaces of a running lab; none = make them.
         groups: host → file by which its programs join its share of the processors; none where it has no share.
     """
 
     def __init__(
-        self, order: dict[str, Any], holders: dict[str, int] | None = None, groups: dict[str, str] | None = None
+        self, order: BuildOrder, holders: Mapping[str, int] | None = None, groups: Mapping[str, str] | None = None
     ) -> None:
         # Mininet's own initialisation raises limits of the whole machine; a lab leaves the machine alone.
         Mininet.inited = True
         super().__init__(host=LabHost, switch=LabSwitch, link=LabLink, intf=LabIntf, controller=None, build=False)
         self.order = order
         self.datapath = ""
-        for host in order["hosts"]:
-            name = host["name"]
-            adopted, procs = (holders or {}).get(name), (groups or {}).get(name)
-            self.addHost(name, holder=adopted, procs=procs, ip=host["ip"], mac=host["mac"])
-        for switch in order["switches"]:
+        for host in order.hosts:
+            adopted, procs = (holders or {}).get(host.name), (groups or {}).get(host.name)
+            self.addHost(host.name, holder=adopted, procs=procs, ip=host.ip, mac=host.mac)
+        for switch in order.switches:
             self.addSwitch(switch)
-        for link in order["links"]:
-            self.addLink(link["switch_a"], link["switch_b"], port1=link["port_a"], port2=link["port_b"])
-        for host in order["hosts"]:
+        for link in order.links:
+            self.addLink(link.switch_a, link.switch_b, port1=link.port_a, port2=link.port_b)
+        for host in order.hosts:
             self.addLink(
-                host["name"], host["switch"], port1=0, port2=host["port"], intfName1=HOST_INTERFACE,
-                addr1=host["mac"], params1={"ip": host["ip"], "prefix": order["prefix"]},
+                host.name, host.switch, port1=0, port2=host.port, intfName1=HOST_INTERFACE,
+                addr1=host.mac, params1={"ip": host.ip, "prefix": order.prefix},
             )  # fmt: skip
         self.built = True
 
@@ -72,11 +71,11 @@ class Fabric(Mininet):  # type: ignore[misc]
         """Pid of the process that keeps each host's namespaces."""
         return {host.name: host.holder for host in self.hosts}
 
-    def make(self, ovs: OpenVSwitch, progress: Progress, rules: Callable[[], None]) -> dict[str, float]:
+    def make(self, switches: SwitchBackend, progress: Progress, rules: Callable[[], None]) -> dict[str, float]:
         """Make everything the order names; returns seconds by step.
 
         Args:
-            ovs: its daemons run.
+            switches: their processes run.
             progress: called with the name of each step.
             rules: brings the rules onto the bridges, which are there then.
 
@@ -84,35 +83,34 @@ class Fabric(Mininet):  # type: ignore[misc]
             LabError: a step failed, or what was asked for is not what was read back.
         """
         seconds: dict[str, float] = {}
-        self.datapath = ovs.datapath
+        self.datapath = switches.datapath
         steps: tuple[tuple[str, Callable[[], None]], ...] = (
-            ("bridges", ovs.add_bridges),
-            ("groups", lambda: ovs.install_groups(self.order["groups"])),
+            ("bridges", switches.add_bridges),
+            ("groups", lambda: switches.install_groups(self.order.groups)),
             # Before the ports: the userspace datapath's loop is quick while it has none to poll.
             ("rules", rules),
             ("links", self._make_links),
             ("hosts", self._configure_hosts),
-            ("ports", lambda: ovs.add_ports(self._ports())),
+            ("ports", lambda: switches.add_ports(self._ports())),
             # After the ports: Open vSwitch clears the queueing of a port it takes over.
             ("shaping", self._shape),
-            ("buffers", lambda: self._prepare_sockets(ovs)),
-            ("read back", lambda: self._read_back(ovs)),
+            ("buffers", lambda: self._prepare_sockets(switches)),
+            ("read back", lambda: self._read_back(switches)),
         )
         for text, step in steps:
             progress(text)
             started = time.monotonic()
             step()
-            ovs.check_alive()
+            switches.check_alive()
             seconds[text] = round(time.monotonic() - started, 4)
         return seconds
 
     def _ports(self) -> list[tuple[str, str, int]]:
-        ports = [(h["switch"], port_interface(h["switch"], h["port"]), h["port"]) for h in self.order["hosts"]]
-        for link in self.order["links"]:
-            for end in ("a", "b"):
-                switch, port = link[f"switch_{end}"], link[f"port_{end}"]
-                ports.append((switch, port_interface(switch, port), port))
-        return ports
+        """Switch, interface and number of each switch port: the hosts' in host order, then the channels' in theirs."""
+        order = self.order
+        ends = [(host.switch, host.port) for host in order.hosts]
+        ends += [end for link in order.links for end in link.ends]
+        return [(switch, port_interface(switch, port), port) for switch, port in ends]
 
     def _make_links(self) -> None:
         for host in self.hosts:
@@ -120,15 +118,15 @@ class Fabric(Mininet):  # type: ignore[misc]
         for name in ("all", "default"):  # no router solicitations on the fabric
             Path(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6").write_text("1")
         lines = []
-        for host in self.order["hosts"]:
-            port = port_interface(host["switch"], host["port"])
+        for host in self.order.hosts:
+            port = port_interface(host.switch, host.port)
             lines += [
                 f"link add {port} numtxqueues 1 numrxqueues 1 type veth peer name {HOST_INTERFACE} "
-                f"address {host['mac']} numtxqueues 1 numrxqueues 1 netns {self.holders[host['name']]}",
+                f"address {host.mac} numtxqueues 1 numrxqueues 1 netns {self.holders[host.name]}",
                 f"link set {port} up",
             ]
-        for link in self.order["links"]:
-            a, b = (port_interface(link[f"switch_{end}"], link[f"port_{end}"]) for end in "ab")
+        for link in self.order.links:
+            a, b = (port_interface(switch, port) for switch, port in link.ends)
             lines += [
                 f"link add {a} mtu {_TRUNK_MTU} numtxqueues 1 numrxqueues 1 type veth peer name {b} "
                 f"mtu {_TRUNK_MTU} numtxqueues 1 numrxqueues 1",
@@ -141,17 +139,17 @@ class Fabric(Mininet):  # type: ignore[misc]
         """Addresses, static ARP, shaping, and offloads off: every frame on a link is a frame of the wire."""
         order = self.order
         known = {
-            host["name"]: f"neigh replace {host['ip']} lladdr {host['mac']} dev {HOST_INTERFACE} nud permanent"
-            for host in order["hosts"]
+            host.name: f"neigh replace {host.ip} lladdr {host.mac} dev {HOST_INTERFACE} nud permanent"
+            for host in order.hosts
         }
         jobs = {}
-        for host in order["hosts"]:
-            neighbours = [line for name, line in known.items() if name != host["name"]] if order["static_arp"] else []
+        for host in order.hosts:
+            neighbours = [line for name, line in known.items() if name != host.name] if order.static_arp else []
             addresses = "\n".join(
                 [
                     "link set lo up",
                     f"link set {HOST_INTERFACE} addrgenmode none",
-                    f"addr add {host['ip']}/{order['prefix']} dev {HOST_INTERFACE}",
+                    f"addr add {host.ip}/{order.prefix} dev {HOST_INTERFACE}",
                     # Linux's TCP puts several segments at a time into a queue, whatever an interface can do. A shaper
                     # then counts one gap between frames for all of them: hosts would send up to 1.6 % too much.
                     f"link set {HOST_INTERFACE} gso_max_segs 1",
@@ -167,37 +165,35 @@ class Fabric(Mininet):  # type: ignore[misc]
                 f"ethtool -K {HOST_INTERFACE} tx off tso off gso off gro off >/dev/null\n"
                 f"ip -batch - <<END\n{addresses}\nEND\ntc -batch - <<END\n{shaping}END\n"
             )
-            jobs[host["name"]] = (in_host(self.holders[host["name"]], ["sh"]), script)
+            jobs[host.name] = (in_host(self.holders[host.name], ["sh"]), script)
         run_each(jobs)
 
     @property
     def _host_shaping(self) -> Shaping:
-        return Shaping(self.order["host_rate"], self.order["queue_frames"])
+        return Shaping(self.order.host_rate, self.order.queue_frames)
 
     def _port_shaping(self) -> dict[str, Shaping]:
         """How each switch port is shaped."""
         order, kernel = self.order, self.datapath == "kernel"
         queue = TAIL_DROP if kernel else HEAD_DROP
-        edge = Shaping(order["host_rate"], order["queue_frames"], queue=queue)
+        edge = Shaping(order.host_rate, order.queue_frames, queue=queue)
         # The kernel datapath keeps the tag out of what Linux counts.
-        overhead = WIRE_OVERHEAD + (VLAN_TAG if kernel and order["tagged_trunks"] else 0)
-        edges, speeds = len(order["hosts"]), order["speeds"]
-        found = {}
-        for number, (_, name, _) in enumerate(self._ports()):
-            share = speeds.get(str((number - edges) // 2), 1.0)  # each link has two ports, behind those of the hosts
-            trunk = Shaping(order["link_rate"] * share, order["queue_frames"], overhead, queue)
-            found[name] = edge if number < edges else trunk
+        overhead = WIRE_OVERHEAD + (VLAN_TAG if kernel and order.tagged_trunks else 0)
+        found = dict.fromkeys(host_ports(order), edge)
+        for channel, name in enumerate(channel_ports(order)):
+            rate = order.link_rate * order.speeds.get(channel // 2, 1.0)
+            found[name] = Shaping(rate, order.queue_frames, overhead, queue)
         return found
 
     def port_rates(self) -> dict[str, float]:
-        """Bit/s that each switch port is shaped to, gaps between frames included."""
+        """Bit/s that each switch port is shaped to, gaps included; ports of the hosts first, then of the channels."""
         return {name: shaping.rate for name, shaping in self._port_shaping().items()}
 
     def _shape(self) -> None:
         run(["tc", "-batch", "-"], "".join(shaping.commands(name) for name, shaping in self._port_shaping().items()))
 
     def reshape(self, link_rate: float, host_rate: float) -> None:
-        """Give all links other rates while the lab stands.
+        """Give all links other rates while the lab runs.
 
         Args:
             link_rate: lab bit/s between switches.
@@ -206,7 +202,7 @@ class Fabric(Mininet):  # type: ignore[misc]
         Raises:
             LabError: a rate could not be set, or is not what was read back.
         """
-        self.order |= {"link_rate": link_rate, "host_rate": host_rate}
+        self.order = replace(self.order, link_rate=link_rate, host_rate=host_rate)
         run(["tc", "-batch", "-"], "".join(shaping.change(name) for name, shaping in self._port_shaping().items()))
         line = self._host_shaping.change(HOST_INTERFACE)
         run_each({name: (in_host(pid, ["tc", "-batch", "-"]), line) for name, pid in self.holders.items()})
@@ -214,82 +210,66 @@ class Fabric(Mininet):  # type: ignore[misc]
         if problems:
             raise LabError(f"{len(problems)} ports do not have their new rate: {'; '.join(problems[:3])}")
 
-    def set_speeds(self, speeds: Mapping[str, float]) -> list[str]:
-        """Let links between switches run at other shares of their rate while the lab stands.
+    def set_speeds(self, speeds: Mapping[int, float]) -> None:
+        """Let links between switches run at other shares of their rate while the lab runs.
 
         Args:
             speeds: share by the link's number; links not named keep theirs.
 
-        Returns:
-            the interfaces that were set.
-
         Raises:
             LabError: there is no such link or speed, a rate could not be set, or is not what was read back.
         """
-        links = self.order["links"]
-        require_speeds(speeds, len(links))
-        self.order["speeds"] = {**self.order["speeds"], **speeds}
+        require_speeds(speeds, len(self.order.links))
+        self.order = replace(self.order, speeds={**self.order.speeds, **speeds})
         shaping = self._port_shaping()
-        ends = [links[int(link)] for link in speeds]
-        names = [port_interface(one[f"switch_{end}"], one[f"port_{end}"]) for one in ends for end in "ab"]
-        run(["tc", "-batch", "-"], "".join(shaping[name].change(name) for name in names))
-        mine = {name: shaping[name] for name in names}
+        mine = {name: shaping[name] for name in self.ports_of([2 * link + end for link in speeds for end in (0, 1)])}
+        run(["tc", "-batch", "-"], "".join(shaping[name].change(name) for name in mine))
         problems = shaping_problems(mine, run(["tc", "-d", "-batch", "-"], read_back_commands(mine)))
         if problems:
             raise LabError(f"{len(problems)} ports do not have their new rate: {'; '.join(problems[:3])}")
-        return names
 
-    def kill_switch(self, ovs: OpenVSwitch, switch: str) -> None:
+    def ports_of(self, channels: Sequence[int], hosts: Sequence[int] = ()) -> list[str]:
+        """Interfaces of switches that send into some channels, and to some hosts.
+
+        Raises:
+            LabError: there is no such channel or host.
+        """
+        order = self.order
+        for what, numbers, count in (("channel", channels, 2 * len(order.links)), ("host", hosts, len(order.hosts))):
+            _require_numbers(what, numbers, count)
+        into, to = channel_ports(order), host_ports(order)
+        return [*(into[channel] for channel in channels), *(to[host] for host in hosts)]
+
+    def switches_of(self, numbers: Sequence[int]) -> list[str]:
+        """Names of switches.
+
+        Raises:
+            LabError: there is no such switch.
+        """
+        _require_numbers("switch", numbers, len(self.order.switches))
+        return [self.order.switches[number] for number in numbers]
+
+    def kill_switch(self, switches: SwitchBackend, switch: str) -> None:
         """End the process of a switch, which must have one of its own."""
-        ovs.kill(switch)
+        switches.kill(switch)
 
-    def start_switch(self, ovs: OpenVSwitch, switch: str) -> None:
+    def start_switch(self, switches: SwitchBackend, switch: str) -> None:
         """Start it again and shape its ports anew; its rules are whoever's who installs them."""
         one = next(port for bridge, _, port in self._ports() if bridge == switch)
-        ovs.revive(switch, {switch: one}, len(self._ports()) * self.order["queue_frames"])
+        switches.revive(switch, {switch: one}, len(self._ports()) * self.order.queue_frames)
         mine = [name for bridge, name, _ in self._ports() if bridge == switch]
         shaping = self._port_shaping()
         run(["tc", "-batch", "-"], "".join(shaping[name].commands(name) for name in mine))
 
-    def set_link(self, link: int | None, host: str | None, end: int | None, up: bool) -> list[str]:
-        """Take a link between switches, or the one of a host, down or up.
-
-        Args:
-            link: its number, or None.
-            host: name of a host, or None.
-            end: the end of a link that is meant, 0 or 1; None = both.
-            up: which of the two.
-
-        Returns:
-            the interfaces that were set.
-
-        Raises:
-            LabError: there is none of that number or name.
-        """
-        order = self.order
-        if link is not None and 0 <= link < len(order["links"]):
-            one = order["links"][link]
-            ends = [port_interface(one[f"switch_{which}"], one[f"port_{which}"]) for which in "ab"]
-            interfaces = ends if end is None else [ends[end]]
-        else:
-            interfaces = [port_interface(h["switch"], h["port"]) for h in order["hosts"] if h["name"] == host]
-        if not interfaces:
-            raise LabError(
-                f"there is no link {link} and no host {host}: links have the numbers 0 to {len(order['links']) - 1}, "
-                f"hosts the names {order['hosts'][0]['name']} to {order['hosts'][-1]['name']}"
-            )
-        run(["ip", "-batch", "-"], "".join(f"link set {name} {'up' if up else 'down'}\n" for name in interfaces))
-        return interfaces
-
-    def _prepare_sockets(self, ovs: OpenVSwitch) -> None:
+    def _prepare_sockets(self, switches: SwitchBackend) -> None:
         ports = self._ports()  # the hosts' first
         one_each: dict[str, int] = {}
         for bridge, _, port in ports:
             one_each.setdefault(bridge, port)
-        ovs.prepare_sockets(one_each, len(ports) * self.order["queue_frames"])
+        switches.prepare_sockets(one_each, len(ports) * self.order.queue_frames)
 
-    def _read_back(self, ovs: OpenVSwitch) -> None:
-        problems = ovs.spanning_tree_problems() + self.shaping_problems()
+    def _read_back(self, switches: SwitchBackend) -> None:
+        problems = switches.spanning_tree_problems() + self.shaping_problems()
         if problems:
             raise LabError(f"{len(problems)} settings are not as asked: {'; '.join(problems[:3])}")
 
@@ -304,3 +284,10 @@ class Fabric(Mininet):  # type: ignore[misc]
                 f"{name} {problem}" for problem in shaping_problems({HOST_INTERFACE: self._host_shaping}, text)
             ]
         return problems
+
+
+def _require_numbers(what: str, numbers: Sequence[int], count: int) -> None:
+    """Let only numbers pass that the fabric has."""
+    for number in numbers:
+        if not 0 <= number < count:
+            raise LabError(f"there is no {what} {number}: they have the numbers 0 to {count - 1}")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from testbed.emulate import cgroup
+from testbed.emulate.requests import BuildOrder
 from testbed.errors import LabError
+from testbed.messages import CpuShare
 
 
 class HostShares:
@@ -24,19 +24,19 @@ class HostShares:
         """Whether hosts have shares."""
         return self._group is not None
 
-    def give(self, order: dict[str, Any]) -> dict[str, str]:
+    def give(self, order: BuildOrder) -> dict[str, str]:
         """Give each host the share that an order asks for; returns what files() does.
 
         Raises:
             LabError: it cannot be given.
         """
-        if order["cpu_share"] is None:
+        if order.cpu_share is None:
             return {}
         if self.hierarchy is None:
             raise LabError("hosts cannot have a share of the processors here; `testbed doctor` says why")
         if self._group is None:
-            self._group = cgroup.LabGroup(self.hierarchy, order["name"])
-        self._group.limit([host["name"] for host in order["hosts"]], order["cpu_share"])
+            self._group = cgroup.LabGroup(self.hierarchy, order.name)
+        self._group.limit([host.name for host in order.hosts], order.cpu_share)
         problems = self._group.problems()
         if problems:
             raise LabError(f"{len(problems)} hosts have another share than asked for: {problems[0]}")
@@ -50,11 +50,11 @@ class HostShares:
         """Differences between the shares asked for and the kernel's; one sentence each."""
         return self._group.problems() if self._group else []
 
-    def as_object(self) -> dict[str, Any] | None:
+    def read_back(self) -> CpuShare | None:
         """The share of every host as the kernel has it, None where they have none."""
         if self._group is None:
             return None
         limit = next(iter(self._group.read_back().values()))
         if limit is None:
             return None
-        return {"processors": limit.share, "quota_us": limit.quota, "period_us": limit.period}
+        return CpuShare(limit.share, limit.quota, limit.period)

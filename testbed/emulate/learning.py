@@ -11,11 +11,11 @@ import socket
 import struct
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from testbed.emulate.commands import in_host, run
-from testbed.emulate.fabric import HOST_INTERFACE
+from testbed.emulate.names import HOST_INTERFACE
 from testbed.emulate.namespaces import in_network_of
+from testbed.emulate.requests import HostOrder
 from testbed.errors import LabError
 
 INTERFACES, RAW = "802.1Q interfaces", "raw tagged frames"
@@ -26,7 +26,7 @@ _SHORTEST, _ON_WIRE = 60, 84  # bytes without and with check sequence, preamble 
 _LEAST_GAP = 1e-3  # each frame is new to every switch it comes to
 
 
-def teach(hosts: Sequence[Mapping[str, Any]], holders: Mapping[str, int], vlans: Sequence[int], rate: float) -> str:
+def teach(hosts: Sequence[HostOrder], holders: Mapping[str, int], vlans: Sequence[int], rate: float) -> str:
     """Let every host send a broadcast in every VLAN, one after the other, so that no queue fills.
 
     Args:
@@ -42,12 +42,12 @@ def teach(hosts: Sequence[Mapping[str, Any]], holders: Mapping[str, int], vlans:
         OSError: a host's interface cannot send.
     """
     gap = max(_LEAST_GAP, 2 * _ON_WIRE * 8 / rate)
-    ways = {_teach_one(host, holders[host["name"]], vlans, gap) for host in hosts}
+    ways = {_teach_one(host, holders[host.name], vlans, gap) for host in hosts}
     return INTERFACES if ways == {INTERFACES} else RAW
 
 
-def _teach_one(host: Mapping[str, Any], holder: int, vlans: Sequence[int], gap: float) -> str:
-    mac = bytes.fromhex(host["mac"].replace(":", ""))
+def _teach_one(host: HostOrder, holder: int, vlans: Sequence[int], gap: float) -> str:
+    mac = bytes.fromhex(host.mac.replace(":", ""))
     made = make_interfaces(holder, vlans)
     if made is None:
         with _opened(holder, HOST_INTERFACE) as sending:

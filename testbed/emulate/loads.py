@@ -1,4 +1,4 @@
-"""Run the processes of a load inside the hosts: servers first, then everything else, within a time limit."""
+"""Run the processes of a load inside the hosts, with what is counted and what dies while they run."""
 
 from __future__ import annotations
 
@@ -9,13 +9,23 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING
 
 from testbed.emulate.commands import in_host
 from testbed.emulate.counters import snapshot
+from testbed.emulate.disturb import Timeline
+from testbed.emulate.fabric import Fabric
+from testbed.emulate.names import HOST_INTERFACE
+from testbed.emulate.switches import SwitchBackend
 from testbed.errors import LabError
+from testbed.messages import Disturbance, Disturbed, LoadRequest, Observation, Output, Process, Snapshot
+
+if TYPE_CHECKING:
+    from testbed.emulate.telemetry import Telemetry
+
+RECORD = "telemetry.npz"
 
 _LISTEN = "0A"  # state of a listening socket in /proc/net/tcp
 _SERVER_LIMIT = 20.0
@@ -26,21 +36,21 @@ _POLL = 0.02
 _ALIVE_EVERY = 0.2
 
 
-class _Process:
+class _Running:
     """One process with its output in files, so that a lot of output never blocks it."""
 
-    def __init__(self, spec: Mapping[str, Any], holders: Mapping[str, int], groups: Mapping[str, str]) -> None:
-        self.id: str = spec["id"]
-        self.server_port: int | None = spec.get("server_port")
+    def __init__(self, spec: Process, holders: Mapping[str, int], groups: Mapping[str, str]) -> None:
+        self.id = spec.id
+        self.server_port = spec.server_port
         self.out: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - read after the process has ended
         self.err: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - as above
-        command = list(spec["argv"])
-        if spec.get("host"):
-            command = in_host(holders[spec["host"]], command, groups.get(spec["host"]))
+        command = list(spec.argv)
+        if spec.host is not None:
+            command = in_host(holders[spec.host], command, groups.get(spec.host))
         try:
             self.popen = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.err,
-                env={**({} if spec.get("only_env") else os.environ), **spec.get("env", {})}, start_new_session=True,
+                env={**({} if spec.only_env else os.environ), **spec.env}, start_new_session=True,
             )  # fmt: skip
         except OSError as error:
             raise LabError(f"{command[0]} cannot be started: {error.strerror}") from error
@@ -65,95 +75,125 @@ class _Process:
                 os.killpg(self.popen.pid, signal.SIGKILL)
             self.popen.wait()
 
-    def result(self) -> dict[str, Any]:
-        """Exit code (None = ended by us) and output."""
+    def output(self) -> Output:
+        """Exit code and output."""
         self.out.seek(0)
         self.err.seek(0)
-        return {
-            "code": self.popen.returncode,
-            "stdout": self.out.read().decode(errors="replace"),
-            "stderr": self.err.read().decode(errors="replace"),
-        }
+        out, err = (file.read().decode(errors="replace") for file in (self.out, self.err))
+        return Output(self.popen.returncode, out, err)
 
 
-def run_load(
-    request: Mapping[str, Any],
-    holders: Mapping[str, int],
-    check: Callable[[], None],
-    daemons: Sequence[int] = (),
-    started: Callable[[], None] = lambda: None,
-    groups: Mapping[str, str] = MappingProxyType({}),
-) -> dict[str, Any]:
-    """Run a load.
+class LoadRunner:
+    """Runs loads in a lab.
 
     Args:
-        request: `processes`, each with `id`, `host` (none = beside the switches), `argv`, and optionally `env`,
-            `only_env` and `server_port`; `limit` in s; optionally `window` (start, end) in s after each client's
-            start, in the part of which that all have in common counters are taken, otherwise around the whole load.
-        holders: host → pid.
-        check: raises when the switches are gone.
-        daemons: pids of the switches' daemons.
-        started: called when the last process has started.
-        groups: host → file by which processes join its group; none where hosts have no share of the processors.
-
-    Returns:
-        `outputs` id → exit code and output, `snapshots` before and after, `timed_out` ids, `start` (when the last
-        process had started, s, monotonic), `window` in s after that or None, `seconds`. A server that never listens
-        is one that failed.
-
-    Raises:
-        LabError: a process cannot be started, or the switches died.
+        switches: of the lab.
+        groups: returns the file by which processes join the share of their host, by host; none where it has no share.
+        disturb: lets something die or come back.
+        folder: of the lab, which gets what was recorded.
     """
-    running: list[_Process] = []
-    begun = time.monotonic()
-    try:
-        for spec in request["processes"]:
-            if spec.get("server_port") is not None:
-                running.append(_Process(spec, holders, groups))
-        servers = list(running)
-        _wait_for_servers(servers)
-        # Before the first client: nothing that it sends may be missing, however busy the machine is then.
-        before = snapshot(daemons)
-        first = time.monotonic()
-        clients = [_Process(spec, holders, groups) for spec in request["processes"] if spec.get("server_port") is None]
-        running += clients
-        after = None
-        zero = time.monotonic()
-        started()
-        window = _common(request.get("window"), zero - first)
-        next_check, done = zero, None
-        while any(process.popen.poll() is None for process in running):
-            now = time.monotonic()
-            if now > next_check:
-                check()
-                next_check = now + _ALIVE_EVERY
-            if window and now - zero >= window[0] and before["time"] < zero + window[0]:
-                before = snapshot(daemons)
-            if window and after is None and now - zero >= window[1]:
-                after = snapshot(daemons)
-            if done is None and clients and all(client.popen.poll() is not None for client in clients):
-                done = now
-            # A server whose client failed would wait for another one.
-            if now - begun > request["limit"] or (done is not None and now - done > _SERVER_GRACE):
-                break
-            time.sleep(_POLL)
-        check()
-        snapshots = [before, after or snapshot(daemons)]
-        if groups:
-            # The kernel counts programs that have used up their share as waiting for a processor.
-            snapshots = [{**one, "pressure": None} for one in snapshots]
-        timed_out = [process.id for process in running if process.popen.poll() is None]
-    finally:
-        for process in running:
-            process.end()
-    return {
-        "outputs": {process.id: process.result() for process in running},
-        "snapshots": snapshots,
-        "timed_out": timed_out,
-        "start": zero,
-        "window": window,
-        "seconds": time.monotonic() - begun,
-    }
+
+    def __init__(
+        self,
+        switches: SwitchBackend,
+        groups: Callable[[], Mapping[str, str]],
+        disturb: Callable[[Disturbance], Disturbed],
+        folder: Path,
+    ) -> None:
+        self._switches = switches
+        self._groups = groups
+        self._disturb = disturb
+        self._folder = folder
+        self._telemetry: Telemetry | None = None
+
+    def run(self, load: LoadRequest, fabric: Fabric) -> Observation:
+        """Run a load.
+
+        Raises:
+            LabError: a process cannot be started, or the switches died.
+        """
+        timeline = Timeline(load.timeline, self._disturb)
+        try:
+            found = self._recorded(load, fabric, timeline)
+        finally:
+            disturbed = timeline.end()
+        return replace(found, disturbed=disturbed)
+
+    def _recorded(self, load: LoadRequest, fabric: Fabric, timeline: Timeline) -> Observation:
+        if not load.telemetry:
+            return self._processes(load, fabric, timeline.start)
+        telemetry = self._need_telemetry(fabric)
+        with telemetry.recording(
+            load.telemetry, self._folder / RECORD, load.departures, list(fabric.port_rates().values())
+        ) as started:
+
+            def both() -> None:
+                started()
+                timeline.start()
+
+            found = self._processes(load, fabric, both)
+        return replace(found, record=RECORD, no_matrix=telemetry.no_matrix)
+
+    def _need_telemetry(self, fabric: Fabric) -> Telemetry:
+        """Return what counts beside loads; made with the first load that wants it."""
+        if self._telemetry is None:
+            # It needs numpy, without which a lab is there a tenth of a second sooner.
+            from testbed.emulate.telemetry import Telemetry  # noqa: PLC0415
+
+            ports, hosts = list(fabric.port_rates()), len(fabric.order.hosts)
+            self._telemetry = Telemetry(ports, ports[:hosts], fabric.holders, HOST_INTERFACE)
+        return self._telemetry
+
+    def _processes(self, load: LoadRequest, fabric: Fabric, started: Callable[[], None]) -> Observation:
+        """Run the processes; `started` is called when the last one has started.
+
+        A server that never listens is one that failed.
+        """
+        switches, groups, holders = self._switches, self._groups(), fabric.holders
+        count: Callable[[], Snapshot] = lambda: snapshot(fabric.order, switches.pids)  # noqa: E731 - used thrice
+        running: list[_Running] = []
+        begun = time.monotonic()
+        try:
+            for spec in load.processes:
+                if spec.server_port is not None:
+                    running.append(_Running(spec, holders, groups))
+            _wait_for_servers(list(running))
+            # Before the first client: nothing that it sends may be missing, however busy the machine is then.
+            before = count()
+            first = time.monotonic()
+            clients = [_Running(spec, holders, groups) for spec in load.processes if spec.server_port is None]
+            running += clients
+            after = None
+            zero = time.monotonic()
+            started()
+            window = _common(load.window, zero - first)
+            next_check, done = zero, None
+            while any(process.popen.poll() is None for process in running):
+                now = time.monotonic()
+                if now > next_check:
+                    switches.check_alive()
+                    next_check = now + _ALIVE_EVERY
+                if window and now - zero >= window[0] and before.time < zero + window[0]:
+                    before = count()
+                if window and after is None and now - zero >= window[1]:
+                    after = count()
+                if done is None and clients and all(client.popen.poll() is not None for client in clients):
+                    done = now
+                # A server whose client failed would wait for another one.
+                if now - begun > load.limit or (done is not None and now - done > _SERVER_GRACE):
+                    break
+                time.sleep(_POLL)
+            switches.check_alive()
+            after = after or count()
+            if groups:
+                # The kernel counts programs that have used up their share as waiting for a processor.
+                before, after = replace(before, pressure=None), replace(after, pressure=None)
+            timed_out = tuple(process.id for process in running if process.popen.poll() is None)
+        finally:
+            for process in running:
+                process.end()
+        outputs = {process.id: process.output() for process in running}
+        return Observation(outputs, before, after, timed_out, zero, window, time.monotonic() - begun)
 
 
 def _common(window: Sequence[float] | None, spread: float) -> tuple[float, float] | None:
@@ -161,7 +201,7 @@ def _common(window: Sequence[float] | None, spread: float) -> tuple[float, float
     return (window[0], max(window[1] - spread, window[0] + _SHORTEST_WINDOW)) if window else None
 
 
-def _wait_for_servers(servers: list[_Process]) -> None:
+def _wait_for_servers(servers: list[_Running]) -> None:
     """Return when every server listens, has ended or is too late."""
     until = time.monotonic() + _SERVER_LIMIT
     for server in servers:

@@ -1,4 +1,12 @@
-"""Names inside a lab that both the planner's side and the agent use."""
+"""Names inside a lab: interfaces of switches and hosts, and files that the planner's side and the agent share."""
+
+from __future__ import annotations
+
+from testbed.emulate.requests import BuildOrder
+
+HOST_INTERFACE = "eth0"
+# In the folder of a lab whose controller installs the rules: its plan.
+PLAN = "plan.json"
 
 
 def port_interface(switch: str, port: int) -> str:
@@ -6,5 +14,11 @@ def port_interface(switch: str, port: int) -> str:
     return f"{switch}-eth{port}"
 
 
-# In the folder of a lab whose controller installs the rules: its plan.
-PLAN = "plan.json"
+def channel_ports(order: BuildOrder) -> list[str]:
+    """Interface that sends into each channel between switches, in channel order."""
+    return [port_interface(switch, port) for link in order.links for switch, port in link.ends]
+
+
+def host_ports(order: BuildOrder) -> list[str]:
+    """Interface of the switch port that each host hangs on, in host order."""
+    return [port_interface(host.switch, host.port) for host in order.hosts]

@@ -105,7 +105,7 @@ def shaping_problems(wanted: Mapping[str, Shaping], shown: str) -> list[str]:
     ]
 
 
-def require_speeds(speeds: Mapping[str, float], links: int) -> None:
+def require_speeds(speeds: Mapping[int, float], links: int) -> None:
     """Let only speeds pass that links between switches can have.
 
     Args:
@@ -116,7 +116,7 @@ def require_speeds(speeds: Mapping[str, float], links: int) -> None:
         LabError: there is no such link, or no such speed.
     """
     for link, share in speeds.items():
-        if not (link.isdecimal() and int(link) < links and 0 < share <= 1):
+        if not (0 <= link < links and 0 < share <= 1):
             raise LabError(
                 f"cannot change the speed of link {link} to {share:g}: links have the numbers 0 to {links - 1}, and a "
                 "speed is a share of their rate, more than 0 and up to 1"

@@ -1,4 +1,4 @@
-"""Mininet's command line in a lab that stands."""
+"""Mininet's command line in a running lab."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import os
 import sys
 from pathlib import Path
 
+from testbed.emulate.requests import LabState
+from testbed.emulate.wire import decode
 from testbed.errors import CapabilityError
 
 _STATE = Path("/run/lab/state.json")
@@ -45,9 +47,9 @@ def main() -> None:
 
     from testbed.emulate.fabric import Fabric  # noqa: PLC0415
 
-    state = json.loads(_STATE.read_text())
+    state = decode(LabState, json.loads(_STATE.read_text()))
     setLogLevel("info")
-    CLI(Fabric(state["order"], state["holders"], state["groups"]))
+    CLI(Fabric(state.order, state.holders, state.groups))
 
 
 if __name__ == "__main__":

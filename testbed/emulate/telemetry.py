@@ -30,7 +30,7 @@ class Telemetry:
     """Reads a lab's counters.
 
     Args:
-        ports: of all switches.
+        ports: of all switches: those with hosts in host order, then those that send into each channel, in theirs.
         edge: for each host the switch port it hangs on.
         holders: host → pid in its namespaces.
         interface: name of a host's interface.
@@ -53,7 +53,7 @@ class Telemetry:
 
     @contextmanager
     def recording(
-        self, interval: float, file: Path, departures_after: float | None, rates: Mapping[str, float]
+        self, interval: float, file: Path, departures_after: float | None, rates: Sequence[float]
     ) -> Iterator[Callable[[], None]]:
         """Read while the block runs; then write the arrays of Record and Departures to a file.
 
@@ -61,7 +61,7 @@ class Telemetry:
             interval: s between two readings.
             file: `.npz`.
             departures_after: s from the call of what this yields until the busiest ports are watched; None = never.
-            rates: switch port → bit/s it is shaped to now.
+            rates: bit/s that each port is shaped to now.
 
         Yields:
             What is to be called when the load has started.
@@ -70,8 +70,7 @@ class Telemetry:
             LabError: the kernel does not show its counters.
         """
         record, stop = Record(), threading.Event()
-        shaped = [rates[name] for name in self._names]
-        departures = Departures(self._departing, shaped, departures_after or 0.0, stop)
+        departures = Departures(self._departing, rates, departures_after or 0.0, stop)
         with ThreadPoolExecutor(2) as pool:
             watching = [pool.submit(self._watch, record, interval, stop)]
             begin = lambda: watching.append(pool.submit(departures.watch))  # noqa: E731 - a name for a callback
@@ -82,7 +81,7 @@ class Telemetry:
             for thread in watching:
                 thread.result()
         file.parent.mkdir(parents=True, exist_ok=True)
-        ports = {"names": np.array(self._names), "rates": np.array(shaped)}
+        ports = {"names": np.array(self._names), "rates": np.array(rates)}
         np.savez(file, allow_pickle=False, **ports, **record.arrays(), **departures.arrays())
 
     def _watch(self, record: Record, interval: float, stop: threading.Event) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from testbed.emulate.client import Lab
+from testbed.emulate.client import LabClient
 from testbed.emulate.probe import require
 from testbed.errors import LabError
 from testbed.model import Floats, Sample, host_ip
@@ -100,7 +100,7 @@ class _Watch:
         self.stage, self.detour, self.every, self.count = stage, detour, every, count
         self.plans = (stage.plan, detour.plan)
 
-    def _change_until(self, other: Lab, count: int, name: str) -> list[Change]:
+    def _change_until(self, other: LabClient, count: int, name: str) -> list[Change]:
         """Change so often, in turn to the second way and back; the last one leads back."""
         changes = []
         start = time.monotonic()
@@ -149,7 +149,7 @@ class _Watch:
             outcome = LoadOutcome()
             count = int((_BANDWIDTH_SECONDS - 1) / self.every)
 
-            def changes(other: Lab) -> list[Change]:
+            def changes(other: LabClient) -> list[Change]:
                 return self._change_until(other, count, "paths change under UDP") if changing else []
 
             made, telemetry, _ = self._iperf3(context, spec, flow, changes, outcome)
@@ -179,7 +179,7 @@ class _Watch:
             context.progress(f"{name} goes off and comes back under TCP")
             outcome = LoadOutcome()
 
-            def changes(other: Lab) -> list[Change]:
+            def changes(other: LabClient) -> list[Change]:
                 start = time.monotonic()
                 time.sleep(_OFF_AT)
                 off = stage.session.move(other, f"{name} off", detour.plan, (detour.link,))
@@ -206,7 +206,7 @@ class _Watch:
         context: Context,
         spec: Iperf3,
         flows: Sequence[tuple[int, int]],
-        changes: Callable[[Lab], list[Change]],
+        changes: Callable[[LabClient], list[Change]],
         outcome: LoadOutcome,
     ) -> tuple[list[Change], Telemetry, float]:
         """Run flows while changes are made; adds the goodput of each, returns the changes, telemetry and its zero."""
@@ -223,7 +223,7 @@ class _Watch:
             raise LabError("the scenario records no telemetry, so there is no series; leave lab.telemetry out")
         outcome.watched(result)
         for (source, destination, _), server, client in zip(named, servers, clients, strict=True):
-            received, sent = (result.outputs[process.id]["stdout"] for process in (server, client))
+            received, sent = (result.outputs[process.id].stdout for process in (server, client))
             context.keep_raw(f"{source}-{destination}-server.json", received)
             context.keep_raw(f"{source}-{destination}-client.json", sent)
             found = iperf3.parse(spec, received, sent)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from testbed.emulate.client import Lab
+from testbed.emulate.client import LabClient
 from testbed.errors import InputError, LabError, Problem
 from testbed.model import Sample
 from testbed.plan import Plan
@@ -93,7 +93,7 @@ class Stage:
     """
 
     def __init__(
-        self, plan: Plan, lab: Lab, folder: ResultFolder, model: PowerModel, progress: Callable[[str], None]
+        self, plan: Plan, lab: LabClient, folder: ResultFolder, model: PowerModel, progress: Callable[[str], None]
     ) -> None:
         self.plan, self.lab, self.folder, self.model, self.progress = plan, lab, folder, model, progress
         # The waking of a link is no frame's time: it is waited for as it is, not slowed down with the links.
@@ -140,7 +140,7 @@ class Stage:
         watched = [self.installed, *(step.plan for step in steps), goal]
         a_second = watching_rate(watched, pairs, beat.SIZE, BEATS_A_SECOND * dilation) / dilation
 
-        def carry_over(other: Lab) -> list[Change]:
+        def carry_over(other: LabClient) -> list[Change]:
             made = [
                 self.session.retune(other, f"{name}, speeds {number}", step, step.seconds(self.model))
                 for number, step in enumerate(steps, 1)
@@ -154,8 +154,8 @@ class Stage:
             self.changes += made
             outcome.samples += beat_samples(context, beats)
             for number, step in enumerate((step for change in made for step in change.steps), 1):
-                labels = {"step": f"{number} {step['action']}"}
-                outcome.samples.append(Sample("change_lab_time", step["seconds"], "s", {**context.labels, **labels}))
+                labels = {"step": f"{number} {step.action}"}
+                outcome.samples.append(Sample("change_lab_time", step.seconds, "s", {**context.labels, **labels}))
             outcome.findings += [finding for change in made for finding in change_findings(change)]
             outcome.findings += beat_findings(beats)
             return outcome

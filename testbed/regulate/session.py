@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from testbed.emulate import beat as beat_program
-from testbed.emulate.client import Lab
+from testbed.emulate.client import LabClient
+from testbed.emulate.requests import RunLoad
 from testbed.errors import WorkloadError
+from testbed.messages import PlanStep, Process
 from testbed.model import host_ip
 from testbed.plan import Plan
 from testbed.plan.store import plan_to_json
@@ -25,7 +27,6 @@ from testbed.topologies.faults import link_called
 from testbed.transition.steps import drain_seconds
 from testbed.workloads import beat
 from testbed.workloads.beat import PairBeat
-from testbed.workloads.process import Process
 
 # s before the first change and after the last one in which datagrams are counted, so that there is something to lose.
 _BEFORE, _AFTER = 1.5, 1.0
@@ -44,7 +45,7 @@ class Change:
         name: what it is for.
         started: when it was asked for; s, monotonic.
         seconds: until the answer, the proof of all states included; laboratory s.
-        steps: as the controller tells them: `action`, `what`, `seconds`.
+        steps: as the controller tells them.
         deadlock: cycles that old and new paths could close together.
         problems: what was wrong with the rules dumped afterwards; empty is right.
     """
@@ -52,7 +53,7 @@ class Change:
     name: str
     started: float
     seconds: float
-    steps: tuple[dict[str, Any], ...]
+    steps: tuple[PlanStep, ...]
     deadlock: tuple[str, ...]
     problems: tuple[str, ...]
 
@@ -65,7 +66,7 @@ class Session:
         wake_up: laboratory s from a link's being switched on until it carries frames.
     """
 
-    def __init__(self, lab: Lab, wake_up: float) -> None:
+    def __init__(self, lab: LabClient, wake_up: float) -> None:
         self.lab = lab
         self.wake_up = wake_up
         self._off: set[int] = set()
@@ -73,7 +74,7 @@ class Session:
         self._up: set[int] = set()
         self._installed: Plan | None = None
 
-    def move(self, other: Lab, name: str, plan: Plan, off: Collection[int], *, walk: bool = True) -> Change:
+    def move(self, other: LabClient, name: str, plan: Plan, off: Collection[int], *, walk: bool = True) -> Change:
         """Carry the switches over to another plan; links `off` are off afterwards.
 
         Args:
@@ -88,20 +89,19 @@ class Session:
         """
         started = time.monotonic()
         wake_up = self.wake_up if self._off - self._up - set(off) else 0.0
-        body = {"plan": plan_to_json(plan), "off": sorted(off), "wake_up": wake_up}
-        limit = _CHANGE_LIMIT + wake_up + _drain(self._installed or plan, other.ask("status")["link_rate"])
-        answer = other.ask("controller", method="POST", path="/plan", body=body, limit=limit)
+        rate = other.status().link_rate
+        assert rate is not None
+        limit = _CHANGE_LIMIT + wake_up + _drain(self._installed or plan, rate)
+        made = other.move_to(plan_to_json(plan), sorted(off), limit=limit, wake_up=wake_up)
         self._off, self._up, self._installed = set(off), self._up & set(off), plan
         seconds = time.monotonic() - started
         problems: list[str] = []
         if walk:
-            dumped = other.ask("flows")
+            dumped = other.flows()
             problems = [*installed_problems(plan, dumped), *state_problems([plan], dumped, off)]
-        return Change(
-            name, started, seconds, tuple(answer["steps"]), tuple(answer["deadlock"]), tuple(dict.fromkeys(problems))
-        )
+        return Change(name, started, seconds, made.steps, made.deadlock, tuple(dict.fromkeys(problems)))
 
-    def retune(self, other: Lab, name: str, retuning: Retuning, seconds: float, *, walk: bool = True) -> Change:
+    def retune(self, other: LabClient, name: str, retuning: Retuning, seconds: float, *, walk: bool = True) -> Change:
         """Change the speed of links that no path takes meanwhile; they are off when this ends, and up at the next move.
 
         Args:
@@ -116,18 +116,21 @@ class Session:
         """
         change = self.move(other, name, retuning.plan, retuning.links, walk=walk)
         started = time.monotonic()
-        other.ask("speed", speeds={str(link): share for link, share in retuning.speeds.items()})
+        other.set_speeds(retuning.speeds)
         time.sleep(seconds)
         self._up |= set(retuning.links)
         links = ", ".join(link_called(retuning.plan.wiring, link) for link in retuning.links)
-        step = {
-            "action": "speed", "what": f"change the speed of {links} and wait until they are up",
-            "seconds": round(time.monotonic() - started, 4),
-        }  # fmt: skip
+        what = f"change the speed of {links} and wait until they are up"
+        step = PlanStep("speed", what, round(time.monotonic() - started, 4))
         return replace(change, seconds=change.seconds + time.monotonic() - started, steps=(*change.steps, step))
 
     def during(
-        self, context: Context, processes: Sequence[Process], limit: float, changes: Callable[[Lab], Any], **how: Any
+        self,
+        context: Context,
+        processes: Sequence[Process],
+        limit: float,
+        changes: Callable[[LabClient], Any],
+        **how: Any,
     ) -> tuple[Any, LoadResult]:
         """Make changes while a load runs.
 
@@ -154,7 +157,7 @@ class Session:
             pool.shutdown(wait=False)
 
     def under_beat(
-        self, context: Context, pairs: Sequence[tuple[int, int]], a_second: float, changes: Callable[[Lab], Any]
+        self, context: Context, pairs: Sequence[tuple[int, int]], a_second: float, changes: Callable[[LabClient], Any]
     ) -> tuple[Any, list[PairBeat], LoadResult]:
         """Make changes while pairs of hosts send numbered datagrams, until a second after the last change.
 
@@ -177,7 +180,7 @@ class Session:
         seen_from_here = context.lab.namespaces.socket.parent
         processes = beat.commands(named, a_second, program, str(folder / stop))
 
-        def watched(other: Lab) -> Any:
+        def watched(other: LabClient) -> Any:
             # Should one never send, it ends, and the load fails by it.
             until = time.monotonic() + _START_LIMIT
             while len(list(seen_from_here.glob(f"{stop}.*"))) < len(processes) and time.monotonic() < until:
@@ -189,7 +192,7 @@ class Session:
             return made
 
         made, result = self.during(context, processes, _BEAT_LIMIT, watched)
-        outputs = {name: output["stdout"] for name, output in result.outputs.items()}
+        outputs = {name: output.stdout for name, output in result.outputs.items()}
         for name, text in outputs.items():
             context.keep_raw(f"{name}.json", text)
         return made, beat.parse(named, a_second, outputs), result
@@ -200,9 +203,9 @@ def _drain(plan: Plan, rate: float) -> float:
     return drain_seconds(plan.topology, plan.routes, rate, plan.scenario.links.queue_frames, plan.speeds)
 
 
-def _wait_until_it_runs(running: Future[LoadResult], other: Lab) -> None:
+def _wait_until_it_runs(running: Future[LoadResult], other: LabClient) -> None:
     until = time.monotonic() + _START_LIMIT
-    while other.ask("status")["doing"] != "load":
+    while other.status().doing != RunLoad.op:
         if running.done():
             running.result()
             raise WorkloadError("the load ended before it began")

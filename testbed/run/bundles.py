@@ -48,7 +48,7 @@ def taken_members(context: Context, bundles: Bundles, flows: Sequence[Flow]) -> 
         asked += _questions(plan, oracle, flow, flow.source, flow.destination)
         if flow.protocol == "tcp":
             asked += _questions(plan, oracle, flow, flow.destination, flow.source)
-    answers = iter(zip(asked, context.lab.ask("trace", frames=asked), strict=True))
+    answers = iter(zip(asked, context.lab.trace(asked), strict=True))
 
     def taken(start: int, end: int) -> tuple[int, ...]:
         channels = []
@@ -133,7 +133,7 @@ def member_use(
         members = bundles.channels(channel)
         if len(members) < 2:
             continue
-        used = np.array([result.wire_rate(wiring, member) / rate for member in members])
+        used = np.array([result.wire_rate(member) / rate for member in members])
         wanted = None if predicted is None else predicted[list(members)]
         name = {**labels, "channel": topology.channel_name(channel)}
         for number, share in enumerate(used.tolist()):

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 
 import numpy as np
 
 from testbed.emulate.build import build_lab
 from testbed.emulate.calibration import Calibration, first_guess, machine
-from testbed.emulate.client import Lab
+from testbed.emulate.client import LabClient
 from testbed.emulate.probe import require
 from testbed.errors import CapabilityError, LabError
+from testbed.messages import LoadRequest
 from testbed.model import host_ip
 from testbed.plan import Plan, make_plan
 from testbed.plan.demand import STANDARD, iperf3_demand
@@ -48,16 +48,16 @@ def calibrate(progress: Progress) -> Calibration:
     torus, chain = (make_plan(parse_scenario(text, "calibration")) for text in (_TORUS, _CHAIN))
     require(torus.scenario)
     require(chain.scenario)
-    with _standing(torus, progress) as lab:
+    with _running(torus, progress) as lab:
         sustained, failed = _frame_hops(torus, lab, progress)
-        facts = machine(lab.built["datapath"], lab.built["ovs"])
-    with _standing(chain, progress) as lab:
+        facts = machine(lab.facts.datapath, lab.facts.version)
+    with _running(chain, progress) as lab:
         slopes = [_hop_seconds(chain, lab, number, progress) for number in range(1, _ROUNDS + 1)]
     spread = {"median": float(np.median(slopes)), "least": min(slopes), "most": max(slopes)}
     return Calibration(facts, sustained, failed, spread, time.time())
 
 
-def _standing(plan: Plan, progress: Progress) -> Lab:
+def _running(plan: Plan, progress: Progress) -> LabClient:
     lab = build_lab(plan, progress=lambda step: progress(f"building {plan.scenario.topology_kind}: {step}"))
     try:
         check_paths(plan, lab)
@@ -67,7 +67,7 @@ def _standing(plan: Plan, progress: Progress) -> Lab:
     return lab
 
 
-def _frame_hops(plan: Plan, lab: Lab, progress: Progress) -> tuple[float, float | None]:
+def _frame_hops(plan: Plan, lab: LabClient, progress: Progress) -> tuple[float, float | None]:
     """Frames a second times switches at the fastest links that were faithful, and at the slowest that were not."""
     need = iperf3_demand(plan, STANDARD)
     pilot = make_pilot(plan, 1.0)
@@ -87,14 +87,14 @@ def _frame_hops(plan: Plan, lab: Lab, progress: Progress) -> tuple[float, float 
     return need / best, min((need / step for step, faithful in tried.items() if not faithful), default=None)
 
 
-def _hop_seconds(plan: Plan, lab: Lab, number: int, progress: Progress) -> float:
+def _hop_seconds(plan: Plan, lab: LabClient, number: int, progress: Progress) -> float:
     """Laboratory seconds, one way, by which one switch more delays an echo: by `slope`."""
     progress(f"chain of {_CHAIN_SWITCHES} switches: pings, round {number} of {_ROUNDS}")
     topology, switches, means = plan.topology, [], []
     for host in range(1, topology.host_count):
         process = ping.command(Ping(count=_PINGS), topology.host_name(0), host_ip(host))
-        output = lab.ask("load", processes=[asdict(process)], limit=60.0)["outputs"][process.id]
-        parsed = ping.parse(output["stdout"])
+        output = lab.run_load(LoadRequest((process,), limit=60.0)).outputs[process.id]
+        parsed = ping.parse(output.stdout)
         if parsed.rtt_mean is None:
             raise LabError(f"{topology.host_name(host)} does not answer pings")
         switches.append(host + 1)

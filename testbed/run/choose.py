@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from testbed.emulate.calibration import first_guess, frame_margin
-from testbed.emulate.client import Lab
+from testbed.emulate.client import LabClient
 from testbed.emulate.share import least_dilation
 from testbed.errors import LabError
 from testbed.plan import Plan
 from testbed.plan.rates import at_dilation
 from testbed.run.fidelity import Verdict
-from testbed.run.pilot import make_pilot, reshape, trial
+from testbed.run.pilot import make_pilot, trial
 from testbed.run.search import chosen, next_step, steps
 from testbed.scenario.spec import largest_dilation
 
@@ -59,8 +59,8 @@ class Choice:
         return asdict(self)
 
 
-def choose_dilation(plan: Plan, lab: Lab, progress: Callable[[str], None]) -> tuple[Plan, Choice | None]:
-    """Settle the dilation of a lab that stands.
+def choose_dilation(plan: Plan, lab: LabClient, progress: Callable[[str], None]) -> tuple[Plan, Choice | None]:
+    """Settle the dilation of a running lab.
 
     Args:
         plan: what the lab was built from; where its dilation is a number nothing is tried.
@@ -93,7 +93,7 @@ def choose_dilation(plan: Plan, lab: Lab, progress: Callable[[str], None]) -> tu
     if dilation is None:
         raise LabError(_refusal(trials))
     settled = at_dilation(plan, dilation)
-    reshape(lab, settled)
+    lab.set_rates(settled)
     took = round(time.monotonic() - started, 2)
     return settled, Choice(
         dilation, round(guess, 3), guess_from, margin, pilot.spec.pattern, round(pilot.factor, 4), tuple(trials), took,

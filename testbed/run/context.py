@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from testbed.emulate.client import Lab
-from testbed.emulate.names import port_interface
+from testbed.emulate.client import LabClient
 from testbed.errors import WorkloadError
-from testbed.model import Sample, Topology
+from testbed.messages import Disturbance, Disturbed, FrameCounts, LoadRequest, Output, Process, Snapshot
+from testbed.model import Sample
 from testbed.plan import Plan
 from testbed.plan.rates import channel_rates, imbalance
 from testbed.predict.frames import WIRE_OVERHEAD
@@ -27,7 +27,6 @@ from testbed.run.fidelity import (
 )
 from testbed.run.watched import departure_errors, queue_figures, read_record
 from testbed.units import TimeScale
-from testbed.workloads.process import Process
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ class Context:
     """
 
     plan: Plan
-    lab: Lab
+    lab: LabClient
     labels: Mapping[str, str]
     keep_raw: Callable[[str, str], None]
     progress: Callable[[str], None]
@@ -73,7 +72,7 @@ class Context:
         watched: bool = False,
         departures: float | None = None,
         partial: bool = False,
-        timeline: Sequence[Mapping[str, Any]] = (),
+        timeline: Sequence[Disturbance] = (),
         failure: Callable[[str], str] = lambda text: "",
     ) -> LoadResult:
         """Run processes in the lab.
@@ -85,35 +84,31 @@ class Context:
             watched: whether the scenario's telemetry is recorded meanwhile.
             departures: s after the last start at which the busiest ports are watched frame by frame; None = never.
             partial: whether some may fail; the result says which.
-            timeline: what dies and comes back meanwhile, as emulate.disturb.Timeline wants it.
+            timeline: what dies and comes back meanwhile.
             failure: what the standard output of a process that failed says of it; empty = its last line shall say it.
 
         Raises:
             WorkloadError: some did not end in time, or failed; their output is kept.
         """
         interval = self.plan.scenario.lab.telemetry / 1000 if watched else 0.0
-        raw = self.lab.ask(
-            "load", processes=[asdict(p) for p in processes], limit=limit, window=window, telemetry=interval,
-            departures=departures, timeline=list(timeline),
-        )  # fmt: skip
+        seen = self.lab.run_load(LoadRequest(tuple(processes), limit, window, interval, departures, tuple(timeline)))
         failed = {}
-        for name, output in raw["outputs"].items():
-            if output["code"] != 0:
-                self.keep_raw(f"failed-{name}.txt", output["stdout"] + output["stderr"])
-                said = failure(output["stdout"]) or output["stderr"].strip() or output["stdout"].strip()
+        for name, output in seen.outputs.items():
+            if output.code != 0:
+                self.keep_raw(f"failed-{name}.txt", output.stdout + output.stderr)
+                said = failure(output.stdout) or output.stderr.strip() or output.stdout.strip()
                 last = (said or "it printed nothing").splitlines()[-1]
-                how = f"did not end in {limit:g} s" if name in raw["timed_out"] else f"exit code {output['code']}"
+                how = f"did not end in {limit:g} s" if name in seen.timed_out else f"exit code {output.code}"
                 failed[name] = f"{how}: {last}"
         telemetry = None
-        if "record" in raw:
-            telemetry = read_record(self.plan.wiring, self.lab.read(raw["record"]), raw["start"], raw["window"])
+        if seen.record:
+            telemetry = read_record(self.plan.wiring, self.lab.read(seen.record), seen.start, seen.window)
         if failed and not partial:
             first = next(iter(failed))
             raise WorkloadError(f"{len(failed)} of {len(processes)} processes failed; {first}: {failed[first]}")
-        before, after = raw["snapshots"]
         return LoadResult(
-            raw["outputs"], before, after, raw["seconds"], failed, telemetry, raw.get("no_matrix", ""),
-            raw["start"], raw["disturbed"],
+            seen.outputs, seen.before, seen.after, seen.seconds, failed, telemetry, seen.no_matrix, seen.start,
+            seen.disturbed,
         )  # fmt: skip
 
     def link_use(self, result: LoadResult, predicted: Mapping[int, float], **labels: str) -> list[Sample]:
@@ -129,7 +124,7 @@ class Context:
         samples = []
         for channel in range(len(topology.channel_source)):
             members = (channel,) if bundles is None else bundles.channels(channel)
-            share = sum(result.wire_rate(self.plan.wiring, member) for member in members) / float(rates[channel])
+            share = sum(result.wire_rate(member) for member in members) / float(rates[channel])
             labels_of = {**labels, "channel": topology.channel_name(channel)}
             samples.append(self.sample("link_use", share, "ratio", labels_of, predicted.get(channel)))
         expected = imbalance(list(predicted.values()))
@@ -176,33 +171,32 @@ class LoadResult:
     """What came back from the lab.
 
     Attributes:
-        outputs: process id → `code`, `stdout`, `stderr`.
+        outputs: process id → what became of it.
         before: counters at the start of the window.
         after: counters at its end.
         seconds: laboratory seconds the load took.
         failed: process id → how it failed.
         telemetry: what was recorded meanwhile, if anything.
         no_matrix: why that has no traffic matrix; empty where it has one.
-        start: when the last program had started; s, by the clock that never jumps.
-        disturbed: when each event of the timeline began and ended, by the same clock.
+        start: when the last program had started; s, monotonic.
+        disturbed: when each event of the timeline was carried out.
     """
 
-    outputs: Mapping[str, Mapping[str, Any]]
-    before: Mapping[str, Any]
-    after: Mapping[str, Any]
+    outputs: Mapping[str, Output]
+    before: Snapshot
+    after: Snapshot
     seconds: float
     failed: Mapping[str, str] = field(default_factory=dict)
     telemetry: Telemetry | None = None
     no_matrix: str = ""
     start: float = 0.0
-    disturbed: Sequence[Mapping[str, Any]] = ()
+    disturbed: Sequence[Disturbed] = ()
 
-    def wire_rate(self, wiring: Topology, channel: int) -> float:
+    def wire_rate(self, channel: int) -> float:
         """Laboratory bit/s that a physical channel carried between the snapshots, as on a real wire."""
-        name = port_interface(wiring.switch_name(int(wiring.channel_source[channel])), wiring.out_port[channel])
-        old, new = self.before["ports"][name], self.after["ports"][name]
-        wire = new["tx_bytes"] - old["tx_bytes"] + WIRE_OVERHEAD * (new["tx_packets"] - old["tx_packets"])
-        return float(8 * wire / (self.after["time"] - self.before["time"]))
+        old, new = self.before.channels[channel], self.after.channels[channel]
+        wire = new.bytes - old.bytes + WIRE_OVERHEAD * (new.frames - old.frames)
+        return 8 * wire / (self.after.time - self.before.time)
 
 
 @dataclass(slots=True)
@@ -235,36 +229,21 @@ _LOOKS = 2
 
 
 class FrameLedger:
-    """Counts frames along their way; what one counter has and the next has not was lost outside a queue."""
+    """Counts frames along their way: what got lost outside a queue since it was opened."""
 
-    def __init__(self, lab: Lab) -> None:
+    def __init__(self, lab: LabClient) -> None:
         self._lab = lab
-        self._before = lab.ask("frames")
+        self._before = lab.frames()
 
     def close(self) -> list[Finding]:
         """Findings since the ledger was opened; what is missing at the last look is lost."""
         found: list[Finding] = []
         for _ in range(_LOOKS):
-            found = self._lost(self._lab.ask("frames"))
+            found = self._lost(self._lab.frames())
             if not found:
                 break
         return found
 
-    def _lost(self, after: Mapping[str, Any]) -> list[Finding]:
-        def gain(kind: str, key: str | None = None) -> int:
-            new, old = after[kind], self._before[kind]
-            values = ((new[name], old.get(name, 0)) for name in new)
-            if key is not None:
-                values = ((new[name][key], old.get(name, {}).get(key, 0)) for name in new)
-            return int(sum(now - then for now, then in values))
-
-        arrived, admitted = gain("ports", "rx_packets"), gain("admitted")
-        # A unicast frame that is admitted is sent once; a broadcast more often, which only hides losses here.
-        sent = gain("ports", "tx_packets") + gain("queue_drops")
-        lost = {
-            "before a switch took them in": max(0, arrived - admitted),
-            "in a switch": max(0, admitted - sent),
-            "at a port": gain("ports", "rx_dropped") + gain("ports", "tx_dropped"),
-            "in a receiving program's socket": gain("socket_drops"),
-        }
-        return judge_losses(lost, arrived)
+    def _lost(self, after: FrameCounts) -> list[Finding]:
+        lost = {where: max(0, count - self._before.lost[where]) for where, count in after.lost.items()}
+        return judge_losses(lost, after.arrived - self._before.arrived)

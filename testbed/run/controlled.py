@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from testbed.emulate.client import Lab
+from testbed.emulate.client import LabClient
 from testbed.errors import LabError
 from testbed.failover.rules import backup_rules
 from testbed.failover.tables import whole_tables
@@ -22,15 +22,15 @@ def expected_rules(plan: Plan) -> set[Rule]:
     return expected
 
 
-def controller_findings(plan: Plan, lab: Lab) -> list[Finding]:
+def controller_findings(plan: Plan, lab: LabClient) -> list[Finding]:
     """What a run with a controller came to, beside its loads; nothing where the lab has none.
 
     Rules that are not the plan's make figures void. A controller that has ended, or switches that it does not
     reach, leave the rules as they were: a warning.
     """
-    if lab.built["controller"] is None:
+    if lab.facts.controller is None:
         return []
-    rules, problems = dumped_rules(plan.topology, lab.ask("flows"))
+    rules, problems = dumped_rules(plan.topology, lab.flows())
     if isinstance(plan.vlans, LearningPlan):  # which addresses are known is watched by what is flooded
         rules = [rule for rule in rules if not is_entry(rule)]
     changed = len(set(rules) ^ expected_rules(plan)) + len(problems)
@@ -38,11 +38,11 @@ def controller_findings(plan: Plan, lab: Lab) -> list[Finding]:
     if changed:
         findings.append((Verdict.INVALID, f"{changed} rules differ from the plan's after the loads"))
     try:
-        status = lab.ask("controller")
+        status = lab.controller()
     except LabError as error:
         return [*findings, (Verdict.WARN, str(error))]
-    late = [name for name, state in status["switches"].items() if state["state"] != "in step"]
+    late = [name for name, state in status.switches.items() if state.state != "in step"]
     if late:
-        shown = ", ".join(f"{name} ({status['switches'][name]['state']})" for name in late[:4])
+        shown = ", ".join(f"{name} ({status.switches[name].state})" for name in late[:4])
         findings.append((Verdict.WARN, f"{len(late)} switches are not in step with the controller: {shown}"))
     return findings

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from testbed.failover.outlook import Outlook
+from testbed.messages import ControllerStatus
 from testbed.model import Topology
 from testbed.run.context import LoadResult
 from testbed.run.fidelity import Finding, Verdict
@@ -37,7 +38,7 @@ def assess(
     pairs: Sequence[tuple[int, int]],
     passages: Sequence[Passage],
     result: LoadResult,
-    status: Mapping[str, Any],
+    status: ControllerStatus,
     on_the_way: float = ON_THE_WAY,
 ) -> Assessment:
     """Put together what the lab did, what the controller says and what the probes saw.
@@ -53,14 +54,14 @@ def assess(
     """
     found = Assessment()
     for number, done in enumerate(result.disturbed):
-        if "error" in done:
+        if done.error:
             event = outlooks[number].change.event
-            found.findings.append((Verdict.FAIL, f'"{event}" could not be carried out: {done["error"]}'))
+            found.findings.append((Verdict.FAIL, f'"{event}" could not be carried out: {done.error}'))
     if len(result.disturbed) < len(outlooks):
         event = outlooks[len(result.disturbed)].change.event
         found.findings.append((Verdict.FAIL, f'the load ended before "{event}"'))
     moments = _moments(outlooks[: len(result.disturbed)])
-    deaths = [float(result.disturbed[numbers[0]]["began"]) for numbers in moments]
+    deaths = [result.disturbed[numbers[0]].began for numbers in moments]
     # What was under way when something died was sent before, and is lost by that death, not by the event before it.
     edges = [
         death - min(on_the_way, (death - earlier) / 2)
@@ -69,8 +70,8 @@ def assess(
     for place, numbers in enumerate(moments):
         death, last = deaths[place], place + 1 == len(moments)
         following = np.inf if last else deaths[place + 1]
-        heard = [event for event in status["events"] if death <= event["detected"] < following]
-        over = float(result.disturbed[numbers[-1]]["ended"])
+        heard = [event for event in status.events if death <= event.detected < following]
+        over = result.disturbed[numbers[-1]].ended
         outlook, words = outlooks[numbers[-1]], "; ".join(str(outlooks[n].change.event) for n in numbers)
         windows = [passage.between(edges[place], np.inf if last else edges[place + 1]) for passage in passages]
         # Others lose datagrams only where queues are full, which no backup path ends.
@@ -80,14 +81,14 @@ def assess(
             {
                 "event": words,
                 "at": death - result.start,
-                "detection": heard[0]["detected"] - death if heard else None,
-                "diverted": heard[0]["diverted"] - death if heard else None,
+                "detection": heard[0].detected - death if heard else None,
+                "diverted": heard[0].diverted - death if heard else None,
                 "takeover": max((seconds for seconds in back if seconds is not None), default=None),
-                "recovery": _latest(heard, "recovered", death),
-                "settled": _latest(heard, "settled", death),
+                "recovery": _latest([event.recovered for event in heard], death),
+                "settled": _latest([event.settled for event in heard], death),
                 "frames_lost": sum(window.lost for window in windows),
                 "lost_by_pair": [window.lost for window in windows],
-                "hosts_moved": sum(event["hosts_moved"] for event in heard),
+                "hosts_moved": sum(event.hosts_moved for event in heard),
                 "cut_off": int(outlook.cut.sum()),
                 "without_backup": int(outlook.diversion.waiting.sum()),
                 "routing_after": outlook.after.routing,
@@ -114,6 +115,7 @@ def _moments(outlooks: Sequence[Outlook]) -> list[list[int]]:
     return found
 
 
-def _latest(heard: Sequence[Mapping[str, Any]], what: str, death: float) -> float | None:
-    times = [event[what] for event in heard]
-    return None if not times or None in times else float(max(times)) - death
+def _latest(times: Sequence[float | None], death: float) -> float | None:
+    """The latest of some times, from the death on; None where one is yet to come, or there are none."""
+    there = [time for time in times if time is not None]
+    return max(there) - death if there and len(there) == len(times) else None

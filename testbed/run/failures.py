@@ -7,16 +7,16 @@ controller are not.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from testbed.emulate.names import port_interface
 from testbed.errors import WorkloadError
 from testbed.failover.events import Change
 from testbed.failover.outlook import Outlook
+from testbed.messages import ControllerStatus, Disturbance
 from testbed.model import Sample, Topology, host_ip
 from testbed.plan.failures import changes_of_load, failure_outlooks
 from testbed.run.context import Context, LoadOutcome, LoadResult
@@ -77,18 +77,9 @@ class FailureWatch:
             on_the_way = max(on_the_way, drain_seconds(plan.topology, plan.routes, lab_rate, links.queue_frames))
         return cls(context, changes_of_load(context.plan, number), outlooks, watched, rate, seconds, on_the_way)
 
-    def timeline(self) -> list[dict[str, Any]]:
+    def timeline(self) -> list[Disturbance]:
         """What the lab is to carry out."""
-        topology = self.context.plan.topology
-        return [
-            {
-                "at": change.event.at,
-                "up": change.event.action in ("up", "start"),
-                "interfaces": interfaces(topology, change),
-                "switches": [topology.switch_name(switch) for switch in change.switches],
-            }
-            for change in self.changes
-        ]
+        return [disturbance(self.context.plan.topology, change) for change in self.changes]
 
     def processes(self) -> list[Process]:
         """The probes: receivers first."""
@@ -103,10 +94,10 @@ class FailureWatch:
 
     def close(self, result: LoadResult, outcome: LoadOutcome, **labels: str) -> None:
         """Wait until the last failure is overcome, repair what is still dead, and add what all of it cost."""
-        status = self._wait(lambda told: told["phase"].startswith("steady"), _RECOVERY_LIMIT)
+        status = self._wait(lambda told: told.phase.startswith("steady"), _RECOVERY_LIMIT)
         passages = [
             probe.parse(
-                result.outputs[f"probe-sender-{number}"]["stdout"], result.outputs[f"probe-receiver-{number}"]["stdout"]
+                result.outputs[f"probe-sender-{number}"].stdout, result.outputs[f"probe-receiver-{number}"].stdout
             )
             for number in range(len(self.pairs))
         ]
@@ -148,44 +139,34 @@ class FailureWatch:
 
     def _repair(self) -> None:
         """Bring up whatever the events have left dead, and wait until the first tables are back."""
-        topology = self.context.plan.topology
         last = self.outlooks[-1].failed
         if last.any:
             self.context.progress("repairing what is still dead")
-            links = np.flatnonzero(last.links).tolist()
-            channels = [channel for link in links for channel in (2 * link, 2 * link + 1)]
-            ends = [(int(topology.channel_source[c]), int(topology.out_port[c])) for c in channels]
-            hosts = np.flatnonzero(last.hosts).tolist()
-            ends += [(int(topology.host_switch[host]), int(topology.host_port[host])) for host in hosts]
-            dead = np.flatnonzero(last.switches).tolist()
-            self.context.lab.ask(
-                "disturb", up=True, switches=[topology.switch_name(switch) for switch in dead],
-                interfaces=[port_interface(topology.switch_name(switch), port) for switch, port in ends],
-            )  # fmt: skip
-        self._wait(lambda told: told["phase"] == "steady" and told["in_step"] == len(told["switches"]), _REPAIR_LIMIT)
+            links, hosts, switches = (np.flatnonzero(dead).tolist() for dead in (last.links, last.hosts, last.switches))
+            channels = tuple(2 * link + end for link in links for end in (0, 1))
+            self.context.lab.disturb(Disturbance(True, channels, tuple(hosts), tuple(switches)))
+        self._wait(lambda told: told.phase == "steady" and told.in_step == len(told.switches), _REPAIR_LIMIT)
 
-    def _wait(self, holds: Any, limit: float) -> dict[str, Any]:
+    def _wait(self, holds: Callable[[ControllerStatus], bool], limit: float) -> ControllerStatus:
         until = time.monotonic() + limit
         while True:
-            status: dict[str, Any] = self.context.lab.ask("controller")
+            status = self.context.lab.controller()
             if holds(status):
                 return status
             if time.monotonic() > until:
-                why = status["problem"] or f'it is in the phase "{status["phase"]}"'
+                why = status.problem or f'it is in the phase "{status.phase}"'
                 raise WorkloadError(f"the controller did not overcome the failures in {limit:g} s: {why}")
             time.sleep(_POLL)
 
 
-def interfaces(topology: Topology, change: Change) -> list[str]:
-    """What is set down: one port; what is set up: both ends."""
-    ends = list(change.ends)
+def disturbance(topology: Topology, change: Change) -> Disturbance:
+    """What is set down: one port; what is set up: both ends; and when."""
+    up = change.event.action in ("up", "start")
+    ports = {(int(topology.channel_source[c]), int(topology.out_port[c])): c for c in range(len(topology.out_port))}
+    channels = [ports[end] for end in change.ends if end in ports]
     if change.event.action == "up":
-        ends += [
-            (int(topology.channel_source[channel]), int(topology.out_port[channel]))
-            for link in change.links
-            for channel in (2 * link, 2 * link + 1)
-        ]
-    return [port_interface(topology.switch_name(switch), port) for switch, port in dict.fromkeys(ends)]
+        channels += [2 * link + end for link in change.links for end in (0, 1)]
+    return Disturbance(up, tuple(dict.fromkeys(channels)), change.hosts, change.switches, change.event.at)
 
 
 def watched_pairs(topology: Topology, outlooks: Sequence[Outlook], most: int) -> list[tuple[int, int]]:

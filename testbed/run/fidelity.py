@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Protocol
+from typing import Protocol
+
+from testbed.messages import Snapshot
 
 
 class Verdict(IntEnum):
@@ -52,42 +54,42 @@ class Measured(Protocol):
     """What was counted before and after something."""
 
     @property
-    def before(self) -> Mapping[str, Any]:
+    def before(self) -> Snapshot:
         """Counters at the start."""
 
     @property
-    def after(self) -> Mapping[str, Any]:
+    def after(self) -> Snapshot:
         """Counters at the end."""
 
 
-def processor(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[float, float | None]:
+def processor(before: Snapshot, after: Snapshot) -> tuple[float, float | None]:
     """Idle share and pressure share between two snapshots; pressure is None where the kernel counts none."""
-    total = max(after["total"] - before["total"], 1)
-    seconds = max(after["time"] - before["time"], 1e-9)
+    total = max(after.total - before.total, 1)
+    seconds = max(after.time - before.time, 1e-9)
     pressure = None
-    if before["pressure"] is not None and after["pressure"] is not None:
-        pressure = (after["pressure"] - before["pressure"]) / 1e6 / seconds
-    return (after["idle"] - before["idle"]) / total, pressure
+    if before.pressure is not None and after.pressure is not None:
+        pressure = (after.pressure - before.pressure) / 1e6 / seconds
+    return (after.idle - before.idle) / total, pressure
 
 
-def network_share(before: Mapping[str, Any], after: Mapping[str, Any]) -> float:
+def network_share(before: Snapshot, after: Snapshot) -> float:
     """Share of all processors' time spent in interrupts between two snapshots: queues and links, mostly."""
-    return float((after["network"] - before["network"]) / max(after["total"] - before["total"], 1))
+    return (after.network - before.network) / max(after.total - before.total, 1)
 
 
-def process_shares(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, list[float]]:
+def process_shares(before: Snapshot, after: Snapshot) -> dict[str, list[float]]:
     """Processor time of `switches` (each daemon), `programs` (the load) and `agent`; shares of one processor."""
-    seconds = max(after["time"] - before["time"], 1e-9)
+    seconds = max(after.time - before.time, 1e-9)
     return {
-        kind: [(new - old) / seconds for old, new in zip(before["processes"][kind], ended, strict=True)]
-        for kind, ended in after["processes"].items()
+        kind: [(new - old) / seconds for old, new in zip(before.processes[kind], ended, strict=True)]
+        for kind, ended in after.processes.items()
     }
 
 
-def judge_clock(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Finding]:
+def judge_clock(before: Snapshot, after: Snapshot) -> list[Finding]:
     """The clock of the day must have run as evenly as the one that never jumps; round-trip times rest on it."""
-    seconds = after["time"] - before["time"]
-    jump = (after["wall"] - before["wall"]) - seconds
+    seconds = after.time - before.time
+    jump = (after.wall - before.wall) - seconds
     if abs(jump) <= _CLOCK_JUMP + _CLOCK_SLEW * seconds:
         return []
     way = "forward" if jump > 0 else "back"

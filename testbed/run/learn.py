@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from testbed.emulate.client import Lab
+from testbed.emulate.client import LabClient
 from testbed.errors import LabError
 from testbed.model import LearningPlan, Rule
 from testbed.pipeline.compile import entry_rules
@@ -16,7 +16,7 @@ from testbed.run.pathcheck import dumped_rules
 _ROUNDS = 3
 
 
-def teach(plan: Plan, lab: Lab) -> str:
+def teach(plan: Plan, lab: LabClient) -> str:
     """Run the learning procedure until every switch knows every address in every VLAN; nothing for other plans.
 
     Returns:
@@ -29,8 +29,8 @@ def teach(plan: Plan, lab: Lab) -> str:
         return ""
     unknown: list[str] = []
     for _ in range(_ROUNDS):
-        way: str = lab.ask("learn", vlans=plan.vlans.vlan_ids.tolist())
-        unknown = unknown_addresses(plan, lab.ask("flows"))
+        way = lab.learn(plan.vlans.vlan_ids.tolist())
+        unknown = unknown_addresses(plan, lab.flows())
         if not unknown:
             return way
     raise LabError(
@@ -66,9 +66,9 @@ def _place(rule: Rule) -> tuple[object, ...]:
     return (rule.switch, frozenset(rule.match))
 
 
-def flooded(plan: Plan, lab: Lab) -> int:
+def flooded(plan: Plan, lab: LabClient) -> int:
     """Frames sent along a VLAN's tree so far, counted at every switch on it; 0 where nothing is learned."""
-    return sum(lab.ask("frames")["flooded"].values()) if isinstance(plan.vlans, LearningPlan) else 0
+    return lab.frames().flooded if isinstance(plan.vlans, LearningPlan) else 0
 
 
 def flood_findings(plan: Plan, before: int, after: int) -> list[Finding]:

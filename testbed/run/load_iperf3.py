@@ -83,7 +83,7 @@ def run_iperf3(context: Context, spec: Iperf3) -> LoadOutcome:
 
 
 def _tcp_load(context: Context, spec: Iperf3) -> TcpLoad:
-    head_drop = context.lab.built["datapath"] == "userspace"
+    head_drop = context.lab.facts.head_drop
     return TcpLoad(
         spec.omit, spec.seconds, context.scale.dilation, context.plan.scenario.links.queue_frames, head_drop=head_drop
     )
@@ -145,7 +145,7 @@ class _Load:
         goodput = np.full(len(names), np.nan)
         failures: list[str] = []
         for flow, ((source, destination, _), server, client) in enumerate(zip(names, servers, clients, strict=True)):
-            received, sent = result.outputs[server.id]["stdout"], result.outputs[client.id]["stdout"]
+            received, sent = result.outputs[server.id].stdout, result.outputs[client.id].stdout
             context.keep_raw(f"repeat{repeat}/{source}-{destination}-server.json", received)
             context.keep_raw(f"repeat{repeat}/{source}-{destination}-client.json", sent)
             # What the sender says of a failure is nearer to its cause.

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from testbed.emulate import jobs
-from testbed.emulate.names import port_interface
 from testbed.emulate.npb import npb_job
 from testbed.errors import InputError, Problem, WorkloadError
 from testbed.model import Sample
@@ -114,17 +113,17 @@ def run_mpi(context: Context, spec: Mpi | Npb) -> LoadOutcome:
     process = Process(job.name, None, start.argv, env=start.env, only_env=True)
     result = context.run([process], job.time_limit, watched=True, failure=lambda text: mpi.failure(job, text))
     outcome.watched(result)
-    text = result.outputs[process.id]["stdout"]
+    text = result.outputs[process.id].stdout
     context.keep_raw("output.txt", text)
-    if result.outputs[process.id]["stderr"]:
-        context.keep_raw("errors.txt", result.outputs[process.id]["stderr"])
+    if result.outputs[process.id].stderr:
+        context.keep_raw("errors.txt", result.outputs[process.id].stderr)
     try:
         parsed = mpi.check(job, text, ranks)
         trace = _read_trace(context, prepared)
     except JobOutputError as error:
         raise WorkloadError(str(error)) from error
     moved = max(parsed.fabric_bytes, trace.least_between_hosts(ranks.hosts) if trace is not None else 0)
-    sent, frames = _bytes_from_hosts(context, result)
+    sent, frames = _bytes_from_hosts(result)
     _prove_crossing(context, prepared, moved, sent)
     outcome.samples.append(context.sample("mpi_bytes_moved", moved, "B", {}))
     outcome.samples.append(context.sample("mpi_bytes_crossed", sum(sent.values()), "B", {}))
@@ -158,11 +157,11 @@ def _as_predicted(goodput: Sequence[Sample]) -> bool:
 
 
 def _launch(context: Context, prepared: Prepared) -> mpi.Launch:
-    topology, holders, groups = context.plan.topology, context.lab.built["holders"], context.lab.built["groups"]
+    topology, facts = context.plan.topology, context.lab.facts
     names = [topology.host_name(host) for host in range(topology.host_count)]
     mpiexec = jobs.mpi_program("mpiexec")
     libraries = [jobs.shim_path(), *([jobs.tracer_path()] if prepared.trace else [])]
-    shim, *tracer = [context.lab.ask("copy", source=str(path), name=path.name) for path in libraries]
+    shim, *tracer = [context.lab.copy(path) for path in libraries]
     context.lab.take(mpi.TRACE_FILE)  # of a load before this one, should that have failed
     try:
         start = mpi.launch(
@@ -172,9 +171,9 @@ def _launch(context: Context, prepared: Prepared) -> mpi.Launch:
             libraries=str(jobs.mpi_libraries()),
             shim=shim,
             tracer=tracer[0] if tracer else None,
-            folder="/run/lab",
-            host_pids=[holders[name] for name in names],
-            groups=[groups[name] for name in names] if groups else (),
+            folder=facts.folder,
+            host_pids=[facts.holders[name] for name in names],
+            groups=[facts.groups[name] for name in names] if facts.groups else (),
             pairs=prepared.pairs,
         )
     except ValueError as error:
@@ -207,15 +206,12 @@ def _store_trace(context: Context, prepared: Prepared, trace: mpi_trace.Trace, o
             outcome.samples.append(context.sample("mpi_bytes_sent", int(sent[source, destination]), "B", labels))
 
 
-def _bytes_from_hosts(context: Context, result: LoadResult) -> tuple[dict[int, int], int]:
+def _bytes_from_hosts(result: LoadResult) -> tuple[dict[int, int], int]:
     """Bytes each host sent into the fabric between the snapshots, without the headers that every frame has; frames."""
-    topology, sent, frames = context.plan.topology, {}, 0
-    for host in range(topology.host_count):
-        name = port_interface(topology.switch_name(int(topology.host_switch[host])), topology.host_port[host])
-        old, new = result.before["ports"][name], result.after["ports"][name]
-        packets = new["rx_packets"] - old["rx_packets"]
-        sent[host] = new["rx_bytes"] - old["rx_bytes"] - _HEADERS * packets
-        frames += packets
+    sent, frames = {}, 0
+    for host, (old, new) in enumerate(zip(result.before.hosts, result.after.hosts, strict=True)):
+        sent[host] = new.bytes - old.bytes - _HEADERS * (new.frames - old.frames)
+        frames += new.frames - old.frames
     return sent, frames
 
 

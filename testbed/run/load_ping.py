@@ -23,7 +23,7 @@ def run_ping(context: Context, spec: Ping) -> LoadOutcome:
         context.progress(f"{names['src']}→{names['dst']} ({number} of {len(pairs)})")
         process = ping.command(spec, names["src"], host_ip(destination))
         result = context.run([process], limit)
-        text = result.outputs[process.id]["stdout"]
+        text = result.outputs[process.id].stdout
         context.keep_raw(f"{names['src']}-{names['dst']}.txt", text)
         parsed = ping.parse(text)
         for metric, value in (("rtt_min", parsed.rtt_min), ("rtt_mean", parsed.rtt_mean), ("rtt_max", parsed.rtt_max)):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from testbed.emulate.client import Lab
+from testbed.emulate.client import LabClient
 from testbed.errors import WorkloadError
 from testbed.model import Sample
 from testbed.plan import Plan
@@ -68,7 +68,7 @@ class LoadRecord:
 
 def run_load(
     plan: Plan,
-    lab: Lab,
+    lab: LabClient,
     folder: ResultFolder,
     load: Workload,
     number: int,
@@ -98,7 +98,7 @@ def run_load(
 
 def load_context(
     plan: Plan,
-    lab: Lab,
+    lab: LabClient,
     folder: ResultFolder,
     kind: str,
     number: int,

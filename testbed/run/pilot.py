@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from testbed.emulate.client import Lab
+from testbed.emulate.client import LabClient
 from testbed.errors import WorkloadError
 from testbed.plan import Plan
 from testbed.plan.demand import STANDARD, demand, iperf3_demand
@@ -20,7 +20,6 @@ from testbed.run.context import Context
 from testbed.run.fidelity import Judgement, Verdict
 from testbed.run.load_iperf3 import run_iperf3
 from testbed.traffic import flows
-from testbed.units import TimeScale
 from testbed.workloads.process import OutputError
 from testbed.workloads.spec import Iperf3
 
@@ -68,24 +67,10 @@ def _few_flows(plan: Plan) -> Iperf3:
     return max(candidates, key=lambda spec: iperf3_demand(plan, spec))
 
 
-def reshape(lab: Lab, plan: Plan) -> None:
-    """Give the links of a standing lab, and the hosts their shares of the processors, what the plan's dilation says."""
-    scenario = plan.scenario
-    scale = TimeScale(scenario.lab.chosen_dilation)
-    got = lab.ask(
-        "reshape",
-        link_rate=scale.lab_rate(scenario.links.rate),
-        host_rate=scale.lab_rate(scenario.links.edge_rate),
-        cpu_share=scenario.lab.processors_a_host,
-        dilation=scenario.lab.chosen_dilation,
-    )
-    lab.built |= {**got, "dilation": scenario.lab.chosen_dilation}
-
-
-def trial(plan: Plan, lab: Lab, pilot: Pilot, dilation: float) -> Judgement:
+def trial(plan: Plan, lab: LabClient, pilot: Pilot, dilation: float) -> Judgement:
     """Run the pilot as it is at a dilation; the lab stays shaped for it."""
     fast = at_dilation(plan, dilation / pilot.factor, telemetry=0)
-    reshape(lab, fast)
+    lab.set_rates(fast)
     frames = _OFFERED * _slowest_rate(pilot, dilation) / (8 * pilot.spec.payload)
     seconds = min(max(1, math.ceil(_FRAMES / frames)), _MOST_SECONDS)
     # Loads count from 1: nothing of the pilot is taken for a part of them.

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from testbed import __version__
 from testbed.emulate.build import build_lab
-from testbed.emulate.client import Lab
+from testbed.emulate.client import LabClient
 from testbed.emulate.probe import capabilities, require, versions
 from testbed.emulate.share import require_shares
 from testbed.errors import CapabilityError, InputError, LabError, Problem
+from testbed.messages import Facts
 from testbed.plan import Plan
 from testbed.results import ResultFolder
 from testbed.run.choose import Choice, choose_dilation
@@ -66,7 +68,7 @@ def measure(plan: Plan, results: Path, progress: Progress) -> Measured:
 
 
 @contextmanager
-def checked_lab(plan: Plan, folder: ResultFolder, progress: Progress) -> Iterator[Lab]:
+def checked_lab(plan: Plan, folder: ResultFolder, progress: Progress) -> Iterator[LabClient]:
     """Build a plan's lab, store what it is, and check its paths; it ends with the block.
 
     Raises:
@@ -74,7 +76,7 @@ def checked_lab(plan: Plan, folder: ResultFolder, progress: Progress) -> Iterato
     """
     try:
         with build_lab(plan, progress=lambda step: progress(f"building the lab: {step}")) as lab:
-            folder.write_plan(environment(plan.scenario.engine, lab.built))
+            folder.write_plan(environment(plan.scenario.engine, lab.facts))
             progress("checking the path of every pair")
             check_paths(plan, lab)
             yield lab
@@ -82,13 +84,13 @@ def checked_lab(plan: Plan, folder: ResultFolder, progress: Progress) -> Iterato
         raise LabError(error.sentence, folder.path) from error
 
 
-def changes_since(plan: Plan, lab: Lab) -> list[Finding]:
+def changes_since(plan: Plan, lab: LabClient) -> list[Finding]:
     """What is no longer as it was built: the shaping, and rules that a controller keeps."""
-    shaping: list[Finding] = [(Verdict.INVALID, f"shaping changed: {problem}") for problem in lab.ask("shaping")]
+    shaping: list[Finding] = [(Verdict.INVALID, f"shaping changed: {problem}") for problem in lab.shaping_problems()]
     return shaping + controller_findings(plan, lab)
 
 
-def lab_facts(settled: Plan, choice: Choice | None, lab: Lab) -> dict[str, Any]:
+def lab_facts(settled: Plan, choice: Choice | None, lab: LabClient) -> dict[str, Any]:
     """What the manifest tells of a lab.
 
     Args:
@@ -100,38 +102,38 @@ def lab_facts(settled: Plan, choice: Choice | None, lab: Lab) -> dict[str, Any]:
         "engine": settled.scenario.engine,
         "dilation": settled.scenario.lab.chosen_dilation,
         "dilation_choice": choice.as_dict() if choice else None,
-        "cpu_share": lab.built["cpu_share"],
+        "cpu_share": None if lab.facts.cpu_share is None else asdict(lab.facts.cpu_share),
     }
 
 
-def check_paths(plan: Plan, lab: Lab) -> None:
+def check_paths(plan: Plan, lab: LabClient) -> None:
     """Raise LabError unless every pair's path on the dumped rules is the plan's and every pair answers a ping.
 
     Switches that learn are taught first.
     """
     teach(plan, lab)
-    problems = installed_problems(plan, lab.ask("flows"), lab.ask("groups") if plan.bundles else None)
+    problems = installed_problems(plan, lab.flows(), lab.groups() if plan.bundles else None)
     if not problems:
-        problems = [f"{source}→{destination} does not answer a ping" for source, destination in lab.ask("reach")]
+        problems = [f"{source}→{destination} does not answer a ping" for source, destination in lab.reach()]
     if problems:
         shown = "\n".join(f"  {problem}" for problem in problems[:_SHOWN_PROBLEMS])
         raise LabError(f"the lab is not what the plan says, in {len(problems)} points; no load was run\n{shown}")
 
 
-def environment(engine: str, built: Mapping[str, Any]) -> dict[str, Any]:
+def environment(engine: str, facts: Facts) -> dict[str, Any]:
     """The machine and versions a run was made with."""
     return {
         "testbed": __version__,
         "engine": engine,
-        "datapath": built["datapath"],
-        "switch_daemons": len(built["switch_daemons"]),
-        "controller": built["controller"] or "none",
-        "open_vswitch": built["ovs"],
-        "kernel": built["kernel"],
+        "datapath": facts.datapath,
+        "switch_daemons": len(facts.switch_daemons),
+        "controller": facts.controller or "none",
+        "open_vswitch": facts.version,
+        "kernel": facts.kernel,
         "tools": versions(),
         "python": platform.python_version(),
         "machine": platform.machine(),
         "processors": os.cpu_count(),
-        "build_seconds": built["seconds"],
+        "build_seconds": facts.seconds,
         "capabilities": {c.name: c.detail if c.present else f"missing: {c.consequence}" for c in capabilities()},
     }

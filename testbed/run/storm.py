@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from testbed.emulate.build import build_lab
 from testbed.emulate.probe import require
+from testbed.emulate.requests import StormReading
 from testbed.errors import InputError, Problem
 from testbed.pipeline.compile import flooding_rules
 from testbed.pipeline.text import format_rule
@@ -123,16 +123,16 @@ def run_storm(plan: Plan, seconds: float, progress: Callable[[str], None]) -> St
         rules[plan.topology.switch_name(rule.switch)] = [format_rule(rule)]
     with build_lab(plan, progress=lambda step: progress(f"building the lab: {step}")) as lab:
         progress("one broadcast with the VLANs of the plan")
-        vlans = lab.ask("storm", seconds=seconds, every=INTERVAL)
+        vlans = lab.storm(seconds, INTERVAL)
         progress("one broadcast without VLANs and without a spanning tree")
-        without = lab.ask("storm", seconds=seconds, every=INTERVAL, rules=rules)
+        without = lab.storm(seconds, INTERVAL, rules)
     return Storm(plan.topology.switch_count, plan.scenario.links.rate, course(vlans), course(without))
 
 
-def course(readings: Sequence[Mapping[str, Any]]) -> Course:
+def course(readings: Sequence[StormReading]) -> Course:
     """Readings of the agent, summed up."""
     return Course(
-        tuple(float(reading["seconds"]) for reading in readings),
-        tuple(sum(reading["frames"].values()) for reading in readings),
-        tuple(max(reading["frames"].values()) for reading in readings),
+        tuple(reading.seconds for reading in readings),
+        tuple(reading.frames for reading in readings),
+        tuple(reading.busiest for reading in readings),
     )

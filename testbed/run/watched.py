@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from testbed.emulate.names import port_interface
 from testbed.emulate.rtnetlink import FIGURES
 from testbed.model import Bools, Floats, Ints, Longs, Topology
 from testbed.results.telemetry import Telemetry
@@ -21,7 +20,8 @@ def read_record(topology: Topology, content: bytes, start: float, window: tuple[
 
     Args:
         topology: the lab's physical one.
-        content: the agent's file: the arrays of emulate.telemetry.Record and Departures.
+        content: the agent's file: the arrays of emulate.telemetry.Record and Departures, rows of ports those of the
+            hosts and then those that send into each channel.
         start: when the load's last program had started, by the agent's clock.
         window: what its figures are counted over, s from start; None = all of it.
     """
@@ -34,7 +34,7 @@ def read_record(topology: Topology, content: bytes, start: float, window: tuple[
     pairs: Longs = np.zeros((0, 2, count, count), dtype=np.int64)
     if "pairs" in record:
         pairs = _differences(record["pairs"], coarse_kept)
-    channel, host = _owners(topology, record["names"].tolist())
+    channel, host = _owners(topology)
     return Telemetry(
         ports=record["names"],
         hosts=np.array([topology.host_name(number) for number in range(count)]),
@@ -89,16 +89,12 @@ def _with_repeat(rows: Longs) -> Longs:
     return np.insert(rows, 0, 0, axis=1)
 
 
-def _owners(topology: Topology, names: list[str]) -> tuple[Ints, Ints]:
-    """Channel and host of each port by its interface; -1 where it has none."""
-    row = {name: number for number, name in enumerate(names)}
-    channel, host = np.full(len(names), -1, dtype=np.int32), np.full(len(names), -1, dtype=np.int32)
-    for number in range(len(topology.channel_source)):
-        switch = topology.switch_name(int(topology.channel_source[number]))
-        channel[row[port_interface(switch, int(topology.out_port[number]))]] = number
-    for number in range(topology.host_count):
-        switch = topology.switch_name(int(topology.host_switch[number]))
-        host[row[port_interface(switch, int(topology.host_port[number]))]] = number
+def _owners(topology: Topology) -> tuple[Ints, Ints]:
+    """Channel and host of each port, -1 where it has none: ports are those of the hosts, then those of the channels."""
+    hosts, channels = topology.host_count, len(topology.channel_source)
+    none: Ints = np.full(hosts + channels, -1, dtype=np.int32)
+    channel, host = none.copy(), none
+    host[:hosts], channel[hosts:] = np.arange(hosts), np.arange(channels)
     return channel, host
 
 

@@ -1,30 +1,10 @@
-"""What the lab is asked to start."""
+"""What the lab is asked to start, and what is wrong with what that printed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from testbed.messages import Process
 
-
-@dataclass(frozen=True, slots=True)
-class Process:
-    """A process of a load.
-
-    Attributes:
-        id: its name in the outputs.
-        host: host it runs in; None = beside the switches.
-        argv: program and arguments.
-        server_port: TCP port that must be open before clients start; None for clients.
-        env: additions to the environment, or all of it where `only_env` is set.
-        only_env: the process gets nothing of the lab's own environment.
-    """
-
-    id: str
-    host: str | None
-    argv: tuple[str, ...]
-    server_port: int | None = None
-    env: Mapping[str, str] = field(default_factory=dict)
-    only_env: bool = False
+__all__ = ["OutputError", "Process"]
 
 
 class OutputError(ValueError):

@@ -14,8 +14,9 @@ from uuid import uuid4
 import pytest
 
 from testbed.emulate.build import build_lab
-from testbed.emulate.client import Lab
+from testbed.emulate.client import LabClient
 from testbed.emulate.probe import capabilities
+from testbed.messages import LoadRequest, Process
 from testbed.model import host_mac
 from testbed.plan import Plan, make_plan
 from testbed.run.context import Context
@@ -61,24 +62,23 @@ def untouched(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         time.sleep(0.1)
 
 
-def daemon_of(lab: Lab, switch: int) -> str:
+def daemon_of(lab: LabClient, switch: int) -> str:
     """What `ovs-appctl -t` calls the daemon of a switch, in the lab's own folder."""
-    number = next(n for n, share in enumerate(lab.built["switch_daemons"]) if f"s{switch + 1}" in share)
+    number = next(n for n, share in enumerate(lab.facts.switch_daemons) if f"s{switch + 1}" in share)
     return f"/run/lab/ovs/ovs-vswitchd-{number + 1}.ctl" if number else "ovs-vswitchd"
 
 
-def pid_file(lab: Lab, switch: int) -> str:
+def pid_file(lab: LabClient, switch: int) -> str:
     """Where the daemon of a switch has its process number, as the lab counts processes."""
     name = Path(daemon_of(lab, switch)).stem
     return f"/run/lab/ovs/{name}.pid"
 
 
-def execute(lab: Lab, *argv: str, host: str | None = None, limit: float = 30) -> str:
+def execute(lab: LabClient, *argv: str, host: str | None = None, limit: float = 30) -> str:
     """Run one command in a host, or beside the switches, and return what it printed."""
-    processes = [{"id": "it", "host": host, "argv": list(argv)}]
-    output = lab.ask("load", processes=processes, limit=limit)["outputs"]["it"]
-    assert output["code"] == 0, output
-    return str(output["stdout"])
+    output = lab.run_load(LoadRequest((Process("it", host, argv),), limit)).outputs["it"]
+    assert output.code == 0, output
+    return output.stdout
 
 
 # Keeps what tcpdump says apart from what it sees. By a pipe, since AppArmor lets it write into no file of ours.
@@ -108,7 +108,7 @@ finally:
 _NUMBERS = itertools.count(1)
 
 
-def captured(lab: Lab, captures: Mapping[str, tuple[str | None, Sequence[str]]], program: str) -> dict[str, str]:
+def captured(lab: LabClient, captures: Mapping[str, tuple[str | None, Sequence[str]]], program: str) -> dict[str, str]:
     """Let tcpdump capture while something happens.
 
     Args:
@@ -121,19 +121,19 @@ def captured(lab: Lab, captures: Mapping[str, tuple[str | None, Sequence[str]]],
     """
     folder = lab.write(f"captures-{next(_NUMBERS)}/names", json.dumps(list(captures))).parent
     processes = [
-        {"id": name, "host": host, "argv": ["sh", "-c", _CAPTURE, str(folder / name), *arguments]}
+        Process(name, host, ("sh", "-c", _CAPTURE, str(folder / name), *arguments))
         for name, (host, arguments) in captures.items()
     ]
-    argv = [sys.executable, "-c", _MEANWHILE, str(folder), json.dumps(list(captures)), program]
-    processes.append({"id": "meanwhile", "host": None, "argv": argv})
-    outputs = lab.ask("load", processes=processes, limit=120)["outputs"]
-    assert {name: output["code"] for name, output in outputs.items()} == dict.fromkeys(outputs, 0), outputs["meanwhile"]
-    return {name: output["stdout"] for name, output in outputs.items()}
+    argv = (sys.executable, "-c", _MEANWHILE, str(folder), json.dumps(list(captures)), program)
+    processes.append(Process("meanwhile", None, argv))
+    outputs = lab.run_load(LoadRequest(tuple(processes), 120)).outputs
+    assert {name: output.code for name, output in outputs.items()} == dict.fromkeys(outputs, 0), outputs["meanwhile"]
+    return {name: output.stdout for name, output in outputs.items()}
 
 
-def broadcasts_seen(plan: Plan, lab: Lab) -> list[str]:
+def broadcasts_seen(plan: Plan, lab: LabClient) -> list[str]:
     """Let every host send one broadcast; what tcpdump prints at each host of those that come in."""
-    holders, hosts = lab.built["holders"], range(plan.topology.host_count)
+    holders, hosts = lab.facts.holders, range(plan.topology.host_count)
     # Of an experimental Ethernet type; nothing else on the machine sends it.
     arguments = ("-i", "eth0", "-Q", "in", "-e", "-n", "-l", "ether", "proto", "0x88b5")
     senders = [(holders[plan.topology.host_name(host)], host_mac(host)) for host in hosts]
@@ -144,7 +144,7 @@ def broadcasts_seen(plan: Plan, lab: Lab) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def lab() -> Iterator[tuple[Plan, Lab]]:
+def lab() -> Iterator[tuple[Plan, LabClient]]:
     """A small lab for all tests of a file."""
     plan = plan_of("topology: {kind: mesh, sizes: [2, 2]}\nlab: {dilation: 50}")
     with build_lab(plan) as standing:
@@ -158,7 +158,7 @@ def kept() -> dict[str, str]:
 
 
 @pytest.fixture
-def context(lab: tuple[Plan, Lab], kept: dict[str, str]) -> Context:
+def context(lab: tuple[Plan, LabClient], kept: dict[str, str]) -> Context:
     """One load in the small lab."""
     plan, standing = lab
     return Context(plan, standing, {"load": "1"}, kept.__setitem__, lambda text: None)

@@ -10,8 +10,8 @@ from collections import Counter
 import pytest
 
 from testbed.emulate.build import build_lab
-from testbed.emulate.client import Lab
-from testbed.emulate.names import port_interface
+from testbed.emulate.client import LabClient
+from testbed.messages import LoadRequest, Process
 from testbed.model import Sample, host_ip, host_mac
 from testbed.pipeline.text import parse_group, parse_rule
 from testbed.plan import Plan
@@ -43,7 +43,7 @@ def _plan(text: str) -> Plan:
 def test_running_switches_carry_out_the_plan(name, untouched):
     plan = _plan(_FABRICS[name]) if name in _FABRICS else named_plan(name)
     with build_lab(plan) as lab:
-        rules, groups = lab.ask("flows"), lab.ask("groups")
+        rules, groups = lab.flows(), lab.groups()
         assert {parse_rule(number, line) for number, switch in enumerate(rules) for line in rules[switch]} == set(
             plan.rules
         )
@@ -51,8 +51,8 @@ def test_running_switches_carry_out_the_plan(name, untouched):
             plan.groups
         )
         assert installed_problems(plan, rules, groups) == []
-        assert lab.ask("reach") == []
-        assert lab.ask("shaping") == []
+        assert lab.reach() == []
+        assert lab.shaping_problems() == []
 
 
 @pytest.mark.parametrize("name", ["fixed", "renamed", "openflow"])
@@ -67,16 +67,9 @@ def test_a_broadcast_reaches_every_other_host_once(name, untouched):
         assert found == {sender: int(sender != receiver) for sender in hosts}
 
 
-def _sent(lab: Lab, plan: Plan) -> dict[str, int]:
+def _sent(lab: LabClient, plan: Plan) -> dict[str, int]:
     """Frames sent so far by each physical channel between switches."""
-    ports = lab.ask("frames")["ports"]
-    wiring = plan.wiring
-    return {
-        wiring.channel_name(channel): ports[
-            port_interface(wiring.switch_name(int(wiring.channel_source[channel])), wiring.out_port[channel])
-        ]["tx_packets"]
-        for channel in range(len(wiring.channel_source))
-    }
+    return {plan.wiring.channel_name(channel): count for channel, count in enumerate(lab.frames().channels)}
 
 
 _FLOW = f"in_port=1,udp,dl_src={host_mac(0)},dl_dst={host_mac(2)},nw_src={host_ip(0)},nw_dst={host_ip(2)}"
@@ -100,15 +93,15 @@ def test_flows_are_spread_over_all_members_and_each_stays_on_its_own(untouched):
         assert sum(of_members) >= 400
         # 400 flows at random: 100 on each with a standard deviation of 9.
         assert all(50 < count < 150 for count in of_members), of_members
-        answers = lab.ask("trace", frames=[("s1", f"{_FLOW},udp_src=20000,udp_dst=9")] * 5)
+        answers = lab.trace([("s1", f"{_FLOW},udp_src=20000,udp_dst=9")] * 5)
         chosen = {tuple(re.findall(r"^ +output:(\d+)$", text, re.MULTILINE)) for text in answers}
         assert len(chosen) == 1
 
 
-def _members_of_flows(lab: Lab) -> Counter[str]:
+def _members_of_flows(lab: LabClient) -> Counter[str]:
     """How many of a hundred flows from h1 to h3 the first switch sends by each port."""
     frames = [("s1", f"{_FLOW},udp_src={port},udp_dst=9") for port in range(100)]
-    texts = lab.ask("trace", frames=frames)
+    texts = lab.trace(frames)
     return Counter(port for text in texts for port in re.findall(r"^ +output:(\d+)$", text, re.MULTILINE))
 
 
@@ -121,19 +114,16 @@ def test_when_a_member_fails_the_others_carry_on_until_it_is_back(untouched):
         toggle = "ip link set {} {}; sleep 0.5"
         for interface, port in (("s1-eth3", "3"), ("s2-eth5", "5")):  # a port is dead when the far end is
             command = f"sleep 1.5; {toggle.format(interface, 'down')}"
-            ping = ["ping", "-i", "0.02", "-c", "200", "-q", host_ip(2)]
-            processes = [
-                {"id": "ping", "host": "h1", "argv": ping},
-                {"id": "cut", "host": None, "argv": ["sh", "-c", command]},
-            ]
-            outputs = lab.ask("load", processes=processes, limit=40)["outputs"]
-            received = int(re.findall(r"(\d+) received", outputs["ping"]["stdout"])[0])
+            ping = Process("ping", "h1", ("ping", "-i", "0.02", "-c", "200", "-q", host_ip(2)))
+            cut = Process("cut", None, ("sh", "-c", command))
+            outputs = lab.run_load(LoadRequest((ping, cut), limit=40)).outputs
+            received = int(re.findall(r"(\d+) received", outputs["ping"].stdout)[0])
             assert received > 150  # less than a second of 4 is lost
             left = _members_of_flows(lab)
             assert set(left) == set(whole) - {port}
             assert all(left[other] >= whole[other] for other in left)  # flows of living members stay
-            assert lab.ask("reach") == []
-            assert installed_problems(plan, lab.ask("flows"), lab.ask("groups")) == []
+            assert lab.reach() == []
+            assert installed_problems(plan, lab.flows(), lab.groups()) == []
             before = _sent(lab, plan)
             time.sleep(1)
             assert sum(_sent(lab, plan).values()) - sum(before.values()) < 50  # nothing circulates
@@ -147,10 +137,10 @@ def test_when_a_member_fails_the_others_carry_on_until_it_is_back(untouched):
 def test_a_group_that_lacks_a_member_is_found(untouched):
     plan = plan_of(_TWO)
     with build_lab(plan) as lab:
-        (line,) = lab.ask("groups")["s1"]
+        (line,) = lab.groups()["s1"]
         fewer = line.strip().partition(",bucket=bucket_id:3")[0]
         execute(lab, "ovs-ofctl", "-O", "OpenFlow15", "mod-group", "s1", fewer)
-        problems = installed_problems(plan, lab.ask("flows"), lab.ask("groups"))
+        problems = installed_problems(plan, lab.flows(), lab.groups())
         assert "h1→h3 can take 3 of the 4 members of s1→s2" in problems
 
 

@@ -10,17 +10,20 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from testbed.emulate.build import build_lab
-from testbed.emulate.client import Lab
+from testbed.emulate.client import LabClient
 from testbed.errors import LabError
+from testbed.messages import ControllerStatus, Disturbance, LoadRequest, PlanMove, Process
 from testbed.model import Rule
 from testbed.pipeline.text import parse_rule
 from testbed.plan import Plan
+from testbed.plan.rates import at_dilation
 from testbed.plan.store import plan_to_json
 from testbed.results import load_run
 from testbed.run.between import state_problems
@@ -65,14 +68,14 @@ except TimeoutError:
 
 
 @pytest.fixture(scope="module")
-def controlled() -> Iterator[tuple[Plan, Lab]]:
+def controlled() -> Iterator[tuple[Plan, LabClient]]:
     plan = plan_of(_TORUS)
     with build_lab(plan) as lab:
         yield plan, lab
 
 
-def installed(lab: Lab) -> set[Rule]:
-    dumped = lab.ask("flows")
+def installed(lab: LabClient) -> set[Rule]:
+    dumped = lab.flows()
     return {parse_rule(number, line) for number, switch in enumerate(dumped) for line in dumped[switch]}
 
 
@@ -87,50 +90,50 @@ def database(switch: str) -> str:
     return f"--db=unix:/run/lab/ovs/db{'-2' if int(switch[1:]) > 8 else ''}.sock"
 
 
-def restart(lab: Lab) -> Any:
-    lab.ask("controller_stop")
-    lab.ask("controller_start")
-    return lab.ask("controller_wait")
+def restart(lab: LabClient) -> Any:
+    lab.stop_controller()
+    lab.start_controller()
+    return lab.wait_for_controller()
 
 
 def test_the_controllers_rules_are_the_compiled_ones(controlled):
     plan, lab = controlled
-    assert lab.built["controller"] == "switch_tagged"
+    assert lab.facts.controller == "switch_tagged"
     assert installed(lab) == set(plan.rules)
-    assert installed_problems(plan, lab.ask("flows")) == []
-    assert lab.ask("reach") == []
-    status = lab.ask("controller")
-    assert status["in_step"] == 16
-    assert status["plan"] == plan.digest
-    assert sum(state["rules"] for state in status["switches"].values()) == len(plan.rules)
+    assert installed_problems(plan, lab.flows()) == []
+    assert lab.reach() == []
+    status = lab.controller()
+    assert status.in_step == 16
+    assert status.plan == plan.digest
+    assert sum(state.rules for state in status.switches.values()) == len(plan.rules)
 
 
 def test_a_restart_under_load_loses_no_frame_and_touches_no_rule(controlled):
     plan, lab = controlled
     before = time.monotonic()
-    seen: dict[str, Any] = {}
+    seen: list[ControllerStatus] = []
 
     def disturb() -> None:
         with lab.beside() as other:
             time.sleep(2)
-            other.ask("controller_stop")
+            other.stop_controller()
             with pytest.raises(LabError, match="the controller switch_tagged was stopped; start it first"):
-                other.ask("controller")
+                other.controller()
             time.sleep(1)
-            other.ask("controller_start")
-            seen.update(other.ask("controller_wait"))
+            other.start_controller()
+            seen.append(other.wait_for_controller())
 
     disturbing = threading.Thread(target=disturb)
     disturbing.start()
-    processes = [
-        {"id": "count", "host": "h16", "argv": [sys.executable, "-c", _COUNT], "server_port": 5555},
-        {"id": "send", "host": "h1", "argv": [sys.executable, "-c", _SEND]},
-    ]
-    outputs = lab.ask("load", processes=processes, limit=40)["outputs"]
+    processes = (
+        Process("count", "h16", (sys.executable, "-c", _COUNT), server_port=5555),
+        Process("send", "h1", (sys.executable, "-c", _SEND)),
+    )
+    outputs = lab.run_load(LoadRequest(processes, limit=40)).outputs
     disturbing.join()
-    assert int(outputs["count"]["stdout"]) == _PACKETS
-    assert seen["in_step"] == 16
-    assert [state["changed"] for state in seen["switches"].values()] == [0] * 16
+    assert int(outputs["count"].stdout) == _PACKETS
+    assert seen[0].in_step == 16
+    assert [state.changed for state in seen[0].switches.values()] == [0] * 16
     assert installed(lab) == set(plan.rules)
     for switch in ("s1", "s9", "s16"):
         flows = execute(lab, "ovs-ofctl", "-O", "OpenFlow13", "dump-flows", switch)
@@ -143,12 +146,12 @@ def test_a_bridge_that_lost_its_rules_is_refilled(controlled):
     plan, lab = controlled
     execute(lab, "ovs-ofctl", "-O", "OpenFlow13", "del-flows", "s6")
     until(lambda: installed(lab) == set(plan.rules))
-    assert lab.ask("controller_wait")["switches"]["s6"]["changed"] > 0
+    assert lab.wait_for_controller().switches["s6"].changed > 0
 
 
 def test_foreign_rules_of_a_switch_that_connects_again_are_removed(controlled):
     plan, lab = controlled
-    lab.ask("controller_stop")
+    lab.stop_controller()
     pvid = next(rule for rule in plan.rules if rule.switch == 0 and rule.actions[0][0] == "push_vlan")
     for command, flow in (
         ("add-flow", "table=0,priority=1,actions=NORMAL"),
@@ -157,19 +160,19 @@ def test_foreign_rules_of_a_switch_that_connects_again_are_removed(controlled):
         ("add-flow", f"table=0,priority={pvid.priority},in_port={pvid.match[0][1]},vlan_tci=0/0x1fff,actions=drop"),
     ):
         execute(lab, "ovs-ofctl", "-O", "OpenFlow13", command, "s1", flow)
-    lab.ask("controller_start")
-    status = lab.ask("controller_wait")
+    lab.start_controller()
+    status = lab.wait_for_controller()
     assert installed(lab) == set(plan.rules)
-    assert [state["changed"] for state in status["switches"].values()] == [4, *[0] * 15]
+    assert [state.changed for state in status.switches.values()] == [4, *[0] * 15]
 
 
 def test_a_switch_that_hangs_up_is_gone_and_back(controlled):
     plan, lab = controlled
     execute(lab, "ovs-vsctl", database("s3"), "del-controller", "s3")
-    until(lambda: lab.ask("controller")["switches"]["s3"]["state"] == "gone")
+    until(lambda: lab.controller().switches["s3"].state == "gone")
     execute(lab, "ovs-vsctl", database("s3"), "set-controller", "s3", "tcp:127.0.0.1:6653")
     # Open vSwitch itself removes all rules of a bridge that loses its last controller or gets its first.
-    assert lab.ask("controller_wait")["switches"]["s3"]["changed"] > 0
+    assert lab.wait_for_controller().switches["s3"].changed > 0
     assert installed(lab) == set(plan.rules)
 
 
@@ -193,7 +196,7 @@ def test_of_two_controllers_the_later_one_is_obeyed(controlled):
             end = time.monotonic() + 50
             try:
                 while time.monotonic() < end and not noticed():
-                    problems.append(other.ask("controller")["switches"]["s1"].get("problem", ""))
+                    problems.append(other.controller().switches["s1"].problem)
                     time.sleep(0.2)
             finally:
                 other.write("noticed", "")
@@ -205,7 +208,7 @@ def test_of_two_controllers_the_later_one_is_obeyed(controlled):
     assert noticed(), problems
     assert installed(lab) == set(plan.rules)
     execute(lab, "ovs-vsctl", database("s1"), "set-controller", "s1", two[0])
-    assert restart(lab)["switches"]["s1"]["changed"] == 0
+    assert restart(lab).switches["s1"].changed == 0
 
 
 def test_a_switch_of_another_openflow_version_is_named(controlled):
@@ -213,29 +216,28 @@ def test_a_switch_of_another_openflow_version_is_named(controlled):
 
     def others_are_in_step() -> bool:
         with suppress(LabError):  # it may not answer yet
-            status = lab.ask("controller")
-            return status["in_step"] == 15 and bool(status["refused"])
+            status = lab.controller()
+            return status.in_step == 15 and bool(status.refused)
         return False
 
     execute(lab, "ovs-vsctl", database("s2"), "set", "bridge", "s2", "protocols=OpenFlow10")
     try:
-        lab.ask("controller_stop")
-        lab.ask("controller_start")
+        lab.stop_controller()
+        lab.start_controller()
         until(others_are_in_step, 60)
         with pytest.raises(LabError, match=r"s2 \(not seen\)\. Refused: a switch at 127.0.0.1 speaks OpenFlow 1.0 and"):
-            lab.ask("controller_wait", limit=4)
+            lab.wait_for_controller(4)
     finally:
         execute(lab, "ovs-vsctl", database("s2"), "set", "bridge", "s2", "protocols=OpenFlow13,OpenFlow15")
-    lab.ask("controller_wait")
+    lab.wait_for_controller()
     assert installed(lab) == set(plan.rules)
 
 
-def move(lab: Lab, plan: Plan, off: list[int], pause: float = 0.0) -> Any:
-    body = {"plan": plan_to_json(plan), "off": off, "pause": pause}
-    return lab.ask("controller", method="POST", path="/plan", body=body)
+def move(lab: LabClient, plan: Plan, off: list[int], pause: float = 0.0) -> PlanMove:
+    return lab.move_to(plan_to_json(plan), off, pause=pause)
 
 
-def links_down(lab: Lab) -> set[str]:
+def links_down(lab: LabClient) -> set[str]:
     shown = json.loads(execute(lab, "ip", "-j", "link", "show"))
     return {link["ifname"] for link in shown if "UP" not in link["flags"]}
 
@@ -246,60 +248,64 @@ def test_every_state_between_two_plans_delivers(controlled, way):
     plan, lab = controlled
     fewer = plan_without(plan, _OFF)
     then, off = (fewer, _OFF) if way == "links off" else (plan, [])
-    answer: dict[str, Any] = {}
+    answer: list[PlanMove] = []
 
     def moving() -> None:
         with lab.beside() as other:
             # A pause in which also a busy machine can dump the rules of all switches.
-            answer.update(move(other, then, off, pause=3))
+            answer.append(move(other, then, off, pause=3))
 
     mover = threading.Thread(target=moving)
     mover.start()
     walked = {}
     while mover.is_alive():
-        doing = lab.ask("controller")["transition"]
-        if doing and doing["done"] and doing["step"] not in walked:
-            dumped, down = lab.ask("flows"), links_down(lab)
-            if lab.ask("controller")["transition"] == doing:
+        doing = lab.controller().transition
+        if doing and doing.done and doing.step not in walked:
+            dumped, down = lab.flows(), links_down(lab)
+            if lab.controller().transition == doing:
                 ends = {f"s{plan.topology.channel_source[c] + 1}-eth{plan.topology.out_port[c]}": c // 2
                         for c in range(2 * plan.topology.link_count)}  # fmt: skip
-                walked[doing["step"]] = state_problems([plan, fewer], dumped, {ends[name] for name in down})
-        if doing and doing["step"] == 1:
+                walked[doing.step] = state_problems([plan, fewer], dumped, {ends[name] for name in down})
+        if doing and doing.step == 1:
             with pytest.raises(LabError, match="refuses: a transition is under way; ask again when it has ended"):
                 move(lab, plan, [])
         time.sleep(0.1)
     mover.join()
-    steps = [step["action"] for step in answer["steps"]]
+    steps = [step.action for step in answer[0].steps]
     assert sorted(steps) == sorted(["add", "move", "drain", "remove", way])
     assert walked == {number: [] for number in range(1, 6)}
     assert installed(lab) == set(then.rules)
     assert len(links_down(lab)) == 2 * len(off)
-    assert lab.ask("reach") == []
+    assert lab.reach() == []
 
 
 def test_links_go_down_and_up(controlled):
     plan, lab = controlled
-    ends = lab.ask("link", link=0, up=False)
-    assert len(ends) == 2
-    assert links_down(lab) == set(ends)
-    assert lab.ask("link", link=0, up=True) == ends
-    assert lab.ask("link", link=0, up=False, end=1) == ends[1:]
-    assert links_down(lab) == {ends[1]}
-    lab.ask("link", link=0, up=True)
-    assert lab.ask("link", host="h3", up=False) == [f"s3-eth{plan.topology.host_port[2]}"]
-    assert {source for source, _ in lab.ask("reach")} == {f"h{number}" for number in range(1, 17)}
-    lab.ask("link", host="h3", up=True)
-    until(lambda: lab.ask("reach") == [])
-    with pytest.raises(LabError, match="there is no link 99 and no host None: links have the numbers 0 to 31"):
-        lab.ask("link", link=99, up=False)
+    whole = Disturbance(up=False, channels=(0, 1))
+    ends = {f"s{plan.topology.channel_source[c] + 1}-eth{plan.topology.out_port[c]}" for c in (0, 1)}
+    lab.disturb(whole)
+    assert links_down(lab) == ends
+    lab.disturb(replace(whole, up=True))
+    assert links_down(lab) == set()
+    lab.disturb(Disturbance(up=False, channels=(1,)))
+    assert links_down(lab) < ends
+    lab.disturb(replace(whole, up=True))
+    lab.disturb(Disturbance(up=False, hosts=(2,)))
+    assert links_down(lab) == {f"s3-eth{plan.topology.host_port[2]}"}
+    assert {source for source, _ in lab.reach()} == {f"h{number}" for number in range(1, 17)}
+    lab.disturb(Disturbance(up=True, hosts=(2,)))
+    until(lambda: lab.reach() == [])
+    with pytest.raises(LabError, match="there is no channel 99: they have the numbers 0 to 63"):
+        lab.disturb(Disturbance(up=False, channels=(99,)))
+    with pytest.raises(LabError, match="s1 shares its process with s2, so it cannot be killed alone"):
+        lab.disturb(Disturbance(up=False, switches=(0,)))
 
 
 def test_another_dilation_is_told_to_the_controller(controlled):
-    _, lab = controlled
+    plan, lab = controlled
     for dilation in (100, 50):
-        rate = 1e9 / dilation
-        lab.ask("reshape", link_rate=rate, host_rate=rate, cpu_share=None, dilation=dilation)
-        assert lab.ask("controller")["rate"] == rate
+        lab.set_rates(at_dilation(plan, dilation))
+        assert lab.controller().rate == 1e9 / dilation
 
 
 def test_switches_do_not_starve_the_controller(controlled):
@@ -317,23 +323,23 @@ def test_switches_do_not_starve_the_controller(controlled):
 
 def test_a_controller_that_cannot_start_says_why(controlled):
     plan, lab = controlled
-    lab.ask("controller_stop")
+    lab.stop_controller()
     lab.write("plan.json", "{")
-    lab.ask("controller_start")
+    lab.start_controller()
     with pytest.raises(LabError, match=r"ended with exit code 2\. .*plan.json: is not a plan"):
-        lab.ask("controller_wait")
+        lab.wait_for_controller()
     lab.write("plan.json", plan_to_json(plan))
-    lab.ask("controller_start")
+    lab.start_controller()
     with pytest.raises(LabError, match="the controller switch_tagged runs already; stop it first"):
-        lab.ask("controller_start")
-    assert lab.ask("controller_wait")["in_step"] == 16
+        lab.start_controller()
+    assert lab.wait_for_controller().in_step == 16
 
 
 def test_a_lab_without_a_controller_says_so(lab):
     _, standing = lab
-    assert standing.built["controller"] is None
+    assert standing.facts.controller is None
     with pytest.raises(LabError, match=r"has no controller: .* use lab.controller: switch_tagged"):
-        standing.ask("controller")
+        standing.controller()
 
 
 def test_a_run_with_a_controller(tmp_path, untouched):

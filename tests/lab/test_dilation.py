@@ -11,7 +11,6 @@ import pytest
 
 from testbed.emulate.build import build_lab
 from testbed.plan.rates import at_dilation
-from testbed.run.pilot import reshape
 
 from .conftest import execute, plan_of
 
@@ -31,19 +30,19 @@ def own_cache(tmp_path, monkeypatch):
 def test_links_take_another_rate_while_the_lab_stands(untouched):
     plan = plan_of("topology: {kind: mesh, sizes: [2]}\nlinks: {host_rate: 500 Mbit/s}\nlab: {dilation: 50}")
     with build_lab(plan) as lab:
-        assert lab.built["dilation"] == 50
+        assert lab.facts.dilation == 50
         for dilation, trunk, edge in (
             (10, "100Mbit", "50Mbit"),
             (400, "2500Kbit", "1250Kbit"),
             (50, "20Mbit", "10Mbit"),
         ):
-            reshape(lab, at_dilation(plan, dilation))
-            assert lab.built["dilation"] == dilation
+            lab.set_rates(at_dilation(plan, dilation))
+            assert lab.facts.dilation == dilation
             assert f"rate {trunk} " in execute(lab, "tc", "class", "show", "dev", "s1-eth2")
             assert f"rate {edge} " in execute(lab, "tc", "class", "show", "dev", "s1-eth1")
             assert f"rate {edge} " in execute(lab, "tc", "class", "show", "dev", "eth0", host="h2")
-            assert lab.ask("shaping") == []
-            assert lab.ask("reach") == []
+            assert lab.shaping_problems() == []
+            assert lab.reach() == []
 
 
 def test_a_scenario_chooses_its_dilation(tmp_path, untouched):

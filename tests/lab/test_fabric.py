@@ -33,18 +33,18 @@ _FABRICS = {
 def test_running_switches_carry_out_the_plan(text, untouched):
     plan = plan_of(text)
     with build_lab(plan) as lab:
-        dumped = lab.ask("flows")
+        dumped = lab.flows()
         installed = {parse_rule(number, line) for number, switch in enumerate(dumped) for line in dumped[switch]}
         assert installed == set(plan.rules)
         assert installed_problems(plan, dumped) == []
-        assert lab.ask("reach") == []
-        assert lab.ask("shaping") == []
+        assert lab.reach() == []
+        assert lab.shaping_problems() == []
 
 
 def test_spanning_tree_is_off_as_read_back(untouched):
     with build_lab(named_plan("torus4x4")) as lab:
         rows = []
-        for number in range(len(lab.built["switch_daemons"])):
+        for number in range(len(lab.facts.switch_daemons)):
             database = f"--db=unix:/run/lab/ovs/db{f'-{number + 1}' if number else ''}.sock"
             ask = ("--format=json", "--columns=stp_enable,rstp_enable", "list", "bridge")
             rows += json.loads(execute(lab, "ovs-vsctl", database, *ask))["data"]
@@ -96,7 +96,7 @@ def test_arp_by_broadcast_in_the_vlan_tree(untouched):
     plan = plan_of("topology: {kind: torus, sizes: [4, 2]}\nlab: {arp: broadcast}")
     with build_lab(plan) as lab:
         assert execute(lab, "ip", "neigh", "show", host="h1") == ""
-        assert lab.ask("reach") == []
+        assert lab.reach() == []
         assert "h" not in execute(lab, "ip", "neigh", "show", "nud", "failed", host="h1")
         assert "10.0.0.8" in execute(lab, "ip", "neigh", "show", host="h1")
 

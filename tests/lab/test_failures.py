@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 import pytest
 
 from testbed.emulate.build import build_lab
-from testbed.emulate.client import Lab
+from testbed.emulate.client import LabClient
 from testbed.errors import Problem
 from testbed.failover.events import ElementNames, changes_of
 from testbed.failover.failed import FailedElements, cut_off, failed_elements
+from testbed.messages import ControllerStatus
 from testbed.model import Bools, Rule
 from testbed.pipeline.oracle import Oracle
 from testbed.pipeline.text import parse_rule
@@ -24,7 +24,7 @@ from testbed.results.failures import load_failures
 from testbed.results.telemetry import load_telemetry
 from testbed.run.controlled import expected_rules
 from testbed.run.engines import run_scenario
-from testbed.run.failures import interfaces
+from testbed.run.failures import disturbance
 from testbed.transition.steps import drain_seconds
 from testbed.workloads.timeline import parse_event
 
@@ -35,41 +35,38 @@ _TORUS = f"topology: {{kind: torus, sizes: [4, 4]}}\n{_LAB}"
 
 
 @pytest.fixture(scope="module")
-def torus() -> Iterator[tuple[Plan, Lab]]:
+def torus() -> Iterator[tuple[Plan, LabClient]]:
     plan = plan_of(f"{_TORUS}workloads:\n- kind: probe\n  failures: [at 1s: kill s10]")
     with build_lab(plan) as lab:
         yield plan, lab
 
 
-def installed(lab: Lab) -> set[Rule]:
-    dumped = lab.ask("flows")
+def installed(lab: LabClient) -> set[Rule]:
+    dumped = lab.flows()
     return {parse_rule(int(switch[1:]) - 1, line) for switch in dumped for line in dumped[switch]}
 
 
-def until(lab: Lab, holds: Callable[[dict[str, Any]], bool], seconds: float = 30) -> dict[str, Any]:
+def until(lab: LabClient, holds: Callable[[ControllerStatus], bool], seconds: float = 30) -> ControllerStatus:
     end = time.monotonic() + seconds
     while True:
-        status: dict[str, Any] = lab.ask("controller")
+        status = lab.controller()
         if holds(status):
             return status
-        assert time.monotonic() < end, (status["phase"], status["down"], status["problem"])
+        assert time.monotonic() < end, (status.phase, status.down, status.problem)
         time.sleep(0.05)
 
 
-def happens(plan: Plan, lab: Lab, what: str) -> dict[str, Any]:
+def happens(plan: Plan, lab: LabClient, what: str) -> ControllerStatus:
     """Let an event happen and return the controller's status when it is overcome."""
-    before = len(lab.ask("controller")["events"])
+    before = len(lab.controller().events)
     problems: list[Problem] = []
     change = ElementNames(plan.topology).change(parse_event(f"at 0s: {what}"), "", problems)
     assert not problems
-    lab.ask(
-        "disturb", up=change.event.action in ("up", "start"), interfaces=interfaces(plan.topology, change),
-        switches=[plan.topology.switch_name(switch) for switch in change.switches],
-    )  # fmt: skip
-    return until(lab, lambda told: len(told["events"]) > before and told["phase"].startswith("steady"))
+    lab.disturb(disturbance(plan.topology, change))
+    return until(lab, lambda told: len(told.events) > before and told.phase.startswith("steady"))
 
 
-def check(plan: Plan, lab: Lab, failed: FailedElements) -> None:
+def check(plan: Plan, lab: LabClient, failed: FailedElements) -> None:
     """Walk the rules that the switches dumped: what is connected is delivered, nothing loops or takes what is dead."""
     topology = plan.topology
     oracle, cut = Oracle(topology, installed(lab)), cut_off(topology, failed)
@@ -84,11 +81,11 @@ def check(plan: Plan, lab: Lab, failed: FailedElements) -> None:
     reached(plan, lab, cut)
 
 
-def reached(plan: Plan, lab: Lab, cut: Bools) -> None:
+def reached(plan: Plan, lab: LabClient, cut: Bools) -> None:
     """Real frames arrive between exactly the pairs that are not cut off."""
     topology = plan.topology
     names = [(topology.host_name(int(a)), topology.host_name(int(b))) for a, b in zip(*cut.nonzero(), strict=True)]
-    assert sorted(map(tuple, lab.ask("reach"))) == sorted(names)
+    assert sorted(lab.reach()) == sorted(names)
 
 
 def test_a_link_dies_and_comes_back(torus):
@@ -97,8 +94,8 @@ def test_a_link_dies_and_comes_back(torus):
     assert first == expected_rules(plan)
     (change,), _ = changes_of(plan.topology, [parse_event("at 0s: down s6-s7")], "")
     status = happens(plan, lab, "down s6-s7")
-    assert status["down"] == ["link s6–s7"]
-    assert status["events"][-1]["hosts_moved"] > 0
+    assert status.down == ("link s6–s7",)
+    assert status.events[-1].hosts_moved > 0
     check(plan, lab, failed_elements(plan.topology, change.links))
     happens(plan, lab, "up s6-s7")
     assert installed(lab) == first
@@ -110,10 +107,10 @@ def test_two_links_at_once(torus):
     (change,), _ = changes_of(plan.topology, [parse_event("at 0s: down s1-s2, s11-s15")], "")
     happens(plan, lab, "down s1-s2, s11-s15")
     failed = failed_elements(plan.topology, change.links)
-    until(lab, lambda told: len(told["down"]) == 2 and told["phase"].startswith("steady"))
+    until(lab, lambda told: len(told.down) == 2 and told.phase.startswith("steady"))
     check(plan, lab, failed)
     happens(plan, lab, "up s1-s2, s11-s15")
-    until(lab, lambda told: told["phase"] == "steady")
+    until(lab, lambda told: told.phase == "steady")
     assert installed(lab) == expected_rules(plan)
 
 
@@ -121,8 +118,8 @@ def test_a_hosts_port_dies_and_nothing_moves(torus):
     plan, lab = torus
     before = installed(lab)
     status = happens(plan, lab, "down h3")
-    assert status["down"] == ["port of h3"]
-    assert status["cut_off"] == 30
+    assert status.down == ("port of h3",)
+    assert status.cut_off == 30
     assert installed(lab) == before
     check(plan, lab, failed_elements(plan.topology, hosts=[2]))
     happens(plan, lab, "up h3")
@@ -137,20 +134,20 @@ def test_a_port_is_one_end_of_its_link(torus):
     happens(plan, lab, f"down {port}")
     check(plan, lab, failed_elements(plan.topology, [channel // 2]))
     happens(plan, lab, f"up {port}")
-    assert until(lab, lambda told: told["phase"] == "steady")["down"] == []
+    assert until(lab, lambda told: told.phase == "steady").down == ()
 
 
 def test_the_process_of_a_switch_dies(torus):
     plan, lab = torus
     (killed,) = changes_of_load(plan, 0)[0].switches
     happens(plan, lab, "kill s10")
-    assert until(lab, lambda told: told["down"] == ["switch s10"] and told["phase"] == "steady, damaged")
+    until(lab, lambda told: told.down == ("switch s10",) and told.phase == "steady, damaged")
     check(plan, lab, failed_elements(plan.topology, switches=[killed]))
     happens(plan, lab, "start s10")
-    until(lab, lambda told: told["phase"] == "steady" and told["in_step"] == 16)
+    until(lab, lambda told: told.phase == "steady" and told.in_step == 16)
     assert installed(lab) == expected_rules(plan)
     check(plan, lab, failed_elements(plan.topology))
-    assert lab.ask("shaping") == []
+    assert lab.shaping_problems() == []
 
 
 def test_a_switch_that_answers_nothing_is_taken_for_dead(torus):
@@ -160,13 +157,13 @@ def test_a_switch_that_answers_nothing_is_taken_for_dead(torus):
     signal = "kill -{} $(cat " + pid_file(lab, frozen) + ")"
     execute(lab, "sh", "-c", signal.format("STOP"))
     try:
-        told = until(lab, lambda told: told["down"] == ["switch s10"] and told["phase"] == "steady, damaged")
+        told = until(lab, lambda told: told.down == ("switch s10",) and told.phase == "steady, damaged")
         cut = cut_off(plan.topology, failed_elements(plan.topology, switches=[frozen]))
-        assert told["cut_off"] == cut.sum()
+        assert told.cut_off == cut.sum()
         reached(plan, lab, cut)
     finally:
         execute(lab, "sh", "-c", signal.format("CONT"))
-    until(lab, lambda told: told["phase"] == "steady" and told["in_step"] == 16)
+    until(lab, lambda told: told.phase == "steady" and told.in_step == 16)
     assert installed(lab) == expected_rules(plan)
     check(plan, lab, failed_elements(plan.topology))
 
@@ -175,11 +172,11 @@ def test_a_restart_of_the_controller_touches_nothing(torus):
     plan, lab = torus
     happens(plan, lab, "down s6-s7")
     before = installed(lab)
-    lab.ask("controller_stop")
-    lab.ask("controller_start")
-    status = lab.ask("controller_wait")
-    assert [state["changed"] for state in status["switches"].values()] == [0] * 16
-    assert status["down"] == ["link s6–s7"]
+    lab.stop_controller()
+    lab.start_controller()
+    status = lab.wait_for_controller()
+    assert [state.changed for state in status.switches.values()] == [0] * 16
+    assert status.down == ("link s6–s7",)
     assert installed(lab) == before
     happens(plan, lab, "up s6-s7")
     assert installed(lab) == expected_rules(plan)
@@ -191,7 +188,7 @@ def test_a_bridge_dies_and_each_side_goes_on():
         (change,), _ = changes_of(plan.topology, [parse_event("at 0s: down s1-s2")], "")
         failed = failed_elements(plan.topology, change.links)
         status = happens(plan, lab, "down s1-s2")
-        assert status["cut_off"] == int(cut_off(plan.topology, failed).sum()) > 0
+        assert status.cut_off == int(cut_off(plan.topology, failed).sum()) > 0
         check(plan, lab, failed)
         happens(plan, lab, "up s1-s2")
         assert installed(lab) == expected_rules(plan)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from testbed.emulate.build import build_lab
-from testbed.emulate.client import Lab
+from testbed.emulate.client import LabClient
 from testbed.errors import LabError, VerificationError
 from testbed.model import host_mac
 from testbed.run.pathcheck import installed_problems
@@ -16,7 +16,7 @@ from .conftest import execute, named_plan, plan_of
 pytestmark = pytest.mark.vm
 
 
-def _ofctl(lab: Lab, *arguments: str) -> None:
+def _ofctl(lab: LabClient, *arguments: str) -> None:
     execute(lab, "ovs-ofctl", "-O", "OpenFlow13", *arguments)
 
 
@@ -26,7 +26,7 @@ def test_a_wrong_port_is_found(untouched):
     with build_lab(plan) as lab:
         entry = f"table=1,priority=200,dl_vlan={vlan},dl_dst={host_mac(1)}"
         _ofctl(lab, "--strict", "mod-flows", "s1", f"{entry},actions=output:5")
-        problems = installed_problems(plan, lab.ask("flows"))
+        problems = installed_problems(plan, lab.flows())
         assert any(problem.startswith("h1→h2 takes s1→") and "instead of s1→s2" in problem for problem in problems)
         with pytest.raises(LabError, match="no load was run"):
             check_paths(plan, lab)
@@ -39,10 +39,10 @@ def test_a_missing_member_is_found_and_pings_fail(untouched):
         # s2 no longer takes VLAN in from s1.
         port = plan.topology.out_port[1]
         _ofctl(lab, "--strict", "del-flows", "s2", f"table=0,priority=300,in_port={port},dl_vlan={vlan}")
-        problems = installed_problems(plan, lab.ask("flows"))
+        problems = installed_problems(plan, lab.flows())
         assert any("h1→h2 reaches nobody" in problem for problem in problems)
         assert any(problem.startswith("a broadcast of h1 ") for problem in problems)
-        assert ["h1", "h2"] in lab.ask("reach")
+        assert ("h1", "h2") in lab.reach()
 
 
 def test_a_loop_is_found_without_sending_into_it(untouched):
@@ -60,7 +60,7 @@ def test_a_loop_is_found_without_sending_into_it(untouched):
                 )
             out = ",".join(f"output:{port}" for port in trunks)
             _ofctl(lab, "--strict", "mod-flows", f"s{switch}", f"table=1,priority=100,dl_vlan={vlan},actions={out}")
-        problems = installed_problems(plan, lab.ask("flows"))
+        problems = installed_problems(plan, lab.flows())
         assert any("circulates" in problem for problem in problems)
 
 
@@ -68,7 +68,7 @@ def test_a_foreign_rule_is_found(untouched):
     plan = plan_of("topology: {kind: mesh, sizes: [2]}")
     with build_lab(plan) as lab:
         _ofctl(lab, "add-flow", "s1", "table=0,priority=1,actions=NORMAL")
-        assert any("not ours" in problem for problem in installed_problems(plan, lab.ask("flows")))
+        assert any("not ours" in problem for problem in installed_problems(plan, lab.flows()))
 
 
 def test_nothing_is_built_without_proof(untouched):
@@ -89,4 +89,4 @@ def test_a_dead_switch_daemon_is_one_sentence(untouched):
         with pytest.raises(LabError, match=r"ovs-vswitchd was killed by signal 9; the lab's switches are gone"):
             execute(lab, "sh", "-c", "kill -9 $(cat /run/lab/ovs/ovs-vswitchd.pid); sleep 5")
         with pytest.raises(LabError, match="switches are gone"):
-            lab.ask("reach")
+            lab.reach()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from testbed.emulate.build import build_lab
+from testbed.messages import LoadRequest, Process
 
 from .conftest import plan_of
 
@@ -38,13 +39,13 @@ else:
 
 def test_what_waits_at_a_host_are_frames_of_the_wire(untouched, tmp_path):
     (tmp_path / "sends.py").write_text(_SENDS)
-    processes = [
-        {"id": role, "host": host, "argv": [sys.executable, str(tmp_path / "sends.py"), role]}
+    processes = tuple(
+        Process(role, host, (sys.executable, str(tmp_path / "sends.py"), role))
         for role, host in (("listen", "h2"), ("send", "h1"))
-    ]
+    )
     with build_lab(plan_of("topology: {kind: mesh, sizes: [2]}\nlab: {dilation: 200}")) as lab:
-        outputs = lab.ask("load", processes=processes, limit=30)["outputs"]
-    assert [output["code"] for output in outputs.values()] == [0, 0], outputs
-    longest, seen = map(float, outputs["send"]["stdout"].split())
+        outputs = lab.run_load(LoadRequest(processes, limit=30)).outputs
+    assert [output.code for output in outputs.values()] == [0, 0], outputs
+    longest, seen = map(float, outputs["send"].stdout.split())
     assert seen
     assert 1000 < longest <= 1514  # several segments of TCP in one would be longer

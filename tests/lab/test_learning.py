@@ -6,12 +6,11 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from testbed.emulate.build import build_lab
-from testbed.emulate.client import Lab
+from testbed.emulate.client import LabClient
 from testbed.model import Rule, host_mac
 from testbed.pipeline.text import format_rule, parse_rule
 from testbed.plan import Plan
@@ -38,33 +37,29 @@ for number in range({_FRAMES}):
 
 
 @pytest.fixture(scope="module")
-def untaught() -> Iterator[tuple[Plan, Lab]]:
+def untaught() -> Iterator[tuple[Plan, LabClient]]:
     plan = plan_of(_TORUS.format(ageing=0))
     assert plan.vlans.pvid[0] != plan.vlans.pvid[15]
     with build_lab(plan) as lab:
         yield plan, lab
 
 
-def installed(lab: Lab) -> set[Rule]:
-    dumped = lab.ask("flows")
+def installed(lab: LabClient) -> set[Rule]:
+    dumped = lab.flows()
     return {parse_rule(number, line) for number, switch in enumerate(dumped) for line in dumped[switch]}
 
 
-def stream(plan: Plan, lab: Lab) -> tuple[int, dict[str, int]]:
+def stream(plan: Plan, lab: LabClient) -> tuple[int, dict[str, int]]:
     """Let h1 send to h16: how often switches flooded, and frames that each other host got."""
-    places = zip(plan.topology.host_switch, plan.topology.host_port, strict=True)
-    ports = {f"h{number}": f"s{switch + 1}-eth{port}" for number, (switch, port) in enumerate(places, 1)}
-    before = lab.ask("frames")
+    before = lab.frames()
     execute(lab, sys.executable, "-c", _STREAM, host="h1")
-    before_that, after = None, lab.ask("frames")
+    before_that, after = None, lab.frames()
     while after != before_that:  # a busy switch counts late
-        before_that, after = after, lab.ask("frames")
+        before_that, after = after, lab.frames()
 
-    def got(frames: dict[str, Any], host: str) -> int:
-        return int(frames["ports"][ports[host]]["tx_packets"])
-
-    floods = sum(after["flooded"].values()) - sum(before["flooded"].values())
-    return floods, {host: got(after, host) - got(before, host) for host in ports if host != "h1"}
+    got = [now - then for now, then in zip(after.to_hosts, before.to_hosts, strict=True)]
+    names = [plan.topology.host_name(host) for host in range(plan.topology.host_count)]
+    return after.flooded - before.flooded, dict(zip(names[1:], got[1:], strict=True))
 
 
 def test_rules_that_learn_are_installed(untaught):
@@ -79,15 +74,15 @@ def test_without_the_procedure_asymmetric_vlans_flood(untaught):
     floods, others = stream(plan, lab)
     assert floods == 16 * _FRAMES
     assert set(others.values()) == {_FRAMES}
-    assert len(unknown_addresses(plan, lab.ask("flows"))) > 0
+    assert len(unknown_addresses(plan, lab.flows())) > 0
 
 
 def test_with_the_procedure_nothing_is_flooded(untaught):
     plan, lab = untaught
     assert teach(plan, lab) in ("raw tagged frames", "802.1Q interfaces")
-    assert unknown_addresses(plan, lab.ask("flows")) == []
-    assert installed_problems(plan, lab.ask("flows")) == []
-    assert lab.ask("reach") == []
+    assert unknown_addresses(plan, lab.flows()) == []
+    assert installed_problems(plan, lab.flows()) == []
+    assert lab.reach() == []
     floods, others = stream(plan, lab)
     assert floods == 0
     assert others.pop("h16") == _FRAMES
@@ -101,7 +96,7 @@ def test_switches_forget(untouched):
     plan = plan_of(_TORUS.format(ageing=20))
     with build_lab(plan) as lab:
         teach(plan, lab)
-        taught, dumped = time.monotonic(), lab.ask("flows")
+        taught, dumped = time.monotonic(), lab.flows()
         known = sum(map(len, dumped.values()))
         assert installed_problems(plan, dumped) == []
         while installed(lab) != set(plan.rules):
@@ -130,17 +125,17 @@ def test_a_controller_installs_the_rules_and_leaves_what_was_learned(untouched):
         assert installed(lab) == set(plan.rules)
         teach(plan, lab)
         taught = installed(lab)
-        assert unknown_addresses(plan, lab.ask("flows")) == []
+        assert unknown_addresses(plan, lab.flows()) == []
         # One entry leads into another link, as the entries of another plan might.
         wrong = next(rule for rule in taught - set(plan.rules) if rule.switch == 0)
         other = "cookie=0x8000000000000000," + format_rule(replace(wrong, actions=(("output", 2), ("output", 1))))
         execute(lab, "ovs-ofctl", "-O", "OpenFlow13", "add-flow", "s1", other)
         assert installed(lab) != taught
-        lab.ask("controller_stop")
-        lab.ask("controller_start")
-        lab.ask("controller_wait")
+        lab.stop_controller()
+        lab.start_controller()
+        lab.wait_for_controller()
         assert installed(lab) == taught - {wrong}
-        states = lab.ask("controller")["switches"]
-        assert {name: state["changed"] for name, state in states.items() if state["changed"]} == {"s1": 1}
+        states = lab.controller().switches
+        assert {name: state.changed for name, state in states.items() if state.changed} == {"s1": 1}
         teach(plan, lab)
         assert installed(lab) == taught

@@ -34,12 +34,12 @@ _FABRICS = {
 def test_running_switches_carry_out_the_plan(name, untouched):
     plan = plan_of(_FABRICS[name]) if name in _FABRICS else named_plan(name)
     with build_lab(plan) as lab:
-        dumped = lab.ask("flows")
+        dumped = lab.flows()
         installed = {parse_rule(number, line) for number, switch in enumerate(dumped) for line in dumped[switch]}
         assert installed == set(plan.rules)
         assert installed_problems(plan, dumped) == []
-        assert lab.ask("reach") == []
-        assert lab.ask("shaping") == []
+        assert lab.reach() == []
+        assert lab.shaping_problems() == []
 
 
 @pytest.mark.parametrize("name", ["mesh4x4-renamed", "dl-ud3-irregular16"])
@@ -78,7 +78,7 @@ def _captured(plan, kind: str) -> str:
     """What tcpdump sees on a link between two switches while the hosts beside it ping each other."""
     with build_lab(plan) as lab:
         port = f"s1-eth{int(plan.topology.out_port[0])}"
-        ping = ["mnexec", "-a", str(lab.built["holders"]["h1"]), "ping", "-c", "3", "-i", "0.2", "10.0.0.2"]
+        ping = ["mnexec", "-a", str(lab.facts.holders["h1"]), "ping", "-c", "3", "-i", "0.2", "10.0.0.2"]
         program = f"import subprocess; subprocess.run({ping}, check=True)"
         found = captured(lab, {"capture": (None, ("-i", port, "-e", "-n", "-l", kind))}, program)
         assert "3 received" in found["meanwhile"]
@@ -107,7 +107,7 @@ def test_arp_by_broadcast_along_the_tree(kind, untouched):
     )
     with build_lab(plan) as lab:
         assert execute(lab, "ip", "neigh", "show", host="h1") == ""
-        assert lab.ask("reach") == []
+        assert lab.reach() == []
         assert "10.0.0.9" in execute(lab, "ip", "neigh", "show", host="h1")
 
 
@@ -150,7 +150,7 @@ def test_one_rule_changed_on_a_running_switch_is_noticed(name, untouched):
     with build_lab(plan) as lab:
         rule = f"table=1,priority=200,{match},dl_dst={host_mac(destination)},actions={actions}"
         execute(lab, "ovs-ofctl", "-O", "OpenFlow13", "--strict", "mod-flows", "s1", rule)
-        problems = installed_problems(plan, lab.ask("flows"))
+        problems = installed_problems(plan, lab.flows())
         assert any(problem.startswith("h1→h16 ") for problem in problems)
         assert all(re.match(r"h\d+→h16 ", problem) for problem in problems)
         with pytest.raises(LabError, match="no load was run"):
@@ -169,7 +169,7 @@ def test_a_wrong_priority_on_a_running_switch_is_noticed(untouched):
     with build_lab(plan) as lab:
         text = f"table=1,priority=200,{match},actions={push}set_field:7->vlan_pcp,output:{port}"
         execute(lab, "ovs-ofctl", "-O", "OpenFlow13", "--strict", "mod-flows", f"s{rule.switch + 1}", text)
-        problems = installed_problems(plan, lab.ask("flows"))
+        problems = installed_problems(plan, lab.flows())
         end = next(h for h in range(16) if host_mac(h) == fields["dl_dst"]) + 1
         assert problems
         assert all(f"→h{end} " in problem for problem in problems)

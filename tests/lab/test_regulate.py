@@ -16,9 +16,11 @@ import numpy as np
 import pytest
 
 from testbed.emulate.build import build_lab
-from testbed.emulate.client import Lab
+from testbed.emulate.client import LabClient
 from testbed.errors import LabError
+from testbed.messages import Disturbance
 from testbed.plan import Plan
+from testbed.plan.rates import at_dilation
 from testbed.power import POWER_MODELS
 from testbed.regulate.changing import watch_changes
 from testbed.regulate.choice import at_speeds, plan_without
@@ -43,14 +45,14 @@ _QUICK = POWER_MODELS["SF-420"]
 
 
 @pytest.fixture(scope="module")
-def ring() -> Iterator[tuple[Plan, Lab]]:
+def ring() -> Iterator[tuple[Plan, LabClient]]:
     plan = plan_of(_RING + _LAB)
     with build_lab(plan) as lab:
         yield plan, lab
 
 
 @pytest.fixture
-def watching(ring: tuple[Plan, Lab], kept: dict[str, str]) -> Context:
+def watching(ring: tuple[Plan, LabClient], kept: dict[str, str]) -> Context:
     plan, lab = ring
     return Context(plan, lab, {"load": "1"}, kept.__setitem__, lambda text: None)
 
@@ -65,37 +67,37 @@ def test_a_link_goes_off_and_on_under_traffic_without_a_lost_frame(ring, watchin
     plan, lab = ring
     session, fewer = Session(lab, wake_up=0.3), without_first(plan)
 
-    def changes(other: Lab) -> list[Any]:
+    def changes(other: LabClient) -> list[Any]:
         gone = session.move(other, "off", fewer, (0,))
-        down = other.ask("controller")["off"]
+        down = other.controller().off
         return [gone, down, session.move(other, "on", plan, ())]
 
     (gone, down, back), beats, _ = session.under_beat(watching, opposite(4), 200, changes)
-    assert [step["action"] for step in gone.steps] == ["add", "move", "drain", "remove", "links off"]
-    assert [step["action"] for step in back.steps] == ["links on", "add", "move", "drain", "remove"]
-    assert down == ["s1–s2"]
+    assert [step.action for step in gone.steps] == ["add", "move", "drain", "remove", "links off"]
+    assert [step.action for step in back.steps] == ["links on", "add", "move", "drain", "remove"]
+    assert down == ("s1–s2",)
     assert back.steps[0]["seconds"] >= 0.3
     assert (gone.problems, back.problems) == ((), ())
     assert [(beat.lost, beat.duplicates, beat.broken) for beat in beats] == [(0, 0, "")] * 4
     assert min(beat.sent for beat in beats) > 300
     assert min(beat.echoes for beat in beats) > 3
-    assert lab.ask("controller")["off"] == []
+    assert lab.controller().off == ()
 
 
 def test_a_link_that_dies_at_once_loses_frames_and_they_are_counted(ring, watching):
     """The same without make before break: the count must be able to see a loss."""
     _, lab = ring
 
-    def changes(other: Lab) -> None:
-        other.ask("link", link=0, up=False)
+    def changes(other: LabClient) -> None:
+        other.disturb(Disturbance(up=False, channels=(0, 1)))
         time.sleep(0.5)
-        other.ask("link", link=0, up=True)
+        other.disturb(Disturbance(up=True, channels=(0, 1)))
 
     _, beats, _ = Session(lab, wake_up=0.0).under_beat(watching, opposite(4), 200, changes)
     assert sum(beat.lost for beat in beats) > 50
     lost = next(beat for beat in beats if beat.lost)
     assert lost.longest_gap > 0.4
-    assert lab.ask("reach") == []
+    assert lab.reach() == []
 
 
 def test_a_change_that_would_send_frames_into_a_link_that_is_off_is_refused(ring, watching):
@@ -103,8 +105,8 @@ def test_a_change_that_would_send_frames_into_a_link_that_is_off_is_refused(ring
     session = Session(lab, wake_up=0.0)
     with pytest.raises(LabError, match=r"refuses: the way to this plan is not safe: .* which is off"):
         session.move(lab, "off", plan, (0,))
-    assert lab.ask("controller")["off"] == []
-    assert lab.ask("reach") == []
+    assert lab.controller().off == ()
+    assert lab.reach() == []
     with pytest.raises(LabError, match="a plan for another topology"):
         session.move(lab, "off", plan_of(_RING.replace("4", "5") + _LAB), ())
 
@@ -149,25 +151,25 @@ def test_a_link_changes_its_speed_under_traffic_and_goodput_follows(kept):
 
         assert min(shares(plan).values()) > 0.6
         made = change(down, goal)
-        assert [step["action"] for one in made for step in one.steps] == [
+        assert [step.action for one in made for step in one.steps] == [
             "add", "move", "drain", "remove", "links off", "speed", "links on", "add", "move", "drain", "remove",
         ]  # fmt: skip
         assert rates() == ["2Mbit"] * 2
         with pytest.raises(LabError, match=r"cannot change the speed of link 4 .* links have the numbers 0 to 3"):
-            lab.ask("speed", speeds={"4": 0.1})
-        assert lab.ask("shaping") == []
-        assert lab.ask("controller")["slower"] == {"s1–s2": 0.1}
+            lab.set_speeds({4: 0.1})
+        assert lab.shaping_problems() == []
+        assert lab.controller().slower == {"s1–s2": 0.1}
         slowed = shares(goal)
         assert slowed.pop("h1") == pytest.approx(0.1, rel=0.15)
         assert min(slowed.values()) > 0.6
         # Another dilation keeps the link at its share.
-        lab.ask("reshape", link_rate=1e7, host_rate=1e7, cpu_share=None, dilation=100)
+        lab.set_rates(at_dilation(plan, 100))
         assert rates() == ["1Mbit"] * 2
-        lab.ask("reshape", link_rate=2e7, host_rate=2e7, cpu_share=None, dilation=50)
+        lab.set_rates(at_dilation(plan, 50))
         change(up, plan)
         assert rates() == ["20Mbit"] * 2
-        assert lab.ask("shaping") == []
-        assert lab.ask("controller")["slower"] == {}
+        assert lab.shaping_problems() == []
+        assert lab.controller().slower == {}
         assert min(shares(plan).values()) > 0.6
 
 
@@ -226,7 +228,7 @@ def test_links_run_slower_where_their_traffic_needs_no_more(tmp_path, untouched)
         "links off, speeds 1", "links off", "links on, speeds 1", "links on",
     ]  # fmt: skip
     assert not any(change.problems for change in found.changes)
-    speeds = [step["seconds"] for change in found.changes for step in change.steps if step["action"] == "speed"]
+    speeds = [step.seconds for change in found.changes for step in change.steps if step.action == "speed"]
     assert speeds == pytest.approx([_QUICK.speed_change["1G", "10M"], _QUICK.speed_change["10M", "1G"]], abs=0.5)
     samples = load_run(found.outcome.folder).samples
     of = {metric: [s.value for s in samples if s.metric == metric] for metric in ("frames_lost", "links_slower")}

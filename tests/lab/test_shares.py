@@ -14,8 +14,9 @@ import pytest
 
 from testbed.emulate import cgroup
 from testbed.emulate.build import build_lab
-from testbed.emulate.client import Lab
+from testbed.emulate.client import LabClient
 from testbed.emulate.probe import capabilities
+from testbed.messages import CpuShare, LoadRequest, Process
 
 from .conftest import execute, plan_of
 from .leftovers import group_of, holders_of_groups
@@ -41,7 +42,7 @@ def shares_are_possible() -> None:
         pytest.skip(reason)
 
 
-def held_back(lab: Lab, host: str) -> int:
+def held_back(lab: LabClient, host: str) -> int:
     """How often the kernel has made a host wait for its next share."""
     folder = group_of(lab.namespaces.init)
     assert folder is not None
@@ -56,27 +57,26 @@ def test_a_spinning_host_gets_its_share_and_no_more(untouched):
     with build_lab(plan_of(_RING)) as lab:
         group = group_of(lab.namespaces.init)
         assert group is not None
-        assert lab.built["cpu_share"] == {"processors": 0.2, "quota_us": 2000, "period_us": 10000}
+        assert lab.facts.cpu_share == CpuShare(processors=0.2, quota_us=2000, period_us=10000)
         # One process, and two together: the share is the host's.
         assert 0 < used(execute(lab, sys.executable, "-c", _SPIN, host="h1")) < _MOST
-        processes = [{"id": str(n), "host": "h2", "argv": [sys.executable, "-c", _SPIN]} for n in range(2)]
-        found = lab.ask("load", processes=processes, limit=60)
-        outputs = found["outputs"]
-        assert [snapshot["pressure"] for snapshot in found["snapshots"]] == [None, None]
-        assert 0 < sum(used(output["stdout"]) for output in outputs.values()) < _MOST
+        processes = tuple(Process(str(n), "h2", (sys.executable, "-c", _SPIN)) for n in range(2))
+        found = lab.run_load(LoadRequest(processes, limit=60))
+        assert (found.before.pressure, found.after.pressure) == (None, None)
+        assert 0 < sum(used(output.stdout) for output in found.outputs.values()) < _MOST
         assert held_back(lab, "h1") > 0
         assert held_back(lab, "h2") > 0
         # Nothing else is in any group: other hosts, and what runs beside the switches.
         assert held_back(lab, "h3") == 0
         assert "testbed-lab-" not in execute(lab, "cat", "/proc/self/cgroup")
-        assert lab.ask("shaping") == []
-        assert lab.ask("reach") == []
+        assert lab.shaping_problems() == []
+        assert lab.reach() == []
     assert not group.exists()
 
 
 def test_without_a_share_no_group_is_made(untouched):
     with build_lab(plan_of("topology: {kind: ring, switches: 3}")) as lab:
-        assert lab.built["cpu_share"] is None
+        assert lab.facts.cpu_share is None
         assert group_of(lab.namespaces.init) is None
 
 
@@ -86,7 +86,7 @@ def test_a_share_that_changes_behind_the_lab_is_noticed(untouched):
         assert hierarchy is not None
         assert ours is not None
         hierarchy.write_limit(ours / "h3", cgroup.Limit.of(0.5))
-        assert lab.ask("shaping") == [
+        assert lab.shaping_problems() == [
             "h3: asked for 2000 µs of processor time in 10000 µs, the kernel has 5000 in 10000"
         ]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from testbed.emulate.build import build_lab
-from testbed.emulate.client import Lab
+from testbed.emulate.client import LabClient
 from testbed.emulate.sockets import take_sockets
 from testbed.errors import LabError
 from testbed.model import host_mac
@@ -22,7 +22,7 @@ _SOL_PACKET, _PACKET_IGNORE_OUTGOING = 263, 23
 _TORUS = "topology: {{kind: torus, sizes: [4, 2]}}\nlab: {{datapath: userspace, switch_daemons: {count}}}"
 
 
-def _daemons(lab: Lab) -> list[int]:
+def _daemons(lab: LabClient) -> list[int]:
     """Pids, as the machine counts them, of the ovs-vswitchd in a lab."""
     namespace = Path(f"/proc/{lab.namespaces.init}/ns/pid").readlink()
     found = []
@@ -40,23 +40,24 @@ def _daemons(lab: Lab) -> list[int]:
 def test_several_daemons_carry_out_the_plan(count, untouched):
     plan = plan_of(_TORUS.format(count=count))
     with build_lab(plan) as lab:
-        assert len(lab.built["switch_daemons"]) == len(_daemons(lab)) == count
-        dumped = lab.ask("flows")
+        assert len(lab.facts.switch_daemons) == len(_daemons(lab)) == count
+        dumped = lab.flows()
         assert list(dumped) == [f"s{number}" for number in range(1, 9)]
         installed = {parse_rule(number, line) for number, switch in enumerate(dumped) for line in dumped[switch]}
         assert installed == set(plan.rules)
         assert installed_problems(plan, dumped) == []
-        assert lab.ask("reach") == []
-        assert lab.ask("shaping") == []
-        frames = lab.ask("frames")
-        # Each daemon's switches forwarded pings, and each port's frames are found under one name.
-        assert {name.partition("-")[0] for name, count in frames["admitted"].items() if count} == set(dumped)
-        assert len(frames["ports"]) == 8 + 2 * plan.topology.link_count
+        assert lab.reach() == []
+        assert lab.shaping_problems() == []
+        frames = lab.frames()
+        # Each daemon's switches forwarded pings, and each port's frames are found.
+        assert all(frames.admitted)
+        assert (len(frames.to_hosts), len(frames.channels)) == (8, 2 * plan.topology.link_count)
+        assert all(count > 0 for count in (*frames.to_hosts, *frames.channels))
 
 
 def test_each_daemon_answers_for_its_switches(untouched):
     with build_lab(plan_of(_TORUS.format(count=2))) as lab:
-        assert lab.built["switch_daemons"] == [["s1", "s2", "s3", "s4"], ["s5", "s6", "s7", "s8"]]
+        assert lab.facts.switch_daemons == (("s1", "s2", "s3", "s4"), ("s5", "s6", "s7", "s8"))
         for suffix, bridges in (("", {"s1", "s2", "s3", "s4"}), ("-2", {"s5", "s6", "s7", "s8"})):
             database = f"--db=unix:/run/lab/ovs/db{suffix}.sock"
             columns = "--columns=name,stp_enable,rstp_enable,fail_mode"
@@ -74,7 +75,7 @@ def test_the_death_of_either_is_noticed(suffix, untouched):
         with pytest.raises(LabError, match=f"ovs-vswitchd{suffix} was killed by signal 9; the lab's switches are gone"):
             execute(lab, "sh", "-c", f"kill -9 $(cat /run/lab/ovs/ovs-vswitchd{suffix}.pid); sleep 5")
         with pytest.raises(LabError, match="switches are gone"):
-            lab.ask("reach")
+            lab.reach()
 
 
 def test_a_switch_has_no_device_of_its_own(untouched):

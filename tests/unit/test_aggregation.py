@@ -13,6 +13,7 @@ from testbed.analyse.explain import explain
 from testbed.analyse.figures import analyse
 from testbed.emulate.order import build_order
 from testbed.errors import InputError, WorkloadError
+from testbed.messages import Count, Snapshot
 from testbed.model import Group, host_ip, host_mac
 from testbed.pipeline.text import FlowSyntaxError, format_group, format_rule, parse_group
 from testbed.plan import Plan, make_plan
@@ -242,8 +243,7 @@ class _Lab:
         self.asked: list[tuple[str, str]] = []
         self._ports = ports
 
-    def ask(self, operation: str, frames: list[tuple[str, str]]) -> list[str]:
-        assert operation == "trace"
+    def trace(self, frames: list[tuple[str, str]]) -> list[str]:
         self.asked = frames
         return [f" 2. reg0=0x3, priority 400\n    bucket 1\n            output:{self._ports[s]}\n" for s, _ in frames]
 
@@ -282,22 +282,21 @@ def test_a_switch_that_would_send_elsewhere_fails_the_load():
         members_run.taken_members(context_of(TWO, _Lab({"s1": 1})), TWO.bundles, [Flow(0, 2, "udp", 9, 9)])
 
 
-def result_of(mbit: dict[str, float]) -> LoadResult:
-    """Counters of ten seconds in which ports sent that many Mbit/s in frames of 1000 bytes on the wire."""
-    names = [f"s{switch}-eth{port}" for switch in (1, 2) for port in range(1, 6)]
-    after = {name: int(mbit.get(name, 0) * 1e6 * 10 / 8000) for name in names}
-    ports = [
-        {name: {"tx_packets": count * times, "tx_bytes": count * times * 976} for name, count in after.items()}
-        for times in (0, 1)
-    ]
-    return LoadResult({}, {"time": 5.0, "ports": ports[0]}, {"time": 15.0, "ports": ports[1]}, 10.0)
+def result_of(mbit: dict[int, float]) -> LoadResult:
+    """Counters of ten seconds in which channels carried that many Mbit/s in frames of 1000 bytes on the wire."""
+    frames = [int(mbit.get(channel, 0) * 1e6 * 10 / 8000) for channel in range(6)]
+    before, after = (
+        Snapshot(time, time, tuple(Count(976 * n * times, n * times) for n in frames), (), 0, 0, 0, None, {})
+        for times, time in ((0, 5.0), (1, 15.0))
+    )
+    return LoadResult({}, before, after, 10.0)
 
 
 def test_use_and_imbalance_of_members():
     """Lab links run at 5 Mbit/s: full, half full and empty are 2, 1 and 0 times their mean."""
     assert TWO.bundles is not None
     context = context_of(TWO, None)
-    result = result_of({"s1-eth3": 5, "s1-eth4": 2.5, "s2-eth5": 0.04})
+    result = result_of({0: 5, 2: 2.5, 5: 0.04})
     predicted = np.array([1.0, 0, 0.5, 0, 0, 0])
     samples, findings = members_run.member_use(context, TWO.bundles, result, predicted)
     assert findings == []
@@ -316,7 +315,7 @@ def test_use_and_imbalance_of_members():
 
 def test_a_flow_on_another_member_than_the_switch_said_is_noticed():
     assert TWO.bundles is not None
-    result = result_of({"s1-eth3": 5, "s1-eth5": 2})
+    result = result_of({0: 5, 4: 2})
     _, found = members_run.member_use(context_of(TWO, None), TWO.bundles, result, np.array([1.0, 0, 0, 0, 0, 0]))
     assert found == [
         (Verdict.WARN, "1 member carried flows that the switches said they would send by another: s1→s2#2")

@@ -11,11 +11,17 @@ from pathlib import Path
 import pytest
 
 from testbed.emulate import build
-from testbed.emulate.client import Lab
+from testbed.emulate.client import LabClient
+from testbed.emulate.wire import encode
 from testbed.errors import LabError
+from testbed.messages import CpuShare, Facts
 from testbed.plan import make_plan
 from testbed.scenario import parse_scenario
 
+_FACTS = Facts(
+    "userspace", "Open vSwitch 3", True, (("s1", "s2"), ("s3", "s4")), None, {"h1": 7}, {},
+    CpuShare(0.2, 2000, 10000), 50.0, {"links": 0.25}, "6.1", "/run/lab",
+)  # fmt: skip
 _PLAN = make_plan(parse_scenario("topology: {kind: ring, switches: 4}", "test.yaml"))
 
 
@@ -60,15 +66,15 @@ def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
 
 
 @pytest.fixture
-def labs(monkeypatch: pytest.MonkeyPatch) -> list[Lab]:
+def labs(monkeypatch: pytest.MonkeyPatch) -> list[LabClient]:
     """Every lab that is talked to."""
-    seen: list[Lab] = []
+    seen: list[LabClient] = []
 
-    def made(namespaces: _Namespaces) -> Lab:
-        seen.append(Lab(namespaces))  # type: ignore[arg-type]
+    def made(namespaces: _Namespaces) -> LabClient:
+        seen.append(LabClient(namespaces))  # type: ignore[arg-type]
         return seen[-1]
 
-    monkeypatch.setattr(build, "Lab", made)
+    monkeypatch.setattr(build, "LabClient", made)
     return seen
 
 
@@ -97,8 +103,8 @@ def test_a_lab_that_does_not_answer_is_ended(tmp_path, monkeypatch):
 
 
 def test_a_lab_that_is_built_stands(agent, labs):
-    namespaces = agent(b'{"result": {"datapath": "userspace"}}\n')
+    namespaces = agent(encode({"result": _FACTS}).encode() + b"\n")
     with build.build_lab(_PLAN) as lab:
-        assert lab.built["datapath"] == "userspace"
+        assert lab.facts == _FACTS
         assert namespaces.ended == []
     assert namespaces.ended == ["ended"]

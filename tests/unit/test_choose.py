@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from testbed.emulate import calibration, share
 from testbed.emulate.calibration import Calibration
 from testbed.errors import CapabilityError, LabError
-from testbed.plan import make_plan
+from testbed.plan import Plan, make_plan
 from testbed.plan.demand import demand
 from testbed.plan.rates import at_dilation
 from testbed.run import calibrate, choose, pilot
 from testbed.run.fidelity import Judgement, Verdict
 from testbed.scenario import parse_scenario
-from testbed.scenario.spec import largest_dilation
+from testbed.scenario.spec import LabSettings, largest_dilation
 
 TORUS = "topology: {kind: torus, sizes: [4, 4]}\n"
 UDP = "{kind: iperf3, protocol: udp}"
@@ -86,13 +85,10 @@ class MadeUpLab:
 
     def __init__(self, least: float) -> None:
         self.least = least
-        self.asked: list[dict[str, Any]] = []
-        self.built: dict[str, Any] = {}
+        self.shaped: list[LabSettings] = []
 
-    def ask(self, operation: str, **arguments: Any) -> dict[str, Any]:
-        assert operation == "reshape"
-        self.asked.append(arguments)
-        return {"cpu_share": None}
+    def set_rates(self, plan: Plan) -> None:
+        self.shaped.append(plan.scenario.lab)
 
 
 @pytest.fixture
@@ -114,10 +110,9 @@ def test_the_smallest_dilation_that_is_faithful_is_chosen_and_the_lab_shaped_for
     plan, lab = plan_of(UDP), lab_that_keeps_up_at(120)
     settled, choice = choice_of(plan, lab)
     assert choice is not None
-    assert (settled.scenario.lab.dilation, choice.dilation, lab.built["dilation"]) == (150, 150, 150)
+    assert (settled.scenario.lab.dilation, choice.dilation, lab.shaped[-1].dilation) == (150, 150, 150)
     assert settled.digest == plan.digest
     assert plan.scenario.lab.dilation == "auto"
-    assert lab.asked[-1] == {"link_rate": 1e9 / 150, "host_rate": 1e9 / 150, "cpu_share": None, "dilation": 150.0}
     assert {one.dilation: one.verdict for one in choice.tried}[100] == "invalid"
     assert json.loads(json.dumps(choice.as_dict()))["guess_from"] == "default"
 
@@ -125,7 +120,7 @@ def test_the_smallest_dilation_that_is_faithful_is_chosen_and_the_lab_shaped_for
 def test_a_number_is_taken_as_it_is(lab_that_keeps_up_at):
     plan, lab = plan_of(UDP, lab="{dilation: 7}"), lab_that_keeps_up_at(120)
     assert choice_of(plan, lab) == (plan, None)
-    assert lab.asked == []
+    assert lab.shaped == []
 
 
 def test_a_lab_that_never_keeps_up_is_refused_with_the_reason(lab_that_keeps_up_at):
@@ -145,7 +140,7 @@ def test_shares_of_the_processors_follow_the_dilation(lab_that_keeps_up_at, monk
     settled, _ = choice_of(plan, lab)
     # 16 hosts may have half of two processors.
     assert settled.scenario.lab.dilation == 20
-    assert lab.asked[-1]["cpu_share"] == 1 / 20
+    assert lab.shaped[-1].processors_a_host == 1 / 20
     assert largest_dilation(plan.scenario.links, plan.scenario.lab) == 1000
     many = make_plan(parse_scenario("topology: {kind: flat, hosts: 1200}\nlab: {cpu_share: auto}", "x.yaml"))
     with pytest.raises(CapabilityError, match=r"lab\.dilation can be no more than 1000 here; use fewer hosts"):

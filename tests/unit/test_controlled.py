@@ -7,6 +7,7 @@ from typing import Any
 
 from testbed.emulate.controller import late
 from testbed.errors import LabError
+from testbed.messages import ControllerStatus, RefusedSwitch, SwitchState
 from testbed.model import Rule
 from testbed.pipeline.text import format_rule
 from testbed.plan import Plan, make_plan
@@ -32,19 +33,18 @@ def tags(rule: Rule) -> bool:
     return any(action == "push_vlan" for action, _ in rule.actions)
 
 
-def lab(controller: str | None, flows: dict[str, list[str]], status: Any = None) -> Any:
-    def ask(operation: str) -> Any:
-        if operation == "flows":
-            return flows
+def lab(controller: str | None, flows: dict[str, list[str]], status: ControllerStatus | LabError | None = None) -> Any:
+    def told() -> ControllerStatus:
         if isinstance(status, LabError):
             raise status
+        assert status is not None
         return status
 
-    return SimpleNamespace(built={"controller": controller}, ask=ask)
+    return SimpleNamespace(facts=SimpleNamespace(controller=controller), flows=lambda: flows, controller=told)
 
 
-def status(**states: str) -> dict[str, Any]:
-    return {"switches": {name: {"state": state} for name, state in states.items()}, "refused": []}
+def status(**states: str) -> ControllerStatus:
+    return ControllerStatus({name: SwitchState(state) for name, state in states.items()})
 
 
 def test_a_run_without_a_controller_has_nothing_to_report():
@@ -71,9 +71,11 @@ def test_a_controller_that_ended_and_switches_it_lost_are_warnings():
 
 
 def test_switches_that_are_late_are_named_with_their_reason():
-    states = status(s1="in step", s2="not seen", s3="not in step")
-    states["switches"]["s3"]["problem"] = "s3 refused: OpenFlow error 5, code 1"
-    states["refused"] = [{"sentence": "a switch at 127.0.0.1 speaks OpenFlow 1.0 and not 1.3"}]
+    refused = SwitchState("not in step", problem="s3 refused: OpenFlow error 5, code 1")
+    states = ControllerStatus(
+        {"s1": SwitchState("in step"), "s2": SwitchState("not seen"), "s3": refused},
+        refused=(RefusedSwitch("a switch at 127.0.0.1 speaks OpenFlow 1.0 and not 1.3"),),
+    )
     assert late("switch_tagged", states, 2.5) == (
         "2 of 3 switches are not in step with the controller switch_tagged after 2.5 s: s2 (not seen), s3 (not in "
         "step: s3 refused: OpenFlow error 5, code 1). Refused: a switch at 127.0.0.1 speaks OpenFlow 1.0 and not 1.3"

@@ -55,7 +55,7 @@ def test_number_of_daemons(wanted, datapath, processors, switches, count):
 
 def test_ports_of_an_order():
     plan = make_plan(parse_scenario("topology: {kind: mesh, sizes: [3], hosts_per_switch: 2}", "test.yaml"))
-    assert switch_ports(build_order(plan).as_dict()) == {"s1": 3, "s2": 4, "s3": 3}
+    assert switch_ports(build_order(plan)) == {"s1": 3, "s2": 4, "s3": 3}
 
 
 @pytest.mark.parametrize(

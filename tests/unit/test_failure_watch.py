@@ -6,6 +6,7 @@ import json
 import socket
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,14 @@ import numpy as np
 import pytest
 
 from testbed.failover.outlook import Outlook
+from testbed.messages import ControllerStatus, Disturbed, FailureEvent, Snapshot
 from testbed.model import host_ip
 from testbed.plan import Plan, make_plan
 from testbed.plan.failures import failure_outlooks
 from testbed.report.failures import event_words, failure_charts
 from testbed.run.context import LoadResult
 from testbed.run.failure_cost import assess
-from testbed.run.failures import interfaces, watched_pairs
+from testbed.run.failures import disturbance, watched_pairs
 from testbed.run.fidelity import Verdict
 from testbed.workloads.probe import PROGRAM, Passage, commands, parse
 from testbed.workloads.process import OutputError
@@ -40,12 +42,16 @@ def passage(lost: range, count: int = 1000, delay: float = 0.0005) -> Passage:
 
 
 def result(*began: float, **more: Any) -> LoadResult:
-    return LoadResult({}, {}, {}, 1.0, start=100.0, disturbed=[{"began": at, "ended": at, **more} for at in began])
+    none = Snapshot(0.0, 0.0, (), (), 0, 0, 0, None, {})
+    return LoadResult({}, none, none, 1.0, start=100.0, disturbed=[Disturbed(at, at, **more) for at in began])
 
 
-def heard(at: float, **more: Any) -> dict[str, Any]:
-    times = {"detected": at, "diverted": at + 0.001, "recovered": at + 0.1, "settled": at + 0.2}
-    return {**times, "hosts_moved": 2, **more}
+def heard(at: float) -> FailureEvent:
+    return FailureEvent(at, at + 0.001, recovered=at + 0.1, settled=at + 0.2, hosts_moved=2)
+
+
+def status_with(*events: FailureEvent) -> ControllerStatus:
+    return ControllerStatus({}, events=events)
 
 
 def receives(port: int) -> bool:
@@ -92,7 +98,7 @@ def test_events_are_matched_with_what_the_controller_heard():
     plan, outlooks = planned("at 0.3s: down s6-s7", "at 0.6s: up s6-s7")
     pairs = watched_pairs(plan.topology, outlooks, 1)
     assert outlooks[0].diversion.hit[pairs[0]]
-    status = {"events": [heard(100.305), heard(100.604, hosts_moved=0)]}
+    status = status_with(heard(100.305), replace(heard(100.604), hosts_moved=0))
     found = assess(plan.topology, outlooks, pairs, [passage(range(300, 320))], result(100.3, 100.6), status)
     died, rose = found.events
     assert not found.findings
@@ -115,7 +121,7 @@ def test_full_queues_are_no_outage():
     """Datagrams lost at queues end no take-over, begin none, and silence nobody."""
     plan, outlooks = planned("at 0.3s: down s6-s7", "at 0.6s: up s6-s7")
     pairs = watched_pairs(plan.topology, outlooks, 1)
-    status = {"events": [heard(100.305), heard(100.604, hosts_moved=0)]}
+    status = status_with(heard(100.305), replace(heard(100.604), hosts_moved=0))
     beside = crowded(passage(range(300, 320)), 295, 322, 400, 401, 599, 650, 999)
     found = assess(plan.topology, outlooks, pairs, [beside], result(100.3, 100.6), status, 0.1)
     died, rose = found.events
@@ -135,7 +141,7 @@ def test_a_pair_that_is_not_hit_takes_no_backup_path():
     hit = outlooks[0].diversion.hit
     spared = next((0, end) for end in range(1, 16) if not hit[0, end])
     passages = [crowded(passage(range(0)), 600)]
-    found = assess(plan.topology, outlooks, [spared], passages, result(100.3), {"events": [heard(100.305)]})
+    found = assess(plan.topology, outlooks, [spared], passages, result(100.3), status_with(heard(100.305)))
     assert (found.events[0]["takeover"], found.events[0]["frames_lost"]) == (None, 1)
     assert not found.findings
 
@@ -143,7 +149,7 @@ def test_a_pair_that_is_not_hit_takes_no_backup_path():
 def test_datagrams_under_way_are_lost_by_the_death_that_takes_them():
     plan, outlooks = planned("at 0.1s: down s1-s2", "at 0.3s: up s1-s2", "at 0.6s: down s6-s7")
     (pair, *_) = zip(*outlooks[2].diversion.hit.nonzero(), strict=True)
-    status = {"events": [heard(100.101), heard(100.301), heard(100.605)]}
+    status = status_with(heard(100.101), heard(100.301), heard(100.605))
     times = result(100.1, 100.3, 100.6)
     found = assess(plan.topology, outlooks, [pair], [passage(range(570, 620))], times, status)
     _, rose, died = found.events
@@ -156,7 +162,7 @@ def test_a_pair_that_falls_silent_later_fails_the_load_as_well():
     plan, outlooks = planned("at 0.3s: down s6-s7")
     pairs = watched_pairs(plan.topology, outlooks, 1)
     silent = crowded(passage(range(300, 320)), *range(800, 1000))
-    found = assess(plan.topology, outlooks, pairs, [silent], result(100.3), {"events": [heard(100.305)]})
+    found = assess(plan.topology, outlooks, pairs, [silent], result(100.3), status_with(heard(100.305)))
     assert [verdict for verdict, _ in found.findings] == [Verdict.FAIL]
 
 
@@ -164,14 +170,14 @@ def test_what_should_not_have_been_fails_the_load():
     plan, outlooks = planned("at 0.3s: down s6-s7", "at 0.6s: up s6-s7")
     pairs = watched_pairs(plan.topology, outlooks, 1)
     silent = assess(
-        plan.topology, outlooks, pairs, [passage(range(300, 1000))], result(100.3, 100.6), {"events": [heard(100.31)]}
+        plan.topology, outlooks, pairs, [passage(range(300, 1000))], result(100.3, 100.6), status_with(heard(100.31))
     )
     told = [sentence for verdict, sentence in silent.findings if verdict is Verdict.FAIL]
     name = "→".join(plan.topology.host_name(host) for host in pairs[0])
     assert f'nothing of {name} arrived any more after "at 0.3 s: down s6-s7"' in told
     assert 'the controller did not notice "at 0.6 s: up s6-s7"' in told
     broken = assess(
-        plan.topology, outlooks, pairs, [passage(range(0))], result(100.3, error="no such device"), {"events": []}
+        plan.topology, outlooks, pairs, [passage(range(0))], result(100.3, error="no such device"), status_with()
     )
     assert [sentence for _, sentence in broken.findings][:2] == [
         '"at 0.3 s: down s6-s7" could not be carried out: no such device',
@@ -184,7 +190,7 @@ def test_a_pair_that_is_cut_off_may_be_silent():
     pairs = watched_pairs(plan.topology, outlooks, 2)
     assert all(2 in pair for pair in pairs)
     found = assess(
-        plan.topology, outlooks, pairs, [passage(range(300, 1000))] * 2, result(100.3), {"events": [heard(100.31)]}
+        plan.topology, outlooks, pairs, [passage(range(300, 1000))] * 2, result(100.3), status_with(heard(100.31))
     )
     assert not found.findings
     assert found.events[0]["cut_off"] == 30
@@ -202,10 +208,11 @@ def test_pairs_of_all_events_are_watched():
 
 def test_one_end_goes_down_and_both_come_up():
     plan, outlooks = planned("at 1s: down s6-s7", "at 2s: up s6-s7")
-    down, up = (interfaces(plan.topology, outlook.change) for outlook in outlooks)
-    assert len(down) == 1
-    assert len(up) == 2
-    assert set(down) < set(up)
+    down, up = (disturbance(plan.topology, outlook.change) for outlook in outlooks)
+    assert (down.up, up.up, down.at, up.at) == (False, True, 1.0, 2.0)
+    assert len(down.channels) == 1
+    assert len(up.channels) == 2
+    assert set(down.channels) < set(up.channels)
 
 
 def test_a_figure_shows_each_pair_and_moment():

@@ -1,5 +1,8 @@
+from dataclasses import replace
+
 import pytest
 
+from testbed.messages import Snapshot
 from testbed.run.context import LoadResult
 from testbed.run.fidelity import (
     FEWEST_GAPS,
@@ -20,10 +23,10 @@ from testbed.run.fidelity import (
 
 
 def test_processor_shares():
-    before = {"time": 10.0, "idle": 100, "total": 1000, "pressure": 0}
-    after = {"time": 12.0, "idle": 150, "total": 1200, "pressure": 500_000}
+    before = Snapshot(10.0, 0.0, (), (), 100, 0, 1000, 0, {})
+    after = Snapshot(12.0, 0.0, (), (), 150, 0, 1200, 500_000, {})
     assert processor(before, after) == (0.25, 0.25)
-    assert processor({**before, "pressure": None}, after)[1] is None
+    assert processor(replace(before, pressure=None), after)[1] is None
 
 
 @pytest.mark.parametrize(("idle", "verdict"), [(0.5, []), (0.09, [Verdict.WARN]), (0.01, [Verdict.INVALID])])
@@ -83,15 +86,12 @@ def test_the_worst_verdict_wins_and_reasons_stand_once():
 def counted(idle=0.5, daemon=0.3, jump=0.0, seconds=10.0):
     """Snapshots around a load on two processors."""
     ticks = round(seconds * 200)
-    before = {
-        "time": 100.0, "wall": 1e9, "idle": 0, "network": 0, "total": 0, "pressure": None,
-        "processes": {"switches": [5.0, 7.0], "agent": [1.0], "programs": [2.0]},
-    }  # fmt: skip
-    after = {
-        "time": 100.0 + seconds, "wall": 1e9 + seconds + jump, "idle": round(idle * ticks), "network": ticks // 10,
-        "total": ticks, "pressure": None,
-        "processes": {"switches": [5.0, 7.0 + daemon * seconds], "agent": [1.1], "programs": [4.0]},
-    }  # fmt: skip
+    processes = {"switches": (5.0, 7.0), "agent": (1.0,), "programs": (2.0,)}
+    before = Snapshot(100.0, 1e9, (), (), 0, 0, 0, None, processes)
+    processes = {"switches": (5.0, 7.0 + daemon * seconds), "agent": (1.1,), "programs": (4.0,)}
+    after = Snapshot(
+        100.0 + seconds, 1e9 + seconds + jump, (), (), round(idle * ticks), ticks // 10, ticks, None, processes
+    )
     return LoadResult({}, before, after, seconds)
 
 

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from testbed.emulate.cgroup import Hierarchy
 from testbed.emulate.host_shares import HostShares
+from testbed.emulate.order import build_order
+from testbed.emulate.requests import BuildOrder
 from testbed.errors import LabError
+from testbed.messages import CpuShare
+from tests.fabrics import plan_of
 
-HOSTS = [{"name": "h1"}, {"name": "h2"}]
 
-
-def order(share: float | None) -> dict[str, object]:
-    return {"name": "x", "hosts": HOSTS, "cpu_share": share}
+def order(share: float | None) -> BuildOrder:
+    return replace(build_order(plan_of("mesh", sizes=[2])), name="x", cpu_share=share)
 
 
 def test_hosts_without_a_share_have_no_group():
     shares = HostShares()
     assert shares.give(order(None)) == shares.files() == {}
     assert not shares.given
-    assert shares.as_object() is None
+    assert shares.read_back() is None
     assert shares.problems() == []
 
 
@@ -29,9 +33,9 @@ def test_a_share_is_given_read_back_and_given_anew(tmp_path):
     files = shares.give(order(0.1))
     assert files == shares.files() == {h: str(tmp_path / "testbed-lab-x-1" / h / "cgroup.procs") for h in ("h1", "h2")}
     assert shares.given
-    assert shares.as_object() == {"processors": 0.1, "quota_us": 1000, "period_us": 10000}
+    assert shares.read_back() == CpuShare(processors=0.1, quota_us=1000, period_us=10000)
     assert shares.give(order(0.05)) == files
-    assert shares.as_object() == {"processors": 0.05, "quota_us": 1000, "period_us": 20000}
+    assert shares.read_back() == CpuShare(processors=0.05, quota_us=1000, period_us=20000)
     (tmp_path / "testbed-lab-x-1" / "h2" / "cpu.max").write_text("max 20000")
     assert shares.problems() == ["h2: asked for 1000 µs of processor time in 20000 µs, the kernel has no limit"]
 

@@ -346,7 +346,7 @@ def test_a_broadcast_that_should_be_dropped_is_noticed():
 )
 def test_the_lab_is_told_whether_links_carry_tags(kind, tagged):
     plan = scenario_plan({"kind": "mesh", "sizes": [2, 2]}, {"kind": kind})
-    assert build_order(plan).as_dict()["tagged_trunks"] is tagged
+    assert build_order(plan).tagged_trunks is tagged
 
 
 def test_facts_of_a_report():

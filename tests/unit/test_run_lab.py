@@ -15,7 +15,7 @@ from tests.fabrics import plan_of
 class StandIn:
     """A lab that answers nothing and notes its end."""
 
-    built = SimpleNamespace()
+    facts = SimpleNamespace()
     ended = False
 
     def __enter__(self):
@@ -29,7 +29,7 @@ class StandIn:
 def lab(monkeypatch):
     made = StandIn()
     monkeypatch.setattr(run, "build_lab", lambda plan, *, progress: made)
-    monkeypatch.setattr(run, "environment", lambda engine, built: {})
+    monkeypatch.setattr(run, "environment", lambda engine, facts: {})
     monkeypatch.setattr(run, "check_paths", lambda plan, lab: None)
     return made
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from testbed.emulate.requests import StormReading
 from testbed.errors import InputError
 from testbed.pipeline.compile import flooding_rules
 from testbed.pipeline.oracle import Oracle
@@ -23,7 +24,7 @@ def test_a_broadcast_never_ends_in_a_ring_and_ends_in_a_tree():
 
 
 def readings(*frames: tuple[int, int]) -> Course:
-    return course([{"seconds": 0.2 * n, "frames": {"s1-eth1": a, "s2-eth1": b}} for n, (a, b) in enumerate(frames)])
+    return course([StormReading(0.2 * n, a + b, max(a, b)) for n, (a, b) in enumerate(frames)])
 
 
 SILENT = Course((0.0, 0.2, 0.4), (0, 6, 6), (0, 1, 1))

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from testbed.emulate.client import Lab
+from testbed.emulate.client import LabClient
 from testbed.emulate.names import port_interface
 from testbed.emulate.namespaces import in_network_of
 from testbed.model import host_mac
@@ -46,7 +46,7 @@ class Network:
     ports: dict[int, dict[str, tuple[int, int]]] = field(default_factory=dict)
 
 
-def lab_network(plan: Plan, lab: Lab) -> Network:
+def lab_network(plan: Plan, lab: LabClient) -> Network:
     """Of a lab, whose switches are all in one namespace."""
     inside = Path(f"/proc/{lab.namespaces.init}/ns/pid").readlink()
     outer = {}
@@ -56,7 +56,7 @@ def lab_network(plan: Plan, lab: Lab) -> Network:
                 (row,) = (line for line in (entry / "status").read_text().splitlines() if line.startswith("NSpid:"))
                 outer[int(row.split()[-1])] = int(entry.name)
     topology = plan.wiring
-    hosts = [outer[lab.built["holders"][topology.host_name(host)]] for host in range(topology.host_count)]
+    hosts = [outer[lab.facts.holders[topology.host_name(host)]] for host in range(topology.host_count)]
     names = {port_interface(topology.switch_name(s), port): (s, port) for s, port in switch_ports(plan)}
     return Network(hosts, {lab.namespaces.init: names})
 

@@ -10,7 +10,8 @@ import random
 import pytest
 
 from testbed.emulate.build import build_lab
-from testbed.emulate.client import Lab
+from testbed.emulate.client import LabClient
+from testbed.messages import LoadRequest, Process
 from testbed.model import host_mac
 from testbed.plan import Plan, make_plan
 from testbed.scenario import parse_scenario
@@ -65,7 +66,7 @@ def test_three_implementations_send_every_frame_over_the_same_links(text):
     seen: dict[str, Crossings] = {}
     for datapath in ("kernel", "userspace"):
         with build_lab(_plan(text, datapath)) as lab:
-            assert lab.built["datapath"] == datapath
+            assert lab.facts.datapath == datapath
             seen[datapath] = observe(plan, lab_network(plan, lab))
     with bridges(plan) as standing:
         seen["bridge"] = observe(plan, standing.network)
@@ -100,13 +101,13 @@ def _to_h2_by_s1(right: Crossings, vlan: int) -> list[str]:
     ]
 
 
-def _mislead(lab: Lab, plan: Plan) -> None:
+def _mislead(lab: LabClient, plan: Plan) -> None:
     """s1 sends frames for h2 in the VLAN of h1 into another link."""
     vlan = _vlan_of_h1(plan)
     entry = f"table=1,priority=200,dl_vlan={vlan},dl_dst={host_mac(1)},actions=output:3"
-    argv = ["ovs-ofctl", "-O", "OpenFlow13", "--strict", "mod-flows", "s1", entry]
-    output = lab.ask("load", processes=[{"id": "it", "host": None, "argv": argv}], limit=30)["outputs"]["it"]
-    assert output["code"] == 0, output
+    argv = ("ovs-ofctl", "-O", "OpenFlow13", "--strict", "mod-flows", "s1", entry)
+    output = lab.run_load(LoadRequest((Process("it", None, argv),), limit=30)).outputs["it"]
+    assert output.code == 0, output
 
 
 @pytest.mark.parametrize("datapath", ["kernel", "userspace"])

@@ -1,0 +1,71 @@
+"""What carries the frames of a lab, as its agent and its fabric see it; `openvswitch` is one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+
+class SwitchBackend(Protocol):
+    """Switches that obey OpenFlow rules, as processes inside the lab's namespaces; see OpenVSwitch for each."""
+
+    datapath: str
+
+    @property
+    def shares(self) -> list[list[str]]:
+        """Switches of each process."""
+
+    @property
+    def pids(self) -> list[int]:
+        """Of these processes, in the same order."""
+
+    def choose_datapath(self, wanted: str) -> str:
+        """Settle `datapath`: `auto`, or one that must work here."""
+
+    def start(self, shares: Sequence[Sequence[str]] = ..., *, stock: bool = ..., order: Sequence[str] = ...) -> None:
+        """Start a process a share of the switches."""
+
+    def stop(self) -> None:
+        """End all processes."""
+
+    def check_alive(self) -> None:
+        """Raise LabError, with the reason, if a process has ended that was not killed by kill()."""
+
+    def version(self) -> str:
+        """Of the program."""
+
+    def add_bridges(self) -> None:
+        """Make the switches, without ports."""
+
+    def add_ports(self, ports: Sequence[tuple[str, str, int]]) -> None:
+        """Add ports: switch, interface, port number."""
+
+    def prepare_sockets(self, ports: Mapping[str, int], frames: int) -> None:
+        """Let the switches hold `frames` frames, and not hear what they send; `ports` has one port a switch."""
+
+    def spanning_tree_problems(self) -> list[str]:
+        """What forwards by itself, as read back; there must be nothing."""
+
+    def set_controllers(self, targets: Sequence[str]) -> None:
+        """Have every switch connect to these controllers."""
+
+    def install(self, rules: Mapping[str, Sequence[str]]) -> None:
+        """Replace the rules of switches."""
+
+    def install_groups(self, groups: Mapping[str, Sequence[str]]) -> None:
+        """Install groups, before the rules that name them."""
+
+    def dump(self, bridges: Sequence[str], *, counters: bool = ...) -> dict[str, list[str]]:
+        """Rules of the running ones among some switches, a line each."""
+
+    def dump_groups(self, bridges: Sequence[str]) -> dict[str, list[str]]:
+        """Groups of switches, a line each."""
+
+    def trace(self, frames: Sequence[tuple[str, str]]) -> list[str]:
+        """What each (switch, flow) would become, as text."""
+
+    def kill(self, bridge: str) -> None:
+        """End the process of a switch, which must have one of its own."""
+
+    def revive(self, bridge: str, ports: Mapping[str, int], frames: int) -> None:
+        """Start it again, without rules; further arguments as of prepare_sockets()."""

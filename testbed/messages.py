@@ -1,0 +1,393 @@
+"""What is said to a running session of a lab, and what it answers: plain records, whatever carries the frames.
+
+Switches, hosts, links and channels have the numbers of the plan's wiring; a lab's own names of interfaces, rules and
+queues stay with the engine. Times are s; `monotonic` ones are of the machine's monotonic clock.
+
+The lab's agent imports this module, so it needs nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process of a load.
+
+    Attributes:
+        id: its name in the outputs.
+        host: name of the host it runs in; None = beside the switches.
+        argv: program and arguments.
+        server_port: TCP port that must be open before clients start; None for clients.
+        env: additions to the environment, or all of it where `only_env` is set.
+        only_env: the process gets nothing of the lab's own environment.
+    """
+
+    id: str
+    host: str | None
+    argv: tuple[str, ...]
+    server_port: int | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    only_env: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Disturbance:
+    """Something that dies or comes back.
+
+    Attributes:
+        up: whether it comes back.
+        channels: whose sending ports go down or up; both channels of a link are both of its ends.
+        hosts: whose switch ports do.
+        switches: that are killed or started.
+        at: s after the start of a load; of no meaning for one that is to happen now.
+    """
+
+    up: bool
+    channels: tuple[int, ...] = ()
+    hosts: tuple[int, ...] = ()
+    switches: tuple[int, ...] = ()
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Disturbed:
+    """When a disturbance was carried out.
+
+    Attributes:
+        began: s, monotonic.
+        ended: likewise.
+        error: why it failed; empty where it did not.
+    """
+
+    began: float
+    ended: float
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRequest:
+    """A load to run.
+
+    Attributes:
+        processes: servers are started first, and must listen before the others start.
+        limit: s after which what still runs is ended.
+        window: (start, end) s after each client's start, in the part of which that all have in common counters are
+            taken; None = around the whole load.
+        telemetry: s between readings of all counters beside the load; 0 = none.
+        departures: s after the last start at which the busiest ports are watched frame by frame; None = never.
+        timeline: what dies and comes back meanwhile, in the order of `at`.
+    """
+
+    processes: tuple[Process, ...]
+    limit: float
+    window: tuple[float, float] | None = None
+    telemetry: float = 0.0
+    departures: float | None = None
+    timeline: tuple[Disturbance, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What became of a process.
+
+    Attributes:
+        code: exit code; that of the signal, negative, where it was ended.
+        stdout: what it printed.
+        stderr: likewise.
+    """
+
+    code: int | None
+    stdout: str
+    stderr: str
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Frames, and their bytes with Ethernet header, without preamble, check sequence and gap."""
+
+    bytes: int
+    frames: int
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Counters and clocks at one moment.
+
+    Attributes:
+        time: s, monotonic.
+        wall: s by the system clock.
+        channels: (physical C,) what each channel between switches has carried.
+        hosts: (H,) what each host has sent into the fabric.
+        idle: processor time in ticks.
+        network: likewise, in interrupts of the network and others.
+        total: likewise, all.
+        pressure: µs that some task waited for a processor (PSI `some`); None where it is not counted.
+        processes: processor seconds of the lab's processes: `switches` (each), `agent`, `programs` (the load).
+    """
+
+    time: float
+    wall: float
+    channels: tuple[Count, ...]
+    hosts: tuple[Count, ...]
+    idle: int
+    network: int
+    total: int
+    pressure: int | None
+    processes: Mapping[str, tuple[float, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What came of a load.
+
+    Attributes:
+        outputs: process id → what became of it.
+        before: counters at the start of the window.
+        after: counters at its end.
+        timed_out: ids of processes that were ended.
+        start: when the last process had started; s, monotonic.
+        window: what the figures are counted over, s after that; None = all of it.
+        seconds: that the load took.
+        disturbed: for each event of the timeline that was carried out.
+        record: file with the telemetry, see LabClient.read(); empty where there is none.
+        no_matrix: why that has no traffic matrix; empty where it has one.
+    """
+
+    outputs: Mapping[str, Output]
+    before: Snapshot
+    after: Snapshot
+    timed_out: tuple[str, ...]
+    start: float
+    window: tuple[float, float] | None
+    seconds: float
+    disturbed: tuple[Disturbed, ...] = ()
+    record: str = ""
+    no_matrix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FrameCounts:
+    """Frames since the lab was built.
+
+    Attributes:
+        arrived: that links brought to switches.
+        lost: where → frames that got lost there outside a queue, as differences of counters: only their increases mean
+            something, and negative ones are no losses.
+        flooded: sent along the tree of a VLAN, counted at every switch on it.
+        channels: (physical C,) sent into each channel between switches.
+        to_hosts: (H,) sent to each host.
+        admitted: (S,) that each switch took in.
+    """
+
+    arrived: int
+    lost: Mapping[str, int]
+    flooded: int
+    channels: tuple[int, ...]
+    to_hosts: tuple[int, ...]
+    admitted: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CpuShare:
+    """The share of the processors that a host has, as the kernel has it."""
+
+    processors: float
+    quota_us: int
+    period_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a lab is.
+
+    Attributes:
+        datapath: what forwards frames.
+        version: of the program that does.
+        head_drop: whether a full queue of a switch loses its first frame, and not the one that comes.
+        switch_daemons: names of the switches that each process carries.
+        controller: name of the one that installs the rules; None = they were installed once.
+        holders: host → pid, in the lab, of a process in its namespaces.
+        groups: host → file by which processes join its share of the processors; empty where hosts have none.
+        cpu_share: of each host; None = no limit.
+        dilation: links run at their real-world rate divided by this.
+        seconds: that each step of building took.
+        kernel: release of the kernel.
+        folder: of the lab, as its programs see it.
+    """
+
+    datapath: str
+    version: str
+    head_drop: bool
+    switch_daemons: tuple[tuple[str, ...], ...]
+    controller: str | None
+    holders: Mapping[str, int]
+    groups: Mapping[str, str]
+    cpu_share: CpuShare | None
+    dilation: float
+    seconds: Mapping[str, float]
+    kernel: str
+    folder: str
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What a lab is doing.
+
+    Attributes:
+        doing: name of the operation, or `idle`.
+        hosts: how many.
+        switches: likewise.
+        links: likewise, between switches.
+        datapath: what forwards frames; empty until that is known.
+        controller: its name, or None.
+        link_rate: lab bit/s between switches; None until it is known.
+    """
+
+    doing: str
+    hosts: int
+    switches: int
+    links: int
+    datapath: str
+    controller: str | None
+    link_rate: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchState:
+    """What a controller knows of a switch.
+
+    Attributes:
+        state: `in step`, `not in step`, `checking`, `gone` or `not seen`.
+        since: when that began; s since the epoch.
+        problem: why it is not in step.
+        rules: that it has.
+        changed: rules that had to be changed when it was last checked.
+    """
+
+    state: str
+    since: float = 0.0
+    problem: str = ""
+    rules: int = 0
+    changed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedSwitch:
+    """A switch that speaks no OpenFlow that the controller does."""
+
+    sentence: str
+    address: str = ""
+    speaks: tuple[str, ...] = ()
+    times: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TransitionState:
+    """How far a change of plans is: its steps, or why it is being undone."""
+
+    step: int = 0
+    of: int = 0
+    action: str = ""
+    done: bool = False
+    undoing: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FailureEvent:
+    """A failure or repair as the controller saw it; times in s, monotonic, None where it is yet to come.
+
+    Attributes:
+        detected: when it heard of it.
+        diverted: when hosts that it hits had been given their backup VLANs.
+        recovered: when new paths were installed.
+        settled: when the tables of those were all that was left.
+        hosts_moved: hosts that were diverted.
+        down: names of what failed.
+        up: names of what was repaired.
+        pairs_hit: pairs of hosts whose path it took.
+        without_backup: pairs for which there was no backup path.
+        cut_off: pairs that nothing connects any more.
+    """
+
+    detected: float
+    diverted: float
+    recovered: float | None
+    settled: float | None
+    hosts_moved: int
+    down: tuple[str, ...] = ()
+    up: tuple[str, ...] = ()
+    pairs_hit: int = 0
+    without_backup: tuple[str, ...] = ()
+    cut_off: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerStatus:
+    """What a controller says of itself; from `phase` on only one that overcomes failures.
+
+    Attributes:
+        switches: by name.
+        in_step: how many switches have the rules of the plan.
+        plan: digest of the plan it keeps.
+        scenario: name of that plan's scenario.
+        off: links that are off, by name.
+        slower: share of its rate at which a link runs, by name, where that is not all of it.
+        transition: how far the change of plans is that is under way.
+        rate: bit/s of a link now.
+        refused: switches that speak another OpenFlow.
+        phase: `steady`, or what it is doing.
+        down: names of what is dead.
+        cut_off: pairs that nothing connects.
+        without_backup: pairs that wait for new paths, since no backup path remains.
+        diverted: hosts that use a backup VLAN.
+        routing: of the paths in use.
+        vlans: identifiers of the VLANs in use.
+        backup_vlans: likewise, of backups.
+        problem: what it could not do.
+        events: failures and repairs so far.
+    """
+
+    switches: Mapping[str, SwitchState]
+    in_step: int = 0
+    plan: str = ""
+    scenario: str = ""
+    off: tuple[str, ...] = ()
+    slower: Mapping[str, float] = field(default_factory=dict)
+    transition: TransitionState | None = None
+    rate: float = 0.0
+    refused: tuple[RefusedSwitch, ...] = ()
+    phase: str = ""
+    down: tuple[str, ...] = ()
+    cut_off: int = 0
+    without_backup: int = 0
+    diverted: tuple[str, ...] = ()
+    routing: str = ""
+    vlans: tuple[int, ...] = ()
+    backup_vlans: tuple[int, ...] = ()
+    problem: str = ""
+    events: tuple[FailureEvent, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlanStep:
+    """A step of a change of plans, as the controller tells it."""
+
+    action: str
+    what: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class PlanMove:
+    """What a controller did to carry switches over to another plan.
+
+    Attributes:
+        steps: in their order.
+        deadlock: sentences about cycles that old and new paths could close together.
+    """
+
+    steps: tuple[PlanStep, ...]
+    deadlock: tuple[str, ...]
