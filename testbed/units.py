@@ -93,9 +93,9 @@ class TimeScale:
 
         Args:
             lab_value: the figure as measured.
-            unit: `bit/s` is multiplied by D, `s` divided by D; units without time stay as they are.
+            unit: `bit/s` and `1/s` are multiplied by D, `s` divided by D; units without time stay as they are.
         """
-        if unit == "bit/s":
+        if unit in ("bit/s", "1/s"):
             return lab_value * self.dilation
         if unit == "s":
             return lab_value / self.dilation

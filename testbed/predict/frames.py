@@ -8,11 +8,11 @@ ETHERNET_HEADER = 14
 # Preamble 8, frame check sequence 4, inter-frame gap 12: on a real wire, but not in what Linux counts.
 WIRE_OVERHEAD = 24
 VLAN_TAG = 4
-_IP_UDP = 28
-_IP_TCP_TIMESTAMPS = 52
+UDP_HEADERS = 28  # with IP
+TCP_HEADERS = 52  # with IP and timestamps
 _MAX_IP = 1500
 _SEGMENTS_PER_ACK = 2
-TCP_PAYLOAD = _MAX_IP - _IP_TCP_TIMESTAMPS
+TCP_PAYLOAD = _MAX_IP - TCP_HEADERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,8 @@ class Transport:
 def transport(protocol: str, payload: int) -> Transport:
     """Return the wire cost of `tcp` (full segments with timestamps, an ACK for two) or of `udp`."""
     if protocol == "udp":
-        return Transport(payload, payload + _IP_UDP + ETHERNET_HEADER + WIRE_OVERHEAD, 0.0, 0.0)
-    acknowledgement = _IP_TCP_TIMESTAMPS + ETHERNET_HEADER + WIRE_OVERHEAD
+        return Transport(payload, payload + UDP_HEADERS + ETHERNET_HEADER + WIRE_OVERHEAD, 0.0, 0.0)
+    acknowledgement = TCP_HEADERS + ETHERNET_HEADER + WIRE_OVERHEAD
     return Transport(
         TCP_PAYLOAD,
         _MAX_IP + ETHERNET_HEADER + WIRE_OVERHEAD,

@@ -18,7 +18,7 @@ from testbed.run.context import Context, LoadOutcome
 from testbed.run.fidelity import Finding, Judgement, Verdict
 from testbed.run.load_iperf3 import run_iperf3
 from testbed.run.load_mpi import prepare_mpi, run_mpi
-from testbed.run.load_ping import run_ping
+from testbed.run.load_pairs import run_pairs
 from testbed.run.load_probe import run_probe
 from testbed.scenario import Workload
 from testbed.scenario.models import key_of
@@ -41,7 +41,7 @@ class Runner:
 
 
 RUNNERS: dict[str, Runner] = {
-    "ping": Runner(run_ping),
+    "ping": Runner(run_pairs),
     "iperf3": Runner(run_iperf3),
     "probe": Runner(run_probe),
     "mpi": Runner(run_mpi, prepare_mpi),

@@ -11,7 +11,8 @@ from typing import Any
 
 from testbed.errors import Problem
 from testbed.model import Topology
-from testbed.workloads import mpi_placement, npb, spec
+from testbed.workloads import mpi_placement, npb, ping, spec
+from testbed.workloads.pairs import PairTool
 from testbed.workloads.timeline import timeline_problems
 
 
@@ -56,6 +57,7 @@ class WorkloadKind:
         ranks: how many MPI ranks it is.
         outside: what it needs beside the project and its parameters, given the environment's variables.
         metrics: metric that no other kind has → its name in reports.
+        pairs: how it measures pairs of hosts, if that is what it does.
     """
 
     spec: type[Any]
@@ -70,6 +72,7 @@ class WorkloadKind:
     ranks: Callable[[Any, Topology], int] = lambda parameters, topology: 0
     outside: Callable[[Any, Mapping[str, str]], list[Problem]] = _nothing
     metrics: Mapping[str, str] = field(default_factory=dict)
+    pairs: PairTool | None = None
 
 
 def _in_time(load: spec.Iperf3 | spec.Probe) -> list[Problem]:
@@ -120,6 +123,7 @@ WORKLOADS: dict[str, WorkloadKind] = {
         why_not_simulated=lambda load: (
             "it measures programs and processors, which the simulator has none of; testbed simulate gives latencies"
         ),
+        pairs=ping.PAIRS,
     ),
     "probe": WorkloadKind(
         spec.Probe,

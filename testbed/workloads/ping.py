@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from testbed.workloads.pairs import Ends, Figures, PairTool
 from testbed.workloads.process import OutputError, Process
 from testbed.workloads.spec import Ping
 
 _INTERVAL = "0.02"
+_SPARE_SECONDS, _MAX_GAP = 10.0, 2.0
 _COUNTS = re.compile(r"(\d+) packets transmitted, (\d+) received")
 _TIMES = re.compile(r"^rtt min/avg/max/mdev = ([\d.]+)/([\d.]+)/([\d.]+)/[\d.]+ ms", re.MULTILINE)
 
@@ -54,3 +56,18 @@ def parse(text: str) -> PingResult:
         raise OutputError(f"ping printed no statistics: {text.strip()[:120] or 'nothing'}")
     low, mean, high = (float(t) / 1000 for t in times.groups()) if times else (None, None, None)
     return PingResult(int(counts.group(1)), int(counts.group(2)), low, mean, high)
+
+
+def _commands(spec: Ping, ends: Ends) -> tuple[Process, ...]:
+    return (command(spec, ends.source, ends.address),)
+
+
+def _figures(text: str) -> Figures:
+    parsed = parse(text)
+    times = (("rtt_min", parsed.rtt_min), ("rtt_mean", parsed.rtt_mean), ("rtt_max", parsed.rtt_max))
+    lost = 1 - parsed.received / parsed.sent
+    found = [(metric, value, "s") for metric, value in times if value is not None]
+    return Figures((*found, ("ping_loss", lost, "ratio")), lost)
+
+
+PAIRS = PairTool(_commands, _figures, lambda spec: _SPARE_SECONDS + spec.count * _MAX_GAP, "echoes")

@@ -1,0 +1,61 @@
+"""What a request and its response take on a network that carries nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from testbed.model import Floats
+from testbed.predict.frames import ETHERNET_HEADER, TCP_HEADERS, TCP_PAYLOAD, UDP_HEADERS, VLAN_TAG, WIRE_OVERHEAD
+from testbed.predict.wires import Ways, Wires
+
+# Of the overhead on the wire the gap comes last: it holds up the next frame, and not the one before it.
+_GAP = 12
+_SHORTEST = 84  # of 64 bytes, with preamble and gap
+
+
+def frame_sizes(protocol: str, payload: int) -> tuple[int, ...]:
+    """Bytes that each frame of a message takes on an untagged wire, preamble, frame check sequence and gap included."""
+    part, headers = (payload, UDP_HEADERS) if protocol == "udp" else (TCP_PAYLOAD, TCP_HEADERS)
+    parts = [min(part, payload - start) for start in range(0, payload, part)]
+    return tuple(max(_SHORTEST, one + headers + ETHERNET_HEADER + WIRE_OVERHEAD) for one in parts)
+
+
+def round_trips(
+    wires: Wires, pairs: Sequence[tuple[int, int]], ways: Ways, request: Sequence[int], response: Sequence[int]
+) -> Floats:
+    """Seconds from the start of a request to the end of its response, at zero load, by store and forward.
+
+    Every switch sends a frame on when it has all of it (Dally and Towles, Principles and Practices of Interconnection
+    Networks, section 11.1). Cables, switching and the programs at both ends take no time.
+
+    Args:
+        wires: of the network.
+        pairs: (source, destination) hosts.
+        ways: channels of each pair, there and back.
+        request: sizes of the request's frames, as frame_sizes() gives them.
+        response: likewise.
+
+    Returns:
+        (F,) of each pair.
+    """
+    return np.array(
+        [
+            _one_way(wires, source, there, end, request) + _one_way(wires, end, back, source, response)
+            for (source, end), (there, back) in zip(pairs, ways, strict=True)
+        ]
+    )
+
+
+def _one_way(wires: Wires, source: int, channels: Sequence[int], end: int, frames: Sequence[int]) -> float:
+    """Seconds until the last frame is there; all are ready at the beginning."""
+    first, tag, rates = len(wires.topology.channel_source), VLAN_TAG if wires.tagged else 0, wires.rates
+    links = [(first + source, 0), *((channel, tag) for channel in channels)]
+    there = [0.0] * len(frames)
+    for link, more in (*links, (first + wires.topology.host_count + end, 0)):
+        byte, free = 8 / float(rates[link]), 0.0
+        for number, size in enumerate(frames):
+            start = max(there[number], free)
+            there[number], free = start + byte * (size + more - _GAP), start + byte * (size + more)
+    return there[-1]

@@ -1,0 +1,91 @@
+"""Loads that measure pairs of hosts by programs in both, one pair after the other or all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from testbed.model import host_ip
+from testbed.plan import Plan
+from testbed.plan.rates import logical_ways, wires_of
+from testbed.predict import transport
+from testbed.predict.round_trip import frame_sizes, round_trips
+from testbed.run.context import Context, LoadOutcome
+from testbed.run.fidelity import Verdict
+from testbed.traffic import flows
+from testbed.workloads import WORKLOADS
+from testbed.workloads.pairs import Ends, Messages, PairTool
+
+# Beyond the time of the programs: starting and ending hundreds of them.
+_SECONDS_A_PAIR = 0.2
+_RATES, _TIMES = ("transactions",), ("rtt_min", "rtt_mean")
+
+
+def run_pairs(context: Context, spec: Any) -> LoadOutcome:
+    """Measure the pairs of the load's pattern."""
+    plan, outcome = context.plan, LoadOutcome()
+    tool = WORKLOADS[context.labels["kind"]].pairs
+    if tool is None:
+        raise ValueError(f"{context.labels['kind']} is no load that measures pairs")
+    pairs = flows(spec.pattern, plan.topology, plan.scenario.lab.seed)
+    predicted = [None] * len(pairs) if tool.messages is None else predicted_trips(plan, pairs, tool.messages(spec))
+    name = plan.topology.host_name
+    ends = [Ends(number, name(one), name(other), host_ip(other)) for number, (one, other) in enumerate(pairs)]
+    for repeat in range(1, (tool.repeats(spec) if tool.repeats else 1) + 1):
+        labels = {"repeat": str(repeat)} if tool.repeats else {}
+        if tool.at_once(spec):
+            context.progress(" ".join([f"{len(ends)} pairs at once", *_turn(labels)]))
+            _measure(context, spec, tool, outcome, ends, predicted, labels)
+            continue
+        for end, time in zip(ends, predicted, strict=True):
+            title = f"{end.source}→{end.destination} ({end.number + 1} of {len(ends)})"
+            context.progress(" ".join([title, *_turn(labels)]))
+            _measure(context, spec, tool, outcome, [end], [time], labels)
+    return outcome
+
+
+def predicted_trips(plan: Plan, pairs: Sequence[tuple[int, int]], messages: Messages) -> list[float | None]:
+    """Real-world seconds of a request and its response of each pair at zero load; None over aggregated links.
+
+    Which member of them a frame takes, and with it its rate, is not known beforehand.
+    """
+    if plan.bundles is not None:
+        return [None] * len(pairs)
+    sizes = [frame_sizes(messages.protocol, size) for size in (messages.request, messages.response)]
+    wires = wires_of(plan, transport("udp", 1))
+    return [float(time) for time in round_trips(wires, pairs, logical_ways(plan, pairs), *sizes)]
+
+
+def _turn(labels: dict[str, str]) -> list[str]:
+    return [f"repeat {labels['repeat']}"] if labels else []
+
+
+def _measure(
+    context: Context,
+    spec: Any,
+    tool: PairTool,
+    outcome: LoadOutcome,
+    ends: Sequence[Ends],
+    predicted: Sequence[float | None],
+    labels: dict[str, str],
+) -> None:
+    """Run the programs of some pairs at the same time, and add what they measured."""
+    commands = [tool.commands(spec, end) for end in ends]
+    limit = tool.limit(spec) + _SECONDS_A_PAIR * len(ends)
+    result = context.run([process for programs in commands for process in programs], limit)
+    alone = len(ends) == 1
+    for end, programs, time in zip(ends, commands, predicted, strict=True):
+        text = result.outputs[programs[-1].id].stdout
+        before = f"repeat{labels['repeat']}/" if labels else ""
+        context.keep_raw(f"{before}{end.source}-{end.destination}.txt", text)
+        figures = tool.parse(text)
+        of_pair = {**labels, "src": end.source, "dst": end.destination}
+        for metric, value, unit in figures.values:
+            goal = None
+            # Among others a pair waits for them as well; its shortest time can still be without a wait.
+            if time is not None and (alone or metric == "rtt_min"):
+                goal = time if metric in _TIMES else 1 / time if metric in _RATES else None
+            outcome.samples.append(context.sample(metric, value, unit, of_pair, goal))
+        if figures.lost > 0:
+            lost = f"{end.source}→{end.destination} lost {100 * figures.lost:.2g} % of its {tool.what}"
+            outcome.findings.append((Verdict.WARN, lost))
