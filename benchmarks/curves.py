@@ -12,8 +12,7 @@ from pathlib import Path
 
 from benchmarks.table import progress
 from testbed.model import Routes, Topology
-from testbed.report.burton import Panel, Series, draw_burton
-from testbed.report.latency import Dot
+from testbed.report.curves import Dot, LatencyPanel, draw_burton
 from testbed.results.folders import dated_folder, write
 from testbed.simulate import Network, Point, Settings, simulate
 
@@ -107,7 +106,7 @@ def keep(name: str, panels: Sequence[tuple[str, Sequence[Curve]]], *, columns: i
         the folder.
     """
     folder = dated_folder(RESULTS, name, ".")
-    shown = [Panel(title, tuple(Series(one.name, one.dots) for one in curves)) for title, curves in panels]
+    shown = [LatencyPanel(title, {one.name: one.dots for one in curves}) for title, curves in panels]
     write(folder / FIGURE, draw_burton(shown, columns=columns, unit=unit))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

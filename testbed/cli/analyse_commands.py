@@ -81,14 +81,14 @@ def _analyses(names: list[str], settings: list[str], patterns: list[str], plot: 
 def _plot_problems(plot: Path | None, scenarios: int) -> list[Problem]:
     if plot is None:
         return []
-    from testbed.analyse.plot import FORMATS, MOST_CURVES
+    from testbed.analyse.plot import FORMATS, MAX_CURVES
 
     problems = []
     if plot.suffix[1:].lower() not in FORMATS:
         problems.append(Problem("--plot", f'should be a file that ends in .svg or .png, not "{plot}"'))
-    if scenarios > MOST_CURVES:
+    if scenarios > MAX_CURVES:
         problems.append(
-            Problem("--plot", f"draws up to {MOST_CURVES} scenarios and here are {scenarios}; draw them in parts")
+            Problem("--plot", f"draws up to {MAX_CURVES} scenarios and here are {scenarios}; draw them in parts")
         )
     return problems
 

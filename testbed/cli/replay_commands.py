@@ -121,8 +121,8 @@ def _draw(found: Replay) -> list[Path]:
     """Use of the channels over time, and when each pair was done; nothing of a deadlock."""
     import numpy as np
 
-    from testbed.report.channels import draw_channel_use, draw_pair_times
     from testbed.report.figures import scale_for
+    from testbed.report.heatmaps import draw_channel_use, draw_pair_times
     from testbed.results.folders import write
 
     if found.outcome.cycle:

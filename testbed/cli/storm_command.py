@@ -49,7 +49,7 @@ def _check_plot(plot: Path | None) -> None:
 
 
 def _draw(found: Storm, plot: Path) -> None:
-    from testbed.report.growth import draw_growth
+    from testbed.report.curves import draw_growth
     from testbed.units import format_rate
 
     curves = {

@@ -19,8 +19,8 @@ from testbed.plan.rates import fair_rates
 from testbed.power import PowerModel
 from testbed.predict import transport
 from testbed.regulate.detour import Detour, find_detour
+from testbed.regulate.figure import Stretch, draw_rates
 from testbed.regulate.run import Stage, require_regulable
-from testbed.regulate.series import Mark, draw_series
 from testbed.regulate.session import Change
 from testbed.regulate.watched import beat_findings, beat_samples, change_findings
 from testbed.report import render_report
@@ -194,7 +194,7 @@ class _Watch:
             }
             scale = context.scale.dilation
             marks = [mark for change in made for mark in _marks(change, start)]
-            drawn = draw_series(telemetry.time, {pair: scale * rate for pair, rate in rates.items()}, marks)
+            drawn = draw_rates(telemetry.time, {pair: scale * rate for pair, rate in rates.items()}, marks)
             stage.folder.write_bytes("series.svg", drawn)
             return outcome
 
@@ -245,10 +245,10 @@ def frame_bandwidth(telemetry: Telemetry, host: int) -> Floats:
     return np.where(seconds > 0, rate, 0.0)
 
 
-def _marks(change: Change, zero: float) -> list[Mark]:
+def _marks(change: Change, zero: float) -> list[Stretch]:
     """Beginning and end of a change on the axis of a load's telemetry."""
     begin = change.started - zero
-    return [Mark(begin, begin + change.seconds, change.name)]
+    return [Stretch(begin, begin + change.seconds, change.name)]
 
 
 def table7(samples: Sequence[Sample]) -> list[tuple[str, str, float, float, float]]:

@@ -1,258 +1,253 @@
-"""Bar charts of measured beside predicted figures, and curves over message size."""
+"""Charts of a load: its flows beside their predictions, curves over message size, what failures cost."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import (
-    FixedFormatter,
-    FixedLocator,
-    FuncFormatter,
-    LogLocator,
-    MaxNLocator,
-    NullFormatter,
-    NullLocator,
-)
 
+from testbed.model import Floats, Sample
 from testbed.report.figures import Scale, bytes_text, scale_for
-from testbed.report.palette import INK, MEASURED, PREDICTED
-from testbed.report.svg import PIXELS_AN_INCH, drawing_style, new_figure, to_svg
+from testbed.report.marks import DASHED, Bars, Dash, Line, Mark, Reach, Stairs
+from testbed.report.palette import INK, MUTED, PREDICTED, TREES
+from testbed.report.panels import Axis, Block, Panel, Picture, for_page
+from testbed.report.table import BOUNDS, METRICS
+from testbed.units import format_seconds
 
-MOST_COLUMNS = 16  # more bars lie down
-MOST_BARS = 64  # more become a distribution
+MAX_UPRIGHT = 16  # more bars lie down
+MAX_BARS = 64  # more become a distribution
 _BARS_A_COLUMN = 32
-_WIDTH = 1080.0
-_MOST_SIZES_LABELLED = 8
 _LOGARITHMIC_FROM = 8  # times the middle flow
+_CURVES = ("mpi_latency", "mpi_bandwidth", "mpi_alltoall_time", "mpi_alltoall_bandwidth", "mpi_barrier_time")
+_WHISKERS = "whiskers from min to max"
+_SPAN = "min to max"
+# What a prediction of a metric is called that is a bound.
+BOUND_NAMES = {"≥": "lower bound", "≤": "upper bound"}
+# Moments of a failure, and how they are drawn.
+_MOMENTS: tuple[tuple[str, str, str, Dash], ...] = (
+    ("", "it dies", INK, "-"), ("takeover", "backup path carries", TREES[2], "-"),
+    ("recovery", "new tables are in", TREES[1], DASHED),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
-    """One bar: median with least and most, in the unit of the samples; prediction where there is one."""
+class Chart:
+    """A chart as SVG with the sentence below it."""
+
+    svg: str
+    caption: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Several values of one figure: median, min and max in the unit of the samples; prediction where there is one."""
 
     name: str
     median: float
-    low: float
-    high: float
+    min: float
+    max: float
     predicted: float | None = None
 
-
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """One figure by message size: bars whose names are byte counts, in rising order."""
-
-    title: str
-    unit: str
-    logarithmic: bool
-    predicted_name: str
-    points: tuple[Bar, ...]
+    @classmethod
+    def of(cls, name: str, samples: Sequence[Sample]) -> Spread:
+        """Summarise samples, one or more."""
+        values = [sample.value for sample in samples]
+        return cls(name, statistics.median(values), min(values), max(values), predicted_median(samples))
 
 
-def bar_chart(bars: Sequence[Bar], title: str, unit: str, prefix: str) -> str:
+def load_charts(samples: Sequence[Sample], prefix: str) -> list[Chart]:
+    """Return the charts of one load; none of figures that have no sample."""
+    samples = [sample for sample in samples if math.isfinite(sample.value)]
+    of = {metric: [sample for sample in samples if sample.metric == metric] for metric in ("goodput", "rtt_mean")}
+    charts = []
+    flows = [Spread.of(pair, group) for pair, group in _by_pair(of["goodput"]).items()]
+    if flows:
+        caption = f"Goodput of each of {len(flows)} flows, all at once"
+        repeats = len({sample.labels.get("repeat") for sample in of["goodput"]})
+        if repeats > 1:
+            caption += f": median of {repeats} repeats, {_WHISKERS}"
+        charts.append(Chart(flow_chart(flows, "Goodput", "bit/s", f"{prefix}-goodput"), caption + "."))
+    trips = _round_trips(samples)
+    if trips:
+        svg = flow_chart(trips, "Round-trip time", "s", f"{prefix}-rtt")
+        charts.append(Chart(svg, f"Round-trip time of each pair: mean, {_WHISKERS}."))
+    panels = _size_panels(samples)
+    if panels:
+        svg = for_page(Picture([Block(panels, 2)]), f"{prefix}-sizes", f"{len(panels)} figures by message size")
+        charts.append(Chart(svg, f"By message size: median of all pairs and repeats, {_WHISKERS}."))
+    return charts
+
+
+def predicted_median(samples: Iterable[Sample]) -> float | None:
+    """Median of the predictions; None where there is none."""
+    values = [s.predicted for s in samples if s.predicted is not None and math.isfinite(s.predicted)]
+    return statistics.median(values) if values else None
+
+
+def _by_pair(samples: Iterable[Sample]) -> dict[str, list[Sample]]:
+    groups: dict[str, list[Sample]] = {}
+    for sample in samples:
+        groups.setdefault(f"{sample.labels.get('src', '?')}→{sample.labels.get('dst', '?')}", []).append(sample)
+    return groups
+
+
+def _round_trips(samples: Sequence[Sample]) -> list[Spread]:
+    mean, low, high = (
+        _by_pair(sample for sample in samples if sample.metric == f"rtt_{name}") for name in ("mean", "min", "max")
+    )
+    found = []
+    for pair, group in mean.items():
+        own = Spread.of(pair, group)
+        ends = [own.median, *(s.value for s in low.get(pair, group)), *(s.value for s in high.get(pair, group))]
+        found.append(Spread(pair, own.median, min(ends), max(ends), own.predicted))
+    return found
+
+
+def flow_chart(flows: Sequence[Spread], title: str, unit: str, prefix: str) -> str:
     """Return upright bars as SVG, lying ones when many, a distribution when very many."""
-    scale = scale_for(unit, max(bar.median for bar in bars))
-    with drawing_style():
-        if len(bars) <= MOST_COLUMNS:
-            figure = _upright(bars, f"{title} ({scale.name})", scale)
-        elif len(bars) <= MOST_BARS:
-            figure = _lying(bars, f"{title} ({scale.name})", scale)
-        else:
-            figure = _distribution(bars, f"{title} ({scale.name})", scale)
-        return to_svg(figure, prefix, f"{title} of {len(bars)} flows")
+    scale = scale_for(unit, max(flow.median for flow in flows))
+    axis = f"{title} ({scale.name})"
+    if len(flows) <= MAX_UPRIGHT:
+        names = [(float(number), flow.name) for number, flow in enumerate(flows)]
+        x = Axis(ticks=names, low=-0.6, high=len(flows) - 0.4)
+        width = min(1004.0, 144 + 68 * len(flows))
+        block = Block([Panel(_bars(flows, scale), x, Axis(axis, low=0, grid=True), width=width, height=264)])
+    elif len(flows) <= MAX_BARS:
+        columns = 2 if len(flows) > _BARS_A_COLUMN else 1
+        rows = -(-len(flows) // columns)
+        highest = 1.04 * max(max(flow.max, flow.predicted or 0) for flow in flows) / scale.factor or 1.0
+        parts = [flows[column * rows : (column + 1) * rows] for column in range(columns)]
+        panels = [
+            Panel(
+                _bars(part, scale, lying=True), Axis(axis, low=0, high=highest, grid=True),
+                Axis(ticks=[(float(place), flow.name) for place, flow in enumerate(part)], low=rows - 0.4, high=-0.6),
+                width=960.0 / columns, height=22.0 * rows,
+            )
+            for part in parts
+        ]  # fmt: skip
+        block = Block(panels, columns)
+    else:
+        block = Block(_distribution(flows, axis, scale), 2)
+    return for_page(Picture([block]), prefix, f"{axis} of {len(flows)} flows")
 
 
-def curve_charts(curves: Sequence[Curve], prefix: str) -> str:
-    """Return small charts over message size as SVG, two beside each other."""
-    rows = -(-len(curves) // 2)
-    with drawing_style():
-        figure = new_figure(_WIDTH if len(curves) > 1 else _WIDTH / 2, 270 * rows)
-        grid = figure.subplots(rows, min(len(curves), 2), squeeze=False).reshape(-1)
-        for axes, curve in zip(grid, curves, strict=False):
-            _curve(axes, curve)
-        for axes in grid[len(curves) :]:
-            axes.set_visible(False)
-        _fit(figure, left=66, right=14, bottom=48, top=34, between=74)
-        return to_svg(figure, prefix, f"{len(curves)} figures by message size")
+def _scaled(spreads: Sequence[Spread], scale: Scale) -> tuple[Floats, Floats, Floats]:
+    """Min, median and max of each in the unit of a scale."""
+    found = np.array([(spread.min, spread.median, spread.max) for spread in spreads]).T / scale.factor
+    return found[0], found[1], found[2]
 
 
-def _upright(bars: Sequence[Bar], label: str, scale: Scale) -> Figure:
-    width = min(_WIDTH, 220 + 68 * len(bars))
-    figure = new_figure(width, 330)
-    axes = figure.add_subplot()
-    _bars(bars, scale, axes.bar, axes.errorbar, lying=False)
-    axes.set_xticks(range(len(bars)), [bar.name for bar in bars])
-    axes.tick_params(axis="x", length=0, labelsize=8)
-    axes.set_xlim(-0.6, len(bars) - 0.4)
-    axes.set_ylim(bottom=0)
-    axes.set_ylabel(label)
-    axes.grid(axis="y")
-    _legend(axes)
-    _fit(figure, left=66, right=10, bottom=30, top=36)
-    return figure
+def _bars(flows: Sequence[Spread], scale: Scale, *, lying: bool = False) -> list[Bars]:
+    """Measured, and beside it predicted."""
+    low, median, high = _scaled(flows, scale)
+    known = [number for number, flow in enumerate(flows) if flow.predicted is not None]
+    thickness = 0.38 if known else 0.6
+    shift = thickness / 2 if known else 0.0
+    reach = Reach(low, high, _SPAN) if (high > low).any() else None
+    found = [Bars(np.arange(len(flows)) - shift, median, "measured", thickness=thickness, lying=lying, reach=reach)]
+    if known:
+        values = [(flows[number].predicted or 0.0) / scale.factor for number in known]
+        found.append(Bars(np.array(known) + shift, values, "predicted", PREDICTED, thickness, lying))
+    return found
 
 
-def _lying(bars: Sequence[Bar], label: str, scale: Scale) -> Figure:
-    columns = 2 if len(bars) > _BARS_A_COLUMN else 1
-    rows = -(-len(bars) // columns)
-    highest = max(max(bar.high, bar.predicted or 0) for bar in bars) / scale.factor or 1.0
-    figure = new_figure(_WIDTH, 84 + 22 * rows)
-    grid = figure.subplots(1, columns, squeeze=False, sharex=True).reshape(-1)
-    for column, axes in enumerate(grid):
-        part = bars[column * rows : (column + 1) * rows]
-        _bars(part, scale, axes.barh, axes.errorbar, lying=True)
-        axes.set_yticks(range(len(part)), [bar.name for bar in part])
-        axes.tick_params(axis="y", length=0, labelsize=8)
-        axes.set_ylim(rows - 0.4, -0.6)
-        axes.set_xlim(0, highest * 1.04)
-        axes.set_xlabel(label)
-        axes.grid(axis="x")
-    _legend(grid[0])
-    _fit(figure, left=72, right=14, bottom=44, top=34, between=80)
-    return figure
-
-
-def _bars(
-    bars: Sequence[Bar],
-    scale: Scale,
-    draw: Callable[..., object],
-    whisker: Callable[..., object],
-    *,
-    lying: bool,
-) -> None:
-    place = np.arange(len(bars), dtype=float)
-    median, low, high = (
-        np.array([getattr(bar, name) for bar in bars]) / scale.factor for name in ("median", "low", "high")
-    )
-    predicted = np.array([math.nan if bar.predicted is None else bar.predicted for bar in bars]) / scale.factor
-    both = bool(np.isfinite(predicted).any())
-    thickness = 0.38 if both else 0.6
-    shift = thickness / 2 if both else 0.0
-    draw(place - shift, median, thickness, color=MEASURED, label="measured")
-    if both:
-        draw(place + shift, predicted, thickness, color=PREDICTED, label="predicted")
-    if (high > low).any():
-        spread = np.stack([median - low, high - median])
-        at = (median, place - shift) if lying else (place - shift, median)
-        whisker(
-            *at,
-            **{"xerr" if lying else "yerr": spread},
-            fmt="none",
-            ecolor=INK,
-            elinewidth=1.1,
-            capsize=2.5,
-            label="least to most",
-        )
-
-
-def _distribution(bars: Sequence[Bar], label: str, scale: Scale) -> Figure:
-    figure = new_figure(_WIDTH, 340)
-    measured = sorted(bars, key=lambda bar: -bar.median)
-    predicted = sorted((bar.predicted for bar in bars if bar.predicted is not None), reverse=True)
-    gaps = [100 * (bar.median / bar.predicted - 1) for bar in bars if bar.predicted]
-    grid = figure.subplots(1, 2 if gaps else 1, squeeze=False, width_ratios=[2, 1] if gaps else None).reshape(-1)
-    rank = np.arange(1, len(bars) + 1)
-    low, median, high = (
-        np.array([getattr(bar, name) for bar in measured]) / scale.factor for name in ("low", "median", "high")
-    )
-    grid[0].plot(rank, median, color=MEASURED, linewidth=1.8, label="measured")
+def _distribution(flows: Sequence[Spread], axis: str, scale: Scale) -> list[Panel]:
+    """All flows in falling order, and how many are how far from their predictions."""
+    measured = sorted(flows, key=lambda flow: -flow.median)
+    predicted = sorted((flow.predicted / scale.factor for flow in flows if flow.predicted is not None), reverse=True)
+    gaps = [100 * (flow.median / flow.predicted - 1) for flow in flows if flow.predicted]
+    low, median, high = _scaled(measured, scale)
+    rank = np.arange(1, len(flows) + 1)
+    reach = Reach(low, high, _SPAN) if (high > low).any() else None
+    lines = [Line(rank, median, "measured", width=1.8, reach=reach, banded=True)]
     if predicted:
-        grid[0].plot(
-            rank[: len(predicted)],
-            np.array(predicted) / scale.factor,
-            color=PREDICTED,
-            linewidth=1.8,
-            linestyle=(0, (5, 2)),
-            label="predicted",
-        )
-    if (high > low).any():
-        grid[0].fill_between(rank, low, high, color=MEASURED, alpha=0.3, linewidth=0, label="least to most")
-    grid[0].set(xlim=(0, len(bars) + 1), xlabel="Flows, each curve in falling order", ylabel=label)
-    if low.min() > 0 and high.max() > _LOGARITHMIC_FROM * np.median(median):
-        grid[0].set_yscale("log")
-        grid[0].yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        grid[0].yaxis.set_minor_formatter(NullFormatter())
-    else:
-        grid[0].set_ylim(bottom=0)
-    grid[0].grid(axis="y")
-    _legend(grid[0])
+        lines.append(Line(rank[: len(predicted)], predicted, "predicted", PREDICTED, DASHED, 1.8))
+    wide = low.min() > 0 and high.max() > _LOGARITHMIC_FROM * np.median(median)
+    y = Axis(axis, "log", grid=True) if wide else Axis(axis, low=0, grid=True)
+    x = Axis("Flows, each curve in falling order", low=0, high=len(flows) + 1)
+    panels = [Panel(lines, x, y, width=600, height=256)]
     if gaps:
-        grid[1].hist(gaps, bins=min(30, max(10, len(gaps) // 8)), color=MEASURED)
-        grid[1].set(xlabel="Measured against predicted (%)", ylabel="Flows")
-        grid[1].yaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
-        grid[1].axvline(0, color=PREDICTED, linewidth=1.8, linestyle=(0, (5, 2)))
-        grid[1].grid(axis="y")
-    _fit(figure, left=66, right=14, bottom=48, top=36, between=74)
-    return figure
+        counts, edges = np.histogram(gaps, bins=min(30, max(10, len(gaps) // 8)))
+        x, y = Axis("Measured against predicted (%)"), Axis("Flows", low=0, grid=True, whole=True)
+        panels.append(Panel([Stairs(edges, counts), Mark(0, colour=PREDICTED)], x, y, width=300, height=256))
+    return panels
 
 
-def _curve(axes: Axes, curve: Curve) -> None:
-    sizes = [int(point.name) for point in curve.points]
-    scale = scale_for(curve.unit, max(point.median for point in curve.points))
-    median, low, high = (
-        np.array([getattr(point, name) for point in curve.points]) / scale.factor for name in ("median", "low", "high")
-    )
-    if (high > low).any():
-        axes.errorbar(
-            sizes,
-            median,
-            yerr=np.stack([median - low, high - median]),
-            fmt="none",
-            ecolor=INK,
-            elinewidth=1.1,
-            capsize=3,
-        )
-    axes.plot(sizes, median, color=MEASURED, marker="o", markersize=5, linewidth=1.8, label="measured")
-    known = [(int(point.name), point.predicted) for point in curve.points if point.predicted is not None]
+def _size_panels(samples: Sequence[Sample]) -> list[Panel]:
+    """A panel for each metric that has samples of two message sizes or more."""
+    panels = []
+    for metric in _CURVES:
+        sizes: dict[int, list[Sample]] = {}
+        for sample in samples:
+            size = sample.labels.get("bytes", "")
+            if sample.metric == metric and size.isdigit():
+                sizes.setdefault(int(size), []).append(sample)
+        if len(sizes) > 1:
+            points = {size: Spread.of(str(size), group) for size, group in sorted(sizes.items())}
+            unit = next(iter(sizes.values()))[0].unit
+            predicted = BOUND_NAMES.get(BOUNDS.get(metric, ""), "predicted")
+            panels.append(_size_panel(METRICS[metric], unit, predicted, points))
+    return panels
+
+
+def _size_panel(title: str, unit: str, predicted: str, points: Mapping[int, Spread]) -> Panel:
+    logarithmic = unit == "s" and all(point.min > 0 for point in points.values())
+    medians = [point.median for point in points.values()]
+    scale = scale_for(unit, math.sqrt(medians[0] * medians[-1]) if logarithmic else max(medians))
+    low, median, high = _scaled(list(points.values()), scale)
+    reach = Reach(low, high, _SPAN) if (high > low).any() else None
+    marks = [Line(list(points), median, "measured", width=1.8, marker="o", reach=reach)]
+    known = {size: point.predicted / scale.factor for size, point in points.items() if point.predicted is not None}
     if known:
-        x, y = zip(*known, strict=True)
-        axes.plot(
-            x,
-            np.array(y) / scale.factor,
-            color=PREDICTED,
-            marker="s",
-            markersize=5,
-            linewidth=1.8,
-            linestyle=(0, (5, 2)),
-            label=curve.predicted_name,
+        marks.append(Line(list(known), list(known.values()), predicted, PREDICTED, DASHED, 1.8, "s"))
+    x = Axis("Message size", "sizes", ticks=[(float(size), bytes_text(size)) for size in points])
+    y = Axis(scale.name, "log", grid=True) if logarithmic else Axis(scale.name, low=0, grid=True)
+    return Panel(marks, x, y, title, width=446, height=190)
+
+
+def failure_charts(repeats: Sequence[Mapping[str, Any]], prefix: str) -> list[Chart]:
+    """Return the drawing of the first repeat of a load with failures; nothing for a load without."""
+    if not repeats or not repeats[0]["pairs"]:
+        return []
+    first = repeats[0]
+    moments: list[Stairs | Mark] = [
+        Mark(event["at"] + (event[key] if key else 0.0), name=name, colour=colour, dash=dash)
+        for event in first["events"]
+        for key, name, colour, dash in _MOMENTS
+        if not key or event[key] is not None
+    ]
+    panels = []
+    for number, pair in enumerate(first["pairs"], 1):
+        edges = np.linspace(0.0, first["seconds"], len(pair["arrived"]) + 1)
+        last = number == len(first["pairs"])
+        x = Axis("Laboratory time (s)" if last else "", low=0, high=first["seconds"], ticks=None if last else ())
+        y = Axis(
+            low=0,
+            high=1.1 * max(1, *pair["sent"]),
+            ticks=[(0.55 * max(1, *pair["sent"]), f"{pair['src']}→{pair['dst']}")],
         )
-    axes.set_xscale("symlog", base=2, linthresh=1)
-    labelled = sizes[:: -(-len(sizes) // _MOST_SIZES_LABELLED)]
-    axes.xaxis.set_major_locator(FixedLocator(labelled))
-    axes.xaxis.set_major_formatter(FixedFormatter([bytes_text(size) for size in labelled]))
-    axes.xaxis.set_minor_locator(NullLocator())
-    if curve.logarithmic and low.min() > 0:
-        axes.set_yscale("log")
-        axes.yaxis.set_major_locator(LogLocator(10, (1, 2, 5) if low.min() * 30 > high.max() else (1,)))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axes.yaxis.set_minor_formatter(NullFormatter())
-    else:
-        axes.set_ylim(bottom=0)
-    axes.set(ylabel=scale.name, xlabel="Message size")
-    axes.set_title(curve.title, pad=10)
-    axes.grid(axis="y")
-    if known:
-        axes.legend(loc="best", fontsize=8)
+        marks = [Stairs(edges, pair["arrived"]), Stairs(edges, pair["sent"], MUTED, filled=False), *moments]
+        panels.append(Panel(marks, x, y, width=970, height=40))
+    words = "; ".join(event_words(event) for event in first["events"])
+    svg = for_page(Picture([Block(panels)]), prefix, f"Datagrams that arrived while things died. {words}")
+    more = f" (the first of {len(repeats)} repeats)" if len(repeats) > 1 else ""
+    return [Chart(svg, f"Datagrams of each watched pair that arrived, by the time they were sent{more}. {words}.")]
 
 
-def _legend(axes: Axes) -> None:
-    axes.legend(loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=3, borderaxespad=0.3, handlelength=1.6)
-
-
-def _fit(figure: Figure, *, left: float, right: float, bottom: float, top: float, between: float = 0.0) -> None:
-    """Margins and distances in pixels."""
-    width, height = figure.get_size_inches() * PIXELS_AN_INCH
-    figure.subplots_adjust(left / width, bottom / height, 1 - right / width, 1 - top / height)
-    grid = figure.axes[0].get_gridspec()
-    assert grid is not None  # every chart is made by subplots
-    columns, rows = grid.ncols, grid.nrows
-    inside, tall = width - left - right, height - top - bottom
-    figure.subplots_adjust(
-        wspace=between / ((inside - between * (columns - 1)) / columns) if columns > 1 else 0,
-        hspace=90 / ((tall - 90 * (rows - 1)) / rows) if rows > 1 else 0,
-    )
-    figure.align_ylabels()
+def event_words(event: Mapping[str, Any]) -> str:
+    """An event and what it cost, in words."""
+    parts = [f"noticed after {format_seconds(event['detection'])}" if event["detection"] is not None else "not noticed"]
+    if event["takeover"] is not None:
+        parts.append(f"backup path after {format_seconds(event['takeover'])}")
+    if event["recovery"] is not None:
+        parts.append(f"new tables after {format_seconds(event['recovery'])}")
+    parts.append(f"{event['frames_lost']} datagrams lost")
+    if event["cut_off"]:
+        parts.append(f"{event['cut_off']} pairs cut off")
+    if event["without_backup"]:
+        parts.append(f"{event['without_backup']} pairs without backup")
+    return f"{event['event']}: {', '.join(parts)}"

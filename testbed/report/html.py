@@ -21,15 +21,14 @@ from testbed.results.telemetry import load_telemetry
 if TYPE_CHECKING:
     from jinja2 import Template
 
-_MOST_FURTHER_USES = 3
+_MAX_FURTHER_USES = 3
 
 
 def render_report(run: Run) -> str:
     """Return the report of a run as HTML; the same run gives the same bytes."""
-    from testbed.report.drawing import MOST_PANELS, MOST_SWITCHES, draw_topology, draw_vlans  # noqa: PLC0415
-    from testbed.report.failures import failure_charts  # noqa: PLC0415 - likewise
-    from testbed.report.selection import load_charts  # noqa: PLC0415 - these import matplotlib
-    from testbed.report.watched import telemetry_charts  # noqa: PLC0415 - likewise
+    from testbed.report.charts import failure_charts, load_charts  # noqa: PLC0415 - these import matplotlib
+    from testbed.report.drawing import MAX_PANELS, MAX_SWITCHES, draw_topology, draw_vlans  # noqa: PLC0415 - likewise
+    from testbed.report.heatmaps import telemetry_charts  # noqa: PLC0415 - likewise
 
     plan, manifest = run.plan, run.manifest
     rows = result_rows(run.samples)
@@ -38,7 +37,7 @@ def render_report(run: Run) -> str:
     for sample in run.samples:
         of_load.setdefault(sample.labels.get("load", ""), []).append(sample)
     trees = plan.vlans if isinstance(plan.vlans, VlanPlan) else None
-    drawable = plan.topology.switch_count <= MOST_SWITCHES
+    drawable = plan.topology.switch_count <= MAX_SWITCHES
     uses = _link_uses(plan.topology, heads, of_load) if drawable else []
     verdict = str(manifest.get("verdict") or "")
     sign, meaning = facts.VERDICTS.get(verdict, ("?", "This run was not judged."))
@@ -77,7 +76,7 @@ def render_report(run: Run) -> str:
         uses=uses,
         topology="" if uses or not drawable else draw_topology(plan.topology, "topology"),
         vlans=draw_vlans(plan.topology, trees, "vlans") if drawable and trees and trees.vlan_count else "",
-        vlans_left_out=max(trees.vlan_count - MOST_PANELS, 0) if trees else 0,
+        vlans_left_out=max(trees.vlan_count - MAX_PANELS, 0) if trees else 0,
         local_vlans=facts.local_vlans(plan),
         drawable=drawable,
         environment=facts.environment(run.environment),
@@ -91,14 +90,13 @@ def _link_uses(
     topology: Topology, heads: list[LoadHead], of_load: dict[str, list[Sample]]
 ) -> list[tuple[LoadHead, str]]:
     """Drawings of the loads that have samples of link use, the busiest first."""
-    from testbed.report.drawing import draw_topology  # noqa: PLC0415 - these import matplotlib
-    from testbed.report.selection import link_use  # noqa: PLC0415
+    from testbed.report.drawing import draw_topology, link_use  # noqa: PLC0415 - imports matplotlib
 
     found = [(head, use) for head in heads if (use := link_use(topology, of_load.get(head.label, [])))]
     found.sort(key=lambda pair: -statistics.fmean(use.measured for use in pair[1].values()))
     return [
         (head, draw_topology(topology, f"use-{number}", use))
-        for number, (head, use) in enumerate(found[: _MOST_FURTHER_USES + 1])
+        for number, (head, use) in enumerate(found[: _MAX_FURTHER_USES + 1])
     ]
 
 

@@ -10,11 +10,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
 from testbed.compare import compare
-from testbed.compare.figure import FORMATS, MOST_PANELS, compose, draw
-from testbed.compare.layout import fitted, pixels
+from testbed.compare.figure import FORMATS, MAX_PANELS, draw, picture_of
 from testbed.errors import InputError
 from testbed.model import Sample
-from testbed.report.svg import drawing_style
+from testbed.report.panels import compose, drawing_style, fitted, pixels
 from tests.runs import UDP, goodput, head, run_of, text_of
 
 MPI = "{kind: mpi, job: fabric_bench}"
@@ -55,7 +54,7 @@ def pairs():
 
 def composed(comparison, title="", x_label=""):
     with drawing_style():
-        return compose(comparison, title, x_label)
+        return compose(picture_of(comparison, title, x_label))
 
 
 def words(figure):
@@ -93,9 +92,11 @@ def test_bars_are_marked_by_their_verdicts():
     assert [bool(bar.get_hatch()) for bar in axes.patches] == [False, True, False]  # what failed has no bar
     beside = [text.get_text() for text in axes.texts]
     assert beside[:3] == ["×1.00", "invalid", "failed"]
-    assert re.fullmatch(r"×\d\.\d+ !", beside[3])
+    assert re.fullmatch(r"×\d\.\d+", beside[3])
+    hollow = [line for line in axes.lines if line.get_markerfacecolor() == "white"]
+    assert [list(line.get_ydata()) for line in hollow] == [[3]]
     said = words(figure)
-    for text in ("measured, median", "predicted", "95 % interval", "with reserve", "invalid, do not use"):
+    for text in ("measured, median", "predicted", "95 % interval", "with warnings", "invalid, do not use"):
         assert text in said
     assert "Goodput (Mbit/s)" in said
 
@@ -103,7 +104,7 @@ def test_bars_are_marked_by_their_verdicts():
 def test_what_is_not_there_is_not_explained():
     said = words(composed(compare(by_kind(), metrics=["mpi_alltoall_time"])))
     assert "lower bound" in said
-    assert not {"predicted", "95 % interval", "with reserve", "invalid, do not use"} & {*said}
+    assert not {"predicted", "95 % interval", "with warnings", "invalid, do not use"} & {*said}
 
 
 def test_lengths_of_bars_are_the_medians():
@@ -112,6 +113,14 @@ def test_lengths_of_bars_are_the_medians():
     lengths = [bar.get_width() for bar in axes.patches]
     assert lengths == pytest.approx([row.spread.median / 1e6 for row in found.rows if row.spread])
     assert axes.get_xlim()[0] == 0
+
+
+def test_a_dollar_in_a_text_begins_no_formula():
+    runs = by_kind(most=2)
+    found = compare(runs, metrics=["goodput"])
+    for form in FORMATS:
+        assert draw(found, form, title=r"$\frac$ and $x$", x_label=r"$\frac$").startswith(SIGNATURES[form])
+    assert r"$\frac$ and $x$" in words(composed(found, r"$\frac$ and $x$"))
 
 
 def test_dilations_that_differ_are_told_beside_the_names():
@@ -138,7 +147,7 @@ def test_lines_leave_out_invalid_points_and_mark_them():
     predicted = next(line for line in axes.lines if line.get_linestyle() == "--")
     assert list(predicted.get_ydata()) == pytest.approx([950, 475, 237.5, 118.75])
     assert axes.get_xlabel() == "Pairs of hosts"
-    assert {"measured", "predicted", "with reserve", "invalid, do not use"} <= {*words(figure)}
+    assert {"measured", "predicted", "with warnings", "invalid, do not use"} <= {*words(figure)}
 
 
 def test_many_message_sizes_become_a_line_over_them():
@@ -186,7 +195,7 @@ def test_all_text_is_inside_the_figure_and_no_two_panels_overlap(comparison):
 
 
 def test_more_panels_or_lines_than_can_be_read_are_refused():
-    loads = [f"{{kind: ping, pattern: complement, size: {100 + number}}}" for number in range(MOST_PANELS + 1)]
+    loads = [f"{{kind: ping, pattern: complement, size: {100 + number}}}" for number in range(MAX_PANELS + 1)]
     samples = [Sample("rtt_mean", 1e-5, "s", {"load": str(number + 1)}) for number in range(len(loads))]
     heads = [head(number + 1, "ping complement") for number in range(len(loads))]
     runs = [run_of(text_of(kind, *loads), samples, heads, name=name) for name, kind in list(KINDS.items())[:2]]

@@ -18,7 +18,7 @@ from testbed.messages import ControllerStatus, Disturbed, FailureEvent, Snapshot
 from testbed.model import host_ip
 from testbed.plan import Plan, make_plan
 from testbed.plan.failures import failure_outlooks
-from testbed.report.failures import event_words, failure_charts
+from testbed.report.charts import event_words, failure_charts
 from testbed.run.context import LoadResult
 from testbed.run.failure_cost import assess
 from testbed.run.failures import disturbance, watched_pairs

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageSequence
 
-from testbed.report.filling import CYCLE, animate_filling, draw_filling
+from testbed.report.drawing import CYCLE, animate_occupancy, draw_occupancy
 from testbed.simulate import Network, PacketSettings, Settings, simulate, simulate_packets
 from testbed.simulate.filling import MOMENTS, moments_of
 from testbed.simulate.levels import packet_network
@@ -50,19 +50,19 @@ def panels():
 
 def test_the_moments_stand_beside_each_other_with_the_cycle_in_red():
     topology, moments = panels()
-    drawn = draw_filling(topology, moments)
+    drawn = draw_occupancy(topology, moments)
     text = "".join(ElementTree.fromstring(drawn.decode()).itertext())
     assert "0.00 ms" in text
     assert "2.00 ms: deadlock" in text
     # Line, arrow head of each channel of the cycle, and the title.
     assert drawn.count(CYCLE.encode()) >= 6
-    assert CYCLE.encode() not in draw_filling(topology, moments[:2])
-    assert drawn == draw_filling(topology, moments)
+    assert CYCLE.encode() not in draw_occupancy(topology, moments[:2])
+    assert drawn == draw_occupancy(topology, moments)
 
 
 def test_the_animation_has_a_frame_a_moment_and_the_last_one_stays():
     topology, moments = panels()
-    with Image.open(io.BytesIO(animate_filling(topology, moments))) as image:
+    with Image.open(io.BytesIO(animate_occupancy(topology, moments))) as image:
         assert image.format == "GIF"
         shown = [frame.info["duration"] for frame in ImageSequence.Iterator(image)]
     assert len(shown) >= 3

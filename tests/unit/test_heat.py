@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from testbed.plan import make_plan
-from testbed.report.heat import HeatMap, draw_heat
+from testbed.report.heatmaps import MAX_COLUMNS, MAX_ROWS, heat_panel, telemetry_charts
+from testbed.report.marks import Heat
 from testbed.report.palette import HEAT
-from testbed.report.watched import MOST_COLUMNS, MOST_ROWS, telemetry_charts
+from testbed.report.panels import Axis, Block, Picture, for_page
 from testbed.results.telemetry import Telemetry
 from testbed.scenario import parse_scenario
 
@@ -21,11 +22,12 @@ LARGE = make_plan(
 )
 
 
-def heat(values, full=1.0, **options):
+def drawn(values, full=1.0, **options):
     values = np.array(values, dtype=float)
     edges = np.arange(values.shape[1] + 1, dtype=float)
     rows = [f"row {number}" for number in range(len(values))]
-    return HeatMap(values, edges, rows, full, ["0", "1"], "bar", "below", **options)
+    panel = heat_panel(Heat(values, edges, full, ["0", "1"], "bar"), rows, Axis("below"), **options)
+    return for_page(Picture([Block([panel])]), "h", "x")
 
 
 def colours(svg):
@@ -34,21 +36,21 @@ def colours(svg):
 
 
 def test_colours_go_with_the_values():
-    assert set(colours(draw_heat(heat([[0.0, 0.01, 1.0]]), "h", "x", row_height=20))) == {HEAT[0], HEAT[-1]}
-    assert set(colours(draw_heat(heat([[5.0, 0.5]], full=1.0), "h", "x", row_height=20))) == {HEAT[-1], HEAT[6]}
+    assert set(colours(drawn([[0.0, 0.01, 1.0]], row=20))) == {HEAT[0], HEAT[-1]}
+    assert set(colours(drawn([[5.0, 0.5]], full=1.0, row=20))) == {HEAT[-1], HEAT[6]}
 
 
 def test_nothing_is_the_background():
-    assert colours(draw_heat(heat([[0.0, 0.0]]), "h", "x", row_height=20)) == {}
+    assert colours(drawn([[0.0, 0.0]], row=20)) == {}
 
 
 def test_neighbours_of_a_colour_are_one_rectangle():
-    whole, striped = (draw_heat(heat([row]), "h", "x", row_height=20) for row in ([0.5] * 60, [0.5, 0.0] * 30))
+    whole, striped = (drawn([row], row=20) for row in ([0.5] * 60, [0.5, 0.0] * 30))
     assert len(striped) > len(whole) + 1000
 
 
 def test_many_rows_are_named_only_in_part():
-    svg = draw_heat(heat(np.ones((200, 3))), "h", "x", row_height=2)
+    svg = drawn(np.ones((200, 3)), row=2)
     assert 30 < len(re.findall(r">row \d+</text>", svg)) < 80
 
 
@@ -109,13 +111,13 @@ def test_queues_are_shown_where_frames_waited():
     found = telemetry_charts(PLAN, replace(made(PLAN), queue_frames=waiting, queue_drops=waiting), "t")
     queues = found[1]
     assert [PLAN.topology.channel_name(3) in queues.svg, "s3→h3" in queues.svg] == [True, True]
-    assert "lost 5,200 frames" in queues.caption
+    assert "Tail drops of switches in the whole load: 5,200 frames" in queues.caption
 
 
 def test_a_large_fabric_and_a_long_load_are_cut_down():
     use, traffic = telemetry_charts(LARGE, made(LARGE, readings=1000), "t")
-    assert f"the {MOST_ROWS} busiest of 512" in use.caption
-    assert MOST_COLUMNS < 1000
+    assert f"the {MAX_ROWS} busiest of 512" in use.caption
+    assert MAX_COLUMNS < 1000
     assert len(use.svg) < 200_000
     assert "in all" in traffic.caption
 

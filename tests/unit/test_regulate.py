@@ -15,8 +15,8 @@ from testbed.model import Sample
 from testbed.regulate.beside import side_by_side
 from testbed.regulate.changing import table7
 from testbed.regulate.detour import find_detour
+from testbed.regulate.figure import Stretch, draw_rates
 from testbed.regulate.run import measured_traffic, require_regulable
-from testbed.regulate.series import Mark, draw_series
 from testbed.regulate.session import Change, opposite
 from testbed.regulate.watched import beat_findings, change_findings
 from testbed.routing.paths import path
@@ -171,7 +171,7 @@ def test_table_7_is_made_of_both_kinds_of_path():
 def test_a_series_shows_the_pairs_that_change_most_and_the_marks():
     time = np.arange(20) / 10
     rates = {f"h{pair}→h{pair + 1}": np.where(time > 1, 1e6 * pair, 0.0) for pair in range(1, 12)}
-    drawn = "".join(ElementTree.fromstring(draw_series(time, rates, [Mark(0.5, 0.9, "s1–s2 off")])).itertext())
+    drawn = "".join(ElementTree.fromstring(draw_rates(time, rates, [Stretch(0.5, 0.9, "s1–s2 off")])).itertext())
     assert "s1–s2 off" in drawn
     assert "h11→h12" in drawn
     assert "h1→h2\n" not in drawn

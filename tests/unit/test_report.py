@@ -268,7 +268,7 @@ def test_busiest_load_is_drawn_first_and_the_others_folded_away(tmp_path):
 
 
 def test_fabric_too_large_to_draw_is_not_drawn(tmp_path, monkeypatch):
-    monkeypatch.setattr("testbed.report.drawing.MOST_SWITCHES", 15)
+    monkeypatch.setattr("testbed.report.drawing.MAX_SWITCHES", 15)
     page = Page(render_report(make_run(tmp_path)))
     assert "vlans" not in page.sections
     assert any("16 switches are too many to draw" in text for text in page.text)

@@ -3,10 +3,8 @@ from xml.etree import ElementTree
 import pytest
 
 from testbed.model import Sample
-from testbed.report.burton import Panel, Series, draw_burton
-from testbed.report.charts import Bar, bar_chart
-from testbed.report.latency import Dot
-from testbed.report.selection import load_charts
+from testbed.report.charts import Spread, flow_chart, load_charts
+from testbed.report.curves import Dot, LatencyPanel, draw_burton
 
 
 def goodput(flows, repeats=3, predicted=950e6):
@@ -28,7 +26,7 @@ def test_up_to_64_flows_have_a_bar_each(flows):
     chart = only(load_charts(goodput(flows), "c"))
     for flow in range(1, flows + 1):
         assert f">h{flow}→h{flow + 1}</text>" in chart.svg
-    for word in ("measured", "predicted", "least to most"):
+    for word in ("measured", "predicted", "min to max"):
         assert f">{word}</text>" in chart.svg
     assert "Goodput (Mbit/s)" in chart.svg
     assert f"each of {flows} flows" in chart.caption
@@ -50,7 +48,7 @@ def test_distribution_without_prediction():
 
 def test_one_repeat_has_no_whiskers():
     chart = only(load_charts(goodput(4, repeats=1), "c"))
-    assert "least to most" not in chart.svg
+    assert "min to max" not in chart.svg
     assert "repeats" not in chart.caption
 
 
@@ -82,25 +80,25 @@ def test_curves_by_message_size():
         assert f">{text}</text>" in chart.svg
 
 
-def test_round_trips_span_from_least_to_most():
+def test_round_trips_span_from_min_to_max():
     samples = [
         Sample(metric, value, "s", {"src": "h1", "dst": "h2"})
         for metric, value in (("rtt_min", 1e-4), ("rtt_mean", 2e-4), ("rtt_max", 5e-4))
     ]
     chart = only(load_charts(samples, "c"))
     assert "Round-trip time (µs)" in chart.svg
-    assert ">least to most</text>" in chart.svg
+    assert ">min to max</text>" in chart.svg
 
 
 def test_zero_goodput_is_drawn():
-    assert "<svg" in bar_chart([Bar("h1→h2", 0.0, 0.0, 0.0, 0.0)] * 20, "Goodput", "bit/s", "c")
+    assert "<svg" in flow_chart([Spread("h1→h2", 0.0, 0.0, 0.0, 0.0)] * 20, "Goodput", "bit/s", "c")
 
 
 def test_burton_normal_form_has_every_panel_and_routing():
     dots = (Dot(0.1, 100.0, 90.0, 110.0), Dot(0.2, 300.0, 280.0, 330.0))
-    panels = [Panel(f"panel {number}", (Series("SR", dots), Series("UD", dots[:1]))) for number in range(3)]
-    content = draw_burton(panels, columns=2, unit="clocks")
+    panels = [LatencyPanel(f"panel {number}", {"SR": dots, "UD": dots[:1]}) for number in range(3)]
+    content = draw_burton(panels, columns=2, unit="cycles")
     words = "".join(ElementTree.fromstring(content).itertext())
-    assert all(word in words for word in ("panel 0", "panel 1", "panel 2", "SR", "UD", "Mean latency (clocks)"))
+    assert all(word in words for word in ("panel 0", "panel 1", "panel 2", "SR", "UD", "Mean latency (cycles)"))
     assert words.count("SR") == 1  # the legend stands once
-    assert content == draw_burton(panels, columns=2, unit="clocks")
+    assert content == draw_burton(panels, columns=2, unit="cycles")

@@ -6,10 +6,9 @@ import pytest
 
 from testbed.model import Sample
 from testbed.plan import make_plan
-from testbed.report.drawing import MOST_PANELS, LinkUse, draw_topology, draw_vlans
+from testbed.report.drawing import MAX_PANELS, LinkUse, draw_topology, draw_vlans, link_use
 from testbed.report.geometry import BOX_HEIGHT, BOX_WIDTH, channel_line, layout, link_line
 from testbed.report.palette import COLOURS, HEAT, heat
-from testbed.report.selection import link_use
 from testbed.scenario import parse_scenario
 
 TOPOLOGIES = {
@@ -74,7 +73,7 @@ def test_every_switch_is_a_labelled_box(name):
 def test_vlan_panels_colour_the_tree_and_nothing_else(name):
     plan = plan_of(name)
     svg = draw_vlans(plan.topology, plan.vlans, "v")
-    panels = min(plan.vlans.vlan_count, MOST_PANELS)
+    panels = min(plan.vlans.vlan_count, MAX_PANELS)
     assert [int(number) for number in re.findall(r">VLAN (\d+)</text>", svg)] == list(plan.vlans.vlan_ids[:panels])
     for vlan in range(panels):
         tree = int(plan.vlans.tagged_links[vlan].sum())
