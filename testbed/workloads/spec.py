@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from annotated_types import Ge, Gt, Le, MinLen
 from pydantic import BeforeValidator
 
 from testbed.errors import Problem, did_you_mean
+from testbed.traffic import PATTERNS
 from testbed.workloads.timeline import Event, EventText, parse_event
 
-Pattern = Literal[
-    "neighbour", "all_to_all", "bit_reversal", "transpose", "butterfly", "complement", "pairwise", "uniform"
-]
+if TYPE_CHECKING:
+    Pattern = str
+else:  # the names of the table, which only exist at run time
+    Pattern = Literal[tuple(PATTERNS)]
 
 
 # iperf3 keys that mean something for one protocol only.
