@@ -69,6 +69,12 @@ def test_a_prediction_that_is_met_outweighs_a_busy_machine():
         ("tcp", [0.9, 0.9], 1),
         ("tcp", [1.0, 1.0, 1.0, 1.0, 0.78], 1),
         ("udp", [1.5, 1.0], 1),
+        # Above it a flow may be by 2 % more than below, and the mean by 2 %.
+        ("udp", [1.06, *[1.0] * 9], 0),
+        ("udp", [1.08, *[1.0] * 9], 1),
+        ("udp", [1.015, 1.015], 0),
+        ("udp", [1.025, 1.025], 1),
+        ("tcp", [1.03, 1.03], 1),
         ("tcp", [], 0),
     ],
 )
@@ -171,7 +177,15 @@ def test_far_below_the_prediction_without_time_left_the_lab_was_too_slow(ratio, 
 
 @pytest.mark.parametrize(
     ("idle", "computing", "verdict"),
-    [(0.01, 0.9, [Verdict.WARN]), (0.09, 0.9, [Verdict.WARN]), (0.5, 0.9, []), (0.01, 0.1, [Verdict.INVALID])],
+    [
+        (0.01, 0.9, [Verdict.WARN]),
+        (0.09, 0.9, [Verdict.WARN]),
+        (0.5, 0.9, []),
+        (0.01, 0.1, [Verdict.INVALID]),
+        (0.01, 0.55, [Verdict.WARN]),
+        (0.01, 0.5, [Verdict.INVALID]),
+        (0.01, 0.45, [Verdict.INVALID]),
+    ],
 )
 def test_of_a_job_that_computes_busy_processors_are_a_reserve(idle, computing, verdict):
     assert [v for v, _ in judge_processor(idle, None, computing=computing)] == verdict

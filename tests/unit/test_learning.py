@@ -6,7 +6,7 @@ import pytest
 
 from testbed.emulate.counters import flooded_frames
 from testbed.emulate.learning import frame
-from testbed.errors import LabError
+from testbed.errors import InputError, LabError
 from testbed.model import LearningPlan, Rule, host_mac
 from testbed.pipeline.compile import count_rules, entry_rules
 from testbed.pipeline.learning import LearningOracle
@@ -68,6 +68,13 @@ def test_learning_is_a_plan_of_its_own():
         )
         == 3
     )
+
+
+@pytest.mark.parametrize("ageing", [0, 10])
+def test_an_ageing_time_is_that_of_802_1q(ageing):
+    assert learning_plan(ageing=ageing).vlans.ageing == ageing
+    with pytest.raises(InputError, match="or 10 s or more as in 802"):
+        learning_plan(ageing=9)
 
 
 def test_rules_come_back_from_their_text():

@@ -12,7 +12,7 @@ from testbed.analyse.load import load_of
 from testbed.errors import InputError
 from testbed.kernels import packets
 from testbed.kernels.packets_check import lost_frames, waiting_cycle
-from testbed.kernels.packets_state import ANYWHERE, DELIVERED, DROPPED, FREE, NOW, PAUSES
+from testbed.kernels.packets_state import ANYWHERE, DELIVERED, DROPPED, FREE, NEVER, NOW, PAUSES, WAKES
 from testbed.plan import make_plan
 from testbed.routing.paths import hops, switches_on_path
 from testbed.simulate import PacketNetwork, PacketSettings, simulate_packets
@@ -300,6 +300,54 @@ def test_flows_of_one_host_share_its_link_and_each_keeps_its_rate():
     # The third's frames to host 1 and 2 are no flow of theirs; what each flow delivers is its own.
     assert state.delivered.tolist() == pytest.approx([2000, 1000, 4000], abs=3)
     assert (state.jitter[:2] < 13e6).all()
+
+
+def after_each_event(fabric, state):
+    """Run a simulation from one instant to the next."""
+    for _ in range(20_000):
+        woken = state.wake_time[0] if state.counts[WAKES] else NEVER
+        packets.run(fabric, state, min(int(state.soonest.min()), int(woken)) + 1)
+        yield
+
+
+def test_of_a_shared_memory_a_node_goes_on_at_half_of_what_it_may_take():
+    plan = plan_of("mesh", sizes=[2], hosts_per_switch=4)
+    network = network_of(plan, quick(flow_control="pause", shared=True, buffer=8 * 1522))
+    fabric, state = started(network, [(host, 4 + host % 2) for host in range(4)], network.edge_time, paced=False)
+    before, used, resumed = state.off.copy(), state.used.copy(), 0
+    for _ in after_each_event(fabric, state):
+        half = np.maximum(1, fabric.pool - state.used) // 2
+        for node in np.flatnonzero(before & ~state.off):
+            resumed += 1
+            assert state.held[node] <= half[fabric.place[node]]
+        for switch in np.flatnonzero(state.used < used):  # a frame has left
+            nodes = fabric.node[fabric.near[switch] : fabric.near[switch + 1]]
+            assert (state.held[nodes][state.off[nodes]] > half[switch]).all()
+        before, used = state.off.copy(), state.used.copy()
+    assert resumed > 100
+
+
+def test_priorities_of_a_link_take_turns():
+    plan = layered_plan()
+    topology, routes = plan.topology, plan.routes
+    first: dict[tuple[int, int], tuple[int, int]] = {}
+    for source in range(topology.host_count):
+        for goal in range(topology.host_count):
+            for hop in hops(topology, routes, source, goal) if source != goal else ():
+                layer, channel = divmod(hop, len(topology.channel_source))
+                first.setdefault((channel, layer), (source, goal))
+    pairs = [
+        [first[channel, layer] for layer in range(2)]
+        for channel in range(len(topology.channel_source))
+        if {(channel, 0), (channel, 1)} <= set(first)
+    ]
+    flows = next(sorted(two) for two in pairs if not set(two[0]) & set(two[1]))
+    network = network_of(plan, quick(flow_control="pfc"))
+    fabric, state = started(network, flows, network.edge_time, paced=False)
+    packets.run(fabric, state, 10**11)
+    one, other = state.delivered.tolist()
+    assert one + other == pytest.approx(10**11 / network.channel_time, rel=0.02)
+    assert one == pytest.approx(other, rel=0.02)
 
 
 def test_a_run_that_takes_too_much_memory_is_refused_with_its_size(monkeypatch):

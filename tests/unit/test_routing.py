@@ -11,6 +11,7 @@ from testbed.routing.dor import DorOptions
 from testbed.routing.fat_tree import FatTreeOptions
 from testbed.routing.paths import channel_load, path, switches_on_path
 from testbed.routing.simple import DirectOptions, TreeOptions
+from testbed.routing.trees import plane_groups
 from testbed.topologies import TOPOLOGIES
 from tests.fabrics import topology_of
 
@@ -151,6 +152,16 @@ def test_parallel_links_share_the_sources():
     load = channel_load(topology, routes).reshape(-1, 2)
     assert load.sum() == 6 * 5
     assert [int(load[topology.plane == plane].sum()) for plane in range(3)] == [10, 10, 10]
+
+
+@pytest.mark.parametrize(("parallel_links", "planes"), [(2, [0, 0]), (3, [0, 0]), (4, [0, 2]), (5, [0, 2])])
+def test_of_four_parallel_links_and_more_sources_take_turns_at_pairs_of_them(parallel_links, planes):
+    topology = topology_of("ring", switches=6, parallel_links=parallel_links)
+    assert plane_groups(topology, np.arange(6, dtype=np.int32), 2).tolist() == planes * 3
+    routes = ROUTINGS["dor"].route(topology, DorOptions(ring="two_trees"))
+    taken = [{int(p) for p in topology.plane[tree[tree >= 0] // 2]} for tree in routes.tree_channel]
+    assert [min(pair) // 2 * 2 for pair in taken] == planes * 3
+    assert {plane for pair in taken for plane in pair} == {first + more for first in planes for more in (0, 1)}
 
 
 def test_a_clos_spreads_its_sources_evenly_over_the_roots():

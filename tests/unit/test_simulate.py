@@ -260,9 +260,9 @@ def test_percentiles_are_those_of_the_packets():
     network = network_of(plan_of("flat", hosts=2))
     fabric = fabric_of(network, 0.5)
     state = new_state(network, fabric, 1)
-    state.histogram[[10, 20, 30]] = [50, 49, 1]
-    found = latency_of(state.histogram, 50 * 10 + 49 * 20 + 30)
-    assert dataclasses.astuple(found) == (15.1, 10.0, 20.0, 30.0)
+    state.histogram[[10, 20, 25, 30]] = [50, 45, 4, 1]  # so 95 % and 99 % are not the same
+    found = latency_of(state.histogram, 50 * 10 + 45 * 20 + 4 * 25 + 30)
+    assert dataclasses.astuple(found) == (15.3, 10.0, 25.0, 30.0)
     assert state.counts[CLOCK] == 0
 
 
