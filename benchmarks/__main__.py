@@ -14,6 +14,7 @@ from benchmarks.data_plane import data_plane
 from benchmarks.dl_table6 import SIZES, TRAFFIC, dl_table6
 from benchmarks.dl_table7 import dl_table7
 from benchmarks.failures import failures
+from benchmarks.interrupts import TRIES, interrupts
 from benchmarks.lab_speed import lab_speed
 from benchmarks.npb import npb
 from benchmarks.packets import packet_simulator
@@ -92,6 +93,7 @@ BENCHMARKS: dict[str, Callable[[Chosen], list[Figure]]] = {
     "vm": _machine,
     "power": lambda chosen: power(),
     "failures": lambda chosen: failures(),
+    "interrupts": lambda chosen: interrupts(chosen.runs or TRIES),
     "dl-table5": _dl_table5,
     "dl-table6": _table6,
     "dl-table7": lambda chosen: dl_table7(chosen.runs or 10),
@@ -106,7 +108,9 @@ def main() -> None:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(prog="benchmarks", description="Figures this project claims, measured here.")
     parser.add_argument("what", nargs="?", choices=BENCHMARKS, help="default: planning and lab")
-    parser.add_argument("--runs", type=int, help="runs of each, or networks drawn at random; default 3, dl-table7: 10")
+    parser.add_argument(
+        "--runs", type=int, help="runs of each, or networks drawn at random; default 3, dl-table7: 10, interrupts: 200"
+    )
     parser.add_argument("--size", type=int, action="append", help="torus size k of lab and data-plane; default 4 and 8")
     papers = parser.add_argument_group("figures of papers: dl-…, sr-…")
     papers.add_argument("--full", action="store_true", help="as long and as often as in the paper; minutes")

@@ -18,6 +18,9 @@ from testbed.errors import CapabilityError, LabError
 _START_LIMIT = 60.0  # translated by QEMU on a busy machine, it takes some 10
 _END_LIMIT = 120.0  # its processes may wait for the kernel's one lock on networks, which other labs want, too
 _SOCKET_INSIDE = "run/lab/agent.sock"
+_CLEARED = 10.0  # seconds that an interrupted program waits for its labs to be gone
+
+_started: list[subprocess.Popen[bytes]] = []  # by this program; each waits for a process 1
 
 
 class Namespaces:
@@ -87,12 +90,26 @@ def start_namespaces(*, keep: bool) -> Namespaces:
             )
         except FileNotFoundError as error:
             raise CapabilityError(f"{command[0]} is not installed (package util-linux); without it no lab") from error
+        _started.append(process)
         try:
             return _wait_for_agent(process, log)
         except BaseException:
             process.kill()
             process.wait()
             raise
+
+
+def end_started() -> None:
+    """End all labs that this program has started, those that were to outlive it, too: it is interrupted."""
+    running = [process for process in _started if process.poll() is None]
+    labs = [Namespaces(init) for process in running if (init := _child_of(process.pid)) is not None]
+    for process in running:
+        process.kill()  # and with it process 1
+    until = time.monotonic() + _CLEARED
+    while any(lab.alive() for lab in labs) and time.monotonic() < until:
+        time.sleep(0.002)
+    if running:
+        remove_stale()
 
 
 def _wait_for_agent(process: subprocess.Popen[bytes], log: IO[bytes]) -> Namespaces:

@@ -4,6 +4,7 @@ from typing import Any, get_args, get_type_hints
 
 import numpy as np
 import pytest
+from testbed.routing.trees import plane_groups
 
 from testbed.errors import InputError
 from testbed.routing import ROUTINGS
@@ -11,7 +12,6 @@ from testbed.routing.dor import DorOptions
 from testbed.routing.fat_tree import FatTreeOptions
 from testbed.routing.paths import channel_load, path, switches_on_path
 from testbed.routing.simple import DirectOptions, TreeOptions
-from testbed.routing.trees import plane_groups
 from testbed.topologies import TOPOLOGIES
 from tests.fabrics import topology_of
 
