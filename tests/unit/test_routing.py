@@ -4,10 +4,10 @@ from typing import Any, get_args, get_type_hints
 
 import numpy as np
 import pytest
-from testbed.routing.trees import plane_groups
 
 from testbed.errors import InputError
 from testbed.routing import ROUTINGS
+from testbed.routing.common import plane_groups
 from testbed.routing.dor import DorOptions
 from testbed.routing.fat_tree import FatTreeOptions
 from testbed.routing.paths import channel_load, path, switches_on_path
