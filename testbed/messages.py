@@ -237,7 +237,7 @@ class Status:
     """What a lab is doing.
 
     Attributes:
-        doing: name of the operation, or `idle`.
+        doing: name of the operation, such as `load`, or `idle`.
         hosts: how many.
         switches: likewise.
         links: likewise, between switches.
@@ -391,3 +391,22 @@ class PlanMove:
 
     steps: tuple[PlanStep, ...]
     deadlock: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Deviation:
+    """Something that is no longer as it was built; whether that makes the figures measured meanwhile void."""
+
+    void: bool
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """One flow of a load: hosts, protocol (`tcp` or `udp`), and the ports its data come from and go to."""
+
+    source: int
+    destination: int
+    protocol: str
+    source_port: int
+    destination_port: int

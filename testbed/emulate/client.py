@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -17,9 +17,11 @@ from testbed.emulate.wire import decode, encode
 from testbed.errors import CapabilityError, LabError
 from testbed.messages import (
     ControllerStatus,
+    Deviation,
     Disturbance,
     Disturbed,
     Facts,
+    Flow,
     FrameCounts,
     LoadRequest,
     Observation,
@@ -171,6 +173,32 @@ class LabClient:
         """Ping all pairs of hosts: names of those without an answer."""
         return self._ask(ask.Reach())
 
+    # ------------------------------------------------------------------------------------------- against the plan
+
+    def verify(self, plan: Plan) -> list[str]:
+        """Teach, dump the rules and walk them, and ping all pairs; see Session."""
+        from testbed.emulate import checks  # noqa: PLC0415 - `testbed down` needs nothing of the planner
+
+        return checks.verify(plan, self)
+
+    def walk(self, plan: Plan, off: Collection[int] | None = None) -> list[str]:
+        """Dump the rules and walk them; see Session."""
+        from testbed.emulate import checks  # noqa: PLC0415 - as above
+
+        return checks.walk(plan, self, off)
+
+    def deviations(self, plan: Plan) -> list[Deviation]:
+        """What is no longer as it was built; see Session."""
+        from testbed.emulate import checks  # noqa: PLC0415 - as above
+
+        return checks.deviations(plan, self)
+
+    def taken_channels(self, plan: Plan, flows: Sequence[Flow]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+        """Ask the running switches which members flows take; see Session."""
+        from testbed.emulate import checks  # noqa: PLC0415 - as above
+
+        return checks.taken_channels(plan, self, flows)
+
     # ------------------------------------------------------------------------------------------------ Open vSwitch
 
     def flows(self) -> dict[str, list[str]]:
@@ -232,6 +260,10 @@ class LabClient:
     def read(self, name: str) -> bytes:
         """Content of a file in the lab's own folder."""
         return (self.namespaces.socket.parent / name).read_bytes()
+
+    def count_files(self, pattern: str) -> int:
+        """How many files of a name with wildcards are in the lab's own folder."""
+        return len(list(self.namespaces.socket.parent.glob(pattern)))
 
     def take(self, name: str) -> str:
         """Text of a file that a load has left in the lab's folder, which is then gone; empty where there is none."""

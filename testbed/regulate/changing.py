@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 
-from testbed.emulate.client import LabClient
 from testbed.emulate.probe import require
 from testbed.errors import LabError
 from testbed.model import Floats, Sample, host_ip
@@ -20,8 +19,8 @@ from testbed.power import PowerModel
 from testbed.predict import transport
 from testbed.regulate.detour import Detour, find_detour
 from testbed.regulate.figure import Stretch, draw_rates
+from testbed.regulate.mover import Change
 from testbed.regulate.run import Stage, require_regulable
-from testbed.regulate.session import Change
 from testbed.regulate.watched import beat_findings, beat_samples, change_findings
 from testbed.report import render_report
 from testbed.results import ResultFolder, load_run
@@ -32,6 +31,7 @@ from testbed.run.engine import Outcome
 from testbed.run.fidelity import Judgement
 from testbed.run.one_load import judged
 from testbed.run.run import changes_since, checked_lab, lab_facts
+from testbed.session import Session
 from testbed.topologies.faults import link_called
 from testbed.workloads import iperf3
 from testbed.workloads.spec import Iperf3
@@ -100,7 +100,7 @@ class _Watch:
         self.stage, self.detour, self.every, self.count = stage, detour, every, count
         self.plans = (stage.plan, detour.plan)
 
-    def _change_until(self, other: LabClient, count: int, name: str) -> list[Change]:
+    def _change_until(self, other: Session, count: int, name: str) -> list[Change]:
         """Change so often, in turn to the second way and back; the last one leads back."""
         changes = []
         start = time.monotonic()
@@ -149,7 +149,7 @@ class _Watch:
             outcome = LoadOutcome()
             count = int((_BANDWIDTH_SECONDS - 1) / self.every)
 
-            def changes(other: LabClient) -> list[Change]:
+            def changes(other: Session) -> list[Change]:
                 return self._change_until(other, count, "paths change under UDP") if changing else []
 
             made, telemetry, _ = self._iperf3(context, spec, flow, changes, outcome)
@@ -179,7 +179,7 @@ class _Watch:
             context.progress(f"{name} goes off and comes back under TCP")
             outcome = LoadOutcome()
 
-            def changes(other: LabClient) -> list[Change]:
+            def changes(other: Session) -> list[Change]:
                 start = time.monotonic()
                 time.sleep(_OFF_AT)
                 off = stage.session.move(other, f"{name} off", detour.plan, (detour.link,))
@@ -206,7 +206,7 @@ class _Watch:
         context: Context,
         spec: Iperf3,
         flows: Sequence[tuple[int, int]],
-        changes: Callable[[LabClient], list[Change]],
+        changes: Callable[[Session], list[Change]],
         outcome: LoadOutcome,
     ) -> tuple[list[Change], Telemetry, float]:
         """Run flows while changes are made; adds the goodput of each, returns the changes, telemetry and its zero."""

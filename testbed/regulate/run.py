@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from testbed.emulate.client import LabClient
 from testbed.errors import InputError, LabError, Problem
 from testbed.model import Sample
 from testbed.plan import Plan
@@ -17,8 +16,8 @@ from testbed.power import PowerModel
 from testbed.regulate.beside import Beside, side_by_side
 from testbed.regulate.choice import Choice, choose_links, keeping
 from testbed.regulate.figure import draw
+from testbed.regulate.mover import Change, PlanMover, opposite
 from testbed.regulate.power import Power, as_object, power_of
-from testbed.regulate.session import Change, Session, opposite
 from testbed.regulate.speeds import retunings, unavoidable, watching_rate
 from testbed.regulate.traffic import TRACE, Traffic
 from testbed.regulate.watched import beat_findings, beat_samples, change_findings
@@ -31,6 +30,7 @@ from testbed.run.fidelity import Finding, Judgement, Verdict
 from testbed.run.one_load import LoadRecord, judged, load_context, run_load
 from testbed.run.run import changes_since, checked_lab, lab_facts, missing
 from testbed.scenario.engines import require_ovs
+from testbed.session import Session
 from testbed.workloads import beat
 
 ALL_ON, FEWER = "all links", "fewer links"
@@ -93,11 +93,11 @@ class Stage:
     """
 
     def __init__(
-        self, plan: Plan, lab: LabClient, folder: ResultFolder, model: PowerModel, progress: Callable[[str], None]
+        self, plan: Plan, lab: Session, folder: ResultFolder, model: PowerModel, progress: Callable[[str], None]
     ) -> None:
         self.plan, self.lab, self.folder, self.model, self.progress = plan, lab, folder, model, progress
         # The waking of a link is no frame's time: it is waited for as it is, not slowed down with the links.
-        self.session = Session(lab, model.off_on)
+        self.session = PlanMover(lab, model.off_on)
         self.installed = plan
         self.samples: list[Sample] = []
         self.loads: list[dict[str, Any]] = []
@@ -140,7 +140,7 @@ class Stage:
         watched = [self.installed, *(step.plan for step in steps), goal]
         a_second = watching_rate(watched, pairs, beat.SIZE, BEATS_A_SECOND * dilation) / dilation
 
-        def carry_over(other: LabClient) -> list[Change]:
+        def carry_over(other: Session) -> list[Change]:
             made = [
                 self.session.retune(other, f"{name}, speeds {number}", step, step.seconds(self.model))
                 for number, step in enumerate(steps, 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from testbed.model import Sample
-from testbed.regulate.session import Change
+from testbed.regulate.mover import Change
 from testbed.run.context import Context
 from testbed.run.fidelity import Finding, Verdict
 from testbed.workloads.beat import PairBeat

@@ -1,95 +1,21 @@
-"""Which member of each bundle the flows of a load take, what that predicts, and what the members carried."""
+"""Aggregated links: what the members that flows take let one expect, and what the members carried."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from testbed.errors import WorkloadError
-from testbed.model import Bundles, Floats, Sample, host_ip, host_mac
-from testbed.pipeline.oracle import Oracle
-from testbed.pipeline.tables import UNTAGGED
+from testbed.model import Bundles, Floats, Sample
 from testbed.plan import Plan
 from testbed.plan.rates import logical_ways, member_wires
 from testbed.predict import TcpLoad, Transport, Ways, fair_goodput, tcp_goodput
 from testbed.predict.members import Spread, expected_spread
-from testbed.routing.paths import path
 from testbed.run.context import Context, LoadResult
 from testbed.run.fidelity import Finding, Verdict
 
-_OUTPUT = re.compile(r"^ +output:(\d+)$", re.MULTILINE)
 # Beside the flows, a member carries what iperf3 says of them; more than this share of its rate is a flow.
 _NOTHING, _SOMETHING = 0.01, 0.05
-
-
-@dataclass(frozen=True, slots=True)
-class Flow:
-    """One flow of a load: hosts, protocol (`tcp` or `udp`), and the ports its data come from and go to."""
-
-    source: int
-    destination: int
-    protocol: str
-    source_port: int
-    destination_port: int
-
-
-def taken_members(context: Context, bundles: Bundles, flows: Sequence[Flow]) -> Ways:
-    """Ask the running switches for the physical channels of each flow and, for TCP, of its acknowledgements.
-
-    Raises:
-        WorkloadError: a switch would send a flow elsewhere than by one member of the bundle on its path.
-    """
-    plan, oracle = context.plan, Oracle(context.plan.topology, context.plan.rules, bundles, context.plan.groups)
-    asked: list[tuple[str, str]] = []
-    for flow in flows:
-        asked += _questions(plan, oracle, flow, flow.source, flow.destination)
-        if flow.protocol == "tcp":
-            asked += _questions(plan, oracle, flow, flow.destination, flow.source)
-    answers = iter(zip(asked, context.lab.trace(asked), strict=True))
-
-    def taken(start: int, end: int) -> tuple[int, ...]:
-        channels = []
-        for channel in path(plan.topology, plan.routes, start, end):
-            (switch, frame), text = next(answers)
-            ports = {int(port) for port in _OUTPUT.findall(text)}
-            members = {int(bundles.wiring.out_port[member]): member for member in bundles.channels(channel)}
-            if len(ports) != 1 or not ports <= members.keys():
-                shown = " and ".join(map(str, sorted(ports))) or "none"
-                wanted = " or ".join(map(str, members))
-                raise WorkloadError(f"{switch} sends {frame} by port {shown} instead of {wanted}")
-            channels.append(members[ports.pop()])
-        return tuple(channels)
-
-    return [
-        (
-            taken(flow.source, flow.destination),
-            taken(flow.destination, flow.source) if flow.protocol == "tcp" else (),
-        )
-        for flow in flows
-    ]
-
-
-def _questions(plan: Plan, oracle: Oracle, flow: Flow, start: int, end: int) -> list[tuple[str, str]]:
-    """Switch and frame for each hop of a path; the member it arrives by makes no difference."""
-    topology = plan.topology
-    ports = (flow.source_port, flow.destination_port)
-    come_from, go_to = ports if start == flow.source else ports[::-1]
-    frame = (
-        f"{flow.protocol},dl_src={host_mac(start)},dl_dst={host_mac(end)},nw_src={host_ip(start)},nw_dst={host_ip(end)},"
-        f"{flow.protocol}_src={come_from},{flow.protocol}_dst={go_to}"
-    )
-    in_port, tag = int(topology.host_port[start]), ""
-    questions = []
-    walked = oracle.unicast(start, end)
-    for channel, (vlan, priority) in zip(walked.channels, walked.tags, strict=True):
-        switch = topology.switch_name(int(topology.channel_source[channel]))
-        questions.append((switch, f"in_port={in_port},{frame}{tag}"))
-        in_port = int(topology.out_port[channel ^ 1])
-        tag = "" if vlan == UNTAGGED else f",dl_vlan={vlan},dl_vlan_pcp={priority}"
-    return questions
 
 
 def goodput_by_members(

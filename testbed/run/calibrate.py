@@ -21,6 +21,7 @@ from testbed.run.pilot import make_pilot, trial
 from testbed.run.run import check_paths
 from testbed.run.search import chosen, next_step
 from testbed.scenario import parse_scenario
+from testbed.session import Session
 from testbed.workloads import ping
 from testbed.workloads.spec import Ping
 
@@ -67,7 +68,7 @@ def _running(plan: Plan, progress: Progress) -> LabClient:
     return lab
 
 
-def _frame_hops(plan: Plan, lab: LabClient, progress: Progress) -> tuple[float, float | None]:
+def _frame_hops(plan: Plan, lab: Session, progress: Progress) -> tuple[float, float | None]:
     """Frames a second times switches at the fastest links that were faithful, and at the slowest that were not."""
     need = iperf3_demand(plan, STANDARD)
     pilot = make_pilot(plan, 1.0)
@@ -87,7 +88,7 @@ def _frame_hops(plan: Plan, lab: LabClient, progress: Progress) -> tuple[float, 
     return need / best, min((need / step for step, faithful in tried.items() if not faithful), default=None)
 
 
-def _hop_seconds(plan: Plan, lab: LabClient, number: int, progress: Progress) -> float:
+def _hop_seconds(plan: Plan, lab: Session, number: int, progress: Progress) -> float:
     """Laboratory seconds, one way, by which one switch more delays an echo: by `slope`."""
     progress(f"chain of {_CHAIN_SWITCHES} switches: pings, round {number} of {_ROUNDS}")
     topology, switches, means = plan.topology, [], []

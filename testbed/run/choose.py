@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from testbed.emulate.calibration import first_guess, frame_margin
-from testbed.emulate.client import LabClient
 from testbed.emulate.share import least_dilation
 from testbed.errors import LabError
 from testbed.plan import Plan
@@ -17,6 +16,7 @@ from testbed.run.fidelity import Verdict
 from testbed.run.pilot import make_pilot, trial
 from testbed.run.search import chosen, next_step, steps
 from testbed.scenario.spec import largest_dilation
+from testbed.session import Session
 
 _SHOWN_REASONS = 3
 
@@ -59,7 +59,7 @@ class Choice:
         return asdict(self)
 
 
-def choose_dilation(plan: Plan, lab: LabClient, progress: Callable[[str], None]) -> tuple[Plan, Choice | None]:
+def choose_dilation(plan: Plan, lab: Session, progress: Callable[[str], None]) -> tuple[Plan, Choice | None]:
     """Settle the dilation of a running lab.
 
     Args:

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from testbed.emulate.client import LabClient
 from testbed.errors import WorkloadError
 from testbed.messages import Disturbance, Disturbed, FrameCounts, LoadRequest, Output, Process, Snapshot
-from testbed.model import Sample
+from testbed.model import LearningPlan, Sample
 from testbed.plan import Plan
 from testbed.plan.rates import channel_rates, imbalance
 from testbed.predict.frames import WIRE_OVERHEAD
@@ -19,6 +18,7 @@ from testbed.results.telemetry import Telemetry
 from testbed.run.fidelity import (
     FEWEST_GAPS,
     Finding,
+    Verdict,
     judge_losses,
     network_share,
     process_shares,
@@ -26,6 +26,7 @@ from testbed.run.fidelity import (
     quantiles,
 )
 from testbed.run.watched import departure_errors, queue_figures, read_record
+from testbed.session import Session
 from testbed.units import TimeScale
 
 
@@ -42,7 +43,7 @@ class Context:
     """
 
     plan: Plan
-    lab: LabClient
+    lab: Session
     labels: Mapping[str, str]
     keep_raw: Callable[[str, str], None]
     progress: Callable[[str], None]
@@ -231,7 +232,7 @@ _LOOKS = 2
 class FrameLedger:
     """Counts frames along their way: what got lost outside a queue since it was opened."""
 
-    def __init__(self, lab: LabClient) -> None:
+    def __init__(self, lab: Session) -> None:
         self._lab = lab
         self._before = lab.frames()
 
@@ -247,3 +248,24 @@ class FrameLedger:
     def _lost(self, after: FrameCounts) -> list[Finding]:
         lost = {where: max(0, count - self._before.lost[where]) for where, count in after.lost.items()}
         return judge_losses(lost, after.arrived - self._before.arrived)
+
+
+def flooded(plan: Plan, lab: Session) -> int:
+    """Frames sent along a VLAN's tree so far, counted at every switch on it; 0 where nothing is learned."""
+    return lab.frames().flooded if isinstance(plan.vlans, LearningPlan) else 0
+
+
+def flood_findings(plan: Plan, before: int, after: int) -> list[Finding]:
+    """A warning where frames were flooded while loads ran, unless hosts may ask for addresses by broadcasts.
+
+    Args:
+        plan: what ran.
+        before: flooded() before the loads.
+        after: flooded() after them.
+    """
+    if not isinstance(plan.vlans, LearningPlan) or after == before or plan.scenario.lab.arp == "broadcast":
+        return []
+    why = f"switches forget after {plan.vlans.ageing} s" if plan.vlans.ageing else "switches never forget here"
+    return [
+        (Verdict.WARN, f"frames were flooded {after - before} times while loads ran, at all switches together; {why}")
+    ]

@@ -8,17 +8,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from testbed.messages import Flow
 from testbed.model import Floats, Sample, host_ip
 from testbed.plan.rates import fair_rates, logical_ways, member_wires, wires_of
 from testbed.predict import TcpLoad, Transport, Ways, tcp_goodput, transport
 from testbed.predict.members import Spread
 from testbed.run.bundles import (
-    Flow,
     goodput_by_members,
     likely_spread,
     logical_shares,
     member_use,
-    taken_members,
 )
 from testbed.run.context import Context, FrameLedger, LoadOutcome, LoadResult
 from testbed.run.failures import FailureWatch
@@ -209,7 +208,7 @@ class _Load:
         ports = iperf3.client_ports(source, plan.scenario.lab.seed, iperf3.TURNS_APART * load + turn)
         sent = zip(self.pairs, ports, iperf3.server_ports(end), strict=True)
         found = [Flow(*pair, self.spec.protocol, port, to) for pair, port, to in sent]
-        return ports, taken_members(self.context, bundles, found)
+        return ports, self.context.lab.taken_channels(plan, found)
 
     def _links(self, result: LoadResult, goals: Floats, ways: Ways | None, repeat: str, outcome: LoadOutcome) -> None:
         """Add what links and members of bundles carried."""

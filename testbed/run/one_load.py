@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from testbed.emulate.client import LabClient
 from testbed.errors import WorkloadError
 from testbed.model import Sample
 from testbed.plan import Plan
@@ -22,6 +21,7 @@ from testbed.run.load_pairs import run_pairs
 from testbed.run.load_probe import run_probe
 from testbed.scenario import Workload
 from testbed.scenario.models import key_of
+from testbed.session import Session
 from testbed.workloads import WORKLOADS
 from testbed.workloads.process import OutputError
 
@@ -68,7 +68,7 @@ class LoadRecord:
 
 def run_load(
     plan: Plan,
-    lab: LabClient,
+    lab: Session,
     folder: ResultFolder,
     load: Workload,
     number: int,
@@ -98,7 +98,7 @@ def run_load(
 
 def load_context(
     plan: Plan,
-    lab: LabClient,
+    lab: Session,
     folder: ResultFolder,
     kind: str,
     number: int,

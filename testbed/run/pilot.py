@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from testbed.emulate.client import LabClient
 from testbed.errors import WorkloadError
 from testbed.plan import Plan
 from testbed.plan.demand import STANDARD, demand, iperf3_demand
@@ -19,6 +18,7 @@ from testbed.predict import transport
 from testbed.run.context import Context
 from testbed.run.fidelity import Judgement, Verdict
 from testbed.run.load_iperf3 import run_iperf3
+from testbed.session import Session
 from testbed.traffic import flows
 from testbed.workloads.process import OutputError
 from testbed.workloads.spec import Iperf3
@@ -67,7 +67,7 @@ def _few_flows(plan: Plan) -> Iperf3:
     return max(candidates, key=lambda spec: iperf3_demand(plan, spec))
 
 
-def trial(plan: Plan, lab: LabClient, pilot: Pilot, dilation: float) -> Judgement:
+def trial(plan: Plan, lab: Session, pilot: Pilot, dilation: float) -> Judgement:
     """Run the pilot as it is at a dilation; the lab stays shaped for it."""
     fast = at_dilation(plan, dilation / pilot.factor, telemetry=0)
     lab.set_rates(fast)

@@ -12,7 +12,6 @@ from typing import Any
 
 from testbed import __version__
 from testbed.emulate.build import build_lab
-from testbed.emulate.client import LabClient
 from testbed.emulate.probe import capabilities, require, versions
 from testbed.emulate.share import require_shares
 from testbed.errors import CapabilityError, InputError, LabError, Problem
@@ -20,12 +19,11 @@ from testbed.messages import Facts
 from testbed.plan import Plan
 from testbed.results import ResultFolder
 from testbed.run.choose import Choice, choose_dilation
-from testbed.run.controlled import controller_findings
+from testbed.run.context import flood_findings, flooded
 from testbed.run.engine import Measured, Missing, Progress, run_loads
 from testbed.run.fidelity import Finding, Verdict
-from testbed.run.learn import flood_findings, flooded, teach
 from testbed.run.one_load import RUNNERS, load_labels, run_load
-from testbed.run.pathcheck import installed_problems
+from testbed.session import Session
 
 _SHOWN_PROBLEMS = 5
 
@@ -68,7 +66,7 @@ def measure(plan: Plan, results: Path, progress: Progress) -> Measured:
 
 
 @contextmanager
-def checked_lab(plan: Plan, folder: ResultFolder, progress: Progress) -> Iterator[LabClient]:
+def checked_lab(plan: Plan, folder: ResultFolder, progress: Progress) -> Iterator[Session]:
     """Build a plan's lab, store what it is, and check its paths; it ends with the block.
 
     Raises:
@@ -84,13 +82,12 @@ def checked_lab(plan: Plan, folder: ResultFolder, progress: Progress) -> Iterato
         raise LabError(error.sentence, folder.path) from error
 
 
-def changes_since(plan: Plan, lab: LabClient) -> list[Finding]:
-    """What is no longer as it was built: the shaping, and rules that a controller keeps."""
-    shaping: list[Finding] = [(Verdict.INVALID, f"shaping changed: {problem}") for problem in lab.shaping_problems()]
-    return shaping + controller_findings(plan, lab)
+def changes_since(plan: Plan, lab: Session) -> list[Finding]:
+    """What is no longer as it was built."""
+    return [(Verdict.INVALID if one.void else Verdict.WARN, one.sentence) for one in lab.deviations(plan)]
 
 
-def lab_facts(settled: Plan, choice: Choice | None, lab: LabClient) -> dict[str, Any]:
+def lab_facts(settled: Plan, choice: Choice | None, lab: Session) -> dict[str, Any]:
     """What the manifest tells of a lab.
 
     Args:
@@ -106,15 +103,12 @@ def lab_facts(settled: Plan, choice: Choice | None, lab: LabClient) -> dict[str,
     }
 
 
-def check_paths(plan: Plan, lab: LabClient) -> None:
+def check_paths(plan: Plan, lab: Session) -> None:
     """Raise LabError unless every pair's path on the dumped rules is the plan's and every pair answers a ping.
 
     Switches that learn are taught first.
     """
-    teach(plan, lab)
-    problems = installed_problems(plan, lab.flows(), lab.groups() if plan.bundles else None)
-    if not problems:
-        problems = [f"{source}→{destination} does not answer a ping" for source, destination in lab.reach()]
+    problems = lab.verify(plan)
     if problems:
         shown = "\n".join(f"  {problem}" for problem in problems[:_SHOWN_PROBLEMS])
         raise LabError(f"the lab is not what the plan says, in {len(problems)} points; no load was run\n{shown}")

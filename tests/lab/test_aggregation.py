@@ -11,13 +11,13 @@ import pytest
 
 from testbed.emulate.build import build_lab
 from testbed.emulate.client import LabClient
+from testbed.emulate.walk import installed_problems
 from testbed.messages import LoadRequest, Process
 from testbed.model import Sample, host_ip, host_mac
 from testbed.pipeline.text import parse_group, parse_rule
 from testbed.plan import Plan
 from testbed.run.engines import run_scenario
 from testbed.run.fidelity import Verdict
-from testbed.run.pathcheck import installed_problems
 from testbed.run.run import check_paths
 
 from .conftest import broadcasts_seen, execute, named_plan, plan_of

@@ -18,6 +18,7 @@ import pytest
 
 from testbed.emulate.build import build_lab
 from testbed.emulate.client import LabClient
+from testbed.emulate.walk import installed_problems, state_problems
 from testbed.errors import LabError
 from testbed.messages import ControllerStatus, Disturbance, LoadRequest, PlanMove, Process
 from testbed.model import Rule
@@ -26,9 +27,7 @@ from testbed.plan import Plan
 from testbed.plan.rates import at_dilation
 from testbed.plan.store import plan_to_json
 from testbed.results import load_run
-from testbed.run.between import state_problems
 from testbed.run.engines import run_scenario
-from testbed.run.pathcheck import installed_problems
 from tests.fabrics import plan_without
 
 from .conftest import execute, plan_of

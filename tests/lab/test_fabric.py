@@ -9,10 +9,10 @@ from collections import Counter
 import pytest
 
 from testbed.emulate.build import build_lab
+from testbed.emulate.walk import installed_problems
 from testbed.model import host_mac
 from testbed.pipeline.text import parse_rule
 from testbed.routing.paths import path
-from testbed.run.pathcheck import installed_problems
 
 from .conftest import broadcasts_seen, daemon_of, execute, named_plan, plan_of
 

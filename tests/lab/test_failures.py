@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from testbed.emulate.build import build_lab
+from testbed.emulate.checks import expected_rules
 from testbed.emulate.client import LabClient
 from testbed.errors import Problem
 from testbed.failover.events import ElementNames, changes_of
@@ -22,7 +23,6 @@ from testbed.plan.failures import changes_of_load
 from testbed.results import load_run
 from testbed.results.failures import load_failures
 from testbed.results.telemetry import load_telemetry
-from testbed.run.controlled import expected_rules
 from testbed.run.engines import run_scenario
 from testbed.run.failures import disturbance
 from testbed.transition.steps import drain_seconds

@@ -6,9 +6,9 @@ import pytest
 
 from testbed.emulate.build import build_lab
 from testbed.emulate.client import LabClient
+from testbed.emulate.walk import installed_problems
 from testbed.errors import LabError, VerificationError
 from testbed.model import host_mac
-from testbed.run.pathcheck import installed_problems
 from testbed.run.run import check_paths
 
 from .conftest import execute, named_plan, plan_of

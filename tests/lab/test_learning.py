@@ -10,13 +10,13 @@ from dataclasses import replace
 import pytest
 
 from testbed.emulate.build import build_lab
+from testbed.emulate.checks import teach, unknown_addresses
 from testbed.emulate.client import LabClient
+from testbed.emulate.walk import installed_problems
 from testbed.model import Rule, host_mac
 from testbed.pipeline.text import format_rule, parse_rule
 from testbed.plan import Plan
 from testbed.run.engines import run_scenario
-from testbed.run.learn import teach, unknown_addresses
-from testbed.run.pathcheck import installed_problems
 
 from .conftest import execute, plan_of
 

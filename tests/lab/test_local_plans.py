@@ -7,11 +7,11 @@ import re
 import pytest
 
 from testbed.emulate.build import build_lab
+from testbed.emulate.walk import installed_problems
 from testbed.errors import LabError
 from testbed.model import LocalPlan, host_mac
 from testbed.pipeline.text import parse_rule
 from testbed.routing.paths import hops
-from testbed.run.pathcheck import installed_problems
 from testbed.run.run import check_paths
 
 from .conftest import broadcasts_seen, captured, daemon_of, execute, named_plan, plan_of

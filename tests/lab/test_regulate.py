@@ -25,8 +25,8 @@ from testbed.power import POWER_MODELS
 from testbed.regulate.changing import watch_changes
 from testbed.regulate.choice import at_speeds, plan_without
 from testbed.regulate.detour import find_detour
+from testbed.regulate.mover import Change, PlanMover, opposite
 from testbed.regulate.run import ALL_ON, FEWER, regulate
-from testbed.regulate.session import Change, Session, opposite
 from testbed.regulate.speeds import Retuning, retunings
 from testbed.results import INCOMPLETE, load_run
 from testbed.results.telemetry import load_telemetry
@@ -34,6 +34,7 @@ from testbed.routing.paths import path
 from testbed.run.context import Context
 from testbed.run.fidelity import Verdict
 from testbed.run.load_iperf3 import run_iperf3
+from testbed.session import Session
 from testbed.workloads.spec import Iperf3
 
 from .conftest import execute, plan_of
@@ -65,9 +66,9 @@ def without_first(plan: Plan) -> Plan:
 
 def test_a_link_goes_off_and_on_under_traffic_without_a_lost_frame(ring, watching):
     plan, lab = ring
-    session, fewer = Session(lab, wake_up=0.3), without_first(plan)
+    session, fewer = PlanMover(lab, wake_up=0.3), without_first(plan)
 
-    def changes(other: LabClient) -> list[Any]:
+    def changes(other: Session) -> list[Any]:
         gone = session.move(other, "off", fewer, (0,))
         down = other.controller().off
         return [gone, down, session.move(other, "on", plan, ())]
@@ -88,12 +89,12 @@ def test_a_link_that_dies_at_once_loses_frames_and_they_are_counted(ring, watchi
     """The same without make before break: the count must be able to see a loss."""
     _, lab = ring
 
-    def changes(other: LabClient) -> None:
+    def changes(other: Session) -> None:
         other.disturb(Disturbance(up=False, channels=(0, 1)))
         time.sleep(0.5)
         other.disturb(Disturbance(up=True, channels=(0, 1)))
 
-    _, beats, _ = Session(lab, wake_up=0.0).under_beat(watching, opposite(4), 200, changes)
+    _, beats, _ = PlanMover(lab, wake_up=0.0).under_beat(watching, opposite(4), 200, changes)
     assert sum(beat.lost for beat in beats) > 50
     lost = next(beat for beat in beats if beat.lost)
     assert lost.longest_gap > 0.4
@@ -102,7 +103,7 @@ def test_a_link_that_dies_at_once_loses_frames_and_they_are_counted(ring, watchi
 
 def test_a_change_that_would_send_frames_into_a_link_that_is_off_is_refused(ring, watching):
     plan, lab = ring
-    session = Session(lab, wake_up=0.0)
+    session = PlanMover(lab, wake_up=0.0)
     with pytest.raises(LabError, match=r"refuses: the way to this plan is not safe: .* which is off"):
         session.move(lab, "off", plan, (0,))
     assert lab.controller().off == ()
@@ -121,7 +122,7 @@ def test_a_link_changes_its_speed_under_traffic_and_goodput_follows(kept):
     ends = [f"s1-eth{plan.topology.out_port[0]}", f"s2-eth{plan.topology.out_port[1]}"]
 
     with build_lab(plan) as lab:
-        session = Session(lab, wake_up=30.0)  # nothing that was only slower is waited for
+        session = PlanMover(lab, wake_up=30.0)  # nothing that was only slower is waited for
 
         def shares(installed: Plan) -> dict[str, float]:
             """Goodput of each flow, as a share of that of a full link; that over s1–s2 must be as predicted."""

@@ -11,10 +11,10 @@ import pytest
 from testbed.emulate.build import build_lab
 from testbed.emulate.client import LabClient
 from testbed.emulate.sockets import take_sockets
+from testbed.emulate.walk import installed_problems
 from testbed.errors import LabError
 from testbed.model import host_mac
 from testbed.pipeline.text import parse_rule
-from testbed.run.pathcheck import installed_problems
 
 from .conftest import daemon_of, execute, plan_of
 

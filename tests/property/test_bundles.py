@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from testbed.emulate.walk import installed_problems
 from testbed.model import Group, Rule, Violation
 from testbed.pipeline.bundles import bundle_rules, compile_groups
 from testbed.pipeline.compile import count_rules
@@ -21,7 +22,6 @@ from testbed.pipeline.text import format_group, format_rule, parse_group, parse_
 from testbed.plan import Plan, make_plan
 from testbed.plan.store import plan_from_json, plan_to_json
 from testbed.routing.paths import path
-from testbed.run.pathcheck import installed_problems
 from testbed.verify.bundles import check_bundles
 from tests.fabrics import fabrics, scenario_of
 

@@ -11,9 +11,10 @@ import pytest
 
 from testbed.analyse.explain import explain
 from testbed.analyse.figures import analyse
+from testbed.emulate.checks import taken_channels
 from testbed.emulate.order import build_order
 from testbed.errors import InputError, WorkloadError
-from testbed.messages import Count, Snapshot
+from testbed.messages import Count, Flow, Snapshot
 from testbed.model import Group, host_ip, host_mac
 from testbed.pipeline.text import FlowSyntaxError, format_group, format_rule, parse_group
 from testbed.plan import Plan, make_plan
@@ -24,7 +25,6 @@ from testbed.plan.summary import summary
 from testbed.predict import Wires, fair_goodput, transport
 from testbed.predict.members import draw_members, expected_spread, on_members
 from testbed.run import bundles as members_run
-from testbed.run.bundles import Flow
 from testbed.run.context import Context, LoadResult
 from testbed.run.fidelity import Verdict
 from testbed.scenario import find_scenario, load_scenario
@@ -253,10 +253,9 @@ def context_of(plan: Plan, lab: Any) -> Context:
 
 
 def test_switches_are_asked_for_the_way_there_and_for_that_of_acknowledgements():
-    lab = _Lab({"s1": 4, "s2": 5})
-    assert TWO.bundles is not None
+    lab: Any = _Lab({"s1": 4, "s2": 5})
     flows = [Flow(0, 3, "tcp", 9000, 5201), Flow(1, 2, "udp", 9001, 5201)]
-    assert members_run.taken_members(context_of(TWO, lab), TWO.bundles, flows) == [((2,), (5,)), ((2,), ())]
+    assert taken_channels(TWO, lab, flows) == [((2,), (5,)), ((2,), ())]
     addresses = [f"dl_src={host_mac(a)},dl_dst={host_mac(b)},nw_src={host_ip(a)},nw_dst={host_ip(b)}"
                  for a, b in ((0, 3), (3, 0), (1, 2))]  # fmt: skip
     assert lab.asked == [
@@ -268,18 +267,17 @@ def test_switches_are_asked_for_the_way_there_and_for_that_of_acknowledgements()
 
 def test_frames_are_asked_for_as_they_arrive_at_later_switches():
     plan = aggregated({"kind": "mesh", "sizes": [3], "parallel_links": 2})
-    lab = _Lab({"s1": 2, "s2": 5})
-    assert plan.bundles is not None
-    members_run.taken_members(context_of(plan, lab), plan.bundles, [Flow(0, 2, "udp", 9000, 5201)])
+    lab: Any = _Lab({"s1": 2, "s2": 5})
+    taken_channels(plan, lab, [Flow(0, 2, "udp", 9000, 5201)])
     assert [re.findall(r"in_port=\d+|dl_vlan=\d+", frame) for _, frame in lab.asked] == [
         ["in_port=1"], ["in_port=2", "dl_vlan=10"],
     ]  # fmt: skip
 
 
 def test_a_switch_that_would_send_elsewhere_fails_the_load():
-    assert TWO.bundles is not None
+    lab: Any = _Lab({"s1": 1})
     with pytest.raises(WorkloadError, match=r"^s1 sends in_port=1,udp,.* by port 1 instead of 3 or 4 or 5$"):
-        members_run.taken_members(context_of(TWO, _Lab({"s1": 1})), TWO.bundles, [Flow(0, 2, "udp", 9, 9)])
+        taken_channels(TWO, lab, [Flow(0, 2, "udp", 9, 9)])
 
 
 def result_of(mbit: dict[int, float]) -> LoadResult:

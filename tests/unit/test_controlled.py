@@ -5,15 +5,14 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+from testbed.emulate.checks import deviations
 from testbed.emulate.controller import late
+from testbed.emulate.walk import state_problems
 from testbed.errors import LabError
-from testbed.messages import ControllerStatus, RefusedSwitch, SwitchState
+from testbed.messages import ControllerStatus, Deviation, RefusedSwitch, SwitchState
 from testbed.model import Rule
 from testbed.pipeline.text import format_rule
 from testbed.plan import Plan, make_plan
-from testbed.run.between import state_problems
-from testbed.run.controlled import controller_findings
-from testbed.run.fidelity import Verdict
 from testbed.scenario import parse_scenario
 
 PLAN = make_plan(parse_scenario("topology: {kind: torus, sizes: [3, 3]}", "test.yaml"))
@@ -40,7 +39,8 @@ def lab(controller: str | None, flows: dict[str, list[str]], status: ControllerS
         assert status is not None
         return status
 
-    return SimpleNamespace(facts=SimpleNamespace(controller=controller), flows=lambda: flows, controller=told)
+    facts = SimpleNamespace(controller=controller)
+    return SimpleNamespace(facts=facts, flows=lambda: flows, controller=told, shaping_problems=list)
 
 
 def status(**states: str) -> ControllerStatus:
@@ -48,25 +48,32 @@ def status(**states: str) -> ControllerStatus:
 
 
 def test_a_run_without_a_controller_has_nothing_to_report():
-    assert controller_findings(PLAN, lab(None, {})) == []
+    assert deviations(PLAN, lab(None, {})) == []
+
+
+def test_shaping_that_changed_voids_a_run():
+    changed = lab(None, {})
+    changed.shaping_problems = lambda: ["s1-eth1: asked for 1 bit/s, the kernel has 2 bit/s"]
+    sentence = "shaping changed: s1-eth1: asked for 1 bit/s, the kernel has 2 bit/s"
+    assert deviations(PLAN, changed) == [Deviation(True, sentence)]
 
 
 def test_a_controller_that_kept_the_plan():
-    assert controller_findings(PLAN, lab("switch_tagged", dumped(*PLAN.rules), status(s1="in step"))) == []
+    assert deviations(PLAN, lab("switch_tagged", dumped(*PLAN.rules), status(s1="in step"))) == []
 
 
 def test_rules_that_are_not_the_plans_void_a_run():
-    found = controller_findings(PLAN, lab("switch_tagged", dumped(*PLAN.rules[2:]), status(s1="in step")))
-    assert found == [(Verdict.INVALID, "2 rules differ from the plan's after the loads")]
+    found = deviations(PLAN, lab("switch_tagged", dumped(*PLAN.rules[2:]), status(s1="in step")))
+    assert found == [Deviation(True, "2 rules differ from the plan's after the loads")]
 
 
 def test_a_controller_that_ended_and_switches_it_lost_are_warnings():
     everything = dumped(*PLAN.rules)
-    assert controller_findings(PLAN, lab("switch_tagged", everything, LabError("the controller x ended"))) == [
-        (Verdict.WARN, "the controller x ended")
+    assert deviations(PLAN, lab("switch_tagged", everything, LabError("the controller x ended"))) == [
+        Deviation(False, "the controller x ended")
     ]
-    assert controller_findings(PLAN, lab("switch_tagged", everything, status(s1="in step", s2="gone"))) == [
-        (Verdict.WARN, "1 switches are not in step with the controller: s2 (gone)")
+    assert deviations(PLAN, lab("switch_tagged", everything, status(s1="in step", s2="gone"))) == [
+        Deviation(False, "1 switches are not in step with the controller: s2 (gone)")
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from testbed.emulate.checks import teach, unknown_addresses
 from testbed.emulate.counters import flooded_frames
 from testbed.emulate.learning import frame
 from testbed.errors import InputError, LabError
@@ -15,8 +16,8 @@ from testbed.pipeline.text import FlowSyntaxError, format_rule, parse_rule
 from testbed.plan import Plan, make_plan
 from testbed.plan.store import plan_from_json, plan_to_json
 from testbed.routing.paths import path
+from testbed.run.context import flood_findings
 from testbed.run.fidelity import Verdict
-from testbed.run.learn import flood_findings, teach, unknown_addresses
 from tests.fabrics import scenario_of
 
 HOSTS = range(16)

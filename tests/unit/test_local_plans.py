@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from testbed.emulate.order import build_order
+from testbed.emulate.walk import installed_problems
 from testbed.errors import InputError
 from testbed.model import LocalPlan, Paths, Routes, SwitchModel, Topology
 from testbed.pipeline.compile import compile_rules
@@ -25,7 +26,6 @@ from testbed.results import Run
 from testbed.routing import ROUTINGS
 from testbed.routing.common import explicit_routes
 from testbed.routing.paths import path
-from testbed.run.pathcheck import installed_problems
 from testbed.verify import verify
 from testbed.verify.flooding import multiplication
 from testbed.vlans import ASSIGNMENTS

@@ -16,8 +16,8 @@ from testbed.regulate.beside import side_by_side
 from testbed.regulate.changing import table7
 from testbed.regulate.detour import find_detour
 from testbed.regulate.figure import Stretch, draw_rates
+from testbed.regulate.mover import Change, opposite
 from testbed.regulate.run import measured_traffic, require_regulable
-from testbed.regulate.session import Change, opposite
 from testbed.regulate.watched import beat_findings, change_findings
 from testbed.routing.paths import path
 from testbed.run.fidelity import Verdict

@@ -12,17 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from testbed.emulate import beat as beat_program
-from testbed.emulate.client import LabClient
-from testbed.emulate.requests import RunLoad
 from testbed.errors import WorkloadError
 from testbed.messages import PlanStep, Process
 from testbed.model import host_ip
 from testbed.plan import Plan
 from testbed.plan.store import plan_to_json
 from testbed.regulate.speeds import Retuning
-from testbed.run.between import state_problems
 from testbed.run.context import Context, LoadResult
-from testbed.run.pathcheck import installed_problems
+from testbed.session import Session
 from testbed.topologies.faults import link_called
 from testbed.transition.steps import drain_seconds
 from testbed.workloads import beat
@@ -58,7 +55,7 @@ class Change:
     problems: tuple[str, ...]
 
 
-class Session:
+class PlanMover:
     """Moves a lab from plan to plan.
 
     Args:
@@ -66,7 +63,7 @@ class Session:
         wake_up: laboratory s from a link's being switched on until it carries frames.
     """
 
-    def __init__(self, lab: LabClient, wake_up: float) -> None:
+    def __init__(self, lab: Session, wake_up: float) -> None:
         self.lab = lab
         self.wake_up = wake_up
         self._off: set[int] = set()
@@ -74,7 +71,7 @@ class Session:
         self._up: set[int] = set()
         self._installed: Plan | None = None
 
-    def move(self, other: LabClient, name: str, plan: Plan, off: Collection[int], *, walk: bool = True) -> Change:
+    def move(self, other: Session, name: str, plan: Plan, off: Collection[int], *, walk: bool = True) -> Change:
         """Carry the switches over to another plan; links `off` are off afterwards.
 
         Args:
@@ -95,13 +92,10 @@ class Session:
         made = other.move_to(plan_to_json(plan), sorted(off), limit=limit, wake_up=wake_up)
         self._off, self._up, self._installed = set(off), self._up & set(off), plan
         seconds = time.monotonic() - started
-        problems: list[str] = []
-        if walk:
-            dumped = other.flows()
-            problems = [*installed_problems(plan, dumped), *state_problems([plan], dumped, off)]
-        return Change(name, started, seconds, made.steps, made.deadlock, tuple(dict.fromkeys(problems)))
+        problems = other.walk(plan, off) if walk else []
+        return Change(name, started, seconds, made.steps, made.deadlock, tuple(problems))
 
-    def retune(self, other: LabClient, name: str, retuning: Retuning, seconds: float, *, walk: bool = True) -> Change:
+    def retune(self, other: Session, name: str, retuning: Retuning, seconds: float, *, walk: bool = True) -> Change:
         """Change the speed of links that no path takes meanwhile; they are off when this ends, and up at the next move.
 
         Args:
@@ -129,7 +123,7 @@ class Session:
         context: Context,
         processes: Sequence[Process],
         limit: float,
-        changes: Callable[[LabClient], Any],
+        changes: Callable[[Session], Any],
         **how: Any,
     ) -> tuple[Any, LoadResult]:
         """Make changes while a load runs.
@@ -157,7 +151,7 @@ class Session:
             pool.shutdown(wait=False)
 
     def under_beat(
-        self, context: Context, pairs: Sequence[tuple[int, int]], a_second: float, changes: Callable[[LabClient], Any]
+        self, context: Context, pairs: Sequence[tuple[int, int]], a_second: float, changes: Callable[[Session], Any]
     ) -> tuple[Any, list[PairBeat], LoadResult]:
         """Make changes while pairs of hosts send numbered datagrams, until a second after the last change.
 
@@ -177,13 +171,12 @@ class Session:
         stop = f"beat-{next(_NUMBERS)}.stop"
         # A file of the same folder tells where in the lab that is.
         folder = context.lab.write("beat.txt", "").parent
-        seen_from_here = context.lab.namespaces.socket.parent
         processes = beat.commands(named, a_second, program, str(folder / stop))
 
-        def watched(other: LabClient) -> Any:
+        def watched(other: Session) -> Any:
             # Should one never send, it ends, and the load fails by it.
             until = time.monotonic() + _START_LIMIT
-            while len(list(seen_from_here.glob(f"{stop}.*"))) < len(processes) and time.monotonic() < until:
+            while other.count_files(f"{stop}.*") < len(processes) and time.monotonic() < until:
                 time.sleep(0.05)
             time.sleep(_BEFORE)
             made = changes(other)
@@ -203,9 +196,9 @@ def _drain(plan: Plan, rate: float) -> float:
     return drain_seconds(plan.topology, plan.routes, rate, plan.scenario.links.queue_frames, plan.speeds)
 
 
-def _wait_until_it_runs(running: Future[LoadResult], other: LabClient) -> None:
+def _wait_until_it_runs(running: Future[LoadResult], other: Session) -> None:
     until = time.monotonic() + _START_LIMIT
-    while other.status().doing != RunLoad.op:
+    while other.status().doing != "load":
         if running.done():
             running.result()
             raise WorkloadError("the load ended before it began")

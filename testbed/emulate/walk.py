@@ -1,4 +1,4 @@
-"""Before any load: the path of every pair, walked on the rules the running switches dumped, must equal the plan.
+"""The path of every pair, walked on the rules that running switches dumped, against that of the plan.
 
 The rules come back from Open vSwitch as text and are walked by an oracle that knows OpenFlow and the wiring but no
 plan; only the comparison looks at the plan's routes.
@@ -6,14 +6,14 @@ plan; only the comparison looks at the plan's routes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from testbed.model import Group, LocalPlan, Rule, Topology
 from testbed.pipeline.oracle import Delivery, Oracle
 from testbed.pipeline.tables import UNTAGGED
 from testbed.pipeline.text import FlowSyntaxError, parse_group, parse_rule
 from testbed.plan import Plan
-from testbed.routing.paths import hops
+from testbed.routing.paths import hops, path
 
 
 def installed_problems(
@@ -37,6 +37,37 @@ def installed_problems(
             except FlowSyntaxError as error:
                 problems.append(f"{name} has a group that is not ours: {error}")
     return problems + _walk_problems(plan, Oracle(topology, rules, plan.bundles, found))
+
+
+def state_problems(plans: Sequence[Plan], dumped: Mapping[str, Sequence[str]], off: Collection[int] = ()) -> list[str]:
+    """What is wrong with a state between plans, in which each host's paths are those of any one of them.
+
+    Args:
+        plans: of one fabric, without aggregated links.
+        dumped: switch name → lines of `ovs-ofctl --no-stats --no-names dump-flows`.
+        off: links that carry nothing now.
+
+    Returns:
+        one sentence for each pair that is not delivered once by its path in one of the plans, for each broadcast
+        that does not reach every other host once, and for what would take a link that is off.
+    """
+    topology = plans[0].topology
+    rules, problems = dumped_rules(topology, dumped)
+    oracle = Oracle(topology, rules)
+    everyone = set(range(topology.host_count))
+    for source in range(topology.host_count):
+        for destination in sorted(everyone - {source}):
+            pair = f"{topology.host_name(source)}→{topology.host_name(destination)}"
+            found = oracle.unicast(source, destination)
+            paths = {path(topology, plan.routes, source, destination) for plan in plans}
+            if found.received != {destination: 1} or found.tagged or found.channels not in paths:
+                problems.append(f"{pair} takes none of its paths")
+            problems += _off(plans[0], pair, found, off)
+        flood, name = oracle.broadcast(source), f"a broadcast of {topology.host_name(source)}"
+        if flood.endless or flood.tagged or flood.received != dict.fromkeys(everyone - {source}, 1):
+            problems.append(f"{name} {'circulates' if flood.endless else 'does not reach every other host once'}")
+        problems += _off(plans[0], name, flood, off)
+    return problems
 
 
 def dumped_rules(topology: Topology, dumped: Mapping[str, Sequence[str]]) -> tuple[list[Rule], list[str]]:
@@ -63,10 +94,10 @@ def _walk_problems(plan: Plan, oracle: Oracle) -> list[str]:
         for destination in sorted(everyone - {source}):
             pair = f"{topology.host_name(source)}→{topology.host_name(destination)}"
             wanted = hops(topology, plan.routes, source, destination)
-            path, layers = (tuple(hop % channels for hop in wanted), tuple(hop // channels for hop in wanted))
+            wanted_path, layers = (tuple(hop % channels for hop in wanted), tuple(hop // channels for hop in wanted))
             found = oracle.unicast(source, destination)
-            if found.channels != path:
-                problems.append(f"{pair} takes {_names(plan, found.channels)} instead of {_names(plan, path)}")
+            if found.channels != wanted_path:
+                problems.append(f"{pair} takes {_names(plan, found.channels)} instead of {_names(plan, wanted_path)}")
             elif found.received != {destination: 1} or found.tagged:
                 problems.append(f"{pair} reaches {_receivers(plan, found.received)} instead of its destination once")
             else:
@@ -119,3 +150,8 @@ def _names(plan: Plan, channels: Sequence[int]) -> str:
 def _receivers(plan: Plan, received: Mapping[int, int]) -> str:
     shown = ", ".join(f"{plan.topology.host_name(h)}×{n}" for h, n in sorted(received.items())[:4])
     return f"{len(received)} hosts ({shown}{' …' if len(received) > 4 else ''})" if received else "nobody"
+
+
+def _off(plan: Plan, what: str, found: Delivery, off: Collection[int]) -> list[str]:
+    used = [channel for channel in found.channels if channel // 2 in off]
+    return [f"{what} takes {plan.topology.channel_name(used[0])}, which is off"] if used else []

@@ -1,0 +1,187 @@
+"""What Open vSwitch says of itself, against the plan: addresses learned, rules kept, members that flows would take."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from testbed.emulate.walk import dumped_rules, installed_problems, state_problems
+from testbed.errors import LabError, WorkloadError
+from testbed.failover.rules import backup_rules
+from testbed.failover.tables import whole_tables
+from testbed.messages import Deviation, Flow
+from testbed.model import LearningPlan, Rule, VlanPlan, host_ip, host_mac
+from testbed.pipeline.compile import entry_rules
+from testbed.pipeline.oracle import Oracle
+from testbed.pipeline.tables import FORWARDING, UNTAGGED, Priority
+from testbed.plan import Plan
+from testbed.routing.paths import path
+
+if TYPE_CHECKING:
+    from testbed.emulate.client import LabClient
+
+_ROUNDS = 3
+_OUTPUT = re.compile(r"^ +output:(\d+)$", re.MULTILINE)
+
+
+def verify(plan: Plan, lab: LabClient) -> list[str]:
+    """See Session.verify; switches that learn are taught first."""
+    teach(plan, lab)
+    return walk(plan, lab) or [f"{source}→{destination} does not answer a ping" for source, destination in lab.reach()]
+
+
+def walk(plan: Plan, lab: LabClient, off: Collection[int] | None = None) -> list[str]:
+    """See Session.walk."""
+    dumped = lab.flows()
+    problems = installed_problems(plan, dumped, lab.groups() if plan.bundles else None)
+    return problems if off is None else list(dict.fromkeys([*problems, *state_problems([plan], dumped, off)]))
+
+
+# ------------------------------------------------------------------------------------------------------------- learning
+
+
+def teach(plan: Plan, lab: LabClient) -> str:
+    """Run the learning procedure until every switch knows every address in every VLAN; nothing for other plans.
+
+    Returns:
+        how the frames were made; empty where nothing is learned.
+
+    Raises:
+        LabError: addresses are still unknown after three rounds.
+    """
+    if not isinstance(plan.vlans, LearningPlan):
+        return ""
+    unknown: list[str] = []
+    for _ in range(_ROUNDS):
+        way = lab.learn(plan.vlans.vlan_ids.tolist())
+        unknown = unknown_addresses(plan, lab.flows())
+        if not unknown:
+            return way
+    raise LabError(
+        f"after {_ROUNDS} rounds of the learning procedure {len(unknown)} addresses are unknown or known wrongly: "
+        f"{unknown[0]}"
+    )
+
+
+def unknown_addresses(plan: Plan, dumped: Mapping[str, Sequence[str]]) -> list[str]:
+    """A sentence for each address that a switch does not know in a VLAN, or knows at another port.
+
+    Args:
+        plan: its switches learn.
+        dumped: switch name → lines of `ovs-ofctl --no-stats --no-names dump-flows`.
+    """
+    assert isinstance(plan.vlans, LearningPlan)
+    rules, problems = dumped_rules(plan.topology, dumped)
+    known = {_place(rule): rule.actions for rule in rules if _is_entry(rule)}
+    return problems + [
+        f"{plan.topology.switch_name(rule.switch)} does not know the way to {dict(rule.match)['dl_dst']} in VLAN "
+        f"{dict(rule.match)['dl_vlan']}"
+        for rule in entry_rules(plan.topology, plan.vlans)
+        if known.get(_place(rule)) != rule.actions
+    ]
+
+
+def _is_entry(rule: Rule) -> bool:
+    """Whether a rule is the entry of an address, given or learned."""
+    return (rule.table, rule.priority) == (FORWARDING.number, Priority.STATIC_ENTRY)
+
+
+def _place(rule: Rule) -> tuple[object, ...]:
+    return (rule.switch, frozenset(rule.match))
+
+
+# ---------------------------------------------------------------------------------------------------------------- rules
+
+
+def deviations(plan: Plan, lab: LabClient) -> list[Deviation]:
+    """See Session.deviations.
+
+    Shaping that changed, and rules that a controller did not keep, make figures void. A controller that has ended, or
+    switches that it does not reach, leave the rules as they were.
+    """
+    found = [Deviation(True, f"shaping changed: {problem}") for problem in lab.shaping_problems()]
+    if lab.facts.controller is None:
+        return found
+    rules, problems = dumped_rules(plan.topology, lab.flows())
+    if isinstance(plan.vlans, LearningPlan):  # which addresses are known is watched by what is flooded
+        rules = [rule for rule in rules if not _is_entry(rule)]
+    changed = len(set(rules) ^ expected_rules(plan)) + len(problems)
+    if changed:
+        found.append(Deviation(True, f"{changed} rules differ from the plan's after the loads"))
+    try:
+        status = lab.controller()
+    except LabError as error:
+        return [*found, Deviation(False, str(error))]
+    late = [f"{name} ({state.state})" for name, state in status.switches.items() if state.state != "in step"]
+    if late:
+        shown = ", ".join(late[:4])
+        found.append(Deviation(False, f"{len(late)} switches are not in step with the controller: {shown}"))
+    return found
+
+
+def expected_rules(plan: Plan) -> set[Rule]:
+    """What the lab's controller installs while nothing is dead: the plan's rules, and backups where it makes some."""
+    expected = set(plan.rules)
+    if plan.scenario.lab.controller == "segment_manager" and isinstance(plan.vlans, VlanPlan):
+        tables = whole_tables(plan.topology, plan.routes, plan.vlans, plan.scenario.routing_kind)
+        expected |= set(backup_rules(plan.topology, tables))
+    return expected
+
+
+# -------------------------------------------------------------------------------------------------------------- members
+
+
+def taken_channels(plan: Plan, lab: LabClient, flows: Sequence[Flow]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """See Session.taken_channels."""
+    bundles = plan.bundles
+    if bundles is None:
+        raise LabError("the links of this lab are not aggregated")
+    oracle = Oracle(plan.topology, plan.rules, bundles, plan.groups)
+    asked: list[tuple[str, str]] = []
+    for flow in flows:
+        asked += _questions(plan, oracle, flow, flow.source, flow.destination)
+        if flow.protocol == "tcp":
+            asked += _questions(plan, oracle, flow, flow.destination, flow.source)
+    answers = iter(zip(asked, lab.trace(asked), strict=True))
+
+    def taken(start: int, end: int) -> tuple[int, ...]:
+        channels = []
+        for channel in path(plan.topology, plan.routes, start, end):
+            (switch, frame), text = next(answers)
+            ports = {int(port) for port in _OUTPUT.findall(text)}
+            members = {int(bundles.wiring.out_port[member]): member for member in bundles.channels(channel)}
+            if len(ports) != 1 or not ports <= members.keys():
+                shown = " and ".join(map(str, sorted(ports))) or "none"
+                wanted = " or ".join(map(str, members))
+                raise WorkloadError(f"{switch} sends {frame} by port {shown} instead of {wanted}")
+            channels.append(members[ports.pop()])
+        return tuple(channels)
+
+    return [
+        (
+            taken(flow.source, flow.destination),
+            taken(flow.destination, flow.source) if flow.protocol == "tcp" else (),
+        )
+        for flow in flows
+    ]
+
+
+def _questions(plan: Plan, oracle: Oracle, flow: Flow, start: int, end: int) -> list[tuple[str, str]]:
+    """Switch and frame for each hop of a path; the member it arrives by makes no difference."""
+    topology = plan.topology
+    ports = (flow.source_port, flow.destination_port)
+    come_from, go_to = ports if start == flow.source else ports[::-1]
+    frame = (
+        f"{flow.protocol},dl_src={host_mac(start)},dl_dst={host_mac(end)},nw_src={host_ip(start)},nw_dst={host_ip(end)},"
+        f"{flow.protocol}_src={come_from},{flow.protocol}_dst={go_to}"
+    )
+    in_port, tag = int(topology.host_port[start]), ""
+    questions = []
+    walked = oracle.unicast(start, end)
+    for channel, (vlan, priority) in zip(walked.channels, walked.tags, strict=True):
+        switch = topology.switch_name(int(topology.channel_source[channel]))
+        questions.append((switch, f"in_port={in_port},{frame}{tag}"))
+        in_port = int(topology.out_port[channel ^ 1])
+        tag = "" if vlan == UNTAGGED else f",dl_vlan={vlan},dl_vlan_pcp={priority}"
+    return questions

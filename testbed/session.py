@@ -1,0 +1,111 @@
+"""A running fabric, whatever carries its frames: what loads, checks and regulation need of it, and no more.
+
+Switches, hosts, links and channels have the numbers of the plan's wiring. `emulate.client.LabClient` is one, on Open
+vSwitch; what only Open vSwitch can do, such as dumping its rules as text, is no part of this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol
+
+from testbed.messages import (
+    ControllerStatus,
+    Deviation,
+    Disturbance,
+    Disturbed,
+    Facts,
+    Flow,
+    FrameCounts,
+    LoadRequest,
+    Observation,
+    PlanMove,
+    Status,
+)
+from testbed.plan import Plan
+
+
+class Session(Protocol):
+    """A fabric that runs a plan; every method raises LabError where it broke."""
+
+    @property
+    def facts(self) -> Facts:
+        """What was built, at the dilation it has now."""
+
+    def status(self) -> Status:
+        """What it is and does; answered at any time."""
+
+    def beside(self) -> AbstractContextManager[Session]:
+        """The same fabric, for questions and disturbances while this one waits for a load."""
+
+    def verify(self, plan: Plan) -> list[str]:
+        """Dump the forwarding state, walk it and ping all pairs; a sentence for all that is not the plan's.
+
+        Switches that learn addresses have learned them then.
+        """
+
+    def walk(self, plan: Plan, off: Collection[int] | None = None) -> list[str]:
+        """The walk of verify() alone.
+
+        Args:
+            plan: what should be carried out.
+            off: links that must carry nothing; None = that is not looked at.
+        """
+
+    def deviations(self, plan: Plan) -> list[Deviation]:
+        """What is no longer as it was built: rates, queues, forwarding state, controller."""
+
+    def taken_channels(self, plan: Plan, flows: Sequence[Flow]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+        """The physical channels that each flow takes where links are aggregated, and its acknowledgements if it is TCP.
+
+        Raises:
+            WorkloadError: a flow would go elsewhere than by one member of each bundle on its path.
+        """
+
+    def set_rates(self, plan: Plan) -> None:
+        """Give links, and hosts their shares of the processors, what the plan's dilation says."""
+
+    def set_speeds(self, speeds: Mapping[int, float]) -> None:
+        """Let links run at shares of their rate, by the link's number; others keep theirs."""
+
+    def run_load(self, load: LoadRequest) -> Observation:
+        """Run the processes of a load in the hosts; count, record and disturb meanwhile."""
+
+    def disturb(self, disturbance: Disturbance) -> Disturbed:
+        """Let something die or come back now."""
+
+    def frames(self) -> FrameCounts:
+        """Everything that counts frames."""
+
+    def controller(self) -> ControllerStatus:
+        """What says of itself whoever installs the forwarding state; LabError where nobody does."""
+
+    def move_to(
+        self, plan: str, off: Sequence[int], *, limit: float = ..., wake_up: float = ..., pause: float = ...
+    ) -> PlanMove:
+        """Carry the switches over to another plan while frames flow.
+
+        Args:
+            plan: its JSON text.
+            off: links that are off afterwards.
+            limit: s that it may take.
+            wake_up: s from a link's being switched on until it carries frames.
+            pause: s after each step, to look at the states in between.
+        """
+
+    def write(self, name: str, text: str, mode: int = ...) -> Path:
+        """Write a file that programs in the hosts can read; returns its path there."""
+
+    def copy(self, source: Path) -> str:
+        """Likewise a file of this machine; its path has neither spaces nor colons."""
+
+    def read(self, name: str) -> bytes:
+        """Content of a file that was written there."""
+
+    def take(self, name: str) -> str:
+        """Text of a file that a load has left there, which is then gone; empty where there is none."""
+
+    def count_files(self, pattern: str) -> int:
+        """How many files of a name with wildcards are there."""
