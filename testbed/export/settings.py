@@ -20,6 +20,7 @@ import numpy as np
 from testbed.errors import InputError, Problem
 from testbed.model import Ints, LocalPlan, Longs, Topology, VlanPlan
 from testbed.plan import Plan
+from testbed.routing.common import runs
 from testbed.vlans.entries import entries_of
 from testbed.vlans.fixed import LAST_VLAN_ID
 
@@ -219,10 +220,8 @@ def _hosts_of_entries(plan: LocalPlan) -> tuple[Longs, Ints]:
     """(N,) row and (N,) destination host of every entry; hosts of one key share a row."""
     by_key = np.argsort(plan.host_key, kind="stable").astype(np.int32)
     start = np.searchsorted(plan.host_key[by_key], np.arange(int(plan.host_key.max()) + 2))
-    copies = (start[1:] - start[:-1])[plan.entry_key]
-    row = np.repeat(np.arange(len(copies)), copies)
-    place = np.arange(len(row)) - np.repeat(np.cumsum(copies) - copies, copies)
-    return row, by_key[start[plan.entry_key[row]] + place]
+    row, index = runs(start[plan.entry_key], np.diff(start)[plan.entry_key])
+    return row, by_key[index]
 
 
 def _confined(plan: Plan, vlans: LocalPlan, settings: tuple[SwitchSettings, ...]) -> tuple[SwitchSettings, ...]:

@@ -63,3 +63,14 @@ def leaving_slots(topology: Topology) -> tuple[Ints, int]:
     slot = np.empty(len(order), dtype=np.int32)
     slot[order] = np.arange(len(order)) - start[topology.channel_source[order]]
     return slot, int(np.diff(start).max(initial=0))
+
+
+def runs(first: Longs, counts: Longs) -> tuple[Longs, Longs]:
+    """(N,) row and (N,) index of each element of runs of consecutive indices.
+
+    Args:
+        first: (R,) first index of each run.
+        counts: (R,) its length.
+    """
+    row = np.repeat(np.arange(len(counts)), counts)
+    return row, np.arange(len(row)) + np.repeat(first - np.cumsum(counts) + counts, counts)

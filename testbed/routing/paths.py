@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from testbed.model import Floats, Ints, Longs, Paths, Routes, Topology
+from testbed.routing.common import runs
 
 
 def end_index(topology: Topology, routes: Routes) -> Ints:
@@ -127,11 +128,8 @@ def hops_of_pairs(topology: Topology, routes: Routes, source: Ints, destination:
     if routes.paths is not None:
         ends = end_index(topology, routes).astype(np.int64)
         pair = ends[source] * len(routes.ends) + ends[destination]
-        length = np.diff(routes.paths.start)[pair]
-        flow = np.repeat(np.arange(len(pair)), length)
-        place = np.arange(len(flow)) - np.repeat(np.cumsum(length) - length, length)
-        hop = routes.paths.hop[routes.paths.start[pair][flow] + place]
-        return flow, hop.astype(np.int64) % max(len(topology.channel_source), 1)
+        flow, index = runs(routes.paths.start[pair], np.diff(routes.paths.start)[pair])
+        return flow, routes.paths.hop[index].astype(np.int64) % max(len(topology.channel_source), 1)
     from_root = routes.relation == "source_trees"
     tree = routes.host_tree[source if from_root else destination]
     at = topology.host_switch[destination if from_root else source]

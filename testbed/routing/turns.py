@@ -10,7 +10,7 @@ import numpy as np
 
 from testbed.errors import InputError
 from testbed.model import AllowedTurns, Bools, Ints, Longs, Paths, Topology
-from testbed.routing.common import host_switches, leaving_channels
+from testbed.routing.common import host_switches, leaving_channels, runs
 
 
 def all_turns(topology: Topology) -> tuple[Ints, Ints]:
@@ -21,10 +21,8 @@ def all_turns(topology: Topology) -> tuple[Ints, Ints]:
     """
     start, leaving = leaving_channels(topology)
     target = topology.channel_target
-    ways = (start[1:] - start[:-1])[target]
-    before = np.repeat(np.arange(len(target), dtype=np.int32), ways)
-    place = np.arange(int(ways.sum())) - np.repeat(np.cumsum(ways) - ways, ways)
-    after = leaving[start[target[before]] + place]
+    row, index = runs(start[target], np.diff(start)[target])
+    before, after = row.astype(np.int32), leaving[index]
     straight = after != before ^ 1
     before, after = before[straight], after[straight]
     order = np.lexsort((after, before))

@@ -102,12 +102,23 @@ def _walk(topology: Topology, routes: Routes, paths: Paths, *, backup: bool) -> 
         paths.start, paths.hop, routes.ends, topology.channel_source, topology.channel_target, routes.layers, slot,
         degree, *turns, backup,
     )  # fmt: skip
-    channels = max(len(slot), 1)
+    return status, turns_taken(topology, taken, degree)
+
+
+def turns_taken(topology: Topology, taken: Bools, degree: int) -> Ints:
+    """(D, 2) virtual channels taken one after the other.
+
+    Args:
+        topology: the network.
+        taken: (layers·C, layers·degree) True where the channel in that slot of a layer follows; see leaving_slots().
+        degree: channels that leave a switch, at most.
+    """
     start, leaving = leaving_channels(topology)
+    channels = max(len(leaving), 1)
     before, place = np.nonzero(taken)
     layer, rank = np.divmod(place, max(degree, 1))
     after = layer * channels + leaving[start[topology.channel_target[before % channels]] + rank]
-    return status, np.stack([before, after], axis=1).astype(np.int32)
+    return np.stack([before, after], axis=1).astype(np.int32)
 
 
 def _wrong(topology: Topology, routes: Routes, status: Ints, what: str) -> list[Violation]:

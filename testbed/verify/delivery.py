@@ -17,6 +17,7 @@ from testbed.model import Bools, Codes, Entries, Ints, Longs, Routes, Topology, 
 from testbed.routing.common import leaving_channels, leaving_slots
 from testbed.routing.paths import all_paths, destination_keys, key_switches, path, source_keys
 from testbed.routing.relation import Conflict, as_source_trees
+from testbed.verify.deadlock import turns_taken
 
 _SHOWN = 5  # lost pairs named in one sentence
 MAX_SHOWN = 1000  # pairs on another path that are listed one by one
@@ -164,7 +165,8 @@ def check_tree_delivery(topology: Topology, routes: Routes, vlans: VlanPlan) -> 
 
     wanted = as_source_trees(topology, routes)
     if isinstance(wanted, Conflict):
-        return [Violation("path", f"no VLAN tree can hold these paths: {wanted.sentence(topology)}")], _no_pairs()
+        sentence = f"no VLAN tree can hold these paths: {wanted.sentence(topology)}"
+        return [Violation("path", sentence)], np.zeros((0, 2), dtype=np.int32)
     start, leaving = leaving_channels(topology)
     slot, degree = leaving_slots(topology)
     sender = np.stack([topology.host_switch, vlans.pvid, wanted.host_tree], axis=1)
@@ -174,22 +176,11 @@ def check_tree_delivery(topology: Topology, routes: Routes, vlans: VlanPlan) -> 
         topology.channel_target, wanted.ends, slot, degree,
     )  # fmt: skip
     found = _violations(topology, routes, vlans, wanted.ends, status, of_host.reshape(-1))
-    before, place = np.nonzero(taken)
-    after = leaving[start[topology.channel_target[before]] + place]
-    return found, np.stack([before, after], axis=1).astype(np.int32)
-
-
-def _no_pairs() -> Ints:
-    return np.zeros((0, 2), dtype=np.int32)
+    return found, turns_taken(topology, taken, degree)
 
 
 def _violations(
-    topology: Topology,
-    routes: Routes,
-    vlans: VlanPlan,
-    ends: Ints,
-    status: Codes,
-    of_host: Longs,
+    topology: Topology, routes: Routes, vlans: VlanPlan, ends: Ints, status: Codes, of_host: Longs
 ) -> list[Violation]:
     from testbed.kernels.vlans import LOST, OTHER_WAY
 

@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from testbed.model import Bools, Ints, LocalPlan, Longs, Topology
-from testbed.routing.common import leaving_channels
+from testbed.routing.common import leaving_channels, runs
 from testbed.vlans.local import member_matrix
 
 
@@ -57,10 +57,8 @@ def _sent_on(
     """(N + 1,) offsets and channels by which a frame of each VLAN is sent on, all members but the channel back."""
     start, leaving = leaving_channels(topology)
     switch = np.where(vlans >= 0, plan.vlan_switch[vlans], 0)
-    ways = np.where(vlans >= 0, (start[1:] - start[:-1])[switch], 0)
-    row = np.repeat(np.arange(len(vlans)), ways)
-    place = np.arange(len(row)) - np.repeat(np.cumsum(ways) - ways, ways)
-    channel = leaving[start[switch[row]] + place]
+    row, index = runs(start[switch], np.where(vlans >= 0, np.diff(start)[switch], 0))
+    channel = leaving[index]
     sent = members[vlans[row], topology.out_port[channel]] & (channel != back[row])
     offsets = np.searchsorted(row[sent], np.arange(len(vlans) + 1)).astype(np.int64)
     return offsets, channel[sent].astype(np.int32)

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from testbed.model import Bools, Ints, LocalPlan, Longs, Routes, Topology, Violation
-from testbed.routing.common import leaving_channels, leaving_slots
+from testbed.model import Ints, LocalPlan, Longs, Routes, Topology, Violation
+from testbed.routing.common import leaving_slots
 from testbed.routing.paths import all_paths, destination_keys, hops, key_switches, source_keys
-from testbed.verify.deadlock import hop_name
+from testbed.verify.deadlock import hop_name, turns_taken
 from testbed.verify.delivery import MAX_SHOWN, lost_pairs, more_strange
 from testbed.verify.local import Working, class_name
 from testbed.vlans.local import DELIVER, NEVER
@@ -57,23 +57,13 @@ def check_local_delivery(
     found += more_strange(len(strange))
     if (lost or strange) and plan.kind != "openflow":
         found += _disagreement(topology, routes, plan)
-    return found, _turns(topology, taken, degree)
+    return found, turns_taken(topology, taken, degree)
 
 
 def _groups(*columns: Ints) -> tuple[Ints, Longs]:
     """Distinct rows of columns, sorted, and the row of each host."""
     rows, of_host = np.unique(np.stack(columns, axis=1).astype(np.int32), axis=0, return_inverse=True)
     return np.ascontiguousarray(rows), of_host.reshape(-1)
-
-
-def _turns(topology: Topology, taken: Bools, degree: int) -> Ints:
-    """(D, 2) virtual channels taken one after the other, from (layers·C, layers·degree) slots."""
-    start, leaving = leaving_channels(topology)
-    channels = max(len(leaving), 1)
-    before, place = np.nonzero(taken)
-    layer, rank = np.divmod(place, max(degree, 1))
-    after = layer * channels + leaving[start[topology.channel_target[before % channels]] + rank]
-    return np.stack([before, after], axis=1).astype(np.int32)
 
 
 def _other_path(topology: Topology, routes: Routes, source: int, end: int, taken: Sequence[int]) -> Violation:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from testbed.model import Bools, Entries, Longs, Topology, VlanPlan
-from testbed.routing.common import leaving_channels
+from testbed.routing.common import leaving_channels, runs
 
 
 def entries_of(topology: Topology, vlans: VlanPlan) -> Entries:
@@ -28,10 +28,8 @@ def entries_of(topology: Topology, vlans: VlanPlan) -> Entries:
         rows = used_entries(
             sources, vlans.tagged_links[vlan], start, leaving, topology.channel_target, ends, vlans.entry_rule == "all"
         )
-        copies = (first[1:] - first[:-1])[rows[:, 1]]
-        place = np.arange(int(copies.sum())) - np.repeat(np.cumsum(copies) - copies, copies)
-        host = by_end[np.repeat(first[rows[:, 1]], copies) + place].astype(np.int32)
-        switch, channel = np.repeat(rows[:, 0], copies), np.repeat(rows[:, 2], copies)
+        row, index = runs(first[rows[:, 1]], np.diff(first)[rows[:, 1]])
+        host, switch, channel = by_end[index].astype(np.int32), rows[row, 0], rows[row, 2]
         port = topology.host_port[host]
         port[channel >= 0] = topology.out_port[channel[channel >= 0]]
         order = np.lexsort((host, switch))

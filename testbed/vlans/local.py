@@ -27,38 +27,54 @@ class LocalOptions:
     flood: Literal["tree", "none"] = "tree"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LocalEntries:
-    """Forwarding entries of local VLANs, sorted by VLAN and destination key; see LocalPlan.
-
-    Attributes:
-        vlan: (N,).
-        key: (N,).
-        hop: (N,).
-    """
-
-    vlan: Ints
-    key: Ints
-    hop: Ints
-
-
-def entries_of_classes(table: Ints, vlan: Ints) -> LocalEntries:
-    """Forwarding entries of all VLANs.
+def local_plan(
+    kind: Literal["renamed", "static", "openflow"],
+    topology: Topology,
+    routes: Routes,
+    options: LocalOptions,
+    table: Ints,
+    vlan: Ints,
+    members: Bools | None,
+    *,
+    vlan_switch: Ints,
+    vlan_id: Ints,
+    host_vlan: Ints,
+    channel_vlan: Ints,
+) -> LocalPlan:
+    """Make a plan from a table of classes; see LocalPlan.
 
     Args:
+        kind: of the plan.
+        topology: the network.
+        routes: what it carries.
+        options: those all such assignments have.
         table: (R, K) next virtual channel of each class, DELIVER or NEVER.
         vlan: (R,) VLAN of each class, -1 where it is not in use.
+        members: (V, ports + 1) True where a port is a member; None where classes are no VLANs.
+        vlan_switch: (V,).
+        vlan_id: (V,).
+        host_vlan: (H,).
+        channel_vlan: (layers·C,).
     """
     from testbed.kernels import local
 
     order = np.argsort(vlan, kind="stable").astype(np.int32)
-    return LocalEntries(*local.entries_of_classes(table, order[int((vlan < 0).sum()) :], vlan))
-
-
-def members_of(ports: Bools) -> tuple[Longs, Ints]:
-    """(V + 1,) offsets and (M,) ports of (V, ports + 1) members."""
-    vlan, port = np.nonzero(ports)
-    return np.searchsorted(vlan, np.arange(len(ports) + 1)).astype(np.int64), port.astype(np.int32)
+    entry_vlan, entry_key, entry_hop = local.entries_of_classes(table, order[int((vlan < 0).sum()) :], vlan)
+    of_vlan, port = (np.zeros(0, dtype=np.int64),) * 2 if members is None else np.nonzero(members)
+    return LocalPlan(
+        kind=kind,
+        vlan_switch=vlan_switch,
+        vlan_id=vlan_id,
+        host_vlan=host_vlan,
+        channel_vlan=channel_vlan,
+        host_key=np.ascontiguousarray(destination_keys(topology, routes), dtype=np.int32),
+        entry_vlan=entry_vlan,
+        entry_key=entry_key,
+        entry_hop=entry_hop,
+        member_start=np.searchsorted(of_vlan, np.arange(len(vlan_switch) + 1)).astype(np.int64),
+        member_port=port.astype(np.int32),
+        flood_links=_flood_tree(topology, routes) if options.flood == "tree" else None,
+    )
 
 
 def member_matrix(topology: Topology, plan: LocalPlan) -> Bools:
@@ -70,7 +86,7 @@ def member_matrix(topology: Topology, plan: LocalPlan) -> Bools:
     return members
 
 
-def flood_tree(topology: Topology, routes: Routes) -> Bools:
+def _flood_tree(topology: Topology, routes: Routes) -> Bools:
     """(L,) breadth-first tree over the links in use, without branches that reach no host."""
     from testbed.kernels.vlans import spread
 
@@ -87,16 +103,6 @@ def flood_tree(topology: Topology, routes: Routes) -> Bools:
             tree[parent[switch] // 2] = True
             needed[topology.channel_source[parent[switch]]] = True
     return tree
-
-
-def flood_links(topology: Topology, routes: Routes, options: LocalOptions) -> Bools | None:
-    """The tree of broadcasts, or None where they are dropped."""
-    return flood_tree(topology, routes) if options.flood == "tree" else None
-
-
-def host_keys(topology: Topology, routes: Routes) -> Ints:
-    """(H,) destination key of each host, as a LocalPlan holds them."""
-    return np.ascontiguousarray(destination_keys(topology, routes), dtype=np.int32)
 
 
 def entry_count(topology: Topology, plan: LocalPlan) -> Longs:

@@ -13,13 +13,7 @@ from testbed.model import Ints, LocalPlan, Routes, Topology
 from testbed.routing.paths import key_switches, source_keys
 from testbed.routing.relation import Conflict, forwarding_table, refusal
 from testbed.vlans.fixed import LAST_VLAN_ID
-from testbed.vlans.local import (
-    NEVER,
-    LocalOptions,
-    entries_of_classes,
-    flood_links,
-    host_keys,
-)
+from testbed.vlans.local import NEVER, LocalOptions, local_plan
 
 PRIORITIES = 8
 _REMEDY = 'Use selection "balanced" or "low_port" where the routing has it'
@@ -59,19 +53,10 @@ def assign_openflow(topology: Topology, routes: Routes, options: OpenFlowOptions
     used = (table != NEVER).any(axis=1)
     classes: Ints = np.where(used, np.cumsum(used) - 1, -1).astype(np.int32)
     switch = np.concatenate([np.tile(topology.channel_target, routes.layers), key_switches(routes)[0]])
-    entries = entries_of_classes(table, classes)
-    count = int(used.sum())
-    return LocalPlan(
-        kind="openflow",
+    return local_plan(
+        "openflow", topology, routes, options, table, classes, None,
         vlan_switch=switch[used].astype(np.int32),
-        vlan_id=np.full(count, options.vlan, dtype=np.int32),
+        vlan_id=np.full(int(used.sum()), options.vlan, dtype=np.int32),
         host_vlan=classes[hops + source_keys(topology, routes)],
         channel_vlan=classes[:hops].copy(),
-        host_key=host_keys(topology, routes),
-        entry_vlan=entries.vlan,
-        entry_key=entries.key,
-        entry_hop=entries.hop,
-        member_start=np.zeros(count + 1, dtype=np.int64),
-        member_port=np.zeros(0, dtype=np.int32),
-        flood_links=flood_links(topology, routes, options),
-    )
+    )  # fmt: skip

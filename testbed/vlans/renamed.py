@@ -10,17 +10,10 @@ from annotated_types import Ge, Le
 
 from testbed.errors import InputError
 from testbed.model import Bools, Ints, LocalPlan, Longs, Routes, Topology
-from testbed.routing.paths import key_switches, source_keys
+from testbed.routing.paths import destination_keys, key_switches, source_keys
 from testbed.routing.relation import Conflict, forwarding_table, refusal, refuse_layers
 from testbed.vlans.fixed import LAST_VLAN_ID
-from testbed.vlans.local import (
-    NEVER,
-    LocalOptions,
-    entries_of_classes,
-    flood_links,
-    host_keys,
-    members_of,
-)
+from testbed.vlans.local import NEVER, LocalOptions, local_plan
 
 _REMEDY = (
     'Use selection "balanced" or "low_port" where the routing has it, key "in_port" or "destination" for a fat tree, '
@@ -79,22 +72,13 @@ def assign_renamed(topology: Topology, routes: Routes, options: RenamedOptions) 
     first = np.searchsorted(vlan_switch, np.arange(topology.switch_count))
     vlan_id = options.first_vlan + np.arange(len(members)) - first[vlan_switch]
     check_identifiers(topology, vlan_switch, vlan_id.astype(np.int32), options.first_vlan)
-    entries = entries_of_classes(arrivals.table, vlan)
-    member_start, member_port = members_of(members)
-    return LocalPlan(
-        kind="renamed",
+    return local_plan(
+        "renamed", topology, routes, options, arrivals.table, vlan, members,
         vlan_switch=vlan_switch,
         vlan_id=vlan_id.astype(np.int32),
         host_vlan=vlan[channels + source_keys(topology, routes)],
         channel_vlan=vlan[:channels].copy(),
-        host_key=host_keys(topology, routes),
-        entry_vlan=entries.vlan,
-        entry_key=entries.key,
-        entry_hop=entries.hop,
-        member_start=member_start,
-        member_port=member_port,
-        flood_links=flood_links(topology, routes, options),
-    )
+    )  # fmt: skip
 
 
 def arrivals_of(topology: Topology, routes: Routes) -> Arrivals:
@@ -113,7 +97,7 @@ def arrivals_of(topology: Topology, routes: Routes) -> Arrivals:
     switch = np.concatenate([topology.channel_target, key_switches(routes)[0]])
     in_port = np.zeros(len(table), dtype=np.int32)
     in_port[:channels] = topology.out_port[np.arange(channels) ^ 1]
-    of_key = host_keys(topology, routes)
+    of_key = destination_keys(topology, routes)
     by_key = np.argsort(of_key, kind="stable")
     key_start = np.searchsorted(of_key[by_key], np.arange(table.shape[1] + 1))
     members = local.member_ports(

@@ -6,17 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from testbed.model import Bools, Ints, LocalPlan, Longs, Routes, Topology
+from testbed.model import Bools, Ints, LocalPlan, Routes, Topology
 from testbed.routing.paths import channel_load
 from testbed.routing.relation import Conflict, forwarding_table, refusal, refuse_layers
-from testbed.vlans.local import (
-    NEVER,
-    LocalOptions,
-    entries_of_classes,
-    flood_links,
-    host_keys,
-    members_of,
-)
+from testbed.vlans.local import NEVER, LocalOptions, local_plan
 
 DEFAULT_VLAN = 1
 _REMEDY = (
@@ -44,28 +37,19 @@ def assign_static(topology: Topology, routes: Routes, options: StaticOptions) ->
     vlan: Ints = np.where(used, np.cumsum(used) - 1, -1).astype(np.int32)
     load = channel_load(topology, routes)
     arrives = np.repeat(load[0::2] + load[1::2] > 0, 2)  # a port that sends also takes in, floods at least
-    entries = entries_of_classes(table, vlan)
-    member_start, member_port = _members(topology, vlan, arrives)
-    return LocalPlan(
-        kind="static",
+    return local_plan(
+        "static", topology, routes, options, table, vlan, _members(topology, vlan, arrives),
         vlan_switch=np.flatnonzero(used).astype(np.int32),
         vlan_id=np.full(int(used.sum()), DEFAULT_VLAN, dtype=np.int32),
         host_vlan=vlan[topology.host_switch],
         channel_vlan=np.where(arrives, vlan[topology.channel_target], -1).astype(np.int32),
-        host_key=host_keys(topology, routes),
-        entry_vlan=entries.vlan,
-        entry_key=entries.key,
-        entry_hop=entries.hop,
-        member_start=member_start,
-        member_port=member_port,
-        flood_links=flood_links(topology, routes, options),
-    )
+    )  # fmt: skip
 
 
-def _members(topology: Topology, vlan: Ints, used: Bools) -> tuple[Longs, Ints]:
-    """Ports of hosts, and both ends of every link that a path takes."""
+def _members(topology: Topology, vlan: Ints, used: Bools) -> Bools:
+    """(V, ports + 1) True for ports of hosts, and both ends of every link that a path takes."""
     channels = np.flatnonzero(used)
     ports = np.zeros((int(vlan.max()) + 1, int(topology.port_count.max()) + 1), dtype=bool)
     ports[vlan[topology.host_switch], topology.host_port] = True
     ports[vlan[topology.channel_source[channels]], topology.out_port[channels]] = True
-    return members_of(ports)
+    return ports
