@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.table import progress
+from testbed.files import write_whole
 from testbed.model import Routes, Topology
 from testbed.report.curves import Dot, LatencyPanel, draw_burton
-from testbed.results.folders import dated_folder, write
+from testbed.results.folders import dated_folder
 from testbed.simulate import Network, Point, Settings, simulate
 
 RESULTS = Path("results")
@@ -107,7 +108,7 @@ def keep(name: str, panels: Sequence[tuple[str, Sequence[Curve]]], *, columns: i
     """
     folder = dated_folder(RESULTS, name, ".")
     shown = [LatencyPanel(title, {one.name: one.dots for one in curves}) for title, curves in panels]
-    write(folder / FIGURE, draw_burton(shown, columns=columns, unit=unit))
+    write_whole(folder / FIGURE, draw_burton(shown, columns=columns, unit=unit))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("panel", "routing", "load", "drawing", "accepted", "latency_mean", "latency_p99", "packets"))
@@ -117,7 +118,7 @@ def keep(name: str, panels: Sequence[tuple[str, Sequence[Curve]]], *, columns: i
                 for point in row:
                     latency = ("", "") if point.latency is None else (point.latency.mean, point.latency.p99)
                     writer.writerow((title, one.name, point.load, point.seed, point.accepted, *latency, point.packets))
-    write(folder / POINTS, text.getvalue().encode())
+    write_whole(folder / POINTS, text.getvalue().encode())
     progress(f"figure and points: {folder}")
     return folder
 

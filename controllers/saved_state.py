@@ -10,6 +10,7 @@ import numpy as np
 
 from testbed.failover.failed import FailedElements
 from testbed.failover.tables import Routings, Tables, recovered_tables
+from testbed.files import write_whole
 from testbed.model import Topology
 
 
@@ -33,9 +34,7 @@ class SavedState:
 
     def write(self, file: Path) -> None:
         """Store it, whole or not at all."""
-        partial = Path(f"{file}.partial")
-        partial.write_text(json.dumps(asdict(self)))
-        partial.replace(file)
+        write_whole(file, json.dumps(asdict(self)).encode())
 
     @classmethod
     def read(cls, file: Path, plan: str) -> SavedState | None:

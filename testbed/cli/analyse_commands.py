@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from testbed.cli.app import FORMAT, SCENARIO, SETTINGS, app
-from testbed.cli.output import Format, messages, print_json, results, working
+from testbed.cli.output import Format, messages, print_json, results, working, write_file
 from testbed.errors import EXIT_FAIL, EXIT_PASS, InputError, Problem
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def analyse(
         from testbed.analyse.plot import draw
 
         with working("drawing"):
-            _write(plot, draw(found, plot.suffix[1:].lower()))
+            write_file(plot, draw(found, plot.suffix[1:].lower()))
     if form is Format.json:
         print_json([as_object(analysis) for analysis in found])
     else:
@@ -91,13 +91,6 @@ def _plot_problems(plot: Path | None, scenarios: int) -> list[Problem]:
             Problem("--plot", f"draws up to {MAX_CURVES} scenarios and here are {scenarios}; draw them in parts")
         )
     return problems
-
-
-def _write(file: Path, content: bytes) -> None:
-    try:
-        file.write_bytes(content)
-    except OSError as error:
-        raise InputError.one(str(file), f"cannot be written: {error.strerror}") from error
 
 
 def _print_violations(plan: Plan) -> None:

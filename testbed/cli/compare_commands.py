@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from testbed.cli.app import FORMAT, app
-from testbed.cli.output import Format, messages, print_json, results, steps, working
+from testbed.cli.output import Format, messages, print_json, results, steps, working, write_file
 from testbed.errors import EXIT_PASS, EXIT_WARNINGS, InputError, Problem, TestbedError
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def compare(
     title: Annotated[str, typer.Option("--title", help="over the figure")] = "",
     form: Annotated[TableFormat, typer.Option("--format", help="form of the output")] = TableFormat.text,
 ) -> None:
-    """Compare runs: medians with 95 % intervals beside predictions, relative to one. Exit 3 if a run has a reserve."""
+    """Compare runs: medians with 95 % intervals beside predictions, relative to one. Exit 3 if a run has warnings."""
     from testbed.compare import compare as compare_runs
     from testbed.compare.table import as_csv, as_object, table_text
 
@@ -64,8 +64,8 @@ def compare(
         from testbed.compare.figure import draw
 
         with working("drawing"):
-            _write(output, draw(found, output.suffix[1:].lower(), title=title))
-            _write(output.with_suffix(".csv"), as_csv(found).encode())
+            write_file(output, draw(found, output.suffix[1:].lower(), title=title))
+            write_file(output.with_suffix(".csv"), as_csv(found).encode())
     if form is TableFormat.json:
         print_json(as_object(found))
     elif form is TableFormat.csv:
@@ -124,13 +124,6 @@ def _simulated(folders: Sequence[Path], runs: Sequence[Run]) -> list[Run]:
     if problems:
         raise InputError(problems)
     return found
-
-
-def _write(file: Path, content: bytes) -> None:
-    try:
-        file.write_bytes(content)
-    except OSError as error:
-        raise InputError.one(str(file), f"cannot be written: {error.strerror}") from error
 
 
 @app.command(

@@ -162,7 +162,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
 
 def _write_folder(folder: Path, made: Export) -> None:
     """Write beside the folder and take its place when all is there."""
-    from testbed.results.folders import make_folder, write
+    from testbed.files import make_folder, write_whole
 
     folder = folder.absolute()
     partial, old = (folder.with_name(f".{folder.name}.{word}") for word in ("partial", "old"))
@@ -172,8 +172,8 @@ def _write_folder(folder: Path, made: Export) -> None:
         make_folder(partial)
         for name, text in made.files.items():
             make_folder((partial / name).parent)
-            write(partial / name, text.encode())
-        write(partial / MANIFEST, (json.dumps(made.manifest, indent=1) + "\n").encode())
+            write_whole(partial / name, text.encode())
+        write_whole(partial / MANIFEST, (json.dumps(made.manifest, indent=1) + "\n").encode())
         if folder.exists():
             folder.rename(old)
         partial.rename(folder)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -33,6 +34,18 @@ class Format(str, Enum):
 def print_json(value: Any) -> None:
     """Print one object, on its own."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=1) + "\n")
+
+
+def write_file(file: Path, content: bytes) -> None:
+    """Write a file that the user has named.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    try:
+        file.write_bytes(content)
+    except OSError as error:
+        raise InputError.one(str(file), f"cannot be written: {error.strerror}") from error
 
 
 def print_outcome(outcome: Outcome) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from testbed.cli.app import FORMAT, SCENARIO, SETTINGS, app
-from testbed.cli.output import Format, messages, print_json, results, working
+from testbed.cli.output import Format, messages, print_json, results, working, write_file
 from testbed.errors import EXIT_FAIL, EXIT_PASS
 
 _SHOWN_PAIRS = 4
@@ -32,7 +32,7 @@ def plan(
         made = make_plan(load_scenario(find_scenario(name), settings or ()))
         left = failure_outlooks(made)
     if output is not None:
-        _write(output, plan_to_json(made))
+        write_file(output, plan_to_json(made).encode())
     figures = summary(made)
     if left:
         figures["failures"] = [
@@ -127,15 +127,6 @@ def _vlan_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
     return [*rows, ("copies of a frame flooded to all members: mean, max", copies)]
 
 
-def _write(file: Path, text: str) -> None:
-    from testbed.errors import InputError
-
-    try:
-        file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError.one(str(file), f"cannot be written: {error.strerror}") from error
-
-
 @app.command("list", epilog="Example: testbed list --format json")
 def list_all(form: FORMAT = Format.text) -> None:
     """List scenarios, topologies, routings, assignments, loads, MPI jobs and switch models."""
@@ -204,7 +195,7 @@ def report(
     run = load_run(folder)
     file = output or folder / "report.html"
     with working("drawing"):
-        _write(file, render_report(run))
+        write_file(file, render_report(run).encode())
     if form is Format.json:
         print_json({"report": str(file), "verdict": run.manifest["verdict"], "reasons": run.manifest["reasons"]})
         return

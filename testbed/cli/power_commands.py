@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from testbed.cli.app import FORMAT, SCENARIO, SETTINGS, app
-from testbed.cli.output import Format, print_json, print_outcome, results, sample_object, steps
+from testbed.cli.output import Format, print_json, print_outcome, results, sample_object, steps, write_file
 from testbed.errors import InputError, Problem
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def power(
             from testbed.regulate.figure import draw
 
             progress("drawing")
-            _write(plot, draw(plan, found, plot.suffix[1:].lower()))
+            write_file(plot, draw(plan, found, plot.suffix[1:].lower()))
     if form is Format.json:
         print_json(as_object(plan, found))
         return
@@ -116,13 +116,6 @@ def _plot_problems(plot: Path | None) -> list[Problem]:
     if plot is None or plot.suffix[1:].lower() in ("svg", "png"):
         return []
     return [Problem("--plot", f'should be a file that ends in .svg or .png, not "{plot}"')]
-
-
-def _write(file: Path, content: bytes) -> None:
-    try:
-        file.write_bytes(content)
-    except OSError as error:
-        raise InputError.one(str(file), f"cannot be written: {error.strerror}") from error
 
 
 def _print(plan: Plan, found: Sequence[tuple[Choice, Sequence[Power]]]) -> None:
@@ -239,7 +232,7 @@ def regulated_object(found: Regulated) -> dict[str, Any]:
                 "title": one.title, "metric": one.metric, "unit": one.unit, "before": list(one.before),
                 "after": list(one.after), "ratio": one.ratio,
             }
-            for one in found.beside
+            for one in found.compared
         ],
     }  # fmt: skip
 
@@ -260,7 +253,7 @@ def _regulated(found: Regulated) -> RichTable:
         f"power of the switches ({found.power.model.name})", f"{before:.1f} W", f"{after:.1f} W",
         f"{100 * (after / before - 1):+.1f} %", "",
     )  # fmt: skip
-    for one in found.beside:
+    for one in found.compared:
         medians = (format_quantity(statistics.median(values), one.unit) for values in (one.before, one.after))
         spread = f"{100 * one.spread:.1f} %" if len(one.before) > 1 else ""
         table.add_row(f"{one.title}, {one.metric}", *medians, f"{100 * (one.ratio - 1):+.1f} %", spread)

@@ -121,9 +121,9 @@ def _draw(found: Replay) -> list[Path]:
     """Use of the channels over time, and when each pair was done; nothing of a deadlock."""
     import numpy as np
 
+    from testbed.files import write_whole
     from testbed.report.figures import scale_for
     from testbed.report.heatmaps import draw_channel_use, draw_pair_times
-    from testbed.results.folders import write
 
     if found.outcome.cycle:
         return []
@@ -133,9 +133,9 @@ def _draw(found: Replay) -> list[Path]:
         edges = over_time.clock.astype(np.float64) * found.clock
         scale = scale_for("s", float(edges[-1]))
         drawn = draw_channel_use(topology, over_time.use, edges / scale.factor, f"Time ({scale.name})")
-        write(found.folder / CHANNELS, drawn)
+        write_whole(found.folder / CHANNELS, drawn)
         files.append(found.folder / CHANNELS)
-    write(found.folder / PAIRS, draw_pair_times(topology, found.pair_seconds))
+    write_whole(found.folder / PAIRS, draw_pair_times(topology, found.pair_seconds))
     return [*files, found.folder / PAIRS]
 
 

@@ -33,9 +33,9 @@ def draw(outcome: Outcome, bound: float | None) -> Path | None:
     """Draw what flows: latency over accepted traffic, and the use of the channels; None where nothing does."""
     import numpy as np
 
+    from testbed.files import write_whole
     from testbed.report.curves import CYCLES, MICROSECONDS, Dot, draw_latency
     from testbed.report.heatmaps import draw_channel_use
-    from testbed.results.folders import write
 
     packets = outcome.packet_settings is not None
     unit = 1e6 if packets else 1.0
@@ -49,20 +49,20 @@ def draw(outcome: Outcome, bound: float | None) -> Path | None:
     how = "" if outcome.packet_settings is None else f", flow control {outcome.packet_settings.flow_control}"
     title = f"{outcome.plan.scenario.name}, {outcome.settings.pattern}{how}"
     labels = MICROSECONDS if packets else CYCLES
-    write(outcome.folder / FIGURE, draw_latency(dots, bound, title, labels))
+    write_whole(outcome.folder / FIGURE, draw_latency(dots, bound, title, labels))
     loads, use = outcome.channel_use
     if len(use):
         edges, columns = np.arange(len(loads) + 1, dtype=float), [f"{load:g}" for load in loads]
         label = "Load (share of a host's link)" if packets else "Load (flits/host/cycle)"
         drawn = draw_channel_use(outcome.plan.topology, use, edges, label, columns)
-        write(outcome.folder / CHANNELS, drawn)
+        write_whole(outcome.folder / CHANNELS, drawn)
     return outcome.folder / FIGURE
 
 
 def draw_deadlock(outcome: Outcome) -> tuple[Path, ...]:
     """Draw how the first deadlock came about, as a sequence and as an animation; nothing without one."""
+    from testbed.files import write_whole
     from testbed.report.drawing import MAX_SWITCHES, animate_occupancy, draw_occupancy
-    from testbed.results.folders import write
     from testbed.simulate.filling import moments_of
 
     topology = outcome.plan.topology
@@ -71,8 +71,8 @@ def draw_deadlock(outcome: Outcome) -> tuple[Path, ...]:
     moments = moments_of(outcome.plan, outcome.settings, outcome.deadlock)
     panels = [(moment.time, moment.fill, moment.cycle) for moment in moments]
     files = outcome.folder / "deadlock.svg", outcome.folder / "deadlock.gif"
-    write(files[0], draw_occupancy(topology, panels))
-    write(files[1], animate_occupancy(topology, panels))
+    write_whole(files[0], draw_occupancy(topology, panels))
+    write_whole(files[1], animate_occupancy(topology, panels))
     return files
 
 

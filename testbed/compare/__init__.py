@@ -1,6 +1,6 @@
 """Several runs beside each other: rows relative to a baseline, a table, figures for papers."""
 
 from testbed.compare.comparison import Comparison, compare
-from testbed.compare.rows import Row
+from testbed.compare.rows import ComparedRow
 
-__all__ = ["Comparison", "Row", "compare"]
+__all__ = ["ComparedRow", "Comparison", "compare"]

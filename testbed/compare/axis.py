@@ -16,7 +16,7 @@ MESSAGE_SIZE = "message_size"
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class SweptAxis:
     """Where the figures of a run stand.
 
     Attributes:
@@ -32,7 +32,7 @@ class Axis:
     _switches: dict[tuple[int, int], float] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, run: Run, swept: str | None) -> Axis:
+    def of(cls, run: Run, swept: str | None) -> SweptAxis:
         """Make the axis of a run.
 
         Raises:

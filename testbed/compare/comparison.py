@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from testbed.compare.baseline import find_baseline
 from testbed.compare.notes import notes_of
 from testbed.compare.readings import Judged, Load, Reading, read, usable
-from testbed.compare.rows import Row, relative_rows, rows_of
+from testbed.compare.rows import ComparedRow, relative_rows, rows_of
 from testbed.compare.variants import Variant, variants
 from testbed.errors import InputError, Problem, did_you_mean
 from testbed.results import Run
@@ -48,14 +48,14 @@ class Comparison:
         variants: the scenarios with their settings, the baseline first.
         rows: by load, metric, detail, scenario and x.
         left_out: loads of runs that are invalid or failed, and so in no median.
-        warned: loads of runs that are used with reserve.
+        warned: loads of runs that are used with warnings.
         notes: what a reader must know, one sentence each.
     """
 
     baseline: str
     swept: str | None
     variants: tuple[Variant, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[ComparedRow, ...]
     left_out: tuple[Remark, ...]
     warned: tuple[Remark, ...]
     notes: tuple[str, ...]
@@ -77,7 +77,7 @@ def compare(
         baseline: label of a variant, name of a scenario or of a run's folder; None takes the flat topology, else the
             tree, else the first run.
         metrics: which to compare; none = those that stand for themselves.
-        swept: what the axis stands for, see Axis; None for none.
+        swept: what the axis stands for, see SweptAxis; None for none.
         each: every run is a variant, also repeats of one scenario.
         alone: also what only one variant has; meant for sweeps.
 

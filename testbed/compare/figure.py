@@ -10,7 +10,7 @@ from typing import Any
 
 from testbed.compare.axis import MESSAGE_SIZE
 from testbed.compare.comparison import Comparison
-from testbed.compare.rows import Row, detail_text
+from testbed.compare.rows import ComparedRow, detail_text
 from testbed.compare.table import axis_name, block_scale, blocks, metric_name, relative_text
 from testbed.errors import InputError
 from testbed.report.charts import BOUND_NAMES
@@ -37,7 +37,7 @@ _ESTIMATE_DASH: dict[str, Dash] = {"predicted": "-"}  # a bound is dashed
 class _Group:
     """Rows of one load and metric, as bars or, with an x each, as lines."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[ComparedRow, ...]
     swept: str | None
 
     @property
@@ -101,7 +101,7 @@ def picture_of(comparison: Comparison, title: str = "", x_label: str = "") -> Pi
 def _groups(comparison: Comparison) -> list[_Group]:
     """Bars before lines."""
     found: list[_Group] = []
-    lines: dict[tuple[str, str, str], list[Row]] = {}
+    lines: dict[tuple[str, str, str], list[ComparedRow]] = {}
     sizes: dict[tuple[str, str], set[str]] = {}
     for row in comparison.rows:
         sizes.setdefault((row.load, row.metric), set()).add(dict(row.labels).get("bytes", ""))
@@ -156,7 +156,7 @@ def _bar_panel(group: _Group, comparison: Comparison, *, named: bool, width: flo
     return Panel(marks, x, y, group.title, width=min(width, 380.0), height=tall * len(places))
 
 
-def _bar(row: Row, place: float, factor: float) -> Iterator[Bars | Line]:
+def _bar(row: ComparedRow, place: float, factor: float) -> Iterator[Bars | Line]:
     """A bar with its interval, its prediction and whether it has warnings."""
     assert row.spread is not None
     median = row.spread.median / factor
@@ -185,7 +185,7 @@ def _interval(intervals: Sequence[tuple[float, float]], factor: float) -> Reach:
     return Reach([end / factor for end in low], [end / factor for end in high], "95 % interval")
 
 
-def _word(row: Row | None, *, alone: bool) -> str:
+def _word(row: ComparedRow | None, *, alone: bool) -> str:
     if row is None:
         return "not run"
     if not row.usable:
@@ -193,9 +193,9 @@ def _word(row: Row | None, *, alone: bool) -> str:
     return "" if alone else relative_text(row.relative)
 
 
-def _series(group: _Group, comparison: Comparison) -> dict[str, list[tuple[float, Row]]]:
+def _series(group: _Group, comparison: Comparison) -> dict[str, list[tuple[float, ComparedRow]]]:
     """Lines of a panel, in rising order of x: one a scenario, and a detail that is not on the axis."""
-    found: dict[str, list[tuple[float, Row]]] = {}
+    found: dict[str, list[tuple[float, ComparedRow]]] = {}
     scenarios = _names(comparison)
     for row in group.rows:
         size = dict(row.labels).get("bytes", "")
@@ -210,7 +210,7 @@ def _series(group: _Group, comparison: Comparison) -> dict[str, list[tuple[float
 
 def _line_panel(
     group: _Group,
-    series: Mapping[str, Sequence[tuple[float, Row]]],
+    series: Mapping[str, Sequence[tuple[float, ComparedRow]]],
     names: Sequence[str],
     x_label: str,
     *,
@@ -246,7 +246,9 @@ def _line_panel(
     return Panel(marks, x, y, group.title, width=420, height=190)
 
 
-def _curve(name: str, pairs: Sequence[tuple[float, Row]], factor: float, style: Mapping[str, Any]) -> Iterator[Line]:
+def _curve(
+    name: str, pairs: Sequence[tuple[float, ComparedRow]], factor: float, style: Mapping[str, Any]
+) -> Iterator[Line]:
     """A line with its intervals; it has a gap where there is no usable figure, so that it does not seem to pass."""
     median = {x: row.spread.median / factor for x, row in pairs if row.spread is not None}
     usable = {x: median[x] for x, row in pairs if row.usable and x in median}

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from testbed.compare.rows import Row
+from testbed.compare.rows import ComparedRow
 from testbed.compare.variants import Variant
 from testbed.results import Run
 from testbed.units import format_rate
@@ -23,7 +23,7 @@ _HOSTS = "hosts"
 def notes_of(
     variants: Sequence[Variant],
     runs: Sequence[Run],
-    rows: Sequence[Row],
+    rows: Sequence[ComparedRow],
     *,
     baseline: str,
     swept: str | None,

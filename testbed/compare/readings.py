@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from testbed.compare.axis import MESSAGE_SIZE, Axis
+from testbed.compare.axis import MESSAGE_SIZE, SweptAxis
 from testbed.errors import InputError
 from testbed.model import Sample
 from testbed.plan import Plan
@@ -105,7 +105,7 @@ def read(runs: Sequence[Run], swept: str | None = None) -> tuple[list[Reading], 
 
     Args:
         runs: in the order that gives the positions.
-        swept: what the axis stands for, see Axis; None for no axis.
+        swept: what the axis stands for, see SweptAxis; None for no axis.
 
     Raises:
         InputError: a run has no number at the swept key, or its verdict is none.
@@ -115,7 +115,7 @@ def read(runs: Sequence[Run], swept: str | None = None) -> tuple[list[Reading], 
     readings: list[Reading] = []
     judged: list[Judged] = []
     for number, run in enumerate(runs):
-        axis = Axis.of(run, swept)
+        axis = SweptAxis.of(run, swept)
         for head in _heads(run):
             load = _load(run.plan, head, swept)
             judged.append(Judged(number, load, head.verdict, head.reasons, axis.place))
@@ -157,7 +157,7 @@ def _text(value: object) -> str:
 
 
 def _readings(
-    samples: Iterable[Sample], of: Judged, axis: Axis, telling: Mapping[str, frozenset[str]]
+    samples: Iterable[Sample], of: Judged, axis: SweptAxis, telling: Mapping[str, frozenset[str]]
 ) -> list[Reading]:
     hidden = {"bytes"} if axis.swept == MESSAGE_SIZE else set()
     groups: dict[tuple[str, str, Detail, float | None, str], list[Sample]] = {}

@@ -24,7 +24,7 @@ def detail_text(labels: Detail) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ComparedRow:
     """One figure of one scenario.
 
     Attributes:
@@ -79,7 +79,7 @@ def rows_of(
     judged: Sequence[Judged],
     titles: Mapping[Load, str],
     dilations: Sequence[float],
-) -> list[Row]:
+) -> list[ComparedRow]:
     """Rows by load, metric, detail, variant and x, not yet relative to anything.
 
     Args:
@@ -119,7 +119,7 @@ def rows_of(
             }
             verdict, figures, over, predicted = _figures(cell)
             rows.append(
-                Row(
+                ComparedRow(
                     titles[load], metric, detail, unit, groups[group].label, x, verdict, figures, over,
                     predicted,
                     relative=None,
@@ -148,7 +148,7 @@ def _figures(cell: Sequence[Reading]) -> tuple[str, Spread | None, Literal["runs
     return verdict, spread([statistics.median(part) for part in of_run.values()]), "runs", expected
 
 
-def relative_rows(rows: Sequence[Row], baseline: Baseline, groups: Sequence[Variant]) -> list[Row]:
+def relative_rows(rows: Sequence[ComparedRow], baseline: Baseline, groups: Sequence[Variant]) -> list[ComparedRow]:
     """Rows with their medians divided by those of the baseline, where both are usable."""
     medians = {
         (row.load, row.metric, row.labels, row.unit, row.x, row.scenario): row.spread.median

@@ -10,7 +10,7 @@ from typing import Any
 
 from testbed.compare.axis import MESSAGE_SIZE, SWITCHES_ON_PATH
 from testbed.compare.comparison import Comparison, Remark
-from testbed.compare.rows import Row
+from testbed.compare.rows import ComparedRow
 from testbed.report.figures import Scale, bytes_text, gap_text, scale_for
 from testbed.report.table import BOUNDS, METRICS
 
@@ -41,15 +41,15 @@ def relative_text(relative: float | None) -> str:
     return "" if relative is None else f"×{relative:#.3g}".rstrip(".")
 
 
-def blocks(rows: Iterable[Row]) -> list[list[Row]]:
+def blocks(rows: Iterable[ComparedRow]) -> list[list[ComparedRow]]:
     """Rows of one load, metric and detail together, in their order."""
-    found: dict[tuple[str, str, str, str], list[Row]] = {}
+    found: dict[tuple[str, str, str, str], list[ComparedRow]] = {}
     for row in rows:
         found.setdefault((row.load, row.metric, row.detail, row.unit), []).append(row)
     return list(found.values())
 
 
-def block_scale(rows: Iterable[Row]) -> Scale:
+def block_scale(rows: Iterable[ComparedRow]) -> Scale:
     """A unit that suits all figures of a block."""
     rows = list(rows)
     return scale_for(rows[0].unit, max((row.spread.median for row in rows if row.spread is not None), default=0.0))
@@ -85,7 +85,7 @@ def table_text(comparison: Comparison) -> str:
     if several:
         text += ["", f"relative to {comparison.baseline}; figures in brackets must not be used"]
     text += [f"note: {note}" for note in comparison.notes]
-    text += remark_lines("left out", comparison.left_out) + remark_lines("with reserve", comparison.warned)
+    text += remark_lines("left out", comparison.left_out) + remark_lines("with warnings", comparison.warned)
     return "\n".join(text) + "\n"
 
 
@@ -106,7 +106,7 @@ def _line(cells: Sequence[str], widths: Sequence[int], left: set[int]) -> str:
     return ("  " + "  ".join(padded)).rstrip()
 
 
-def _cells(row: Row, scale: Scale, swept: str | None, *, several: bool, dilated: bool) -> list[str]:
+def _cells(row: ComparedRow, scale: Scale, swept: str | None, *, several: bool, dilated: bool) -> list[str]:
     count = median = interval = ""
     if row.spread is not None:
         count = f"{row.spread.count} {row.over if row.spread.count > 1 else row.over.removesuffix('s')}"

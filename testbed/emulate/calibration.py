@@ -13,6 +13,7 @@ from typing import Any
 from testbed import __version__
 from testbed.emulate.share import least_dilation
 from testbed.errors import CapabilityError
+from testbed.files import write_whole
 from testbed.plan import Plan
 from testbed.plan.demand import demand
 from testbed.scenario.spec import largest_dilation
@@ -78,9 +79,8 @@ def write(found: Calibration) -> Path:
     target = file()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        partial = target.with_suffix(f".{os.getpid()}")
-        partial.write_text(json.dumps({"schema_version": SCHEMA_VERSION, **asdict(found)}, indent=1) + "\n")
-        partial.replace(target)
+        text = json.dumps({"schema_version": SCHEMA_VERSION, **asdict(found)}, indent=1) + "\n"
+        write_whole(target, text.encode())
     except OSError as error:
         raise CapabilityError(
             f"{target} cannot be written ({error.strerror}), so the calibration is not kept; set XDG_CACHE_HOME"

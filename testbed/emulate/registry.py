@@ -11,6 +11,7 @@ from pathlib import Path
 
 from testbed.emulate.launch import Namespaces
 from testbed.errors import CapabilityError, InputError, did_you_mean
+from testbed.files import write_whole
 
 FOLDER = Path("/run/testbed")
 
@@ -66,9 +67,7 @@ def register(name: str, namespaces: Namespaces, scenario: str, digest: str) -> N
     try:
         FOLDER.mkdir(mode=0o755, exist_ok=True)
         entry = Entry(name, namespaces.init, _born(namespaces.init), scenario, digest, time.time())
-        partial = FOLDER / f".{name}.{os.getpid()}"
-        partial.write_text(json.dumps(asdict(entry)))
-        partial.replace(FOLDER / f"{name}.json")
+        write_whole(FOLDER / f"{name}.json", json.dumps(asdict(entry)).encode())
     except OSError as error:
         raise CapabilityError(f"{FOLDER} cannot be written ({error.strerror}); run the command with sudo") from error
 

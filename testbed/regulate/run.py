@@ -13,7 +13,7 @@ from testbed.errors import InputError, LabError, Problem
 from testbed.model import Sample
 from testbed.plan import Plan
 from testbed.power import PowerModel
-from testbed.regulate.beside import Beside, side_by_side
+from testbed.regulate.before_after import BeforeAfter, before_and_after
 from testbed.regulate.choice import Choice, choose_links, keeping
 from testbed.regulate.figure import draw
 from testbed.regulate.mover import Change, PlanMover, opposite
@@ -49,14 +49,14 @@ class Regulated:
         choice: links that were off.
         power: before and after.
         changes: of plans, in order.
-        beside: each load with all links and with fewer.
+        compared: each load with all links and with fewer.
     """
 
     outcome: Outcome
     choice: Choice
     power: Power
     changes: tuple[Change, ...]
-    beside: tuple[Beside, ...]
+    compared: tuple[BeforeAfter, ...]
 
 
 def require_regulable(plan: Plan) -> None:
@@ -226,15 +226,15 @@ def regulate(
         choice = _rounds(stage, rounds, slower=slower)
         stage.findings += changes_since(settled, lab)
     power = power_of(settled, choice, model)
-    beside = side_by_side(stage.samples, ALL_ON, FEWER)
-    stage.samples += power_samples(power, choice, beside)
+    compared = before_and_after(stage.samples, ALL_ON, FEWER)
+    stage.samples += power_samples(power, choice, compared)
     stage.findings += [
         (Verdict.WARN, f"{one.title} took {100 * (one.ratio - 1):.1f} % longer without the links that were off")
-        for one in beside
-        if one.slower > _SLOWER and not one.hidden
+        for one in compared
+        if one.slowdown > _SLOWER and not one.within_noise
     ]
     outcome = store(stage, choice, power, lab_facts(settled, dilation, lab))
-    return Regulated(outcome, choice, power, tuple(stage.changes), tuple(beside))
+    return Regulated(outcome, choice, power, tuple(stage.changes), tuple(compared))
 
 
 def _rounds(stage: Stage, rounds: int, *, slower: bool) -> Choice:
@@ -256,7 +256,7 @@ def _rounds(stage: Stage, rounds: int, *, slower: bool) -> Choice:
     return choice
 
 
-def power_samples(power: Power, choice: Choice, beside: Sequence[Beside]) -> list[Sample]:
+def power_samples(power: Power, choice: Choice, compared: Sequence[BeforeAfter]) -> list[Sample]:
     """Watts of all switches, and what a load takes of energy in comparison."""
     of_model = {"model": power.model.name}
     found = [
@@ -269,7 +269,7 @@ def power_samples(power: Power, choice: Choice, beside: Sequence[Beside]) -> lis
         found.append(Sample("links_slower", len(choice.slower), "count", of_model))
     found += [
         Sample("energy_ratio", (1 - power.saved) * one.ratio, "ratio", {**of_model, "load": "", "title": one.title})
-        for one in beside
+        for one in compared
         if one.is_time
     ]
     return found

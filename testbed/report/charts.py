@@ -43,7 +43,7 @@ class Chart:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class Summary:
     """Several values of one figure: median, min and max in the unit of the samples; prediction where there is one."""
 
     name: str
@@ -53,7 +53,7 @@ class Spread:
     predicted: float | None = None
 
     @classmethod
-    def of(cls, name: str, samples: Sequence[Sample]) -> Spread:
+    def of(cls, name: str, samples: Sequence[Sample]) -> Summary:
         """Summarise samples, one or more."""
         values = [sample.value for sample in samples]
         return cls(name, statistics.median(values), min(values), max(values), predicted_median(samples))
@@ -64,7 +64,7 @@ def load_charts(samples: Sequence[Sample], prefix: str) -> list[Chart]:
     samples = [sample for sample in samples if math.isfinite(sample.value)]
     of = {metric: [sample for sample in samples if sample.metric == metric] for metric in ("goodput", "rtt_mean")}
     charts = []
-    flows = [Spread.of(pair, group) for pair, group in _by_pair(of["goodput"]).items()]
+    flows = [Summary.of(pair, group) for pair, group in _by_pair(of["goodput"]).items()]
     if flows:
         caption = f"Goodput of each of {len(flows)} flows, all at once"
         repeats = len({sample.labels.get("repeat") for sample in of["goodput"]})
@@ -95,19 +95,19 @@ def _by_pair(samples: Iterable[Sample]) -> dict[str, list[Sample]]:
     return groups
 
 
-def _round_trips(samples: Sequence[Sample]) -> list[Spread]:
+def _round_trips(samples: Sequence[Sample]) -> list[Summary]:
     mean, low, high = (
         _by_pair(sample for sample in samples if sample.metric == f"rtt_{name}") for name in ("mean", "min", "max")
     )
     found = []
     for pair, group in mean.items():
-        own = Spread.of(pair, group)
+        own = Summary.of(pair, group)
         ends = [own.median, *(s.value for s in low.get(pair, group)), *(s.value for s in high.get(pair, group))]
-        found.append(Spread(pair, own.median, min(ends), max(ends), own.predicted))
+        found.append(Summary(pair, own.median, min(ends), max(ends), own.predicted))
     return found
 
 
-def flow_chart(flows: Sequence[Spread], title: str, unit: str, prefix: str) -> str:
+def flow_chart(flows: Sequence[Summary], title: str, unit: str, prefix: str) -> str:
     """Return upright bars as SVG, lying ones when many, a distribution when very many."""
     scale = scale_for(unit, max(flow.median for flow in flows))
     axis = f"{title} ({scale.name})"
@@ -135,13 +135,13 @@ def flow_chart(flows: Sequence[Spread], title: str, unit: str, prefix: str) -> s
     return for_page(Picture([block]), prefix, f"{axis} of {len(flows)} flows")
 
 
-def _scaled(spreads: Sequence[Spread], scale: Scale) -> tuple[Floats, Floats, Floats]:
+def _scaled(spreads: Sequence[Summary], scale: Scale) -> tuple[Floats, Floats, Floats]:
     """Min, median and max of each in the unit of a scale."""
     found = np.array([(spread.min, spread.median, spread.max) for spread in spreads]).T / scale.factor
     return found[0], found[1], found[2]
 
 
-def _bars(flows: Sequence[Spread], scale: Scale, *, lying: bool = False) -> list[Bars]:
+def _bars(flows: Sequence[Summary], scale: Scale, *, lying: bool = False) -> list[Bars]:
     """Measured, and beside it predicted."""
     low, median, high = _scaled(flows, scale)
     known = [number for number, flow in enumerate(flows) if flow.predicted is not None]
@@ -155,7 +155,7 @@ def _bars(flows: Sequence[Spread], scale: Scale, *, lying: bool = False) -> list
     return found
 
 
-def _distribution(flows: Sequence[Spread], axis: str, scale: Scale) -> list[Panel]:
+def _distribution(flows: Sequence[Summary], axis: str, scale: Scale) -> list[Panel]:
     """All flows in falling order, and how many are how far from their predictions."""
     measured = sorted(flows, key=lambda flow: -flow.median)
     predicted = sorted((flow.predicted / scale.factor for flow in flows if flow.predicted is not None), reverse=True)
@@ -187,14 +187,14 @@ def _size_panels(samples: Sequence[Sample]) -> list[Panel]:
             if sample.metric == metric and size.isdigit():
                 sizes.setdefault(int(size), []).append(sample)
         if len(sizes) > 1:
-            points = {size: Spread.of(str(size), group) for size, group in sorted(sizes.items())}
+            points = {size: Summary.of(str(size), group) for size, group in sorted(sizes.items())}
             unit = next(iter(sizes.values()))[0].unit
             predicted = BOUND_NAMES.get(BOUNDS.get(metric, ""), "predicted")
             panels.append(_size_panel(METRICS[metric], unit, predicted, points))
     return panels
 
 
-def _size_panel(title: str, unit: str, predicted: str, points: Mapping[int, Spread]) -> Panel:
+def _size_panel(title: str, unit: str, predicted: str, points: Mapping[int, Summary]) -> Panel:
     logarithmic = unit == "s" and all(point.min > 0 for point in points.values())
     medians = [point.median for point in points.values()]
     scale = scale_for(unit, math.sqrt(medians[0] * medians[-1]) if logarithmic else max(medians))

@@ -25,12 +25,12 @@ METRICS: dict[str, str] = {
     "jitter": "Jitter",
     "retransmits": "Retransmissions",
     "latency_mean": "Latency, mean",
-    "latency_p99": "Latency, 99th percentile",
+    "latency_p99": "Latency, p99",
     "host_paused": "Hosts paused",
     "channel_paused": "Channels paused",
-    "rtt_min": "Round trip, least",
+    "rtt_min": "Round trip, min",
     "rtt_mean": "Round trip, mean",
-    "rtt_max": "Round trip, most",
+    "rtt_max": "Round trip, max",
     "ping_loss": "Echo loss",
     "mpi_latency": "MPI latency",
     "mpi_bandwidth": "MPI bandwidth",
@@ -44,7 +44,7 @@ METRICS: dict[str, str] = {
     "mpi_multi_pingping_bandwidth": "MPI multi-ping-ping bandwidth",
     "mpi_stream_bandwidth": "MPI one-way bandwidth",
     "mpi_bidirectional_bandwidth": "MPI two-way bandwidth",
-    "mpi_bytes_moved": "MPI bytes between hosts, least",
+    "mpi_bytes_moved": "MPI bytes between hosts, min",
     "mpi_bytes_crossed": "Bytes that crossed the fabric",
     "mpi_frames_crossed": "Frames that carried them",
     "hpl_lab_time": "HPL time (not dilated)",
@@ -57,41 +57,41 @@ METRICS: dict[str, str] = {
     "mpi_bytes_sent": "MPI bytes of a pair of hosts",
     "frames_sent": "Numbered frames sent",
     "frames_lost": "Numbered frames lost",
-    "frames_twice": "Numbered frames that came twice",
-    "frames_overtaken": "Numbered frames overtaken",
+    "frames_twice": "Numbered frames duplicated",
+    "frames_overtaken": "Numbered frames reordered",
     "connections": "TCP connections",
     "connections_broken": "TCP connections that broke",
-    "one_way_min": "One-way time, least",
+    "one_way_min": "One-way time, min",
     "one_way_mean": "One-way time, mean",
-    "one_way_max": "One-way time, most",
-    "longest_gap": "Longest time without a frame",
+    "one_way_max": "One-way time, max",
+    "longest_gap": "Longest gap between frames",
     "path_changes": "Changes of paths",
     "change_lab_time": "Step of a change (not dilated)",
-    "frame_bandwidth_min": "Frame bandwidth, least",
+    "frame_bandwidth_min": "Frame bandwidth, min",
     "frame_bandwidth_mean": "Frame bandwidth, mean",
-    "frame_bandwidth_max": "Frame bandwidth, most",
+    "frame_bandwidth_max": "Frame bandwidth, max",
     "switch_power": "Power of all switches",
     "power_saved": "Power saved",
     "links_off": "Links off",
     "links_slower": "Links at a lower speed",
     "energy_ratio": "Energy of a load, links off to all on",
-    "link_use": "Link use",
-    "member_use": "Member use",
-    "bundle_imbalance": "Fullest member to mean",
+    "link_use": "Link utilisation",
+    "member_use": "Member utilisation",
+    "bundle_imbalance": "Max / mean member utilisation",
     "hash_share": "Goodput left by the hash",
-    "link_imbalance": "Fullest link / average link",
+    "link_imbalance": "Max / mean link utilisation",
     "queue_frames": "Queue, mean",
-    "queue_drops": "Frames refused by a queue",
-    "departure_error": "Gap error",
+    "queue_drops": "Tail drops",
+    "departure_error": "Inter-departure time error",
     "detection": "Noticed (not dilated)",
     "takeover": "Backup path carries (not dilated)",
     "recovery": "New tables in (not dilated)",
-    "cpu_idle": "Processor idle",
-    "cpu_pressure": "Processor pressure",
-    "cpu_network": "Processor in interrupts",
-    "cpu_switches": "Switches, of one processor",
-    "cpu_programs": "Programs, of one processor",
-    "cpu_agent": "Telemetry, of one processor",
+    "cpu_idle": "CPU idle",
+    "cpu_pressure": "CPU pressure (PSI)",
+    "cpu_network": "CPU in interrupts",
+    "cpu_switches": "Switches, of one CPU",
+    "cpu_programs": "Programs, of one CPU",
+    "cpu_agent": "Telemetry, of one CPU",
     **{metric: name for kind in WORKLOADS.values() for metric, name in kind.metrics.items()},
 }
 # What the terminal leaves out; the page and samples.csv have all.
@@ -109,7 +109,7 @@ _STYLES = {"pass": "green", "warn": "yellow", "invalid": "red", "fail": "red"}
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ResultRow:
     """All samples of a load, metric and message size.
 
     Attributes:
@@ -165,7 +165,7 @@ def gap(sample: Sample) -> float | None:
     return sample.value / sample.predicted - 1
 
 
-def result_rows(samples: Iterable[Sample]) -> list[Row]:
+def result_rows(samples: Iterable[Sample]) -> list[ResultRow]:
     """Summarise samples, in the order of loads in them, of metrics in METRICS, and of message sizes."""
     groups: dict[tuple[str, str, str, str], list[Sample]] = {}
     for sample in samples:
@@ -186,12 +186,12 @@ def result_rows(samples: Iterable[Sample]) -> list[Row]:
     return [_row(key, groups[key]) for key in sorted(groups, key=order)]
 
 
-def _row(key: tuple[str, str, str, str], samples: list[Sample]) -> Row:
+def _row(key: tuple[str, str, str, str], samples: list[Sample]) -> ResultRow:
     load, metric, unit, size = key
     values = [sample.value for sample in samples]
     predicted = [s.predicted for s in samples if s.predicted is not None and math.isfinite(s.predicted)]
     gaps = [value for value in map(gap, samples) if value is not None]
-    return Row(
+    return ResultRow(
         load=load,
         metric=metric,
         detail=bytes_text(int(size)) if size.isdigit() else size,
@@ -239,7 +239,7 @@ def rich_table(run: Run | Iterable[Sample]) -> Table:
     return whole
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: ResultRow) -> tuple[str, ...]:
     figures = (row.scale.text(value) for value in (row.median, row.minimum, row.maximum))
     gaps = (gap_text(row.mean_gap), gap_text(row.worst_gap))
     return f"  {row.name}", str(row.count), *figures, row.scale.name, row.predicted_text, *gaps

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from testbed.errors import InputError
+from testbed.files import make_folder
 
 
 def dated_folder(root: Path, name: str, inside: str) -> Path:
@@ -49,25 +50,3 @@ def locked(folder: Path, what: str) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def write(file: Path, content: bytes) -> None:
-    """Write a file whole or not at all; it belongs to the owner of its folder."""
-    partial = file.with_name(f".{file.name}.partial")
-    try:
-        partial.write_bytes(content)
-        owner = file.parent.stat()
-        os.chown(partial, owner.st_uid, owner.st_gid)
-        partial.replace(file)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
-
-
-def make_folder(folder: Path) -> None:
-    """Make a folder that belongs to the owner of what it stands in, also when root makes it."""
-    if not folder.exists():
-        make_folder(folder.absolute().parent)
-        folder.mkdir(exist_ok=True)
-        above = folder.absolute().parent.stat()
-        os.chown(folder, above.st_uid, above.st_gid)

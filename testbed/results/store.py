@@ -6,7 +6,6 @@ import json
 import os
 import time
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import yaml
 
 from testbed.errors import InputError, StorageError
+from testbed.files import make_folder, write_whole
 from testbed.model import Sample
 from testbed.plan import Plan
 from testbed.plan.store import plan_to_json
@@ -50,7 +50,7 @@ class ResultFolder:
         stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(self._started))
         name = f"{stamp}-{plan.scenario.name}-{plan.digest[:8]}"
         try:
-            self._owner = _make_folder(root)
+            self._owner = make_folder(root)
             self.path = self._first_free(root, name)
         except OSError as error:
             raise InputError.one(
@@ -87,15 +87,10 @@ class ResultFolder:
         Raises:
             StorageError: it cannot be written.
         """
-        target = self.path / name
-        partial = target.with_name(f".{target.name}.partial")
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            partial.write_bytes(content)
-            partial.replace(target)
+            make_folder((self.path / name).parent)
+            write_whole(self.path / name, content)
         except OSError as error:
-            with suppress(OSError):
-                partial.unlink(missing_ok=True)
             raise StorageError(f"{name} cannot be written: {error.strerror}", self.path) from error
 
     def write_json(self, name: str, value: Any) -> None:
@@ -170,16 +165,6 @@ class ResultFolder:
             raise StorageError(f"{self.path} cannot be given its final name: {error.strerror}") from error
         self.path = final
         return final
-
-
-def _make_folder(root: Path) -> os.stat_result:
-    """Make a folder that belongs to the owner of what it stands in, also when root makes it; returns its status."""
-    if not root.exists():
-        _make_folder(root.absolute().parent)
-        root.mkdir(exist_ok=True)
-        above = root.absolute().parent.stat()
-        os.chown(root, above.st_uid, above.st_gid)
-    return root.stat()
 
 
 def _iso(seconds: float) -> str:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from testbed.errors import InputError, Problem
-from testbed.results.folders import dated_folder, write
+from testbed.files import write_whole
+from testbed.results.folders import dated_folder
 from testbed.simulate.point import Latency, Links, Point
 
 RECORD = "simulation.json"
@@ -40,7 +41,7 @@ def new_folder(root: Path, name: str, asked: dict[str, Any], word: str = "simula
     """
     folder = dated_folder(root, f"{word}-{name}", POINTS)
     record = {"schema_version": SCHEMA_VERSION, "scenario": name, **asked}
-    write(folder / RECORD, _json(record))
+    write_whole(folder / RECORD, _json(record))
     return folder
 
 
@@ -85,7 +86,7 @@ def read_record(folder: Path) -> dict[str, Any]:
 
 def write_point(folder: Path, point: Point) -> None:
     """Keep what is done."""
-    write(folder / POINTS / f"load-{point.load!r}-seed-{point.seed}.json", _json(dataclasses.asdict(point)))
+    write_whole(folder / POINTS / f"load-{point.load!r}-seed-{point.seed}.json", _json(dataclasses.asdict(point)))
 
 
 def read_points(folder: Path) -> list[Point]:

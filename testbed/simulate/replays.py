@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from testbed.errors import InputError, Problem
+from testbed.files import write_whole
 from testbed.model import Floats
 from testbed.plan import Plan
-from testbed.results.folders import dated_folder, write
+from testbed.results.folders import dated_folder
 from testbed.simulate.network import Network
 from testbed.simulate.recorded import WIRE, Recorded
 from testbed.simulate.replay import Demand, Replayed, least_clocks, replay
@@ -136,8 +137,8 @@ def replay_plan(
     assert outcome is not None  # nobody gives up
     folder = dated_folder(results, f"replay-{plan.scenario.name}", ".")
     found = Replay(plan, settings, recorded, demand, outcome, least, because, folder)
-    write(folder / RECORD, (json.dumps(found.as_object(), ensure_ascii=False, indent=1) + "\n").encode())
-    write(folder / PAIRS, _pairs_csv(found).encode())
+    write_whole(folder / RECORD, (json.dumps(found.as_object(), ensure_ascii=False, indent=1) + "\n").encode())
+    write_whole(folder / PAIRS, _pairs_csv(found).encode())
     return found
 
 

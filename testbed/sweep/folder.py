@@ -6,8 +6,9 @@ import shutil
 from pathlib import Path
 
 from testbed.errors import InputError
+from testbed.files import write_whole
 from testbed.results import INCOMPLETE
-from testbed.results.folders import dated_folder, write
+from testbed.results.folders import dated_folder
 from testbed.sweep.record import RECORD, Record, read_record, record_text
 
 RUNS = "runs"
@@ -38,7 +39,7 @@ def newest_folder(root: Path, name: str) -> Path:
 
 def write_record(folder: Path, record: Record) -> None:
     """Write sweep.json whole or not at all."""
-    write(folder / RECORD, record_text(record).encode())
+    write_whole(folder / RECORD, record_text(record).encode())
 
 
 def run_folders(folder: Path) -> set[Path]:

@@ -11,8 +11,8 @@ from typing import Any
 from testbed.compare import Comparison, compare
 from testbed.compare.table import as_csv, table_text
 from testbed.errors import EXIT_FAIL, EXIT_PASS, EXIT_WARNINGS, InputError
+from testbed.files import write_whole
 from testbed.results import Run, load_run
-from testbed.results.folders import write
 from testbed.sweep.record import Record
 from testbed.sweep.spec import FigureSpec, Sweep
 
@@ -45,7 +45,7 @@ class Outcome:
 
     @property
     def exit_code(self) -> int:
-        """1 where a run broke, failed or is invalid, 3 where one has a reserve or a figure is missing, else 0."""
+        """1 where a run broke, failed or is invalid, 3 where one has warnings or a figure is missing, else 0."""
         words = {entry.verdict or entry.state for entry in self.record.entries}
         if words - {"pass", "warn"}:
             return EXIT_FAIL
@@ -85,7 +85,7 @@ def write_comparison(sweep: Sweep, folder: Path, record: Record) -> Outcome:
     if tables:
         contents = {TABLES: "\n".join(tables).encode(), **contents}
     for name, content in contents.items():  # all at once, when nothing can go wrong any more
-        write(folder / name, content)
+        write_whole(folder / name, content)
     return Outcome(folder, record, tuple(tables), tuple(folder / name for name in contents), tuple(problems))
 
 

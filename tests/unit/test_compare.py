@@ -360,7 +360,7 @@ note: A single value has no interval: repeat the run, or the load in it.
 left out: torus4, iperf3 udp transpose: invalid: busy (results/torus-2)
 left out: tree4, iperf3 udp transpose: invalid: 12 frames were lost; and more (results/tree)
 left out: ring4, iperf3 udp transpose: fail: no reason given (results/ring4)
-with reserve: flat4, iperf3 udp transpose: warn: tasks waited (results/flat4)
+with warnings: flat4, iperf3 udp transpose: warn: tasks waited (results/flat4)
 """
 
 

@@ -12,7 +12,7 @@ from testbed.cli import power_commands
 from testbed.cli.app import app
 from testbed.errors import InputError, LabError
 from testbed.model import Sample
-from testbed.regulate.beside import side_by_side
+from testbed.regulate.before_after import before_and_after
 from testbed.regulate.changing import table7
 from testbed.regulate.detour import find_detour
 from testbed.regulate.figure import Stretch, draw_rates
@@ -42,22 +42,22 @@ def test_figures_of_both_states_stand_side_by_side():
         *(time_of("fewer", turn, value) for turn, value in enumerate([11.0, 11.2, 11.4])),
         time_of("all", 1, 9e8, "goodput_mean"),
     ]
-    (found,) = side_by_side(samples, "all", "fewer")
+    (found,) = before_and_after(samples, "all", "fewer")
     assert (found.title, found.metric) == ("npb MG S", "npb_lab_time")
     assert found.ratio == pytest.approx(11.2 / 10.2)
-    assert found.slower == pytest.approx(11.2 / 10.2 - 1)
+    assert found.slowdown == pytest.approx(11.2 / 10.2 - 1)
     assert found.spread == pytest.approx(0.4 / 10.2)
-    assert not found.hidden
-    (hidden,) = side_by_side([*samples, time_of("fewer", 9, 10.1)], "all", "fewer")
-    assert hidden.hidden
+    assert not found.within_noise
+    (noisy,) = before_and_after([*samples, time_of("fewer", 9, 10.1)], "all", "fewer")
+    assert noisy.within_noise
 
 
 def test_less_goodput_is_slower_and_pairs_count_by_their_mean():
     samples = [time_of(links, 1, rate, "goodput_mean") for links, rate in (("all", 8e8), ("all", 6e8), ("fewer", 5e8))]
-    (found,) = side_by_side(samples, "all", "fewer")
+    (found,) = before_and_after(samples, "all", "fewer")
     assert found.before == (7e8,)
     assert not found.is_time
-    assert found.slower == pytest.approx(0.4)
+    assert found.slowdown == pytest.approx(0.4)
 
 
 def test_lost_frames_and_broken_connections_fail_and_name_the_pair():

@@ -152,7 +152,7 @@ def test_run_without_samples_has_no_results_and_no_chart(tmp_path):
     text = render_report(make_run(tmp_path))
     page = Page(text)
     assert page.sections == ["what", "fabric", "vlans", "environment", "files", "reading"]
-    assert "Link use" not in text
+    assert "Link utilisation" not in text
     assert 'id="topology-link-0"' in text
 
 
@@ -264,7 +264,7 @@ def test_busiest_load_is_drawn_first_and_the_others_folded_away(tmp_path):
     quiet = [Sample("link_use", 0.01, "ratio", {"load": "1", "channel": "s1→s2"})]
     text = render_report(make_run(tmp_path, samples=[*quiet, *use_samples(topology, "2")]))
     first, folded = text.index("during load 2"), text.index("during load 1")
-    assert first < text.index("<details><summary>Link use of 1 more load") < folded
+    assert first < text.index("<details><summary>Link utilisation of 1 more load") < folded
 
 
 def test_fabric_too_large_to_draw_is_not_drawn(tmp_path, monkeypatch):

@@ -3,7 +3,7 @@ from xml.etree import ElementTree
 import pytest
 
 from testbed.model import Sample
-from testbed.report.charts import Spread, flow_chart, load_charts
+from testbed.report.charts import Summary, flow_chart, load_charts
 from testbed.report.curves import Dot, LatencyPanel, draw_burton
 
 
@@ -91,7 +91,7 @@ def test_round_trips_span_from_min_to_max():
 
 
 def test_zero_goodput_is_drawn():
-    assert "<svg" in flow_chart([Spread("h1→h2", 0.0, 0.0, 0.0, 0.0)] * 20, "Goodput", "bit/s", "c")
+    assert "<svg" in flow_chart([Summary("h1→h2", 0.0, 0.0, 0.0, 0.0)] * 20, "Goodput", "bit/s", "c")
 
 
 def test_burton_normal_form_has_every_panel_and_routing():

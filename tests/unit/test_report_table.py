@@ -70,7 +70,7 @@ def test_order_of_rows():
     assert [(row.load, row.name) for row in result_rows(samples)] == [
         ("2", "MPI latency, 64 B"),
         ("2", "MPI latency, 1 KiB"),
-        ("2", "Processor idle"),
+        ("2", "CPU idle"),
         ("2", "new metric"),
         ("1", "Goodput"),
     ]
@@ -111,7 +111,7 @@ def test_terminal_table_of_samples():
     lines = printed([sample(941.5e6, 950e6), sample(0.25, None, "cpu_idle", "ratio")]).splitlines()
     assert lines[0].split() == ["n", "median", "min", "max", "unit", "predicted", "gap", "worst"]
     assert lines[2].split() == ["Goodput", "1", "941.5", "941.5", "941.5", "Mbit/s", "950", "−0.9", "%", "−0.9", "%"]
-    assert lines[3].split() == ["Processor", "idle", "1", "25", "25", "25", "%"]
+    assert lines[3].split() == ["CPU", "idle", "1", "25", "25", "25", "%"]
 
 
 def test_terminal_table_without_predictions_has_no_column_for_them():

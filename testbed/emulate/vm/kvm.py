@@ -14,6 +14,7 @@ from testbed.emulate.registry import FOLDER
 from testbed.emulate.vm.image import Image
 from testbed.emulate.vm.machine import Machine, kernel_command
 from testbed.emulate.vm.stream import started
+from testbed.files import write_whole
 
 _DEVICE = Path("/dev/kvm")
 _LIMIT = 15.0
@@ -30,9 +31,7 @@ def why_no_kvm(image: Image) -> str:
     why_not = _probe(image)
     with suppress(OSError):  # a memory that cannot be written costs the next program the probe
         FOLDER.mkdir(exist_ok=True)
-        partial = remembered.with_suffix(f".{os.getpid()}")
-        partial.write_text(json.dumps({"why_not": why_not}))
-        partial.replace(remembered)
+        write_whole(remembered, json.dumps({"why_not": why_not}).encode())
     return why_not
 
 

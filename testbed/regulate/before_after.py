@@ -15,7 +15,7 @@ _SAID = ("protocol", "pattern", "kernel", "class", "bytes")
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class BeforeAfter:
     """One figure of a load in both states.
 
     Attributes:
@@ -43,12 +43,12 @@ class Beside:
         return self.metric in _TIMES
 
     @property
-    def slower(self) -> float:
+    def slowdown(self) -> float:
         """By which share of the first state the second one is worse; negative where it is better."""
         return self.ratio - 1 if self.is_time else 1 / self.ratio - 1
 
     @property
-    def hidden(self) -> bool:
+    def within_noise(self) -> bool:
         """Whether the two overlap, so that the difference may be chance."""
         return max(self.before) >= min(self.after) and max(self.after) >= min(self.before)
 
@@ -58,7 +58,7 @@ class Beside:
         return (max(self.before) - min(self.before)) / statistics.median(self.before)
 
 
-def side_by_side(samples: Sequence[Sample], before: str, after: str) -> list[Beside]:
+def before_and_after(samples: Sequence[Sample], before: str, after: str) -> list[BeforeAfter]:
     """Pair the figures of loads by their labels `links` and `round`; pairs of hosts count by their mean."""
     found: dict[tuple[str, str, str], dict[str, dict[str, list[float]]]] = {}
     for sample in samples:
@@ -71,7 +71,7 @@ def side_by_side(samples: Sequence[Sample], before: str, after: str) -> list[Bes
         of_state = found.setdefault((title, sample.metric, sample.unit), {before: {}, after: {}})
         of_state[state].setdefault(sample.labels.get("round", ""), []).append(sample.value)
     return [
-        Beside(
+        BeforeAfter(
             *key, *(tuple(statistics.fmean(values) for values in of_state[state].values()) for state in (before, after))
         )
         for key, of_state in found.items()

@@ -1,0 +1,39 @@
+"""Files and folders that a crash never leaves half written, and that belong to the owner of the folder they are in."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+
+def write_whole(file: Path, content: bytes) -> None:
+    """Write a file whole or not at all.
+
+    Raises:
+        OSError: it cannot be written; what was there before still is.
+    """
+    partial = file.with_name(f".{file.name}.{os.getpid()}.partial")
+    try:
+        partial.write_bytes(content)
+        owner = file.parent.stat()
+        with suppress(PermissionError):  # in another's folder, such as /tmp
+            os.chown(partial, owner.st_uid, owner.st_gid)
+        partial.replace(file)
+    except BaseException:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise
+
+
+def make_folder(folder: Path) -> os.stat_result:
+    """Make a folder that belongs to the owner of what it is in, also when root makes it; returns its status.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    if not folder.exists():
+        above = make_folder(folder.absolute().parent)
+        folder.mkdir(exist_ok=True)
+        os.chown(folder, above.st_uid, above.st_gid)
+    return folder.stat()
