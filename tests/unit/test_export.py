@@ -55,8 +55,8 @@ def test_only_some_ports_are_named_where_many_are_refused():
 
 def test_sonic_has_no_802_3x():
     assert refusal(plan_of("tree", switches=3), "sonic") == [
-        '--flow-control: "on" cannot be said: SONiC\'s configuration has pauses by priority (PFC) and none of 802.3x; '
-        "use keep"
+        '--flow-control: "on" cannot be expressed: SONiC\'s configuration has priority flow control (PFC) and no '
+        "802.3x pauses; use keep"
     ]
 
 
@@ -105,7 +105,7 @@ def test_pauses_need_a_plan_that_cannot_deadlock():
     blocks = {"topology": {"kind": "ring", "switches": 6}, "routing": {"ring": "shortest"}, "expect": "deadlock"}
     made = make_plan(scenario_of(blocks))
     assert refusal(made, "linux-bridge-iproute2") == [
-        "--flow-control: pauses would let this plan deadlock, for its channel dependencies have a cycle; use off, or "
+        "--flow-control: with pauses this plan can deadlock, since its channel dependencies have a cycle; use off, or "
         "a routing without one"
     ]
     assert (
