@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.table import Figure, median_text, progress
+from testbed.emulate.build import build_order
 from testbed.emulate.client import LabClient
 from testbed.emulate.launch import start_namespaces
-from testbed.emulate.order import build_order
 from testbed.messages import LoadRequest, Process
 from testbed.model import host_ip
 from testbed.plan import Plan, make_plan

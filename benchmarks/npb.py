@@ -8,8 +8,7 @@ import subprocess
 
 from benchmarks.command import testbed
 from benchmarks.table import Figure, median_text, progress
-from testbed.emulate.jobs import build_job, mpi_program
-from testbed.emulate.npb import npb_job
+from testbed.emulate.jobs import build_job, mpi_program, npb_job
 from testbed.workloads import mpi_npb
 from testbed.workloads.mpi_placement import Ranks
 from testbed.workloads.npb import VARIABLE

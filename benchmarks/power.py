@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.table import Figure, progress
-from testbed.emulate.jobs import build_job, build_tracer, mpi_libraries, mpi_program, shim_path, tracer_path
-from testbed.emulate.npb import npb_job
+from testbed.emulate.jobs import build_job, build_tracer, mpi_libraries, mpi_program, npb_job, shim_path, tracer_path
 from testbed.plan import Plan, make_plan
 from testbed.power import POWER_MODELS
 from testbed.regulate.choice import choose_links

@@ -80,8 +80,8 @@ def up(
     """Build a lab, check every path, and leave it standing until `testbed down`."""
     from testbed.emulate import registry
     from testbed.emulate.build import build_lab
+    from testbed.emulate.calibration import require_shares
     from testbed.emulate.probe import require
-    from testbed.emulate.share import require_shares
     from testbed.plan import make_plan
     from testbed.run.run import check_paths
     from testbed.scenario import find_scenario, load_scenario

@@ -19,15 +19,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from testbed.emulate import cgroup, counters, learning, reach, storm
+from testbed.emulate import cgroup, counters, frames
 from testbed.emulate import requests as ask
 from testbed.emulate.controller import LabController
-from testbed.emulate.daemons import daemon_count, divide, switch_ports
 from testbed.emulate.disturb import carry_out
 from testbed.emulate.fabric import Fabric
 from testbed.emulate.host_shares import HostShares
 from testbed.emulate.loads import LoadRunner
 from testbed.emulate.openvswitch import OpenVSwitch
+from testbed.emulate.switch_daemon import daemon_count, divide, switch_ports
 from testbed.emulate.switches import SwitchBackend
 from testbed.emulate.wire import decode, encode
 from testbed.errors import LabError
@@ -193,19 +193,19 @@ class Agent:
         """Ping all pairs."""
         del request, progress
         fabric = self.need_fabric()
-        return reach.unreachable_pairs(fabric.order.hosts, fabric.holders)
+        return frames.unreachable_pairs(fabric.order.hosts, fabric.holders)
 
     def learn(self, request: ask.Learn, progress: Progress) -> str:
         """Let every host send a broadcast in each of some VLANs."""
         del progress
         fabric = self.need_fabric()
         slowest = min(fabric.order.link_rate, fabric.order.host_rate)
-        return learning.teach(fabric.order.hosts, fabric.holders, request.vlans, slowest)
+        return frames.teach(fabric.order.hosts, fabric.holders, request.vlans, slowest)
 
     def storm(self, request: ask.Storm, progress: Progress) -> list[ask.StormReading]:
         """One broadcast, watched."""
         del progress
-        return storm.watch(self.switches, self.need_fabric(), request)
+        return frames.watch_storm(self.switches, self.need_fabric(), request)
 
     def shaping(self, request: ask.CheckShaping, progress: Progress) -> list[str]:
         """Differences between the shaping and the shares of processors asked for and the kernel's now."""

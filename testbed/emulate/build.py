@@ -1,16 +1,79 @@
-"""From a proved plan to a running lab."""
+"""From a proved plan to a running lab: every name, address and command text is settled, then the agent is told."""
 
 from __future__ import annotations
 
 from contextlib import ExitStack
 
+from testbed.emulate.calibration import first_guess
 from testbed.emulate.client import LabClient, Progress, quiet
 from testbed.emulate.launch import start_namespaces
 from testbed.emulate.names import PLAN
-from testbed.emulate.order import build_order
+from testbed.emulate.requests import BuildOrder, HostOrder, LinkOrder
+from testbed.model import IP_PREFIX, host_ip, host_mac
+from testbed.pipeline.text import format_group, format_rule
 from testbed.plan import Plan
-from testbed.plan.failures import prepare_controller
+from testbed.plan.failures import killed_switches, prepare_controller
+from testbed.plan.rates import at_dilation
 from testbed.plan.store import plan_to_json
+from testbed.units import TimeScale
+
+
+def build_order(plan: Plan) -> BuildOrder:
+    """Settle names, addresses, rates and rule texts of a proved plan, and a dilation where it names none: a guess.
+
+    Raises:
+        VerificationError: the plan is not proved; nothing is built from it.
+    """
+    plan.require_proof()
+    if plan.scenario.lab.dilation == "auto":
+        plan = at_dilation(plan, first_guess(plan)[0])
+    topology, wiring, scenario = plan.topology, plan.wiring, plan.scenario
+    scale = TimeScale(scenario.lab.chosen_dilation)
+    alone = killed_switches(plan)
+    rules: dict[str, list[str]] = {topology.switch_name(s): [] for s in range(topology.switch_count)}
+    for rule in plan.rules:
+        rules[topology.switch_name(rule.switch)].append(format_rule(rule))
+    groups: dict[str, list[str]] = {name: [] for name in rules}
+    for group in plan.groups:
+        groups[topology.switch_name(group.switch)].append(format_group(group))
+    return BuildOrder(
+        name=scenario.name,
+        hosts=tuple(
+            HostOrder(
+                topology.host_name(host),
+                host_ip(host),
+                host_mac(host),
+                topology.switch_name(int(topology.host_switch[host])),
+                int(topology.host_port[host]),
+            )
+            for host in range(topology.host_count)
+        ),
+        switches=tuple(rules),
+        links=tuple(
+            LinkOrder(
+                topology.switch_name(int(wiring.links[link, 0])),
+                int(wiring.out_port[2 * link]),
+                topology.switch_name(int(wiring.links[link, 1])),
+                int(wiring.out_port[2 * link + 1]),
+            )
+            for link in range(wiring.link_count)
+        ),
+        rules=rules,
+        groups=groups,
+        link_rate=scale.lab_rate(scenario.links.rate),
+        host_rate=scale.lab_rate(scenario.links.edge_rate),
+        queue_frames=scenario.links.queue_frames,
+        datapath="userspace" if alone and scenario.lab.datapath == "auto" else scenario.lab.datapath,
+        switch_daemons=scenario.lab.switch_daemons,
+        static_arp=scenario.lab.arp == "static",
+        prefix=IP_PREFIX,
+        tagged_trunks=plan.vlans.tagged_trunks,
+        dilation=scale.dilation,
+        cpu_share=scenario.lab.processors_a_host,
+        controller=None if scenario.lab.controller == "none" else scenario.lab.controller,
+        speeds={} if plan.speeds is None else dict(enumerate(plan.speeds.tolist())),
+        alone=tuple(topology.switch_name(switch) for switch in alone),
+    )
 
 
 def build_lab(plan: Plan, *, keep: bool = False, progress: Progress = quiet) -> LabClient:

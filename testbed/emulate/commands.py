@@ -1,10 +1,14 @@
-"""Run a command, and turn its failure into a sentence."""
+"""Run a command, and turn its failure into a sentence; run it, or make something, inside a host."""
 
 from __future__ import annotations
 
+import ctypes
+import os
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
 
 from testbed.errors import LabError
 
@@ -62,3 +66,26 @@ def in_host(holder: int, command: Iterable[str], procs: str | None = None) -> li
 def joining(procs: str, command: Iterable[str]) -> list[str]:
     """Return the command that joins a group of processes and becomes another one; it fails where it cannot join."""
     return ["sh", "-ec", 'echo $$ >"$0"; exec "$@"', procs, *command]
+
+
+_T = TypeVar("_T")
+_CLONE_NEWNET = 0x40000000
+
+
+def in_network_of(pid: int, make: Callable[[], _T]) -> _T:
+    """Call a function in the network namespace of a process, in a thread of its own, and return its result.
+
+    Raises:
+        OSError: the process is gone.
+    """
+
+    def inside() -> _T:
+        with Path(f"/proc/{pid}/ns/net").open("rb") as namespace:
+            if ctypes.CDLL(None, use_errno=True).setns(namespace.fileno(), _CLONE_NEWNET) != 0:
+                code = ctypes.get_errno()
+                raise OSError(code, os.strerror(code))
+        return make()
+
+    # A thread that has moved cannot be used for anything else; the pool ends it.
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(inside).result()

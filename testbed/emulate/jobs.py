@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,7 +19,9 @@ from annotated_types import Ge, Gt
 
 from testbed.errors import CapabilityError, InputError, Problem, did_you_mean
 from testbed.scenario.models import fill
+from testbed.workloads import mpi_npb, npb
 from testbed.workloads.mpi import MpiJob, Output
+from testbed.workloads.spec import Npb
 
 FOLDER = Path(__file__).resolve().parents[2] / "mpi_jobs"
 _BUILD_LIMIT = 600.0
@@ -192,3 +195,56 @@ def tracer_path() -> Path:
 def shim_path() -> Path:
     """The library that lets waiting ranks sleep."""
     return FOLDER / "shim" / "build" / "blocking_poll.so"
+
+
+_PARTS = ("Makefile", "sys", "config")
+
+
+def npb_job(spec: Npb) -> MpiJob:
+    """Return the job of a kernel, which is the official one where the environment has NPB_DIR.
+
+    Raises:
+        InputError: that folder is none of the official benchmarks.
+        CapabilityError: they cannot be compiled here.
+    """
+    official, kernel = official_folder(), spec.kernel.lower()
+    if official is None:
+        folder = FOLDER / "npb"
+        binary, make = folder / "build" / kernel, [f"build/{kernel}"]
+    else:
+        _require_sources(official, spec)
+        folder = FOLDER / "npb" / "official"
+        binary = folder / "build" / "tree" / "bin" / f"{kernel}.{spec.class_}.x"
+        make = [f"{npb.VARIABLE}={official}", f"KERNEL={kernel}", f"CLASS={spec.class_}"]
+    return MpiJob(
+        f"npb-{kernel}", str(binary), mpi_npb.SUCCESS, time_limit=npb.TIME_LIMIT, output="npb", folder=str(folder),
+        trace=official is not None, make=tuple(make),
+    )  # fmt: skip
+
+
+def official_folder() -> Path | None:
+    """The folder of the official benchmarks that the environment names; None where it names none."""
+    named = os.environ.get(npb.VARIABLE, "")
+    return Path(named).resolve() if named else None
+
+
+def _require_sources(folder: Path, spec: Npb) -> None:
+    lacking = [part for part in (*_PARTS, spec.kernel) if not (folder / part).exists()]
+    if lacking:
+        inside = sorted(path.name for path in folder.glob("NPB*-MPI")) if folder.is_dir() else []
+        meant = f'. Did you mean "{folder / inside[0]}"?' if inside else ""
+        raise InputError.one(
+            npb.VARIABLE,
+            f"{folder} has no {' and no '.join(lacking)}; it should be the folder NPB3.4-MPI of NASA's unpacked NPB, "
+            f"or be left out to run the kernels of mpi_jobs/npb{meant}",
+        )
+    if any(sign in str(folder) for sign in " \t$'\"#:"):
+        raise InputError.one(
+            npb.VARIABLE, f"{folder} has a blank or one of $, ', \", #, : in its path; make cannot take it"
+        )
+    # IS alone is in C.
+    if spec.kernel != "IS" and shutil.which("gfortran") is None:
+        raise CapabilityError(
+            f"gfortran is not installed, so the official {spec.kernel} in {folder} cannot be compiled; run `apt-get "
+            f"install gfortran`, or unset {npb.VARIABLE} to run the kernels of mpi_jobs/npb"
+        )

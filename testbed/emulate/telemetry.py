@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
+from testbed.emulate.commands import in_network_of
 from testbed.emulate.counters import processor_ticks
 from testbed.emulate.departures import Departures
-from testbed.emulate.namespaces import in_network_of
 from testbed.emulate.pairs import PairCounters
 from testbed.emulate.rtnetlink import PortCounters
 from testbed.errors import LabError

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from testbed.emulate.calibration import first_guess, frame_margin
-from testbed.emulate.share import least_dilation
+from testbed.emulate.calibration import first_guess, frame_margin, least_dilation
 from testbed.errors import LabError
 from testbed.plan import Plan
 from testbed.plan.rates import at_dilation

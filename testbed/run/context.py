@@ -25,7 +25,7 @@ from testbed.run.fidelity import (
     processor,
     quantiles,
 )
-from testbed.run.watched import departure_errors, queue_figures, read_record
+from testbed.run.telemetry import departure_errors, queue_figures, read_record
 from testbed.session import Session
 from testbed.units import TimeScale
 

@@ -22,7 +22,7 @@ from testbed.run.bundles import (
 from testbed.run.context import Context, FrameLedger, LoadOutcome, LoadResult
 from testbed.run.failures import FailureWatch
 from testbed.run.fidelity import Verdict, judge_clock, judge_departures, judge_machine, judge_overload, judge_prediction
-from testbed.run.watched import departure_errors
+from testbed.run.telemetry import departure_errors
 from testbed.traffic import flows
 from testbed.workloads import iperf3
 from testbed.workloads.process import OutputError

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from testbed.emulate import jobs
-from testbed.emulate.npb import npb_job
+from testbed.emulate.jobs import npb_job
 from testbed.errors import InputError, Problem, WorkloadError
 from testbed.model import Sample
 from testbed.plan import Plan

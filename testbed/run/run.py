@@ -12,8 +12,8 @@ from typing import Any
 
 from testbed import __version__
 from testbed.emulate.build import build_lab
+from testbed.emulate.calibration import require_shares
 from testbed.emulate.probe import capabilities, require, versions
-from testbed.emulate.share import require_shares
 from testbed.errors import CapabilityError, InputError, LabError, Problem
 from testbed.messages import Facts
 from testbed.plan import Plan

@@ -137,7 +137,7 @@ def broadcasts_seen(plan: Plan, lab: LabClient) -> list[str]:
     # Of an experimental Ethernet type; nothing else on the machine sends it.
     arguments = ("-i", "eth0", "-Q", "in", "-e", "-n", "-l", "ether", "proto", "0x88b5")
     senders = [(holders[plan.topology.host_name(host)], host_mac(host)) for host in hosts]
-    program = f"from testbed.emulate.learning import send_from\nfor sender in {senders}: send_from(*sender)"
+    program = f"from testbed.emulate.frames import send_from\nfor sender in {senders}: send_from(*sender)"
     names = [plan.topology.host_name(host) for host in hosts]
     seen = captured(lab, {name: (name, arguments) for name in names}, program)
     return [seen[name] for name in names]

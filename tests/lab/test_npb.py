@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.emulate.npb import npb_job
+from testbed.emulate.jobs import npb_job
 from testbed.errors import WorkloadError
 from testbed.run import load_mpi
 from testbed.run.fidelity import Verdict

@@ -10,7 +10,7 @@ import pytest
 
 from testbed.emulate.build import build_lab
 from testbed.emulate.client import LabClient
-from testbed.emulate.sockets import take_sockets
+from testbed.emulate.switch_daemon import take_sockets
 from testbed.emulate.walk import installed_problems
 from testbed.errors import LabError
 from testbed.model import host_mac

@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from testbed.emulate import jobs
-from testbed.emulate.npb import npb_job
+from testbed.emulate.jobs import npb_job
 from testbed.errors import CapabilityError, InputError
 from testbed.workloads import mpi_npb
 from testbed.workloads.mpi_output import JobOutputError

@@ -11,8 +11,8 @@ import pytest
 
 from testbed.analyse.explain import explain
 from testbed.analyse.figures import analyse
+from testbed.emulate.build import build_order
 from testbed.emulate.checks import taken_channels
-from testbed.emulate.order import build_order
 from testbed.errors import InputError, WorkloadError
 from testbed.messages import Count, Flow, Snapshot
 from testbed.model import Group, host_ip, host_mac

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.emulate import cgroup, share
+from testbed.emulate import calibration, cgroup
 from testbed.emulate.cgroup import Hierarchy, LabGroup, Limit, limit_problems
 from testbed.emulate.commands import in_host
 from testbed.errors import CapabilityError, LabError
@@ -116,12 +116,12 @@ def plan_of(share: str, dilation: int = 100):
 def test_shares_that_starve_the_switches_are_refused(monkeypatch):
     monkeypatch.setattr("os.sched_getaffinity", lambda process: {0, 1})
     for fits in (plan_of("none"), plan_of("auto"), plan_of("0.0625"), plan_of("auto", 16)):
-        share.require_shares(fits)
+        calibration.require_shares(fits)
     with pytest.raises(CapabilityError) as error:
-        share.require_shares(plan_of("0.1"))
+        calibration.require_shares(plan_of("0.1"))
     assert str(error.value) == (
         "x.yaml: lab.cpu_share: 16 hosts with 0.1 of a processor each would take 1.6 of this machine's 2, and half of "
         "them must be left for the switches; use 0.0625 or less"
     )
     with pytest.raises(CapabilityError, match=r"use lab\.dilation 16 or more"):
-        share.require_shares(plan_of("auto", 10))
+        calibration.require_shares(plan_of("auto", 10))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from testbed.emulate import calibration, share
+from testbed.emulate import calibration
 from testbed.emulate.calibration import Calibration
 from testbed.errors import CapabilityError, LabError
 from testbed.plan import Plan, make_plan
@@ -136,7 +136,7 @@ def test_a_lab_that_never_keeps_up_is_refused_with_the_reason(lab_that_keeps_up_
 def test_shares_of_the_processors_follow_the_dilation(lab_that_keeps_up_at, monkeypatch):
     monkeypatch.setattr("os.sched_getaffinity", lambda process: {0, 1})
     plan, lab = plan_of(UDP, lab="{cpu_share: auto}"), lab_that_keeps_up_at(1)
-    share.require_shares(plan)
+    calibration.require_shares(plan)
     settled, _ = choice_of(plan, lab)
     # 16 hosts may have half of two processors.
     assert settled.scenario.lab.dilation == 20
@@ -144,7 +144,7 @@ def test_shares_of_the_processors_follow_the_dilation(lab_that_keeps_up_at, monk
     assert largest_dilation(plan.scenario.links, plan.scenario.lab) == 1000
     many = make_plan(parse_scenario("topology: {kind: flat, hosts: 1200}\nlab: {cpu_share: auto}", "x.yaml"))
     with pytest.raises(CapabilityError, match=r"lab\.dilation can be no more than 1000 here; use fewer hosts"):
-        share.require_shares(many)
+        calibration.require_shares(many)
 
 
 # --- the calibration ------------------------------------------------------------------------------------------
@@ -190,4 +190,4 @@ def test_the_slope_is_not_moved_by_an_outlier():
 def test_the_guess_is_no_dilation_that_may_not_be_chosen():
     assert calibration.first_guess(plan_of(UDP, links="{rate: 1 Mbit/s}"))[0] <= 10
     plan = at_dilation(plan_of(UDP, lab="{cpu_share: auto}"), 50)
-    assert calibration.first_guess(plan)[0] >= share.least_dilation(plan)
+    assert calibration.first_guess(plan)[0] >= calibration.least_dilation(plan)

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testbed.emulate import openvswitch
-from testbed.emulate.daemons import daemon_count, divide, switch_ports
-from testbed.emulate.order import build_order
+from testbed.emulate.build import build_order
+from testbed.emulate.switch_daemon import daemon_count, divide, switch_ports
 from testbed.plan import make_plan
 from testbed.scenario import parse_scenario
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from testbed.emulate.build import build_order
 from testbed.emulate.cgroup import Hierarchy
 from testbed.emulate.host_shares import HostShares
-from testbed.emulate.order import build_order
 from testbed.emulate.requests import BuildOrder
 from testbed.errors import LabError
 from testbed.messages import CpuShare

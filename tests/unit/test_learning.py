@@ -6,7 +6,7 @@ import pytest
 
 from testbed.emulate.checks import teach, unknown_addresses
 from testbed.emulate.counters import flooded_frames
-from testbed.emulate.learning import frame
+from testbed.emulate.frames import frame
 from testbed.errors import InputError, LabError
 from testbed.model import LearningPlan, Rule, host_mac
 from testbed.pipeline.compile import count_rules, entry_rules

@@ -9,7 +9,7 @@ from itertools import chain, pairwise
 import numpy as np
 import pytest
 
-from testbed.emulate.order import build_order
+from testbed.emulate.build import build_order
 from testbed.emulate.walk import installed_problems
 from testbed.errors import InputError
 from testbed.model import LocalPlan, Paths, Routes, SwitchModel, Topology

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from testbed.emulate.order import build_order
+from testbed.emulate.build import build_order
 from testbed.emulate.shaping import require_speeds
 from testbed.errors import InputError, LabError
 from testbed.model import Topology, VlanPlan

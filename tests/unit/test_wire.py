@@ -10,8 +10,8 @@ import pytest
 
 from testbed.emulate import requests as ask
 from testbed.emulate.agent import Agent
+from testbed.emulate.build import build_order
 from testbed.emulate.launch import _environment
-from testbed.emulate.order import build_order
 from testbed.emulate.wire import decode, encode
 from testbed.errors import LabError
 from testbed.messages import (

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from testbed.emulate.client import LabClient
+from testbed.emulate.commands import in_network_of
 from testbed.emulate.names import port_interface
-from testbed.emulate.namespaces import in_network_of
 from testbed.model import host_mac
 from testbed.plan import Plan
 from testbed.routing.paths import path

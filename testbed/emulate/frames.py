@@ -1,7 +1,8 @@
-"""The learning procedure: each host sends one broadcast in each VLAN (Koibuchi et al. 2011, section 3.3).
+"""Frames that a lab sends to look at itself: pings, broadcasts that teach switches, and one that storms.
 
-The paper makes a virtual interface a VLAN on every host. Where the kernel has 802.1Q interfaces so does this; where it
-has none, the host sends the same frame, tag and all, through a packet socket.
+The learning procedure (Koibuchi et al. 2011, section 3.3): each host sends one broadcast in each VLAN. The paper makes
+a virtual interface a VLAN on every host. Where the kernel has 802.1Q interfaces so does this; where it has none, the
+host sends the same frame, tag and all, through a packet socket.
 """
 
 from __future__ import annotations
@@ -9,14 +10,43 @@ from __future__ import annotations
 import json
 import socket
 import struct
+import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
-from testbed.emulate.commands import in_host, run
+from testbed.emulate.commands import in_host, in_network_of, run
+from testbed.emulate.fabric import Fabric
 from testbed.emulate.names import HOST_INTERFACE
-from testbed.emulate.namespaces import in_network_of
-from testbed.emulate.requests import HostOrder
+from testbed.emulate.requests import HostOrder, Storm, StormReading
+from testbed.emulate.switches import SwitchBackend
 from testbed.errors import LabError
+
+_HOSTS_AT_ONCE = 8
+_GAP_MS = "2"
+_WAIT_MS = "1000"
+_RETRIES = "2"
+
+
+def unreachable_pairs(hosts: Sequence[HostOrder], holders: Mapping[str, int]) -> list[tuple[str, str]]:
+    """Ping every host from every other; return the (source, destination) names without an answer."""
+    name_of = {host.ip: host.name for host in hosts}
+
+    def ping(source: HostOrder) -> list[tuple[str, str]]:
+        targets = [host.ip for host in hosts if host.name != source.name]
+        if not targets:
+            return []
+        command = in_host(holders[source.name], ["fping", "-i", _GAP_MS, "-t", _WAIT_MS, "-r", _RETRIES, *targets])
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+        except FileNotFoundError as error:
+            raise LabError("fping is not installed; run `make setup`") from error
+        alive = {line.split()[0] for line in done.stdout.splitlines() if line.endswith("is alive")}
+        return [(source.name, name_of[ip]) for ip in targets if ip not in alive]
+
+    with ThreadPoolExecutor(_HOSTS_AT_ONCE) as pool:
+        return [pair for pairs in pool.map(ping, hosts) for pair in pairs]
+
 
 INTERFACES, RAW = "802.1Q interfaces", "raw tagged frames"
 # Experimental Ethernet type (IEEE 802, 9.2.3): no host answers, or looks into it.
@@ -105,3 +135,40 @@ def frame(mac: bytes, vlan: int | None = None) -> bytes:
     """A broadcast of a host, tagged with a VLAN or untagged."""
     tag = b"" if vlan is None else struct.pack("!HH", 0x8100, vlan)
     return (_BROADCAST + mac + tag + struct.pack("!H", _TYPE)).ljust(_SHORTEST + len(tag), b"\0")
+
+
+def watch_storm(switches: SwitchBackend, fabric: Fabric, request: Storm) -> list[StormReading]:
+    """Let the first host send one broadcast and read the counters of all switch ports until the time is up.
+
+    However it ends, the switches have no rules afterwards, so that nothing goes on circulating.
+
+    Args:
+        switches: the lab's.
+        fabric: the lab's.
+        request: how long, how often, and by which rules.
+
+    Returns:
+        readings; the first is 0.
+    """
+    # It needs numpy, without which a lab is there a tenth of a second sooner.
+    from testbed.emulate.rtnetlink import FIGURES, PortCounters  # noqa: PLC0415
+
+    # Not by a program, which a busy machine would let wait: rates follow from the clock beside each reading.
+    ports = PortCounters(list(fabric.port_rates()))
+    sent = FIGURES.index("tx_packets")
+    sender = fabric.order.hosts[0]
+    if request.rules is not None:
+        switches.install(request.rules)
+    try:
+        zero = ports.read()[:, sent]
+        readings = [StormReading(0.0, 0, 0)]
+        started = time.monotonic()
+        send_from(fabric.holders[sender.name], sender.mac)
+        for number in range(1, int(request.seconds / request.every + 0.5) + 1):
+            time.sleep(max(0.0, started + number * request.every - time.monotonic()))
+            frames = ports.read()[:, sent] - zero
+            readings.append(StormReading(time.monotonic() - started, int(frames.sum()), int(frames.max())))
+    finally:
+        ports.close()
+        switches.install({switch: [] for switch in fabric.order.switches})
+    return readings
