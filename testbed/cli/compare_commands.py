@@ -43,7 +43,9 @@ def compare(
     ] = None,
     swept: Annotated[
         str | None,
-        typer.Option("--x", help="lines over a key of the scenario, switches_on_path or message_size, not bars"),
+        typer.Option(
+            "--x", help="lines over a key of the scenario, switches_on_path, message_size or injection_rate, not bars"
+        ),
     ] = None,
     each: Annotated[bool, typer.Option("--each", help="runs one by one, also repeats of one scenario")] = False,
     output: Annotated[
@@ -79,8 +81,8 @@ def compare(
 
 def _load(folders: Sequence[Path]) -> list[Run]:
     """Read all runs, those of a sweep in its place, or gather all that is wrong with any of them."""
-    from testbed.compare.simulated import is_simulation
     from testbed.results import load_run
+    from testbed.simulate.folder import is_old, old_run
     from testbed.sweep.record import RECORD, finished_folders
 
     problems: list[Problem] = []
@@ -98,32 +100,22 @@ def _load(folders: Sequence[Path]) -> list[Run]:
             problems.append(Problem(str(path), "stands twice; a run is no repeat of itself"))
             continue
         seen.add(path.resolve())
-        if is_simulation(path):
+        if is_old(path):
             simulations.append(path)
             continue
         try:
             runs.append(load_run(path))
         except InputError as error:
             problems += error.problems
-    if problems:
-        raise InputError(problems)
-    return [*runs, *_simulated(simulations, runs)]
-
-
-def _simulated(folders: Sequence[Path], runs: Sequence[Run]) -> list[Run]:
-    """Simulations as runs, or all that is wrong with any of them."""
-    from testbed.compare.simulated import simulated_run
-
-    problems: list[Problem] = []
-    found = []
-    for folder in folders:
+    known = tuple(runs)
+    for path in simulations:
         try:
-            found.append(simulated_run(folder, runs))
+            runs.append(old_run(path, known))
         except InputError as error:
             problems += error.problems
     if problems:
         raise InputError(problems)
-    return found
+    return runs
 
 
 @app.command(

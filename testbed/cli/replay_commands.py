@@ -154,16 +154,16 @@ def _print(found: Replay, figures: Sequence[Path]) -> None:
     if outcome.cycle:
         declared = found.plan.scenario.expect == "deadlock"
         ring = " waits for ".join((*outcome.cycle, outcome.cycle[0]))
-        text = f"deadlock{' as declared' if declared else ''} by clock {outcome.clocks:,}: {ring}"
+        text = f"deadlock{' as declared' if declared else ''} by cycle {outcome.clocks:,}: {ring}"
         say(text, "green" if declared else "red")
     else:
         times = np.sort(outcome.finished) * found.clock
-        say(f"all has arrived after {outcome.clocks:,} clocks, {format_seconds(outcome.clocks * found.clock)}")
+        say(f"completion time: {outcome.clocks:,} cycles, {format_seconds(outcome.clocks * found.clock)}")
         share = found.least / outcome.clocks
-        say(f"at least {found.least:,} clocks, {share:.0%} of that, are needed by {found.because}")
+        say(f"lower bound: {found.least:,} cycles, {share:.0%} of that, by {found.because}")
         say(
-            f"pairs were done after {format_seconds(times[0])} to {format_seconds(times[-1])}, half of them by "
-            f"{format_seconds(times[(len(times) - 1) // 2])}"
+            f"completion time of a pair of hosts: min {format_seconds(times[0])}, median "
+            f"{format_seconds(times[(len(times) - 1) // 2])}, max {format_seconds(times[-1])}"
         )
     for file in figures:
         say(f"figure: {file}")

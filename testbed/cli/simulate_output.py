@@ -17,7 +17,7 @@ FIGURE, CHANNELS = "latency.svg", "channels.svg"
 
 
 def static_bound(outcome: Outcome) -> float | None:
-    """Rate at which the fullest channel carries all it can, by the paths alone; of a host's link at packet level."""
+    """Injection rate at which the bottleneck channel saturates, by paths alone; of a host's link at packet level."""
     from testbed.analyse.load import ALL_TO_ALL, load_of
     from testbed.simulate.settings import UNIFORM
 
@@ -63,12 +63,12 @@ def draw_deadlock(outcome: Outcome) -> tuple[Path, ...]:
     """Draw how the first deadlock came about, as a sequence and as an animation; nothing without one."""
     from testbed.files import write_whole
     from testbed.report.drawing import MAX_SWITCHES, animate_occupancy, draw_occupancy
-    from testbed.simulate.filling import moments_of
+    from testbed.simulate.buffer_occupancy import snapshots_of
 
     topology = outcome.plan.topology
     if outcome.deadlock is None or topology.switch_count > MAX_SWITCHES:
         return ()
-    moments = moments_of(outcome.plan, outcome.settings, outcome.deadlock)
+    moments = snapshots_of(outcome.plan, outcome.settings, outcome.deadlock)
     panels = [(moment.time, moment.fill, moment.cycle) for moment in moments]
     files = outcome.folder / "deadlock.svg", outcome.folder / "deadlock.gif"
     write_whole(files[0], draw_occupancy(topology, panels))
@@ -115,14 +115,14 @@ def print_outcome(outcome: Outcome, bound: float | None, figure: Path | None, ri
         rising = "" if highest.saturated else ", and all of that load: it may bear more"
         _say(f"throughput: {highest.accepted.mean:.4f} at load {highest.load:g}{rising}")
     if bound is not None:
-        _say(f"by its paths alone the fullest channel is full at {bound:.4f}")
+        _say(f"bottleneck channel saturates at injection rate {bound:.4f} (static bound)")
     _print_deadlock(outcome)
     if figure is not None:
         _say(f"figure: {figure}")
         if (figure.parent / CHANNELS).exists():
             _say(f"figure: {figure.parent / CHANNELS}")
     if ring:
-        _say(f"how the memory filled up: {' and '.join(map(str, ring))}")
+        _say(f"buffer occupancy over time: {' and '.join(map(str, ring))}")
     _say(f"results: {outcome.folder}")
 
 
@@ -137,9 +137,9 @@ def _print_flits(outcome: Outcome) -> None:
     assert isinstance(settings, Settings)
     _say(
         f"{outcome.plan.scenario.name}: {settings.pattern}, packets of {settings.packet} flits, buffers of "
-        f"{settings.buffer}, {settings.clocks:,} clocks, the first {settings.warm_up:,} not measured"
+        f"{settings.buffer}, {settings.clocks:,} cycles, the first {settings.warm_up:,} not measured"
     )
-    titles = ("load", "accepted", "latency: mean", "99th percentile", "fullest channel", "seeds")
+    titles = ("load", "accepted", "latency: mean", "latency: p99", "max channel utilisation", "seeds")
     _table(titles, [
         (
             f"{row.load:g}", _text(row.accepted, ".4f"), _text(row.latency, ".1f"), _text(row.p99, ".0f"),
@@ -147,7 +147,7 @@ def _print_flits(outcome: Outcome) -> None:
         )
         for row in outcome.rows
     ])  # fmt: skip
-    _say("load and accepted in flits for each host that sends and clock; latency in clocks, (least – most) over seeds")
+    _say("load and accepted in flits/host/cycle of hosts that send; latency in cycles, (min – max) over seeds")
 
 
 def _print_packets(outcome: Outcome, settings: PacketSettings) -> None:
@@ -164,7 +164,7 @@ def _print_packets(outcome: Outcome, settings: PacketSettings) -> None:
         "measured"
     )
     last = ("hosts paused", "channels paused", "PAUSE frames/s") if settings.lossless else ("dropped",)
-    titles = ("load", "accepted", "a host", "latency: mean", "99th percentile", "fullest channel", *last, "seeds")
+    titles = ("load", "accepted", "a host", "latency: mean", "latency: p99", "max channel utilisation", *last, "seeds")
     rows = []
     for row in outcome.rows:
         rate = "–" if row.accepted is None else format_rate(row.accepted.mean * links.edge_rate)
@@ -180,7 +180,7 @@ def _print_packets(outcome: Outcome, settings: PacketSettings) -> None:
     _table(titles, rows)
     _say(
         f"load and accepted as shares of a host's link of {format_rate(links.edge_rate)}, preamble and gap included; "
-        "(least – most) over seeds"
+        "(min – max) over seeds"
     )
 
 
@@ -201,7 +201,7 @@ def _print_deadlock(outcome: Outcome) -> None:
     if found is not None:
         ring = " waits for ".join((*found.cycle, found.cycle[0]))
         declared = " as declared" if expected else ""
-        when = f"clock {found.clocks:,}" if packets is None else f"{found.clocks / 1e9:.1f} ms"
+        when = f"cycle {found.clocks:,}" if packets is None else f"{found.clocks / 1e9:.1f} ms"
         text = f"deadlock{declared} by {when}, load {found.load:g}, seed {found.seed}: {ring}"
         results.print(text, style="green" if expected else "red", markup=False, soft_wrap=True)
     elif expected and not outcome.may_not_stand_still:
@@ -209,11 +209,11 @@ def _print_deadlock(outcome: Outcome) -> None:
         text = f"the declared deadlock did not form; give more load (--loads 1) or {more}"
         messages.print(text, style="yellow", markup=False, soft_wrap=True)
     elif expected:
-        _say("without flow control nothing waits, so the declared deadlock cannot form: frames are dropped instead")
+        _say("without flow control nothing waits, so the declared deadlock cannot form: frames are dropped")
 
 
 def _seeds(row: Row) -> str:
-    return f"{row.seeds}, {row.deadlocks} stood still" if row.deadlocks else f"{row.seeds}"
+    return f"{row.seeds}, {row.deadlocks} deadlocked" if row.deadlocks else f"{row.seeds}"
 
 
 def _text(figure: Seeds | None, form: str) -> str:

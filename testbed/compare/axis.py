@@ -13,6 +13,8 @@ from testbed.scenario.load import as_dict
 
 SWITCHES_ON_PATH = "switches_on_path"
 MESSAGE_SIZE = "message_size"
+# Axes on which the place of a figure is one of its labels.
+LABELS = {MESSAGE_SIZE: "bytes", "injection_rate": "rate"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,8 @@ class SweptAxis:
 
     Attributes:
         run: the run.
-        swept: `switches_on_path`, `message_size`, a key of the scenario whose value is a number, or None.
+        swept: `switches_on_path`, `message_size`, `injection_rate`, a key of the scenario whose value is a number, or
+            None.
         place: of every figure of the run, where a key is swept, else None.
     """
 
@@ -40,7 +43,7 @@ class SweptAxis:
         """
         topology = run.plan.topology
         hosts = {topology.host_name(host): host for host in range(topology.host_count)}
-        if swept in (None, SWITCHES_ON_PATH, MESSAGE_SIZE):
+        if swept in (None, SWITCHES_ON_PATH, *LABELS):
             return cls(run, swept, None, hosts)
         value = number_at(as_dict(run.plan.scenario), str(swept))
         if value is None:
@@ -49,9 +52,11 @@ class SweptAxis:
 
     def at(self, sample: Sample) -> float | None:
         """Place of a sample; None without an axis, or for a figure that has no place on it."""
-        if self.swept == MESSAGE_SIZE:
-            size = sample.labels.get("bytes", "")
-            return float(size) if size.isdecimal() else None
+        if self.swept in LABELS:
+            try:
+                return float(sample.labels[LABELS[self.swept]])
+            except (KeyError, ValueError):
+                return None
         if self.swept != SWITCHES_ON_PATH:
             return self.place
         source, destination = (self._host(sample.labels.get(end, "")) for end in ("src", "dst"))

@@ -148,8 +148,13 @@ def _nothing_in_common(groups: Sequence[Variant], judged: Sequence[Judged]) -> l
         for group in groups
     }
     has = "; ".join(f"{label} has {titles}" for label, titles in loads.items())
-    same = " Equal titles are different loads where their settings differ" if len(set(loads.values())) == 1 else ""
-    return [Problem("", f"these runs cannot be compared, no load is common to two of them: {has}.{same}".rstrip("."))]
+    more = " Equal titles are different loads where their settings differ" if len(set(loads.values())) == 1 else ""
+    if any(group.label.endswith("(simulated)") for group in groups):
+        more += (
+            " A simulation has those iperf3 loads of its scenario whose pattern it sends at rate 1: "
+            "testbed simulate --pattern PATTERN --loads 1"
+        )
+    return [Problem("", f"these runs cannot be compared, no load is common to two of them: {has}.{more}".rstrip("."))]
 
 
 def _why(judged: Iterable[Judged]) -> str:

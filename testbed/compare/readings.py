@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from testbed.compare.axis import MESSAGE_SIZE, SweptAxis
+from testbed.compare.axis import LABELS, SweptAxis
 from testbed.errors import InputError
 from testbed.model import Sample
 from testbed.plan import Plan
@@ -159,7 +159,7 @@ def _text(value: object) -> str:
 def _readings(
     samples: Iterable[Sample], of: Judged, axis: SweptAxis, telling: Mapping[str, frozenset[str]]
 ) -> list[Reading]:
-    hidden = {"bytes"} if axis.swept == MESSAGE_SIZE else set()
+    hidden = {LABELS[axis.swept]} if axis.swept in LABELS else set()
     groups: dict[tuple[str, str, Detail, float | None, str], list[Sample]] = {}
     for sample in samples:
         x = axis.at(sample)

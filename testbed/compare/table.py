@@ -19,7 +19,11 @@ COLUMNS = (
     "median", "ci95_low", "ci95_high", "ci95_method", "minimum", "maximum", "predicted", "bound", "gap", "baseline",
     "relative", "left_out",
 )  # fmt: skip
-_AXES = {SWITCHES_ON_PATH: "switches on the path", MESSAGE_SIZE: "message size"}
+_AXES = {
+    SWITCHES_ON_PATH: "switches on the path",
+    MESSAGE_SIZE: "message size",
+    "injection_rate": "injection rate (share of all a host can send)",
+}
 
 
 def metric_name(metric: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from testbed.results import Run
+from testbed.results import SIMULATION, Run
 from testbed.scenario.load import as_dict
 from testbed.scenario.models import shown
 
@@ -75,7 +75,8 @@ def variants(runs: Sequence[Run], swept: str | None = None, *, each: bool = Fals
 
 
 def _name(run: Run) -> str:
-    return run.plan.scenario.name
+    simulated = " (simulated)" if run.manifest.get("kind") == SIMULATION else ""
+    return f"{run.plan.scenario.name}{simulated}"
 
 
 def label_of(name: str, settings: Mapping[str, Any]) -> str:

@@ -45,9 +45,9 @@ class ResultFile:
     size: int
 
 
-def settings(plan: Plan, dilation: float) -> list[Fact]:
+def settings(run: Run) -> list[Fact]:
     """What the scenario asked for."""
-    scenario = plan.scenario
+    plan, scenario = run.plan, run.plan.scenario
     links = scenario.links
     edge = "" if links.edge_rate == links.rate else f", hosts' links {format_rate(links.edge_rate)}"
     facts = [
@@ -55,7 +55,7 @@ def settings(plan: Plan, dilation: float) -> list[Fact]:
         Fact("Routing", scenario.routing_kind, _parameters(scenario.routing)),
         Fact("VLAN assignment", scenario.assignment_kind, _parameters(scenario.assignment)),
         Fact("Links", format_rate(links.rate) + edge, f"queues of {links.queue_frames} frames{_aggregated(plan)}"),
-        _pace(plan, dilation),
+        _pace(run),
     ]
     if scenario.switch_model:
         facts.append(Fact("Switch model", scenario.switch_model, "its limits hold"))
@@ -145,24 +145,29 @@ def _multiplication(found: dict[str, Any] | None) -> list[Fact]:
     return [Fact("Flood multiplication", f"{found['mean']:.4g}", f"{note}; at most {found['max']:,.0f}")]
 
 
-def _pace(plan: Plan, dilation: float) -> Fact:
-    if plan.scenario.engine == "simulate":
+def _pace(run: Run) -> Fact:
+    plan = run.plan
+    if run.simulated:
+        asked = run.environment.get("simulator", {})
+        if "flow_control" not in asked:
+            named = ", ".join(f"{_words(name)} {_value(value)}" for name, value in asked.items())
+            return Fact("Engine", "simulator", f"flits with credits; {named}")
         how = {"none": "frames without memory are dropped", "pause": "802.3x PAUSE", "pfc": "802.1Qbb, by priority"}
-        flow_control = plan.scenario.simulator.flow_control
+        flow_control = asked["flow_control"]
         return Fact("Engine", "simulator", f"flow control {flow_control}: {how[flow_control]}")
-    return Fact("Dilation", f"{dilation:g}", f"lab time runs that many times slower{_by_whom(plan)}")
+    return Fact("Dilation", f"{run.dilation:g}", f"lab time runs that many times slower{_by_whom(plan)}")
 
 
 def _by_whom(plan: Plan) -> str:
     return "; the smallest at which this machine kept up" if plan.scenario.lab.dilation == "auto" else ""
 
 
-def dilation_sentence(plan: Plan, dilation: float) -> str:
+def dilation_sentence(run: Run) -> str:
     """How lab figures became those of the report."""
-    rate = plan.scenario.links.rate
-    if plan.scenario.engine == "simulate":
+    rate, dilation = run.plan.scenario.links.rate, run.dilation
+    if run.simulated:
         return (
-            "Nothing was built: the loads were simulated frame by frame at real-world rates, so no machine limits the "
+            "Nothing was built: the loads were simulated at real-world rates, so no machine limits the "
             "figures, and none of its effects is in them."
         )
     if dilation == 1:

@@ -21,6 +21,8 @@ METRICS: dict[str, str] = {
     "goodput": "Goodput",
     "goodput_mean": "Goodput, mean",
     "goodput_warmup": "Goodput in the warm-up",
+    "accepted": "Accepted traffic",
+    "completion_time": "Completion time",
     "loss": "Datagram loss",
     "jitter": "Jitter",
     "retransmits": "Retransmissions",
@@ -102,7 +104,7 @@ PAGE_ONLY = frozenset(
     }
 )  # fmt: skip
 # Metrics whose prediction is a bound and no expectation.
-BOUNDS = {"mpi_alltoall_time": "≥", "mpi_alltoall_bandwidth": "≤"}
+BOUNDS = {"completion_time": "≥", "mpi_alltoall_time": "≥", "mpi_alltoall_bandwidth": "≤"}
 # A link predicted to be used less than this carries little but acknowledgements; its gap says nothing.
 LEAST_LINK_USE = 0.01
 _STYLES = {"pass": "green", "warn": "yellow", "invalid": "red", "fail": "red"}

@@ -43,6 +43,11 @@ class Run:
         """Dilation of the lab, also where the scenario left the choice of it to the machine."""
         return float(self.manifest["dilation"])
 
+    @property
+    def simulated(self) -> bool:
+        """Whether no lab was built for it."""
+        return str(self.manifest.get("engine", self.plan.scenario.engine)) == "simulate"
+
 
 def load_run(path: Path, *, unfinished: bool = False) -> Run:
     """Read a run.

@@ -23,6 +23,7 @@ from testbed.scenario.load import as_dict
 
 SCHEMA_VERSION = 1
 INCOMPLETE = ".incomplete"
+SIMULATION = "simulation"  # the kind of a folder whose figures no lab has measured
 MANIFEST_KEYS = (
     "schema_version", "scenario", "digest", "started", "finished", "seconds", "dilation", "verdict", "reasons",
     "loads", "plan", "files",
@@ -58,6 +59,13 @@ class ResultFolder:
                 f"results cannot be written there: {error.strerror}; give another folder with --results",
             ) from error
         self._plan = plan
+
+    @classmethod
+    def at(cls, path: Path, plan: Plan) -> ResultFolder:
+        """Write into a folder that is there already and has its final name, such as that of a simulation."""
+        found = cls.__new__(cls)
+        found.path, found._plan, found._started, found._owner = path, plan, time.time(), path.parent.stat()
+        return found
 
     @staticmethod
     def _first_free(root: Path, name: str) -> Path:

@@ -1,30 +1,31 @@
-"""The folder of a simulation: what was asked, and a file for each run that is done."""
+"""The folder of a simulation: a result folder like a run's, and a file for each point that is done, to resume by."""
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 import json
-from collections.abc import Sequence
+import os
+import platform
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from testbed import __version__
 from testbed.errors import InputError, Problem
 from testbed.files import write_whole
+from testbed.model import Sample
+from testbed.plan import Plan
+from testbed.predict.frames import transport
+from testbed.results import SIMULATION, ResultFolder, Run
 from testbed.results.folders import dated_folder
 from testbed.simulate.point import Latency, Links, Point
+from testbed.simulate.settings import UNIFORM
+from testbed.workloads.spec import Iperf3
 
 RECORD = "simulation.json"
 POINTS = "points"
-TABLE = "points.csv"
 SCHEMA_VERSION = 1
-COLUMNS = (
-    "load", "seed", "clocks", "accepted", "packets", "latency_mean", "latency_p50", "latency_p99", "latency_max",
-    "fullest_channel", "fullest_use", "deadlock", "seconds",
-)  # fmt: skip
-# Of the packet level only.
-LINK_COLUMNS = tuple(field.name for field in dataclasses.fields(Links))
+_ALL = 1.0  # of what a host can send
 
 
 def new_folder(root: Path, name: str, asked: dict[str, Any], word: str = "simulate") -> Path:
@@ -33,7 +34,7 @@ def new_folder(root: Path, name: str, asked: dict[str, Any], word: str = "simula
     Args:
         root: the `results/` folder.
         name: of the scenario.
-        asked: what all runs have in common, for simulation.json.
+        asked: what all points have in common, for simulation.json.
         word: before the name; that of the level.
 
     Raises:
@@ -46,7 +47,7 @@ def new_folder(root: Path, name: str, asked: dict[str, Any], word: str = "simula
 
 
 def newest_folder(root: Path, name: str, asked: dict[str, Any], word: str = "simulate") -> Path:
-    """The folder of the newest simulation of a scenario, to go on with.
+    """The folder of the newest simulation of a scenario, to resume.
 
     Raises:
         InputError: there is none, it is damaged, or it asked for something else; every difference.
@@ -69,7 +70,7 @@ def newest_folder(root: Path, name: str, asked: dict[str, Any], word: str = "sim
 
 
 def read_record(folder: Path) -> dict[str, Any]:
-    """What all runs of a simulation have in common.
+    """What all points of a simulation have in common.
 
     Raises:
         InputError: it is damaged, or of another schema version.
@@ -90,7 +91,7 @@ def write_point(folder: Path, point: Point) -> None:
 
 
 def read_points(folder: Path) -> list[Point]:
-    """The runs that are done, by load and seed.
+    """The points that are done, by load and seed.
 
     Raises:
         InputError: a file is damaged.
@@ -108,24 +109,153 @@ def read_points(folder: Path) -> list[Point]:
     return sorted(found, key=lambda point: (point.load, point.seed))
 
 
-def points_csv(points: Sequence[Point]) -> str:
-    """One line a run."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    packets = any(point.links is not None for point in points)
-    writer.writerow((*COLUMNS, *(LINK_COLUMNS if packets else ())))
-    for point in points:
-        latency = ("",) * 4 if point.latency is None else dataclasses.astuple(point.latency)
-        writer.writerow(
-            (point.load, point.seed, point.clocks, _cell(point.accepted), point.packets, *latency, point.fullest,
-             _cell(point.fullest_use), " ".join(point.cycle), point.seconds,
-             *(() if point.links is None else dataclasses.astuple(point.links)))
-        )  # fmt: skip
-    return text.getvalue()
+def store(
+    folder: Path, plan: Plan, asked: Mapping[str, Any], points: Sequence[Point], samples: Iterable[Sample]
+) -> None:
+    """Write what every result folder has, so that a simulation is read, reported and compared like a run.
+
+    Args:
+        folder: of the simulation.
+        plan: what was simulated.
+        asked: settings of all points.
+        points: every one.
+        samples: of these.
+    """
+    result = ResultFolder.at(folder, plan)
+    result.write_plan(environment(simulator=dict(asked)))
+    result.write_samples(samples)
+    manifest = _manifest(plan, str(asked["pattern"]), points)
+    result.write_manifest(
+        manifest["verdict"], manifest["reasons"], manifest["loads"],
+        {"dilation": 1.0, "engine": "simulate", "kind": SIMULATION},
+    )  # fmt: skip
 
 
-def _cell(value: float | None) -> float | str:
-    return "" if value is None else value
+def environment(**more: Any) -> dict[str, Any]:
+    """What a simulation was made with."""
+    return {
+        "testbed": __version__,
+        "engine": "simulate",
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "processors": os.cpu_count(),
+        **more,
+    }
+
+
+def _manifest(plan: Plan, pattern: str, points: Sequence[Point]) -> dict[str, Any]:
+    """Verdict, reasons and loads: the pattern at all its rates, and each of the scenario's loads that it stands for."""
+    deadlocks = [point for point in points if point.cycle]
+    reasons = [
+        f"deadlock at injection rate {point.load:g}, seed {point.seed}: {' → '.join(point.cycle)}"
+        for point in deadlocks
+    ]
+    verdict = "fail" if deadlocks and plan.scenario.expect != "deadlock" else "pass"
+    whole = {"kind": SIMULATION, "verdict": "pass", "reasons": []}
+    loads = [{**whole, "load": pattern, "title": f"simulated {pattern}"}]
+    if any(point.load == _ALL for point in points if not point.cycle):
+        for number, spec in _loads_meant(plan, pattern):
+            title = f"iperf3 {spec.protocol} {spec.pattern}"
+            loads.append({**whole, "load": str(number), "kind": "iperf3", "title": title})
+    return {"verdict": verdict, "reasons": reasons, "loads": loads}
+
+
+def _loads_meant(plan: Plan, pattern: str) -> Iterator[tuple[int, Iperf3]]:
+    """Loads of the scenario that give the fabric all it can carry, as simulated hosts do at rate 1."""
+    for number, load in enumerate(plan.scenario.workloads, 1):
+        spec = load.spec
+        same = isinstance(spec, Iperf3) and spec.pattern == pattern != UNIFORM
+        if isinstance(spec, Iperf3) and same and (spec.protocol == "tcp" or spec.offered >= 1):
+            yield number, spec
+
+
+def samples_of(plan: Plan, pattern: str, points: Iterable[Point]) -> list[Sample]:
+    """Figures of all points that did not deadlock; use of the channels at the highest rate of each seed.
+
+    What a simulated flit is on the wire, a lab's frames are; so the goodput of a load follows from accepted traffic by
+    the bytes of a frame.
+    """
+    flowing = [point for point in points if not point.cycle and point.accepted is not None]
+    found = []
+    for point in flowing:
+        labels = {
+            "load": pattern,
+            "kind": SIMULATION,
+            "pattern": pattern,
+            "repeat": str(point.seed),
+            "rate": f"{point.load:g}",
+        }
+        found += [Sample(metric, value, unit, labels) for metric, value, unit in _figures(point)]
+        if point.load == max(other.load for other in flowing if other.seed == point.seed):
+            found += _channel_samples(plan, point, labels)
+    for number, spec in _loads_meant(plan, pattern):
+        for point in flowing:
+            if point.load == _ALL:
+                labels = {"load": str(number), "repeat": str(point.seed)}
+                found.append(Sample("goodput", _goodput(plan, spec, point), "bit/s", labels))
+                found += _channel_samples(plan, point, labels)
+    return found
+
+
+def _figures(point: Point) -> Iterator[tuple[str, float, str]]:
+    assert point.accepted is not None
+    yield "accepted", point.accepted, "ratio"
+    if point.latency is not None:
+        unit = "cycles" if point.links is None else "s"
+        yield "latency_mean", point.latency.mean, unit
+        yield "latency_p99", point.latency.p99, unit
+    if point.links is not None:
+        yield "loss", point.links.drops / max(point.links.drops + point.packets, 1), "ratio"
+        yield "host_paused", point.links.hosts_paused, "ratio"
+        yield "channel_paused", point.links.channels_paused, "ratio"
+
+
+def _channel_samples(plan: Plan, point: Point, labels: Mapping[str, str]) -> list[Sample]:
+    return [
+        Sample("link_use", share, "ratio", {**labels, "channel": plan.topology.channel_name(channel)})
+        for channel, share in enumerate(point.channel_use)
+    ]
+
+
+def _goodput(plan: Plan, spec: Iperf3, point: Point) -> float:
+    """Bit/s of the mean flow."""
+    assert point.accepted is not None
+    links = plan.scenario.links
+    # A flit's cycle is that of the slower link; frames have a rate of their own on each.
+    rate = min(links.rate, links.edge_rate) if point.links is None else links.edge_rate
+    return point.accepted * rate / transport(spec.protocol, spec.payload).cost(tagged=False)
+
+
+def is_old(folder: Path) -> bool:
+    """Whether a folder is of an older simulation, or of one that did not end: it holds no plan."""
+    return (folder / RECORD).is_file() and not (folder / "manifest.json").is_file()
+
+
+def old_run(folder: Path, runs: Iterable[Run]) -> Run:
+    """Read a simulation without a plan, as they were stored once, by the plan of another run.
+
+    Args:
+        folder: of the simulation.
+        runs: one of them of the same plan.
+
+    Raises:
+        InputError: there is no such run, or the simulation did not end or is damaged.
+    """
+    record, points = read_record(folder), read_points(folder)
+    if not (folder / "points.csv").is_file():
+        sentence = "is of a simulation that did not end; go on with `testbed simulate --resume`"
+        raise InputError.one(str(folder), sentence)
+    same = next((run for run in runs if run.plan.digest == record["digest"]), None)
+    if same is None:
+        sentence = (
+            f"simulates {record['scenario']} with plan {record['digest']}, which it does not hold; give a run of the "
+            "same plan with it, or simulate again"
+        )
+        raise InputError.one(str(folder), sentence)
+    pattern = str(record["pattern"])
+    manifest = {**same.manifest, **_manifest(same.plan, pattern, points), "dilation": 1.0, "kind": SIMULATION}
+    samples = samples_of(same.plan, pattern, points)
+    return Run(folder, manifest, environment(), same.plan, tuple(samples))
 
 
 def _json(value: dict[str, Any]) -> bytes:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,11 @@ import numpy as np
 
 from testbed.errors import InputError, Problem
 from testbed.files import write_whole
-from testbed.model import Floats
+from testbed.model import Floats, Sample
 from testbed.plan import Plan
+from testbed.results import SIMULATION, ResultFolder
 from testbed.results.folders import dated_folder
+from testbed.simulate.folder import environment
 from testbed.simulate.network import Network
 from testbed.simulate.recorded import WIRE, Recorded
 from testbed.simulate.replay import Demand, Replayed, least_clocks, replay
@@ -25,11 +26,10 @@ from testbed.simulate.runs import bundle_problems
 from testbed.simulate.settings import Settings, settings_problems
 from testbed.units import format_eta
 
-RECORD = "replay.json"
 PAIRS = "pairs.csv"
 SCHEMA_VERSION = 1
 COLUMNS = ("source", "destination", "bytes", "packets", "clocks", "seconds")
-MOST_PAIRS = 1 << 20
+MAX_PAIRS = 1 << 20
 _SAY_EVERY = 2.0  # s
 
 
@@ -114,8 +114,8 @@ def replay_plan(
     plan.require_proof()
     problems = [*bundle_problems(plan), *settings_problems(settings, 1)]
     pairs = np.count_nonzero(recorded.matrix) - np.count_nonzero(np.diagonal(recorded.matrix))
-    if pairs > MOST_PAIRS:
-        sentence = f"has {pairs:,} pairs of hosts and a replay takes {MOST_PAIRS:,}; take a fabric with fewer hosts"
+    if pairs > MAX_PAIRS:
+        sentence = f"has {pairs:,} pairs of hosts and a replay takes {MAX_PAIRS:,}; take a fabric with fewer hosts"
         problems.append(Problem(recorded.origin, sentence))
     if problems:
         raise InputError(problems)
@@ -137,9 +137,34 @@ def replay_plan(
     assert outcome is not None  # nobody gives up
     folder = dated_folder(results, f"replay-{plan.scenario.name}", ".")
     found = Replay(plan, settings, recorded, demand, outcome, least, because, folder)
-    write_whole(folder / RECORD, (json.dumps(found.as_object(), ensure_ascii=False, indent=1) + "\n").encode())
     write_whole(folder / PAIRS, _pairs_csv(found).encode())
+    _store(found)
     return found
+
+
+def _store(found: Replay) -> None:
+    """Write what every result folder has."""
+    plan, outcome = found.plan, found.outcome
+    labels = {"load": "replay", "kind": "replay"}
+    samples = []
+    if not outcome.cycle:
+        seconds, least = outcome.clocks * found.clock, found.least * found.clock
+        samples = [Sample("completion_time", seconds, "s", labels, least)]
+        samples += [
+            Sample(
+                "link_use", flits / outcome.clocks, "ratio", {**labels, "channel": plan.topology.channel_name(channel)}
+            )
+            for channel, flits in enumerate(outcome.channel_flits.tolist())
+        ]
+    failed = outcome.cycle and plan.scenario.expect != "deadlock"
+    reasons = [f"deadlock at cycle {outcome.clocks:,}: {' → '.join(outcome.cycle)}"] if outcome.cycle else []
+    verdict = "fail" if failed else "pass"
+    load = {**labels, "title": found.recorded.origin, "verdict": verdict, "reasons": reasons}
+    result = ResultFolder.at(found.folder, plan)
+    result.write_plan(environment(simulator=asdict(found.settings)))
+    result.write_samples(samples)
+    about = {"dilation": 1.0, "engine": "simulate", "kind": SIMULATION, "replay": found.as_object()}
+    result.write_manifest(verdict, reasons, [load], about)
 
 
 def _pairs_csv(found: Replay) -> str:

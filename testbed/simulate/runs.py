@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 
 from testbed.errors import InputError, Problem
-from testbed.files import write_whole
 from testbed.model import Floats
 from testbed.plan import Plan
 from testbed.results.folders import locked
-from testbed.simulate.folder import TABLE, new_folder, newest_folder, points_csv, read_points, write_point
+from testbed.simulate.folder import new_folder, newest_folder, read_points, samples_of, store, write_point
 from testbed.simulate.levels import Runs, level_of, runs_of
 from testbed.simulate.packet_settings import PacketSettings
 from testbed.simulate.point import Point
@@ -137,7 +136,7 @@ def simulate_plan(
             for point in _all(runs, waiting, jobs or len(os.sched_getaffinity(0)), progress, folder):
                 done[point.load, point.seed] = point
         points = tuple(done[pair] for pair in sorted(done))
-        write_whole(folder / TABLE, points_csv(points).encode())
+        store(folder, plan, runs.asked, points, samples_of(plan, settings.pattern, points))
     return Outcome(plan, settings, folder, points)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -59,27 +60,48 @@ def test_goodput_and_link_use_of_both_stand_side_by_side(folders, level):
     assert rows["mine"]["median"] == pytest.approx(4e8)
 
 
-def test_what_has_nothing_in_common_is_told(folders, tmp_path):
+def test_what_has_nothing_in_common_is_told(folders):
     lab, simulated = folders
-    cases = [
-        (("--pattern", "transpose", "--loads", "0.5"),
-         "has no run at load 1 that did not stand still; simulate with --pattern transpose --loads 1"),
-        (("--pattern", "neighbour", "--loads", "1"),
-         f"sends neighbour and {lab} has no iperf3 load of that pattern that fills the fabric; "
-         "simulate with --pattern transpose --loads 1"),
-    ]  # fmt: skip
-    for words, sentence in cases:
-        folder = simulated(*words)["results"]
+    for words in (("--pattern", "transpose", "--loads", "0.5"), ("--pattern", "neighbour", "--loads", "1")):
         with pytest.raises(InputError) as caught:
-            called(lab, folder)
-        assert str(caught.value) == f"{folder}: {sentence}"
-    record = json.loads((lab / "manifest.json").read_text())
+            called(lab, simulated(*words)["results"])
+        assert str(caught.value) == (
+            "these runs cannot be compared, no load is common to two of them: mine has iperf3 udp transpose; "
+            f"mine (simulated) has simulated {words[1]}. A simulation has those iperf3 loads of its scenario whose "
+            "pattern it sends at rate 1: testbed simulate --pattern PATTERN --loads 1"
+        )
+
+
+def test_simulations_are_compared_like_runs_also_over_the_injection_rate(folders, tmp_path):
+    _, simulated = folders
+    one = simulated("--pattern", "uniform", "--loads", "0.1,0.3")["results"]
+    other = simulated("--pattern", "uniform", "--loads", "0.1,0.3", "--packet", "8")["results"]
+    found = json.loads(called(one, other, "--each", "--x", "injection_rate", "--metric", "latency_mean").stdout)
+    assert {row["x"] for row in found["rows"]} == {0.1, 0.3}
+    assert {row["scenario"] for row in found["rows"]} == {Path(one).name, Path(other).name}
+    means = {(row["scenario"], row["x"]): row["median"] for row in found["rows"]}
+    assert means[Path(one).name, 0.1] < means[Path(one).name, 0.3]
+    assert means[Path(other).name, 0.1] < means[Path(one).name, 0.1]  # shorter packets
+
+
+OLD = Path(__file__).parents[1] / "data" / "old_simulation"
+
+
+def test_a_simulation_of_the_form_without_a_plan_is_still_read_beside_a_run_of_its_plan(tmp_path):
+    text = text_of("{kind: mesh, sizes: [2, 2]}", UDP)
+    lab = stored(tmp_path / "runs", run_of(text, goodput(4e8), [head()], name="mine"))
+    rows = {row["scenario"]: row for row in json.loads(called(lab, OLD, "--metric", "goodput").stdout)["rows"]}
+    accepted = [json.loads(file.read_text())["accepted"] for file in (OLD / "points").iterdir()]
+    assert rows["mine (simulated)"]["median"] == pytest.approx(sum(accepted) / 2 * 1e9 * 1470 / 1536)
     with pytest.raises(
-        InputError, match=rf"simulates mine with plan {record['digest']}; give a run of the same plan with"
+        InputError, match="simulates mine with plan ca2dfdf8cdeb421a, which it does not hold; give a run"
     ):
-        called(folder)
+        called(OLD, stored(tmp_path, run_of(text_of("{kind: flat, hosts: 4}", UDP), goodput(4e8), [head()])))
     other = tmp_path / "damaged"
-    shutil.copytree(folder, other)
+    shutil.copytree(OLD, other)
+    (other / "points.csv").unlink()
+    with pytest.raises(InputError, match="is of a simulation that did not end; go on with `testbed simulate --resume`"):
+        called(lab, other)
     (other / "simulation.json").write_text('{"schema_version": 1}')
     with pytest.raises(InputError, match="is damaged: it lacks scenario, digest, pattern"):
         called(lab, other)

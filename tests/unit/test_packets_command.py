@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 
 import pytest
@@ -12,7 +11,8 @@ from testbed.cli import plan_commands, simulate_commands  # noqa: F401 - a progr
 from testbed.cli.app import app
 from testbed.cli.output import results
 from testbed.errors import InputError, VerificationError
-from testbed.simulate.folder import COLUMNS, LINK_COLUMNS, read_points
+from testbed.results import load_run
+from testbed.simulate.folder import read_points
 
 QUICK = ("--level", "packet", "--duration", "20", "--warm-up", "4")
 CYCLIC = "topology: {kind: ring, switches: 6}\nrouting: {ring: shortest}\n"
@@ -65,9 +65,9 @@ def test_a_table_with_pauses_a_figure_and_a_folder(typed, tmp_path):
     (folder,) = (tmp_path / "results").iterdir()
     assert "-packets-mesh4x4" in folder.name
     assert (folder / "latency.svg").exists()
-    rows = list(csv.DictReader((folder / "points.csv").read_text().splitlines()))
-    assert tuple(rows[0]) == (*COLUMNS, *LINK_COLUMNS)
-    assert {row["drops"] for row in rows} == {"0"}
+    samples = load_run(folder).samples
+    assert [sample.value for sample in samples if sample.metric == "loss"] == [0] * 4
+    assert {sample.unit for sample in samples if sample.metric == "latency_mean"} == {"s"}
     assert [point.links.drops for point in read_points(folder)] == [0] * 4
 
 
@@ -101,7 +101,7 @@ def test_a_declared_deadlock_forms_under_pause_and_not_where_frames_are_dropped(
     assert len(ring) == 7
     assert ring[0] == ring[-1]
     (folder,) = (tmp_path / "results").iterdir()
-    assert f"how the memory filled up: {folder / 'deadlock.svg'} and {folder / 'deadlock.gif'}" in text
+    assert f"buffer occupancy over time: {folder / 'deadlock.svg'} and {folder / 'deadlock.gif'}" in text
     code, text, _ = typed(str(file), "--loads", "1", "--flow-control", "none")
     assert code == 0
     assert "without flow control nothing waits" in text

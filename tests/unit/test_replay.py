@@ -15,6 +15,7 @@ from testbed.cli.app import app
 from testbed.cli.output import results
 from testbed.errors import InputError
 from testbed.model import Sample
+from testbed.results import load_run
 from testbed.results.telemetry import file_name, telemetry_to_bytes
 from testbed.routing.paths import switches_on_path
 from testbed.run.telemetry import read_record
@@ -163,13 +164,18 @@ def test_all_to_all_is_told_drawn_and_kept(typed, tmp_path):
         "695,040 bytes of 240 pairs of hosts in 480 packets of up to 1,448 bytes; 16 flits a packet, buffers of 32"
     )
     (folder,) = (tmp_path / "results").iterdir()
-    record_ = json.loads((folder / "replay.json").read_text())
+    stored = load_run(folder)
+    record_ = stored.manifest["replay"]
+    (completion,) = (sample for sample in stored.samples if sample.metric == "completion_time")
+    assert (completion.value, completion.predicted) == pytest.approx(
+        (record_["seconds"], record_["seconds"] * 512 / record_["clocks"])
+    )
     clocks = record_["clocks"]
-    assert lines[2].startswith(f"all has arrived after {clocks:,} clocks, ")
+    assert lines[2].startswith(f"completion time: {clocks:,} cycles, ")
     assert record_["clock_seconds"] == pytest.approx(8 * WIRE / 1e9 / 16)
     assert record_["seconds"] == pytest.approx(clocks * 8 * 1538 / 1e9 / 16)
     assert record_["least_clocks"] == 512  # 16 pairs over a channel in the middle, 2 packets of 16 flits
-    assert lines[3].startswith(f"at least 512 clocks, {512 / clocks:.0%} of that, are needed by channel s")
+    assert lines[3].startswith(f"lower bound: 512 cycles, {512 / clocks:.0%} of that, by channel s")
     rows = (folder / "pairs.csv").read_text().splitlines()
     assert rows[0] == "source,destination,bytes,packets,clocks,seconds"
     assert len(rows) == 241
@@ -193,10 +199,12 @@ def test_a_declared_deadlock_is_shown_and_passes(typed, tmp_path):
     )
     code, text = typed(tmp_path / "ring.yaml", "--pattern", "all_to_all", "--buffer", "16")
     assert code == 0
-    (line,) = (line for line in text.splitlines() if line.startswith("deadlock as declared by clock "))
+    (line,) = (line for line in text.splitlines() if line.startswith("deadlock as declared by cycle "))
     assert line.count(" waits for ") == 6
     (folder,) = (tmp_path / "results").iterdir()
-    assert sorted(file.name for file in folder.iterdir()) == ["pairs.csv", "replay.json"]
+    assert sorted(file.name for file in folder.iterdir()) == [
+        "environment.json", "manifest.json", "pairs.csv", "plan.json", "samples.csv", "scenario.yaml",
+    ]  # fmt: skip
 
 
 def test_a_small_message_does_not_fill_the_ring_and_ends_with_3(typed, tmp_path):
@@ -287,7 +295,7 @@ def test_one_host_has_nobody_to_send_to(typed, tmp_path):
 
 
 def test_too_many_pairs_are_refused_with_their_number(typed, tmp_path, monkeypatch):
-    monkeypatch.setattr("testbed.simulate.replays.MOST_PAIRS", 100)
+    monkeypatch.setattr("testbed.simulate.replays.MAX_PAIRS", 100)
     assert problems_of(typed, "mesh4x4", "--pattern", "all_to_all") == [
         "all to all, messages of 65,536 bytes: has 240 pairs of hosts and a replay takes 100; "
         "take a fabric with fewer hosts"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import json
 import os
@@ -19,8 +18,10 @@ from testbed.cli.app import app
 from testbed.cli.output import results
 from testbed.errors import InputError, VerificationError
 from testbed.plan import make_plan
+from testbed.report import render_report
+from testbed.results import load_run
 from testbed.simulate import Settings, simulate_plan
-from testbed.simulate.folder import COLUMNS, read_points
+from testbed.simulate.folder import read_points
 from tests.fabrics import plan_of, scenario_of
 
 QUICK = ("--clocks", "12000", "--warm-up", "2000", "--packet", "16", "--buffer", "32")
@@ -56,24 +57,29 @@ def test_a_table_a_figure_and_a_folder(typed, tmp_path):
     assert code == 0
     lines = text.splitlines()
     assert lines[0] == (
-        "mesh4x4: uniform, packets of 16 flits, buffers of 32, 12,000 clocks, the first 2,000 not measured"
+        "mesh4x4: uniform, packets of 16 flits, buffers of 32, 12,000 cycles, the first 2,000 not measured"
     )
     assert [line.split()[0] for line in lines[2:5]] == ["0.1", "0.3", "0.9"]
-    assert any(line.startswith("by its paths alone the fullest channel is full at 0.9375") for line in lines)
+    assert any(line == "bottleneck channel saturates at injection rate 0.9375 (static bound)" for line in lines)
     (folder,) = (tmp_path / "results").iterdir()
     assert lines[-1] == f"results: {folder}"
     channels = ElementTree.fromstring((folder / "channels.svg").read_text())
     words = "".join(channels.itertext())
-    assert all(word in words for word in ("Load (flits/host/clock)", "Channel use", "s1→s2", "0.3"))
+    assert all(word in words for word in ("Load (flits/host/cycle)", "Channel utilisation", "s1→s2", "0.3"))
     assert f"figure: {folder / 'channels.svg'}" in lines
     drawn = "".join(ElementTree.fromstring((folder / "latency.svg").read_text()).itertext())
-    assert "Accepted traffic (flits/host/clock)" in drawn
-    rows = list(csv.DictReader((folder / "points.csv").read_text().splitlines()))
-    assert [(row["load"], row["seed"]) for row in rows] == [
+    assert "Accepted traffic (flits/host/cycle)" in drawn
+    stored = load_run(folder)
+    assert (stored.manifest["verdict"], stored.manifest["kind"], stored.simulated) == ("pass", "simulation", True)
+    assert [(s.labels["rate"], s.labels["repeat"]) for s in stored.samples if s.metric == "accepted"] == [
         (load, seed) for load in ("0.1", "0.3", "0.9") for seed in "12"
     ]
-    assert tuple(rows[0]) == COLUMNS
-    assert all(float(row["accepted"]) < 0.8 for row in rows)
+    assert all(sample.value < 0.8 for sample in stored.samples if sample.metric == "accepted")
+    assert {sample.unit for sample in stored.samples if sample.metric == "latency_p99"} == {"cycles"}
+    assert {sample.labels["rate"] for sample in stored.samples if sample.metric == "link_use"} == {"0.9"}
+    page = render_report(stored)
+    for words in ("Nothing was built", "simulated uniform", "Accepted traffic", "flits with credits"):
+        assert words in page
 
 
 def test_as_json(typed, tmp_path):
@@ -94,11 +100,11 @@ def test_a_declared_deadlock_is_shown_and_passes(typed, tmp_path):
     (tmp_path / "declared.yaml").write_text(CYCLIC + "expect: deadlock\n")
     code, text = typed(str(tmp_path / "declared.yaml"), "--loads", "1", "--buffer", "16", "--clocks", "300000")
     assert code == 0
-    (line,) = (line for line in text.splitlines() if line.startswith("deadlock as declared by clock "))
+    (line,) = (line for line in text.splitlines() if line.startswith("deadlock as declared by cycle "))
     ring = line.split("seed 1: ")[1].split(" waits for ")
     assert len(ring) == 7
     assert ring[0] == ring[-1] == "s1→s2"
-    assert "1, 1 stood still" in text
+    assert "1, 1 deadlocked" in text
     assert not list((tmp_path / "results").glob("*/latency.svg"))
 
 

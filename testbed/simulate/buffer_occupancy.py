@@ -1,4 +1,4 @@
-"""How a deadlock came about: the run that found it once more, with a look at the memory at some moments."""
+"""How a deadlock came about: the run that found it once more, with snapshots of how full the buffers are."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from testbed.simulate.point import Point
 from testbed.simulate.settings import Settings
 
 _LOOKS = 256
-MOMENTS = 8
+MAX_SNAPSHOTS = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Moment:
+class Snapshot:
     """A fabric at a time.
 
     Attributes:
@@ -38,24 +38,24 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Tape:
+class _Rerun:
     """A run that can be looked at.
 
     Attributes:
-        go_on: runs to a time, in clocks or ps.
+        run_to: runs to a time, in cycles or ps.
         cycle: nodes that wait for each other at that time.
         fill: (layers·C,) share of each memory that is full.
         words: a time in words.
     """
 
-    go_on: Callable[[int], None]
+    run_to: Callable[[int], None]
     cycle: Callable[[], list[int]]
     fill: Callable[[], Floats]
     words: Callable[[int], str]
 
 
-def moments_of(plan: Plan, settings: Settings | PacketSettings, point: Point) -> tuple[Moment, ...]:
-    """Look at a run that stood still at its start, half of the time to the deadlock, a quarter before it, and so on.
+def snapshots_of(plan: Plan, settings: Settings | PacketSettings, point: Point) -> tuple[Snapshot, ...]:
+    """Look at a run that deadlocked at its start, half of the time to the deadlock, a quarter before it, and so on.
 
     Args:
         plan: what was simulated.
@@ -63,28 +63,28 @@ def moments_of(plan: Plan, settings: Settings | PacketSettings, point: Point) ->
         point: the run.
     """
     formed = _formed(plan, settings, point)
-    times = [formed - formed // 2**power for power in range(MOMENTS - 1)] + [formed]
-    tape, channels = _tape(plan, settings, point), len(plan.topology.channel_source)
+    times = [formed - formed // 2**power for power in range(MAX_SNAPSHOTS - 1)] + [formed]
+    again, channels = _rerun(plan, settings, point), len(plan.topology.channel_source)
     found = []
     for time in sorted(set(times)):
-        tape.go_on(time)
-        cycle = tuple(node % channels for node in tape.cycle()) if time == formed else ()
-        found.append(Moment(tape.words(time), tape.fill().reshape(-1, channels).max(axis=0), cycle))
+        again.run_to(time)
+        cycle = tuple(node % channels for node in again.cycle()) if time == formed else ()
+        found.append(Snapshot(again.words(time), again.fill().reshape(-1, channels).max(axis=0), cycle))
     return tuple(found)
 
 
 def _formed(plan: Plan, settings: Settings | PacketSettings, point: Point) -> int:
     """The time by which the deadlock is there, to one in 256: a deadlock stays, so the first look that finds it."""
-    tape = _tape(plan, settings, point)
+    again = _rerun(plan, settings, point)
     for look in range(1, _LOOKS):
         time = point.clocks * look // _LOOKS
-        tape.go_on(time)
-        if tape.cycle():
+        again.run_to(time)
+        if again.cycle():
             return time
     return point.clocks
 
 
-def _tape(plan: Plan, settings: Settings | PacketSettings, point: Point) -> _Tape:
+def _rerun(plan: Plan, settings: Settings | PacketSettings, point: Point) -> _Rerun:
     channels = len(plan.topology.channel_source)
     if isinstance(settings, PacketSettings):
         frames = packet_network(plan, settings)
@@ -93,7 +93,7 @@ def _tape(plan: Plan, settings: Settings | PacketSettings, point: Point) -> _Tap
         room: Longs = np.full(frames.nodes, switches.buffer, dtype=np.int64)
         if settings.shared:
             room = np.append(switches.memory, 1)[switches.place]
-        return _Tape(
+        return _Rerun(
             lambda time: packets.run(switches, waiting, time),
             lambda: packets_check.waiting_cycle(switches, waiting).tolist(),
             lambda: (waiting.held / np.maximum(room, 1))[: frames.priorities * channels],
@@ -102,9 +102,9 @@ def _tape(plan: Plan, settings: Settings | PacketSettings, point: Point) -> _Tap
     network = Network.of(plan.topology, plan.routes, settings, plan.scenario.lab.seed)
     fabric = fabric_of(network, point.load)
     state = new_state(network, fabric, point.seed)
-    return _Tape(
+    return _Rerun(
         lambda time: flits.run(fabric, state, time),
         lambda: flits_check.waiting_cycle(fabric, state).tolist(),
         lambda: state.nodes.stored[: fabric.virtual] / settings.buffer,
-        lambda time: f"clock {time:,}",
+        lambda time: f"cycle {time:,}",
     )

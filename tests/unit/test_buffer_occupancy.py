@@ -11,7 +11,7 @@ from PIL import Image, ImageSequence
 
 from testbed.report.drawing import CYCLE, animate_occupancy, draw_occupancy
 from testbed.simulate import Network, PacketSettings, Settings, simulate, simulate_packets
-from testbed.simulate.filling import MOMENTS, moments_of
+from testbed.simulate.buffer_occupancy import MAX_SNAPSHOTS, snapshots_of
 from testbed.simulate.levels import packet_network
 from tests.fabrics import plan_of
 
@@ -31,8 +31,8 @@ def test_the_ring_fills_up_and_the_last_moment_shows_the_cycle_that_the_run_foun
     else:
         point = simulate(Network.of(plan.topology, plan.routes, settings, 1), 1.0, 1)
     assert point is not None
-    moments = moments_of(plan, settings, point)
-    assert 3 <= len(moments) <= MOMENTS
+    moments = snapshots_of(plan, settings, point)
+    assert 3 <= len(moments) <= MAX_SNAPSHOTS
     assert moments[0].fill.max() == 0
     assert all(moment.cycle == () for moment in moments[:-1])
     last = moments[-1]
