@@ -2,7 +2,7 @@
 # in it work: make test ARGS="-k 'ring or mesh'".
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev setup-vm scenario vm vm-test vagrant-box npb paper test check bench lock clean
+.PHONY: help setup setup-dev setup-vm scenario vm vm-test vagrant-box npb paper test test-fast explore check bench lock clean
 
 TOPO ?= torus4x4
 ENGINE ?=
@@ -45,13 +45,28 @@ paper: setup ## run the sweeps of the papers' figures, one after the other
 		$(SUDO) .venv/bin/testbed sweep $(ARGS) "scenarios/sweeps/$$figure.yaml" || [ $$? = 3 ] || exit 1; \
 	done
 
+# tests/conftest.py says what goes together, and in which order.
+PYTEST := .venv/bin/python -m pytest --dist loadgroup --no-loadscope-reorder
+# Tests of labs mostly wait, so that two processes a processor are at work.
+WORKERS ?= $(shell n=$$((2 * $$(nproc))); echo $$((n < 8 ? n : 8)))
+
 test: setup-dev ## run the tests (those of labs need root)
-	@$(SUDO) .venv/bin/python -m pytest $(if $(SUDO),-p no:cacheprovider) $(ARGS)
+	@$(SUDO) $(PYTEST) -n $(WORKERS) $(if $(SUDO),-p no:cacheprovider) $(ARGS)
+
+test-fast: setup-dev ## run the tests that need no root
+	@$(PYTEST) -n $$(nproc) -m "not lab" $(ARGS)
+
+# Examples of Hypothesis that no run has seen; SEED draws those of another run again.
+SEED := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
+explore: export TESTBED_EXPLORE_SECONDS ?= 60
+explore: setup-dev ## search for counterexamples for a minute (TESTBED_EXPLORE_SECONDS=N: for N seconds)
+	@echo "the seed is $(SEED); the same examples again: make explore SEED=$(SEED)"
+	@$(PYTEST) -n $$(nproc) -m hypothesis --hypothesis-seed=$(SEED) tests/property tests/unit $(ARGS)
 
 check: setup-dev ## formatting, lint, types, layers, and that generated files are current
 	.venv/bin/ruff format --check
 	.venv/bin/ruff check
-	.venv/bin/mypy $(wildcard testbed controllers tests benchmarks)
+	.venv/bin/mypy
 	.venv/bin/lint-imports --no-logo
 	.venv/bin/testbed schema --check
 

@@ -1,30 +1,91 @@
-"""Hypothesis: the same examples in every run, so that a change is judged by itself.
+"""Which examples Hypothesis draws, and in which order and beside which others tests run.
 
-TESTBED_EXPLORE=1 draws new and more examples instead, for a search by hand. TESTBED_SHARE=1/2 leaves every second one
-of the tests that are selected, from the second on.
+Hypothesis draws the same examples in every run, so that a change is judged by itself. With TESTBED_EXPLORE_SECONDS=N it
+draws those of a seed (`--hypothesis-seed`) instead, and more of them, for tests in an order of the seed, which begin in
+the first N seconds.
+
+With pytest-xdist, tests of labs, which mostly wait, run beside those that compute. Tests marked `alone`, which measure,
+run last and one by one, while no other test does.
 """
 
+from __future__ import annotations
+
 import os
+import random
+import time
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
+from testbed.kernels.jit import INTERPRETED
+from tests.turns import compile_once, turn
+
 # Times say nothing on a machine that others use too; plans are made, and kernels compiled, while examples are drawn.
 UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("same", UNTIMED, max_examples=80, derandomize=True, database=None)
-settings.register_profile("explore", UNTIMED, max_examples=2000)
-if os.environ.get("TESTBED_EXPLORE") == "1":
-    settings.load_profile("explore")
-else:
-    settings.load_profile("same")
-    # Otherwise Hypothesis also draws what stands in the modules that are imported: examples would be others with any
-    # change of the project, and with any choice of tests.
-    providers._get_local_constants = lambda: providers._local_constants
+settings.register_profile("explore", UNTIMED, max_examples=240, database=None, print_blob=True)
+_EXPLORE = float(os.environ.get("TESTBED_EXPLORE_SECONDS") or 0)
+settings.load_profile("explore" if _EXPLORE else "same")
+# Otherwise Hypothesis also draws what stands in the modules that are imported: examples would be others with any change
+# of the project, and with any choice of tests. There is no public way.
+providers._get_local_constants = lambda: providers._local_constants
+
+_HERE = Path(__file__).parent
+_BEGUN = pytest.StashKey[float]()
 
 
-@pytest.hookimpl(trylast=True)  # of what -m and -k have left
+def _folder_of_locks(config: pytest.Config) -> Path | None:
+    """Shared by all workers of this run; None where there are none."""
+    return Path(config.getoption("basetemp")).parent if hasattr(config, "workerinput") else None
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if (folder := _folder_of_locks(config)) is not None and not INTERPRETED:
+        compile_once(folder)
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups, and before -m and -k choose
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    share, shares = map(int, os.environ.get("TESTBED_SHARE", "0/1").split("/"))
-    config.hook.pytest_deselected(items=[item for n, item in enumerate(items) if n % shares != share])
-    items[:] = items[share::shares]
+    if _EXPLORE:
+        random.Random(config.getoption("--hypothesis-seed")).shuffle(items)
+        return
+    for item in items:
+        folder = item.path.relative_to(_HERE).parts[0]
+        if folder == "lab":
+            item.add_marker(pytest.mark.lab)
+        elif folder != "vm" and not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(f"{folder}/{item.path.stem}"))
+        if item.get_closest_marker("alone"):
+            item.add_marker(pytest.mark.xdist_group("alone"))
+    items[:] = _in_order(items)
+
+
+def _in_order(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Tests of labs evenly among the others, and those that run alone at the end."""
+    alone = [item for item in items if item.get_closest_marker("alone")]
+    together = [item for item in items if not item.get_closest_marker("alone")]
+    labs = [item for item in together if item.get_closest_marker("lab")]
+    labs.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)  # what is longest begins first
+    others = [item for item in together if not item.get_closest_marker("lab")]
+    placed = [((n + 0.5) / len(kind), item) for kind in (labs, others) for n, item in enumerate(kind)]
+    return [item for _, item in sorted(placed, key=lambda one: one[0])] + alone
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    session.config.stash[_BEGUN] = time.monotonic()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if _EXPLORE and time.monotonic() > item.config.stash[_BEGUN] + _EXPLORE:
+        pytest.skip(f"the {_EXPLORE:g} s for exploring are over")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # before its time limit begins
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    folder = _folder_of_locks(item.config)
+    with nullcontext() if folder is None else turn(folder, alone=item.get_closest_marker("alone") is not None):
+        return (yield)

@@ -7,14 +7,19 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from testbed.emulate.build import build_lab
 from testbed.emulate.client import LabClient
+from testbed.emulate.order import build_order
 from testbed.emulate.probe import capabilities
 from testbed.messages import LoadRequest, Process
 from testbed.model import host_mac
@@ -24,12 +29,7 @@ from testbed.scenario import find_scenario, load_scenario, parse_scenario
 
 from .leftovers import MARK, Outside, leftovers
 
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = Path(__file__).parent
-    lab_items = [item for item in items if here in item.path.parents]
-    for item in lab_items:
-        item.add_marker(pytest.mark.lab)
+_STANDING = 3  # labs that a process keeps for the next test
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -42,12 +42,21 @@ def lab_is_possible() -> None:
         pytest.skip(reason)
 
 
+@cache
 def plan_of(text: str) -> Plan:
     return make_plan(parse_scenario(text, "test.yaml"))
 
 
+@cache
 def named_plan(name: str, *settings: str) -> Plan:
     return make_plan(load_scenario(find_scenario(name), settings))
+
+
+def nothing_left(mark: str, before: Outside) -> None:
+    until = time.monotonic() + 20
+    while left := leftovers(mark, before):
+        assert time.monotonic() < until, left
+        time.sleep(0.1)
 
 
 @pytest.fixture
@@ -56,10 +65,7 @@ def untouched(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     mark, before = uuid4().hex, Outside.now()
     monkeypatch.setenv(MARK, mark)
     yield mark
-    until = time.monotonic() + 20
-    while left := leftovers(mark, before):
-        assert time.monotonic() < until, left
-        time.sleep(0.1)
+    nothing_left(mark, before)
 
 
 def daemon_of(lab: LabClient, switch: int) -> str:
@@ -88,6 +94,7 @@ _CAPTURE = 'exec 3>&1; { tcpdump "$@" 2>&1 >&3 & echo $! >"$0.pid"; wait; } | ca
 _MEANWHILE = """
 import json, os, signal, sys, time
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 folder, names, program = Path(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3]
@@ -143,12 +150,63 @@ def broadcasts_seen(plan: Plan, lab: LabClient) -> list[str]:
     return [seen[name] for name in names]
 
 
-@pytest.fixture(scope="module")
-def lab() -> Iterator[tuple[Plan, LabClient]]:
-    """A small lab for all tests of a file."""
+def sharing(name: str) -> pytest.MarkDecorator:
+    """Tests that use the same lab run one after the other in the same process."""
+    return pytest.mark.xdist_group(f"lab of {name}")
+
+
+def each(names: Iterable[str]) -> list[Any]:
+    """Parameters of a test, each with a lab that other tests use, too."""
+    return [pytest.param(name, marks=sharing(name)) for name in names]
+
+
+@pytest.fixture(scope="session")
+def standing() -> Iterator[Callable[[Plan], LabClient]]:
+    """Labs for tests that only read, or put back what they change: the last few stay for the next test."""
+    labs: OrderedDict[str, LabClient] = OrderedDict()
+    mark, before = uuid4().hex, Outside.now()
+
+    def lab_of(plan: Plan) -> LabClient:
+        key = repr(build_order(plan))
+        if key not in labs:
+            if len(labs) == _STANDING:
+                labs.popitem(last=False)[1].end()
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setenv(MARK, mark)  # it is not the test's own
+                labs[key] = build_lab(plan)
+        labs.move_to_end(key)
+        return labs[key]
+
+    try:
+        yield lab_of
+    finally:
+        for one in labs.values():
+            one.end()
+    nothing_left(mark, before)
+
+
+@contextmanager
+def mended(plan: Plan, lab: LabClient, *switches: int) -> Iterator[None]:
+    """Whatever happens to the rules and groups of switches in the block, afterwards they are the plan's."""
+    order = build_order(plan)
+    try:
+        yield
+    finally:
+        for name in map(plan.topology.switch_name, switches):
+            if order.groups[name]:
+                execute(lab, "ovs-ofctl", "-O", "OpenFlow15", "del-groups", name)
+                file = lab.write(f"groups-of-{name}", "\n".join(order.groups[name]))
+                execute(lab, "ovs-ofctl", "-O", "OpenFlow15", "add-groups", name, str(file))
+            file = lab.write(f"rules-of-{name}", "\n".join(order.rules[name]))
+            execute(lab, "ovs-ofctl", "-O", "OpenFlow13", "replace-flows", name, str(file))
+    assert lab.walk(plan) == []
+
+
+@pytest.fixture
+def lab(standing: Callable[[Plan], LabClient]) -> tuple[Plan, LabClient]:
+    """A small lab that stands."""
     plan = plan_of("topology: {kind: mesh, sizes: [2, 2]}\nlab: {dilation: 50}")
-    with build_lab(plan) as standing:
-        yield plan, standing
+    return plan, standing(plan)
 
 
 @pytest.fixture
@@ -160,5 +218,4 @@ def kept() -> dict[str, str]:
 @pytest.fixture
 def context(lab: tuple[Plan, LabClient], kept: dict[str, str]) -> Context:
     """One load in the small lab."""
-    plan, standing = lab
-    return Context(plan, standing, {"load": "1"}, kept.__setitem__, lambda text: None)
+    return Context(*lab, {"load": "1"}, kept.__setitem__, lambda text: None)

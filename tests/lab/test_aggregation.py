@@ -20,7 +20,7 @@ from testbed.run.engines import run_scenario
 from testbed.run.fidelity import Verdict
 from testbed.run.run import check_paths
 
-from .conftest import broadcasts_seen, execute, named_plan, plan_of
+from .conftest import broadcasts_seen, each, execute, mended, named_plan, plan_of, sharing
 
 _FABRICS = {
     "fixed": "topology: {kind: torus, sizes: [4, 2], hosts_per_switch: 2, parallel_links: 2}",
@@ -39,28 +39,27 @@ def _plan(text: str) -> Plan:
     return plan_of(f"{text}\nlinks: {{aggregate: true}}")
 
 
-@pytest.mark.parametrize("name", ["torus4x2-lag", *_FABRICS])
-def test_running_switches_carry_out_the_plan(name, untouched):
+@pytest.mark.parametrize("name", each(["torus4x2-lag", *_FABRICS]))
+def test_running_switches_carry_out_the_plan(name, standing):
     plan = _plan(_FABRICS[name]) if name in _FABRICS else named_plan(name)
-    with build_lab(plan) as lab:
-        rules, groups = lab.flows(), lab.groups()
-        assert {parse_rule(number, line) for number, switch in enumerate(rules) for line in rules[switch]} == set(
-            plan.rules
-        )
-        assert {parse_group(number, line) for number, switch in enumerate(groups) for line in groups[switch]} == set(
-            plan.groups
-        )
-        assert installed_problems(plan, rules, groups) == []
-        assert lab.reach() == []
-        assert lab.shaping_problems() == []
+    lab = standing(plan)
+    rules, groups = lab.flows(), lab.groups()
+    assert {parse_rule(number, line) for number, switch in enumerate(rules) for line in rules[switch]} == set(
+        plan.rules
+    )
+    assert {parse_group(number, line) for number, switch in enumerate(groups) for line in groups[switch]} == set(
+        plan.groups
+    )
+    assert installed_problems(plan, rules, groups) == []
+    assert lab.reach() == []
+    assert lab.shaping_problems() == []
 
 
-@pytest.mark.parametrize("name", ["fixed", "renamed", "openflow"])
-def test_a_broadcast_reaches_every_other_host_once(name, untouched):
+@pytest.mark.parametrize("name", each(["fixed", "renamed", "openflow"]))
+def test_a_broadcast_reaches_every_other_host_once(name, standing):
     plan = _plan(_FABRICS[name])
     hosts = range(plan.topology.host_count)
-    with build_lab(plan) as lab:
-        captures = broadcasts_seen(plan, lab)
+    captures = broadcasts_seen(plan, standing(plan))
     for receiver, seen in enumerate(captures):
         assert "802.1Q" not in seen
         found = {sender: len(re.findall(rf"{host_mac(sender)} > ff:ff", seen)) for sender in hosts}
@@ -83,19 +82,20 @@ _MANY = (
 )
 
 
-def test_flows_are_spread_over_all_members_and_each_stays_on_its_own(untouched):
+@sharing("two")
+def test_flows_are_spread_over_all_members_and_each_stays_on_its_own(standing):
     plan = plan_of(_TWO)
-    with build_lab(plan) as lab:
-        before = _sent(lab, plan)
-        execute(lab, sys.executable, "-c", _MANY.format(to=host_ip(2)), host="h1")
-        after = _sent(lab, plan)
-        of_members = [after[name] - before[name] for name in ("s1→s2", "s1→s2#1", "s1→s2#2", "s1→s2#3")]
-        assert sum(of_members) >= 400
-        # 400 flows at random: 100 on each with a standard deviation of 9.
-        assert all(50 < count < 150 for count in of_members), of_members
-        answers = lab.trace([("s1", f"{_FLOW},udp_src=20000,udp_dst=9")] * 5)
-        chosen = {tuple(re.findall(r"^ +output:(\d+)$", text, re.MULTILINE)) for text in answers}
-        assert len(chosen) == 1
+    lab = standing(plan)
+    before = _sent(lab, plan)
+    execute(lab, sys.executable, "-c", _MANY.format(to=host_ip(2)), host="h1")
+    after = _sent(lab, plan)
+    of_members = [after[name] - before[name] for name in ("s1→s2", "s1→s2#1", "s1→s2#2", "s1→s2#3")]
+    assert sum(of_members) >= 400
+    # 400 flows at random: 100 on each with a standard deviation of 9.
+    assert all(50 < count < 150 for count in of_members), of_members
+    answers = lab.trace([("s1", f"{_FLOW},udp_src=20000,udp_dst=9")] * 5)
+    chosen = {tuple(re.findall(r"^ +output:(\d+)$", text, re.MULTILINE)) for text in answers}
+    assert len(chosen) == 1
 
 
 def _members_of_flows(lab: LabClient) -> Counter[str]:
@@ -134,9 +134,11 @@ def test_when_a_member_fails_the_others_carry_on_until_it_is_back(untouched):
         check_paths(plan, lab)
 
 
-def test_a_group_that_lacks_a_member_is_found(untouched):
+@sharing("two")
+def test_a_group_that_lacks_a_member_is_found(standing):
     plan = plan_of(_TWO)
-    with build_lab(plan) as lab:
+    lab = standing(plan)
+    with mended(plan, lab, 0):
         (line,) = lab.groups()["s1"]
         fewer = line.strip().partition(",bucket=bucket_id:3")[0]
         execute(lab, "ovs-ofctl", "-O", "OpenFlow15", "mod-group", "s1", fewer)
@@ -144,6 +146,7 @@ def test_a_group_that_lacks_a_member_is_found(untouched):
         assert "h1→h3 can take 3 of the 4 members of s1→s2" in problems
 
 
+@pytest.mark.alone
 def test_each_flow_gets_what_the_members_it_takes_allow(untouched, tmp_path):
     text = (
         "topology: {kind: mesh, sizes: [2], hosts_per_switch: 4, parallel_links: 2}\nlinks: {aggregate: true}\n"

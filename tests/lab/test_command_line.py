@@ -69,6 +69,7 @@ def test_run_prints_one_object_and_stores_everything(small, tmp_path, untouched)
     assert again.returncode == 2
 
 
+@pytest.mark.alone
 def test_up_status_shell_down(untouched):
     up = command("up", "mesh4x2", "--name", "first", "--format", "json")
     assert up.returncode == 0, up.stderr

@@ -30,7 +30,7 @@ from testbed.results import load_run
 from testbed.run.engines import run_scenario
 from tests.fabrics import plan_without
 
-from .conftest import execute, plan_of
+from .conftest import execute, plan_of, sharing
 
 _TORUS = (
     "topology: {kind: torus, sizes: [4, 4]}\nrouting: {kind: north_last}\n"
@@ -95,6 +95,7 @@ def restart(lab: LabClient) -> Any:
     return lab.wait_for_controller()
 
 
+@sharing("controller")
 def test_the_controllers_rules_are_the_compiled_ones(controlled):
     plan, lab = controlled
     assert lab.facts.controller == "switch_tagged"
@@ -107,6 +108,7 @@ def test_the_controllers_rules_are_the_compiled_ones(controlled):
     assert sum(state.rules for state in status.switches.values()) == len(plan.rules)
 
 
+@sharing("controller")
 def test_a_restart_under_load_loses_no_frame_and_touches_no_rule(controlled):
     plan, lab = controlled
     before = time.monotonic()
@@ -141,6 +143,7 @@ def test_a_restart_under_load_loses_no_frame_and_touches_no_rule(controlled):
         assert set(re.findall(r"cookie=(\w+)", flows)) == {"0x0"}
 
 
+@sharing("controller")
 def test_a_bridge_that_lost_its_rules_is_refilled(controlled):
     plan, lab = controlled
     execute(lab, "ovs-ofctl", "-O", "OpenFlow13", "del-flows", "s6")
@@ -148,6 +151,7 @@ def test_a_bridge_that_lost_its_rules_is_refilled(controlled):
     assert lab.wait_for_controller().switches["s6"].changed > 0
 
 
+@sharing("controller")
 def test_foreign_rules_of_a_switch_that_connects_again_are_removed(controlled):
     plan, lab = controlled
     lab.stop_controller()
@@ -165,6 +169,7 @@ def test_foreign_rules_of_a_switch_that_connects_again_are_removed(controlled):
     assert [state.changed for state in status.switches.values()] == [4, *[0] * 15]
 
 
+@sharing("controller")
 def test_a_switch_that_hangs_up_is_gone_and_back(controlled):
     plan, lab = controlled
     execute(lab, "ovs-vsctl", database("s3"), "del-controller", "s3")
@@ -175,6 +180,7 @@ def test_a_switch_that_hangs_up_is_gone_and_back(controlled):
     assert installed(lab) == set(plan.rules)
 
 
+@sharing("controller")
 def test_of_two_controllers_the_later_one_is_obeyed(controlled):
     plan, lab = controlled
     two = ("tcp:127.0.0.1:6653", "tcp:127.0.0.1:6654")
@@ -210,6 +216,7 @@ def test_of_two_controllers_the_later_one_is_obeyed(controlled):
     assert restart(lab).switches["s1"].changed == 0
 
 
+@sharing("controller")
 def test_a_switch_of_another_openflow_version_is_named(controlled):
     plan, lab = controlled
 
@@ -241,6 +248,7 @@ def links_down(lab: LabClient) -> set[str]:
     return {link["ifname"] for link in shown if "UP" not in link["flags"]}
 
 
+@sharing("controller")
 @pytest.mark.parametrize("way", ["links off", "links on"])
 def test_every_state_between_two_plans_delivers(controlled, way):
     """To a plan without two links and back; between the steps the rules of all switches are dumped and walked."""
@@ -278,6 +286,7 @@ def test_every_state_between_two_plans_delivers(controlled, way):
     assert lab.reach() == []
 
 
+@sharing("controller")
 def test_links_go_down_and_up(controlled):
     plan, lab = controlled
     whole = Disturbance(up=False, channels=(0, 1))
@@ -300,6 +309,7 @@ def test_links_go_down_and_up(controlled):
         lab.disturb(Disturbance(up=False, switches=(0,)))
 
 
+@sharing("controller")
 def test_another_dilation_is_told_to_the_controller(controlled):
     plan, lab = controlled
     for dilation in (100, 50):
@@ -307,6 +317,7 @@ def test_another_dilation_is_told_to_the_controller(controlled):
         assert lab.controller().rate == 1e9 / dilation
 
 
+@sharing("controller")
 def test_switches_do_not_starve_the_controller(controlled):
     _, lab = controlled
     inside = Path(f"/proc/{lab.namespaces.init}/ns/pid").readlink()
@@ -320,6 +331,7 @@ def test_switches_do_not_starve_the_controller(controlled):
     assert priority["controllers"] == priority["ovs-vswitchd"] == {-15}
 
 
+@sharing("controller")
 def test_a_controller_that_cannot_start_says_why(controlled):
     plan, lab = controlled
     lab.stop_controller()

@@ -45,6 +45,7 @@ def test_links_take_another_rate_while_the_lab_stands(untouched):
             assert lab.reach() == []
 
 
+@pytest.mark.alone
 def test_a_scenario_chooses_its_dilation(tmp_path, untouched):
     file = tmp_path / "auto.yaml"
     file.write_text(_AUTO)
@@ -72,6 +73,7 @@ def test_a_scenario_chooses_its_dilation(tmp_path, untouched):
     assert goodput == pytest.approx([0.8 * 957e6] * 4, rel=0.1)
 
 
+@pytest.mark.alone
 @pytest.mark.timeout(400)
 def test_calibration_is_measured_stored_and_shown(tmp_path, untouched):
     done = subprocess.run(

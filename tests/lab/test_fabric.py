@@ -14,14 +14,12 @@ from testbed.model import host_mac
 from testbed.pipeline.text import parse_rule
 from testbed.routing.paths import path
 
-from .conftest import broadcasts_seen, daemon_of, execute, named_plan, plan_of
+from .conftest import broadcasts_seen, daemon_of, each, execute, named_plan, plan_of, sharing
 
 pytestmark = pytest.mark.vm
 
 _FABRICS = {
-    "torus4x4": "topology: {kind: torus, sizes: [4, 4]}",
     "mesh4x2, two hosts a switch": "topology: {kind: mesh, sizes: [4, 2], hosts_per_switch: 2}",
-    "fat tree of 14": "topology: {kind: fat_tree_14}",
     "torus of 5 with two links": "topology: {kind: torus, sizes: [5, 2], parallel_links: 2}",
     "complete": "topology: {kind: complete, switches: 5, parallel_links: 2}",
     "flat": "topology: {kind: flat, hosts: 4}",
@@ -29,34 +27,34 @@ _FABRICS = {
 }
 
 
-@pytest.mark.parametrize("text", _FABRICS.values(), ids=_FABRICS)
-def test_running_switches_carry_out_the_plan(text, untouched):
-    plan = plan_of(text)
-    with build_lab(plan) as lab:
-        dumped = lab.flows()
-        installed = {parse_rule(number, line) for number, switch in enumerate(dumped) for line in dumped[switch]}
-        assert installed == set(plan.rules)
-        assert installed_problems(plan, dumped) == []
-        assert lab.reach() == []
-        assert lab.shaping_problems() == []
+@pytest.mark.parametrize("name", each(["torus4x4", "fattree14", *_FABRICS]))
+def test_running_switches_carry_out_the_plan(name, standing):
+    plan = plan_of(_FABRICS[name]) if name in _FABRICS else named_plan(name)
+    lab = standing(plan)
+    dumped = lab.flows()
+    installed = {parse_rule(number, line) for number, switch in enumerate(dumped) for line in dumped[switch]}
+    assert installed == set(plan.rules)
+    assert installed_problems(plan, dumped) == []
+    assert lab.reach() == []
+    assert lab.shaping_problems() == []
 
 
-def test_spanning_tree_is_off_as_read_back(untouched):
-    with build_lab(named_plan("torus4x4")) as lab:
-        rows = []
-        for number in range(len(lab.facts.switch_daemons)):
-            database = f"--db=unix:/run/lab/ovs/db{f'-{number + 1}' if number else ''}.sock"
-            ask = ("--format=json", "--columns=stp_enable,rstp_enable", "list", "bridge")
-            rows += json.loads(execute(lab, "ovs-vsctl", database, *ask))["data"]
-        assert rows == [[False, False]] * 16
+@sharing("torus4x4")
+def test_spanning_tree_is_off_as_read_back(standing):
+    lab = standing(named_plan("torus4x4"))
+    rows = []
+    for number in range(len(lab.facts.switch_daemons)):
+        database = f"--db=unix:/run/lab/ovs/db{f'-{number + 1}' if number else ''}.sock"
+        ask = ("--format=json", "--columns=stp_enable,rstp_enable", "list", "bridge")
+        rows += json.loads(execute(lab, "ovs-vsctl", database, *ask))["data"]
+    assert rows == [[False, False]] * 16
 
 
-@pytest.mark.parametrize("name", ["torus4x4", "fattree14", "myri-clos"])
-def test_a_broadcast_reaches_every_other_host_exactly_once(name, untouched):
+@pytest.mark.parametrize("name", each(["torus4x4", "fattree14", "myri-clos"]))
+def test_a_broadcast_reaches_every_other_host_exactly_once(name, standing):
     plan = named_plan(name)
     hosts = range(plan.topology.host_count)
-    with build_lab(plan) as lab:
-        captures = broadcasts_seen(plan, lab)
+    captures = broadcasts_seen(plan, standing(plan))
     for receiver, seen in enumerate(captures):
         lines = seen.splitlines()
         lines = [line for line in lines if " > " in line]  # the others are a dump of the payload
@@ -65,31 +63,32 @@ def test_a_broadcast_reaches_every_other_host_exactly_once(name, untouched):
         assert senders == {host_mac(sender): 1 for sender in hosts if sender != receiver}
 
 
-def test_ofproto_trace_takes_the_planned_path(untouched):
+@sharing("torus4x4")
+def test_ofproto_trace_takes_the_planned_path(standing):
     plan = named_plan("torus4x4")
     topology = plan.topology
-    with build_lab(plan) as lab:
-        for source, destination in [(0, 15), (5, 10), (3, 12), (7, 1)]:
-            switch, in_port = topology.host_switch[source], topology.host_port[source]
-            tag = ""
-            taken = []
-            while True:
-                flow = f"in_port={in_port},dl_src={host_mac(source)},dl_dst={host_mac(destination)}{tag}"
-                text = execute(lab, "ovs-appctl", "-t", daemon_of(lab, switch), "ofproto/trace", f"s{switch + 1}", flow)
-                (port,) = {int(found) for found in re.findall(r"^ +output:(\d+)$", text, re.MULTILINE)}
-                leaving = [
-                    c
-                    for c in range(len(topology.out_port))
-                    if topology.channel_source[c] == switch and topology.out_port[c] == port
-                ]
-                if not leaving:
-                    assert (switch, port) == (topology.host_switch[destination], topology.host_port[destination])
-                    assert "pop_vlan" in text
-                    break
-                taken.append(leaving[0])
-                switch, in_port = topology.channel_target[leaving[0]], topology.out_port[leaving[0] ^ 1]
-                tag = f",dl_vlan={plan.vlans.vlan_ids[plan.vlans.pvid[source]]}"
-            assert tuple(taken) == path(topology, plan.routes, source, destination)
+    lab = standing(plan)
+    for source, destination in [(0, 15), (5, 10), (3, 12), (7, 1)]:
+        switch, in_port = topology.host_switch[source], topology.host_port[source]
+        tag = ""
+        taken = []
+        while True:
+            flow = f"in_port={in_port},dl_src={host_mac(source)},dl_dst={host_mac(destination)}{tag}"
+            text = execute(lab, "ovs-appctl", "-t", daemon_of(lab, switch), "ofproto/trace", f"s{switch + 1}", flow)
+            (port,) = {int(found) for found in re.findall(r"^ +output:(\d+)$", text, re.MULTILINE)}
+            leaving = [
+                c
+                for c in range(len(topology.out_port))
+                if topology.channel_source[c] == switch and topology.out_port[c] == port
+            ]
+            if not leaving:
+                assert (switch, port) == (topology.host_switch[destination], topology.host_port[destination])
+                assert "pop_vlan" in text
+                break
+            taken.append(leaving[0])
+            switch, in_port = topology.channel_target[leaving[0]], topology.out_port[leaving[0] ^ 1]
+            tag = f",dl_vlan={plan.vlans.vlan_ids[plan.vlans.pvid[source]]}"
+        assert tuple(taken) == path(topology, plan.routes, source, destination)
 
 
 def test_arp_by_broadcast_in_the_vlan_tree(untouched):

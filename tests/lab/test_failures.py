@@ -28,7 +28,7 @@ from testbed.run.failures import disturbance
 from testbed.transition.steps import drain_seconds
 from testbed.workloads.timeline import parse_event
 
-from .conftest import execute, pid_file, plan_of
+from .conftest import execute, pid_file, plan_of, sharing
 
 _LAB = "lab: {dilation: 1, datapath: userspace, controller: segment_manager}\n"
 _TORUS = f"topology: {{kind: torus, sizes: [4, 4]}}\n{_LAB}"
@@ -88,6 +88,7 @@ def reached(plan: Plan, lab: LabClient, cut: Bools) -> None:
     assert sorted(lab.reach()) == sorted(names)
 
 
+@sharing("failures")
 def test_a_link_dies_and_comes_back(torus):
     plan, lab = torus
     first = installed(lab)
@@ -102,6 +103,7 @@ def test_a_link_dies_and_comes_back(torus):
     check(plan, lab, failed_elements(plan.topology))
 
 
+@sharing("failures")
 def test_two_links_at_once(torus):
     plan, lab = torus
     (change,), _ = changes_of(plan.topology, [parse_event("at 0s: down s1-s2, s11-s15")], "")
@@ -114,6 +116,7 @@ def test_two_links_at_once(torus):
     assert installed(lab) == expected_rules(plan)
 
 
+@sharing("failures")
 def test_a_hosts_port_dies_and_nothing_moves(torus):
     plan, lab = torus
     before = installed(lab)
@@ -126,6 +129,7 @@ def test_a_hosts_port_dies_and_nothing_moves(torus):
     check(plan, lab, failed_elements(plan.topology))
 
 
+@sharing("failures")
 def test_a_port_is_one_end_of_its_link(torus):
     plan, lab = torus
     channel = 12
@@ -137,6 +141,7 @@ def test_a_port_is_one_end_of_its_link(torus):
     assert until(lab, lambda told: told.phase == "steady").down == ()
 
 
+@sharing("failures")
 def test_the_process_of_a_switch_dies(torus):
     plan, lab = torus
     (killed,) = changes_of_load(plan, 0)[0].switches
@@ -150,6 +155,7 @@ def test_the_process_of_a_switch_dies(torus):
     assert lab.shaping_problems() == []
 
 
+@sharing("failures")
 def test_a_switch_that_answers_nothing_is_taken_for_dead(torus):
     """Its ports stay up, so that only the echo requests tell."""
     plan, lab = torus
@@ -168,6 +174,7 @@ def test_a_switch_that_answers_nothing_is_taken_for_dead(torus):
     check(plan, lab, failed_elements(plan.topology))
 
 
+@sharing("failures")
 def test_a_restart_of_the_controller_touches_nothing(torus):
     plan, lab = torus
     happens(plan, lab, "down s6-s7")
@@ -194,6 +201,7 @@ def test_a_bridge_dies_and_each_side_goes_on():
         assert installed(lab) == expected_rules(plan)
 
 
+@pytest.mark.alone
 def test_a_run_measures_its_failures(tmp_path):
     plan = plan_of(
         f"{_TORUS}workloads:\n- kind: probe\n  seconds: 4\n  pairs: 2\n  failures: [at 1s: down s6-s7, at 3s: up s6-s7]"
@@ -211,6 +219,7 @@ def test_a_run_measures_its_failures(tmp_path):
     assert "backup path after" in page
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(("protocol", "offered"), [("tcp", ""), ("udp", "offered: 0.4, ")])
 def test_flows_outlive_their_links(tmp_path, protocol, offered):
     """iperf3's flows go on over backup paths; two links, so that the second death meets a fabric as it was at first."""

@@ -11,7 +11,7 @@ from testbed.errors import LabError, VerificationError
 from testbed.model import host_mac
 from testbed.run.run import check_paths
 
-from .conftest import execute, named_plan, plan_of
+from .conftest import execute, mended, named_plan, plan_of, sharing
 
 pytestmark = pytest.mark.vm
 
@@ -20,10 +20,12 @@ def _ofctl(lab: LabClient, *arguments: str) -> None:
     execute(lab, "ovs-ofctl", "-O", "OpenFlow13", *arguments)
 
 
-def test_a_wrong_port_is_found(untouched):
+@sharing("torus4x4")
+def test_a_wrong_port_is_found(standing):
     plan = named_plan("torus4x4")
     vlan = plan.vlans.vlan_ids[plan.vlans.pvid[0]]
-    with build_lab(plan) as lab:
+    lab = standing(plan)
+    with mended(plan, lab, 0):
         entry = f"table=1,priority=200,dl_vlan={vlan},dl_dst={host_mac(1)}"
         _ofctl(lab, "--strict", "mod-flows", "s1", f"{entry},actions=output:5")
         problems = installed_problems(plan, lab.flows())
@@ -32,10 +34,12 @@ def test_a_wrong_port_is_found(untouched):
             check_paths(plan, lab)
 
 
-def test_a_missing_member_is_found_and_pings_fail(untouched):
+@sharing("torus4x4")
+def test_a_missing_member_is_found_and_pings_fail(standing):
     plan = named_plan("torus4x4")
     vlan = plan.vlans.vlan_ids[plan.vlans.pvid[0]]
-    with build_lab(plan) as lab:
+    lab = standing(plan)
+    with mended(plan, lab, 1):
         # s2 no longer takes VLAN in from s1.
         port = plan.topology.out_port[1]
         _ofctl(lab, "--strict", "del-flows", "s2", f"table=0,priority=300,in_port={port},dl_vlan={vlan}")

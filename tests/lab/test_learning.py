@@ -18,7 +18,7 @@ from testbed.pipeline.text import format_rule, parse_rule
 from testbed.plan import Plan
 from testbed.run.engines import run_scenario
 
-from .conftest import execute, plan_of
+from .conftest import execute, plan_of, sharing
 
 _TORUS = (
     "topology: {{kind: torus, sizes: [4, 4]}}\nlab: {{dilation: 50}}\n"
@@ -62,11 +62,13 @@ def stream(plan: Plan, lab: LabClient) -> tuple[int, dict[str, int]]:
     return after.flooded - before.flooded, dict(zip(names[1:], got[1:], strict=True))
 
 
+@sharing("learning")
 def test_rules_that_learn_are_installed(untaught):
     plan, lab = untaught
     assert installed(lab) == set(plan.rules)
 
 
+@sharing("learning")
 def test_without_the_procedure_asymmetric_vlans_flood(untaught):
     plan, lab = untaught
     # Each hears from the other, but in another VLAN.
@@ -77,6 +79,7 @@ def test_without_the_procedure_asymmetric_vlans_flood(untaught):
     assert len(unknown_addresses(plan, lab.flows())) > 0
 
 
+@sharing("learning")
 def test_with_the_procedure_nothing_is_flooded(untaught):
     plan, lab = untaught
     assert teach(plan, lab) in ("raw tagged frames", "802.1Q interfaces")

@@ -18,6 +18,8 @@ from testbed.emulate.build import build_lab
 from .conftest import plan_of
 from .leftovers import MARK, Outside, group_of, leftovers
 
+# They put outside of all labs what other tests would take for theirs.
+pytestmark = pytest.mark.alone
 _PAIR = "topology: {kind: mesh, sizes: [2]}\nlab: {dilation: 100, cpu_share: 0.2}\n"
 
 

@@ -14,7 +14,7 @@ from testbed.pipeline.text import parse_rule
 from testbed.routing.paths import hops
 from testbed.run.run import check_paths
 
-from .conftest import broadcasts_seen, captured, daemon_of, execute, named_plan, plan_of
+from .conftest import broadcasts_seen, captured, daemon_of, each, execute, mended, named_plan, plan_of, sharing
 
 _NAMED = ["mesh4x4-renamed", "fattree-renamed", "updown-irregular16", "sr-irregular16", "dl-ud3-irregular16"]
 _FABRICS = {
@@ -30,20 +30,20 @@ _FABRICS = {
 
 
 @pytest.mark.vm
-@pytest.mark.parametrize("name", [*_NAMED, *_FABRICS])
-def test_running_switches_carry_out_the_plan(name, untouched):
+@pytest.mark.parametrize("name", each([*_NAMED, *_FABRICS]))
+def test_running_switches_carry_out_the_plan(name, standing):
     plan = plan_of(_FABRICS[name]) if name in _FABRICS else named_plan(name)
-    with build_lab(plan) as lab:
-        dumped = lab.flows()
-        installed = {parse_rule(number, line) for number, switch in enumerate(dumped) for line in dumped[switch]}
-        assert installed == set(plan.rules)
-        assert installed_problems(plan, dumped) == []
-        assert lab.reach() == []
-        assert lab.shaping_problems() == []
+    lab = standing(plan)
+    dumped = lab.flows()
+    installed = {parse_rule(number, line) for number, switch in enumerate(dumped) for line in dumped[switch]}
+    assert installed == set(plan.rules)
+    assert installed_problems(plan, dumped) == []
+    assert lab.reach() == []
+    assert lab.shaping_problems() == []
 
 
-@pytest.mark.parametrize("name", ["mesh4x4-renamed", "dl-ud3-irregular16"])
-def test_ofproto_trace_takes_the_planned_path_in_the_planned_layers(name, untouched):
+@pytest.mark.parametrize("name", each(["mesh4x4-renamed", "dl-ud3-irregular16"]))
+def test_ofproto_trace_takes_the_planned_path_in_the_planned_layers(name, standing):
     plan = named_plan(name)
     topology, channels = plan.topology, len(plan.topology.channel_source)
     pairs = [(0, 15), (5, 10), (3, 12), (7, 1), (8, 6), (14, 2)]
@@ -51,27 +51,27 @@ def test_ofproto_trace_takes_the_planned_path_in_the_planned_layers(name, untouc
         wanted = {(a, b): hops(topology, plan.routes, a, b) for a in range(16) for b in range(16)}
         pairs += [pair for pair, way in wanted.items() if len({hop // channels for hop in way}) > 1][:4]
         assert len(pairs) > 6
-    with build_lab(plan) as lab:
-        for source, destination in pairs:
-            switch, in_port = int(topology.host_switch[source]), int(topology.host_port[source])
-            tag, taken = "", []
-            while True:
-                flow = f"in_port={in_port},dl_src={host_mac(source)},dl_dst={host_mac(destination)}{tag}"
-                text = execute(lab, "ovs-appctl", "-t", daemon_of(lab, switch), "ofproto/trace", f"s{switch + 1}", flow)
-                (port,) = {int(found) for found in re.findall(r"^ +output:(\d+)$", text, re.MULTILINE)}
-                leaving = [
-                    c for c in range(channels) if topology.channel_source[c] == switch and topology.out_port[c] == port
-                ]
-                if not leaving:
-                    assert (switch, port) == (topology.host_switch[destination], topology.host_port[destination])
-                    break
-                layer = 0
-                if plan.vlans.tagged_trunks:
-                    layer = int(re.findall(r"set_field:(\d)->vlan_pcp", text)[-1])
-                    tag = f",dl_vlan=1,dl_vlan_pcp={layer}"
-                taken.append(layer * channels + leaving[0])
-                switch, in_port = int(topology.channel_target[leaving[0]]), int(topology.out_port[leaving[0] ^ 1])
-            assert tuple(taken) == hops(topology, plan.routes, source, destination)
+    lab = standing(plan)
+    for source, destination in pairs:
+        switch, in_port = int(topology.host_switch[source]), int(topology.host_port[source])
+        tag, taken = "", []
+        while True:
+            flow = f"in_port={in_port},dl_src={host_mac(source)},dl_dst={host_mac(destination)}{tag}"
+            text = execute(lab, "ovs-appctl", "-t", daemon_of(lab, switch), "ofproto/trace", f"s{switch + 1}", flow)
+            (port,) = {int(found) for found in re.findall(r"^ +output:(\d+)$", text, re.MULTILINE)}
+            leaving = [
+                c for c in range(channels) if topology.channel_source[c] == switch and topology.out_port[c] == port
+            ]
+            if not leaving:
+                assert (switch, port) == (topology.host_switch[destination], topology.host_port[destination])
+                break
+            layer = 0
+            if plan.vlans.tagged_trunks:
+                layer = int(re.findall(r"set_field:(\d)->vlan_pcp", text)[-1])
+                tag = f",dl_vlan=1,dl_vlan_pcp={layer}"
+            taken.append(layer * channels + leaving[0])
+            switch, in_port = int(topology.channel_target[leaving[0]]), int(topology.out_port[leaving[0] ^ 1])
+        assert tuple(taken) == hops(topology, plan.routes, source, destination)
 
 
 def _captured(plan, kind: str) -> str:
@@ -130,8 +130,8 @@ def test_a_broadcast_reaches_every_other_host_once_or_nobody(text, copies, untou
         assert found == {sender: copies * (sender != receiver) for sender in range(8)}
 
 
-@pytest.mark.parametrize("name", ["mesh4x4-renamed", "dl-ud3-irregular16"])
-def test_one_rule_changed_on_a_running_switch_is_noticed(name, untouched):
+@pytest.mark.parametrize("name", each(["mesh4x4-renamed", "dl-ud3-irregular16"]))
+def test_one_rule_changed_on_a_running_switch_is_noticed(name, standing):
     plan = named_plan(name)
     assert isinstance(plan.vlans, LocalPlan)
     topology, source, destination = plan.topology, 0, 15
@@ -147,7 +147,8 @@ def test_one_rule_changed_on_a_running_switch_is_noticed(name, untouched):
     else:
         match = f"in_port={topology.host_port[source]},vlan_tci=0x0000/0x1fff"
         actions = f"push_vlan:0x8100,set_field:4097->vlan_vid,set_field:0->vlan_pcp,output:{other}"
-    with build_lab(plan) as lab:
+    lab = standing(plan)
+    with mended(plan, lab, 0):
         rule = f"table=1,priority=200,{match},dl_dst={host_mac(destination)},actions={actions}"
         execute(lab, "ovs-ofctl", "-O", "OpenFlow13", "--strict", "mod-flows", "s1", rule)
         problems = installed_problems(plan, lab.flows())
@@ -157,7 +158,8 @@ def test_one_rule_changed_on_a_running_switch_is_noticed(name, untouched):
             check_paths(plan, lab)
 
 
-def test_a_wrong_priority_on_a_running_switch_is_noticed(untouched):
+@sharing("dl-ud3-irregular16")
+def test_a_wrong_priority_on_a_running_switch_is_noticed(standing):
     plan = named_plan("dl-ud3-irregular16")
     rule = next(rule for rule in plan.rules if rule.table == 1 and ("set_pcp", 1) in rule.actions)
     fields = dict(rule.match)
@@ -166,7 +168,8 @@ def test_a_wrong_priority_on_a_running_switch_is_noticed(untouched):
         match += ",vlan_tci=0x0000/0x1fff"
     port = next(value for action, value in rule.actions if action == "output")
     push = "push_vlan:0x8100,set_field:4097->vlan_vid," if fields["dl_vlan"] == -1 else ""
-    with build_lab(plan) as lab:
+    lab = standing(plan)
+    with mended(plan, lab, rule.switch):
         text = f"table=1,priority=200,{match},actions={push}set_field:7->vlan_pcp,output:{port}"
         execute(lab, "ovs-ofctl", "-O", "OpenFlow13", "--strict", "mod-flows", f"s{rule.switch + 1}", text)
         problems = installed_problems(plan, lab.flows())

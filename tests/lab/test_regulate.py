@@ -37,7 +37,7 @@ from testbed.run.load_iperf3 import run_iperf3
 from testbed.session import Session
 from testbed.workloads.spec import Iperf3
 
-from .conftest import execute, plan_of
+from .conftest import execute, plan_of, sharing
 
 _RING = "topology: {kind: ring, switches: 4}\nrouting: {kind: north_last}\n"
 _LAB = "lab: {dilation: 100, datapath: userspace, controller: switch_tagged}\n"
@@ -64,6 +64,7 @@ def without_first(plan: Plan) -> Plan:
     return plan_without(plan, off)
 
 
+@sharing("regulate")
 def test_a_link_goes_off_and_on_under_traffic_without_a_lost_frame(ring, watching):
     plan, lab = ring
     session, fewer = PlanMover(lab, wake_up=0.3), without_first(plan)
@@ -85,6 +86,7 @@ def test_a_link_goes_off_and_on_under_traffic_without_a_lost_frame(ring, watchin
     assert lab.controller().off == ()
 
 
+@sharing("regulate")
 def test_a_link_that_dies_at_once_loses_frames_and_they_are_counted(ring, watching):
     """The same without make before break: the count must be able to see a loss."""
     _, lab = ring
@@ -101,6 +103,7 @@ def test_a_link_that_dies_at_once_loses_frames_and_they_are_counted(ring, watchi
     assert lab.reach() == []
 
 
+@sharing("regulate")
 def test_a_change_that_would_send_frames_into_a_link_that_is_off_is_refused(ring, watching):
     plan, lab = ring
     session = PlanMover(lab, wake_up=0.0)
@@ -112,6 +115,7 @@ def test_a_change_that_would_send_frames_into_a_link_that_is_off_is_refused(ring
         session.move(lab, "off", plan_of(_RING.replace("4", "5") + _LAB), ())
 
 
+@pytest.mark.alone
 def test_a_link_changes_its_speed_under_traffic_and_goodput_follows(kept):
     plan = plan_of(_RING + _LAB.replace("100", "50"))
     slow = at_speeds(plan, ("100M", "1G", "1G", "1G"))
@@ -174,6 +178,7 @@ def test_a_link_changes_its_speed_under_traffic_and_goodput_follows(kept):
         assert min(shares(plan).values()) > 0.6
 
 
+@pytest.mark.alone
 def test_changing_paths_beside_one_that_stays(tmp_path, untouched):
     plan = plan_of(_RING + _LAB)
     outcome, changes = watch_changes(plan, tmp_path, _QUICK, 0.5, 3, None, lambda text: None)
@@ -198,6 +203,7 @@ def test_changing_paths_beside_one_that_stays(tmp_path, untouched):
     assert (outcome.folder / "series.svg").read_text().count("<path") > 4
 
 
+@pytest.mark.alone
 def test_links_are_chosen_by_what_the_loads_send(tmp_path, untouched):
     """Only neighbours along the ring talk; one of four links goes off, and the goodput of those left is measured."""
     topology = "topology: {kind: ring, switches: 4, parallel_links: 2}\n"
@@ -215,6 +221,7 @@ def test_links_are_chosen_by_what_the_loads_send(tmp_path, untouched):
     assert stored["traffic"][0]["off"] == list(found.choice.names)
 
 
+@pytest.mark.alone
 def test_links_run_slower_where_their_traffic_needs_no_more(tmp_path, untouched):
     """Two hosts talk over one pair of links: of every other pair one goes off and one stays on at 10 Mbit/s."""
     plan = plan_of(

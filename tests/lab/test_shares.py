@@ -100,6 +100,7 @@ def test_nothing_remains_of_a_lab_that_was_killed(untouched):
     assert not group.exists()
 
 
+@pytest.mark.alone
 def test_the_next_lab_removes_what_a_killed_program_left(untouched):
     name = f"killed{os.getpid()}"
     text = (
@@ -126,6 +127,7 @@ def test_the_next_lab_removes_what_a_killed_program_left(untouched):
         assert execute(lab, "echo", "here", host="h1") == "here\n"
 
 
+@pytest.mark.alone
 def test_mininets_shell_and_mpi_ranks_have_the_share_of_their_host(tmp_path, untouched):
     file = tmp_path / "shares.yaml"
     file.write_text(_RING + "workloads: [{kind: mpi, job: ./which}]\n")

@@ -13,6 +13,7 @@ import pytest
 _STORM = [sys.executable, "-m", "testbed", "storm"]
 
 
+@pytest.mark.alone
 def test_a_broadcast_circulates_only_without_vlans(tmp_path, untouched):
     plot = tmp_path / "storm.svg"
     in_time = pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1], abs=0.15)

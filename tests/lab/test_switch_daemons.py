@@ -16,9 +16,10 @@ from testbed.errors import LabError
 from testbed.model import host_mac
 from testbed.pipeline.text import parse_rule
 
-from .conftest import daemon_of, execute, plan_of
+from .conftest import daemon_of, execute, plan_of, sharing
 
 _SOL_PACKET, _PACKET_IGNORE_OUTGOING = 263, 23
+_TWO = "torus of two daemons"
 _TORUS = "topology: {{kind: torus, sizes: [4, 2]}}\nlab: {{datapath: userspace, switch_daemons: {count}}}"
 
 
@@ -55,18 +56,19 @@ def test_several_daemons_carry_out_the_plan(count, untouched):
         assert all(count > 0 for count in (*frames.to_hosts, *frames.channels))
 
 
-def test_each_daemon_answers_for_its_switches(untouched):
-    with build_lab(plan_of(_TORUS.format(count=2))) as lab:
-        assert lab.facts.switch_daemons == (("s1", "s2", "s3", "s4"), ("s5", "s6", "s7", "s8"))
-        for suffix, bridges in (("", {"s1", "s2", "s3", "s4"}), ("-2", {"s5", "s6", "s7", "s8"})):
-            database = f"--db=unix:/run/lab/ovs/db{suffix}.sock"
-            columns = "--columns=name,stp_enable,rstp_enable,fail_mode"
-            rows = json.loads(execute(lab, "ovs-vsctl", database, "--format=json", columns, "list", "bridge"))["data"]
-            assert {row[0] for row in rows} == bridges
-            assert all(row[1:] == [False, False, "secure"] for row in rows)
-        flow = f"in_port=1,dl_src={host_mac(4)},dl_dst={host_mac(5)}"
-        traced = execute(lab, "ovs-appctl", "-t", daemon_of(lab, 4), "ofproto/trace", "s5", flow)
-        assert "Datapath actions" in traced
+@sharing(_TWO)
+def test_each_daemon_answers_for_its_switches(standing):
+    lab = standing(plan_of(_TORUS.format(count=2)))
+    assert lab.facts.switch_daemons == (("s1", "s2", "s3", "s4"), ("s5", "s6", "s7", "s8"))
+    for suffix, bridges in (("", {"s1", "s2", "s3", "s4"}), ("-2", {"s5", "s6", "s7", "s8"})):
+        database = f"--db=unix:/run/lab/ovs/db{suffix}.sock"
+        columns = "--columns=name,stp_enable,rstp_enable,fail_mode"
+        rows = json.loads(execute(lab, "ovs-vsctl", database, "--format=json", columns, "list", "bridge"))["data"]
+        assert {row[0] for row in rows} == bridges
+        assert all(row[1:] == [False, False, "secure"] for row in rows)
+    flow = f"in_port=1,dl_src={host_mac(4)},dl_dst={host_mac(5)}"
+    traced = execute(lab, "ovs-appctl", "-t", daemon_of(lab, 4), "ofproto/trace", "s5", flow)
+    assert "Datapath actions" in traced
 
 
 @pytest.mark.parametrize("suffix", ["", "-2"])
@@ -78,25 +80,27 @@ def test_the_death_of_either_is_noticed(suffix, untouched):
             lab.reach()
 
 
-def test_a_switch_has_no_device_of_its_own(untouched):
+@sharing(_TWO)
+def test_a_switch_has_no_device_of_its_own(standing):
     """A bridge's own port would be one more to poll, and one more thing that a frame could come from."""
-    with build_lab(plan_of(_TORUS.format(count=2))) as lab:
-        links = json.loads(execute(lab, "ip", "-j", "link", "show"))
-        assert {link["ifname"].partition("-")[0] for link in links} == {"lo", *(f"s{n}" for n in range(1, 9))}
-        assert all("-eth" in link["ifname"] for link in links if link["ifname"] != "lo")
+    lab = standing(plan_of(_TORUS.format(count=2)))
+    links = json.loads(execute(lab, "ip", "-j", "link", "show"))
+    assert {link["ifname"].partition("-")[0] for link in links} == {"lo", *(f"s{n}" for n in range(1, 9))}
+    assert all("-eth" in link["ifname"] for link in links if link["ifname"] != "lo")
 
 
-def test_packet_sockets_of_every_daemon_are_prepared(untouched):
+@sharing(_TWO)
+def test_packet_sockets_of_every_daemon_are_prepared(standing):
     plan = plan_of(_TORUS.format(count=2))
-    with build_lab(plan) as lab:
-        packet_sockets = 0
-        for pid in _daemons(lab):
-            for number in take_sockets(pid):
-                with socket.socket(fileno=number) as one:
-                    if one.family == socket.AF_PACKET:
-                        packet_sockets += 1
-                        assert one.getsockopt(_SOL_PACKET, _PACKET_IGNORE_OUTGOING) == 1
-                        assert one.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) >= 4 << 20
-                        assert one.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) >= 4 << 20
-        # One a port, and one for sending a daemon.
-        assert packet_sockets == 8 + 2 * plan.topology.link_count + 2
+    lab = standing(plan)
+    packet_sockets = 0
+    for pid in _daemons(lab):
+        for number in take_sockets(pid):
+            with socket.socket(fileno=number) as one:
+                if one.family == socket.AF_PACKET:
+                    packet_sockets += 1
+                    assert one.getsockopt(_SOL_PACKET, _PACKET_IGNORE_OUTGOING) == 1
+                    assert one.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) >= 4 << 20
+                    assert one.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) >= 4 << 20
+    # One a port, and one for sending a daemon.
+    assert packet_sockets == 8 + 2 * plan.topology.link_count + 2

@@ -6,6 +6,7 @@ import sys
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from testbed.model import host_ip
 from testbed.results import load_run
@@ -57,6 +58,7 @@ def test_known_traffic_is_counted_to_the_byte(context):
     assert not telemetry.port_drops.any()
 
 
+@pytest.mark.alone
 def test_readings_come_at_their_interval(context):
     result = context.run([datagrams(0, 3, 100, 100)], 30, watched=True)
     time = result.telemetry.time
@@ -127,6 +129,7 @@ def test_when_every_flow_fails_the_load_says_so_and_ends(context, monkeypatch):
 _TCP = "{kind: iperf3, protocol: tcp, seconds: 3, omit: 1, repeats: 1}"
 
 
+@pytest.mark.alone
 def test_a_run_stores_its_telemetry_and_shows_it(tmp_path):
     plan = plan_of(f"topology: {{kind: mesh, sizes: [2, 2]}}\nworkloads: [{_TCP}, {{kind: ping, count: 1}}]")
     run = load_run(run_scenario(plan, tmp_path, lambda text: None).folder)
@@ -169,6 +172,7 @@ def test_without_telemetry_there_is_none(tmp_path):
     assert 'id="telemetry"' not in (run.path / "report.html").read_text()
 
 
+@pytest.mark.alone
 def test_an_overloaded_lab_is_called_invalid(tmp_path):
     # Sixteen flows at full real-world rate through one thread of userspace switches: no machine's can do that.
     plan = plan_of(

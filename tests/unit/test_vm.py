@@ -341,48 +341,42 @@ def test_results_come_out_without_the_folder_they_were_in_and_never_elsewhere(tm
 
 
 @pytest.fixture
-def shares(monkeypatch):
-    """What pytest is called with, a share each; it prints a line and ends with the code of its share."""
+def inside(monkeypatch):
+    """What pytest is called with; it prints a line and ends with a code."""
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     monkeypatch.setattr(suite, "free_memory", lambda: 2000)
-    calls: dict[str, list[str]] = {}
+    seen = SimpleNamespace(command=[], code=0)
 
     def start(command, errors, cwd, env):
         assert [env[name] for name in ("TESTBED_REQUIRE_LAB", "TESTBED_IN_VM", "CI")] == ["1", "1", "1"]
-        calls[env["TESTBED_SHARE"]] = command
-        return stream.started(["sh", "-c", f"echo passed; exit {codes[env['TESTBED_SHARE']]}"], errors)
+        seen.command = command
+        return stream.started(["sh", "-c", f"echo passed; exit {seen.code}"], errors)
 
-    codes = {"0/2": 0, "1/2": 0, "0/1": 0}
     monkeypatch.setattr(suite, "started", start)
-    return SimpleNamespace(calls=calls, codes=codes)
+    return seen
 
 
-def test_tests_inside_come_from_the_folders_that_have_any(shares):
+def test_tests_inside_come_from_the_folders_that_have_any(inside):
     suite.run_tests(["-m", "vm"], _quiet)
-    given = shares.calls["0/2"]
-    assert given[-2:] == ["-m", "vm"]
-    (folders,) = (word.partition("=")[2].split() for word in given if word.startswith("testpaths="))
+    assert inside.command[-2:] == ["-m", "vm"]
+    (folders,) = (word.partition("=")[2].split() for word in inside.command if word.startswith("testpaths="))
     marked = {file.relative_to(ROOT) for file in (ROOT / "tests").rglob("*.py") if "mark.vm" in file.read_text()}
     marked.discard(Path("tests/unit/test_vm.py"))
     assert {str(file.parent) for file in marked} == set(folders)
 
 
-@pytest.mark.parametrize(
-    ("codes", "code"), [((0, 0), 0), ((0, 1), 1), ((1, 0), 1), ((0, 5), 0), ((5, 1), 1), ((5, 5), 5), ((1, 2), 2)]
-)
-def test_tests_inside_are_shared_among_the_processors_and_the_worst_share_counts(codes, code, shares):
-    shares.codes.update(zip(("0/2", "1/2"), codes, strict=True))
+@pytest.mark.parametrize("code", [0, 1, 5])
+def test_the_exit_code_of_the_tests_inside_is_handed_out(code, inside):
+    inside.code = code
     said: list[str] = []
-    assert suite.run_tests([], said.append) == code
-    assert sorted(said) == ["1| passed", "2| passed"]
-    assert set(shares.calls) == {"0/2", "1/2"}
+    assert (suite.run_tests([], said.append), said) == (code, ["passed"])
 
 
-def test_a_machine_with_little_memory_runs_the_tests_one_after_the_other(shares, monkeypatch):
-    monkeypatch.setattr(suite, "free_memory", lambda: 700)
-    said: list[str] = []
-    assert suite.run_tests([], said.append) == 0
-    assert (said, set(shares.calls)) == (["passed"], {"0/1"})
+@pytest.mark.parametrize(("memory", "workers"), [(2000, "2"), (700, "1"), (100, "1")])
+def test_each_processor_runs_tests_as_far_as_memory_goes(memory, workers, inside, monkeypatch):
+    monkeypatch.setattr(suite, "free_memory", lambda: memory)
+    suite.run_tests([], _quiet)
+    assert inside.command[inside.command.index("-n") + 1] == workers
 
 
 # --- the machine while it runs ---------------------------------------------------------------------------------------

@@ -1,0 +1,61 @@
+"""Several processes run tests at once: whose turn it is, and who compiles a kernel."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+@contextmanager
+def locked(file: Path, *, shared: bool = False) -> Iterator[None]:
+    """Wait for the lock on a file and hold it."""
+    with file.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def turn(folder: Path, *, alone: bool) -> Iterator[None]:
+    """Wait until a test may run, and hold others off: all others if it runs alone, else only those that do.
+
+    Args:
+        folder: of the locks, the same for all.
+        alone: no other test may run meanwhile.
+    """
+    with (folder / "machine.lock").open("w") as machine:
+        # Who waits here for others to end has stopped the queue: nobody is overtaken.
+        with locked(folder / "queue.lock"):
+            fcntl.flock(machine, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        yield
+
+
+def compile_once(folder: Path) -> None:
+    """Let one process compile a kernel while the others wait for it, and take its machine code from the disk.
+
+    Args:
+        folder: of the locks, the same for all.
+    """
+    from numba.core.compiler_lock import global_compiler_lock  # noqa: PLC0415
+    from numba.core.dispatcher import Dispatcher  # noqa: PLC0415
+
+    dispatcher: Any = Dispatcher
+    compiled = dispatcher.compile
+    compiling: set[str] = set()
+
+    def compile_in_turn(self: Any, signature: Any) -> Any:
+        name = f"{self.py_func.__module__}.{self.py_func.__qualname__}"
+        # The lock of threads goes first, as a thread that holds it may wait for what another one would compile.
+        with global_compiler_lock:
+            if name in compiling:
+                return compiled(self, signature)
+            with locked(folder / f"{name}.lock"):
+                compiling.add(name)
+                try:
+                    return compiled(self, signature)
+                finally:
+                    compiling.discard(name)
+
+    dispatcher.compile = compile_in_turn
