@@ -17,9 +17,8 @@ from uuid import uuid4
 
 import pytest
 
-from testbed.emulate.build import build_lab
+from testbed.emulate.build import build_lab, build_order
 from testbed.emulate.client import LabClient
-from testbed.emulate.order import build_order
 from testbed.emulate.probe import capabilities
 from testbed.messages import LoadRequest, Process
 from testbed.model import host_mac
