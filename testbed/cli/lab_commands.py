@@ -13,7 +13,7 @@ from testbed.cli.app import FORMAT, SCENARIO, SETTINGS, app
 from testbed.cli.output import Format, print_json, print_outcome, results, sample_object, steps
 from testbed.errors import EXIT_NOTHING_RAN, InputError
 
-LAB = Annotated[str | None, typer.Argument(help="lab; may be left out while only one stands")]
+LAB = Annotated[str | None, typer.Argument(help="lab; may be left out while only one is running")]
 
 
 @app.command(epilog="Examples: testbed run torus4x4 --set lab.dilation=200   |   testbed run torus4x4 --engine vm")
@@ -77,7 +77,7 @@ def up(
     lab: Annotated[str | None, typer.Option("--name", help="name of the lab; default the scenario's")] = None,
     form: FORMAT = Format.text,
 ) -> None:
-    """Build a lab, check every path, and leave it standing until `testbed down`."""
+    """Build a lab, check every path, and leave it running until `testbed down`."""
     from testbed.emulate import registry
     from testbed.emulate.build import build_lab
     from testbed.emulate.calibration import require_shares
@@ -99,21 +99,21 @@ def up(
         registry.reserve(chosen)
         require(plan.scenario)
         require_shares(plan)
-        standing = build_lab(plan, keep=True, progress=lambda step: progress(f"building the lab: {step}"))
+        running = build_lab(plan, keep=True, progress=lambda step: progress(f"building the lab: {step}"))
         try:
             built = time.monotonic() - started
             progress("checking the path of every pair")
-            check_paths(plan, standing)
-            registry.register(chosen, standing.namespaces, plan.scenario.name, plan.digest)
-            standing.close()
+            check_paths(plan, running)
+            registry.register(chosen, running.namespaces, plan.scenario.name, plan.digest)
+            running.close()
         except BaseException:
-            standing.end()
+            running.end()
             raise
     facts = {
         "lab": chosen,
-        "process": standing.namespaces.init,
-        "datapath": standing.facts.datapath,
-        "dilation": standing.facts.dilation,
+        "process": running.namespaces.init,
+        "datapath": running.facts.datapath,
+        "dilation": running.facts.dilation,
         "digest": plan.digest,
         "built_seconds": round(built, 3),
         "checked_seconds": round(time.monotonic() - started - built, 3),
@@ -122,7 +122,7 @@ def up(
         print_json(facts)
     else:
         results.print(
-            f"{chosen} stands: {plan.topology.switch_count} switches, {plan.topology.host_count} hosts, "
+            f"{chosen} is running: {plan.topology.switch_count} switches, {plan.topology.host_count} hosts, "
             f"{facts['datapath']} datapath, dilation {facts['dilation']:.4g}; built in {facts['built_seconds']:.2f} s, "
             f"paths checked in {facts['checked_seconds']:.2f} s\ntestbed shell {chosen}   testbed down {chosen}",
             markup=False, soft_wrap=True,
@@ -131,7 +131,7 @@ def up(
 
 @app.command(epilog="Example: testbed status")
 def status(lab: LAB = None, form: FORMAT = Format.text) -> None:
-    """Show the labs that stand. Exit code 2 if none does."""
+    """Show the running labs. Exit code 2 if there is none."""
     from testbed.emulate import registry
     from testbed.emulate.client import LabClient
 
@@ -145,7 +145,7 @@ def status(lab: LAB = None, form: FORMAT = Format.text) -> None:
                 "scenario": entry.scenario,
                 "digest": entry.digest,
                 "process": entry.init,
-                "standing_seconds": round(time.time() - entry.started, 1),
+                "running_seconds": round(time.time() - entry.started, 1),
                 **asdict(talk.status()),
             }
         )
@@ -153,12 +153,12 @@ def status(lab: LAB = None, form: FORMAT = Format.text) -> None:
     if form is Format.json:
         print_json({"labs": rows})
     elif not rows:
-        results.print("no lab stands")
+        results.print("no lab is running")
     for row in rows if form is Format.text else []:
         results.print(
             f"{row['lab']}: scenario {row['scenario']}, {row['switches']} switches, {row['links']} links, "
             f"{row['hosts']} hosts, {row['datapath']} datapath, controller {row['controller'] or 'none'}, "
-            f"{row['doing']}, process {row['process']}, standing {row['standing_seconds']:.0f} s",
+            f"{row['doing']}, process {row['process']}, running for {row['running_seconds']:.0f} s",
             markup=False, soft_wrap=True,
         )  # fmt: skip
     if not rows:
@@ -167,7 +167,7 @@ def status(lab: LAB = None, form: FORMAT = Format.text) -> None:
 
 @app.command(epilog="Example: testbed shell torus4x4, then at its prompt: h1 ping -c 3 h16")
 def shell(lab: LAB = None) -> None:
-    """Open Mininet's command line in a lab that stands; `exit` leaves the lab standing."""
+    """Open Mininet's command line in a running lab; `exit` leaves the lab running."""
     from testbed.emulate import registry
     from testbed.emulate.shell import enter
 
@@ -196,4 +196,4 @@ def down(
         for one in ended:
             results.print(f"{one['lab']} ended in {one['seconds']:.2f} s", markup=False)
         if not ended:
-            results.print("no lab stands")
+            results.print("no lab is running")

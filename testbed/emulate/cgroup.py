@@ -24,7 +24,7 @@ _MOUNTS = Path("/proc/self/mountinfo")
 _PREFIX = "testbed-lab-"
 # The kernel's limits are 1 ms for what a period gives and 1 s for the period. Below 10 ms the ticks of its clock,
 # which are up to 10 ms apart, make it inexact.
-_LEAST_QUOTA, _LEAST_PERIOD = 1_000, 10_000
+_MIN_QUOTA, _MIN_PERIOD = 1_000, 10_000
 CAPABILITY = "processor shares"
 CONSEQUENCE = "hosts cannot be given a share of the processors (lab.cpu_share)"
 REMEDY = (
@@ -54,8 +54,8 @@ class Limit:
         Args:
             share: processors, 0.001 or more.
         """
-        period = max(_LEAST_PERIOD, round(_LEAST_QUOTA / share))
-        return cls(max(_LEAST_QUOTA, round(share * period)), period)
+        period = max(_MIN_PERIOD, round(_MIN_QUOTA / share))
+        return cls(max(_MIN_QUOTA, round(share * period)), period)
 
     @property
     def share(self) -> float:

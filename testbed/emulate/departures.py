@@ -24,8 +24,8 @@ from testbed.emulate.rtnetlink import FIGURES, PortCounters
 _CHOOSING, _WATCHING = 0.5, 2.0
 _PORTS = 4
 # Between two looks at a queue: the time of so many full frames, within bounds, s.
-_FRAMES_A_LOOK, _SHORTEST_LOOK, _LONGEST_LOOK = 8, 2e-3, 20e-3
-_FULL_FRAME, _LONGEST_FRAME = 1538, 65536
+_FRAMES_A_LOOK, _MIN_LOOK, _MAX_LOOK = 8, 2e-3, 20e-3
+_FULL_FRAME, _MAX_FRAME = 1538, 65536
 _BUFFER = 32 << 20
 # linux/socket.h, linux/if_packet.h, linux/filter.h
 _SO_RCVBUFFORCE, _SO_TIMESTAMPNS, _SO_ATTACH_FILTER = 33, 35, 26
@@ -59,7 +59,7 @@ class Departures:
         """What was seen.
 
         Returns:
-            `departures` (N, 3): row of the port, time (ns by the clock of the day), bytes as Linux counts them.
+            `departures` (N, 3): row of the port, time (ns by the system clock), bytes as Linux counts them.
             `looks` (K, 3): row of the port, time likewise, frames that waited.
         """
         return {
@@ -81,7 +81,7 @@ class Departures:
             return
         ears = [(row, _listen(self._ports.ports[row])) for row in chosen]
         look = _FRAMES_A_LOOK * _FULL_FRAME * 8 / float(self._rates[chosen].max())
-        look = min(max(look, _SHORTEST_LOOK), _LONGEST_LOOK)
+        look = min(max(look, _MIN_LOOK), _MAX_LOOK)
         until = time.monotonic() + _WATCHING
         while time.monotonic() < until:
             self._looks += [(row, time.time_ns(), self._ports.queued(row)) for row in chosen]
@@ -111,7 +111,7 @@ def _heard(row: int, ear: socket.socket) -> list[tuple[int, int, int]]:
     frames: list[tuple[int, int, int]] = []
     while True:
         try:
-            frame, extra, _, _ = ear.recvmsg(_LONGEST_FRAME, socket.CMSG_SPACE(_TIMESPEC.size))
+            frame, extra, _, _ = ear.recvmsg(_MAX_FRAME, socket.CMSG_SPACE(_TIMESPEC.size))
         except BlockingIOError:
             return frames
         for level, kind, data in extra:

@@ -52,8 +52,8 @@ INTERFACES, RAW = "802.1Q interfaces", "raw tagged frames"
 # Experimental Ethernet type (IEEE 802, 9.2.3): no host answers, or looks into it.
 _TYPE = 0x88B5
 _BROADCAST = b"\xff" * 6
-_SHORTEST, _ON_WIRE = 60, 84  # bytes without and with check sequence, preamble and gap
-_LEAST_GAP = 1e-3  # each frame is new to every switch it comes to
+_MIN_FRAME, _ON_WIRE = 60, 84  # bytes without and with check sequence, preamble and gap
+_MIN_GAP = 1e-3  # each frame is new to every switch it comes to
 
 
 def teach(hosts: Sequence[HostOrder], holders: Mapping[str, int], vlans: Sequence[int], rate: float) -> str:
@@ -71,7 +71,7 @@ def teach(hosts: Sequence[HostOrder], holders: Mapping[str, int], vlans: Sequenc
     Raises:
         OSError: a host's interface cannot send.
     """
-    gap = max(_LEAST_GAP, 2 * _ON_WIRE * 8 / rate)
+    gap = max(_MIN_GAP, 2 * _ON_WIRE * 8 / rate)
     ways = {_teach_one(host, holders[host.name], vlans, gap) for host in hosts}
     return INTERFACES if ways == {INTERFACES} else RAW
 
@@ -134,7 +134,7 @@ def _opened(holder: int, interface: str) -> socket.socket:
 def frame(mac: bytes, vlan: int | None = None) -> bytes:
     """A broadcast of a host, tagged with a VLAN or untagged."""
     tag = b"" if vlan is None else struct.pack("!HH", 0x8100, vlan)
-    return (_BROADCAST + mac + tag + struct.pack("!H", _TYPE)).ljust(_SHORTEST + len(tag), b"\0")
+    return (_BROADCAST + mac + tag + struct.pack("!H", _TYPE)).ljust(_MIN_FRAME + len(tag), b"\0")
 
 
 def watch_storm(switches: SwitchBackend, fabric: Fabric, request: Storm) -> list[StormReading]:

@@ -29,7 +29,7 @@ RECORD = "telemetry.npz"
 
 _LISTEN = "0A"  # state of a listening socket in /proc/net/tcp
 _SERVER_LIMIT = 20.0
-_SHORTEST_WINDOW = 0.5
+_MIN_WINDOW = 0.5
 # After the last client has ended.
 _SERVER_GRACE = 5.0
 _POLL = 0.02
@@ -198,7 +198,7 @@ class LoadRunner:
 
 def _common(window: Sequence[float] | None, spread: float) -> tuple[float, float] | None:
     """The part of a window that clients have in common whose starts took `spread` s, seen from the last start."""
-    return (window[0], max(window[1] - spread, window[0] + _SHORTEST_WINDOW)) if window else None
+    return (window[0], max(window[1] - spread, window[0] + _MIN_WINDOW)) if window else None
 
 
 def _wait_for_servers(servers: list[_Running]) -> None:

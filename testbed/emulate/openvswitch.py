@@ -19,8 +19,8 @@ _SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
 # Memory the kernel counts for a full frame, generously; and what a receiving port may hold while the daemon is busy.
 _FRAME_MEMORY = 4096
 _RECEIVE_BUFFER = 4 << 20
-_LARGEST_BUFFER = 1 << 30
-_MOST_BACKOFF_MS = 1000
+_MAX_BUFFER = 1 << 30
+_MAX_BACKOFF_MS = 1000
 _PROBE_DATAPATH = "system@testbed-probe"
 # Open vSwitch takes the number of processors for 0 until the machine's clock shows this, s, and with the kernel's
 # datapath then has no thread that looks up the first frame of a flow.
@@ -191,7 +191,7 @@ class OpenVSwitch:
                     f'target="{target}"',
                     "connection_mode=out-of-band",
                     # A controller that is restarted finds all switches within a second, instead of eight.
-                    f"max_backoff={_MOST_BACKOFF_MS}",
+                    f"max_backoff={_MAX_BACKOFF_MS}",
                     "--",
                     "add",
                     "bridge",
@@ -293,7 +293,7 @@ class OpenVSwitch:
 
     def _prepare(self, ports: Mapping[str, int], frames: int, daemons: Sequence[SwitchDaemon]) -> None:
         def prepare(one: socket.socket) -> None:
-            one.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, min(frames * _FRAME_MEMORY, _LARGEST_BUFFER))
+            one.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, min(frames * _FRAME_MEMORY, _MAX_BUFFER))
             one.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _RECEIVE_BUFFER)
             if self._quick:  # else the kernel hands each port's socket a copy of what the port sends
                 one.setsockopt(_SOL_PACKET, _PACKET_IGNORE_OUTGOING, 1)

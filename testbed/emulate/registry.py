@@ -1,4 +1,4 @@
-"""Labs that were left standing by `testbed up`: one small file each under /run/testbed."""
+"""Labs that were left running by `testbed up`: one small file each under /run/testbed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FOLDER = Path("/run/testbed")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A lab that stands.
+    """A running lab.
 
     Attributes:
         name: of the lab.
@@ -53,12 +53,13 @@ def reserve(name: str) -> None:
     """Make sure a name is free.
 
     Raises:
-        InputError: a lab of that name stands.
+        InputError: a lab of that name is running.
     """
     for entry in entries():
         if entry.name == name:
             raise InputError.one(
-                name, "a lab of that name already stands; end it with `testbed down`, or give this one another --name"
+                name,
+                "a lab of that name is already running; end it with `testbed down`, or give this one another --name",
             )
 
 
@@ -75,12 +76,12 @@ def register(name: str, namespaces: Namespaces, scenario: str, digest: str) -> N
 def forget(entry: Entry) -> None:
     """Remove the record of a lab, and the folder with the last one."""
     (FOLDER / f"{entry.name}.json").unlink(missing_ok=True)
-    with suppress(OSError):  # another lab stands
+    with suppress(OSError):  # another lab is running
         FOLDER.rmdir()
 
 
 def entries() -> list[Entry]:
-    """All labs that stand; records of labs that have died are removed where that is allowed."""
+    """All running labs; records of labs that have died are removed where that is allowed."""
     found = []
     for file in sorted(FOLDER.glob("*.json")):
         try:
@@ -100,15 +101,15 @@ def find(name: str | None) -> Entry:
     Raises:
         InputError: there is none, or several and no name.
     """
-    standing = entries()
-    names = [entry.name for entry in standing]
-    if name is None and len(standing) == 1:
-        return standing[0]
-    if not standing:
-        raise InputError.one(name or "", "no lab stands; build one with `testbed up NAME`")
+    running = entries()
+    names = [entry.name for entry in running]
+    if name is None and len(running) == 1:
+        return running[0]
+    if not running:
+        raise InputError.one(name or "", "no lab is running; build one with `testbed up NAME`")
     if name is None:
-        raise InputError.one("", f"several labs stand, so give a name: {', '.join(names)}")
-    for entry in standing:
+        raise InputError.one("", f"several labs are running, so give a name: {', '.join(names)}")
+    for entry in running:
         if entry.name == name:
             return entry
-    raise InputError.one(name, f"no such lab stands.{did_you_mean(name, names)} Standing: {', '.join(names)}")
+    raise InputError.one(name, f"no running lab of that name.{did_you_mean(name, names)} Running: {', '.join(names)}")

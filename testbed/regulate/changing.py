@@ -19,9 +19,9 @@ from testbed.power import PowerModel
 from testbed.predict import transport
 from testbed.regulate.detour import Detour, find_detour
 from testbed.regulate.figure import Stretch, draw_rates
+from testbed.regulate.losses import change_findings, loss_findings, loss_samples
 from testbed.regulate.mover import Change
 from testbed.regulate.run import Stage, require_regulable
-from testbed.regulate.watched import beat_findings, beat_samples, change_findings
 from testbed.report import render_report
 from testbed.results import ResultFolder, load_run
 from testbed.results.telemetry import Telemetry
@@ -37,7 +37,7 @@ from testbed.workloads import iperf3
 from testbed.workloads.spec import Iperf3
 
 FIXED, CHANGING = "fixed path", "changing path"
-BEATS_A_SECOND = 1000.0
+PROBES_A_SECOND = 1000.0
 # s that a path that stays is watched at most: it gets no better by watching.
 _FIXED_SECONDS = 20.0
 _BANDWIDTH_SECONDS = 10
@@ -94,7 +94,7 @@ def watch_changes(
 
 
 class _Watch:
-    """The parts of it, one after the other in a lab that stands."""
+    """The parts of it, one after the other in a running lab."""
 
     def __init__(self, stage: Stage, detour: Detour, every: float, count: int) -> None:
         self.stage, self.detour, self.every, self.count = stage, detour, every, count
@@ -123,18 +123,18 @@ class _Watch:
         def fixed(context: Context) -> LoadOutcome:
             seconds = min(self.every * self.count, _FIXED_SECONDS)
             context.progress(f"a path that stays, {seconds:g} s")
-            _, beats, _ = session.under_beat(context, pairs, BEATS_A_SECOND, lambda other: time.sleep(seconds))
-            return LoadOutcome(beat_samples(context, beats), beat_findings(beats))
+            _, losses, _ = session.while_probing(context, pairs, PROBES_A_SECOND, lambda other: time.sleep(seconds))
+            return LoadOutcome(loss_samples(context, losses), loss_findings(losses))
 
         def changing(context: Context) -> LoadOutcome:
-            changes, beats, _ = session.under_beat(
-                context, pairs, BEATS_A_SECOND, lambda other: self._change_until(other, self.count, "paths change")
+            changes, losses, _ = session.while_probing(
+                context, pairs, PROBES_A_SECOND, lambda other: self._change_until(other, self.count, "paths change")
             )
             self.stage.changes += changes
-            samples = beat_samples(context, beats)
+            samples = loss_samples(context, losses)
             samples.append(context.sample("path_changes", len(changes), "count", {}))
             findings = [finding for change in changes for finding in change_findings(change)]
-            return LoadOutcome(samples, [*findings, *beat_findings(beats)])
+            return LoadOutcome(samples, [*findings, *loss_findings(losses)])
 
         for path_kind, run in ((FIXED, fixed), (CHANGING, changing)):
             context = self.stage.context(self.stage.plan, "frames", path=path_kind)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from testbed.emulate import beat as beat_program
+from testbed.emulate import loss_probe as probe_program
 from testbed.errors import WorkloadError
 from testbed.messages import PlanStep, Process
 from testbed.model import host_ip
@@ -22,8 +22,8 @@ from testbed.run.context import Context, LoadResult
 from testbed.session import Session
 from testbed.topologies.faults import link_called
 from testbed.transition.steps import drain_seconds
-from testbed.workloads import beat
-from testbed.workloads.beat import PairBeat
+from testbed.workloads import loss_probe
+from testbed.workloads.loss_probe import PairLoss
 
 # s before the first change and after the last one in which datagrams are counted, so that there is something to lose.
 _BEFORE, _AFTER = 1.5, 1.0
@@ -150,9 +150,9 @@ class PlanMover:
             # After a refusal or Ctrl-C nobody waits for the load: it ends with the lab.
             pool.shutdown(wait=False)
 
-    def under_beat(
+    def while_probing(
         self, context: Context, pairs: Sequence[tuple[int, int]], a_second: float, changes: Callable[[Session], Any]
-    ) -> tuple[Any, list[PairBeat], LoadResult]:
+    ) -> tuple[Any, list[PairLoss], LoadResult]:
         """Make changes while pairs of hosts send numbered datagrams, until a second after the last change.
 
         Args:
@@ -167,11 +167,11 @@ class PlanMover:
         """
         topology = context.plan.topology
         named = [(topology.host_name(s), topology.host_name(d), host_ip(d)) for s, d in pairs]
-        program = (sys.executable, "-I", str(Path(beat_program.__file__).resolve()))
-        stop = f"beat-{next(_NUMBERS)}.stop"
+        program = (sys.executable, "-I", str(Path(probe_program.__file__).resolve()))
+        stop = f"loss-probe-{next(_NUMBERS)}.stop"
         # A file of the same folder tells where in the lab that is.
-        folder = context.lab.write("beat.txt", "").parent
-        processes = beat.commands(named, a_second, program, str(folder / stop))
+        folder = context.lab.write("loss-probe.txt", "").parent
+        processes = loss_probe.commands(named, a_second, program, str(folder / stop))
 
         def watched(other: Session) -> Any:
             # Should one never send, it ends, and the load fails by it.
@@ -188,7 +188,7 @@ class PlanMover:
         outputs = {name: output.stdout for name, output in result.outputs.items()}
         for name, text in outputs.items():
             context.keep_raw(f"{name}.json", text)
-        return made, beat.parse(named, a_second, outputs), result
+        return made, loss_probe.parse(named, a_second, outputs), result
 
 
 def _drain(plan: Plan, rate: float) -> float:

@@ -16,11 +16,11 @@ from testbed.power import PowerModel
 from testbed.regulate.before_after import BeforeAfter, before_and_after
 from testbed.regulate.choice import Choice, choose_links, keeping
 from testbed.regulate.figure import draw
+from testbed.regulate.losses import change_findings, loss_findings, loss_samples
 from testbed.regulate.mover import Change, PlanMover, opposite
 from testbed.regulate.power import Power, as_object, power_of
 from testbed.regulate.speeds import retunings, unavoidable, watching_rate
 from testbed.regulate.traffic import TRACE, Traffic
-from testbed.regulate.watched import beat_findings, beat_samples, change_findings
 from testbed.results import ResultFolder
 from testbed.results.telemetry import join
 from testbed.run.choose import choose_dilation
@@ -31,11 +31,11 @@ from testbed.run.one_load import LoadRecord, judged, load_context, run_load
 from testbed.run.run import changes_since, checked_lab, lab_facts, missing
 from testbed.scenario.engines import require_ovs
 from testbed.session import Session
-from testbed.workloads import beat
+from testbed.workloads import loss_probe
 
 ALL_ON, FEWER = "all links", "fewer links"
 # What the datagrams of the pairs may take of a link is little.
-BEATS_A_SECOND = 100.0
+PROBES_A_SECOND = 100.0
 # A load that takes so much longer without the links is told of.
 _SLOWER = 0.05
 
@@ -138,7 +138,7 @@ class Stage:
         steps, goal = retunings(self.installed, plan, self.plan)
         dilation = plan.scenario.lab.chosen_dilation
         watched = [self.installed, *(step.plan for step in steps), goal]
-        a_second = watching_rate(watched, pairs, beat.SIZE, BEATS_A_SECOND * dilation) / dilation
+        a_second = watching_rate(watched, pairs, loss_probe.SIZE, PROBES_A_SECOND * dilation) / dilation
 
         def carry_over(other: Session) -> list[Change]:
             made = [
@@ -149,15 +149,15 @@ class Stage:
 
         def run(context: Context) -> LoadOutcome:
             context.progress("datagrams between all hosts while paths change")
-            made, beats, _ = self.session.under_beat(context, pairs, a_second, carry_over)
+            made, losses, _ = self.session.while_probing(context, pairs, a_second, carry_over)
             outcome = LoadOutcome()
             self.changes += made
-            outcome.samples += beat_samples(context, beats)
+            outcome.samples += loss_samples(context, losses)
             for number, step in enumerate((step for change in made for step in change.steps), 1):
                 labels = {"step": f"{number} {step.action}"}
                 outcome.samples.append(Sample("change_lab_time", step.seconds, "s", {**context.labels, **labels}))
             outcome.findings += [finding for change in made for finding in change_findings(change)]
-            outcome.findings += beat_findings(beats)
+            outcome.findings += loss_findings(losses)
             return outcome
 
         self.add(judged(self.context(plan, "change", name=name), self.folder, run))

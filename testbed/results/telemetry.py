@@ -58,8 +58,8 @@ class Telemetry:
         traffic_bytes: (M, H, H) the traffic matrix: bytes that entered the fabric from a host (row) to a host (column);
             (0, H, H) where pairs could not be counted.
         traffic_frames: (M, H, H) likewise, frames.
-        departures: (N, 4) repeat, port, ns by the clock of the day, bytes of each frame that left a watched port.
-        looks: (K, 4) repeat, port, ns by the clock of the day, frames that waited.
+        departures: (N, 4) repeat, port, ns by the system clock, bytes of each frame that left a watched port.
+        looks: (K, 4) repeat, port, ns by the system clock, frames that waited.
     """
 
     ports: Names

@@ -16,7 +16,7 @@ from testbed.plan.rates import channel_rates, imbalance
 from testbed.predict.frames import WIRE_OVERHEAD
 from testbed.results.telemetry import Telemetry
 from testbed.run.fidelity import (
-    FEWEST_GAPS,
+    MIN_GAPS,
     Finding,
     Verdict,
     judge_losses,
@@ -159,7 +159,7 @@ class Context:
     def departures(self, telemetry: Telemetry, **labels: str) -> list[Sample]:
         """Samples of the gaps between frames of busy ports; none where too few were seen."""
         errors = departure_errors(telemetry, 0).tolist()
-        if len(errors) < FEWEST_GAPS:
+        if len(errors) < MIN_GAPS:
             return []
         return [
             self.sample("departure_error", value, "ratio", {**labels, "quantile": name})

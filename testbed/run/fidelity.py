@@ -40,10 +40,10 @@ _PRESSURE_WARN = 0.60
 _OVERLOAD_GAP, _DAEMON_FULL = 0.20, 0.85
 # Share of frames lost where no queue was full.
 _LOST_WARN, _LOST_INVALID = 0.0005, 0.005
-# How far the clock of the day may be off after a load: for once, s, and for each second, as when it is set slowly.
+# How far the system clock may be off after a load: step, s, and slew, s a second.
 _CLOCK_JUMP, _CLOCK_SLEW = 0.02, 1e-3
 # Inter-departure error that 99 %, or at least 90 %, of the groups of gaps must stay below; fewer groups say nothing.
-_GAPS_WARN, _GAPS_INVALID, FEWEST_GAPS = 0.05, 0.10, 20
+_GAPS_WARN, _GAPS_INVALID, MIN_GAPS = 0.05, 0.10, 20
 # How far the mean over flows, and the worst flow, may be from the prediction.
 _MEAN_GAP = {"udp": 0.02, "tcp": 0.05}
 _WORST_GAP = {"udp": 0.05, "tcp": 0.20}
@@ -87,13 +87,13 @@ def process_shares(before: Snapshot, after: Snapshot) -> dict[str, list[float]]:
 
 
 def judge_clock(before: Snapshot, after: Snapshot) -> list[Finding]:
-    """The clock of the day must have run as evenly as the one that never jumps; round-trip times rest on it."""
+    """The system clock must have run as evenly as the monotonic one; round-trip times rest on it."""
     seconds = after.time - before.time
     jump = (after.wall - before.wall) - seconds
     if abs(jump) <= _CLOCK_JUMP + _CLOCK_SLEW * seconds:
         return []
     way = "forward" if jump > 0 else "back"
-    return [(Verdict.WARN, f"the clock of the day jumped {abs(jump):.3g} s {way} while the load ran")]
+    return [(Verdict.WARN, f"the system clock jumped {abs(jump):.3g} s {way} while the load ran")]
 
 
 def judge_departures(errors: Sequence[float], *, confirmed: bool = False) -> list[Finding]:
@@ -103,7 +103,7 @@ def judge_departures(errors: Sequence[float], *, confirmed: bool = False) -> lis
         errors: |gap / ideal - 1| of groups of frames; too few of them say nothing.
         confirmed: as for judge_processor.
     """
-    if confirmed or len(errors) < FEWEST_GAPS:
+    if confirmed or len(errors) < MIN_GAPS:
         return []
     _, ninth, last = quantiles(errors)
     text = (

@@ -1,4 +1,4 @@
-"""One load in a lab that stands: run, judged, and stored."""
+"""One load in a running lab: run, judged, and stored."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from testbed.workloads.spec import Iperf3
 # Leaves iperf3's own messages room on links that are full.
 _OFFERED = 0.9
 # So many frames of the slowest flow are counted, so that one more or less is no deviation; but not for longer.
-_FRAMES, _MOST_SECONDS = 150, 10
+_FRAMES, _MAX_SECONDS = 150, 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def trial(plan: Plan, lab: Session, pilot: Pilot, dilation: float) -> Judgement:
     fast = at_dilation(plan, dilation / pilot.factor, telemetry=0)
     lab.set_rates(fast)
     frames = _OFFERED * _slowest_rate(pilot, dilation) / (8 * pilot.spec.payload)
-    seconds = min(max(1, math.ceil(_FRAMES / frames)), _MOST_SECONDS)
+    seconds = min(max(1, math.ceil(_FRAMES / frames)), _MAX_SECONDS)
     # Loads count from 1: nothing of the pilot is taken for a part of them.
     context = Context(fast, lab, {"load": "0"}, lambda name, text: None, lambda text: None)
     try:

@@ -16,9 +16,9 @@ from testbed.scenario.load import scenario_of_blocks
 from testbed.units import format_rate, parse_rate
 
 INTERVAL = 0.2
-FEWEST_SWITCHES, MOST_SWITCHES = 3, 16
-SHORTEST, LONGEST = 0.4, 10.0
-SLOWEST, FASTEST = 1e5, 1e8
+MIN_SWITCHES, MAX_SWITCHES = 3, 16
+MIN_SECONDS, MAX_SECONDS = 0.4, 10.0
+MIN_RATE, MAX_RATE = 1e5, 1e8
 _FRAME_BITS = 84 * 8  # the shortest frame, with preamble and gap
 
 
@@ -85,13 +85,13 @@ def storm_plan(switches: int, seconds: float, rate: str) -> Plan:
         InputError: each of the three that is out of bounds.
     """
     problems = []
-    if not FEWEST_SWITCHES <= switches <= MOST_SWITCHES:
-        problems.append(Problem("--switches", f"should be from {FEWEST_SWITCHES} to {MOST_SWITCHES}, not {switches}"))
-    if not SHORTEST <= seconds <= LONGEST:
-        problems.append(Problem("--seconds", f"should be from {SHORTEST:g} to {LONGEST:g}, not {seconds:g}"))
+    if not MIN_SWITCHES <= switches <= MAX_SWITCHES:
+        problems.append(Problem("--switches", f"should be from {MIN_SWITCHES} to {MAX_SWITCHES}, not {switches}"))
+    if not MIN_SECONDS <= seconds <= MAX_SECONDS:
+        problems.append(Problem("--seconds", f"should be from {MIN_SECONDS:g} to {MAX_SECONDS:g}, not {seconds:g}"))
     try:
-        if not SLOWEST <= parse_rate(rate) <= FASTEST:
-            sentence = f'should be from {format_rate(SLOWEST)} to {format_rate(FASTEST)}, not "{rate}"'
+        if not MIN_RATE <= parse_rate(rate) <= MAX_RATE:
+            sentence = f'should be from {format_rate(MIN_RATE)} to {format_rate(MAX_RATE)}, not "{rate}"'
             problems.append(Problem("--rate", sentence))
     except ValueError as error:
         problems.append(Problem("--rate", str(error)))

@@ -23,7 +23,7 @@ class Passage:
     """What became of the datagrams of a pair.
 
     Attributes:
-        sent: (N,) s by the clock that never jumps.
+        sent: (N,) s, monotonic.
         received: (N,) likewise, NaN for those that did not arrive.
     """
 

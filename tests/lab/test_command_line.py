@@ -76,7 +76,7 @@ def test_up_status_shell_down(untouched):
     try:
         taken = command("up", "mesh4x2", "--name", "first")
         assert taken.returncode == 2
-        assert "already stands" in taken.stderr
+        assert "is already running" in taken.stderr
         second = command("up", "torus4x2", "--name", "second")
         assert second.returncode == 0, second.stderr
         labs = json.loads(command("status", "--format", "json").stdout)["labs"]

@@ -347,10 +347,10 @@ def test_a_controller_that_cannot_start_says_why(controlled):
 
 
 def test_a_lab_without_a_controller_says_so(lab):
-    _, standing = lab
-    assert standing.facts.controller is None
+    _, running = lab
+    assert running.facts.controller is None
     with pytest.raises(LabError, match=r"has no controller: .* use lab.controller: switch_tagged"):
-        standing.controller()
+        running.controller()
 
 
 def test_a_run_with_a_controller(tmp_path, untouched):

@@ -1,4 +1,4 @@
-"""A lab whose links change while it stands, `dilation: auto` from end to end, and the calibration."""
+"""A lab whose links change while it runs, `dilation: auto` from end to end, and the calibration."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
-def test_links_take_another_rate_while_the_lab_stands(untouched):
+def test_links_take_another_rate_while_the_lab_runs(untouched):
     plan = plan_of("topology: {kind: mesh, sizes: [2]}\nlinks: {host_rate: 500 Mbit/s}\nlab: {dilation: 50}")
     with build_lab(plan) as lab:
         assert lab.facts.dilation == 50

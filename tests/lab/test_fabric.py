@@ -1,4 +1,4 @@
-"""The lab that stands is the plan: rules, paths, pings, broadcasts, shaping, no spanning tree."""
+"""The running lab is the plan: rules, paths, pings, broadcasts, shaping, no spanning tree."""
 
 from __future__ import annotations
 

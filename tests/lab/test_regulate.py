@@ -74,15 +74,15 @@ def test_a_link_goes_off_and_on_under_traffic_without_a_lost_frame(ring, watchin
         down = other.controller().off
         return [gone, down, session.move(other, "on", plan, ())]
 
-    (gone, down, back), beats, _ = session.under_beat(watching, opposite(4), 200, changes)
+    (gone, down, back), losses, _ = session.while_probing(watching, opposite(4), 200, changes)
     assert [step.action for step in gone.steps] == ["add", "move", "drain", "remove", "links off"]
     assert [step.action for step in back.steps] == ["links on", "add", "move", "drain", "remove"]
     assert down == ("s1–s2",)
     assert back.steps[0]["seconds"] >= 0.3
     assert (gone.problems, back.problems) == ((), ())
-    assert [(beat.lost, beat.duplicates, beat.broken) for beat in beats] == [(0, 0, "")] * 4
-    assert min(beat.sent for beat in beats) > 300
-    assert min(beat.echoes for beat in beats) > 3
+    assert [(loss.lost, loss.duplicates, loss.broken) for loss in losses] == [(0, 0, "")] * 4
+    assert min(loss.sent for loss in losses) > 300
+    assert min(loss.echoes for loss in losses) > 3
     assert lab.controller().off == ()
 
 
@@ -96,9 +96,9 @@ def test_a_link_that_dies_at_once_loses_frames_and_they_are_counted(ring, watchi
         time.sleep(0.5)
         other.disturb(Disturbance(up=True, channels=(0, 1)))
 
-    _, beats, _ = PlanMover(lab, wake_up=0.0).under_beat(watching, opposite(4), 200, changes)
-    assert sum(beat.lost for beat in beats) > 50
-    lost = next(beat for beat in beats if beat.lost)
+    _, losses, _ = PlanMover(lab, wake_up=0.0).while_probing(watching, opposite(4), 200, changes)
+    assert sum(loss.lost for loss in losses) > 50
+    lost = next(loss for loss in losses if loss.lost)
     assert lost.longest_gap > 0.4
     assert lab.reach() == []
 
@@ -145,12 +145,12 @@ def test_a_link_changes_its_speed_under_traffic_and_goodput_follows(kept):
 
         def change(step: Retuning, then: Plan) -> list[Change]:
             watching = Context(plan, lab, {"load": "1"}, kept.__setitem__, lambda text: None)
-            made, beats, _ = session.under_beat(
+            made, losses, _ = session.while_probing(
                 watching, [(0, 1), (1, 0)], 1000,
                 lambda other: [session.retune(other, "a", step, 0.3), session.move(other, "b", then, ())],
             )  # fmt: skip
-            assert [(beat.lost, beat.duplicates, beat.broken) for beat in beats] == [(0, 0, "")] * 2
-            assert min(beat.sent for beat in beats) > 1500
+            assert [(loss.lost, loss.duplicates, loss.broken) for loss in losses] == [(0, 0, "")] * 2
+            assert min(loss.sent for loss in losses) > 1500
             assert [one.problems for one in made] == [(), ()]
             return list(made)
 

@@ -115,7 +115,7 @@ def test_the_next_lab_removes_what_a_killed_program_left(untouched):
         program.kill()
     killed = f"testbed-lab-{name}-1"
     assert killed in holders_of_groups()
-    # Of a lab that stands nothing is removed, whoever else starts or ends one.
+    # Of a running lab nothing is removed, whoever else starts or ends one.
     with build_lab(plan_of(_RING)) as lab:
         until = time.monotonic() + 20
         while killed in holders_of_groups() and time.monotonic() < until:  # the kernel is still ending it

@@ -5,7 +5,7 @@ import pytest
 from testbed.messages import Snapshot
 from testbed.run.context import LoadResult
 from testbed.run.fidelity import (
-    FEWEST_GAPS,
+    MIN_GAPS,
     Judgement,
     Verdict,
     judge_clock,
@@ -115,11 +115,11 @@ def test_shares_of_processes_and_interrupts():
     [
         (0.0, 10, None),
         (0.015, 10, None),
-        (3600.0, 10, "the clock of the day jumped 3.6e+03 s forward while the load ran"),
-        (-0.5, 10, "the clock of the day jumped 0.5 s back while the load ran"),
+        (3600.0, 10, "the system clock jumped 3.6e+03 s forward while the load ran"),
+        (-0.5, 10, "the system clock jumped 0.5 s back while the load ran"),
         # Set slowly, as time services do, a clock may be off by 0.05 %.
         (0.15, 300, None),
-        (0.4, 300, "the clock of the day jumped 0.4 s forward while the load ran"),
+        (0.4, 300, "the system clock jumped 0.4 s forward while the load ran"),
     ],
 )
 def test_a_clock_that_jumps(jump, seconds, sentence):
@@ -129,14 +129,14 @@ def test_a_clock_that_jumps(jump, seconds, sentence):
 
 def test_a_jump_counts_also_where_the_prediction_was_met():
     findings = judge_machine([counted(), counted(idle=0.0, jump=-5)], confirmed=True)
-    assert [reason for _, reason in findings] == ["the clock of the day jumped 5 s back while the load ran"]
+    assert [reason for _, reason in findings] == ["the system clock jumped 5 s back while the load ran"]
 
 
 @pytest.mark.parametrize(
     ("errors", "verdict"),
     [
         ([0.001] * 200, []),
-        ([0.5] * (FEWEST_GAPS - 1), []),
+        ([0.5] * (MIN_GAPS - 1), []),
         ([0.01] * 195 + [0.06] * 5, [Verdict.WARN]),
         ([0.01] * 199 + [0.9], []),
         ([0.2] * 200, [Verdict.INVALID]),

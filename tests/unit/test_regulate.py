@@ -16,13 +16,13 @@ from testbed.regulate.before_after import before_and_after
 from testbed.regulate.changing import table7
 from testbed.regulate.detour import find_detour
 from testbed.regulate.figure import Stretch, draw_rates
+from testbed.regulate.losses import change_findings, loss_findings
 from testbed.regulate.mover import Change, opposite
 from testbed.regulate.run import measured_traffic, require_regulable
-from testbed.regulate.watched import beat_findings, change_findings
 from testbed.routing.paths import path
 from testbed.run.fidelity import Verdict
 from testbed.run.one_load import LoadRecord
-from testbed.workloads.beat import PairBeat
+from testbed.workloads.loss_probe import PairLoss
 from tests.fabrics import plan_of
 
 
@@ -31,9 +31,9 @@ def time_of(links: str, turn: int, value: float, metric: str = "npb_lab_time") -
     return Sample(metric, value, "s" if metric == "npb_lab_time" else "bit/s", labels)
 
 
-def beat(lost: int = 0, twice: int = 0, broken: str = "") -> PairBeat:
+def loss(lost: int = 0, twice: int = 0, broken: str = "") -> PairLoss:
     one_way = {"min": 1e-4, "mean": 2e-4, "p99": 3e-4, "max": 4e-4}
-    return PairBeat("h1", "h3", 1000, 1000 - lost, twice, 0, one_way, 0.002, (0.5,) * lost, 9, 0.01, broken)
+    return PairLoss("h1", "h3", 1000, 1000 - lost, twice, 0, one_way, 0.002, (0.5,) * lost, 9, 0.01, broken)
 
 
 def test_figures_of_both_states_stand_side_by_side():
@@ -61,14 +61,14 @@ def test_less_goodput_is_slower_and_pairs_count_by_their_mean():
 
 
 def test_lost_frames_and_broken_connections_fail_and_name_the_pair():
-    assert beat_findings([beat(), beat()]) == []
-    assert beat_findings([beat(), beat(lost=4)]) == [
+    assert loss_findings([loss(), loss()]) == []
+    assert loss_findings([loss(), loss(lost=4)]) == [
         (Verdict.FAIL, "4 of 2000 frames were lost, most from h1→h3, from 0.50, 0.50, 0.50 s on")
     ]
-    assert beat_findings([beat(broken="the peer hung up")]) == [
+    assert loss_findings([loss(broken="the peer hung up")]) == [
         (Verdict.FAIL, "1 connections broke; h1→h3: the peer hung up")
     ]
-    assert beat_findings([beat(twice=2)]) == [(Verdict.FAIL, "2 frames came more than once")]
+    assert loss_findings([loss(twice=2)]) == [(Verdict.FAIL, "2 frames came more than once")]
 
 
 def test_rules_that_differ_after_a_change_make_figures_void():

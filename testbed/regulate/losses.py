@@ -8,28 +8,28 @@ from testbed.model import Sample
 from testbed.regulate.mover import Change
 from testbed.run.context import Context
 from testbed.run.fidelity import Finding, Verdict
-from testbed.workloads.beat import PairBeat
+from testbed.workloads.loss_probe import PairLoss
 
 
-def beat_samples(context: Context, beats: Sequence[PairBeat], **more: str) -> list[Sample]:
+def loss_samples(context: Context, losses: Sequence[PairLoss], **more: str) -> list[Sample]:
     """Frames and connections of pairs of hosts."""
     sample = context.sample
     found = [
-        sample("frames_sent", sum(beat.sent for beat in beats), "count", more),
-        sample("frames_lost", sum(beat.lost for beat in beats), "count", more),
-        sample("frames_twice", sum(beat.duplicates for beat in beats), "count", more),
-        sample("frames_overtaken", sum(beat.disordered for beat in beats), "count", more),
-        sample("connections", len(beats), "count", more),
-        sample("connections_broken", sum(bool(beat.broken) for beat in beats), "count", more),
+        sample("frames_sent", sum(loss.sent for loss in losses), "count", more),
+        sample("frames_lost", sum(loss.lost for loss in losses), "count", more),
+        sample("frames_twice", sum(loss.duplicates for loss in losses), "count", more),
+        sample("frames_overtaken", sum(loss.disordered for loss in losses), "count", more),
+        sample("connections", len(losses), "count", more),
+        sample("connections_broken", sum(bool(loss.broken) for loss in losses), "count", more),
     ]
-    for beat in beats:
-        pair = {**more, "src": beat.source, "dst": beat.destination}
+    for loss in losses:
+        pair = {**more, "src": loss.source, "dst": loss.destination}
         found += [
-            sample(f"one_way_{name}", beat.one_way[name], "s", pair)
+            sample(f"one_way_{name}", loss.one_way[name], "s", pair)
             for name in ("min", "mean", "max")
-            if name in beat.one_way
+            if name in loss.one_way
         ]
-        found.append(sample("longest_gap", beat.longest_gap, "s", pair))
+        found.append(sample("longest_gap", loss.longest_gap, "s", pair))
     return found
 
 
@@ -41,22 +41,22 @@ def change_findings(change: Change) -> list[Finding]:
     return [(Verdict.INVALID, f"after the change the switches differ from the plan: {change.problems[0]} ({count})")]
 
 
-def beat_findings(beats: Sequence[PairBeat]) -> list[Finding]:
+def loss_findings(losses: Sequence[PairLoss]) -> list[Finding]:
     """A change of paths must lose no frame and break no connection."""
     findings: list[Finding] = []
-    lost, sent = sum(beat.lost for beat in beats), sum(beat.sent for beat in beats)
+    lost, sent = sum(loss.lost for loss in losses), sum(loss.sent for loss in losses)
     if lost:
-        worst = max(beats, key=lambda beat: beat.lost)
+        worst = max(losses, key=lambda loss: loss.lost)
         when = ", ".join(f"{at:.2f}" for at in worst.lost_at[:3])
         pair = f"{worst.source}→{worst.destination}"
         findings.append((Verdict.FAIL, f"{lost} of {sent} frames were lost, most from {pair}, from {when} s on"))
-    broken = [beat for beat in beats if beat.broken]
+    broken = [loss for loss in losses if loss.broken]
     if broken:
         one = broken[0]
         findings.append(
             (Verdict.FAIL, f"{len(broken)} connections broke; {one.source}→{one.destination}: {one.broken}")
         )
-    twice = sum(beat.duplicates for beat in beats)
+    twice = sum(loss.duplicates for loss in losses)
     if twice:
         findings.append((Verdict.FAIL, f"{twice} frames came more than once"))
     return findings

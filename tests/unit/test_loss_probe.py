@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from testbed.emulate import beat as beat_program
-from testbed.emulate.beat import Beat, Heard
-from testbed.workloads import beat
+from testbed.emulate import loss_probe as probe_program
+from testbed.emulate.loss_probe import LossProbe, PeerStats
+from testbed.workloads import loss_probe
 from testbed.workloads.process import OutputError
 
 PAIRS = [("h1", "h2", "127.0.0.2"), ("h2", "h1", "127.0.0.1")]
@@ -39,37 +39,37 @@ def force(monkeypatch):
     """Without root a socket's buffer cannot be forced; an ordinary one will do here, which a long stall may fill."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
         try:
-            one.setsockopt(socket.SOL_SOCKET, beat_program._SO_RCVBUFFORCE, 8 << 20)
+            one.setsockopt(socket.SOL_SOCKET, probe_program._SO_RCVBUFFORCE, 8 << 20)
         except PermissionError:
-            monkeypatch.setattr(beat_program, "_SO_RCVBUFFORCE", socket.SO_RCVBUF)
+            monkeypatch.setattr(probe_program, "_SO_RCVBUFFORCE", socket.SO_RCVBUF)
 
 
 def test_two_hosts_count_what_they_hear(force, port, tmp_path):
     stop = tmp_path / "stop"
-    beats = {
-        source: Beat(peer, port, 0.001, 64, stop, 1, own="127.0.0.1" if source == "h1" else "127.0.0.2")
+    probes = {
+        source: LossProbe(peer, port, 0.001, 64, stop, 1, own="127.0.0.1" if source == "h1" else "127.0.0.2")
         for source, _, peer in PAIRS
     }
     # One datagram is lost on the way, another comes twice.
-    once = beats["h1"].send
+    once = probes["h1"].send
 
     def faulty() -> None:
-        if beats["h1"].sent == 100:
-            beats["h1"].sent += 1
+        if probes["h1"].sent == 100:
+            probes["h1"].sent += 1
         once()
-        if beats["h1"].sent == 200:
-            beats["h1"].sent -= 1
+        if probes["h1"].sent == 200:
+            probes["h1"].sent -= 1
             once()
 
-    beats["h1"].send = faulty  # type: ignore[method-assign]
+    probes["h1"].send = faulty  # type: ignore[method-assign]
     with ThreadPoolExecutor(2) as pool:
-        running = {source: pool.submit(one.run) for source, one in beats.items()}
-        until(lambda: all(one.sent > 300 for one in beats.values()) and beats["h1"].echoes >= 3)
+        running = {source: pool.submit(one.run) for source, one in probes.items()}
+        until(lambda: all(one.sent > 300 for one in probes.values()) and probes["h1"].echoes >= 3)
         stop.touch()
-        outputs = {f"beat-{source}": json.dumps(future.result(60)) for source, future in running.items()}
-    for one in beats.values():
+        outputs = {f"loss-probe-{source}": json.dumps(future.result(60)) for source, future in running.items()}
+    for one in probes.values():
         one.close()
-    there, back = beat.parse(PAIRS, 1000, outputs)
+    there, back = loss_probe.parse(PAIRS, 1000, outputs)
     assert there.sent > 250
     assert (there.lost, there.duplicates, there.broken) == (1, 1, "")
     assert there.lost_at == (0.1,)
@@ -81,8 +81,8 @@ def test_two_hosts_count_what_they_hear(force, port, tmp_path):
 
 def test_a_peer_that_is_gone_breaks_the_connection(force, port, tmp_path):
     stop = tmp_path / "stop"
-    own = Beat("127.0.0.2", port, 0.01, 64, stop, 0, own="127.0.0.1")
-    peer = Beat("127.0.0.1", port, 0.01, 64, stop, 1, own="127.0.0.2")
+    own = LossProbe("127.0.0.2", port, 0.01, 64, stop, 0, own="127.0.0.1")
+    peer = LossProbe("127.0.0.1", port, 0.01, 64, stop, 1, own="127.0.0.2")
 
     def asked_in_vain() -> bool:
         return bool(own.broken) or (own.own not in own.ready.get_map() and not own.asked)
@@ -105,22 +105,22 @@ def test_a_peer_that_is_gone_breaks_the_connection(force, port, tmp_path):
 
 
 def test_overtaken_and_missing_numbers():
-    heard = Heard()
+    heard = PeerStats()
     for number in (0, 2, 1, 5, 5):
         heard.take(number, 1000, 2000 + number)
     found = heard.as_object(7)
     assert (found["received"], found["lost"], found["duplicates"], found["disordered"]) == (4, [3, 4, 6], 1, 1)
     assert found["one_way"]["min"] == pytest.approx(1e-6)
-    assert Heard().as_object(2)["lost"] == [0, 1]
+    assert PeerStats().as_object(2)["lost"] == [0, 1]
 
 
 def test_each_host_runs_one_process_that_knows_how_many_will_send_to_it():
-    one, other = beat.commands(PAIRS, 1000, ("python3", "beat.py"), "/run/lab/stop")
+    one, other = loss_probe.commands(PAIRS, 1000, ("python3", "loss_probe.py"), "/run/lab/stop")
     assert one.argv == (
-        "python3", "beat.py", "--peer", "127.0.0.2", "--port", "7001", "--interval", "0.001", "--size", "64",
+        "python3", "loss_probe.py", "--peer", "127.0.0.2", "--port", "7001", "--interval", "0.001", "--size", "64",
         "--stop", "/run/lab/stop", "--senders", "1",
     )  # fmt: skip
-    assert (one.id, one.host, one.server_port, other.host) == ("beat-h1", "h1", beat.PORT, "h2")
+    assert (one.id, one.host, one.server_port, other.host) == ("loss-probe-h1", "h1", loss_probe.PORT, "h2")
 
 
 @pytest.mark.parametrize(
@@ -133,10 +133,10 @@ def test_each_host_runs_one_process_that_knows_how_many_will_send_to_it():
 )
 def test_output_that_is_no_figures(text, told):
     with pytest.raises(OutputError, match=told):
-        beat.parse(PAIRS, 1000, {"beat-h1": text, "beat-h2": text})
+        loss_probe.parse(PAIRS, 1000, {"loss-probe-h1": text, "loss-probe-h2": text})
 
 
 def test_the_program_needs_nothing_but_the_standard_library():
-    text = (Path(beat.__file__).parents[1] / "emulate" / "beat.py").read_text()
+    text = (Path(loss_probe.__file__).parents[1] / "emulate" / "loss_probe.py").read_text()
     assert "testbed" not in text
     assert "numpy" not in text

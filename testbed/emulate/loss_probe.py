@@ -2,7 +2,7 @@
 
 Each host sends to one peer and hears of any number of them. It begins when its peer listens, ends when a file appears,
 and prints one JSON object when those that send to it have told how many datagrams they sent. It needs nothing but the
-standard library. One-way times compare clocks that never jump, which all namespaces of a machine share.
+standard library. One-way times compare monotonic clocks, which all namespaces of a machine share.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _LOOK_EVERY = 0.05
 # s after the last sender has ended in which datagrams may still come, and for all of it to take.
 _LINGER, _END_LIMIT = 1.0, 30.0
 _CONNECT_LIMIT = 20.0
-_MOST_LOST = 200
+_MAX_TOLD = 200
 # Of Linux, beyond what programs get otherwise; a program that gets no processor for a while must lose nothing by it.
 _SO_RCVBUFFORCE, _RECEIVE_BUFFER = 33, 8 << 20
 
 
-class Heard:
+class PeerStats:
     """What has come from one peer."""
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class Heard:
         return {
             "sent": sent,
             "received": len(times),
-            "lost": lost[:_MOST_LOST],
+            "lost": lost[:_MAX_TOLD],
             "lost_count": len(lost),
             "duplicates": self.duplicates,
             "disordered": self.disordered,
@@ -80,7 +80,7 @@ class Heard:
         }
 
 
-class Beat:
+class LossProbe:
     """One host's part.
 
     Args:
@@ -100,7 +100,7 @@ class Beat:
         self.peer, self.interval, self.stop, self.senders = (peer, port), interval, stop, senders
         self.padding = bytes(max(size - _NUMBER.size, 0))
         self.sent = 0
-        self.heard: dict[str, Heard] = {}
+        self.heard: dict[str, PeerStats] = {}
         self.ended: dict[str, int] = {}
         self.echoes = 0
         self.longest_echo = 0.0
@@ -150,7 +150,7 @@ class Beat:
                 self.hear(0.0)  # what came while this program got no processor
                 break
             self.hear(max((due if sending else now + _LOOK_EVERY) - time.monotonic(), 0.0))
-        heard = {name: self.heard.get(name, Heard()).as_object(sent) for name, sent in self.ended.items()}
+        heard = {name: self.heard.get(name, PeerStats()).as_object(sent) for name, sent in self.ended.items()}
         return {
             "sent": self.sent, "start": start, "heard": heard, "echoes": self.echoes,
             "longest_echo": self.longest_echo, "broken": self.broken,
@@ -228,7 +228,7 @@ class Beat:
                 return
             now = time.monotonic_ns()
             number, sent = _NUMBER.unpack_from(text)
-            self.heard.setdefault(name, Heard()).take(number, sent, now)
+            self.heard.setdefault(name, PeerStats()).take(number, sent, now)
 
     def take_answers(self) -> None:
         """Note echoes of the peer, or that the connection is gone."""
@@ -281,9 +281,9 @@ def main() -> None:
     parser.add_argument("--stop", type=Path, required=True)
     parser.add_argument("--senders", type=int, required=True)
     given = parser.parse_args()
-    beat = Beat(given.peer, given.port, given.interval, given.size, given.stop, given.senders)
-    print(json.dumps(beat.run()))
-    beat.close()
+    probe = LossProbe(given.peer, given.port, given.interval, given.size, given.stop, given.senders)
+    print(json.dumps(probe.run()))
+    probe.close()
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ SIZE = 64
 
 
 @dataclass(frozen=True, slots=True)
-class PairBeat:
+class PairLoss:
     """What happened between two hosts, in laboratory units.
 
     Attributes:
@@ -64,7 +64,7 @@ def commands(
     hears = [destination for _, destination, _ in pairs]
     return [
         Process(
-            f"beat-{source}",
+            f"loss-probe-{source}",
             source,
             (
                 *program, "--peer", address, "--port", str(PORT), "--interval", f"{1 / a_second:.9g}",
@@ -76,7 +76,7 @@ def commands(
     ]  # fmt: skip
 
 
-def parse(pairs: Sequence[tuple[str, str, str]], a_second: float, outputs: dict[str, str]) -> list[PairBeat]:
+def parse(pairs: Sequence[tuple[str, str, str]], a_second: float, outputs: dict[str, str]) -> list[PairLoss]:
     """Read what the processes printed.
 
     Args:
@@ -88,7 +88,7 @@ def parse(pairs: Sequence[tuple[str, str, str]], a_second: float, outputs: dict[
         OutputError: one did not print its figures, or did not hear that its sender had ended.
     """
     try:
-        said = {host: json.loads(outputs[f"beat-{host}"]) for host, _, _ in pairs}
+        said = {host: json.loads(outputs[f"loss-probe-{host}"]) for host, _, _ in pairs}
         address = {host: where for _, host, where in pairs}
         found = []
         for source, destination, _ in pairs:
@@ -97,7 +97,7 @@ def parse(pairs: Sequence[tuple[str, str, str]], a_second: float, outputs: dict[
             if heard is None:
                 raise OutputError(f"{destination} never heard how much {source} had sent")
             found.append(
-                PairBeat(
+                PairLoss(
                     source, destination, own["sent"], heard["received"], heard["duplicates"], heard["disordered"],
                     heard["one_way"], heard["longest_gap"],
                     tuple(number / a_second for number in heard["lost"]), own["echoes"], own["longest_echo"],
