@@ -1,4 +1,4 @@
-"""What can be told of a plan without building it: its figures, and why a path is as it is."""
+"""What can be said of a plan without building it: its figures, and why a path is as it is."""
 
 from testbed.analyse.explain import Explanation, explain
 from testbed.analyse.figures import Analysis, analyse, check_patterns

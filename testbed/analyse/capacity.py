@@ -43,7 +43,7 @@ class Fit:
         model: its name.
         short_of: what it has too little of: `ports`, `VLANs`, `MAC entries`; empty where it fits.
         hosts_estimated: H = T / V of Koibuchi et al. 2011, equation (1): entries of the MAC table by VLANs used.
-        hosts_counted: hosts for whose entries the fullest switch has room, the same number for every destination
+        hosts_counted: hosts for whose entries every switch has room, the same number for every destination
             key; with the VLANs and senders of this plan.
     """
 
@@ -103,10 +103,10 @@ def fit_of(needs: Needs, model: SwitchModel) -> Fit:
         ("VLANs", needs.vlans, model.max_vlans),
         ("MAC entries", needs.entries, model.mac_table),
     )
-    fullest = int(needs.unit_entries.max(initial=0))
+    highest = int(needs.unit_entries.max(initial=0))
     return Fit(
         model=model.name,
         short_of=tuple(what for what, need, limit in asked if need.max(initial=0) > limit),
         hosts_estimated=model.mac_table // max(int(needs.vlans.max(initial=0)), 1),
-        hosts_counted=needs.keys * (model.mac_table // fullest) if fullest else 0,
+        hosts_counted=needs.keys * (model.mac_table // highest) if highest else 0,
     )

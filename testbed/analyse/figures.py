@@ -48,7 +48,7 @@ class Analysis:
         fewest_renamed: how few local VLANs a switch needs by forwarding entries alone, or why none carries the paths;
             None where it was not tried, as the fabric is too large, or the routes have layers.
         relations: the first conflict of each routing relation that does not hold; None where none was tried.
-        mac_entries: static entries of the fullest switch.
+        mac_entries: static entries, maximum per switch.
         rules: OpenFlow rules of the fabric.
         fits: each switch model; empty where the assignment needs OpenFlow.
     """
@@ -154,11 +154,11 @@ def as_object(analysis: Analysis) -> dict[str, Any]:
         "host_pairs": hops.pairs,
         "longer_pairs": hops.longer_pairs,
         "mean_switches_on_path": hops.mean_switches,
-        "max_switches_on_path": hops.most_switches,
+        "max_switches_on_path": hops.max_switches,
         "hop_distribution": [[value, count] for value, count in enumerate(hops.distribution)],
         "patterns": {
             load.pattern: {
-                "max_channel_load": load.most,
+                "max_channel_load": load.max,
                 "mean_channel_load": load.mean,
                 "unused_channels": load.idle,
                 "saturation": load.saturation,

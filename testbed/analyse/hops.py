@@ -20,7 +20,7 @@ class Hops:
         longest: most hops.
         mean_switches: mean switches on a path over all H² ordered pairs of hosts, 1 for a host with itself and for two
             hosts of one switch (Koibuchi et al. 2011, Table 11).
-        most_switches: most switches on a path.
+        max_switches: maximum of switches on a path.
         mean_shortest: as `mean`, if every pair went by the fewest links there are.
         diameter: fewest hops between the two switches with hosts that are farthest apart.
         longer_pairs: ordered pairs of hosts whose path has more hops than the shortest.
@@ -31,7 +31,7 @@ class Hops:
     mean: float
     longest: int
     mean_switches: float
-    most_switches: int
+    max_switches: int
     mean_shortest: float
     diameter: int
     longer_pairs: int
@@ -74,7 +74,7 @@ def hops_of(topology: Topology, routes: Routes) -> Hops:
         mean=total / pairs if pairs else 0.0,
         longest=longest,
         mean_switches=1.0 + total / hosts,
-        most_switches=1 + longest,
+        max_switches=1 + longest,
         mean_shortest=least_total / pairs if pairs else 0.0,
         diameter=int(shortest.max(initial=0)),
         longer_pairs=longer,

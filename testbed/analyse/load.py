@@ -1,4 +1,4 @@
-"""How a traffic pattern spreads over the channels, and the injection rate at which the fullest one saturates."""
+"""How a traffic pattern spreads over the channels, and the injection rate at which the bottleneck saturates."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ class Load:
 
     @property
     def saturation(self) -> float | None:
-        """Injection rate at which the fullest channel carries all it can; None where no channel carries anything.
+        """Injection rate at which the bottleneck channel saturates; None where no channel carries anything.
 
         A share of the rate of a link between switches: 1 / highest demand, for `all_to_all` (H - 1) / most flows on a
         channel. No flow control or queue gets beyond it (Dally and Towles 2004, section 3.3.1). Above 1 the hosts'
         own links, if no faster, are full before.
         """
-        fullest = float(self.demand.max(initial=0))
-        return 1.0 / fullest if fullest else None
+        highest = float(self.demand.max(initial=0))
+        return 1.0 / highest if highest else None
 
     @property
-    def most(self) -> int:
-        """Flows on the fullest channel."""
+    def max(self) -> int:
+        """Maximum channel load, in flows."""
         return int(self.flows.max(initial=0))
 
     @property

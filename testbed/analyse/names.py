@@ -17,7 +17,7 @@ def find_hosts(topology: Topology, source: str, destination: str) -> tuple[tuple
         destination: likewise.
 
     Returns:
-        both host numbers, and a sentence for each switch that a host stands for.
+        both host numbers, and a sentence for each switch that was named instead of a host.
 
     Raises:
         InputError: everything that is wrong with the names.
@@ -55,7 +55,7 @@ def _find(topology: Topology, place: str, name: str, problems: list[Problem], no
         return -1
     host = int(there[0])
     notes.append(
-        f"{topology.host_name(host)} stands for {name}, the first of its {len(there)} hosts"
+        f"{topology.host_name(host)} is taken for {name}, the first of its {len(there)} hosts"
         if len(there) > 1
         else f"{topology.host_name(host)} is the host on {name}"
     )

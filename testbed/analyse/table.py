@@ -57,15 +57,15 @@ def _cells(analysis: Analysis) -> dict[str, str]:
         "switches, links between them, hosts": f"{topology.switch_count:,}, {plan.wiring.link_count:,}, "
         f"{topology.host_count:,}",
         "links between two halves": _NONE if analysis.bisection is None else f"{analysis.bisection:,}",
-        "hops, mean and most (same switch 0)": f"{hops.mean:.5g}, {hops.longest}",
-        "shortest hops, mean and most": f"{hops.mean_shortest:.5g}, {hops.diameter}",
+        "hops: mean, max (same switch 0)": f"{hops.mean:.5g}, {hops.longest}",
+        "shortest hops: mean, max": f"{hops.mean_shortest:.5g}, {hops.diameter}",
         "pairs on a longer path than the shortest": _share(hops.longer_pairs, hops.pairs),
-        "switches on a path, mean and most (all pairs, own 1)": f"{hops.mean_switches:.5g}, {hops.most_switches}",
+        "switches on a path: mean, max (all pairs, same switch 1)": f"{hops.mean_switches:.5g}, {hops.max_switches}",
     }
     for load in analysis.loads:
         saturation = _NONE if load.saturation is None else f"{load.saturation:.3g}"
-        cells[f"{load.pattern}: flows on a channel, most and mean"] = f"{load.most:,}, {load.mean:.5g}"
-        cells[f"{load.pattern}: channels without a flow"] = _share(load.idle, len(load.flows))
+        cells[f"{load.pattern}: flows on a channel: max, mean"] = f"{load.max:,}, {load.mean:.5g}"
+        cells[f"{load.pattern}: unused channels"] = _share(load.idle, len(load.flows))
         cells[f"{load.pattern}: saturates at (× link rate)"] = saturation
     cells |= {
         "prohibited turns": _NONE if turns is None else _share(*turns),
@@ -73,16 +73,18 @@ def _cells(analysis: Analysis) -> dict[str, str]:
         "deadlock free": "yes" if plan.deadlock_free else "NO",
         "proved": "yes" if plan.proved else "NO",
         **{f"relation {name}": text for name, text in _relations(analysis).items()},
-        "VLANs, fullest switch and fabric": f"{analysis.vlans:,}, {analysis.vlans_total:,}",
-        "copies of a flooded frame a switch, mean and most": _copies(analysis.multiplication),
+        "VLANs: max per switch, fabric": f"{analysis.vlans:,}, {analysis.vlans_total:,}",
+        "copies of a flooded frame per switch: mean, max": _copies(analysis.multiplication),
         "fewest VLANs, fixed": _fewest(analysis, analysis.fewest_fixed),
         "fewest local VLANs of a switch, renamed": _fewest(analysis, analysis.fewest_renamed),
-        "MAC entries on the fullest switch": f"{analysis.mac_entries:,}",
+        "MAC entries: max per switch": f"{analysis.mac_entries:,}",
         "OpenFlow rules": f"{analysis.rules:,}",
     }
     for fit in analysis.fits:
         short = f"too few {', '.join(fit.short_of)}" if fit.short_of else "fits"
-        cells[f"{fit.model}; its hosts by T/V, counted"] = f"{short}; {fit.hosts_estimated:,}, {fit.hosts_counted:,}"
+        cells[fit.model] = short
+        cells[f"{fit.model}: max hosts by T/V"] = f"{fit.hosts_estimated:,}"
+        cells[f"{fit.model}: max hosts, counted"] = f"{fit.hosts_counted:,}"
     return cells
 
 
@@ -93,7 +95,7 @@ def _share(part: int, whole: int) -> str:
 def _copies(found: tuple[float, float] | None) -> str:
     if found is None:
         return _NONE
-    return "endless" if math.isinf(found[1]) else f"{found[0]:,.5g}, {found[1]:,.0f}"
+    return "unbounded" if math.isinf(found[1]) else f"{found[0]:,.5g}, {found[1]:,.0f}"
 
 
 def _relations(analysis: Analysis) -> dict[str, str]:

@@ -31,7 +31,10 @@ def analyse(
         Path | None, typer.Option("--plot", help="draw channel loads and path lengths; FILE.svg or FILE.png")
     ] = None,
 ) -> None:
-    """Compare plans: paths, loads, turns, VLANs, tables, switch models; nothing is built. Exit 1 if one is unproved."""
+    """Compare plans: paths, loads, turns, VLANs, tables, switch models; nothing is built.
+
+    Exit code 1 if a plan fails verification.
+    """
     from testbed.analyse.figures import as_object
     from testbed.analyse.load import ALL_TO_ALL
     from testbed.analyse.table import remarks, rich_table
@@ -109,7 +112,10 @@ def explain(
     settings: SETTINGS = None,
     form: FORMAT = Format.text,
 ) -> None:
-    """Show a path hop by hop with its VLANs and rules, and why no shorter one is taken. Exit 1 if unproved."""
+    """Show a path hop by hop with its VLANs and rules, and why no shorter one is taken.
+
+    Exit code 1 if the plan fails verification.
+    """
     from testbed.analyse import explain as explain_pair
     from testbed.analyse.explain import as_object
     from testbed.plan import make_plan

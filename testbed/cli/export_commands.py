@@ -194,7 +194,10 @@ def import_files(
     settings: SETTINGS = None,
     form: FORMAT = Format.text,
 ) -> None:
-    """Read files for Linux bridges back and compare with a plan: all settings and all pairs. Exit 1 if not."""
+    """Read files for Linux bridges back and compare with a plan: all settings and all pairs.
+
+    Exit code 1 if they differ.
+    """
     from testbed.export import compare_files
     from testbed.plan import make_plan
     from testbed.scenario import find_scenario, load_scenario

@@ -79,7 +79,10 @@ def run_tests(
     limit: Annotated[float, typer.Option(min=1, help="s until it is ended")] = _TESTS_LIMIT,
     virtual_time: Annotated[bool, typer.Option("--virtual-time", help="in virtual time")] = False,
 ) -> None:
-    """Boot the image and run the tests marked vm in it, on the kernel's Open vSwitch. Exit 0 passed, 1 failed."""
+    """Boot the image and run the tests marked vm in it, on the kernel's Open vSwitch.
+
+    Exit code 0 if they pass, 1 if one fails.
+    """
     from testbed.run.vm import test_in_vm
     from testbed.scenario.engines import VmOptions
 

@@ -165,7 +165,7 @@ def _kind(
 
     Args:
         raw: the block.
-        place: where it stands.
+        place: where it is.
         problems: gets every problem found.
         table: the kinds there are.
         part: which attribute of a table's entry is the dataclass of parameters.

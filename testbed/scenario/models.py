@@ -57,7 +57,7 @@ def fill(spec: type[Any], values: object, place: str, problems: list[Problem], m
     Args:
         spec: the dataclass.
         values: the block.
-        place: where it stands.
+        place: where it is.
         problems: gets every problem found.
         more_keys: keys of the block that are read elsewhere; only for messages.
     """
@@ -151,7 +151,7 @@ def not_one_of(given: object, known: Sequence[str]) -> str:
 
 
 def shown(value: object) -> str:
-    """Return a value in one line, much as it stands in the file, cut where it gets long."""
+    """Return a value in one line, much as it is in the file, cut where it gets long."""
     if value is None:
         return "nothing"
     try:

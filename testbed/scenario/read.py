@@ -27,7 +27,7 @@ def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
             )
         if key in seen:
             raise yaml.constructor.ConstructorError(
-                None, None, f'key "{key}" stands twice; take one away', key_node.start_mark
+                None, None, f'key "{key}" is listed twice; remove one', key_node.start_mark
             )
         seen.add(key)
     return yaml.SafeLoader.construct_mapping(loader, node, deep=True)

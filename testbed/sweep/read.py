@@ -47,7 +47,7 @@ def parse_sweep(text: str, file: Path, repeats: int | None = None) -> tuple[Swee
 
     Args:
         text: YAML.
-        file: where it stands; scenarios given as files are looked for beside it.
+        file: where it is; scenarios given as files are looked for beside it.
         repeats: as for load_sweep.
 
     Raises:
@@ -104,7 +104,7 @@ def _scenarios(raw: Mapping[str, Any], folder: Path, problems: list[Problem]) ->
         if not isinstance(name, str):
             problems.append(Problem(place, f"should be a name in scenarios/ or a file, not {shown(name)}"))
         elif name in found:
-            problems.append(Problem(place, f'"{name}" stands twice; repeats: runs each several times'))
+            problems.append(Problem(place, f'"{name}" is listed twice; repeats: runs each several times'))
         else:
             is_file = name.endswith((".yaml", ".yml")) or "/" in name
             try:

@@ -21,7 +21,7 @@ class FigureSpec:
         name: of its files; none = the sweep's name, with a number where there are several.
         x: for lines: `switches_on_path`, `message_size`, or a key of the scenario whose value is a number.
         x_label: what is written under the axis, with the unit; none = the name of `x`.
-        metrics: which metrics; none = those that stand for themselves.
+        metrics: which metrics; none = those shown by default.
         title: over the figure.
     """
 

@@ -17,7 +17,7 @@ FIRST_PORT = 5201
 # Below the ports that Linux gives out by itself.
 _FIRST_CLIENT_PORT, _LAST_CLIENT_PORT = 8000, 31999
 _TURNS = 8
-# What client_ports() is told of the repeats of one load is that far from those of the next.
+# Ports of the repeats of one load are that far from those of the next.
 TURNS_APART = 3
 # Receivers report once a second. A timer may be late by a little.
 _TIMER_ERROR = 0.1

@@ -193,7 +193,7 @@ def launch(
             none.
         pairs: (sender, receiver) ranks of the traffic pattern, or None.
         tracer: absolute path of the library that records what ranks send each other (`mpi_jobs/trace`), which then
-            stands in the file TRACE_FILE of `folder`; or None.
+            is in the file TRACE_FILE of `folder`; or None.
         interface: name, the same in every host, of the interface that carries the ranks' messages.
 
     Returns:

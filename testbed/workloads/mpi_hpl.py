@@ -78,7 +78,7 @@ def problems(args: Sequence[str], ranks: int) -> list[str]:
     found = []
     for option, value in _pairs(args):
         if option not in _LIMITS:
-            found.append(f'has an option "{option}", but HPL is told {", ".join(_LIMITS)}')
+            found.append(f'has an option "{option}", but HPL is given {", ".join(_LIMITS)}')
             continue
         low, high = _LIMITS[option]
         if not re.fullmatch(r"\d{1,9}", value) or not low <= int(value) <= high:

@@ -43,7 +43,7 @@ def parse(text: str, ranks: Ranks) -> ParsedJob:
     - Bi-Directional Bandwidth: `mpi_bidirectional_bandwidth`, both directions together
     - All-to-All: `mpi_alltoall_time`, over ranks where there are three times, and `mpi_alltoall_bandwidth`
 
-    Bytes between hosts are counted from the columns Size and Iterations and the window, each 1 where it is not told.
+    Bytes between hosts are counted from the columns Size and Iterations and the window, each 1 where it is not printed.
 
     Args:
         text: the standard output.

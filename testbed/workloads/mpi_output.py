@@ -24,7 +24,7 @@ class ParsedJob:
         samples: the measured figures, in SI base units and laboratory time. Ranks in the labels are numbers.
         fabric_bytes: least payload bytes that the job has moved between hosts.
         verified: the job has checked the data that it received, or its result, and found it right.
-        computing: share of the measured time that the median rank computed and did not communicate; None = not told.
+        computing: share of the measured time that the median rank computed and did not communicate; None = not known.
     """
 
     samples: tuple[Sample, ...] = field(default=())

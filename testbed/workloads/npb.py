@@ -16,7 +16,7 @@ VARIABLE = "NPB_DIR"
 # SP and BT share out a cube by diagonals of a square of ranks; EP needs no neighbours; all others halve.
 _SQUARES = ("SP", "BT")
 _ANY = ("EP",)
-# Ranks to which a problem can be shared out; where nothing stands more than a scenario can ask for.
+# Ranks to which a problem can be shared out; where there is no entry, more than a scenario can ask for.
 _MOST_RANKS: Mapping[Kernel, Mapping[ProblemClass, int]] = {
     "IS": {"S": 512},
     "EP": {"S": 256, "W": 512},

@@ -56,7 +56,7 @@ def test_hops_are_those_of_the_paths_one_by_one(plan):
     assert found.mean == pytest.approx(np.mean([taken[pair] for pair in different]))
     assert found.longest == max(taken.values())
     assert found.mean_switches == pytest.approx(np.mean([taken[pair] + 1 for pair in taken]))
-    assert found.most_switches == max(taken.values()) + 1
+    assert found.max_switches == max(taken.values()) + 1
     assert found.mean_shortest == pytest.approx(np.mean([shortest[switch[a]][switch[b]] for a, b in different]))
     assert found.diameter == max(shortest[a][b] for a in switch for b in switch)
     assert found.longer_pairs == sum(taken[a, b] > shortest[switch[a]][switch[b]] for a, b in different)
@@ -100,7 +100,7 @@ def test_loads_are_those_of_the_paths_one_by_one(plan):
         found = load_of(topology, plan.routes, pattern, seed)
         assert (found.flows == count).all()
         assert found.demand == pytest.approx(demand)
-        assert (found.most, found.idle) == (count.max(initial=0), (count == 0).sum())
+        assert (found.max, found.idle) == (count.max(initial=0), (count == 0).sum())
         assert found.mean == pytest.approx(count.mean() if len(count) else 0)
         if demand.any():
             assert found.saturation == pytest.approx(1 / demand.max())
@@ -120,7 +120,7 @@ def test_a_host_divides_what_it_sends_among_its_flows(monkeypatch):
 
 def test_a_torus_saturates_at_hosts_but_one_by_flows_on_the_fullest_channel():
     found = analyse(plan_of("torus", sizes=[4, 4]), ["all_to_all", "transpose"]).loads
-    assert [load.most for load in found] == [8, 2]
+    assert [load.max for load in found] == [8, 2]
     assert [load.saturation for load in found] == [15 / 8, 1 / 2]
 
 
@@ -315,7 +315,7 @@ def test_the_table_has_a_column_a_scenario_and_no_row_that_says_nothing():
     alone, both = cells(rich_table([first])), cells(rich_table([first, second]))
     assert list(both) == ["", "first", "second"]
     rows = dict(zip(both[""], zip(both["first"], both["second"], strict=True), strict=True))
-    assert rows["VLANs, fullest switch and fabric"][0] == "3, 3"
+    assert rows["VLANs: max per switch, fabric"][0] == "3, 3"
     assert rows["prohibited turns"][0] == "–"
     assert rows["prohibited turns"][1].endswith("%)")
     assert rows["fewest VLANs, fixed"] == ("3", "none carry it")

@@ -42,9 +42,9 @@ def test_scenarios_stand_side_by_side():
     assert code == 0
     lines = text.splitlines()
     assert lines[0].split() == ["mesh4x4", "torus4x4"]
-    (load,) = (line for line in lines if line.startswith("all_to_all: flows on a channel, most and mean"))
+    (load,) = (line for line in lines if line.startswith("all_to_all: flows on a channel: max, mean"))
     assert load.split("mean", 1)[1].split() == ["16,", "13.333", "8,", "8"]
-    (vlans,) = (line for line in lines if line.startswith("VLANs, fullest switch and fabric"))
+    (vlans,) = (line for line in lines if line.startswith("VLANs: max per switch, fabric"))
     assert vlans.split("fabric", 1)[1].split() == ["4,", "4", "8,", "8"]
     assert any(line.startswith("transpose: saturates") for line in lines)
 

@@ -318,7 +318,7 @@ def test_switches_stand_for_their_first_host():
     made = make_plan(scenario_of(GRAPH))
     found = explain(made, "left", "s3")
     assert (found.source, found.destination) == ("h1", "h3")
-    assert found.notes == ("h1 stands for left, the first of its 2 hosts", "h3 is the host on s3")
+    assert found.notes == ("h1 is taken for left, the first of its 2 hosts", "h3 is the host on s3")
     assert explain(made, "h2", "h1").hops == 0
 
 

@@ -120,7 +120,7 @@ figures: [{kind: bar}, {kind: lines}, {kind: bars, x: lab.seed, metric: [goodput
         "mine.yaml: description: should be text (in quotes), not [1]",
         'mine.yaml: scenarios.1: rign4: no scenario of that name. Did you mean "ring4"? Known: '
         + ", ".join(sorted({*SCENARIOS, *(file.stem for file in PACKAGE.glob("*.yaml"))})) + ".",
-        'mine.yaml: scenarios.2: "ring4" stands twice; repeats: runs each several times',
+        'mine.yaml: scenarios.2: "ring4" is listed twice; repeats: runs each several times',
         "mine.yaml: scenarios.3: should be a name in scenarios/ or a file, not 7",
         "mine.yaml: scenarios.4: none.yaml: no such file.",
         "mine.yaml: set.lab.dilation: has a value twice: [100, 100]",

@@ -42,7 +42,7 @@ def test_the_data_file_says_what_the_arguments_say(args, ranks, expected):
         (("--p", "2", "--q", "3"), "has a process grid of 2×3 for 4 ranks; --p times --q should be 4"),
         (("--p", "3"), "has a process grid of 3×1 for 4 ranks; --p times --q should be 4"),
         (("--q", "8"), "has a process grid of 1×8 for 4 ranks; --p times --q should be 4"),
-        (("--m", "4"), 'has an option "--m", but HPL is told --n, --nb, --p, --q'),
+        (("--m", "4"), 'has an option "--m", but HPL is given --n, --nb, --p, --q'),
         (("--n", "many"), 'needs a whole number from 1 to 100000 after --n, not "many"'),
         (("--n", "0"), 'needs a whole number from 1 to 100000 after --n, not "0"'),
         (("--nb",), 'needs a whole number from 1 to 1024 after --nb, not ""'),
