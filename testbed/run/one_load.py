@@ -42,6 +42,7 @@ class Runner:
 
 RUNNERS: dict[str, Runner] = {
     "ping": Runner(run_pairs),
+    "rr": Runner(run_pairs),
     "iperf3": Runner(run_iperf3),
     "probe": Runner(run_probe),
     "mpi": Runner(run_mpi, prepare_mpi),

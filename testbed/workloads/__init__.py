@@ -11,7 +11,7 @@ from typing import Any
 
 from testbed.errors import Problem
 from testbed.model import Topology
-from testbed.workloads import mpi_placement, npb, ping, spec
+from testbed.workloads import mpi_placement, npb, ping, rr, spec
 from testbed.workloads.pairs import PairTool
 from testbed.workloads.timeline import timeline_problems
 
@@ -124,6 +124,15 @@ WORKLOADS: dict[str, WorkloadKind] = {
             "it measures programs and processors, which the simulator has none of; testbed simulate gives latencies"
         ),
         pairs=ping.PAIRS,
+    ),
+    "rr": WorkloadKind(
+        rr.RequestResponse,
+        "latency of requests and responses over TCP or UDP, and transactions a second",
+        labels=("protocol", "pattern"),
+        why_not_simulated=lambda load: rr.WHY_NOT_SIMULATED,
+        check=rr.check,
+        metrics=rr.METRICS,
+        pairs=rr.PAIRS,
     ),
     "probe": WorkloadKind(
         spec.Probe,

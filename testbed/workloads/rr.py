@@ -1,0 +1,115 @@
+"""Request and response: how long a transaction takes, and how many there are a second, over TCP and UDP."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Le
+
+from testbed.errors import Problem
+from testbed.messages import Process
+from testbed.workloads.pairs import Ends, Figures, Messages, PairTool
+from testbed.workloads.process import OutputError
+from testbed.workloads.spec import Pattern
+
+PROGRAM = Path(__file__).with_name("rr_program.py")
+METRICS = {
+    "transactions": "Transactions",
+    "rtt_p50": "Round trip, median",
+    "rtt_p90": "Round trip, 90th percentile",
+    "rtt_p99": "Round trip, 99th percentile",
+    "requests_lost": "Requests without response",
+}
+WHY_NOT_SIMULATED = "it measures programs as well, which the simulator has none of; testbed simulate gives latencies"
+_FIRST_PORT = 7001
+_SPARE_SECONDS = 40.0
+_TIMES = ("min", "mean", "p50", "p90", "p99", "max")
+# What a datagram holds in one frame, and its number.
+_MOST_DATAGRAM, _LEAST_DATAGRAM = 1472, 4
+
+
+@dataclass(frozen=True, slots=True)
+class RequestResponse:
+    """One request after the other between the pairs of a pattern, each when the one before it has its response.
+
+    Attributes:
+        protocol: `tcp`, one connection a pair, or `udp`.
+        pattern: which pairs.
+        request: bytes of payload of a request; as many as TCP sends at once at the beginning.
+        response: likewise of a response.
+        seconds: whole laboratory seconds of each pair.
+        repeats: how often all pairs are measured.
+        at_once: whether all pairs are measured at the same time, and not one after the other on an idle fabric.
+    """
+
+    protocol: Literal["tcp", "udp"]
+    pattern: Pattern = "complement"
+    request: Annotated[int, Ge(1), Le(14480)] = 64
+    response: Annotated[int, Ge(1), Le(14480)] = 64
+    seconds: Annotated[int, Ge(1), Le(3600)] = 1
+    repeats: Annotated[int, Ge(1), Le(1000)] = 3
+    at_once: bool = False
+
+
+def check(spec: RequestResponse) -> list[Problem]:
+    """Datagrams that do not fit a frame, or hold no number."""
+    if spec.protocol == "tcp":
+        return []
+    sentence = f"should be {_LEAST_DATAGRAM} to {_MOST_DATAGRAM} for protocol udp, whose messages are a frame each, not"
+    return [
+        Problem(key, f"{sentence} {size}")
+        for key, size in (("request", spec.request), ("response", spec.response))
+        if not _LEAST_DATAGRAM <= size <= _MOST_DATAGRAM
+    ]
+
+
+def commands(spec: RequestResponse, ends: Ends) -> tuple[Process, ...]:
+    """Who answers, and who asks."""
+    port, sizes = _FIRST_PORT + ends.number, (str(spec.request), str(spec.response))
+    program = (sys.executable, str(PROGRAM))
+    return (
+        Process(
+            f"rr-answer-{ends.number}", ends.destination,
+            (*program, "answer", spec.protocol, str(port), *sizes), server_port=port,
+        ),
+        Process(
+            f"rr-ask-{ends.number}", ends.source,
+            (*program, "ask", spec.protocol, ends.address, str(port), *sizes, str(spec.seconds)),
+        ),
+    )  # fmt: skip
+
+
+def parse(text: str) -> Figures:
+    """Read what the program that asks printed.
+
+    Raises:
+        OutputError: it is not what it prints, or no request had a response.
+    """
+    try:
+        found = json.loads(text)
+        count, lost = int(found["transactions"]), int(found["lost"])
+        if not count:
+            raise OutputError(f"none of {lost} requests had a response")
+        times = [(f"rtt_{name}", float(found[name]), "s") for name in _TIMES]
+        seconds = float(found["seconds"])
+    except (ValueError, KeyError, TypeError) as error:
+        if isinstance(error, OutputError):
+            raise
+        raise OutputError(f"the program that asks did not print its figures: {error}") from error
+    share = lost / (count + lost)
+    return Figures((("transactions", count / seconds, "1/s"), *times, ("requests_lost", share, "ratio")), share)
+
+
+PAIRS = PairTool(
+    commands,
+    parse,
+    limit=lambda spec: spec.seconds + _SPARE_SECONDS,
+    what="requests",
+    repeats=lambda spec: spec.repeats,
+    at_once=lambda spec: spec.at_once,
+    messages=lambda spec: Messages(spec.protocol, spec.request, spec.response),
+)
