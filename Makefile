@@ -2,7 +2,7 @@
 # in it work: make test ARGS="-k 'ring or mesh'".
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev setup-vm scenario vm vm-test vagrant-box npb paper test test-fast explore check bench lock clean
+.PHONY: help setup setup-dev setup-vm scenario vm vm-test vagrant-box npb paper test test-fast explore mutants check bench lock clean
 
 TOPO ?= torus4x4
 ENGINE ?=
@@ -62,6 +62,9 @@ explore: export TESTBED_EXPLORE_SECONDS ?= 60
 explore: setup-dev ## search for counterexamples for a minute (TESTBED_EXPLORE_SECONDS=N: for N seconds)
 	@echo "the seed is $(SEED); the same examples again: make explore SEED=$(SEED)"
 	@$(PYTEST) -n $$(nproc) -m hypothesis --hypothesis-seed=$(SEED) tests/property tests/unit $(ARGS)
+
+mutants: setup-dev ## plant small faults and see which ones tests notice (e.g. ARGS="--count 50 --only testbed/routing")
+	@.venv/bin/python -m benchmarks.mutants $(ARGS)
 
 check: setup-dev ## formatting, lint, types, layers, and that generated files are current
 	.venv/bin/ruff format --check

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 # numba's own variable, heeded before numba is imported: in the virtual machine compiling takes longer than it saves.
 INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") != "0"
 
+_IMPORTED = re.compile(rb"^from testbed\.kernels\.(\w+) import", re.MULTILINE)
+
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 
-def _stamp() -> str:
-    """Content of all kernels."""
-    content = hashlib.sha256()
-    for file in sorted(Path(__file__).parent.glob("*.py")):
-        content.update(file.read_bytes())
-    return content.hexdigest()
-
-
-STAMP = _stamp()
+@cache
+def _stamp(name: str) -> str:
+    """Content of a module of kernels and of all modules of kernels that it imports, directly or not."""
+    content: dict[str, bytes] = {}
+    waiting = [name]
+    while waiting:
+        module = waiting.pop()
+        if module not in content:
+            content[module] = (Path(__file__).parent / f"{module}.py").read_bytes()
+            waiting += [found.decode() for found in _IMPORTED.findall(content[module])]
+    return hashlib.sha256(b"".join(content[module] for module in sorted(content))).hexdigest()
 
 
 def jit(function: Kernel) -> Kernel:
@@ -51,5 +57,5 @@ def _compiled(function: Kernel, **options: bool) -> Kernel:
     decorate: Any = numba.njit(**options)  # type: ignore[call-overload]  # numba's types leave `_nrt` out
     compiled = decorate(function)
     # numba itself compiles anew only when the function's own file has changed, but a kernel may call one of another.
-    compiled._cache._cache_file._source_stamp = STAMP
+    compiled._cache._cache_file._source_stamp = _stamp(function.__module__.rpartition(".")[2])
     return cast(Kernel, compiled)

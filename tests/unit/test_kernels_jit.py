@@ -36,7 +36,12 @@ def test_a_kernel_is_compiled_anew_when_one_it_calls_in_another_file_has_changed
     (package / "caller.py").write_text(CALLER)
     (package / "callee.py").write_text(CALLEE.format(1))
     assert called(tmp_path) == "2"
-    assert list((tmp_path / "cache").rglob("*.nbc"))
+    made = [(file, file.stat().st_mtime_ns) for file in (tmp_path / "cache").rglob("*.nb?")]
+    assert made
+    (package / "other.py").write_text("")  # no concern of theirs
+    (package / "caller.py").touch()
+    assert called(tmp_path) == "2"
+    assert [(file, file.stat().st_mtime_ns) for file in (tmp_path / "cache").rglob("*.nb?")] == made
     (package / "callee.py").write_text(CALLEE.format(20))
     assert called(tmp_path) == "21"
 
