@@ -25,8 +25,8 @@ from testbed.transition import successor
 from testbed.verify import verify
 from testbed.vlans.fixed import assign_fixed
 
-MOST_HOSTS = 24
-MOST_SWITCHES = 40
+MAX_HOSTS = 24
+MAX_SWITCHES = 40
 
 
 def scenario_of(blocks: dict[str, Any] | str) -> Scenario:
@@ -74,10 +74,10 @@ def grids(draw: st.DrawFn) -> dict[str, Any]:
         topology["dimensions"] = draw(st.integers(1, 4))
         switches = 2 ** topology["dimensions"]
     else:
-        fitting = st.lists(st.integers(1, 6), min_size=1, max_size=3).filter(lambda s: math.prod(s) <= MOST_HOSTS)
+        fitting = st.lists(st.integers(1, 6), min_size=1, max_size=3).filter(lambda s: math.prod(s) <= MAX_HOSTS)
         topology["sizes"] = draw(fitting)
         switches = math.prod(topology["sizes"])
-    topology["hosts_per_switch"] = draw(st.integers(1, min(3, MOST_HOSTS // switches)))
+    topology["hosts_per_switch"] = draw(st.integers(1, min(3, MAX_HOSTS // switches)))
     topology["parallel_links"] = draw(st.integers(1, 4))
     blocks = {"topology": topology, "routing": {"kind": "dor"}}
     blocks["routing"] |= draw(dor_options(longest_ring(blocks), topology["parallel_links"]))
@@ -130,7 +130,7 @@ def others(draw: st.DrawFn) -> dict[str, Any]:
 
 def small_enough(blocks: dict[str, Any]) -> bool:
     topology = scenario_of(blocks).topology
-    return bool(topology.extent().hosts <= MOST_HOSTS and topology.extent().switches <= MOST_SWITCHES)
+    return bool(topology.extent().hosts <= MAX_HOSTS and topology.extent().switches <= MAX_SWITCHES)
 
 
 def fabrics() -> st.SearchStrategy[dict[str, Any]]:

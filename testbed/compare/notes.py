@@ -16,7 +16,7 @@ METHODS = {
     "ranks": "by ranks over the repeats (6 or more), for their median",
 }
 _MACHINE = ("engine", "machine", "processors", "kernel", "datapath", "open_vswitch", "tools", "testbed", "python")
-_MOST_SHOWN = 4
+_MAX_SHOWN = 4
 _HOSTS = "hosts"
 
 
@@ -72,8 +72,8 @@ def _by_value(variants: Sequence[Variant], runs: Sequence[Run], of: Callable[[Ru
 
 
 def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else ""
-    return ", ".join(names[:_MOST_SHOWN]) + more
+    more = f" and {len(names) - _MAX_SHOWN} more" if len(names) > _MAX_SHOWN else ""
+    return ", ".join(names[:_MAX_SHOWN]) + more
 
 
 def _plain(value: Any) -> str:

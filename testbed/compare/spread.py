@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-LEAST_FOR_RANKS = 6
+MIN_FOR_RANKS = 6
 _ONE_MISS_IN = 20  # 95 %
 # 97.5 % quantiles of Student's t for 2 to 5 values, which have one degree of freedom less.
 _STUDENT = {2: 12.706204736, 3: 4.302652730, 4: 3.182446305, 5: 2.776445105}
@@ -54,7 +54,7 @@ def spread(values: Sequence[float]) -> Spread:
     least, most = ordered[0], ordered[-1]
     if count == 1:
         return Spread(1, median, least, most, None, "none")
-    if count < LEAST_FOR_RANKS:
+    if count < MIN_FOR_RANKS:
         mean, reach = statistics.fmean(ordered), _STUDENT[count] * statistics.stdev(ordered) / math.sqrt(count)
         low, high = mean - reach, mean + reach
         if least >= 0:
@@ -74,8 +74,8 @@ def median_rank(count: int) -> int:
     Raises:
         ValueError: too few values; six are needed.
     """
-    if count < LEAST_FOR_RANKS:
-        raise ValueError(f"needs {LEAST_FOR_RANKS} values or more, not {count}")
+    if count < MIN_FOR_RANKS:
+        raise ValueError(f"needs {MIN_FOR_RANKS} values or more, not {count}")
     missed, rank = 0, 0
     while True:
         missed += math.comb(count, rank)

@@ -19,7 +19,7 @@ from testbed.predict.wires import Ways, Wires
 _FULL = 0.01  # a channel that lacks no more, as by a tag or an acknowledgement, has a queue
 _ROUNDS, _STEPS = 20, 20_000
 _CHANGE = 1e-9  # of a price in a step, relative, at which it has settled
-_LEAST_PRICE = 1e-15
+_MIN_PRICE = 1e-15
 
 
 def reno_goodput(wires: Wires, flows: Sequence[tuple[int, int]], ways: Ways) -> Floats:
@@ -57,8 +57,8 @@ def _equilibrium(cost: Floats, losing: Floats, round_trip: Floats) -> Floats:
     """
     price = np.ones(cost.shape[1])
     for _ in range(_STEPS):
-        rate = 1 / (round_trip * np.sqrt(np.maximum(losing @ price, _LEAST_PRICE)))
-        before, price = price, np.maximum(price * np.clip(rate @ cost, 0.5, 2.0), _LEAST_PRICE)
+        rate = 1 / (round_trip * np.sqrt(np.maximum(losing @ price, _MIN_PRICE)))
+        before, price = price, np.maximum(price * np.clip(rate @ cost, 0.5, 2.0), _MIN_PRICE)
         if np.abs(price - before).max() <= _CHANGE * price.max():
             break
     return np.asarray(rate, dtype=np.float64)

@@ -16,7 +16,7 @@ from testbed.results.telemetry import Names, load_telemetry
 from testbed.traffic import PATTERNS, PatternError, flows
 
 TRACE = "mpi_bytes_sent"
-_MOST_NAMED = 4
+_MAX_NAMED = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,7 +124,7 @@ def _require_hosts(found: Sequence[str] | Names, topology: Topology, place: str)
 
 
 def _hosts(names: Sequence[str] | Names) -> str:
-    shown = ", ".join(names[:_MOST_NAMED]) + (", …" if len(names) > _MOST_NAMED else "")
+    shown = ", ".join(names[:_MAX_NAMED]) + (", …" if len(names) > _MAX_NAMED else "")
     return f"{len(names)} host{'s' * (len(names) != 1)} ({shown})"
 
 

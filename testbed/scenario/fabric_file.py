@@ -15,7 +15,7 @@ from testbed.topologies.fabric_text import read_fabric
 from testbed.topologies.graph import Graph, quoted
 
 # A million links in the most verbose format are about as large.
-_MOST_BYTES = 256 * 2**20
+_MAX_BYTES = 256 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,8 @@ def _text(file: Path) -> str:
         status = file.stat()
         if not stat.S_ISREG(status.st_mode):
             raise InputError.one("", "is a folder or device, not a file")
-        if status.st_size > _MOST_BYTES:
-            raise InputError.one("", f"is too large: {status.st_size:,} bytes (at most {_MOST_BYTES:,})")
+        if status.st_size > _MAX_BYTES:
+            raise InputError.one("", f"is too large: {status.st_size:,} bytes (at most {_MAX_BYTES:,})")
         return file.read_text(encoding="utf-8")
     except FileNotFoundError as error:
         beside = [other.name for other in file.parent.iterdir()] if file.parent.is_dir() else []

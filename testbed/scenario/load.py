@@ -16,8 +16,8 @@ from testbed.scenario.read import read_blocks
 from testbed.scenario.spec import (
     EXPECTATIONS,
     KEYS,
+    MIN_SHARE,
     SLOWEST_LAB_LINK,
-    SMALLEST_SHARE,
     LabSettings,
     Links,
     Scenario,
@@ -247,11 +247,11 @@ def _told_apart(routing: Any) -> list[Problem]:
 
 
 def _too_small_share(lab: LabSettings) -> list[Problem]:
-    if lab.cpu_share != "auto" or lab.dilation == "auto" or 1 / lab.chosen_dilation >= SMALLEST_SHARE:
+    if lab.cpu_share != "auto" or lab.dilation == "auto" or 1 / lab.chosen_dilation >= MIN_SHARE:
         return []
     sentence = (
-        f"auto would be 1/{lab.dilation:g} of a processor and Linux gives no host less than {SMALLEST_SHARE:g}; use "
-        f"lab.dilation {1 / SMALLEST_SHARE:g} or less"
+        f"auto would be 1/{lab.dilation:g} of a processor and Linux gives no host less than {MIN_SHARE:g}; use "
+        f"lab.dilation {1 / MIN_SHARE:g} or less"
     )
     return [Problem("lab.cpu_share", sentence)]
 

@@ -23,7 +23,7 @@ _SENTENCES = {
     "less_than_equal": "should be {le} or less",
     "too_short": "should have {min_length} or more entries",
 }
-_LONGEST_SHOWN = 60
+_MAX_SHOWN = 60
 _MODELS: dict[type[Any], type[BaseModel]] = {}  # made once
 
 
@@ -158,4 +158,4 @@ def shown(value: object) -> str:
         text = json.dumps(value, ensure_ascii=False, default=str)  # JSON is YAML
     except ValueError:  # a list that contains itself
         text = str(value)
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"

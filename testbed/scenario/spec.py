@@ -23,12 +23,12 @@ EXPECTATIONS = ("deadlock_free", "deadlock")
 _HIGHEST_RATE = 1e13
 # Below this a second carries too few frames to count them; bit/s.
 SLOWEST_LAB_LINK = 1e5
-LARGEST_DILATION = 1e6
+MAX_DILATION = 1e6
 # Linux hands out processor time in no less than 1 ms a second.
-SMALLEST_SHARE = 1e-3
-_LARGEST_SHARE = 1024.0
+MIN_SHARE = 1e-3
+_MAX_SHARE = 1024.0
 # Each is two processes.
-MOST_SWITCH_DAEMONS = 64
+MAX_SWITCH_DAEMONS = 64
 
 
 def _rate(value: object) -> float:
@@ -42,28 +42,27 @@ def _rate(value: object) -> float:
 
 Rate = Annotated[float, BeforeValidator(_rate), WithJsonSchema({"type": "string", "pattern": f"^{RATE_PATTERN}$"})]
 
-_DILATIONS = (("auto",), 1.0, LARGEST_DILATION)
+_DILATIONS = (("auto",), 1.0, MAX_DILATION)
 Dilation = Annotated[
     float | Literal["auto"], BeforeValidator(number_or(*_DILATIONS)), WithJsonSchema(number_schema(*_DILATIONS))
 ]
-_SHARES = (("none", "auto"), SMALLEST_SHARE, _LARGEST_SHARE)
+_SHARES = (("none", "auto"), MIN_SHARE, _MAX_SHARE)
 Share = Annotated[
     float | Literal["none", "auto"], BeforeValidator(number_or(*_SHARES)), WithJsonSchema(number_schema(*_SHARES))
 ]
 
 
 # Shorter ones would be telemetry of the telemetry; ms.
-_SHORTEST_INTERVAL, _LONGEST_INTERVAL, _INTERVAL = 20, 10_000, 100
+_MIN_INTERVAL, _MAX_INTERVAL, _INTERVAL = 20, 10_000, 100
 
 
 def _interval(value: object) -> int:
     if isinstance(value, bool):
         return _INTERVAL if value else 0
-    if isinstance(value, int) and (value == 0 or _SHORTEST_INTERVAL <= value <= _LONGEST_INTERVAL):
+    if isinstance(value, int) and (value == 0 or _MIN_INTERVAL <= value <= _MAX_INTERVAL):
         return value
     raise ValueError(
-        f"should be whole milliseconds from {_SHORTEST_INTERVAL} to {_LONGEST_INTERVAL}, or false for none, "
-        f"not {shown(value)}"
+        f"should be whole milliseconds from {_MIN_INTERVAL} to {_MAX_INTERVAL}, or false for none, not {shown(value)}"
     )
 
 
@@ -73,7 +72,7 @@ Interval = Annotated[
     WithJsonSchema(
         {
             "anyOf": [
-                {"type": "integer", "minimum": _SHORTEST_INTERVAL, "maximum": _LONGEST_INTERVAL},
+                {"type": "integer", "minimum": _MIN_INTERVAL, "maximum": _MAX_INTERVAL},
                 {"type": "integer", "const": 0},
                 {"type": "boolean"},
             ]
@@ -85,15 +84,15 @@ Interval = Annotated[
 def _switch_daemons(value: object) -> object:
     if value == "auto":
         return value
-    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_SWITCH_DAEMONS:
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_SWITCH_DAEMONS:
         return value
-    raise ValueError(f"should be auto or a whole number from 1 to {MOST_SWITCH_DAEMONS}, not {shown(value)}")
+    raise ValueError(f"should be auto or a whole number from 1 to {MAX_SWITCH_DAEMONS}, not {shown(value)}")
 
 
 SwitchDaemons = Annotated[
     int | Literal["auto"],
     BeforeValidator(_switch_daemons),
-    WithJsonSchema({"anyOf": [{"const": "auto"}, {"type": "integer", "minimum": 1, "maximum": MOST_SWITCH_DAEMONS}]}),
+    WithJsonSchema({"anyOf": [{"const": "auto"}, {"type": "integer", "minimum": 1, "maximum": MAX_SWITCH_DAEMONS}]}),
 ]
 
 
@@ -223,4 +222,4 @@ class Scenario:
 def largest_dilation(links: Links, lab: LabSettings) -> float:
     """The dilation above which a link would be too slow to measure, or a host's share of the processors too small."""
     most = min(links.rate, links.edge_rate) / SLOWEST_LAB_LINK
-    return min(most, LARGEST_DILATION, 1 / SMALLEST_SHARE if lab.cpu_share == "auto" else LARGEST_DILATION)
+    return min(most, MAX_DILATION, 1 / MIN_SHARE if lab.cpu_share == "auto" else MAX_DILATION)

@@ -13,7 +13,7 @@ from testbed.errors import InputError, Problem, did_you_mean
 from testbed.scenario import find_scenario
 from testbed.scenario.models import fill, shown, unknown_key
 from testbed.scenario.read import read_blocks
-from testbed.sweep.spec import KEYS, MOST_REPEATS, MOST_RUNS, Combination, FigureSpec, Sweep
+from testbed.sweep.spec import KEYS, MAX_REPEATS, MAX_RUNS, Combination, FigureSpec, Sweep
 
 _HIDDEN = "workloads"  # a key of its own, since its value is a list
 
@@ -66,11 +66,11 @@ def parse_sweep(text: str, file: Path, repeats: int | None = None) -> tuple[Swee
     description = _text(raw, "description", problems) or ""
     scenarios = _scenarios(raw, file.parent, problems)
     settings = _settings(raw, problems)
-    if repeats is not None and not 1 <= repeats <= MOST_REPEATS:
-        raise InputError.one("--repeats", f"should be a whole number from 1 to {MOST_REPEATS}, not {repeats}")
+    if repeats is not None and not 1 <= repeats <= MAX_REPEATS:
+        raise InputError.one("--repeats", f"should be a whole number from 1 to {MAX_REPEATS}, not {repeats}")
     written = raw.get("repeats", 1)
-    if isinstance(written, bool) or not isinstance(written, int) or not 1 <= written <= MOST_REPEATS:
-        problems.append(Problem("repeats", f"should be a whole number from 1 to {MOST_REPEATS}, not {shown(written)}"))
+    if isinstance(written, bool) or not isinstance(written, int) or not 1 <= written <= MAX_REPEATS:
+        problems.append(Problem("repeats", f"should be a whole number from 1 to {MAX_REPEATS}, not {shown(written)}"))
         written = 1
     rounds = written if repeats is None else repeats
     figures = _figures(raw, str(name), problems)
@@ -175,8 +175,8 @@ def _combinations(
     count = len(scenarios) * repeats
     for values in settings.values():
         count *= len(values)
-    if count > MOST_RUNS:
-        problems.append(Problem("set", f"makes {count:,} runs with scenarios and repeats; up to {MOST_RUNS:,} are run"))
+    if count > MAX_RUNS:
+        problems.append(Problem("set", f"makes {count:,} runs with scenarios and repeats; up to {MAX_RUNS:,} are run"))
         return ()
     fixed = [setting(_HIDDEN, raw[_HIDDEN])] if _HIDDEN in raw else []
     found = []

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 KEYS = ("name", "description", "scenarios", "set", "workloads", "repeats", "baseline", "figures")
-MOST_RUNS = 1000
-MOST_REPEATS = 100
+MAX_RUNS = 1000
+MAX_REPEATS = 100
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ exec mnexec -a "$process" unshare --mount -- \\
     sh -c 'mount -t tmpfs tmpfs /dev/shm && {trace}exec "$@"' rank "$@"
 """
 # Linux takes no longer argument; with what `mpiexec` adds.
-_LONGEST_ARGUMENT = 120_000
+_MAX_ARGUMENT = 120_000
 
 Output = Literal["json", "free", "imb", "osu", "hpl", "npb"]
 Pairs = Sequence[tuple[int, int]]
@@ -156,7 +156,7 @@ def argument_problems(job: MpiJob, ranks: int, pairs: Pairs | None) -> list[tupl
     if ":" in job.args:
         found.append(("args", 'has ":" as an argument, which mpiexec takes for its own'))
     longest = max(map(len, [*job.args, _pairs_text(pairs or ())]), default=0)
-    if longest > _LONGEST_ARGUMENT:
+    if longest > _MAX_ARGUMENT:
         found.append(
             ("pattern" if pairs else "args", f"makes an argument of {longest} characters, more than Linux takes")
         )

@@ -17,7 +17,7 @@ VARIABLE = "NPB_DIR"
 _SQUARES = ("SP", "BT")
 _ANY = ("EP",)
 # Ranks to which a problem can be shared out; where there is no entry, more than a scenario can ask for.
-_MOST_RANKS: Mapping[Kernel, Mapping[ProblemClass, int]] = {
+_MAX_RANKS: Mapping[Kernel, Mapping[ProblemClass, int]] = {
     "IS": {"S": 512},
     "EP": {"S": 256, "W": 512},
     "FT": {"S": 64, "W": 32, "A": 128, "B": 256},
@@ -85,7 +85,7 @@ def as_mpi(spec: Npb, hosts: int) -> Mpi:
 
 
 def _limit(spec: Npb) -> int:
-    return _MOST_RANKS.get(spec.kernel, {}).get(spec.class_, 1024)
+    return _MAX_RANKS.get(spec.kernel, {}).get(spec.class_, 1024)
 
 
 def _rule(kernel: Kernel) -> str:

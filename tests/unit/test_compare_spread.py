@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.compare.spread import LEAST_FOR_RANKS, median_rank, spread
+from testbed.compare.spread import MIN_FOR_RANKS, median_rank, spread
 
 
 def interval_of(values):
@@ -45,7 +45,7 @@ def test_ranks_are_those_of_published_tables(count, rank):
     assert median_rank(count) == rank
 
 
-@pytest.mark.parametrize("count", [*range(LEAST_FOR_RANKS, 60), 2000])
+@pytest.mark.parametrize("count", [*range(MIN_FOR_RANKS, 60), 2000])
 def test_the_interval_by_ranks_covers_95_percent_and_the_next_one_does_not(count):
     def missed(rank):
         return 2 * sum(math.comb(count, heads) for heads in range(rank))
@@ -80,7 +80,7 @@ def test_the_order_of_values_says_nothing(found, generator):
     assert spread(other) == spread(found)
 
 
-@given(values.filter(lambda some: len(some) < LEAST_FOR_RANKS), st.floats(0.01, 100))
+@given(values.filter(lambda some: len(some) < MIN_FOR_RANKS), st.floats(0.01, 100))
 def test_another_unit_gives_the_same_interval_in_it(found, factor):
     one, other = spread(found), spread([factor * value for value in found])
     assert other.median == pytest.approx(factor * one.median, rel=1e-9, abs=1e-6)
@@ -88,7 +88,7 @@ def test_another_unit_gives_the_same_interval_in_it(found, factor):
         assert other.interval == pytest.approx([factor * end for end in one.interval], rel=1e-6, abs=1e-3)
 
 
-@given(st.lists(st.floats(1, 2), min_size=LEAST_FOR_RANKS, max_size=30))
+@given(st.lists(st.floats(1, 2), min_size=MIN_FOR_RANKS, max_size=30))
 def test_ranks_take_ends_that_were_measured(found):
     low, high = interval_of(found)
     assert low in found

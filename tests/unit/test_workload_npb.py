@@ -52,7 +52,7 @@ def test_a_list_of_hosts_gives_the_number_of_ranks():
 
 
 def test_no_more_ranks_than_the_problem_can_be_shared_out_to():
-    for kernel, limits in npb._MOST_RANKS.items():
+    for kernel, limits in npb._MAX_RANKS.items():
         for class_, most in limits.items():
             assert npb.is_legal(kernel, most) or kernel == "EP"
             assert npb.problems(Npb(kernel, class_, most)) == []
