@@ -110,6 +110,7 @@ def leftovers(mark: str, before: Outside) -> list[str]:
 def _remains() -> Iterator[str]:
     yield from (f"group {name}" for name, holder in holders_of_groups().items() if holder is None)
     for file in registry.FOLDER.glob("*.json"):
-        with suppress(OSError, ValueError):
+        # What else is remembered there, such as whether KVM boots, names no process.
+        with suppress(OSError, ValueError, KeyError):
             if not Path(f"/proc/{json.loads(file.read_text())['init']}").exists():
                 yield f"record {file}"
