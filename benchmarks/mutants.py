@@ -111,7 +111,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "testbed/kernels/vlans.py": _tests("unit/test_vlans", "unit/test_fewest", "unit/test_plan"),
     "testbed/simulate/*.py": (*_FLITS, *_PACKETS),
     "testbed/simulate/packet_*.py": _PACKETS,
-    "testbed/run/fidelity.py": _tests("unit/test_fidelity"),
+    "testbed/run/checks/fidelity.py": _tests("unit/test_fidelity"),
 }
 
 

@@ -12,8 +12,8 @@ from benchmarks.table import Figure, progress
 from testbed.emulate.build import build_lab
 from testbed.model import host_ip
 from testbed.plan import make_plan
-from testbed.run.context import Context
-from testbed.run.fidelity import process_shares
+from testbed.run.checks.fidelity import process_shares
+from testbed.run.loads.context import Context
 from testbed.scenario import find_scenario, load_scenario
 from testbed.traffic import flows
 from testbed.workloads import iperf3

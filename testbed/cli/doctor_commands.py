@@ -55,7 +55,7 @@ def doctor(
 
 def _calibrate() -> Calibration:
     from testbed.emulate import calibration
-    from testbed.run.calibrate import calibrate
+    from testbed.run.dilation.calibrate import calibrate
 
     with steps() as progress:
         measured = calibrate(progress)

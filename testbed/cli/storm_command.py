@@ -12,7 +12,7 @@ from testbed.cli.output import Format, print_json, results, steps
 from testbed.errors import EXIT_FAIL, EXIT_PASS, InputError
 
 if TYPE_CHECKING:
-    from testbed.run.storm import Course, Storm
+    from testbed.run.checks.storm import Course, Storm
 
 
 @app.command(epilog="Examples: testbed storm   |   testbed storm --switches 8 --seconds 4 --plot storm.svg")
@@ -27,7 +27,7 @@ def storm(
 
     Exit code 1 if it does not circulate without VLANs, or passes a port twice with them.
     """
-    from testbed.run.storm import run_storm, storm_plan
+    from testbed.run.checks.storm import run_storm, storm_plan
 
     _check_plot(plot)
     with steps() as progress:

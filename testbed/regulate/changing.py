@@ -25,12 +25,12 @@ from testbed.regulate.run import Stage, require_regulable
 from testbed.report import render_report
 from testbed.results import ResultFolder, load_run
 from testbed.results.telemetry import Telemetry
-from testbed.run.choose import choose_dilation
-from testbed.run.context import Context, LoadOutcome
+from testbed.run.checks.fidelity import Judgement
+from testbed.run.dilation.choose import choose_dilation
 from testbed.run.engine import Outcome
-from testbed.run.fidelity import Judgement
-from testbed.run.one_load import judged
-from testbed.run.run import changes_since, checked_lab, lab_facts
+from testbed.run.lab import changes_since, checked_lab, lab_facts
+from testbed.run.loads.context import Context, LoadOutcome
+from testbed.run.loads.one_load import judged
 from testbed.session import Session
 from testbed.topologies.faults import link_called
 from testbed.workloads import iperf3

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from testbed.model import Sample
 from testbed.regulate.mover import Change
-from testbed.run.context import Context
-from testbed.run.fidelity import Finding, Verdict
+from testbed.run.checks.fidelity import Finding, Verdict
+from testbed.run.loads.context import Context
 from testbed.workloads.loss_probe import PairLoss
 
 

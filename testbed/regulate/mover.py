@@ -18,7 +18,7 @@ from testbed.model import host_ip
 from testbed.plan import Plan
 from testbed.plan.store import plan_to_json
 from testbed.regulate.speeds import Retuning
-from testbed.run.context import Context, LoadResult
+from testbed.run.loads.context import Context, LoadResult
 from testbed.session import Session
 from testbed.topologies.faults import link_called
 from testbed.transition.steps import drain_seconds

@@ -23,12 +23,12 @@ from testbed.regulate.speeds import retunings, unavoidable, watching_rate
 from testbed.regulate.traffic import TRACE, Traffic
 from testbed.results import ResultFolder
 from testbed.results.telemetry import join
-from testbed.run.choose import choose_dilation
-from testbed.run.context import Context, LoadOutcome
+from testbed.run.checks.fidelity import Finding, Judgement, Verdict
+from testbed.run.dilation.choose import choose_dilation
 from testbed.run.engine import Measured, Outcome, finish
-from testbed.run.fidelity import Finding, Judgement, Verdict
-from testbed.run.one_load import LoadRecord, judged, load_context, run_load
-from testbed.run.run import changes_since, checked_lab, lab_facts, missing
+from testbed.run.lab import changes_since, checked_lab, lab_facts, missing
+from testbed.run.loads.context import Context, LoadOutcome
+from testbed.run.loads.one_load import LoadRecord, judged, load_context, run_load
 from testbed.scenario.engines import require_ovs
 from testbed.session import Session
 from testbed.workloads import loss_probe

@@ -11,8 +11,8 @@ from testbed.errors import EXIT_FAIL, EXIT_PASS, EXIT_WARNINGS, CapabilityError,
 from testbed.model import Sample
 from testbed.plan import Plan
 from testbed.results import ResultFolder, load_run
-from testbed.run.fidelity import Finding, Judgement, Verdict
-from testbed.run.one_load import LoadRecord
+from testbed.run.checks.fidelity import Finding, Judgement, Verdict
+from testbed.run.loads.one_load import LoadRecord
 from testbed.scenario import Workload
 
 Progress = Callable[[str], None]

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from testbed.errors import InputError
 from testbed.plan import Plan
-from testbed.run import run, simulated, vm
+from testbed.run import lab, simulated, vm
 from testbed.run.engine import Engine, Outcome, Progress, finish
 
 ENGINES: dict[str, Engine] = {
-    "ovs": Engine(run.missing, run.measure),
+    "ovs": Engine(lab.missing, lab.measure),
     "vm": Engine(vm.missing, vm.measure),
     "simulate": Engine(simulated.missing, simulated.measure),
 }

@@ -19,7 +19,7 @@ from typing import Any
 from testbed.emulate.vm.suite import run_tests
 from testbed.errors import InputError, TestbedError
 from testbed.plan.store import plan_from_json
-from testbed.run.run import measure, missing
+from testbed.run.lab import measure, missing
 
 _SIGN_OF_LIFE = 5.0
 

@@ -16,10 +16,10 @@ from testbed.model import Floats, Sample
 from testbed.plan import Plan
 from testbed.plan.rates import at_dilation
 from testbed.results import ResultFolder
-from testbed.run.context import LoadOutcome
+from testbed.run.checks.fidelity import Finding, Verdict, judge_prediction
 from testbed.run.engine import Measured, Missing, Progress, run_loads
-from testbed.run.fidelity import Finding, Verdict, judge_prediction
-from testbed.run.one_load import LoadRecord, load_labels, record_of
+from testbed.run.loads.context import LoadOutcome
+from testbed.run.loads.one_load import LoadRecord, load_labels, record_of
 from testbed.scenario import Workload
 from testbed.simulate.load import SimulatedLoad
 from testbed.simulate.runs import bundle_problems

@@ -18,8 +18,8 @@ from testbed.errors import CapabilityError, InputError, LabError, Problem, Stora
 from testbed.plan import Plan
 from testbed.plan.store import plan_to_json
 from testbed.results import ResultFolder, load_run
+from testbed.run.checks.fidelity import Judgement, Verdict
 from testbed.run.engine import Measured, Missing, Progress
-from testbed.run.fidelity import Judgement, Verdict
 from testbed.run.guest import job_text
 from testbed.scenario.engines import VmOptions
 from testbed.workloads import WORKLOADS

@@ -23,7 +23,7 @@ from testbed.emulate.probe import capabilities
 from testbed.messages import LoadRequest, Process
 from testbed.model import host_mac
 from testbed.plan import Plan, make_plan
-from testbed.run.context import Context
+from testbed.run.loads.context import Context
 from testbed.scenario import find_scenario, load_scenario, parse_scenario
 
 from .leftovers import MARK, Outside, leftovers

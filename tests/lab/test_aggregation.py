@@ -16,9 +16,9 @@ from testbed.messages import LoadRequest, Process
 from testbed.model import Sample, host_ip, host_mac
 from testbed.pipeline.text import parse_group, parse_rule
 from testbed.plan import Plan
+from testbed.run.checks.fidelity import Verdict
 from testbed.run.engines import run_scenario
-from testbed.run.fidelity import Verdict
-from testbed.run.run import check_paths
+from testbed.run.lab import check_paths
 
 from .conftest import broadcasts_seen, each, execute, mended, named_plan, plan_of, sharing
 

@@ -24,7 +24,7 @@ from testbed.results import load_run
 from testbed.results.failures import load_failures
 from testbed.results.telemetry import load_telemetry
 from testbed.run.engines import run_scenario
-from testbed.run.failures import disturbance
+from testbed.run.loads.failure_watch import disturbance
 from testbed.transition.steps import drain_seconds
 from testbed.workloads.timeline import parse_event
 

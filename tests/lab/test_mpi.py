@@ -15,9 +15,9 @@ from testbed.emulate import jobs
 from testbed.errors import CapabilityError, InputError, WorkloadError
 from testbed.model import Sample
 from testbed.plan import make_plan
-from testbed.run import load_mpi
+from testbed.run.checks.fidelity import Verdict
 from testbed.run.engines import run_scenario
-from testbed.run.fidelity import Verdict
+from testbed.run.loads import run_mpi as load_mpi
 from testbed.scenario import load_scenario
 from testbed.workloads import mpi
 from testbed.workloads.spec import Mpi
@@ -268,7 +268,7 @@ def test_what_is_wrong_with_jobs_is_told_at_once_before_a_lab_is_built(tmp_path,
         "{kind: mpi, job: collectives, pattern: neighbour}"
     )
     plan = scenario(tmp_path, loads)
-    monkeypatch.setattr("testbed.run.run.build_lab", lambda *arguments, **options: pytest.fail("a lab is built"))
+    monkeypatch.setattr("testbed.run.lab.build_lab", lambda *arguments, **options: pytest.fail("a lab is built"))
     with pytest.raises(InputError) as caught:
         run_scenario(plan, tmp_path / "results", lambda text: None)
     assert [str(problem).partition("mine.yaml: ")[2] for problem in caught.value.problems] == [

@@ -9,8 +9,8 @@ import pytest
 
 from testbed.emulate.jobs import npb_job
 from testbed.errors import WorkloadError
-from testbed.run import load_mpi
-from testbed.run.fidelity import Verdict
+from testbed.run.checks.fidelity import Verdict
+from testbed.run.loads import run_mpi as load_mpi
 from testbed.workloads import mpi_trace
 from testbed.workloads.spec import Npb
 

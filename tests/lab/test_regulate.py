@@ -31,9 +31,9 @@ from testbed.regulate.speeds import Retuning, retunings
 from testbed.results import INCOMPLETE, load_run
 from testbed.results.telemetry import load_telemetry
 from testbed.routing.paths import path
-from testbed.run.context import Context
-from testbed.run.fidelity import Verdict
-from testbed.run.load_iperf3 import run_iperf3
+from testbed.run.checks.fidelity import Verdict
+from testbed.run.loads.context import Context
+from testbed.run.loads.run_iperf3 import run_iperf3
 from testbed.session import Session
 from testbed.workloads.spec import Iperf3
 

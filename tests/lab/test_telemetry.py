@@ -11,9 +11,9 @@ import pytest
 from testbed.model import host_ip
 from testbed.results import load_run
 from testbed.results.telemetry import load_telemetry
-from testbed.run import load_iperf3
+from testbed.run.checks.fidelity import Verdict
 from testbed.run.engines import run_scenario
-from testbed.run.fidelity import Verdict
+from testbed.run.loads import run_iperf3 as load_iperf3
 from testbed.workloads import iperf3
 from testbed.workloads.process import Process
 from testbed.workloads.spec import Iperf3

@@ -24,9 +24,9 @@ from testbed.plan.store import plan_from_json, plan_to_json
 from testbed.plan.summary import summary
 from testbed.predict import Wires, fair_goodput, transport
 from testbed.predict.members import draw_members, expected_spread, on_members
-from testbed.run import bundles as members_run
-from testbed.run.context import Context, LoadResult
-from testbed.run.fidelity import Verdict
+from testbed.run.checks.fidelity import Verdict
+from testbed.run.loads import members as members_run
+from testbed.run.loads.context import Context, LoadResult
 from testbed.scenario import find_scenario, load_scenario
 from testbed.workloads.iperf3 import client_ports
 from tests.fabrics import plan_of, scenario_of, topology_of

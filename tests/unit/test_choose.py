@@ -13,8 +13,8 @@ from testbed.errors import CapabilityError, LabError
 from testbed.plan import Plan, make_plan
 from testbed.plan.demand import demand
 from testbed.plan.rates import at_dilation
-from testbed.run import calibrate, choose, pilot
-from testbed.run.fidelity import Judgement, Verdict
+from testbed.run.checks.fidelity import Judgement, Verdict
+from testbed.run.dilation import calibrate, choose, pilot
 from testbed.scenario import parse_scenario
 from testbed.scenario.spec import LabSettings, largest_dilation
 

@@ -19,10 +19,10 @@ from testbed.model import host_ip
 from testbed.plan import Plan, make_plan
 from testbed.plan.failures import failure_outlooks
 from testbed.report.charts import event_words, failure_charts
-from testbed.run.context import LoadResult
-from testbed.run.failure_cost import assess
-from testbed.run.failures import disturbance, watched_pairs
-from testbed.run.fidelity import Verdict
+from testbed.run.checks.fidelity import Verdict
+from testbed.run.loads.context import LoadResult
+from testbed.run.loads.failure_cost import assess
+from testbed.run.loads.failure_watch import disturbance, watched_pairs
 from testbed.workloads.probe import PROGRAM, Passage, commands, parse
 from testbed.workloads.process import OutputError
 from tests.fabrics import scenario_of

@@ -3,8 +3,7 @@ from dataclasses import replace
 import pytest
 
 from testbed.messages import Snapshot
-from testbed.run.context import LoadResult
-from testbed.run.fidelity import (
+from testbed.run.checks.fidelity import (
     MIN_GAPS,
     Judgement,
     Verdict,
@@ -20,6 +19,7 @@ from testbed.run.fidelity import (
     processor,
     quantiles,
 )
+from testbed.run.loads.context import LoadResult
 
 
 def test_processor_shares():

@@ -16,8 +16,8 @@ from testbed.pipeline.text import FlowSyntaxError, format_rule, parse_rule
 from testbed.plan import Plan, make_plan
 from testbed.plan.store import plan_from_json, plan_to_json
 from testbed.routing.paths import path
-from testbed.run.context import flood_findings
-from testbed.run.fidelity import Verdict
+from testbed.run.checks.fidelity import Verdict
+from testbed.run.loads.context import flood_findings
 from tests.fabrics import scenario_of
 
 HOSTS = range(16)

@@ -42,7 +42,7 @@ def test_every_part_of_the_table_has_sources_and_tests():
     for place, tests in PLACES.items():
         assert list(ROOT.glob(place)), place
         assert all((ROOT / test).is_file() for test in tests), place
-    assert {one.file for one in candidates()} >= {"testbed/kernels/check.py", "testbed/run/fidelity.py"}
+    assert {one.file for one in candidates()} >= {"testbed/kernels/check.py", "testbed/run/checks/fidelity.py"}
     assert judges_of("testbed/kernels/packets_hosts.py") == PLACES["testbed/kernels/packets*.py"]
     assert judges_of("testbed/routing/dor.py") == PLACES["testbed/routing/*.py"]
 

@@ -20,8 +20,8 @@ from testbed.regulate.losses import change_findings, loss_findings
 from testbed.regulate.mover import Change, opposite
 from testbed.regulate.run import measured_traffic, require_regulable
 from testbed.routing.paths import path
-from testbed.run.fidelity import Verdict
-from testbed.run.one_load import LoadRecord
+from testbed.run.checks.fidelity import Verdict
+from testbed.run.loads.one_load import LoadRecord
 from testbed.workloads.loss_probe import PairLoss
 from tests.fabrics import plan_of
 

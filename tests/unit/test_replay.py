@@ -18,7 +18,7 @@ from testbed.model import Sample
 from testbed.results import load_run
 from testbed.results.telemetry import file_name, telemetry_to_bytes
 from testbed.routing.paths import switches_on_path
-from testbed.run.telemetry import read_record
+from testbed.run.checks.observed import read_record
 from testbed.simulate import Network, Settings
 from testbed.simulate.recorded import FRAME, WIRE
 from testbed.simulate.replay import Demand, least_clocks, replay

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from testbed.errors import LabError
-from testbed.run import run
+from testbed.run import lab as run
 from tests.fabrics import plan_of
 
 

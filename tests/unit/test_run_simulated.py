@@ -10,8 +10,8 @@ from testbed.cli.app import app
 from testbed.errors import InputError, VerificationError
 from testbed.plan import make_plan
 from testbed.results import load_run
+from testbed.run.checks.fidelity import Verdict
 from testbed.run.engines import run_scenario
-from testbed.run.fidelity import Verdict
 from tests.fabrics import scenario_of
 from tests.runs import goodput, head, run_of, stored
 

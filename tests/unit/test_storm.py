@@ -10,7 +10,7 @@ from testbed.pipeline.compile import flooding_rules
 from testbed.pipeline.oracle import Oracle
 from testbed.pipeline.text import format_rule, parse_rule
 from testbed.report.curves import draw_growth
-from testbed.run.storm import Course, Storm, course, storm_plan
+from testbed.run.checks.storm import Course, Storm, course, storm_plan
 from tests.fabrics import topology_of
 
 

@@ -16,7 +16,7 @@ from testbed.cli import compare_commands  # noqa: F401 - adds the commands
 from testbed.cli.app import app
 from testbed.errors import InputError, LabError
 from testbed.results import INCOMPLETE, ResultFolder, load_run
-from testbed.run.fidelity import Verdict
+from testbed.run.checks.fidelity import Verdict
 from testbed.sweep import prepare, run_sweep
 from testbed.sweep.left import seconds_left
 from testbed.sweep.record import RECORD, Entry, finished_folders, read_record
@@ -40,7 +40,7 @@ def here(tmp_path, monkeypatch):
         (tmp_path / "scenarios" / f"{name}.yaml").write_text(f"topology: {topology}\nworkloads: [{LOAD}]\n")
     (tmp_path / "mine.yaml").write_text(SWEEP)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("testbed.run.run.require", lambda scenario: None)
+    monkeypatch.setattr("testbed.run.lab.require", lambda scenario: None)
     # What pictures look like is tested elsewhere, and drawing takes its time.
     monkeypatch.setattr("testbed.compare.figure.FORMATS", ())
     return tmp_path

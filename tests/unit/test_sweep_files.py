@@ -18,7 +18,7 @@ FILES = sorted(FOLDER.glob("*.yaml"))
 
 @pytest.fixture(autouse=True)
 def machine_that_can_do_all(monkeypatch):
-    monkeypatch.setattr("testbed.run.run.require", lambda scenario: None)
+    monkeypatch.setattr("testbed.run.lab.require", lambda scenario: None)
     monkeypatch.setattr("testbed.emulate.jobs.build_job", lambda job: None)
 
 

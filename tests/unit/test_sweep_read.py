@@ -27,7 +27,7 @@ def here(tmp_path, monkeypatch):
     for name, text in SCENARIOS.items():
         (tmp_path / "scenarios" / f"{name}.yaml").write_text(text)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("testbed.run.run.require", lambda scenario: None)
+    monkeypatch.setattr("testbed.run.lab.require", lambda scenario: None)
     return tmp_path
 
 
@@ -260,7 +260,7 @@ def test_a_file_that_is_not_there(here):
 
 
 def test_what_the_machine_lacks_is_told_once(monkeypatch):
-    monkeypatch.setattr("testbed.run.run.require", probe.require)
+    monkeypatch.setattr("testbed.run.lab.require", probe.require)
     monkeypatch.setattr(probe, "_path", lambda: "/nowhere")
     probe.capabilities.cache_clear()
     try:

@@ -13,7 +13,7 @@ from testbed.emulate.rtnetlink import FIGURES
 from testbed.errors import InputError
 from testbed.plan.rates import imbalance
 from testbed.results.telemetry import Telemetry, file_name, join, load_telemetry, telemetry_to_bytes
-from testbed.run.telemetry import departure_errors, port_name, queue_figures, read_record
+from testbed.run.checks.observed import departure_errors, port_name, queue_figures, read_record
 from tests.fabrics import plan_of
 
 TOPOLOGY = plan_of("ring", switches=3).topology

@@ -7,8 +7,8 @@ import pytest
 from testbed.model import Sample
 from testbed.plan import make_plan
 from testbed.predict import Wires, alltoall_bound, transport
-from testbed.run import load_mpi
-from testbed.run.context import Context
+from testbed.run.loads import run_mpi as load_mpi
+from testbed.run.loads.context import Context
 from testbed.scenario import parse_scenario
 
 

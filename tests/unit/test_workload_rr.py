@@ -14,9 +14,9 @@ import pytest
 
 from testbed.messages import Output
 from testbed.plan import make_plan
-from testbed.run.context import Context
-from testbed.run.fidelity import Verdict
-from testbed.run.load_pairs import run_pairs
+from testbed.run.checks.fidelity import Verdict
+from testbed.run.loads.context import Context
+from testbed.run.loads.run_pairs import run_pairs
 from testbed.workloads import rr
 from testbed.workloads.pairs import Ends
 from testbed.workloads.process import OutputError

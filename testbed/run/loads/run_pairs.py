@@ -10,8 +10,8 @@ from testbed.plan import Plan
 from testbed.plan.rates import logical_ways, wires_of
 from testbed.predict import transport
 from testbed.predict.round_trip import frame_sizes, round_trips
-from testbed.run.context import Context, LoadOutcome
-from testbed.run.fidelity import Verdict
+from testbed.run.checks.fidelity import Verdict
+from testbed.run.loads.context import Context, LoadOutcome
 from testbed.traffic import flows
 from testbed.workloads import WORKLOADS
 from testbed.workloads.pairs import Ends, Messages, PairTool

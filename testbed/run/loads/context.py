@@ -15,7 +15,7 @@ from testbed.plan import Plan
 from testbed.plan.rates import channel_rates, imbalance
 from testbed.predict.frames import WIRE_OVERHEAD
 from testbed.results.telemetry import Telemetry
-from testbed.run.fidelity import (
+from testbed.run.checks.fidelity import (
     MIN_GAPS,
     Finding,
     Verdict,
@@ -25,7 +25,7 @@ from testbed.run.fidelity import (
     processor,
     quantiles,
 )
-from testbed.run.telemetry import departure_errors, queue_figures, read_record
+from testbed.run.checks.observed import departure_errors, queue_figures, read_record
 from testbed.session import Session
 from testbed.units import TimeScale
 

@@ -16,10 +16,10 @@ from testbed.messages import LoadRequest
 from testbed.model import host_ip
 from testbed.plan import Plan, make_plan
 from testbed.plan.demand import STANDARD, iperf3_demand
-from testbed.run.fidelity import Verdict
-from testbed.run.pilot import make_pilot, trial
-from testbed.run.run import check_paths
-from testbed.run.search import chosen, next_step
+from testbed.run.checks.fidelity import Verdict
+from testbed.run.dilation.pilot import make_pilot, trial
+from testbed.run.dilation.search import chosen, next_step
+from testbed.run.lab import check_paths
 from testbed.scenario import parse_scenario
 from testbed.session import Session
 from testbed.workloads import ping

@@ -11,8 +11,8 @@ from testbed.plan import Plan
 from testbed.plan.rates import logical_ways, member_wires
 from testbed.predict import TcpLoad, Transport, Ways, fair_goodput, tcp_goodput
 from testbed.predict.members import Spread, expected_spread
-from testbed.run.context import Context, LoadResult
-from testbed.run.fidelity import Finding, Verdict
+from testbed.run.checks.fidelity import Finding, Verdict
+from testbed.run.loads.context import Context, LoadResult
 
 # Beside the flows, a member carries what iperf3 says of them; more than this share of its rate is a flow.
 _NOTHING, _SOMETHING = 0.01, 0.05

@@ -11,8 +11,8 @@ import numpy as np
 from testbed.failover.outlook import Outlook
 from testbed.messages import ControllerStatus
 from testbed.model import Topology
-from testbed.run.context import LoadResult
-from testbed.run.fidelity import Finding, Verdict
+from testbed.run.checks.fidelity import Finding, Verdict
+from testbed.run.loads.context import LoadResult
 from testbed.workloads.probe import Passage
 
 # Before the death of a link a datagram may have been on its way to it: s, where nothing else is on the links.

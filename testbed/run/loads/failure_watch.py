@@ -19,8 +19,8 @@ from testbed.failover.outlook import Outlook
 from testbed.messages import ControllerStatus, Disturbance
 from testbed.model import Sample, Topology, host_ip
 from testbed.plan.failures import changes_of_load, failure_outlooks
-from testbed.run.context import Context, LoadOutcome, LoadResult
-from testbed.run.failure_cost import ON_THE_WAY, assess
+from testbed.run.loads.context import Context, LoadOutcome, LoadResult
+from testbed.run.loads.failure_cost import ON_THE_WAY, assess
 from testbed.transition.steps import drain_seconds
 from testbed.workloads import probe
 from testbed.workloads.probe import Passage

@@ -13,9 +13,9 @@ from testbed.model import Sample
 from testbed.plan import Plan
 from testbed.plan.rates import fair_rates, wires_of
 from testbed.predict import exchange_bound, transport
-from testbed.run.bundles import member_use
-from testbed.run.context import Context, FrameLedger, LoadOutcome, LoadResult
-from testbed.run.fidelity import Verdict, judge_machine, judge_prediction
+from testbed.run.checks.fidelity import Verdict, judge_machine, judge_prediction
+from testbed.run.loads.context import Context, FrameLedger, LoadOutcome, LoadResult
+from testbed.run.loads.members import member_use
 from testbed.traffic import flows
 from testbed.workloads import mpi, mpi_trace, npb
 from testbed.workloads.mpi_output import JobOutputError

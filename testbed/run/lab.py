@@ -18,11 +18,11 @@ from testbed.errors import CapabilityError, InputError, LabError, Problem
 from testbed.messages import Facts
 from testbed.plan import Plan
 from testbed.results import ResultFolder
-from testbed.run.choose import Choice, choose_dilation
-from testbed.run.context import flood_findings, flooded
+from testbed.run.checks.fidelity import Finding, Verdict
+from testbed.run.dilation.choose import Choice, choose_dilation
 from testbed.run.engine import Measured, Missing, Progress, run_loads
-from testbed.run.fidelity import Finding, Verdict
-from testbed.run.one_load import RUNNERS, load_labels, run_load
+from testbed.run.loads.context import flood_findings, flooded
+from testbed.run.loads.one_load import RUNNERS, load_labels, run_load
 from testbed.session import Session
 
 _SHOWN_PROBLEMS = 5

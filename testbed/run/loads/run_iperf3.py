@@ -13,16 +13,23 @@ from testbed.model import Floats, Sample, host_ip
 from testbed.plan.rates import fair_rates, logical_ways, member_wires, wires_of
 from testbed.predict import TcpLoad, Transport, Ways, tcp_goodput, transport
 from testbed.predict.members import Spread
-from testbed.run.bundles import (
+from testbed.run.checks.fidelity import (
+    Verdict,
+    judge_clock,
+    judge_departures,
+    judge_machine,
+    judge_overload,
+    judge_prediction,
+)
+from testbed.run.checks.observed import departure_errors
+from testbed.run.loads.context import Context, FrameLedger, LoadOutcome, LoadResult
+from testbed.run.loads.failure_watch import FailureWatch
+from testbed.run.loads.members import (
     goodput_by_members,
     likely_spread,
     logical_shares,
     member_use,
 )
-from testbed.run.context import Context, FrameLedger, LoadOutcome, LoadResult
-from testbed.run.failures import FailureWatch
-from testbed.run.fidelity import Verdict, judge_clock, judge_departures, judge_machine, judge_overload, judge_prediction
-from testbed.run.telemetry import departure_errors
 from testbed.traffic import flows
 from testbed.workloads import iperf3
 from testbed.workloads.process import OutputError

@@ -11,9 +11,9 @@ from testbed.emulate.calibration import first_guess, frame_margin, least_dilatio
 from testbed.errors import LabError
 from testbed.plan import Plan
 from testbed.plan.rates import at_dilation
-from testbed.run.fidelity import Verdict
-from testbed.run.pilot import make_pilot, trial
-from testbed.run.search import chosen, next_step, steps
+from testbed.run.checks.fidelity import Verdict
+from testbed.run.dilation.pilot import make_pilot, trial
+from testbed.run.dilation.search import chosen, next_step, steps
 from testbed.scenario.spec import largest_dilation
 from testbed.session import Session
 

@@ -15,9 +15,9 @@ from testbed.plan import Plan
 from testbed.plan.demand import STANDARD, demand, iperf3_demand
 from testbed.plan.rates import at_dilation, fair_rates
 from testbed.predict import transport
-from testbed.run.context import Context
-from testbed.run.fidelity import Judgement, Verdict
-from testbed.run.load_iperf3 import run_iperf3
+from testbed.run.checks.fidelity import Judgement, Verdict
+from testbed.run.loads.context import Context
+from testbed.run.loads.run_iperf3 import run_iperf3
 from testbed.session import Session
 from testbed.traffic import flows
 from testbed.workloads.process import OutputError

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from testbed.run.context import Context, LoadOutcome
-from testbed.run.failures import FailureWatch
-from testbed.run.fidelity import judge_clock
+from testbed.run.checks.fidelity import judge_clock
+from testbed.run.loads.context import Context, LoadOutcome
+from testbed.run.loads.failure_watch import FailureWatch
 from testbed.workloads.spec import Probe
 
 _SPARE_SECONDS = 15.0

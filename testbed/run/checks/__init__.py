@@ -1,0 +1,1 @@
+"""What was observed, and whether it can be believed."""

@@ -1,0 +1,1 @@
+"""How much slower than the real world a lab must be."""

@@ -1,0 +1,1 @@
+"""Loads: one record of how each kind runs, what a runner gets, and the runners."""
