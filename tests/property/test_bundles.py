@@ -191,7 +191,7 @@ def test_members_that_are_not_parallel_are_found():
     assert {violation.witness for violation in found} >= {("s1→s4",), ("s4→s1",)}
     short = dataclasses.replace(bundles, start=bundles.start[:-1])
     (violation,) = check_bundles(plan.topology, short, *parts())
-    assert "do not divide the 21 links" in violation.sentence
+    assert "do not partition the 21 links" in violation.sentence
 
 
 def _without_arrival(rules: dict[str, list[str]], groups: dict[str, list[str]]) -> None:
