@@ -78,7 +78,7 @@ def test_a_link_goes_off_and_on_under_traffic_without_a_lost_frame(ring, watchin
     assert [step.action for step in gone.steps] == ["add", "move", "drain", "remove", "links off"]
     assert [step.action for step in back.steps] == ["links on", "add", "move", "drain", "remove"]
     assert down == ("s1–s2",)
-    assert back.steps[0]["seconds"] >= 0.3
+    assert back.steps[0].seconds >= 0.3
     assert (gone.problems, back.problems) == ((), ())
     assert [(loss.lost, loss.duplicates, loss.broken) for loss in losses] == [(0, 0, "")] * 4
     assert min(loss.sent for loss in losses) > 300
