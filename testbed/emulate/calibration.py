@@ -52,7 +52,7 @@ def file() -> Path:
     return (Path(cache) if cache else Path.home() / ".cache") / "testbed" / "calibration.json"
 
 
-def machine(datapath: str, open_vswitch: str) -> dict[str, Any]:
+def machine(datapath: str, open_vswitch: str) -> dict[str, object]:
     """What a calibration depends on.
 
     Args:

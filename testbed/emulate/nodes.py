@@ -84,7 +84,7 @@ class LabHost(_LazyShell, Host):  # type: ignore[misc]
 class LabIntf(Intf):  # type: ignore[misc]
     """An interface that was already made and configured in a batch."""
 
-    def config(self, **params: Any) -> dict[str, Any]:
+    def config(self, **params: Any) -> dict[str, object]:
         """Do nothing: the batch configured it."""
         self.ip, self.prefixLen = params.get("ip"), params.get("prefix")
         return {}

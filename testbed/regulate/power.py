@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -65,7 +64,7 @@ def power_of(plan: Plan, choice: Choice, model: PowerModel) -> Power:
     return Power(model, before, fabric_watts(plan.wiring, model, choice.selection.speeds))
 
 
-def as_object(plan: Plan, found: Sequence[tuple[Choice, Sequence[Power]]]) -> dict[str, Any]:
+def as_object(plan: Plan, found: Sequence[tuple[Choice, Sequence[Power]]]) -> dict[str, object]:
     """What `testbed power --format json` prints."""
     wiring = plan.wiring
     names = [wiring.switch_name(switch) for switch in range(wiring.switch_count)]

@@ -100,7 +100,7 @@ class Stage:
         self.session = PlanMover(lab, model.off_on)
         self.installed = plan
         self.samples: list[Sample] = []
-        self.loads: list[dict[str, Any]] = []
+        self.loads: list[dict[str, object]] = []
         self.findings: list[Finding] = []
         self.changes: list[Change] = []
 

@@ -24,7 +24,7 @@ def load_failures(folder: Path, load: str) -> list[dict[str, Any]]:
     if not load or not file.exists():
         return []
     try:
-        found: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))
+        found: list[dict[str, object]] = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
         raise InputError.one(str(file), f"is damaged: {error}") from error
     return found

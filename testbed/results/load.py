@@ -86,7 +86,7 @@ def load_run(path: Path, *, unfinished: bool = False) -> Run:
     )
 
 
-def _of_today(facts: dict[str, Any]) -> dict[str, Any]:
+def _of_today(facts: dict[str, object]) -> dict[str, object]:
     """What is stored of a run, with the name that its engine has now."""
     return {**facts, "engine": engine_name(facts["engine"])} if "engine" in facts else facts
 
@@ -106,7 +106,7 @@ def _read(file: Path, parse: Callable[[str], _T]) -> _T:
         raise InputError.one(str(file), f"is damaged: {error!r}") from error
 
 
-def _object(text: str) -> dict[str, Any]:
+def _object(text: str) -> dict[str, object]:
     value = json.loads(text)
     if not isinstance(value, dict):
         raise TypeError("it holds no JSON object")

@@ -104,7 +104,7 @@ class Records:
     """
 
     samples: list[Sample] = field(default_factory=list)
-    loads: list[dict[str, Any]] = field(default_factory=list)
+    loads: list[dict[str, object]] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
 
     def add(self, record: LoadRecord) -> None:

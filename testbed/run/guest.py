@@ -86,7 +86,7 @@ def main(job: Path, results: Path) -> int:
     watch = Watch(port)
     watch.start()
     port.say(progress="the machine is up")
-    last: dict[str, Any]
+    last: dict[str, object]
     try:
         last = {"code": _JOBS[json.loads((job / "job.json").read_text())["kind"]](job, results, port)}
     except TestbedError as error:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from testbed import __version__
 from testbed.emulate.build import build_lab
@@ -87,7 +86,7 @@ def changes_since(plan: Plan, lab: Session) -> list[Finding]:
     return [(Verdict.INVALID if one.void else Verdict.WARN, one.sentence) for one in lab.deviations(plan)]
 
 
-def lab_facts(settled: Plan, choice: Choice | None, lab: Session) -> dict[str, Any]:
+def lab_facts(settled: Plan, choice: Choice | None, lab: Session) -> dict[str, object]:
     """What the manifest tells of a lab.
 
     Args:
@@ -114,7 +113,7 @@ def check_paths(plan: Plan, lab: Session) -> None:
         raise LabError(f"the lab is not what the plan says, in {len(problems)} points; no load was run\n{shown}")
 
 
-def environment(engine: str, facts: Facts) -> dict[str, Any]:
+def environment(engine: str, facts: Facts) -> dict[str, object]:
     """The machine and versions a run was made with."""
     return {
         "testbed": __version__,

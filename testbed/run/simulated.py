@@ -6,7 +6,6 @@ import dataclasses
 import os
 import platform
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -109,7 +108,7 @@ def _simulate(load: SimulatedLoad, progress: Progress) -> LoadOutcome:
     return LoadOutcome(samples, findings)
 
 
-def _environment(plan: Plan) -> dict[str, Any]:
+def _environment(plan: Plan) -> dict[str, object]:
     """What a run was made with."""
     return {
         "testbed": __version__,

@@ -71,7 +71,7 @@ def run_job(
             file.truncate(RESULTS_BYTES)
         begun = time.monotonic()
         command = qemu_command(machine, image, project, results, console)
-        last: dict[str, Any] = {}
+        last: dict[str, object] = {}
         try:
             with errors.open("wb") as sink, started(command, sink) as process:
                 for text in lines(process, until=begun + limit, silence=_BOOT_LIMIT):
@@ -88,8 +88,8 @@ def run_job(
 
 
 def _hear(
-    text: str, last: dict[str, Any], progress: Callable[[str], None], line: Callable[[str], None]
-) -> dict[str, Any]:
+    text: str, last: dict[str, object], progress: Callable[[str], None], line: Callable[[str], None]
+) -> dict[str, object]:
     try:
         said = json.loads(text)
     except ValueError:

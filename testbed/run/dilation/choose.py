@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from testbed.emulate.calibration import first_guess, frame_margin, least_dilation
 from testbed.errors import LabError
@@ -53,7 +52,7 @@ class Choice:
     tried: tuple[Trial, ...]
     seconds: float
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Plain data for the manifest."""
         return asdict(self)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -216,7 +215,7 @@ class LoadOutcome:
     findings: list[Finding] = field(default_factory=list)
     telemetry: list[Telemetry] = field(default_factory=list)
     no_matrix: str = ""
-    failures: list[dict[str, Any]] = field(default_factory=list)
+    failures: list[dict[str, object]] = field(default_factory=list)
 
     def watched(self, result: LoadResult) -> None:
         """Take over what was recorded beside a repeat."""

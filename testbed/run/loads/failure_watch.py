@@ -125,7 +125,7 @@ class FailureWatch:
                 samples.append(Sample(metric, float(entry[key]), "s", of_event))
         return samples
 
-    def _series(self, pair: tuple[int, int], passage: Passage, start: float) -> dict[str, Any]:
+    def _series(self, pair: tuple[int, int], passage: Passage, start: float) -> dict[str, object]:
         """Datagrams sent and arrived of a pair by the time of sending, in steps of BIN."""
         name = self.context.plan.topology.host_name
         edges = np.arange(0.0, self.seconds + BIN, BIN)

@@ -62,7 +62,7 @@ class LoadRecord:
     """
 
     samples: list[Sample]
-    entry: dict[str, Any]
+    entry: dict[str, object]
     findings: list[Finding]
     outcome: LoadOutcome | None
 
