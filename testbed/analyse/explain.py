@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -121,7 +120,7 @@ def explain(plan: Plan, source: str, destination: str) -> Explanation:
     )
 
 
-def as_object(explanation: Explanation) -> dict[str, Any]:
+def as_object(explanation: Explanation) -> dict[str, object]:
     """Return the object that `testbed explain --format json` prints."""
     return dataclasses.asdict(explanation)
 

@@ -202,18 +202,18 @@ def _distribution(load: Load) -> list[list[int]]:
     return [[int(value), int(count)] for value, count in zip(values, counts, strict=True)]
 
 
-def _multiplication(found: tuple[float, float] | None) -> dict[str, Any] | None:
+def _multiplication(found: tuple[float, float] | None) -> dict[str, object] | None:
     if found is None:
         return None
     mean, most = (value if math.isfinite(value) else None for value in found)
     return {"mean": mean, "max": most, "endless": most is None}
 
 
-def _conflict(plan: Plan, found: Conflict | None) -> dict[str, Any]:
+def _conflict(plan: Plan, found: Conflict | None) -> dict[str, object]:
     return {"holds": found is None, "conflict": None if found is None else found.sentence(plan.topology)}
 
 
-def _bounds(plan: Plan, found: Bounds | Conflict | None) -> dict[str, Any] | None:
+def _bounds(plan: Plan, found: Bounds | Conflict | None) -> dict[str, object] | None:
     if isinstance(found, Bounds):
         return {"lower": found.lower, "upper": found.upper, "exact": found.exact, "conflict": None}
     if found is None:

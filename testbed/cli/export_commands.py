@@ -228,7 +228,7 @@ def _texts(folder: Path) -> dict[str, str]:
     return files
 
 
-def _as_object(found: Comparison) -> dict[str, Any]:
+def _as_object(found: Comparison) -> dict[str, object]:
     import dataclasses
 
     unread = [{"place": problem.place, "sentence": problem.sentence} for problem in found.unread]

@@ -57,7 +57,7 @@ def print_outcome(outcome: Outcome) -> None:
     results.print(f"report:  {outcome.folder / 'report.html'}", markup=False, soft_wrap=True)
 
 
-def sample_object(sample: Sample) -> dict[str, Any]:
+def sample_object(sample: Sample) -> dict[str, object]:
     """A sample as JSON has it."""
     found = {"metric": sample.metric, "value": sample.value, "unit": sample.unit, "labels": dict(sample.labels)}
     return found if sample.predicted is None else {**found, "predicted": sample.predicted}

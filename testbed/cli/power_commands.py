@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -215,7 +215,7 @@ def regulate(
     raise typer.Exit(outcome.exit_code)
 
 
-def regulated_object(found: Regulated) -> dict[str, Any]:
+def regulated_object(found: Regulated) -> dict[str, object]:
     """What a regulation came to, for programs."""
     from testbed.topologies.faults import link_called
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from testbed.cli.output import messages, results
 from testbed.units import format_rate, format_seconds
@@ -76,7 +76,7 @@ def draw_deadlock(outcome: Outcome) -> tuple[Path, ...]:
     return files
 
 
-def as_object(outcome: Outcome, bound: float | None, figure: Path | None, ring: tuple[Path, ...]) -> dict[str, Any]:
+def as_object(outcome: Outcome, bound: float | None, figure: Path | None, ring: tuple[Path, ...]) -> dict[str, object]:
     """What `--format json` prints."""
     highest, deadlock = outcome.highest, outcome.deadlock
     rows = [dataclasses.asdict(row) for row in outcome.rows]

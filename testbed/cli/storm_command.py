@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -93,8 +93,8 @@ def _print(found: Storm) -> None:
         results.print(problem, style="red", markup=False, soft_wrap=True)
 
 
-def _as_object(found: Storm) -> dict[str, Any]:
-    def readings(course: Course) -> list[dict[str, Any]]:
+def _as_object(found: Storm) -> dict[str, object]:
+    def readings(course: Course) -> list[dict[str, object]]:
         return [
             {"seconds": round(second, 3), "frames": frames, "busiest_port": busiest}
             for second, frames, busiest in zip(course.seconds, course.frames, course.busiest, strict=True)

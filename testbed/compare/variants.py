@@ -103,7 +103,7 @@ def value_at(blocks: Any, path: str) -> Any:
     return blocks
 
 
-def _fabric(run: Run, swept: str | None) -> dict[str, Any]:
+def _fabric(run: Run, swept: str | None) -> dict[str, object]:
     """Settings of the fabric as key → value, without the swept one."""
     blocks = as_dict(run.plan.scenario)
     if swept is not None:
@@ -113,7 +113,7 @@ def _fabric(run: Run, swept: str | None) -> dict[str, Any]:
             block.pop(last, None)
         elif isinstance(block, list) and last.isdecimal() and int(last) < len(block):
             block[int(last)] = None
-    flat: dict[str, Any] = {}
+    flat: dict[str, object] = {}
     for key, value in blocks.items():
         if isinstance(value, dict):
             flat |= {f"{key}.{inner}": deep for inner, deep in value.items()}
@@ -124,7 +124,7 @@ def _fabric(run: Run, swept: str | None) -> dict[str, Any]:
 
 def _told_apart(
     first: int, namesakes: Sequence[int], runs: Sequence[Run], fabrics: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The settings of a variant that differ between the variants of its name."""
     keys = dict.fromkeys(key for other in namesakes for key in fabrics[other])
     settings = {key: fabrics[first].get(key) for key in keys if len({repr(fabrics[n].get(key)) for n in namesakes}) > 1}

@@ -54,7 +54,7 @@ def summary(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _counts(topology: Topology, vlans: VlanPlan | LocalPlan) -> tuple[Longs, dict[str, Any]]:
+def _counts(topology: Topology, vlans: VlanPlan | LocalPlan) -> tuple[Longs, dict[str, object]]:
     """(S,) MAC entries, and the figures that tell VLANs of the fabric from those of a switch."""
     if isinstance(vlans, VlanPlan):
         return entry_counts(topology, vlans), {
@@ -74,7 +74,7 @@ def _counts(topology: Topology, vlans: VlanPlan | LocalPlan) -> tuple[Longs, dic
     }
 
 
-def _multiplication(topology: Topology, plan: LocalPlan) -> dict[str, Any] | None:
+def _multiplication(topology: Topology, plan: LocalPlan) -> dict[str, object] | None:
     found = multiplication(topology, plan)
     if found is None:
         return None

@@ -136,7 +136,7 @@ def _vlans_note(plan: Plan, figures: dict[str, Any]) -> str:
     return "the default one of each switch" if plan.vlans.kind == "static" else f"VLAN {plan.vlans.vlan_id[0]}"
 
 
-def _multiplication(found: dict[str, Any] | None) -> list[Fact]:
+def _multiplication(found: dict[str, object] | None) -> list[Fact]:
     if found is None:
         return []
     note = "copies of a frame a switch would take in if all flooded to every member, on average; broadcasts do not"

@@ -23,7 +23,7 @@ Drawn = list[tuple[Artist, str]]  # with the names that a legend explains
 
 DASHED: Dash = (0, (4, 3))
 LABEL_POINTS = 7.5
-HATCHED: dict[str, Any] = {"facecolor": "#e4e6e8", "edgecolor": "#8b949e", "hatch": "/////", "linewidth": 0.6}
+HATCHED: dict[str, object] = {"facecolor": "#e4e6e8", "edgecolor": "#8b949e", "hatch": "/////", "linewidth": 0.6}
 FULL_SHARES = (0.05, 0.1, 0.2, 0.5, 1.0)
 _COLOUR_BAR, _BAR_GAP = 14.0, 26.0  # pixels
 # Four colours, three kinds of line, and markers: twelve lines can be told apart.

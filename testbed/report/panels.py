@@ -39,7 +39,7 @@ _HEAD = 10.0
 _EDGE, _BETWEEN = 6.0, 16.0  # pixels
 _KEY = 34.0  # of a name in the legend: its sample and the space behind it
 _MINUS = "\N{MINUS SIGN}"
-_STYLE: dict[str, Any] = {
+_STYLE: dict[str, object] = {
     "svg.hashsalt": "testbed",
     "svg.fonttype": "none",
     "svg.image_inline": True,

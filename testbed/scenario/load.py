@@ -55,7 +55,7 @@ def parse_scenario(text: str, source: str, settings: Iterable[str] = ()) -> Scen
     return scenario_of_blocks(raw, source, problems)
 
 
-def scenario_of_blocks(raw: dict[str, Any], source: str, problems: Iterable[Problem] = ()) -> Scenario:
+def scenario_of_blocks(raw: dict[str, object], source: str, problems: Iterable[Problem] = ()) -> Scenario:
     """Make a scenario from its blocks, such as as_dict returns.
 
     Args:
@@ -120,7 +120,7 @@ def _scenario(raw: dict[str, Any], source: str, problems: list[Problem]) -> Scen
     )  # fmt: skip
 
 
-def _topology(raw: dict[str, Any], source: str, problems: list[Problem]) -> tuple[str, Any]:
+def _topology(raw: dict[str, object], source: str, problems: list[Problem]) -> tuple[str, Any]:
     """Kind and parameters; a file becomes the graph that it describes. Without parameters there is a problem."""
     if "topology" not in raw:
         problems.append(Problem("topology", f"is required: a block with its kind, one of {', '.join(TOPOLOGY_BLOCKS)}"))
@@ -262,7 +262,7 @@ def as_dict(scenario: Scenario) -> dict[str, Any]:
     def lists(value: Any) -> Any:
         return [lists(entry) for entry in value] if isinstance(value, tuple) else value
 
-    def block(kind: str | None, spec: Any) -> dict[str, Any]:
+    def block(kind: str | None, spec: Any) -> dict[str, object]:
         values = {key_of(name): lists(value) for name, value in dataclasses.asdict(spec).items()}
         return {"kind": kind, **values} if kind else values
 
@@ -289,7 +289,7 @@ def as_dict(scenario: Scenario) -> dict[str, Any]:
     }
 
 
-def _meaningful(load: Workload, block: dict[str, Any]) -> dict[str, Any]:
+def _meaningful(load: Workload, block: dict[str, object]) -> dict[str, object]:
     """The block of a load without the keys that say nothing in it."""
     idle = {problem.key for problem in WORKLOADS[load.kind].meaningless(load.spec, list(block))}
     return {key: value for key, value in block.items() if key not in idle}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from testbed.errors import did_you_mean
 from testbed.scenario.models import shown
@@ -33,6 +32,6 @@ def number_or(words: Sequence[str], least: float, most: float) -> Callable[[obje
     return check
 
 
-def number_schema(words: Sequence[str], least: float, most: float) -> dict[str, Any]:
+def number_schema(words: Sequence[str], least: float, most: float) -> dict[str, object]:
     """Return the JSON schema of the same values."""
     return {"anyOf": [{"enum": [*words]}, {"type": "number", "minimum": least, "maximum": most}]}

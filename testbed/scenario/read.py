@@ -42,7 +42,7 @@ _Loader.add_implicit_resolver(
 )
 
 
-def read_blocks(text: str, source: str, settings: Iterable[str]) -> tuple[dict[str, Any], list[Problem]]:
+def read_blocks(text: str, source: str, settings: Iterable[str]) -> tuple[dict[str, object], list[Problem]]:
     """Return the blocks of a scenario text with settings carried out, and what was wrong with the settings.
 
     Raises:
@@ -83,7 +83,7 @@ def _load(text: str, place: str) -> Any:
         raise InputError.one(place, sentence) from error
 
 
-def _set(raw: dict[str, Any], setting: str) -> None:
+def _set(raw: dict[str, object], setting: str) -> None:
     """Carry out one `key.key=value`; a number in place of a key counts the entries of a list from 0."""
     path, separator, text = setting.partition("=")
     keys = path.strip().split(".")

@@ -18,7 +18,7 @@ from testbed.vlans import ASSIGNMENTS
 from testbed.workloads import WORKLOADS
 
 
-def schema() -> dict[str, Any]:
+def schema() -> dict[str, object]:
     """Return the schema; what it cannot say, such as a routing that does not fit, loading still refuses."""
     properties = {
         "name": {"type": "string", "description": "letters, digits, - and _; without it the file's name"},
@@ -55,7 +55,7 @@ def _engines() -> str:
     return "; ".join(f"{name}: {engine.summary}" for name, engine in ENGINES.items())
 
 
-def _kinds(table: Mapping[str, Any], part: str, *, required: bool) -> dict[str, Any]:
+def _kinds(table: Mapping[str, Any], part: str, *, required: bool) -> dict[str, object]:
     """One schema a kind; a block that may leave its kind out may fit several."""
     kinds = []
     for kind, entry in table.items():

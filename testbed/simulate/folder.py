@@ -28,7 +28,7 @@ SCHEMA_VERSION = 1
 _ALL = 1.0  # of what a host can send
 
 
-def new_folder(root: Path, name: str, asked: dict[str, Any], word: str = "simulate") -> Path:
+def new_folder(root: Path, name: str, asked: dict[str, object], word: str = "simulate") -> Path:
     """Make a simulation's folder.
 
     Args:
@@ -46,7 +46,7 @@ def new_folder(root: Path, name: str, asked: dict[str, Any], word: str = "simula
     return folder
 
 
-def newest_folder(root: Path, name: str, asked: dict[str, Any], word: str = "simulate") -> Path:
+def newest_folder(root: Path, name: str, asked: dict[str, object], word: str = "simulate") -> Path:
     """The folder of the newest simulation of a scenario, to resume.
 
     Raises:
@@ -69,7 +69,7 @@ def newest_folder(root: Path, name: str, asked: dict[str, Any], word: str = "sim
     return folder
 
 
-def read_record(folder: Path) -> dict[str, Any]:
+def read_record(folder: Path) -> dict[str, object]:
     """What all points of a simulation have in common.
 
     Raises:
@@ -131,7 +131,7 @@ def store(
     )  # fmt: skip
 
 
-def environment(**more: Any) -> dict[str, Any]:
+def environment(**more: Any) -> dict[str, object]:
     """What a simulation was made with."""
     return {
         "testbed": __version__,
@@ -258,7 +258,7 @@ def old_run(folder: Path, runs: Iterable[Run]) -> Run:
     return Run(folder, manifest, environment(), same.plan, tuple(samples))
 
 
-def _json(value: dict[str, Any]) -> bytes:
+def _json(value: dict[str, object]) -> bytes:
     return (json.dumps(value, ensure_ascii=False) + "\n").encode()
 
 

@@ -42,7 +42,7 @@ class Runs:
         warm: loads or compiles the kernels, before several threads ask for them.
     """
 
-    asked: dict[str, Any]
+    asked: dict[str, object]
     one: Callable[[float, int, Callable[[], bool]], Point | None]
     warm: Callable[[], object]
 

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -70,7 +69,7 @@ class Replay:
         found[self.demand.source, self.demand.destination] = self.outcome.finished * self.clock
         return found
 
-    def as_object(self) -> dict[str, Any]:
+    def as_object(self) -> dict[str, object]:
         """What is told of it, for programs and its record."""
         outcome, fullest = self.outcome, int(self.outcome.channel_flits.max(initial=0))
         return {

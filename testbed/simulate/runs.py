@@ -10,7 +10,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
 
 import numpy as np
 
@@ -121,7 +120,7 @@ def simulate_plan(
     if problems:
         raise InputError(problems)
     runs = runs_of(plan, settings)
-    asked: dict[str, Any] = {"digest": plan.digest, "pattern_seed": _seed(plan), **runs.asked}
+    asked: dict[str, object] = {"digest": plan.digest, "pattern_seed": _seed(plan), **runs.asked}
     name, word = plan.scenario.name, level_of(settings).word
     folder = newest_folder(results, name, asked, word) if resume else new_folder(results, name, asked, word)
     with locked(folder, "simulation"):

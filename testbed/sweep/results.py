@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from testbed.compare import Comparison, compare
 from testbed.compare.table import as_csv, table_text
@@ -51,7 +50,7 @@ class Outcome:
             return EXIT_FAIL
         return EXIT_WARNINGS if "warn" in words or self.problems else EXIT_PASS
 
-    def as_object(self) -> dict[str, Any]:
+    def as_object(self) -> dict[str, object]:
         """For programs."""
         return {
             "results": str(self.folder),

@@ -7,7 +7,7 @@ import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from testbed.errors import InputError, Problem, TestbedError
 from testbed.plan import Plan, make_plan
@@ -144,7 +144,7 @@ def _one(planned: Planned, folder: Path, record: Record, number: int, progress: 
         progress(f"{head}: planning")
         plan = make_plan(next(job.scenario for job in planned.jobs if job.label == entry.label))
         outcome = runner(plan, folder / RUNS, lambda text: progress(f"{head}: {text}"))
-        done: dict[str, Any] = {
+        done: dict[str, object] = {
             "state": "finished", "folder": str(outcome.folder.relative_to(folder)), "verdict": outcome.verdict.word,
             "reasons": outcome.reasons,
         }  # fmt: skip

@@ -42,7 +42,7 @@ def read_node_link(text: str) -> Listing:
 
 
 def _parsed(text: str) -> Any:
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, object]:
         block = dict(pairs)
         if len(block) < len(pairs):
             keys = [key for key, _ in pairs]
@@ -74,7 +74,7 @@ def _blocks(raw: dict[str, Any], key: str, found: Listing) -> list[tuple[str, di
     return blocks
 
 
-def _name(block: dict[str, Any], key: str, place: str, found: Listing) -> str | None:
+def _name(block: dict[str, object], key: str, place: str, found: Listing) -> str | None:
     parts = block.get(key)
     parts = parts if isinstance(parts, list) and parts else [parts]
     if all(isinstance(part, str | int) and not isinstance(part, bool) for part in parts):

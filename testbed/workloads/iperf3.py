@@ -147,7 +147,7 @@ def _signed(count: int) -> int:
 
 def _document(text: str, end: str) -> dict[str, Any]:
     try:
-        document: dict[str, Any] = json.loads(text)
+        document: dict[str, object] = json.loads(text)
     except ValueError as error:
         raise OutputError(f"the iperf3 {end} printed no JSON: {text.strip()[:120] or 'nothing'}") from error
     if "error" in document:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from testbed.model import Sample
 from testbed.workloads.mpi_output import JobOutputError, ParsedJob, over_ranks, short
@@ -68,7 +67,7 @@ class _Line:
         self.number = number
         self.raw = raw
         try:
-            self.object: dict[str, Any] = json.loads(raw)
+            self.object: dict[str, object] = json.loads(raw)
         except (ValueError, RecursionError):
             raise self.error("is not a JSON object") from None
         if not isinstance(self.object, dict):

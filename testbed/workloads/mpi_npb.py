@@ -81,9 +81,9 @@ def _number(rows: Mapping[str, str], name: str) -> float:
     return value
 
 
-def _json(line: str) -> dict[str, Any]:
+def _json(line: str) -> dict[str, object]:
     try:
-        found: dict[str, Any] = json.loads(line)
+        found: dict[str, object] = json.loads(line)
     except (ValueError, RecursionError):
         raise JobOutputError(f'The last line of the NPB kernel is not a JSON object: "{short(line)}".') from None
     return found
