@@ -2,8 +2,8 @@
 
 The paper draws its three topologies and lists none. The mesh is taken to be 4×4 with 4 hosts a switch, which makes
 the 64 hosts of the cluster. Two virtual channels (section 4.1.2). The paper gives different hosts of a switch different
-paths where there are several; here a pair of switches has one path. Beside the throughput stands the accepted traffic
-at the onset of saturation: of a permutation, accepted traffic rises far beyond, by those pairs that meet nobody.
+paths where there are several; here a pair of switches has one path. Beside the throughput is the accepted traffic
+at the onset of saturation: of a permutation, accepted traffic rises far beyond, by those pairs that share no channel.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The virtual machine: how long its image takes to build, and how long it takes until a lab stands in it."""
+"""The virtual machine: how long its image takes to build, and how long it takes until a lab is running in it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def machine(part: str, runs: int) -> list[Figure]:
 
     Args:
         part: `image`: `make vm` with nothing built before, once, which fetches packages; `boot`: from QEMU's start
-            until a lab of the 4×4 torus stands, in real time.
+            until a lab of the 4×4 torus is running, in real time.
         runs: of `boot`.
     """
     return _image() if part == "image" else _boot(runs)
@@ -58,7 +58,7 @@ def _boot(runs: int) -> list[Figure]:
             raise SystemExit(f"it ended with exit code {done.returncode}: {done.stderr[-2000:]}")
         begin, *steps = (_first(done.stderr, step) for step in (_BEGIN, _UP, _BUILD, _READY))
         found.append(tuple(step - begin for step in steps))
-    words = ("the program has started", "building the lab begins", "the lab stands (25 s wanted)")
+    words = ("the program has started", "building the lab begins", "the lab is running (25 s wanted)")
     return [
         Figure(f"virtual machine, 4×4 torus: {word}", median_text(seconds, "s"))
         for word, seconds in zip(words, zip(*found, strict=True), strict=True)

@@ -80,7 +80,7 @@ class Session(Protocol):
         """Everything that counts frames."""
 
     def controller(self) -> ControllerStatus:
-        """What says of itself whoever installs the forwarding state; LabError where nobody does."""
+        """Status of what installs the forwarding state; LabError where nothing does."""
 
     def move_to(
         self, plan: str, off: Sequence[int], *, limit: float = ..., wake_up: float = ..., pause: float = ...

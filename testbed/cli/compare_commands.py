@@ -54,7 +54,10 @@ def compare(
     title: Annotated[str, typer.Option("--title", help="over the figure")] = "",
     form: Annotated[TableFormat, typer.Option("--format", help="form of the output")] = TableFormat.text,
 ) -> None:
-    """Compare runs: medians with 95 % intervals beside predictions, relative to one. Exit 3 if a run has warnings."""
+    """Compare runs: medians with 95 % intervals beside predictions, relative to one.
+
+    Exit code 3 if a run has warnings.
+    """
     from testbed.compare import compare as compare_runs
     from testbed.compare.table import as_csv, as_object, table_text
 
@@ -97,7 +100,7 @@ def _load(folders: Sequence[Path]) -> list[Run]:
     simulations = []
     for path in paths:
         if path.resolve() in seen:
-            problems.append(Problem(str(path), "stands twice; a run is no repeat of itself"))
+            problems.append(Problem(str(path), "is listed twice; a run is not a repeat of itself"))
             continue
         seen.add(path.resolve())
         if is_old(path):
@@ -125,14 +128,17 @@ def _load(folders: Sequence[Path]) -> list[Run]:
 def sweep(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="sweep file: scenarios, settings, repeats, figures")],
     folder: Annotated[Path, typer.Option("--results", help="where the sweep's folder is made")] = Path("results"),
-    resume: Annotated[bool, typer.Option("--resume", help="go on with the newest sweep of this name there")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="resume the newest sweep of this name there")] = False,
     repeats: Annotated[
         int | None,
         typer.Option("--repeats", help="runs of each, whatever FILE says; --resume can add"),
     ] = None,
     form: FORMAT = Format.text,
 ) -> None:
-    """Run every scenario with every setting, one after the other, and compare. Exit 0 pass, 1 fail, 3 warnings."""
+    """Run every scenario with every setting, one after the other, and compare.
+
+    Exit code 0 pass, 1 fail, 3 warnings.
+    """
     from testbed.sweep import prepare, run_sweep
 
     with steps() as progress:

@@ -37,7 +37,7 @@ def run(
     ] = None,
     form: FORMAT = Format.text,
 ) -> None:
-    """Plan, prove, build, check every path, load, measure, store, report. Exit 0 pass, 1 fail, 3 warnings.
+    """Plan, prove, build, check every path, load, measure, store, report. Exit code 0 pass, 1 fail, 3 warnings.
 
     --engine X is --set engine=X, and --memory N is --set vm.memory=N; so are the others.
     """

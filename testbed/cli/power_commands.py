@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MODEL = Annotated[
     str | None,
-    typer.Option("--model", help="switch model; default the scenario's, or else all that have ports enough"),
+    typer.Option("--model", help="switch model; default the scenario's, or else all with enough ports"),
 ]
 PATTERNS = Annotated[
     list[str] | None, typer.Option("--pattern", help="traffic by a pattern; default all_to_all; repeatable")
@@ -52,7 +52,7 @@ def power(
         Path | None, typer.Option("--plot", help="draw the links that are off, and watts; FILE.svg or FILE.png")
     ] = None,
 ) -> None:
-    """Watts of all switches with all links on, and without those that the traffic can spare; nothing is built."""
+    """Power of all switches with all links up, and with those off that the traffic can spare; nothing is built."""
     from testbed.plan import make_plan
     from testbed.regulate.power import as_object
     from testbed.scenario import find_scenario, load_scenario

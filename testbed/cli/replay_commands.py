@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 ALL_TO_ALL = "all_to_all"
 CHANNELS, PAIRS = "channels.svg", "pairs.svg"
-# What has a meaning only where hosts send for ever.
+# What has a meaning only where hosts send forever.
 _ENDLESS = ("loads", "seeds", "clocks", "warm_up", "resume", "jobs")
 
 
@@ -49,7 +49,7 @@ class Asked:
         """Options that exclude each other.
 
         Args:
-            given: names of the parameters that stand on the command line.
+            given: names of the parameters given on the command line.
         """
         sources = [
             name

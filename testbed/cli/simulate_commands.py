@@ -44,7 +44,7 @@ def simulate(
     ] = Level.flit,
     loads: Annotated[
         str | None,
-        typer.Option("--loads", help="flits for each host and clock, or share of a host's link; with commas between"),
+        typer.Option("--loads", help="flits per host and cycle, or share of a host's link; comma-separated"),
     ] = None,
     seeds: Annotated[int, typer.Option("--seeds", help="runs of each load, with seeds 1, 2, …")] = 1,
     pattern: Annotated[
@@ -62,7 +62,7 @@ def simulate(
     ] = None,
     warm_up: Annotated[
         float | None,
-        typer.Option("--warm-up", help="clocks, or ms at packet level, that are not measured; default 50000, or 50"),
+        typer.Option("--warm-up", help="cycles, or ms at packet level, that are not measured; default 50000, or 50"),
     ] = None,
     buffer: Annotated[
         int | None,
@@ -72,11 +72,11 @@ def simulate(
         ),
     ] = None,
     clocks: Annotated[
-        int | None, typer.Option("--clocks", help="flit level: of a run, the warm-up included; default 200000")
+        int | None, typer.Option("--clocks", help="flit level: cycles of a run, the warm-up included; default 200000")
     ] = None,
     packet: Annotated[int | None, typer.Option("--packet", help="flit level: flits of a packet; default 128")] = None,
     header: Annotated[
-        int | None, typer.Option("--header", help="flit level: clocks of a header from switch to switch; default 3")
+        int | None, typer.Option("--header", help="flit level: cycles of a header from switch to switch; default 3")
     ] = None,
     flow_control: Annotated[
         str | None,
@@ -93,7 +93,7 @@ def simulate(
         typer.Option("--xoff", help="packet level: bytes at which a sender is paused; default as late as loses none"),
     ] = None,
     xon: Annotated[
-        int | None, typer.Option("--xon", help="packet level: bytes at which it goes on; default half of xoff")
+        int | None, typer.Option("--xon", help="packet level: bytes at which it resumes; default half of xoff")
     ] = None,
     shared: Annotated[
         bool | None,
@@ -103,11 +103,14 @@ def simulate(
         float | None, typer.Option("--delay", help="packet level: µs of cable and switch a hop; default 1")
     ] = None,
     folder: Annotated[Path, typer.Option("--results", help="where the results folder is made")] = Path("results"),
-    resume: Annotated[bool, typer.Option("--resume", help="go on with the newest simulation of it there")] = False,
-    jobs: Annotated[int | None, typer.Option("--jobs", help="runs at a time; default one a processor")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="resume the newest simulation of it there")] = False,
+    jobs: Annotated[int | None, typer.Option("--jobs", help="runs in parallel; default one per CPU")] = None,
     form: FORMAT = Format.text,
 ) -> None:
-    """Simulate lossless switches, or lossy ones. Exit 0 pass, 1 deadlock, 3 a declared deadlock did not form."""
+    """Simulate lossless switches, or lossy ones.
+
+    Exit code 0 pass, 1 deadlock, 3 a declared deadlock did not form.
+    """
     from testbed.cli.replay_commands import Asked, run_replay
     from testbed.plan import make_plan
     from testbed.scenario import find_scenario, load_scenario
@@ -155,16 +158,16 @@ def simulate(
 
 
 def _given(context: typer.Context) -> list[str]:
-    """Parameters that stand on the command line."""
+    """Parameters given on the command line."""
     sources = {name: context.get_parameter_source(name) for name in context.params}
     return [name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
 
 
 def _other_level(level: Level, others: Mapping[str, object]) -> list[Problem]:
-    """Options that say nothing at this level."""
+    """Options that do not apply to this level."""
     other = Level.flit if level is Level.packet else Level.packet
     return [
-        Problem(f"--{name.replace('_', '-')}", f"says something with --level {other.value} only; leave it out")
+        Problem(f"--{name.replace('_', '-')}", f"applies only to --level {other.value}; leave it out")
         for name, value in others.items()
         if value is not None
     ]
@@ -182,7 +185,7 @@ def _settings(
     warm_up = asked.get("warm_up", _WARM_UP)
     if isinstance(warm_up, float):
         if not warm_up.is_integer():
-            problems.append(Problem("--warm-up", f"should be whole clocks, not {warm_up:g}"))
+            problems.append(Problem("--warm-up", f"should be whole cycles, not {warm_up:g}"))
         asked["warm_up"] = int(warm_up)
     defaults = {"clocks": _CLOCKS, "warm_up": _WARM_UP, "buffer": _BUFFER}
     return Settings(pattern=pattern, **{**defaults, **asked})  # type: ignore[arg-type]  # likewise

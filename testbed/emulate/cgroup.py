@@ -105,7 +105,7 @@ def find_hierarchy() -> Hierarchy | None:
     for line in lines:
         before, _, after = line.partition(" - ")
         kind, _, options = after.split(" ", 2)
-        # Blanks and the like stand as \040 there.
+        # Blanks and the like are written \040 there.
         place = Path(re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), before.split(" ")[4]))
         if kind == "cgroup" and "cpu" in options.split(","):
             return Hierarchy(place, 1)
@@ -208,7 +208,7 @@ def _remove(folder: Path) -> None:
 
 
 def _locked_folder(hierarchy: Hierarchy, name: str) -> tuple[Path, int]:
-    """Make a folder that nobody else has, and lock it."""
+    """Make a folder that no other process has, and lock it."""
     for number in count(1):
         folder = hierarchy.root / f"{_PREFIX}{name}-{number}"
         try:

@@ -44,7 +44,7 @@ class Departures:
     """Watches the busiest ports once, for a while.
 
     Args:
-        ports: reads the switch ports; nobody else may use it meanwhile.
+        ports: reads the switch ports; not to be shared meanwhile.
         rates: bit/s of each.
         delay: s from the call of watch() until the busiest are looked for.
         stop: ends it early.

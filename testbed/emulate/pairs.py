@@ -2,7 +2,7 @@
 
 A small program sits at the ingress of every port with a host and sees each frame that enters the fabric, whatever
 switches it afterwards. It finds source and destination in the MAC addresses, which hold the hosts' numbers, and adds
-to one array that this process has in its memory; reading the matrix costs no system call. Frames to nobody in
+to one array that this process has in its memory; reading the matrix costs no system call. Frames to no host in
 particular (broadcasts) are not counted.
 """
 

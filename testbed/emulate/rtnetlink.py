@@ -115,7 +115,7 @@ class PortCounters:
                 at += length + 3 & ~3
 
     def _queue_place(self, part: bytes, at: int, length: int) -> int:
-        """Where the figures of the queue stand in a message; the same for each queue of a kind. 0 = nowhere."""
+        """Offset of the figures of the queue in a message; the same for each queue of a kind. 0 = nowhere."""
         start = at + _HEADER.size + _QDISC.size
         key = (length, part[start : start + 12])
         if key not in self._queue_at:

@@ -106,7 +106,7 @@ def _walk_problems(plan: Plan, oracle: Oracle) -> list[str]:
         reached = set() if silent else everyone - {source}
         if flood.endless or flood.received != dict.fromkeys(reached, 1) or flood.tagged:
             how = "circulates" if flood.endless else f"reaches {_receivers(plan, flood.received)}"
-            instead = "nobody" if silent else "every other host once"
+            instead = "no host" if silent else "every other host once"
             problems.append(f"a broadcast of {topology.host_name(source)} {how} instead of {instead}")
         else:
             problems += _member_problems(plan, f"a broadcast of {topology.host_name(source)}", flood)
@@ -149,7 +149,7 @@ def _names(plan: Plan, channels: Sequence[int]) -> str:
 
 def _receivers(plan: Plan, received: Mapping[int, int]) -> str:
     shown = ", ".join(f"{plan.topology.host_name(h)}×{n}" for h, n in sorted(received.items())[:4])
-    return f"{len(received)} hosts ({shown}{' …' if len(received) > 4 else ''})" if received else "nobody"
+    return f"{len(received)} hosts ({shown}{' …' if len(received) > 4 else ''})" if received else "no host"
 
 
 def _off(plan: Plan, what: str, found: Delivery, off: Collection[int]) -> list[str]:

@@ -54,7 +54,7 @@ def load_problems(scenario: Scenario, topology: Topology) -> list[Problem]:
 
 
 def failure_problems(scenario: Scenario, topology: Topology) -> list[Problem]:
-    """Failures of what there is not, of what is dead already, or with nobody who moves paths."""
+    """Failures that name unknown or already failed elements, or need a controller that moves paths."""
     found: list[Problem] = []
     for number, load in enumerate(scenario.workloads):
         events, place = failures_of(load.spec), f"workloads.{number}.failures"

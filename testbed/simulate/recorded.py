@@ -178,7 +178,7 @@ def _csv_matrix(file: Path, text: str, topology: Topology) -> Longs:
         if source == destination:
             problems.append(Problem(place, f"{row[0]} sends to itself; take the line away"))
         elif matrix[source, destination]:
-            problems.append(Problem(place, f"{row[0]} to {row[1]} stands twice; add the two up"))
+            problems.append(Problem(place, f"{row[0]} to {row[1]} is listed twice; add the two up"))
         else:
             matrix[source, destination] = int(row[2])
     if problems:

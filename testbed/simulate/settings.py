@@ -46,7 +46,7 @@ def parse_loads(text: str, most: str = "up to 1 flit a host and clock") -> tuple
         most: what 1 stands for, for messages.
 
     Raises:
-        InputError: what is no number from above 0 to 1, or stands twice; all of it.
+        InputError: what is not a number from above 0 to 1, or is listed twice; all of it.
     """
     loads: list[float] = []
     problems = []
@@ -59,7 +59,7 @@ def parse_loads(text: str, most: str = "up to 1 flit a host and clock") -> tuple
         if not 0 < load <= 1:
             problems.append(Problem("--loads", f"should be above 0 and {most}, not {word.strip()}"))
         elif load in loads:
-            problems.append(Problem("--loads", f"{word.strip()} stands twice"))
+            problems.append(Problem("--loads", f"{word.strip()} is listed twice"))
         loads.append(load)
     if problems:
         raise InputError(problems)

@@ -337,7 +337,7 @@ def test_a_broadcast_that_should_be_dropped_is_noticed():
     silent = scenario_plan(fabric, {"kind": "static", "flood": "none"})
     problems = installed_problems(silent, dumped(scenario_plan(fabric, {"kind": "static"})))
     assert problems == [
-        f"a broadcast of {a} reaches 1 hosts ({b}×1) instead of nobody" for a, b in (("h1", "h2"), ("h2", "h1"))
+        f"a broadcast of {a} reaches 1 hosts ({b}×1) instead of no host" for a, b in (("h1", "h2"), ("h2", "h1"))
     ]
 
 

@@ -122,7 +122,7 @@ def test_all_that_is_wrong_with_the_options_comes_at_once(refused):
         "mesh4x4", "--level", "packet", "--loads", "1.5", "--frame", "20", "--duration", "0", "--delay", "-1",
         "--flow-control", "stop", "--clocks", "5", "--seeds", "0",
     ) == [
-        "--clocks: says something with --level flit only; leave it out",
+        "--clocks: applies only to --level flit; leave it out",
         "--loads: should be above 0 and up to all of its link's rate, not 1.5",
         "--duration: should be from 0.01 to 60,000.0, not 0.0",
         "--frame: should be from 64 to 9,600, not 20",
@@ -160,15 +160,15 @@ def test_memory_and_thresholds_that_do_not_fit(refused, words, sentence):
 
 def test_options_of_packets_say_nothing_of_flits(refused):
     assert refused("mesh4x4", "--xoff", "5000", "--flow-control", "pfc", "--warm-up", "10.5") == [
-        "--flow-control: says something with --level packet only; leave it out",
-        "--xoff: says something with --level packet only; leave it out",
-        "--warm-up: should be whole clocks, not 10.5",
+        "--flow-control: applies only to --level packet; leave it out",
+        "--xoff: applies only to --level packet; leave it out",
+        "--warm-up: should be whole cycles, not 10.5",
     ]
 
 
 def test_replays_are_of_flits(refused):
     assert refused("mesh4x4", "--level", "packet", "--message", "5000") == [
-        "--message: says something with --level flit only; leave it out"
+        "--message: applies only to --level flit; leave it out"
     ]
 
 

@@ -22,7 +22,7 @@ def test_the_plan_itself_has_no_problem():
 def test_a_switch_without_rules():
     problems = installed_problems(PLAN, {**dumped(), "s5": []})
     assert sum("h5→" in problem for problem in problems) == 8
-    assert any(problem == "a broadcast of h5 reaches nobody instead of every other host once" for problem in problems)
+    assert any(problem == "a broadcast of h5 reaches no host instead of every other host once" for problem in problems)
 
 
 def test_a_foreign_rule():

@@ -237,7 +237,7 @@ def test_all_that_is_wrong_with_a_file_comes_at_once(typed, tmp_path):
     file = tmp_path / "mine.csv"
     file.write_text(WRONG)
     assert problems_of(typed, "mesh4x4", "--matrix", file) == [
-        f"{file}:3: h1 to h2 stands twice; add the two up",
+        f"{file}:3: h1 to h2 is listed twice; add the two up",
         f'{file}:4: there is no host "h17" among h1 to h16. Did you mean "h7"?',
         f'{file}:5: there is no host "H3" among h1 to h16. Did you mean "h3"?',
         f'{file}:5: bytes should be a whole number above 0 and below 2^50, not "many"',

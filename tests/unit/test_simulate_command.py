@@ -144,7 +144,7 @@ def test_all_that_is_wrong_with_the_options_comes_at_once():
         "--loads: should be above 0 and up to 1 flit a host and clock, not 0",
         '--loads: should be numbers such as 0.1,0.2,0.3, not "much"',
         "--loads: should be above 0 and up to 1 flit a host and clock, not 1.5",
-        "--loads: 0.2 stands twice",
+        "--loads: 0.2 is listed twice",
         "--clocks: should be from 1 to 1,000,000,000, not 0",
         "--header: should be from 3 to 1,000, not 2",
         "--seeds: should be from 1 to 1,000, not 0",

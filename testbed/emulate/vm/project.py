@@ -1,4 +1,4 @@
-"""The project, as it stands in this folder, as a disk for the virtual machine: a plain tar archive."""
+"""The project, as it is in this folder, as a disk for the virtual machine: a plain tar archive."""
 
 from __future__ import annotations
 
