@@ -53,8 +53,8 @@ WORKERS ?= $(shell n=$$((2 * $$(nproc))); echo $$((n < 8 ? n : 8)))
 test: setup-dev ## run the tests (those of labs need root)
 	@$(SUDO) $(PYTEST) -n $(WORKERS) $(if $(SUDO),-p no:cacheprovider) $(ARGS)
 
-test-fast: setup-dev ## run the tests that need no root
-	@$(PYTEST) -n $$(nproc) -m "not lab" $(ARGS)
+test-fast: setup-dev ## run the quick ones of those that need no root
+	@$(PYTEST) -n $$(nproc) -m "not lab and not slow" $(ARGS)
 
 # Examples of Hypothesis that no run has seen; SEED draws those of another run again.
 SEED := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))

@@ -59,6 +59,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.lab)
         elif folder != "vm" and not item.get_closest_marker("xdist_group"):
             item.add_marker(pytest.mark.xdist_group(f"{folder}/{item.path.stem}"))
+        if folder == "property":
+            item.add_marker(pytest.mark.slow)
         if item.get_closest_marker("alone"):
             item.add_marker(pytest.mark.xdist_group("alone"))
     items[:] = _in_order(items)

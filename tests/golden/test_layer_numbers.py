@@ -65,6 +65,7 @@ def test_two_layers_are_not_what_the_paper_counted():
     assert mean["ud_du"] - mean["ud"] == pytest.approx(0.12, abs=0.03)
 
 
+@pytest.mark.slow
 def test_16_irregular_switches_have_the_papers_mean():
     """Table 7: UD 2.01, DL 1.89."""
     for layers in (2, 3):

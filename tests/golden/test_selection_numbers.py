@@ -82,6 +82,7 @@ def trees(topology, routes):
         ("dl", (71, 88, 92, 75, 71, 91)),
     ],
 )
+@pytest.mark.slow
 def test_greatest_load_of_a_channel_by_selection(routing, loads):
     """Up*/down* exactly; where the routing has a choice of its own within a twentieth."""
     found = tuple(greatest_load(routing, selection) for selection in SELECTIONS)

@@ -20,6 +20,7 @@ _TESTBED = [sys.executable, "-m", "testbed"]
 # Three seconds, since of iperf3's whole seconds one whose timer was late does not count.
 _SMALL = """
 topology: {kind: mesh, sizes: [2, 2]}
+lab: {dilation: 100}
 workloads:
   - {kind: ping, count: 2}
   - {kind: iperf3, protocol: udp, seconds: 3, omit: 0, repeats: 1, offered: 0.5}
@@ -148,7 +149,7 @@ def test_a_killed_switch_in_mid_run_is_one_sentence(long, tmp_path, untouched):
 def test_two_labs_side_by_side(untouched, tmp_path):
     file = tmp_path / "two.yaml"
     file.write_text(
-        "topology: {kind: mesh, sizes: [2, 2]}\nlab: {dilation: 100}\nworkloads: [{kind: ping, count: 100}]\n"
+        "topology: {kind: mesh, sizes: [2, 2]}\nlab: {dilation: 100}\nworkloads: [{kind: ping, count: 40}]\n"
     )
     runs = [_start(file, tmp_path / "results") for _ in range(2)]
     for run in runs:

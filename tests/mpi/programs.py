@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.turns import locked_folder
+
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.prefix) / "bin"
 needs_compiler = pytest.mark.skipif(
@@ -19,10 +21,12 @@ needs_compiler = pytest.mark.skipif(
 
 
 def make(folder: Path, *settings: str) -> None:
-    """Build, and fail with what the compiler said."""
-    done = subprocess.run(
-        ["make", "-C", str(folder), f"MPICC={BIN / 'mpicc'}", *settings], capture_output=True, text=True, check=False
-    )
+    """Build, one process at a time, and fail with what the compiler said."""
+    with locked_folder(folder):
+        done = subprocess.run(
+            ["make", "-C", str(folder), f"MPICC={BIN / 'mpicc'}", *settings],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -12,7 +12,7 @@ from testbed.workloads.mpi_placement import Ranks
 from testbed.workloads.spec import Npb
 from tests.mpi.programs import ROOT, make, mpirun, needs_compiler
 
-pytestmark = needs_compiler
+pytestmark = [needs_compiler, pytest.mark.slow]
 FOLDER = ROOT / "mpi_jobs" / "npb"
 KERNELS = ["IS", "EP", "CG", "MG", "FT", "LU", "SP", "BT"]
 

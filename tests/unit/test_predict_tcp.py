@@ -127,6 +127,7 @@ def test_where_nothing_is_compiled_it_is_the_equilibrium(monkeypatch):
 
 
 @given(fabrics(), st.integers(1, 40), st.sampled_from([1.0, 50.0, 400.0]), st.booleans(), st.data())
+@pytest.mark.slow
 def test_no_segment_is_made_or_lost_but_in_queues(blocks, queue, slower, head_drop, data):
     plan = make_plan(scenario_of(blocks))
     topology = plan.topology

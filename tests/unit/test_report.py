@@ -168,6 +168,7 @@ def test_two_renderings_are_equal(full_run):
     assert render_report(full_run) == render_report(full_run)
 
 
+@pytest.mark.slow
 def test_another_process_renders_the_same():
     code = (
         "from testbed.plan import make_plan; from testbed.report.drawing import draw_vlans\n"

@@ -217,6 +217,7 @@ def test_one_thread_or_several_give_the_same(tmp_path):
     assert without_seconds(found[0].points) == without_seconds(found[1].points)
 
 
+@pytest.mark.slow
 def test_several_processes_give_the_same(tmp_path):
     words = ["simulate", "torus4x4", "--loads", "0.2,0.7", "--seeds", "2", *QUICK, "--results"]
     root = str(Path(__file__).parents[2])

@@ -369,6 +369,7 @@ def test_the_manual_has_every_key(heading, declared):
 
 
 @pytest.mark.skipif(not (shutil.which("make") and shutil.which("cc")), reason="needs make and a C compiler")
+@pytest.mark.slow
 def test_shim_keeps_its_promises(tmp_path):
     done = subprocess.run(
         ["make", "-C", JOBS / "shim", "check", f"BUILD={tmp_path}"],
