@@ -83,7 +83,7 @@ def up(
     from testbed.emulate.calibration import require_shares
     from testbed.emulate.probe import require
     from testbed.plan import make_plan
-    from testbed.run.lab import check_paths
+    from testbed.run.in_session import check_paths
     from testbed.scenario import find_scenario, load_scenario
     from testbed.scenario.engines import require_ovs
 

@@ -83,7 +83,7 @@ def run_tests(
 
     Exit code 0 if they pass, 1 if one fails.
     """
-    from testbed.run.vm import test_in_vm
+    from testbed.run.vm import run_tests_in_vm
     from testbed.scenario.engines import VmOptions
 
     def line(text: str) -> None:
@@ -93,7 +93,7 @@ def run_tests(
     with tempfile.TemporaryDirectory() as folder, steps() as progress:
         console = Path(folder, "console.log")
         try:
-            code = test_in_vm(arguments or [], VmOptions(virtual_time, memory, limit), console, progress, line)
+            code = run_tests_in_vm(arguments or [], VmOptions(virtual_time, memory, limit), console, progress, line)
         except LabError:
             sys.stderr.write(console.read_text(errors="replace") if console.exists() else "")
             raise

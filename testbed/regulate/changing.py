@@ -28,7 +28,8 @@ from testbed.results.telemetry import Telemetry
 from testbed.run.checks.fidelity import Judgement
 from testbed.run.dilation.choose import choose_dilation
 from testbed.run.engine import Outcome
-from testbed.run.lab import changes_since, checked_lab, lab_facts
+from testbed.run.in_session import changes_since, lab_facts
+from testbed.run.lab import checked_lab
 from testbed.run.loads.context import Context, LoadOutcome
 from testbed.run.loads.one_load import judged
 from testbed.session import Session

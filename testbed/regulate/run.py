@@ -26,12 +26,13 @@ from testbed.results.telemetry import join
 from testbed.run.checks.fidelity import Finding, Judgement, Verdict
 from testbed.run.dilation.choose import choose_dilation
 from testbed.run.engine import Measured, Outcome, finish
-from testbed.run.lab import changes_since, checked_lab, lab_facts, missing
+from testbed.run.in_session import changes_since, lab_facts
+from testbed.run.lab import checked_lab, missing
 from testbed.run.loads.context import Context, LoadOutcome
 from testbed.run.loads.one_load import LoadRecord, judged, load_context, run_load
 from testbed.scenario.engines import require_ovs
 from testbed.session import Session
-from testbed.workloads import loss_probe
+from testbed.workloads import WORKLOADS, loss_probe
 
 ALL_ON, FEWER = "all links", "fewer links"
 # What the datagrams of the pairs may take of a link is little.
@@ -215,9 +216,9 @@ def regulate(
     """
     plan.require_proof()
     require_regulable(plan)
-    if all(load.kind == "ping" for load in plan.scenario.workloads):
-        none = "there is no load but pings" if plan.scenario.workloads else "there is none"
-        raise InputError.one(f"{plan.scenario.source}: workloads", f"{none}, so there is no traffic to go by; add one")
+    if all(WORKLOADS[load.kind].pairs is not None for load in plan.scenario.workloads):
+        none = "there is no load but pings and requests" if plan.scenario.workloads else "there is none"
+        raise InputError.one("workloads", f"{none}, so there is no traffic to go by; add one", plan.scenario.source)
     missing(plan, progress).refuse()
     folder = ResultFolder(results, plan)
     with checked_lab(plan, folder, progress) as lab:

@@ -1,30 +1,23 @@
-"""The engine `ovs`: from a proved plan to a lab on this machine, its loads and what is stored of them."""
+"""The engine `ovs`: a lab of Open vSwitch on this machine."""
 
 from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict
-from pathlib import Path
+from collections.abc import Callable
+from functools import partial
 
 from testbed import __version__
 from testbed.emulate.build import build_lab
 from testbed.emulate.calibration import require_shares
+from testbed.emulate.client import LabClient
 from testbed.emulate.probe import capabilities, require, versions
-from testbed.errors import CapabilityError, InputError, LabError, Problem
-from testbed.messages import Facts
+from testbed.errors import CapabilityError, InputError, Problem
 from testbed.plan import Plan
-from testbed.results import ResultFolder
-from testbed.run.checks.fidelity import Finding, Verdict
-from testbed.run.dilation.choose import Choice, choose_dilation
-from testbed.run.engine import Measured, Missing, Progress, run_loads
-from testbed.run.loads.context import flood_findings, flooded
-from testbed.run.loads.one_load import RUNNERS, load_labels, run_load
+from testbed.run.engine import Missing, Progress
+from testbed.run.in_session import Fabric, checked, measure_in
+from testbed.run.loads.one_load import RUNNERS, load_labels
 from testbed.session import Session
-
-_SHOWN_PROBLEMS = 5
 
 
 def missing(plan: Plan, progress: Progress) -> Missing:
@@ -50,71 +43,14 @@ def missing(plan: Plan, progress: Progress) -> Missing:
     return Missing(tuple(problems), tuple(lacking))
 
 
-def measure(plan: Plan, results: Path, progress: Progress) -> Measured:
-    """Build the plan's lab, run its loads, and store all but the report; see Engine."""
-    folder = ResultFolder(results, plan)
-    with checked_lab(plan, folder, progress) as lab:
-        settled, choice = choose_dilation(plan, lab, progress)
-        flooded_before = flooded(plan, lab)
-        records = run_loads(
-            settled, folder, lambda load, number, which: run_load(settled, lab, folder, load, number, progress, which)
-        )
-        records.findings += flood_findings(plan, flooded_before, flooded(plan, lab))
-        records.findings += changes_since(plan, lab)
-    return records.store(folder, lab_facts(settled, choice, lab))
+def build(plan: Plan, progress: Progress) -> LabClient:
+    """Build the lab of a plan."""
+    return build_lab(plan, progress=lambda step: progress(f"building the lab: {step}"))
 
 
-@contextmanager
-def checked_lab(plan: Plan, folder: ResultFolder, progress: Progress) -> Iterator[Session]:
-    """Build a plan's lab, store what it is, and check its paths; it ends with the block.
-
-    Raises:
-        LabError: the lab broke, perhaps in the block; it also says where the folder is.
-    """
-    try:
-        with build_lab(plan, progress=lambda step: progress(f"building the lab: {step}")) as lab:
-            folder.write_plan(environment(plan.scenario.engine, lab.facts))
-            progress("checking the path of every pair")
-            check_paths(plan, lab)
-            yield lab
-    except LabError as error:
-        raise LabError(error.sentence, folder.path) from error
-
-
-def changes_since(plan: Plan, lab: Session) -> list[Finding]:
-    """What is no longer as it was built."""
-    return [(Verdict.INVALID if one.void else Verdict.WARN, one.sentence) for one in lab.deviations(plan)]
-
-
-def lab_facts(settled: Plan, choice: Choice | None, lab: Session) -> dict[str, object]:
-    """What the manifest tells of a lab.
-
-    Args:
-        settled: the plan at the dilation that was measured.
-        choice: how the dilation was chosen; None = the scenario gave it.
-        lab: that was measured in.
-    """
-    return {
-        "engine": settled.scenario.engine,
-        "dilation": settled.scenario.lab.chosen_dilation,
-        "dilation_choice": choice.as_dict() if choice else None,
-        "cpu_share": None if lab.facts.cpu_share is None else asdict(lab.facts.cpu_share),
-    }
-
-
-def check_paths(plan: Plan, lab: Session) -> None:
-    """Raise LabError unless every pair's path on the dumped rules is the plan's and every pair answers a ping.
-
-    Switches that learn are taught first.
-    """
-    problems = lab.verify(plan)
-    if problems:
-        shown = "\n".join(f"  {problem}" for problem in problems[:_SHOWN_PROBLEMS])
-        raise LabError(f"the lab is not what the plan says, in {len(problems)} points; no load was run\n{shown}")
-
-
-def environment(engine: str, facts: Facts) -> dict[str, object]:
+def environment(engine: str, lab: Session) -> dict[str, object]:
     """The machine and versions a run was made with."""
+    facts = lab.facts
     return {
         "testbed": __version__,
         "engine": engine,
@@ -130,3 +66,8 @@ def environment(engine: str, facts: Facts) -> dict[str, object]:
         "build_seconds": facts.seconds,
         "capabilities": {c.name: c.detail if c.present else f"missing: {c.consequence}" for c in capabilities()},
     }
+
+
+LAB = Fabric(build, environment)
+measure = partial(measure_in, LAB)
+checked_lab = partial(checked, LAB)

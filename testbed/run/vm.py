@@ -103,7 +103,7 @@ def measure(plan: Plan, results: Path, progress: Progress) -> Measured:
     return Measured(folder, Judgement(verdict, tuple(run.manifest["reasons"])), run.samples)
 
 
-def test_in_vm(
+def run_tests_in_vm(
     arguments: Sequence[str],
     options: VmOptions,
     console: Path,

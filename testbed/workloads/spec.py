@@ -102,7 +102,7 @@ class Probe:
 
 def load_seconds(spec: Iperf3 | Probe) -> float:
     """Laboratory seconds that a load sends, those that do not count included."""
-    return spec.seconds + spec.omit if isinstance(spec, Iperf3) else spec.seconds
+    return spec.seconds + getattr(spec, "omit", 0)
 
 
 def failures_of(spec: object) -> tuple[Event, ...]:

@@ -18,7 +18,7 @@ from testbed.pipeline.text import parse_group, parse_rule
 from testbed.plan import Plan
 from testbed.run.checks.fidelity import Verdict
 from testbed.run.engines import run_scenario
-from testbed.run.lab import check_paths
+from testbed.run.in_session import check_paths
 
 from .conftest import broadcasts_seen, each, execute, mended, named_plan, plan_of, sharing
 

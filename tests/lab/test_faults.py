@@ -9,7 +9,7 @@ from testbed.emulate.client import LabClient
 from testbed.emulate.walk import installed_problems
 from testbed.errors import LabError, VerificationError
 from testbed.model import host_mac
-from testbed.run.lab import check_paths
+from testbed.run.in_session import check_paths
 
 from .conftest import execute, mended, named_plan, plan_of, sharing
 

@@ -12,7 +12,7 @@ from testbed.errors import LabError
 from testbed.model import LocalPlan, host_mac
 from testbed.pipeline.text import parse_rule
 from testbed.routing.paths import hops
-from testbed.run.lab import check_paths
+from testbed.run.in_session import check_paths
 
 from .conftest import broadcasts_seen, captured, daemon_of, each, execute, mended, named_plan, plan_of, sharing
 

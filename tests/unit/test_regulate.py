@@ -137,7 +137,9 @@ def test_a_scenario_that_aggregates_links_is_refused_before_anything_is_built():
         CliRunner().invoke(app, ["regulate", "torus4x2-lag"], catch_exceptions=False)
 
 
-@pytest.mark.parametrize(("loads", "told"), [("[]", "there is none"), ("[{kind: ping}]", "there is no load but pings")])
+@pytest.mark.parametrize(("loads", "told"), [
+    ("[]", "there is none"), ("[{kind: ping}, {kind: rr, protocol: tcp}]", "there is no load but pings and requests"),
+])  # fmt: skip
 def test_loads_without_traffic_are_refused_before_anything_is_built(tmp_path, loads, told):
     words = ["regulate", "ring4", "--results", str(tmp_path), "--set", f"workloads={loads}"]
     with pytest.raises(InputError, match=f"workloads: {told}, so there is no traffic to go by"):

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from testbed.errors import LabError
-from testbed.run import lab as run
+from testbed.run import in_session
+from testbed.run.in_session import Fabric
 from tests.fabrics import plan_of
 
 
@@ -27,11 +28,12 @@ class StandIn:
 
 @pytest.fixture
 def lab(monkeypatch):
-    made = StandIn()
-    monkeypatch.setattr(run, "build_lab", lambda plan, *, progress: made)
-    monkeypatch.setattr(run, "environment", lambda engine, facts: {})
-    monkeypatch.setattr(run, "check_paths", lambda plan, lab: None)
-    return made
+    monkeypatch.setattr(in_session, "check_paths", lambda plan, lab: None)
+    return StandIn()
+
+
+def fabric_of(lab):
+    return Fabric(lambda plan, progress: lab, lambda engine, lab: {"engine": engine})
 
 
 def folder_of():
@@ -42,7 +44,7 @@ def test_a_lab_that_breaks_ends_and_the_folder_is_named(lab):
     told: list[str] = []
     with (
         pytest.raises(LabError, match=r"^s3 is gone\nwhat was stored until then: results/x\.incomplete$"),
-        run.checked_lab(plan_of("mesh", sizes=[2]), folder_of(), told.append),
+        in_session.checked(fabric_of(lab), plan_of("mesh", sizes=[2]), folder_of(), told.append),
     ):
         raise LabError("s3 is gone")
     assert lab.ended
@@ -53,10 +55,10 @@ def test_paths_that_are_not_the_plans_are_told_with_the_folder(lab, monkeypatch)
     def wrong(plan, lab):
         raise LabError("the lab is not what the plan says")
 
-    monkeypatch.setattr(run, "check_paths", wrong)
+    monkeypatch.setattr(in_session, "check_paths", wrong)
     with (
         pytest.raises(LabError, match=r"^the lab is not what the plan says\nwhat was stored until then: results/x"),
-        run.checked_lab(plan_of("mesh", sizes=[2]), folder_of(), lambda text: None),
+        in_session.checked(fabric_of(lab), plan_of("mesh", sizes=[2]), folder_of(), lambda text: None),
     ):
         pytest.fail("a load would run")
     assert lab.ended
@@ -65,7 +67,16 @@ def test_paths_that_are_not_the_plans_are_told_with_the_folder(lab, monkeypatch)
 def test_an_interrupt_ends_the_lab_and_stays_what_it_is(lab):
     with (
         pytest.raises(KeyboardInterrupt),
-        run.checked_lab(plan_of("mesh", sizes=[2]), folder_of(), lambda text: None),
+        in_session.checked(fabric_of(lab), plan_of("mesh", sizes=[2]), folder_of(), lambda text: None),
     ):
         raise KeyboardInterrupt
     assert lab.ended
+
+
+def test_what_carries_the_frames_says_what_it_is_before_paths_are_checked(lab):
+    stored: list[dict[str, object]] = []
+    folder = folder_of()
+    folder.write_plan = stored.append
+    with in_session.checked(fabric_of(lab), plan_of("mesh", sizes=[2]), folder, lambda text: None) as session:
+        assert session is lab
+    assert stored == [{"engine": "ovs"}]

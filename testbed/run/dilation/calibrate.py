@@ -19,7 +19,7 @@ from testbed.plan.demand import STANDARD, iperf3_demand
 from testbed.run.checks.fidelity import Verdict
 from testbed.run.dilation.pilot import make_pilot, trial
 from testbed.run.dilation.search import chosen, next_step
-from testbed.run.lab import check_paths
+from testbed.run.in_session import check_paths
 from testbed.scenario import parse_scenario
 from testbed.session import Session
 from testbed.workloads import ping

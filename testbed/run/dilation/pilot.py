@@ -20,6 +20,7 @@ from testbed.run.loads.context import Context
 from testbed.run.loads.run_iperf3 import run_iperf3
 from testbed.session import Session
 from testbed.traffic import flows
+from testbed.workloads import WORKLOADS
 from testbed.workloads.process import OutputError
 from testbed.workloads.spec import Iperf3
 
@@ -61,8 +62,9 @@ def make_pilot(plan: Plan, margin: float) -> Pilot:
 def _few_flows(plan: Plan) -> Iperf3:
     """The most demanding pattern of the scenario with no more flows than hosts, as full UDP frames."""
     hosts, seed = plan.topology.host_count, plan.scenario.lab.seed
-    patterns = dict.fromkeys(load.spec.pattern for load in plan.scenario.workloads if load.kind == "iperf3")
-    few = [pattern for pattern in patterns if len(flows(pattern, plan.topology, seed)) <= hosts]
+    traffic = [WORKLOADS[load.kind].traffic(load.spec) for load in plan.scenario.workloads]
+    patterns = dict.fromkeys(sent.pattern for sent in traffic if sent is not None and not sent.bursts)
+    few = [pattern for pattern in patterns if pattern is not None and len(flows(pattern, plan.topology, seed)) <= hosts]
     candidates = [replace(STANDARD, pattern=pattern) for pattern in few] or [STANDARD]
     return max(candidates, key=lambda spec: iperf3_demand(plan, spec))
 

@@ -1,0 +1,96 @@
+"""A run in a session: build, verify, measure, judge, store, whatever carries the frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from testbed.errors import LabError
+from testbed.plan import Plan
+from testbed.results import ResultFolder
+from testbed.run.checks.fidelity import Finding, Verdict
+from testbed.run.dilation.choose import Choice, choose_dilation
+from testbed.run.engine import Measured, Progress, run_loads
+from testbed.run.loads.context import flood_findings, flooded
+from testbed.run.loads.one_load import run_load
+from testbed.session import Session
+
+_SHOWN_PROBLEMS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Fabric:
+    """What carries a plan's frames.
+
+    Attributes:
+        build: builds it; it ends with the block.
+        environment: what results tell of it and of this machine, given the engine's name.
+    """
+
+    build: Callable[[Plan, Progress], AbstractContextManager[Session]]
+    environment: Callable[[str, Session], dict[str, object]]
+
+
+def measure_in(fabric: Fabric, plan: Plan, results: Path, progress: Progress) -> Measured:
+    """Build the plan's fabric, run its loads, and store all but the report; see Engine."""
+    folder = ResultFolder(results, plan)
+    with checked(fabric, plan, folder, progress) as lab:
+        settled, choice = choose_dilation(plan, lab, progress)
+        flooded_before = flooded(plan, lab)
+        records = run_loads(
+            settled, folder, lambda load, number, which: run_load(settled, lab, folder, load, number, progress, which)
+        )
+        records.findings += flood_findings(plan, flooded_before, flooded(plan, lab))
+        records.findings += changes_since(plan, lab)
+    return records.store(folder, lab_facts(settled, choice, lab))
+
+
+@contextmanager
+def checked(fabric: Fabric, plan: Plan, folder: ResultFolder, progress: Progress) -> Iterator[Session]:
+    """Build a plan's fabric, store what it is, and check its paths; it ends with the block.
+
+    Raises:
+        LabError: the lab broke, perhaps in the block; it also says where the folder is.
+    """
+    try:
+        with fabric.build(plan, progress) as lab:
+            folder.write_plan(fabric.environment(plan.scenario.engine, lab))
+            progress("checking the path of every pair")
+            check_paths(plan, lab)
+            yield lab
+    except LabError as error:
+        raise LabError(error.sentence, folder.path) from error
+
+
+def changes_since(plan: Plan, lab: Session) -> list[Finding]:
+    """What is no longer as it was built."""
+    return [(Verdict.INVALID if one.void else Verdict.WARN, one.sentence) for one in lab.deviations(plan)]
+
+
+def lab_facts(settled: Plan, choice: Choice | None, lab: Session) -> dict[str, object]:
+    """What the manifest tells of a lab.
+
+    Args:
+        settled: the plan at the dilation that was measured.
+        choice: how the dilation was chosen; None = the scenario gave it.
+        lab: that was measured in.
+    """
+    return {
+        "engine": settled.scenario.engine,
+        "dilation": settled.scenario.lab.chosen_dilation,
+        "dilation_choice": choice.as_dict() if choice else None,
+        "cpu_share": None if lab.facts.cpu_share is None else asdict(lab.facts.cpu_share),
+    }
+
+
+def check_paths(plan: Plan, lab: Session) -> None:
+    """Raise LabError unless every pair's path on the dumped rules is the plan's and every pair answers a ping.
+
+    Switches that learn are taught first.
+    """
+    problems = lab.verify(plan)
+    if problems:
+        shown = "\n".join(f"  {problem}" for problem in problems[:_SHOWN_PROBLEMS])
+        raise LabError(f"the lab is not what the plan says, in {len(problems)} points; no load was run\n{shown}")
