@@ -14,7 +14,7 @@ from benchmarks.table import progress
 from testbed.files import write_whole
 from testbed.model import Routes, Topology
 from testbed.report.curves import Dot, LatencyPanel, draw_burton
-from testbed.results.folders import dated_folder
+from testbed.results.store import dated_folder
 from testbed.simulate import Network, Point, Settings, simulate
 
 RESULTS = Path("results")

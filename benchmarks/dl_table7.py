@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.dl_table6 import SIZES, Case, routes_of, topology_of
 from benchmarks.table import Figure, progress
-from testbed.analyse.hops import hops_of
+from testbed.analyse.load import hops_of
 from testbed.model import Routes, Topology
 from testbed.routing.paths import switches_on_path
 from testbed.simulate.settings import UNIFORM

@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.table import Figure, median_text, progress
 from testbed.plan import make_plan
-from testbed.results.failures import load_failures
+from testbed.results.samples import load_failures
 from testbed.run.engines import run_scenario
 from testbed.scenario import parse_scenario
 

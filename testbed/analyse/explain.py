@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from testbed.analyse.hops import shortest_hops
+from testbed.analyse.load import shortest_hops
 from testbed.analyse.names import find_hosts
 from testbed.analyse.shorter import Shorter, shorter_path
 from testbed.model import Entries, LocalPlan, Rule, Topology, VlanPlan

@@ -5,14 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from testbed.analyse.bisection import bisection_links
 from testbed.analyse.capacity import Fit, fit_of, needs_of
-from testbed.analyse.hops import Hops, hops_of
-from testbed.analyse.load import ALL_TO_ALL, Load, load_of, pattern_problem
+from testbed.analyse.load import ALL_TO_ALL, Hops, Load, hops_of, load_of, pattern_problem
 from testbed.errors import InputError, Problem, did_you_mean
 from testbed.model import LocalPlan, Routes, Topology
 from testbed.pipeline.compile import count_rules
@@ -131,7 +128,7 @@ def _openflow(plan: Plan) -> bool:
     return isinstance(plan.vlans, LocalPlan) and plan.vlans.kind == "openflow"
 
 
-def as_object(analysis: Analysis) -> dict[str, Any]:
+def as_object(analysis: Analysis) -> dict[str, object]:
     """Return the object that `testbed analyse --format json` prints for a scenario.
 
     Distributions are lists of [value, how often].
@@ -219,3 +216,23 @@ def _bounds(plan: Plan, found: Bounds | Conflict | None) -> dict[str, object] | 
     if found is None:
         return None
     return {"lower": None, "upper": None, "exact": False, "conflict": found.sentence(plan.topology)}
+
+
+def bisection_links(topology: Topology) -> int | None:
+    """Fewest links whose cut leaves two halves of the switches, one more in one half where their number is odd.
+
+    Exact for a mesh of any sizes and for a torus without dimensions of size 2, whose rings are no rings (Aroca and
+    Fernández Anta 2014, *Bisection (Band)Width of Product Networks*, section 4: the sum over the dimensions, largest
+    first, up to the first of even size, of the product of all smaller ones; twice that for rings). None for any other
+    fabric, where it is a hard problem, and for one with faults.
+    """
+    sizes = sorted((size for size in topology.sizes if size > 1), reverse=True)
+    rings = topology.kind in ("torus", "ring") and any(size > 2 for size in sizes)
+    if not topology.sizes or topology.faults or (rings and 2 in sizes):
+        return None
+    links = 0
+    for place, size in enumerate(sizes):
+        links += math.prod(sizes[place + 1 :])
+        if size % 2 == 0:
+            break
+    return links * (2 if rings else 1) * topology.parallel_links

@@ -9,7 +9,8 @@ import numpy as np
 
 from testbed.analyse.figures import Analysis
 from testbed.report.marks import MAX_LINES, Line, look
-from testbed.report.panels import Axis, Block, Panel, Picture, write
+from testbed.report.panels import Axis, Block, Panel, Picture
+from testbed.report.render import write
 
 FORMATS = ("svg", "png")
 MAX_CURVES = MAX_LINES

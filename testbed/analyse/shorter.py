@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from testbed.analyse.hops import shortest_hops
+from testbed.analyse.load import shortest_hops
 from testbed.model import Ints, Routes, Topology
 from testbed.plan import Plan
 from testbed.routing.common import leaving_channels

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from testbed.compare.baseline import find_baseline
 from testbed.compare.notes import notes_of
 from testbed.compare.readings import Judged, Load, Reading, read, usable
 from testbed.compare.rows import ComparedRow, relative_rows, rows_of
-from testbed.compare.variants import Variant, variants
+from testbed.compare.variants import Variant, find_baseline, variants
 from testbed.errors import InputError, Problem, did_you_mean
 from testbed.results import Run
 

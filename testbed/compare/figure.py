@@ -17,7 +17,8 @@ from testbed.report.charts import BOUND_NAMES
 from testbed.report.figures import Scale, bytes_text
 from testbed.report.marks import DASHED, MAX_LINES, Bars, Dash, Line, Mark, Note, Reach, look
 from testbed.report.palette import INK, MUTED, PREDICTED
-from testbed.report.panels import FORMATS, Axis, Block, Panel, Picture, write
+from testbed.report.panels import Axis, Block, Panel, Picture
+from testbed.report.render import FORMATS, write
 from testbed.report.table import BOUNDS
 
 __all__ = ["FORMATS", "MAX_PANELS", "draw", "picture_of"]

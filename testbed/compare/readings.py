@@ -12,8 +12,8 @@ from testbed.compare.axis import LABELS, SweptAxis
 from testbed.errors import InputError
 from testbed.model import Sample
 from testbed.plan import Plan
-from testbed.report.loads import LoadHead, load_heads, texts
 from testbed.results import Run
+from testbed.results.load import LoadHead, load_heads, texts
 from testbed.scenario.models import key_of
 
 _SEVERITY = ("pass", "warn", "invalid", "fail")

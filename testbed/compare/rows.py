@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from testbed.compare.baseline import Baseline
 from testbed.compare.readings import Detail, Judged, Load, Reading, usable, worse
 from testbed.compare.spread import Spread, spread
-from testbed.compare.variants import Variant
+from testbed.compare.variants import Baseline, Variant
 from testbed.report.figures import bytes_text
 from testbed.report.table import METRICS
 

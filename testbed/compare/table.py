@@ -6,7 +6,6 @@ import csv
 import dataclasses
 import io
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from testbed.compare.axis import MESSAGE_SIZE, SWITCHES_ON_PATH
 from testbed.compare.comparison import Comparison, Remark
@@ -130,12 +129,12 @@ def _x_text(x: float, swept: str) -> str:
     return bytes_text(int(x)) if swept == MESSAGE_SIZE else f"{x:g}"
 
 
-def as_objects(comparison: Comparison) -> list[dict[str, Any]]:
+def as_objects(comparison: Comparison) -> list[dict[str, object]]:
     """Rows as flat objects with the keys of COLUMNS, figures in the units of the samples; None where there is none."""
     found = []
     for row in comparison.rows:
         spread, interval = row.spread, row.spread.interval if row.spread else None
-        values = {
+        values: dict[str, object] = {
             "load": row.load, "metric": row.metric, "detail": row.detail, "unit": row.unit, "scenario": row.scenario,
             "swept": comparison.swept, "x": row.x, "dilation": row.dilation, "verdict": row.verdict,
             "usable": row.usable, "repeats": spread.count if spread else 0, "over": row.over,
@@ -150,7 +149,7 @@ def as_objects(comparison: Comparison) -> list[dict[str, Any]]:
     return found
 
 
-def as_object(comparison: Comparison) -> dict[str, Any]:
+def as_object(comparison: Comparison) -> dict[str, object]:
     """The whole comparison as an object."""
     return {
         "baseline": comparison.baseline,

@@ -17,9 +17,9 @@ from testbed.plan import Plan
 from testbed.plan.rates import fair_rates
 from testbed.power import PowerModel
 from testbed.predict import transport
-from testbed.regulate.detour import Detour, find_detour
+from testbed.regulate.before_after import change_findings, loss_findings, loss_samples
+from testbed.regulate.choice import Detour, find_detour
 from testbed.regulate.figure import Stretch, draw_rates
-from testbed.regulate.losses import change_findings, loss_findings, loss_samples
 from testbed.regulate.mover import Change
 from testbed.regulate.run import Stage, require_regulable
 from testbed.report import render_report

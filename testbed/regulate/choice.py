@@ -1,4 +1,4 @@
-"""A plan without the links that its traffic can do without."""
+"""A plan without the links that its traffic can do without, or without one on the path of a pair of hosts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from testbed.errors import InputError
+from testbed.errors import InputError, Problem, did_you_mean
 from testbed.model import Bools, Routes, Topology, VlanPlan
 from testbed.plan import Plan
 from testbed.plan.digest import digest_of
@@ -16,6 +16,7 @@ from testbed.power import SPEEDS, Selection, select_links
 from testbed.power.select import subfabric_without
 from testbed.regulate.traffic import Traffic
 from testbed.routing import ROUTINGS
+from testbed.routing.paths import path
 from testbed.topologies.faults import link_called
 from testbed.transition import successor
 from testbed.vlans import ASSIGNMENTS
@@ -135,3 +136,57 @@ def routing_of(plan: Plan) -> Callable[[Topology], Routes]:
     """How a plan's fabric is routed, with some of its links or with all."""
     scenario = plan.scenario
     return lambda topology: ROUTINGS[scenario.routing_kind].route(topology, scenario.routing)
+
+
+@dataclass(frozen=True, slots=True)
+class Detour:
+    """A pair of hosts with two ways.
+
+    Attributes:
+        source: host.
+        destination: host.
+        link: the first link of its path, which the second way does without.
+        plan: of the second way.
+    """
+
+    source: int
+    destination: int
+    link: int
+    plan: Plan
+
+
+def find_detour(plan: Plan, pair: str | None) -> Detour:
+    """A second way for a pair of hosts; without a name for the first host and the one half the fabric on.
+
+    Raises:
+        InputError: there are no such hosts, or no second way.
+        VerificationError: the second plan breaks an invariant.
+    """
+    topology = plan.topology
+    source, destination = _hosts(plan, pair)
+    channels = path(topology, plan.routes, source, destination)
+    if not channels:
+        names = f"{topology.host_name(source)} and {topology.host_name(destination)}"
+        raise InputError.one("--pair", f"{names} hang on one switch, so there is no path to change")
+    link = channels[0] // 2
+    off = np.zeros(topology.link_count, dtype=bool)
+    off[link] = True
+    return Detour(source, destination, link, plan_without(plan, off))
+
+
+def _hosts(plan: Plan, pair: str | None) -> tuple[int, int]:
+    topology = plan.topology
+    names = [topology.host_name(host) for host in range(topology.host_count)]
+    if pair is None:
+        return 0, topology.host_count // 2
+    given = [name.strip() for name in pair.split(",")]
+    if len(given) != 2 or given[0] == given[1]:
+        raise InputError.one("--pair", f'should be two hosts such as {names[0]},{names[-1]}, not "{pair}"')
+    problems = [
+        Problem("--pair", f'there is no host "{name}", only {names[0]} to {names[-1]}.{did_you_mean(name, names)}')
+        for name in given
+        if name not in names
+    ]
+    if problems:
+        raise InputError(problems)
+    return names.index(given[0]), names.index(given[1])

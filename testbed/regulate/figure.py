@@ -16,7 +16,8 @@ from testbed.report.fabric import Fabric, Stroke
 from testbed.report.geometry import layout
 from testbed.report.marks import Bars, Line, Mark, Note, look
 from testbed.report.palette import LINK, MEASURED
-from testbed.report.panels import Axis, Block, Panel, Picture, write
+from testbed.report.panels import Axis, Block, Panel, Picture
+from testbed.report.render import write
 
 _FABRIC = 420.0  # pixels
 _A_BAR = 92.0

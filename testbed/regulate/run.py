@@ -13,10 +13,15 @@ from testbed.errors import InputError, LabError, Problem
 from testbed.model import Sample
 from testbed.plan import Plan
 from testbed.power import PowerModel
-from testbed.regulate.before_after import BeforeAfter, before_and_after
+from testbed.regulate.before_after import (
+    BeforeAfter,
+    before_and_after,
+    change_findings,
+    loss_findings,
+    loss_samples,
+)
 from testbed.regulate.choice import Choice, choose_links, keeping
 from testbed.regulate.figure import draw
-from testbed.regulate.losses import change_findings, loss_findings, loss_samples
 from testbed.regulate.mover import Change, PlanMover, opposite
 from testbed.regulate.power import Power, as_object, power_of
 from testbed.regulate.speeds import retunings, unavoidable, watching_rate

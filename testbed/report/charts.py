@@ -14,7 +14,8 @@ from testbed.model import Floats, Sample
 from testbed.report.figures import Scale, bytes_text, scale_for
 from testbed.report.marks import DASHED, Bars, Dash, Line, Mark, Reach, Stairs
 from testbed.report.palette import INK, MUTED, PREDICTED, TREES
-from testbed.report.panels import Axis, Block, Panel, Picture, for_page
+from testbed.report.panels import Axis, Block, Panel, Picture
+from testbed.report.render import for_page
 from testbed.report.table import BOUNDS, METRICS
 from testbed.units import format_seconds
 

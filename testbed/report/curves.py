@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from testbed.report.marks import Line, Mark, Reach, look
-from testbed.report.panels import Axis, Block, Panel, Picture, write
+from testbed.report.panels import Axis, Block, Panel, Picture
+from testbed.report.render import write
 
 ACCEPTED = "Accepted traffic (flits/host/cycle)"
 # Axes of the flit level and of the packet level.

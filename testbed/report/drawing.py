@@ -17,7 +17,8 @@ from testbed.report.fabric import Fabric, Stroke, channel_strokes
 from testbed.report.geometry import Layout, layout
 from testbed.report.marks import full_share
 from testbed.report.palette import COLOURS, INK, LINK, MUTED, TREES
-from testbed.report.panels import PAGE_WIDTH, Axis, Block, Panel, Picture, for_page, write
+from testbed.report.panels import PAGE_WIDTH, Axis, Block, Panel, Picture
+from testbed.report.render import for_page, write
 from testbed.units import format_quantity
 
 MAX_SWITCHES = 400

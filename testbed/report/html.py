@@ -11,11 +11,11 @@ from testbed.model import Sample, Topology, VlanPlan
 from testbed.plan.rates import at_dilation
 from testbed.report import facts
 from testbed.report.figures import gap_text
-from testbed.report.loads import LoadHead, load_heads, texts
 from testbed.report.palette import declarations
 from testbed.report.table import LEAST_LINK_USE, result_rows
 from testbed.results import Run
-from testbed.results.failures import load_failures
+from testbed.results.load import LoadHead, load_heads, texts
+from testbed.results.samples import load_failures
 from testbed.results.telemetry import load_telemetry
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Figures as data, and the one renderer that draws them: as a file, or as part of a page.
+"""Figures as data, and how they are laid out; `render.py` writes them.
 
 A picture is blocks of panels, a panel is marks over two axes. The renderer measures all text and gives it its room,
 leaves out tick labels that would touch, and explains each name once, above. The same picture gives the same bytes.
@@ -6,12 +6,8 @@ leaves out tick labels that would touch, and explains each name once, above. The
 
 from __future__ import annotations
 
-import html
-import io
 import math
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -21,54 +17,21 @@ import numpy.typing as npt
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
-from matplotlib.backends.backend_pdf import FigureCanvasPdf
-from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.textpath import TextPath
 from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from testbed.report.fabric import Fabric, draw_fabric
 from testbed.report.marks import DRAW, Bars, Drawn, Heat, Line, Mark, Note, Stairs
-from testbed.report.palette import COLOURS, GRID, INK, MUTED, PAPER
+from testbed.report.palette import INK, MUTED, PAPER
 
-FORMATS = ("svg", "pdf", "png")
 PAGE_WIDTH = 1080.0  # pixels of 1/96 inch: what the report's page has room for
-_PIXELS_AN_INCH = 96
-_TITLE, _LABEL = 9.0, 7.5  # points
+PIXELS_AN_INCH = 96
+TITLE_POINTS, LABEL_POINTS = 9.0, 7.5
 _HEAD = 10.0
 _EDGE, _BETWEEN = 6.0, 16.0  # pixels
 _KEY = 34.0  # of a name in the legend: its sample and the space behind it
 _MINUS = "\N{MINUS SIGN}"
-_STYLE: dict[str, object] = {
-    "svg.hashsalt": "testbed",
-    "svg.fonttype": "none",
-    "svg.image_inline": True,
-    "pdf.fonttype": 42,
-    # A name may hold any sign: a dollar begins no formula.
-    "text.parse_math": False,
-    "font.family": ["DejaVu Sans"],
-    "font.size": 8.0,
-    "text.color": INK,
-    "axes.facecolor": "none",
-    "axes.edgecolor": MUTED,
-    "axes.labelcolor": INK,
-    "axes.titlesize": _TITLE,
-    "axes.titlelocation": "left",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.axisbelow": True,
-    "axes.unicode_minus": True,
-    "xtick.color": MUTED,
-    "ytick.color": MUTED,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-    "xtick.labelsize": _LABEL,
-    "ytick.labelsize": _LABEL,
-    "grid.color": GRID,
-    "grid.linewidth": 0.7,
-    "legend.frameon": False,
-}
-_VARIABLE = {light: f"var(--{name},{light})" for name, (light, _) in COLOURS.items()}
 _DRAW: dict[type, Callable[..., Drawn]] = {**DRAW, Fabric: draw_fabric}
 
 
@@ -143,79 +106,14 @@ class Picture:
     width: float = PAGE_WIDTH
 
 
-def write(picture: Picture, form: str, *, outlines: bool = False) -> bytes:
-    """Return the content of a file.
-
-    Args:
-        picture: what to draw.
-        form: `svg`, `pdf` or `png`.
-        outlines: of an SVG, write letters as shapes, for programs that lack the font.
-    """
-    with drawing_style(), mpl.rc_context({"svg.fonttype": "path" if outlines else "none"}):
-        figure = compose(picture)
-        content = io.BytesIO()
-        if form == "svg":
-            _print_svg(figure, content)
-        elif form == "pdf":
-            nothing = dict.fromkeys(("Creator", "Producer", "CreationDate"))
-            FigureCanvasPdf(figure).print_pdf(content, metadata=nothing)  # type: ignore[no-untyped-call]
-        else:
-            figure.set_dpi(2 * _PIXELS_AN_INCH)
-            FigureCanvasAgg(figure).print_png(content)  # type: ignore[no-untyped-call]
-        return content.getvalue()
-
-
-def for_page(picture: Picture, prefix: str, label: str, titles: Mapping[str, str] | None = None) -> str:
-    """Return an `<svg>` element for a page, whose colours are those that the page sets.
-
-    Args:
-        picture: what to draw.
-        prefix: put before every id, so that several drawings share a page.
-        label: what a reader who does not see it is told.
-        titles: text to show over the element with a gid.
-    """
-    with drawing_style():
-        figure = compose(picture)
-        figure.patch.set_visible(False)
-        text = io.StringIO()
-        _print_svg(figure, text)
-    body = text.getvalue()
-    body = body[body.index(">", body.index("<svg")) + 1 :]
-    body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
-    for gid, title in (titles or {}).items():
-        body = body.replace(f'<g id="{gid}">', f'<g id="{gid}"><title>{html.escape(title)}</title>', 1)
-    body = re.sub(r'\bid="', f'id="{prefix}-', body)
-    body = re.sub(r'(xlink:href="#|url\(#)', rf"\1{prefix}-", body)
-    body = re.sub(r"#[0-9a-f]{6}\b", lambda match: _VARIABLE.get(match.group(), match.group()), body)
-    width, height = figure.get_size_inches()
-    return (
-        f'<svg width="{width * _PIXELS_AN_INCH:.0f}" height="{height * _PIXELS_AN_INCH:.0f}" '
-        f'viewBox="0 0 {72 * width:.6g} {72 * height:.6g}" role="img" aria-label="{html.escape(label)}">{body}'
-    ).rstrip()
-
-
-def _print_svg(figure: Figure, content: io.BytesIO | io.StringIO) -> None:
-    metadata: dict[str, None] = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    FigureCanvasSVG(figure).print_svg(content, metadata=metadata)  # type: ignore[no-untyped-call]
-
-
-@contextmanager
-def drawing_style() -> Iterator[None]:
-    """Draw as all figures are drawn, whatever the user's own matplotlib settings are."""
-    with mpl.rc_context():
-        mpl.rcdefaults()
-        mpl.rcParams.update(_STYLE)
-        yield
-
-
 def compose(picture: Picture) -> Figure:
     """Make the figure that is written, in the style that is set."""
-    figure = Figure(figsize=(picture.width / _PIXELS_AN_INCH, 5), dpi=_PIXELS_AN_INCH, facecolor=PAPER)
+    figure = Figure(figsize=(picture.width / PIXELS_AN_INCH, 5), dpi=PIXELS_AN_INCH, facecolor=PAPER)
     renderer: RendererAgg = FigureCanvasAgg(figure).get_renderer()  # type: ignore[no-untyped-call]
     names: dict[tuple[type, str], Artist] = {}
     grids = [_Grid(figure, renderer, block, picture.width, names) for block in picture.blocks]
     legend = [(name, artist) for (_, name), artist in names.items()]
-    entry = max((pixels(name, _LABEL) for name, _ in legend), default=0.0) + _KEY
+    entry = max((pixels(name, LABEL_POINTS) for name, _ in legend), default=0.0) + _KEY
     title = fitted(picture.title, picture.width - 2 * _EDGE, _HEAD)
     width = max(*(grid.width for grid in grids), entry * bool(legend)) + 2 * _EDGE
     if title:
@@ -226,17 +124,17 @@ def compose(picture: Picture) -> Figure:
     head = []
     if title:
         head.append((figure.text(0, 0, title, va="top", fontsize=_HEAD, weight="bold", linespacing=1.15), down))
-        down += 1.35 * _HEAD * _PIXELS_AN_INCH / 72 * len(title.split("\n"))
+        down += 1.35 * _HEAD * PIXELS_AN_INCH / 72 * len(title.split("\n"))
     if legend:
         texts, artists = zip(*legend, strict=True)
         found = figure.legend(
-            artists, texts, loc="upper left", ncols=math.ceil(len(legend) / rows), fontsize=_LABEL, handlelength=1.8,
-            columnspacing=1.4, borderpad=0, borderaxespad=0,
+            artists, texts, loc="upper left", ncols=math.ceil(len(legend) / rows), fontsize=LABEL_POINTS,
+            handlelength=1.8, columnspacing=1.4, borderpad=0, borderaxespad=0,
         )  # fmt: skip
         legend_at = down
         down += found.get_window_extent(renderer).height + 9
     height = down + sum(grid.height for grid in grids) + _EDGE
-    figure.set_size_inches(width / _PIXELS_AN_INCH, height / _PIXELS_AN_INCH)
+    figure.set_size_inches(width / PIXELS_AN_INCH, height / PIXELS_AN_INCH)
     for text, at in head:
         text.set_position((_EDGE / width, 1 - at / height))
     if legend:
@@ -261,7 +159,7 @@ class _Grid:
         panels = block.panels
         self._columns = min(block.columns, len(panels))
         rows = range(0, len(panels), self._columns)
-        sizes = figure.get_size_inches() * _PIXELS_AN_INCH
+        sizes = figure.get_size_inches() * PIXELS_AN_INCH
         self._axes = []
         for panel in panels:
             axes = figure.add_axes((0, 0, panel.width / sizes[0], panel.height / sizes[1]))
@@ -288,7 +186,7 @@ class _Grid:
             weight = "bold" if panel.aside or panel.colour not in (INK, MUTED) else "normal"
             whole = cell + side[of_column[number % self._columns], 1].max()
             axes.set_title(fitted(panel.title, whole - pixels(panel.aside)), color=panel.colour, weight=weight, pad=7)
-            axes.set_title(panel.aside, loc="right", color=MUTED, fontsize=_LABEL, pad=7)
+            axes.set_title(panel.aside, loc="right", color=MUTED, fontsize=LABEL_POINTS, pad=7)
             _leave_out_labels(axes)
         margins = self._margins(renderer)
         self._left, self._right = (
@@ -368,7 +266,10 @@ def _leave_out_labels(axes: Axes) -> None:
         order = np.argsort(at, kind="stable")
         lines = [text.split("\n") for text in formatter.seq]
         reach = np.array(
-            [1.25 * len(part) * _LABEL if upright else max(pixels(line, _LABEL) for line in part) + 3 for part in lines]
+            [
+                1.25 * len(part) * LABEL_POINTS if upright else max(pixels(line, LABEL_POINTS) for line in part) + 3
+                for part in lines
+            ]
         )
         kept = _apart(at[order], reach[order])
         chosen = sorted(order[kept].tolist())
@@ -395,7 +296,7 @@ def tick_text(value: float) -> str:
     return text.replace("-", _MINUS)
 
 
-def fitted(text: str, width: float, size: float = _TITLE) -> str:
+def fitted(text: str, width: float, size: float = TITLE_POINTS) -> str:
     """Text in lines of a width in pixels, as far as its words allow it."""
     lines, line = [], ""
     for word in text.split(" "):
@@ -407,11 +308,11 @@ def fitted(text: str, width: float, size: float = _TITLE) -> str:
     return "\n".join([*lines, line])
 
 
-def pixels(text: str, size: float = _TITLE) -> float:
+def pixels(text: str, size: float = TITLE_POINTS) -> float:
     """Width of a text in a size in points."""
     with mpl.rc_context({"text.parse_math": False}):
         points = TextPath((0, 0), text, size=size).get_extents().width if text.strip() else 0.0
-    return float(points * _PIXELS_AN_INCH / 72)
+    return float(points * PIXELS_AN_INCH / 72)
 
 
 def rows_of_names(names: Iterable[str]) -> tuple[tuple[float, str], ...]:

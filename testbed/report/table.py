@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from testbed.model import Sample
 from testbed.report.figures import Scale, bytes_text, gap_text, scale_for
-from testbed.report.loads import load_heads
 from testbed.results import Run
+from testbed.results.load import load_heads
 from testbed.workloads import WORKLOADS
 
 if TYPE_CHECKING:

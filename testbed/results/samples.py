@@ -1,4 +1,4 @@
-"""Samples as CSV: metric, value, unit, predicted, labels (a JSON object)."""
+"""Samples as CSV (metric, value, unit, predicted, labels as a JSON object), and what failures cost, as JSON."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import csv
 import io
 import json
 from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
 
+from testbed.errors import InputError
 from testbed.model import Sample
 
 COLUMNS = ("metric", "value", "unit", "predicted", "labels")
@@ -43,3 +46,24 @@ def samples_from_csv(text: str) -> tuple[Sample, ...]:
         )
         for row in reader
     )
+
+
+def failures_file(load: str) -> str:
+    """Name of the file, in a run's folder, of the load with this number."""
+    return f"failures-{load}.json"
+
+
+def load_failures(folder: Path, load: str) -> list[dict[str, Any]]:
+    """What was stored of a load; nothing where it had no failures.
+
+    Raises:
+        InputError: the file is damaged.
+    """
+    file = folder / failures_file(load)
+    if not load or not file.exists():
+        return []
+    try:
+        found: list[dict[str, object]] = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError.one(str(file), f"is damaged: {error}") from error
+    return found

@@ -17,7 +17,7 @@ from testbed.model import Sample
 from testbed.plan import Plan
 from testbed.predict.frames import transport
 from testbed.results import SIMULATION, ResultFolder, Run
-from testbed.results.folders import dated_folder
+from testbed.results.store import dated_folder
 from testbed.simulate.point import Latency, Links, Point
 from testbed.simulate.settings import UNIFORM
 from testbed.workloads.spec import Iperf3

@@ -16,7 +16,7 @@ from testbed.files import write_whole
 from testbed.model import Floats, Sample
 from testbed.plan import Plan
 from testbed.results import SIMULATION, ResultFolder
-from testbed.results.folders import dated_folder
+from testbed.results.store import dated_folder
 from testbed.simulate.folder import environment
 from testbed.simulate.network import Network
 from testbed.simulate.recorded import WIRE, Recorded

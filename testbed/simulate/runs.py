@@ -16,7 +16,7 @@ import numpy as np
 from testbed.errors import InputError, Problem
 from testbed.model import Floats
 from testbed.plan import Plan
-from testbed.results.folders import locked
+from testbed.results.store import locked
 from testbed.simulate.folder import new_folder, newest_folder, read_points, samples_of, store, write_point
 from testbed.simulate.levels import Runs, level_of, runs_of
 from testbed.simulate.packet_settings import PacketSettings

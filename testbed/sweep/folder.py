@@ -8,7 +8,7 @@ from pathlib import Path
 from testbed.errors import InputError
 from testbed.files import write_whole
 from testbed.results import INCOMPLETE
-from testbed.results.folders import dated_folder
+from testbed.results.store import dated_folder
 from testbed.sweep.record import RECORD, Record, read_record, record_text
 
 RUNS = "runs"

@@ -12,7 +12,7 @@ from typing import Protocol
 from testbed.errors import InputError, Problem, TestbedError
 from testbed.plan import Plan, make_plan
 from testbed.results import load_run
-from testbed.results.folders import locked
+from testbed.results.store import locked
 from testbed.run.checks.fidelity import Verdict
 from testbed.run.engines import run_scenario
 from testbed.sweep.folder import (

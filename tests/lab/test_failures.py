@@ -21,7 +21,7 @@ from testbed.pipeline.text import parse_rule
 from testbed.plan import Plan
 from testbed.plan.failures import changes_of_load
 from testbed.results import load_run
-from testbed.results.failures import load_failures
+from testbed.results.samples import load_failures
 from testbed.results.telemetry import load_telemetry
 from testbed.run.engines import run_scenario
 from testbed.run.loads.failure_watch import disturbance

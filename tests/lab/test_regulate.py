@@ -23,8 +23,7 @@ from testbed.plan import Plan
 from testbed.plan.rates import at_dilation
 from testbed.power import POWER_MODELS
 from testbed.regulate.changing import watch_changes
-from testbed.regulate.choice import at_speeds, plan_without
-from testbed.regulate.detour import find_detour
+from testbed.regulate.choice import at_speeds, find_detour, plan_without
 from testbed.regulate.mover import Change, PlanMover, opposite
 from testbed.regulate.run import ALL_ON, FEWER, regulate
 from testbed.regulate.speeds import Retuning, retunings

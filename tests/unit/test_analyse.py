@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 
 from testbed.analyse import analyse
-from testbed.analyse.bisection import bisection_links
 from testbed.analyse.capacity import fit_of, needs_of
-from testbed.analyse.figures import as_object
-from testbed.analyse.hops import hops_of
-from testbed.analyse.load import load_of
+from testbed.analyse.figures import as_object, bisection_links
+from testbed.analyse.load import hops_of, load_of
 from testbed.analyse.plot import draw
 from testbed.analyse.table import remarks, rich_table
 from testbed.errors import InputError
@@ -300,7 +298,7 @@ def test_a_deadlock_is_told():
     ring = {"topology": {"kind": "ring", "switches": 6}, "routing": {"ring": "shortest"}}
     broken = as_object(analyse(make_plan(scenario_of(ring))))
     assert (broken["deadlock_free"], broken["proved"]) == (False, False)
-    assert "waits for" in broken["violations"][0]["sentence"]
+    assert "waits for" in json.loads(json.dumps(broken["violations"]))[0]["sentence"]
     declared = as_object(analyse(make_plan(scenario_of({**ring, "expect": "deadlock"}))))
     assert (declared["deadlock_free"], declared["proved"]) == (False, True)
 

@@ -13,7 +13,8 @@ from testbed.compare import compare
 from testbed.compare.figure import FORMATS, MAX_PANELS, draw, picture_of
 from testbed.errors import InputError
 from testbed.model import Sample
-from testbed.report.panels import compose, drawing_style, fitted, pixels
+from testbed.report.panels import compose, fitted, pixels
+from testbed.report.render import drawing_style
 from tests.runs import UDP, goodput, head, run_of, text_of
 
 MPI = "{kind: mpi, job: fabric_bench}"

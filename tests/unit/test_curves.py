@@ -32,7 +32,7 @@ def test_throughput_is_the_highest_accepted_traffic_of_each_drawing(made):
 def test_dots_are_means_over_drawings(made):
     first = made.points[0]
     assert made.dots[0].accepted == fmean(point.accepted for point in first)
-    assert made.dots[0].least == min(point.latency.mean for point in first) < made.dots[0].latency < made.dots[0].most
+    assert made.dots[0].min == min(point.latency.mean for point in first) < made.dots[0].latency < made.dots[0].max
 
 
 def test_every_point_and_a_figure_are_kept(made, tmp_path, monkeypatch):

@@ -12,7 +12,8 @@ from testbed.plan import make_plan
 from testbed.report.heatmaps import MAX_COLUMNS, MAX_ROWS, heat_panel, telemetry_charts
 from testbed.report.marks import Heat
 from testbed.report.palette import HEAT
-from testbed.report.panels import Axis, Block, Picture, for_page
+from testbed.report.panels import Axis, Block, Picture
+from testbed.report.render import for_page
 from testbed.results.telemetry import Telemetry
 from testbed.scenario import parse_scenario
 

@@ -12,11 +12,10 @@ from testbed.cli import power_commands
 from testbed.cli.app import app
 from testbed.errors import InputError, LabError
 from testbed.model import Sample
-from testbed.regulate.before_after import before_and_after
+from testbed.regulate.before_after import before_and_after, change_findings, loss_findings
 from testbed.regulate.changing import table7
-from testbed.regulate.detour import find_detour
+from testbed.regulate.choice import find_detour
 from testbed.regulate.figure import Stretch, draw_rates
-from testbed.regulate.losses import change_findings, loss_findings
 from testbed.regulate.mover import Change, opposite
 from testbed.regulate.run import measured_traffic, require_regulable
 from testbed.routing.paths import path

@@ -9,8 +9,8 @@ from testbed.model import Sample
 from testbed.plan import make_plan
 from testbed.report import result_rows, rich_table
 from testbed.report.figures import bytes_text, gap_text, scale_for
-from testbed.report.loads import load_heads
 from testbed.results import Run
+from testbed.results.load import load_heads
 from testbed.scenario import parse_scenario
 
 

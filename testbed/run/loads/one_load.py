@@ -11,7 +11,7 @@ from testbed.errors import WorkloadError
 from testbed.model import Sample
 from testbed.plan import Plan
 from testbed.results import ResultFolder
-from testbed.results.failures import failures_file
+from testbed.results.samples import failures_file
 from testbed.results.telemetry import file_name, join, telemetry_to_bytes
 from testbed.run.checks.fidelity import Finding, Judgement, Verdict
 from testbed.run.loads.context import Context, LoadOutcome

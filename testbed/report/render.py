@@ -1,0 +1,115 @@
+"""Pictures as files and as parts of a page, all in one style; the same picture gives the same bytes."""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import matplotlib as mpl
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_pdf import FigureCanvasPdf
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+
+from testbed.report.palette import COLOURS, GRID, INK, MUTED
+from testbed.report.panels import LABEL_POINTS, PIXELS_AN_INCH, TITLE_POINTS, Picture, compose
+
+FORMATS = ("svg", "pdf", "png")
+_STYLE: dict[str, object] = {
+    "svg.hashsalt": "testbed",
+    "svg.fonttype": "none",
+    "svg.image_inline": True,
+    "pdf.fonttype": 42,
+    # A name may hold any sign: a dollar begins no formula.
+    "text.parse_math": False,
+    "font.family": ["DejaVu Sans"],
+    "font.size": 8.0,
+    "text.color": INK,
+    "axes.facecolor": "none",
+    "axes.edgecolor": MUTED,
+    "axes.labelcolor": INK,
+    "axes.titlesize": TITLE_POINTS,
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.unicode_minus": True,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "xtick.labelsize": LABEL_POINTS,
+    "ytick.labelsize": LABEL_POINTS,
+    "grid.color": GRID,
+    "grid.linewidth": 0.7,
+    "legend.frameon": False,
+}
+_VARIABLE = {light: f"var(--{name},{light})" for name, (light, _) in COLOURS.items()}
+
+
+def write(picture: Picture, form: str, *, outlines: bool = False) -> bytes:
+    """Return the content of a file.
+
+    Args:
+        picture: what to draw.
+        form: `svg`, `pdf` or `png`.
+        outlines: of an SVG, write letters as shapes, for programs that lack the font.
+    """
+    with drawing_style(), mpl.rc_context({"svg.fonttype": "path" if outlines else "none"}):
+        figure = compose(picture)
+        content = io.BytesIO()
+        if form == "svg":
+            _print_svg(figure, content)
+        elif form == "pdf":
+            nothing = dict.fromkeys(("Creator", "Producer", "CreationDate"))
+            FigureCanvasPdf(figure).print_pdf(content, metadata=nothing)  # type: ignore[no-untyped-call]
+        else:
+            figure.set_dpi(2 * PIXELS_AN_INCH)
+            FigureCanvasAgg(figure).print_png(content)  # type: ignore[no-untyped-call]
+        return content.getvalue()
+
+
+def for_page(picture: Picture, prefix: str, label: str, titles: Mapping[str, str] | None = None) -> str:
+    """Return an `<svg>` element for a page, whose colours are those that the page sets.
+
+    Args:
+        picture: what to draw.
+        prefix: put before every id, so that several drawings share a page.
+        label: what a reader who does not see it is told.
+        titles: text to show over the element with a gid.
+    """
+    with drawing_style():
+        figure = compose(picture)
+        figure.patch.set_visible(False)
+        text = io.StringIO()
+        _print_svg(figure, text)
+    body = text.getvalue()
+    body = body[body.index(">", body.index("<svg")) + 1 :]
+    body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
+    for gid, title in (titles or {}).items():
+        body = body.replace(f'<g id="{gid}">', f'<g id="{gid}"><title>{html.escape(title)}</title>', 1)
+    body = re.sub(r'\bid="', f'id="{prefix}-', body)
+    body = re.sub(r'(xlink:href="#|url\(#)', rf"\1{prefix}-", body)
+    body = re.sub(r"#[0-9a-f]{6}\b", lambda match: _VARIABLE.get(match.group(), match.group()), body)
+    width, height = figure.get_size_inches()
+    return (
+        f'<svg width="{width * PIXELS_AN_INCH:.0f}" height="{height * PIXELS_AN_INCH:.0f}" '
+        f'viewBox="0 0 {72 * width:.6g} {72 * height:.6g}" role="img" aria-label="{html.escape(label)}">{body}'
+    ).rstrip()
+
+
+def _print_svg(figure: Figure, content: io.BytesIO | io.StringIO) -> None:
+    metadata: dict[str, None] = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    FigureCanvasSVG(figure).print_svg(content, metadata=metadata)  # type: ignore[no-untyped-call]
+
+
+@contextmanager
+def drawing_style() -> Iterator[None]:
+    """Draw as all figures are drawn, whatever the user's own matplotlib settings are."""
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(_STYLE)
+        yield
