@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
 
+from testbed import cli
 from testbed.emulate import jobs, probe, registry
 from testbed.emulate.build import build_lab
 from testbed.errors import CapabilityError, InputError, VerificationError
@@ -22,12 +25,35 @@ _COMMANDS = [
 ]  # fmt: skip
 
 
-def command(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+def program(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command as a user starts it."""
     root = str(Path(__file__).parents[2])
     return subprocess.run(
         [sys.executable, "-m", "testbed", *arguments],
-        capture_output=True, text=True, check=False, cwd=cwd, env={**os.environ, "PYTHONPATH": root, "COLUMNS": "200"},
+        capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": root, "COLUMNS": "200"},
     )  # fmt: skip
+
+
+def command(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """The same in this process."""
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.setattr(sys, "argv", ["testbed", *arguments])
+        patch.setenv("COLUMNS", "200")
+        patch.chdir(cwd or Path.cwd())
+        try:
+            cli._run()
+        except SystemExit as end:
+            code = int(end.code or 0)
+    return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
+
+
+@pytest.mark.parametrize(
+    "arguments", [["list"], ["run", "torus4x5"], ["verify", "deadlock-torus8x8"], ["plan", "ring4", "--format", "json"]]
+)
+def test_in_this_process_it_says_and_ends_as_in_one_of_its_own(arguments):
+    own, this = program(*arguments), command(*arguments)
+    assert (own.returncode, own.stdout, own.stderr) == (this.returncode, this.stdout, this.stderr)
 
 
 @pytest.mark.parametrize("name", _COMMANDS)
