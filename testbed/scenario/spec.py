@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Le
 from pydantic import BeforeValidator, WithJsonSchema
 
+from testbed.errors import did_you_mean
 from testbed.scenario.engines import Simulator, VmOptions
 from testbed.scenario.models import shown
-from testbed.scenario.number import number_or, number_schema
 from testbed.topologies.faults import Faults
 from testbed.units import RATE_PATTERN, format_rate, parse_rate
 
@@ -42,13 +44,42 @@ def _rate(value: object) -> float:
 
 Rate = Annotated[float, BeforeValidator(_rate), WithJsonSchema({"type": "string", "pattern": f"^{RATE_PATTERN}$"})]
 
+
+def _number_or(words: Sequence[str], least: float, most: float) -> Callable[[object], float | str]:
+    """Return a check for pydantic's BeforeValidator; what it refuses, it refuses with a sentence."""
+    wanted = f"should be {', '.join(['a number', *words[:-1]])} or {words[-1]}"
+
+    def check(value: object) -> float | str:
+        if isinstance(value, str):
+            if value not in words:
+                meant = did_you_mean(value, words)
+                raise ValueError(f"{wanted}, not {shown(value)}{'.' if meant else ''}{meant}")
+            return value
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ValueError(f"{wanted}, not {shown(value)}")
+        if not math.isfinite(value):
+            raise ValueError(f"should be a finite number, not {shown(value)}")
+        if value < least:
+            raise ValueError(f"should be {least:.15g} or more, not {shown(value)}")
+        if value > most:
+            raise ValueError(f"should be {most:.15g} or less, not {shown(value)}")
+        return float(value)
+
+    return check
+
+
+def _number_schema(words: Sequence[str], least: float, most: float) -> dict[str, object]:
+    """Return the JSON schema of the same values."""
+    return {"anyOf": [{"enum": [*words]}, {"type": "number", "minimum": least, "maximum": most}]}
+
+
 _DILATIONS = (("auto",), 1.0, MAX_DILATION)
 Dilation = Annotated[
-    float | Literal["auto"], BeforeValidator(number_or(*_DILATIONS)), WithJsonSchema(number_schema(*_DILATIONS))
+    float | Literal["auto"], BeforeValidator(_number_or(*_DILATIONS)), WithJsonSchema(_number_schema(*_DILATIONS))
 ]
 _SHARES = (("none", "auto"), MIN_SHARE, _MAX_SHARE)
 Share = Annotated[
-    float | Literal["none", "auto"], BeforeValidator(number_or(*_SHARES)), WithJsonSchema(number_schema(*_SHARES))
+    float | Literal["none", "auto"], BeforeValidator(_number_or(*_SHARES)), WithJsonSchema(_number_schema(*_SHARES))
 ]
 
 

@@ -19,14 +19,17 @@ from testbed.failover.outlook import Outlook
 from testbed.messages import ControllerStatus, Disturbance
 from testbed.model import Sample, Topology, host_ip
 from testbed.plan.failures import changes_of_load, failure_outlooks
+from testbed.run.checks.fidelity import judge_clock
 from testbed.run.loads.context import Context, LoadOutcome, LoadResult
 from testbed.run.loads.failure_cost import ON_THE_WAY, assess
 from testbed.transition.steps import drain_seconds
 from testbed.workloads import probe
 from testbed.workloads.probe import Passage
 from testbed.workloads.process import Process
+from testbed.workloads.spec import Probe
 
 DEFAULT_PAIRS, DEFAULT_RATE = 4, 1000
+_SPARE_SECONDS = 15.0
 _RECOVERY_LIMIT, _REPAIR_LIMIT, _POLL = 20.0, 30.0, 0.1
 # Of the series that reports draw; s.
 BIN = 0.02
@@ -192,3 +195,16 @@ def watched_pairs(topology: Topology, outlooks: Sequence[Outlook], most: int) ->
     if not found and topology.host_count > 1:
         found[0, topology.host_count - 1] = None
     return list(found)[:most]
+
+
+def run_probe(context: Context, spec: Probe) -> LoadOutcome:
+    """Let the events of a load happen while datagrams are sent, and add up what was lost."""
+    outcome = LoadOutcome()
+    watch = FailureWatch.of(context, spec.seconds, spec.pairs, spec.rate)
+    context.progress(f"{len(watch.pairs)} pairs watched, {len(watch.changes)} events in {spec.seconds} s")
+    result = context.run(watch.processes(), spec.seconds + _SPARE_SECONDS, watched=True, timeline=watch.timeline())
+    outcome.watched(result)
+    watch.close(result, outcome)
+    outcome.samples += context.machine(result)
+    outcome.findings += judge_clock(result.before, result.after)
+    return outcome

@@ -15,10 +15,10 @@ from testbed.results.samples import failures_file
 from testbed.results.telemetry import file_name, join, telemetry_to_bytes
 from testbed.run.checks.fidelity import Finding, Judgement, Verdict
 from testbed.run.loads.context import Context, LoadOutcome
+from testbed.run.loads.failure_watch import run_probe
 from testbed.run.loads.run_iperf3 import run_iperf3
 from testbed.run.loads.run_mpi import prepare_mpi, run_mpi
 from testbed.run.loads.run_pairs import run_pairs
-from testbed.run.loads.run_probe import run_probe
 from testbed.scenario import Workload
 from testbed.scenario.models import key_of
 from testbed.session import Session
