@@ -216,6 +216,7 @@ class Facts:
         seconds: that each step of building took.
         kernel: release of the kernel.
         folder: of the lab, as its programs see it.
+        interface: of each host, by which its programs reach the fabric.
     """
 
     datapath: str
@@ -230,6 +231,7 @@ class Facts:
     seconds: Mapping[str, float]
     kernel: str
     folder: str
+    interface: str
 
 
 @dataclass(frozen=True, slots=True)

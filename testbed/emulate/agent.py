@@ -26,6 +26,7 @@ from testbed.emulate.disturb import carry_out
 from testbed.emulate.fabric import Fabric
 from testbed.emulate.host_shares import HostShares
 from testbed.emulate.loads import LoadRunner
+from testbed.emulate.names import HOST_INTERFACE
 from testbed.emulate.openvswitch import OpenVSwitch
 from testbed.emulate.switch_daemon import daemon_count, divide, switch_ports
 from testbed.emulate.switches import SwitchBackend
@@ -128,6 +129,7 @@ class Agent:
             seconds={"open vswitch": ready, **made},
             kernel=os.uname().release,
             folder=str(FOLDER),
+            interface=HOST_INTERFACE,
         )
         self.write_state(fabric)
         return self.facts

@@ -172,11 +172,11 @@ def launch(
     libraries: str,
     shim: str | None,
     folder: str,
+    interface: str,
     host_pids: Sequence[int],
     groups: Sequence[str] = (),
     pairs: Pairs | None = None,
     tracer: str | None = None,
-    interface: str = "eth0",
 ) -> Launch:
     """Describe how to start a job.
 

@@ -20,7 +20,7 @@ from testbed.scenario import parse_scenario
 
 _FACTS = Facts(
     "userspace", "Open vSwitch 3", True, (("s1", "s2"), ("s3", "s4")), None, {"h1": 7}, {},
-    CpuShare(0.2, 2000, 10000), 50.0, {"links": 0.25}, "6.1", "/run/lab",
+    CpuShare(0.2, 2000, 10000), 50.0, {"links": 0.25}, "6.1", "/run/lab", "eth0",
 )  # fmt: skip
 _PLAN = make_plan(parse_scenario("topology: {kind: ring, switches: 4}", "test.yaml"))
 

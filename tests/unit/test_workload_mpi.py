@@ -34,6 +34,7 @@ def launch(job=JOB, hosts=(0, 1), shim="/lib/shim.so", host_pids=(41, 42), **opt
         libraries="/venv/lib",
         shim=shim,
         folder="/run/lab",
+        interface="veth7",
         host_pids=host_pids,
         **options,
     )
@@ -81,7 +82,7 @@ def test_launch_forces_tcp_over_the_interface_of_the_host():
     env = launch().env
     assert env["MPIR_CVAR_CH4_NETMOD"] == "ofi"
     assert env["FI_PROVIDER"] == "tcp"
-    assert env["FI_TCP_IFACE"] == "eth0"
+    assert env["FI_TCP_IFACE"] == "veth7"
     assert env["MPIR_CVAR_NOLOCAL"] == "1"
     assert env["LD_PRELOAD"] == "/lib/shim.so"
     assert env["LD_LIBRARY_PATH"] == "/venv/lib"

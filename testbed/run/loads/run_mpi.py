@@ -172,6 +172,7 @@ def _launch(context: Context, prepared: Prepared) -> mpi.Launch:
             shim=shim,
             tracer=tracer[0] if tracer else None,
             folder=facts.folder,
+            interface=facts.interface,
             host_pids=[facts.holders[name] for name in names],
             groups=[facts.groups[name] for name in names] if facts.groups else (),
             pairs=prepared.pairs,
