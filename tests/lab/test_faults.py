@@ -13,13 +13,12 @@ from testbed.run.in_session import check_paths
 
 from .conftest import execute, mended, named_plan, plan_of, sharing
 
-pytestmark = pytest.mark.vm
-
 
 def _ofctl(lab: LabClient, *arguments: str) -> None:
     execute(lab, "ovs-ofctl", "-O", "OpenFlow13", *arguments)
 
 
+@pytest.mark.vm
 @sharing("torus4x4")
 def test_a_wrong_port_is_found(standing):
     plan = named_plan("torus4x4")
@@ -34,6 +33,7 @@ def test_a_wrong_port_is_found(standing):
             check_paths(plan, lab)
 
 
+@pytest.mark.vm
 @sharing("torus4x4")
 def test_a_missing_member_is_found_and_pings_fail(standing):
     plan = named_plan("torus4x4")
@@ -49,6 +49,7 @@ def test_a_missing_member_is_found_and_pings_fail(standing):
         assert ("h1", "h2") in lab.reach()
 
 
+@pytest.mark.vm
 def test_a_loop_is_found_without_sending_into_it(untouched):
     plan = plan_of("topology: {kind: ring, switches: 4}")
     with build_lab(plan) as lab:
@@ -68,6 +69,7 @@ def test_a_loop_is_found_without_sending_into_it(untouched):
         assert any("circulates" in problem for problem in problems)
 
 
+@pytest.mark.vm
 def test_a_foreign_rule_is_found(untouched):
     plan = plan_of("topology: {kind: mesh, sizes: [2]}")
     with build_lab(plan) as lab:
@@ -81,12 +83,14 @@ def test_nothing_is_built_without_proof(untouched):
         build_lab(plan)
 
 
+@pytest.mark.vm
 def test_a_declared_deadlock_is_built(untouched):
     plan = plan_of("topology: {kind: ring, switches: 6}\nrouting: {ring: shortest}\nexpect: deadlock")
     with build_lab(plan) as lab:
         check_paths(plan, lab)
 
 
+@pytest.mark.vm
 def test_a_dead_switch_daemon_is_one_sentence(untouched):
     plan = plan_of("topology: {kind: mesh, sizes: [2]}")
     with build_lab(plan) as lab:
