@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from testbed.simulate.rows import Row, Seeds
 
 FIGURE, CHANNELS = "latency.svg", "channels.svg"
+Column = tuple[str, Callable[["Row"], str]]
 
 
 def static_bound(outcome: Outcome) -> float | None:
@@ -139,14 +141,7 @@ def _print_flits(outcome: Outcome) -> None:
         f"{outcome.plan.scenario.name}: {settings.pattern}, packets of {settings.packet} flits, buffers of "
         f"{settings.buffer}, {settings.clocks:,} cycles, the first {settings.warm_up:,} not measured"
     )
-    titles = ("load", "accepted", "latency: mean", "latency: p99", "max channel utilisation", "seeds")
-    _table(titles, [
-        (
-            f"{row.load:g}", _text(row.accepted, ".4f"), _text(row.latency, ".1f"), _text(row.p99, ".0f"),
-            _text(row.fullest_use, ".1%"), _seeds(row),
-        )
-        for row in outcome.rows
-    ])  # fmt: skip
+    _print_table(outcome, ("latency: mean", _of("latency", ".1f")), ("latency: p99", _of("p99", ".0f")))
     _say("load and accepted in flits/host/cycle of hosts that send; latency in cycles, (min – max) over seeds")
 
 
@@ -163,36 +158,54 @@ def _print_packets(outcome: Outcome, settings: PacketSettings) -> None:
         f"{limits.buffer} frames a port{shared}{at}; {settings.duration:g} ms, the first {settings.warm_up:g} not "
         "measured"
     )
-    last = ("hosts paused", "channels paused", "PAUSE frames/s") if settings.lossless else ("dropped",)
-    titles = ("load", "accepted", "a host", "latency: mean", "latency: p99", "max channel utilisation", *last, "seeds")
-    rows = []
-    for row in outcome.rows:
-        rate = "–" if row.accepted is None else format_rate(row.accepted.mean * links.edge_rate)
-        cells = [
-            f"{row.load:g}", _text(row.accepted, ".4f"), rate, _seconds(row.latency), _seconds(row.p99),
-            _text(row.fullest_use, ".1%"),
-        ]  # fmt: skip
-        if settings.lossless:
-            cells += [_text(row.hosts_paused, ".1%"), _text(row.channels_paused, ".1%"), _text(row.pauses, ",.0f")]
-        else:
-            cells.append(_text(row.loss, ".2%"))
-        rows.append((*cells, _seeds(row)))
-    _table(titles, rows)
+    columns: list[Column] = [("latency: mean", _of("latency")), ("latency: p99", _of("p99"))]
+    paused: list[Column] = [
+        ("hosts paused", _of("hosts_paused", ".1%")), ("channels paused", _of("channels_paused", ".1%")),
+        ("PAUSE frames/s", _of("pauses", ",.0f")),
+    ]  # fmt: skip
+    dropped: list[Column] = [("dropped", _of("loss", ".2%"))]
+
+    def rate(row: Row) -> str:
+        return "–" if row.accepted is None else format_rate(row.accepted.mean * links.edge_rate)
+
+    _print_table(outcome, ("a host", rate), *columns, last=paused if settings.lossless else dropped)
     _say(
         f"load and accepted as shares of a host's link of {format_rate(links.edge_rate)}, preamble and gap included; "
         "(min – max) over seeds"
     )
 
 
-def _table(titles: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+def _print_table(outcome: Outcome, *columns: Column, last: Sequence[Column] = ()) -> None:
+    """A row a load, columns of the level between those that both levels have."""
     from rich.table import Table
 
+    whole: list[Column] = [
+        ("load", lambda row: f"{row.load:g}"), ("accepted", _of("accepted", ".4f")), *columns,
+        ("max channel utilisation", _of("fullest_use", ".1%")), *last,
+        ("seeds", lambda row: f"{row.seeds}, {row.deadlocks} deadlocked" if row.deadlocks else f"{row.seeds}"),
+    ]  # fmt: skip
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in titles:
+    for title, _ in whole:
         table.add_column(title, justify="right")
-    for row in rows:
-        table.add_row(*row)
+    for row in outcome.rows:
+        table.add_row(*(cell(row) for _, cell in whole))
     results.print(table)
+
+
+def _of(name: str, form: str = "") -> Callable[[Row], str]:
+    """How a figure of a load over its seeds is written: in a form, or without one as a time in seconds."""
+
+    def written(value: float) -> str:
+        return f"{value:{form}}" if form else format_seconds(value)
+
+    def cell(row: Row) -> str:
+        figure: Seeds | None = getattr(row, name)
+        if figure is None:
+            return "–"
+        spread = "" if figure.least == figure.most else f" ({written(figure.least)} – {written(figure.most)})"
+        return f"{written(figure.mean)}{spread}"
+
+    return cell
 
 
 def _print_deadlock(outcome: Outcome) -> None:
@@ -210,21 +223,3 @@ def _print_deadlock(outcome: Outcome) -> None:
         messages.print(text, style="yellow", markup=False, soft_wrap=True)
     elif expected:
         _say("without flow control nothing waits, so the declared deadlock cannot form: frames are dropped")
-
-
-def _seeds(row: Row) -> str:
-    return f"{row.seeds}, {row.deadlocks} deadlocked" if row.deadlocks else f"{row.seeds}"
-
-
-def _text(figure: Seeds | None, form: str) -> str:
-    if figure is None:
-        return "–"
-    spread = "" if figure.least == figure.most else f" ({figure.least:{form}} – {figure.most:{form}})"
-    return f"{figure.mean:{form}}{spread}"
-
-
-def _seconds(figure: Seeds | None) -> str:
-    if figure is None:
-        return "–"
-    spread = f" ({format_seconds(figure.least)} – {format_seconds(figure.most)})"
-    return f"{format_seconds(figure.mean)}{'' if figure.least == figure.most else spread}"

@@ -21,7 +21,7 @@ COLUMNS = (
 _AXES = {
     SWITCHES_ON_PATH: "switches on the path",
     MESSAGE_SIZE: "message size",
-    "injection_rate": "injection rate (share of all a host can send)",
+    "injection_rate": "injection rate",
 }
 
 

@@ -26,6 +26,7 @@ LABEL_POINTS = 7.5
 HATCHED: dict[str, object] = {"facecolor": "#e4e6e8", "edgecolor": "#8b949e", "hatch": "/////", "linewidth": 0.6}
 FULL_SHARES = (0.05, 0.1, 0.2, 0.5, 1.0)
 _COLOUR_BAR, _BAR_GAP = 14.0, 26.0  # pixels
+_WHISKER_KEY = Line2D([], [], color=INK, linestyle="none", marker="|", markersize=7)
 # Four colours, three kinds of line, and markers: twelve lines can be told apart.
 _DASHES: tuple[Dash, ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)))
 _MARKERS = ("o", "s", "^", "D", "v")
@@ -185,7 +186,8 @@ def draw_line(axes: Axes, line: Line) -> Drawn:
         band = axes.fill_between(line.x, line.reach.low, line.reach.high, color=line.colour, alpha=0.3, linewidth=0)
         found.append((band, line.reach.name))
     elif line.reach is not None:
-        found.append((_whiskers(axes, line.x, line.y, line.reach, lying=False), line.reach.name))
+        _whiskers(axes, line.x, line.y, line.reach, line.colour, lying=False)
+        found.append((_WHISKER_KEY, line.reach.name))
     return found
 
 
@@ -195,17 +197,17 @@ def draw_bars(axes: Axes, bars: Bars) -> Drawn:
     (axes.barh if bars.lying else axes.bar)(bars.at, bars.values, bars.thickness, **fill)
     found: Drawn = [(Patch(**fill), bars.name)]
     if bars.reach is not None:
-        found.append((_whiskers(axes, bars.at, bars.values, bars.reach, lying=bars.lying), bars.reach.name))
+        _whiskers(axes, bars.at, bars.values, bars.reach, INK, lying=bars.lying)
+        found.append((_WHISKER_KEY, bars.reach.name))
     return found
 
 
-def _whiskers(axes: Axes, at: Values, middle: Values, ends: Reach, *, lying: bool) -> Artist:
+def _whiskers(axes: Axes, at: Values, middle: Values, ends: Reach, colour: str, *, lying: bool) -> None:
     centre = np.asarray(middle, dtype=float)
     reach = np.stack([centre - np.asarray(ends.low), np.asarray(ends.high) - centre])
-    style: dict[str, Any] = {"fmt": "none", "ecolor": INK, "elinewidth": 0.9, "capsize": 2.0, "zorder": 4}
-    if lying:
-        return axes.errorbar(centre, at, xerr=reach, **style)  # type: ignore[return-value]  # a container of artists
-    return axes.errorbar(at, centre, yerr=reach, **style)  # type: ignore[return-value]
+    x, y = (centre, at) if lying else (at, centre)
+    across, upward = (reach, None) if lying else (None, reach)
+    axes.errorbar(x, y, xerr=across, yerr=upward, fmt="none", ecolor=colour, elinewidth=0.9, capsize=2.0, zorder=4)
 
 
 def draw_stairs(axes: Axes, stairs: Stairs) -> Drawn:
