@@ -324,7 +324,7 @@ def test_switches_of_another_version_are_counted_in_the_status():
 
 
 def test_a_switch_that_hangs_up_is_noticed():
-    """Without _notice_hang_ups() the connection's thread waits for ever."""
+    """Without _notice_disconnects() the connection's thread waits forever."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         switch = socket.create_connection(server.getsockname())
         accepted, address = server.accept()

@@ -1,4 +1,4 @@
-"""The storm, without any switch: rules that flood for ever, what readings come to, bounds, the drawing."""
+"""The storm, without any switch: rules that flood forever, what readings come to, bounds, the drawing."""
 
 from __future__ import annotations
 
