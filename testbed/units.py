@@ -1,7 +1,7 @@
 """Quantities with units, and the one place where laboratory time becomes real-world time.
 
 A scenario states real-world rates. With a dilation D the lab runs its links at rate / D, so one
-laboratory second stands for 1/D real-world seconds: rates are multiplied by D, durations divided by D.
+laboratory second represents 1/D real-world seconds: rates are multiplied by D, durations divided by D.
 """
 
 from __future__ import annotations

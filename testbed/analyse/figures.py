@@ -23,8 +23,8 @@ from testbed.verify.limits import SWITCH_MODELS
 from testbed.vlans.fewest import Bounds, fewest_fixed, fewest_renamed
 
 # Relations are tried on all hops at once: a 32×32 torus has 17 million, which takes a second; 64×64 has 537 million.
-MOST_HOPS = 20_000_000
-MOST_NEXT_HOPS = 100_000_000
+MAX_HOPS = 20_000_000
+MAX_NEXT_HOPS = 100_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,7 +67,7 @@ class Analysis:
 
 
 def check_patterns(patterns: Sequence[str]) -> list[Problem]:
-    """Every name that is no pattern."""
+    """Every name that is not a pattern."""
     return [
         Problem(
             "--pattern", f'there is no pattern "{name}".{did_you_mean(name, PATTERNS)} Known: {", ".join(PATTERNS)}'
@@ -121,7 +121,7 @@ def _small(topology: Topology, routes: Routes) -> bool:
     """Whether the hops of all paths, and a table of next hops by port of arrival, fit into memory with ease."""
     sources, ends = (len(switches) for switches in key_switches(routes))
     rows = routes.layers * len(topology.channel_source) + sources
-    return rows * ends <= MOST_NEXT_HOPS and int(np.maximum(hop_counts(topology, routes), 0).sum()) <= MOST_HOPS
+    return rows * ends <= MAX_NEXT_HOPS and int(np.maximum(hop_counts(topology, routes), 0).sum()) <= MAX_HOPS
 
 
 def _openflow(plan: Plan) -> bool:

@@ -75,8 +75,8 @@ def compare(
         runs: two or more.
         baseline: label of a variant, name of a scenario or of a run's folder; None takes the flat topology, else the
             tree, else the first run.
-        metrics: which to compare; none = those that stand for themselves.
-        swept: what the axis stands for, see SweptAxis; None for none.
+        metrics: which to compare; none = those shown by default.
+        swept: what the axis means, see SweptAxis; None for none.
         each: every run is a variant, also repeats of one scenario.
         alone: also what only one variant has; meant for sweeps.
 

@@ -36,7 +36,7 @@ def notes_of(
         runs: of the comparison.
         rows: of the comparison.
         baseline: its name.
-        swept: what the axis stands for; what differs along it is meant to.
+        swept: what the axis means; what differs along it is meant to.
         alone: titles of the loads that only one variant has.
     """
     notes = []

@@ -22,7 +22,7 @@ _MEASURING = ("seconds", "omit", "repeats", "count", "time_limit", "trace")
 # Labels over which flows are combined, and those that the load or the repeat already tells.
 _COMBINED = frozenset({"src", "dst", "channel"})
 _TOLD = frozenset({"load", "kind", "protocol", "pattern", "job", "kernel", "class", "repeat"})
-# Of a job's own statistics over its repeats, the one that stands for it; over ranks it is the slowest that counts.
+# Of a job's own statistics over its repeats, the one that is taken; over ranks it is the slowest that counts.
 _CENTRES = ("median", "mean", "avg")
 _SLOWEST = ("max", "max time")
 # Mean over flows, as Koibuchi et al. 2011, section 5.3, but for these.
@@ -105,7 +105,7 @@ def read(runs: Sequence[Run], swept: str | None = None) -> tuple[list[Reading], 
 
     Args:
         runs: in the order that gives the positions.
-        swept: what the axis stands for, see SweptAxis; None for no axis.
+        swept: what the axis means, see SweptAxis; None for no axis.
 
     Raises:
         InputError: a run has no number at the swept key, or its verdict is none.
@@ -131,7 +131,7 @@ def _heads(run: Run) -> list[LoadHead]:
     whole, worst = str(run.manifest.get("verdict")), "pass"
     for verdict in (whole, *(head.verdict for head in heads)):
         if verdict not in _SEVERITY:
-            sentence = f'is damaged: "{verdict}" is no verdict; there are {", ".join(_SEVERITY)}'
+            sentence = f'is damaged: "{verdict}" is not a verdict; there are {", ".join(_SEVERITY)}'
             raise InputError.one(str(run.path / "manifest.json"), sentence)
     for head in heads:
         worst = worse(worst, head.verdict)
@@ -185,7 +185,7 @@ def _readings(
 
 
 def _central(samples: Sequence[Sample]) -> list[Sample]:
-    """Of what a job itself has summarised only what stands for it; of a job that names no such figure, all."""
+    """Of what a job itself has summarised only what is taken for it; of a job that names no such figure, all."""
     given: dict[tuple[str, str, str], set[str]] = {}
     for sample in samples:
         over = sample.labels.get("over", "")

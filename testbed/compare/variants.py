@@ -20,7 +20,7 @@ _NOT_THE_FABRIC = ("name", "description", "workloads")
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A scenario with its settings: what a row or a line stands for.
+    """A scenario with its settings: what a row or a line represents.
 
     Attributes:
         label: its name, with the settings that tell it from others of that name.

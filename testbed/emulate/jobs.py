@@ -102,7 +102,7 @@ def _more_problems(said: _JobFile) -> list[Problem]:
     try:
         re.compile(said.success)
     except re.error as error:
-        problems.append(Problem("success", f'"{said.success}" is no regular expression: {error}'))
+        problems.append(Problem("success", f'"{said.success}" is not a regular expression: {error}'))
     if said.fabric_bytes and said.output != "free":
         problems.append(Problem("fabric_bytes", f"is for output: free; with {said.output} the output itself tells it"))
     return problems

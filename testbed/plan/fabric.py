@@ -53,7 +53,7 @@ def aggregate(wiring: Topology) -> tuple[Topology, Bundles | None]:
         wiring: the physical topology, the links of a pair in consecutive rows.
 
     Returns:
-        The logical topology, with one link a pair and the ports of the first member of each, and what it stands for;
+        The logical topology, with one link a pair and the ports of the first member of each, and the links behind it;
         None where no pair has more than one link, since nothing is folded then. `port_count` stays that of the
         physical switch.
     """

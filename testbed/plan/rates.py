@@ -52,7 +52,7 @@ def fair_rates(plan: Plan, pairs: Sequence[tuple[int, int]], wire: Transport) ->
 
 
 def imbalance(use: Sequence[float]) -> float | None:
-    """Use of the fullest link direction over that of the average one; None where nothing was used.
+    """Maximum over mean utilisation of link directions; None where nothing was used.
 
     1 = all alike; with C directions at most C.
     """

@@ -12,7 +12,7 @@ from testbed.run.checks.fidelity import Finding, Verdict
 from testbed.run.loads.context import Context
 from testbed.workloads.loss_probe import PairLoss
 
-# What stands for a load: times of jobs, and rates of flows.
+# What a load is judged by: times of jobs, and rates of flows.
 _TIMES = ("npb_lab_time", "hpl_lab_time", "mpi_alltoall_time", "rtt_mean")
 _RATES = ("goodput_mean",)
 _SAID = ("protocol", "pattern", "kernel", "class", "bytes")

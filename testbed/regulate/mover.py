@@ -67,7 +67,7 @@ class PlanMover:
         self.lab = lab
         self.wake_up = wake_up
         self._off: set[int] = set()
-        # Of those, links that are up already at another speed, so that nobody waits for them once more.
+        # Of those, links that are up already at another speed, which are not waited for again.
         self._up: set[int] = set()
         self._installed: Plan | None = None
 
@@ -147,7 +147,7 @@ class PlanMover:
                 made = changes(other)
                 return made, running.result()
         finally:
-            # After a refusal or Ctrl-C nobody waits for the load: it ends with the lab.
+            # After a refusal or Ctrl-C the load is not waited for: it ends with the lab.
             pool.shutdown(wait=False)
 
     def while_probing(

@@ -80,7 +80,9 @@ def recorded(path: Path, topology: Topology) -> list[Traffic]:
         raise InputError.one(place, "should be a result folder, or a file telemetry-<load>.npz of one")
     found = list(_counted(path.parent, load, f"load {load}", topology, place))
     if not found:
-        there = "holds no traffic matrix: the kernel could not count pairs of hosts" if path.exists() else "is no file"
+        there = (
+            "holds no traffic matrix: the kernel could not count pairs of hosts" if path.exists() else "is not a file"
+        )
         raise InputError.one(place, there)
     return found
 

@@ -15,7 +15,7 @@ from testbed.report.geometry import BOX_HEIGHT, BOX_WIDTH, Layout, channel_line,
 from testbed.report.marks import Dash, Drawn, draw_colours
 from testbed.report.palette import BOX, INK, LINK, MUTED, heat
 
-_SMALLEST_LABEL = 6.5  # pixels; smaller labels are left out
+_MIN_LABEL = 6.5  # pixels; smaller labels are left out
 _POINT = 72 / 96  # of a pixel
 
 
@@ -55,7 +55,7 @@ class Fabric:
         label: pixels, largest name of a switch.
         gid: id of the group of switches.
         scale: texts beside the scale of colours; empty for no scale.
-        scale_title: what the colours stand for.
+        scale_title: what the colours mean.
     """
 
     topology: Topology
@@ -164,7 +164,7 @@ def _draw_hosts(axes: Axes, fabric: Fabric, place: Layout, hosts: Bools, colour:
 
 
 def _write_crowds(axes: Axes, fabric: Fabric, place: Layout, chosen: Bools) -> None:
-    """Say how many hosts the one dot of a crowd stands for, and how many are chosen if not all or none."""
+    """Say how many hosts the one dot of a crowd represents, and how many are chosen if not all or none."""
     for switch in place.crowds:
         hosts = np.flatnonzero(fabric.topology.host_switch == switch)
         count = int(chosen[hosts].sum())
@@ -189,7 +189,7 @@ def _draw_switches(axes: Axes, fabric: Fabric, place: Layout) -> None:
     topology = fabric.topology
     longest = len(topology.switch_name(topology.switch_count - 1))
     label = min(fabric.label, width * 0.92 / (0.64 * longest), height * 0.8)
-    if label < _SMALLEST_LABEL:
+    if label < _MIN_LABEL:
         return
     for switch, (x, y) in enumerate(centres):
         name = topology.switch_name(switch)

@@ -13,7 +13,7 @@ BOX_WIDTH = 0.46
 BOX_HEIGHT = 0.30
 _CLEARANCE = 0.25  # a line that passes another switch closer than this becomes an arc
 _FLATTEST, _TALLEST = 0.45, 0.7  # height/width of a drawing in rows
-_LEAST_ROW = 1.2
+_MIN_ROW = 1.2
 _ARC_RISE = 0.40  # of an arc above the switches it passes
 _ARC_SPREAD = 0.09  # more for the longest arcs
 _ARC_START = 0.3
@@ -104,7 +104,7 @@ def _normalised(topology: Topology) -> Floats:
     if topology.kind not in _IN_ROWS or height == 0:
         return switches
     row = np.diff(np.unique(switches[:, 1].round(6))).min()
-    factor = max(_TALLEST * width / height, _LEAST_ROW / row) if height > _TALLEST * width else 1.0
+    factor = max(_TALLEST * width / height, _MIN_ROW / row) if height > _TALLEST * width else 1.0
     factor = max(factor, _FLATTEST * width / height)
     stretched: Floats = switches * np.array([1.0, factor])
     return stretched

@@ -43,8 +43,8 @@ def heat_panel(
     Args:
         heat: the cells.
         rows: name of each, from the top.
-        x: what the columns stand for.
-        label: what the rows stand for.
+        x: what the columns mean.
+        label: what the rows mean.
         width: pixels of all columns.
         row: pixels of a row.
         marks: places that get a line.
@@ -166,7 +166,7 @@ def _traffic(telemetry: Telemetry, prefix: str) -> Chart:
     unit, factor = _size(full)
     scale = [f"{full * tick / (_TICKS - 1) / factor:.3g} {unit}" for tick in range(_TICKS)]
     name, size = _size(total)
-    grouped = f" Each row and column stands for {together} hosts." if together > 1 else ""
+    grouped = f" Each row and column represents {together} hosts." if together > 1 else ""
     return Chart(
         _on_page(_matrix(cells, names, full, scale, "Sent"), f"{prefix}-traffic", "bytes from host to host"),
         f"Traffic matrix: bytes that entered the fabric from each host to each other one, headers included, in all "

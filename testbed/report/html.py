@@ -12,7 +12,7 @@ from testbed.plan.rates import at_dilation
 from testbed.report import facts
 from testbed.report.figures import gap_text
 from testbed.report.palette import declarations
-from testbed.report.table import LEAST_LINK_USE, result_rows
+from testbed.report.table import MIN_LINK_USE, result_rows
 from testbed.results import Run
 from testbed.results.load import LoadHead, load_heads, texts
 from testbed.results.samples import load_failures
@@ -82,7 +82,7 @@ def render_report(run: Run) -> str:
         environment=facts.environment(run.environment),
         files=files,
         raw_files=raw_files,
-        least_link_use=f"{100 * LEAST_LINK_USE:g} %",
+        least_link_use=f"{100 * MIN_LINK_USE:g} %",
     )
 
 

@@ -40,7 +40,7 @@ class Axis:
     """A side of a panel.
 
     Attributes:
-        label: what it stands for, with its unit.
+        label: what it means, with its unit.
         scale: `sizes` is logarithmic to the base 2, with a place for 0; `counts` likewise, to the base 10.
         low: where it begins; None = by what is drawn.
         high: where it ends; None = by what is drawn.

@@ -106,7 +106,7 @@ PAGE_ONLY = frozenset(
 # Metrics whose prediction is a bound and no expectation.
 BOUNDS = {"completion_time": "≥", "mpi_alltoall_time": "≥", "mpi_alltoall_bandwidth": "≤"}
 # A link predicted to be used less than this carries little but acknowledgements; its gap says nothing.
-LEAST_LINK_USE = 0.01
+MIN_LINK_USE = 0.01
 _STYLES = {"pass": "green", "warn": "yellow", "invalid": "red", "fail": "red"}
 
 
@@ -161,7 +161,7 @@ class ResultRow:
 
 def gap(sample: Sample) -> float | None:
     """Measured / predicted - 1, or None where that says nothing."""
-    least = LEAST_LINK_USE if sample.metric == "link_use" else 0.0
+    least = MIN_LINK_USE if sample.metric == "link_use" else 0.0
     if sample.predicted is None or not math.isfinite(sample.predicted) or sample.predicted <= least:
         return None
     return sample.value / sample.predicted - 1

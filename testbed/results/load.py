@@ -60,7 +60,7 @@ def load_run(path: Path, *, unfinished: bool = False) -> Run:
         InputError: no result folder, incomplete, damaged, or of another schema version; names the file.
     """
     if not path.is_dir():
-        raise InputError.one(str(path), "is no result folder")
+        raise InputError.one(str(path), "is not a result folder")
     if path.name.endswith(INCOMPLETE) and not unfinished:
         raise InputError.one(str(path), "is the folder of a run that did not end; its raw output may still help")
     place = str(path / "manifest.json")
@@ -72,7 +72,7 @@ def load_run(path: Path, *, unfinished: bool = False) -> Run:
     if missing:
         raise InputError.one(place, f"is damaged: it lacks {', '.join(missing)}")
     if not isinstance(manifest["dilation"], int | float):
-        raise InputError.one(place, f"is damaged: its dilation is no number but {manifest['dilation']!r}")
+        raise InputError.one(place, f"is damaged: its dilation is not a number but {manifest['dilation']!r}")
     plan = _read(path / "plan.json", plan_from_json)
     environment = _read(path / "environment.json", _object)
     if plan.digest != manifest["digest"]:
@@ -97,7 +97,7 @@ def _read(file: Path, parse: Callable[[str], _T]) -> _T:
     except InputError as error:
         raise InputError([Problem(str(file), problem.sentence) for problem in error.problems]) from error
     except FileNotFoundError as error:
-        raise InputError.one(str(file.parent), f"is no result folder: {file.name} is missing") from error
+        raise InputError.one(str(file.parent), f"is not a result folder: {file.name} is missing") from error
     except OSError as error:
         raise InputError.one(str(file), f"cannot be read: {error.strerror}") from error
     except (ValueError, TypeError, csv.Error) as error:

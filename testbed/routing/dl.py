@@ -47,7 +47,7 @@ def route_dl(topology: Topology, options: DlOptions) -> Routes:
     start layer has no path of that length no lower one has.
 
     Raises:
-        InputError: the root is no switch of the fabric, or the options of the selection do not fit each other.
+        InputError: the root is not a switch of the fabric, or the options of the selection do not fit each other.
     """
     turns = descending_turns(topology, options.variant, options.layers, switch_named(topology, options.root, "root"))
     return explicit_routes(topology, select_paths(topology, turns, options), turns, options.layers)

@@ -29,7 +29,7 @@ def route_lturn(topology: Topology, options: LturnOptions) -> Routes:
     """Shortest paths that take only turns of left_first_turns().
 
     Raises:
-        InputError: the root is no switch of the fabric.
+        InputError: the root is not a switch of the fabric.
     """
     before, after = all_turns(topology)
     allowed = left_first_turns(topology, switch_named(topology, options.root, "root"))

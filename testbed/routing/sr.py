@@ -41,7 +41,7 @@ def route_sr(topology: Topology, options: SrOptions) -> Routes:
     """Shortest paths that take no turn a segment prohibits.
 
     Raises:
-        InputError: the start is no switch of the fabric, or the fabric has no rows.
+        InputError: the start is not a switch of the fabric, or the fabric has no rows.
     """
     start = switch_named(topology, options.start, "start")
     turns = segment_turns(topology, start, by_rows=_by_rows(topology, options))

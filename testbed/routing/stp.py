@@ -43,7 +43,7 @@ def route_stp(topology: Topology, options: StpOptions) -> Routes:
     """Route on one tree, whatever the source.
 
     Raises:
-        InputError: the root is no switch of the fabric.
+        InputError: the root is not a switch of the fabric.
     """
     root = switch_named(topology, options.root, "root")
     tree = spanning_tree(topology, root)

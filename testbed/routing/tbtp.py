@@ -29,7 +29,7 @@ def route_tbtp(topology: Topology, options: TbtpOptions) -> Routes:
     """Shortest paths that take no prohibited turn.
 
     Raises:
-        InputError: the root is no switch of the fabric.
+        InputError: the root is not a switch of the fabric.
     """
     turns = tree_based_turns(topology, switch_named(topology, options.root, "root"))
     return explicit_routes(topology, select_paths(topology, turns, options), turns)

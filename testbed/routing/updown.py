@@ -35,7 +35,7 @@ def route_updown(topology: Topology, options: UpDownOptions) -> Routes:
     """Shortest paths that never turn from down to up.
 
     Raises:
-        InputError: the root is no switch of the fabric.
+        InputError: the root is not a switch of the fabric.
     """
     up = upward(topology, switch_named(topology, options.root, "root"))
     before, after = all_turns(topology)

@@ -150,7 +150,7 @@ def _axes(sweep: Sweep, found: Iterable[Job]) -> list[Problem]:
         lacking = [label for label, block in blocks if number_at(block, figure.x) is None]
         if lacking:
             meant = did_you_mean(figure.x, [SWITCHES_ON_PATH, MESSAGE_SIZE, *swept])
-            sentence = f'"{figure.x}" is no key of a scenario whose value is a number{_where(lacking, len(blocks))}.'
+            sentence = f'"{figure.x}" is not a key of a scenario whose value is a number{_where(lacking, len(blocks))}.'
             problems.append(Problem(f"{sweep.source}: figures.{number}.x", sentence + meant))
     return problems
 

@@ -77,7 +77,7 @@ def _number(rows: Mapping[str, str], name: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value) or value < 0:  # Fortran prints stars where a figure does not fit
-        raise JobOutputError(f'The NPB kernel gives "{short(rows[name])}" as {name}, which is no figure.')
+        raise JobOutputError(f'The NPB kernel gives "{short(rows[name])}" as {name}, which is not a number.')
     return value
 
 

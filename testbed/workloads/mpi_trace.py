@@ -79,7 +79,7 @@ def parse(text: str, ranks: int) -> Trace:
         JobOutputError: there is none, or it is not of this job.
     """
     if not text:
-        raise JobOutputError("The job has left no trace; it ended without MPI_Finalize, or it is no program of MPI.")
+        raise JobOutputError("The job has left no trace; it ended without MPI_Finalize, or it is not an MPI program.")
     try:
         raw = json.loads(text)
         if (raw["form"], raw["version"]) != ("testbed-mpi-trace", 1):

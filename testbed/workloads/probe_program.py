@@ -23,7 +23,7 @@ _SO_RCVBUFFORCE, _RECEIVE_BUFFER = 33, 8 << 20
 
 
 def send(address: str, port: int, rate: int, seconds: float) -> None:
-    """Send datagrams at a steady rate; the time of number n stands at place n."""
+    """Send datagrams at a steady rate; the time of number n is at index n."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
         start, sent, number = time.monotonic(), [], 0
         last = start + seconds + _OVERTIME

@@ -29,7 +29,7 @@ _FIRST_PORT = 7001
 _SPARE_SECONDS = 40.0
 _TIMES = ("min", "mean", "p50", "p90", "p99", "max")
 # What a datagram holds in one frame, and its number.
-_MOST_DATAGRAM, _LEAST_DATAGRAM = 1472, 4
+_MAX_DATAGRAM, _MIN_DATAGRAM = 1472, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +59,11 @@ def check(spec: RequestResponse) -> list[Problem]:
     """Datagrams that do not fit a frame, or hold no number."""
     if spec.protocol == "tcp":
         return []
-    sentence = f"should be {_LEAST_DATAGRAM} to {_MOST_DATAGRAM} for protocol udp, whose messages are a frame each, not"
+    sentence = f"should be {_MIN_DATAGRAM} to {_MAX_DATAGRAM} for protocol udp, whose messages are a frame each, not"
     return [
         Problem(key, f"{sentence} {size}")
         for key, size in (("request", spec.request), ("response", spec.response))
-        if not _LEAST_DATAGRAM <= size <= _MOST_DATAGRAM
+        if not _MIN_DATAGRAM <= size <= _MAX_DATAGRAM
     ]
 
 

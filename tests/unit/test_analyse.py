@@ -276,7 +276,7 @@ def test_prohibited_turns_are_counted_where_a_routing_has_a_rule():
 
 
 def test_relations_are_not_tried_on_paths_of_too_many_hops(monkeypatch):
-    monkeypatch.setattr("testbed.analyse.figures.MOST_HOPS", 100)
+    monkeypatch.setattr("testbed.analyse.figures.MAX_HOPS", 100)
     found = analyse(plan_of("torus", sizes=[4, 4]))
     assert (found.relations, found.fewest_renamed, found.fewest_fixed) == (None, None, Bounds(8, 8))
     shown = as_object(found)

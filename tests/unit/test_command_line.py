@@ -176,7 +176,7 @@ def test_list_names_everything():
 def test_report_of_something_else(tmp_path):
     done = command("report", str(tmp_path))
     assert done.returncode == 2
-    assert "is no result folder: manifest.json is missing" in done.stderr
+    assert "is not a result folder: manifest.json is missing" in done.stderr
 
 
 def test_an_unknown_job_is_a_sentence():

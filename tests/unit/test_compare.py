@@ -341,7 +341,7 @@ def test_a_verdict_that_is_none_is_damage():
     odd = torus(4e8)
     odd.manifest["loads"][0]["verdict"] = "maybe"
     assert refused(flat(9e8), odd) == (
-        'results/torus/manifest.json: is damaged: "maybe" is no verdict; there are pass, warn, invalid, fail'
+        'results/torus/manifest.json: is damaged: "maybe" is not a verdict; there are pass, warn, invalid, fail'
     )
 
 

@@ -133,7 +133,7 @@ def test_all_that_is_wrong_comes_at_once(four, tmp_path):
         "use one that was recorded with these hosts",
         f"--matrix {empty}: has no traffic matrix: no load was recorded. iperf3 and MPI loads are, unless "
         "lab.telemetry is false or the kernel cannot count pairs of hosts; MPI loads with trace: true always",
-        f"--matrix {tmp_path / 'telemetry-1.npz'}: is no file",
+        f"--matrix {tmp_path / 'telemetry-1.npz'}: is not a file",
         f"--matrix {tmp_path / 'matrix.csv'}: should be a result folder, or a file telemetry-<load>.npz of one",
         '--plot: should be a file that ends in .svg or .png, not "x.pdf"',
         '--model: there is no switch model "PC5342". Did you mean "PC5324"? Known: PC5324, PC6224, PC6248, SF-420',

@@ -149,7 +149,7 @@ def test_every_cut_of_a_file_is_noticed_or_harmless(finished, name):
 @pytest.mark.parametrize("name", ["manifest.json", "environment.json", "plan.json", "samples.csv"])
 def test_a_missing_file_is_named(finished, name):
     (finished / name).unlink()
-    with pytest.raises(InputError, match=f"is no result folder: {name} is missing$"):
+    with pytest.raises(InputError, match=f"is not a result folder: {name} is missing$"):
         load_run(finished)
 
 
@@ -174,9 +174,9 @@ def test_the_manifest_has_the_keys_it_is_read_by(finished):
 
 
 def test_what_is_no_folder_of_a_run(tmp_path, finished):
-    with pytest.raises(InputError, match=r"is no result folder$"):
+    with pytest.raises(InputError, match=r"is not a result folder$"):
         load_run(tmp_path / "none")
-    with pytest.raises(InputError, match=r"is no result folder: manifest\.json is missing$"):
+    with pytest.raises(InputError, match=r"is not a result folder: manifest\.json is missing$"):
         load_run(tmp_path)
     copy = shutil.copytree(finished, tmp_path / f"copy{INCOMPLETE}")
     with pytest.raises(InputError, match="did not end"):

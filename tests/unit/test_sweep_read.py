@@ -199,11 +199,11 @@ def test_a_baseline_and_an_axis_must_be_there():
     ) == [
         'mine.yaml: baseline: no scenario of this sweep is called "ring5". Did you mean "ring4"? Known: ring4, ring4 '
         "lab.dilation=100, ring4 lab.dilation=200, mesh6, mesh6 lab.dilation=100, mesh6 lab.dilation=200",
-        'mine.yaml: figures.0.x: "lab.dilatation" is no key of a scenario whose value is a number. Did you mean '
+        'mine.yaml: figures.0.x: "lab.dilatation" is not a key of a scenario whose value is a number. Did you mean '
         '"lab.dilation"?',
     ]
     assert refusal("scenarios: [ring4, mesh6]\nfigures: [{kind: lines, x: topology.switches}]") == [
-        'mine.yaml: figures.0.x: "topology.switches" is no key of a scenario whose value is a number (in mesh6).'
+        'mine.yaml: figures.0.x: "topology.switches" is not a key of a scenario whose value is a number (in mesh6).'
     ]
 
 

@@ -77,7 +77,10 @@ def test_a_path_without_a_job_is_a_sentence(folder):
         (GOOD + "time_limit_seconds: 0\n", ["time_limit_seconds: should be above 0, not 0"]),
         (GOOD + "interpreter: perl\n", ['interpreter: should be one of python, not "perl"']),
         (GOOD.replace("mine", "my job"), ['name: should be letters, digits, "-" and "_", not "my job"']),
-        (GOOD.replace("^right$", "'(right'"), ['success: "(right" is no regular expression: missing ), unterminated']),
+        (
+            GOOD.replace("^right$", "'(right'"),
+            ['success: "(right" is not a regular expression: missing ), unterminated'],
+        ),
         (
             GOOD.replace("free", "json") + "fabric_bytes: 5\n",
             ["fabric_bytes: is for output: free; with json the output itself tells it"],

@@ -44,7 +44,7 @@ def test_ranks_become_hosts():
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", "The job has left no trace; it ended without MPI_Finalize, or it is no program of MPI."),
+        ("", "The job has left no trace; it ended without MPI_Finalize, or it is not an MPI program."),
         ("{", "The trace is damaged"),
         ("[]", "The trace is damaged"),
         (json.dumps({**RAW, "version": 2}), "The trace is of the form testbed-mpi-trace 2, not testbed-mpi-trace 1."),

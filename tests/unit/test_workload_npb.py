@@ -136,7 +136,7 @@ LINE = OWN.splitlines()[-1]
     [
         ("", "has no Time in seconds, Total processes, Mop/s total, Verification"),
         (OWN.replace(" Time in seconds", " Time in hours"), "The output of the NPB kernel has no Time in seconds"),
-        (OFFICIAL.replace("2437.70", "*******"), r'gives "\*+" as Mop/s total, which is no figure'),
+        (OFFICIAL.replace("2437.70", "*******"), r'gives "\*+" as Mop/s total, which is not a number'),
         (OFFICIAL.replace("0.07", "-1.0"), 'gives "-1.0" as Time in seconds'),
         (OFFICIAL.replace("0.07", "nan"), 'gives "nan" as Time in seconds'),
         (OWN.replace(LINE, LINE[:40]), "The last line of the NPB kernel is not a JSON object"),

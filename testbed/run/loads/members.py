@@ -47,7 +47,7 @@ def member_use(
         labels: further labels.
 
     Returns:
-        `member_use`, the share of its rate that each member carried, and `bundle_imbalance`, the fullest member's load
+        `member_use`, the share of its rate that each member carried, and `bundle_imbalance`, the busiest member's load
         as a multiple of the mean of its bundle, for bundles that carried anything to speak of; and a finding where a
         member carried flows that should be elsewhere.
     """

@@ -23,7 +23,7 @@ from testbed.workloads.mpi_placement import Ranks, place_ranks
 from testbed.workloads.process import Process
 from testbed.workloads.spec import Mpi, Npb
 
-# A job cannot beat the fullest channel; a little is clock and rounding.
+# A job cannot beat the bottleneck channel; a little is clock and rounding.
 _FASTER_THAN_POSSIBLE = 0.98
 # A shaped port lets this pass at once after a pause (testbed/emulate/shaping.py): bytes, and seconds of its rate.
 _AT_ONCE_BYTES = 2 * 1542
@@ -248,13 +248,13 @@ def _finished(
     sample = context.real_world(sample, job=prepared.job.name)
     if sample.metric == "goodput":
         return replace(sample, predicted=fair.get((names["src"], names["dst"])))
-    # A rank whose own messages avoid the fullest channel may be done before the others.
+    # A rank whose own messages avoid the bottleneck channel may be done before the others.
     whole = "over" not in sample.labels or sample.labels["statistic"] == "max"
     if sample.metric != "mpi_alltoall_time" or not whole:
         return sample
     bound = _alltoall_bound(context, prepared.ranks.hosts[: int(sample.labels["ranks"])], int(sample.labels["bytes"]))
     if "over" not in sample.labels and sample.value < bound * _FASTER_THAN_POSSIBLE:
-        outcome.findings.append((Verdict.INVALID, "an all-to-all was faster than the fullest channel allows"))
+        outcome.findings.append((Verdict.INVALID, "an all-to-all was faster than the bottleneck channel allows"))
     return replace(sample, predicted=bound or None)
 
 

@@ -26,7 +26,7 @@ def run_pairs(context: Context, spec: Any) -> LoadOutcome:
     plan, outcome = context.plan, LoadOutcome()
     tool = WORKLOADS[context.labels["kind"]].pairs
     if tool is None:
-        raise ValueError(f"{context.labels['kind']} is no load that measures pairs")
+        raise ValueError(f"{context.labels['kind']} is not a load that measures pairs")
     pairs = flows(spec.pattern, plan.topology, plan.scenario.lab.seed)
     predicted = [None] * len(pairs) if tool.messages is None else predicted_trips(plan, pairs, tool.messages(spec))
     name = plan.topology.host_name
