@@ -43,6 +43,7 @@ def run(
     """
     from testbed.plan import make_plan
     from testbed.report import rich_table
+    from testbed.results import load_run
     from testbed.run.engines import run_scenario
     from testbed.scenario import find_scenario, load_scenario
 
@@ -65,7 +66,7 @@ def run(
             }
         )
     else:
-        results.print(rich_table(outcome.samples))
+        results.print(rich_table(load_run(outcome.folder)))
         print_outcome(outcome)
     raise typer.Exit(outcome.exit_code)
 

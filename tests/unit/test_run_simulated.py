@@ -152,3 +152,16 @@ def test_a_lab_and_the_simulator_stand_side_by_side(tmp_path):
     assert found.exit_code == 0, found.stderr
     assert "iperf3 udp neighbour" in found.stdout
     assert "engine" in found.stdout
+
+
+def test_the_command_runs_it_and_names_each_load(tmp_path):
+    file = tmp_path / "test.yaml"
+    file.write_text(f"{FABRIC}simulator: {{duration: 60, warm_up: 10}}\nworkloads: [{UDP}, {{kind: ping}}]\n")
+    words = ["run", str(file), "--engine", "simulate", "--results", str(tmp_path / "results")]
+    done = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert done.exit_code == 3  # of ping nothing is known
+    assert [line.rstrip() for line in done.stdout.split("\n") if line.startswith("1  ")] == [
+        "1  iperf3 udp neighbour  pass"
+    ]
+    (folder,) = (tmp_path / "results").iterdir()
+    assert load_run(folder).manifest["engine"] == "simulate"
