@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-import platform
 from pathlib import Path
 
 import numpy as np
 
-from testbed import __version__
 from testbed.errors import InputError, Problem
 from testbed.model import Floats, Sample
 from testbed.plan import Plan
@@ -20,6 +17,7 @@ from testbed.run.engine import Measured, Missing, Progress, run_loads
 from testbed.run.loads.context import LoadOutcome
 from testbed.run.loads.one_load import LoadRecord, load_labels, record_of
 from testbed.scenario import Workload
+from testbed.simulate.folder import environment
 from testbed.simulate.load import SimulatedLoad
 from testbed.simulate.runs import bundle_problems
 from testbed.workloads import WORKLOADS
@@ -40,7 +38,7 @@ def measure(plan: Plan, results: Path, progress: Progress) -> Measured:
     plan = at_dilation(plan, 1.0)
     ready = simulated_loads(plan)
     folder = ResultFolder(results, plan)
-    folder.write_plan(_environment(plan))
+    folder.write_plan(environment(simulator=dataclasses.asdict(plan.scenario.simulator)))
 
     def run(load: Workload, number: int, which: str) -> LoadRecord:
         labels = {"load": str(number), "kind": load.kind, **load_labels(load)}
@@ -106,15 +104,3 @@ def _simulate(load: SimulatedLoad, progress: Progress) -> LoadOutcome:
         medians = np.median(reached, axis=0).tolist()
         findings += judge_prediction(load.spec.protocol, medians, [1.0] * len(medians))
     return LoadOutcome(samples, findings)
-
-
-def _environment(plan: Plan) -> dict[str, object]:
-    """What a run was made with."""
-    return {
-        "testbed": __version__,
-        "engine": "simulate",
-        "simulator": dataclasses.asdict(plan.scenario.simulator),
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        "processors": os.cpu_count(),
-    }
