@@ -215,6 +215,6 @@ def _checked(
 
 
 def _exit_code(outcome: Outcome) -> int:
-    if outcome.may_not_stand_still:
+    if outcome.must_not_deadlock:
         return EXIT_FAIL if outcome.deadlock else EXIT_PASS
     return EXIT_PASS if outcome.deadlock else EXIT_WARNINGS

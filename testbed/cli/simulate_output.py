@@ -217,7 +217,7 @@ def _print_deadlock(outcome: Outcome) -> None:
         when = f"cycle {found.clocks:,}" if packets is None else f"{found.clocks / 1e9:.1f} ms"
         text = f"deadlock{declared} by {when}, load {found.load:g}, seed {found.seed}: {ring}"
         results.print(text, style="green" if expected else "red", markup=False, soft_wrap=True)
-    elif expected and not outcome.may_not_stand_still:
+    elif expected and not outcome.must_not_deadlock:
         more = "time (--clocks)" if packets is None else "time (--duration), or less memory (--buffer)"
         text = f"the declared deadlock did not form; give more load (--loads 1) or {more}"
         messages.print(text, style="yellow", markup=False, soft_wrap=True)

@@ -144,7 +144,7 @@ def environment(**more: Any) -> dict[str, object]:
 
 
 def _manifest(plan: Plan, pattern: str, points: Sequence[Point]) -> dict[str, Any]:
-    """Verdict, reasons and loads: the pattern at all its rates, and each of the scenario's loads that it stands for."""
+    """Verdict, reasons and loads: the pattern at all its rates, and each of the scenario's loads that it represents."""
     deadlocks = [point for point in points if point.cycle]
     reasons = [
         f"deadlock at injection rate {point.load:g}, seed {point.seed}: {' → '.join(point.cycle)}"

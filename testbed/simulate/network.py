@@ -157,7 +157,7 @@ def new_state(network: Network, fabric: Fabric, seed: int) -> State:
     def zeros(*shape: int) -> Ints:
         return np.zeros(shape, dtype=np.int32)
 
-    def nobody(count: int) -> Ints:
+    def no_index(count: int) -> Ints:
         return np.full(count, -1, dtype=np.int32)
 
     counts = np.zeros(COUNTS, dtype=np.int64)
@@ -185,8 +185,8 @@ def new_state(network: Network, fabric: Fabric, seed: int) -> State:
         to_send=zeros(hosts),
         current=zeros(hosts),
         sending=zeros(hosts),
-        wheel=nobody(_WHEEL),
-        wheel_next=nobody(hosts),
+        wheel=no_index(_WHEEL),
+        wheel_next=no_index(hosts),
         # Only raw bits are the same in all versions of numpy.
         random=np.random.PCG64(seed).random_raw(hosts),
         histogram=np.zeros(EXACT + OCTAVES * OCTAVE, dtype=np.int64),

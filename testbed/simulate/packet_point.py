@@ -1,4 +1,4 @@
-"""One packet-level run at one load: what came out, or the cycle in which it stood still."""
+"""One packet-level run at one load: what came out, or the cycle of waits in which it deadlocked."""
 
 from __future__ import annotations
 

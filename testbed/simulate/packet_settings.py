@@ -8,7 +8,7 @@ from typing import Literal
 
 from testbed.errors import Problem
 from testbed.model import Routes
-from testbed.simulate.settings import MOST_SEEDS, UNIFORM
+from testbed.simulate.settings import MAX_SEEDS, UNIFORM
 
 FlowControl = Literal["none", "pause", "pfc"]
 FLOW_CONTROLS: tuple[FlowControl, ...] = ("none", "pause", "pfc")
@@ -110,7 +110,7 @@ def packet_problems(settings: PacketSettings, seeds: int) -> list[Problem]:
         ("--frame", settings.frame, 64, 9600),
         ("--buffer", settings.buffer, 1, 1 << 30),
         ("--delay", settings.delay, 0, 1000),
-        ("--seeds", seeds, 1, MOST_SEEDS),
+        ("--seeds", seeds, 1, MAX_SEEDS),
     ):
         if not least <= value <= most:
             found.append(Problem(name, f"should be from {least:,} to {most:,}, not {value:,}"))

@@ -1,4 +1,4 @@
-"""One run at one load: what came out, or the cycle in which it stood still."""
+"""One run at one load: what came out, or the cycle of waits in which it deadlocked."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STRETCH = 4096
 class Latency:
     """Clocks from the making of a packet to the arrival of its last flit, of packets that arrived while measured.
 
-    Percentiles are exact below 2,048 clocks and within 0.1 % above.
+    Percentiles are exact below 2,048 cycles and within 0.1 % above.
     """
 
     mean: float
@@ -43,7 +43,7 @@ class Links:
         resumes: those that only let senders go on.
         channels_paused: share of the time that a channel between switches was paused, mean over all, and priorities.
         hosts_paused: share of the time that a host which sends was paused, mean over hosts.
-        most_frames: frames in the fullest memory of a port and priority, at any time.
+        most_frames: maximum buffer occupancy of a port and priority, in frames, at any time.
         frame_time: ps that a frame takes on a link between switches.
     """
 
@@ -64,12 +64,12 @@ class Point:
     Attributes:
         load: flits that each host that sends makes a clock, on average.
         seed: of its random numbers.
-        clocks: measured, without the warm-up; up to where the deadlock was found in a run that had one.
-        accepted: flits that arrived, a host that sends and measured clock; None in a run that stood still.
+        clocks: cycles measured, without the warm-up; up to where the deadlock was found in a run that had one.
+        accepted: accepted throughput, flits per cycle per sending host; None in a run that deadlocked.
         packets: packets that arrived.
-        latency: of these; None without any, and in a run that stood still.
-        fullest: the fullest channel between switches; empty where there is none.
-        fullest_use: share of the measured clocks in which that channel carried a flit; None in a run that stood still.
+        latency: of these; None without any, and in a run that deadlocked.
+        fullest: the bottleneck channel between switches; empty where there is none.
+        fullest_use: share of the measured cycles in which that channel carried a flit; None in a run that deadlocked.
         cycle: virtual channels that wait for each other, each for the one after it; empty without a deadlock.
         seconds: it took.
         channel_flits: flits over each channel while measured.

@@ -21,7 +21,7 @@ FRAME = WIRE - WIRE_OVERHEAD  # and as Linux counts it
 COLUMNS = ("source", "destination", "bytes")
 _TELEMETRY = "telemetry-"
 _MPI = "mpi_bytes_sent"
-_MOST_NAMED = 10
+_MAX_NAMED = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -182,8 +182,8 @@ def _csv_matrix(file: Path, text: str, topology: Topology) -> Longs:
         else:
             matrix[source, destination] = int(row[2])
     if problems:
-        more = len(problems) - _MOST_NAMED
-        shown = problems[:_MOST_NAMED] + ([Problem(str(file), f"{more} more lines are wrong")] if more > 0 else [])
+        more = len(problems) - _MAX_NAMED
+        shown = problems[:_MAX_NAMED] + ([Problem(str(file), f"{more} more lines are wrong")] if more > 0 else [])
         raise InputError(shown)
     if not matrix.any():
         raise InputError.one(str(file), "has no line with bytes, so nothing is sent")

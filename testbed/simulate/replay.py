@@ -18,7 +18,7 @@ from testbed.simulate.point import STRETCH, check_conservation
 from testbed.verify.deadlock import hop_name
 
 Progress = Callable[[int, int], bool]
-_MOST_COLUMNS = 120
+_MAX_COLUMNS = 120
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +41,7 @@ class Demand:
     def of(cls, matrix: Longs, carried: int) -> Demand:
         """Make it from a matrix (H, H) of bytes from host (row) to host (column); its diagonal stays at home.
 
-        The entries of a host stand in the order in which it takes turns: those behind it first, then from the first
+        The entries of a host are in the order in which it takes turns: those behind it first, then from the first
         host on, so that not all hosts begin with the same one.
         """
         source, destination = np.nonzero(np.where(np.eye(len(matrix), dtype=bool), 0, matrix))
@@ -70,7 +70,7 @@ class OverTime:
 
     @property
     def use(self) -> Floats:
-        """(C, T) share of the clocks in which each channel carried a flit."""
+        """(C, T) share of the cycles in which each channel carried a flit."""
         found: Floats = self.flits / np.maximum(np.diff(self.clock), 1)
         return found
 
@@ -90,7 +90,7 @@ class _Recorder:
         self._since = 0
         self._clock.append(clock)
         self._sent.append(sent.copy())
-        if len(self._clock) > _MOST_COLUMNS:
+        if len(self._clock) > _MAX_COLUMNS:
             self._clock, self._sent = self._clock[::2], self._sent[::2]
             self._every *= 2
 
@@ -161,7 +161,7 @@ def replay(network: Network, demand: Demand, progress: Progress = lambda done, t
 
 
 def least_clocks(network: Network, demand: Demand) -> tuple[int, str]:
-    """Clocks that no order of packets can get below, and what takes them: the fullest host or channel between switches.
+    """Cycles that no order of packets can get below, and what takes them, the bottleneck host or channel.
 
     Of a channel the flits that its paths lead over it, of a host those that it sends or receives.
     """

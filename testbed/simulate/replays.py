@@ -42,7 +42,7 @@ class Replay:
         recorded: what was sent.
         demand: the same as packets.
         outcome: what came of it.
-        least: clocks that no order of packets gets below.
+        least: cycles that no order of packets gets below.
         because: what takes so long at least.
         folder: of its results.
     """
@@ -58,7 +58,7 @@ class Replay:
 
     @property
     def clock(self) -> float:
-        """Seconds of a clock: a packet stands for a full frame on a link of the scenario's rate."""
+        """Seconds of a clock: a packet represents a full frame on a link of the scenario's rate."""
         return 8 * WIRE / self.plan.scenario.links.rate / self.settings.packet
 
     @property

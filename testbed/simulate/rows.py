@@ -31,16 +31,16 @@ class Seeds:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One load. Runs that stood still are counted and left out of every figure.
+    """One load. Runs that deadlocked are counted and left out of every figure.
 
     Attributes:
         load: flits for each host that sends and clock.
         seeds: number of runs.
-        deadlocks: how many of them stood still.
+        deadlocks: how many of them deadlocked.
         accepted: flits that arrived for each host that sends and clock.
-        latency: mean latency in clocks.
-        p99: 99th percentile of the latency in clocks.
-        fullest_use: share of clocks in which the fullest channel carried a flit.
+        latency: mean latency in cycles.
+        p99: 99th percentile of the latency in cycles.
+        fullest_use: share of cycles in which the bottleneck channel carried a flit.
         saturated: whether less arrives than is asked for.
         loss: packet level: share of the frames that were dropped.
         hosts_paused: packet level: share of the time that hosts were paused.

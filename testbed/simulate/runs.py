@@ -55,19 +55,19 @@ class Outcome:
         return self.settings if isinstance(self.settings, PacketSettings) else None
 
     @property
-    def may_not_stand_still(self) -> bool:
+    def must_not_deadlock(self) -> bool:
         """Whether a deadlock would be a fault: of a plan without a declared one, and of switches that drop."""
         drops = self.packet_settings is not None and not self.packet_settings.lossless
         return drops or self.plan.scenario.expect != "deadlock"
 
     @property
     def deadlock(self) -> Point | None:
-        """The first run that stood still, or None."""
+        """The first run that deadlocked, or None."""
         return next((point for point in self.points if point.cycle), None)
 
     @property
     def channel_use(self) -> tuple[tuple[float, ...], Floats]:
-        """Loads at which nothing stood still, and (C, L) the share of the time that each channel carried something."""
+        """Loads at which no run deadlocked, and (C, L) the share of the time that each channel carried something."""
         flowing = [point for point in self.points if not point.cycle]
         loads = tuple(sorted({point.load for point in flowing}))
         use = [
@@ -77,7 +77,7 @@ class Outcome:
 
     @property
     def highest(self) -> Row | None:
-        """The load with the highest accepted traffic, which is the throughput; None where all stood still."""
+        """The load with the highest accepted traffic, which is the throughput; None where all deadlocked."""
         flowing = [row for row in self.rows if row.accepted is not None]
         return max(flowing, key=lambda row: row.accepted.mean if row.accepted else 0.0, default=None)
 
@@ -140,7 +140,7 @@ def simulate_plan(
 
 
 def bundle_problems(plan: Plan) -> list[Problem]:
-    """The simulator's links carry one flit a clock, also those that stand for several."""
+    """The simulator's links carry one flit a cycle, also those that represent several."""
     if plan.bundles is None or (plan.bundles.sizes == 1).all():
         return []
     place = f"{plan.scenario.source}: links.aggregate"

@@ -11,9 +11,9 @@ from testbed.traffic import PATTERNS, PatternError, flows
 
 UNIFORM = "uniform"
 ALL_TO_ALL = "all_to_all"
-MOST_CLOCKS = 1_000_000_000
-MOST_SEEDS = 1000
-LEAST_HEADER = 3
+MAX_CYCLES = 1_000_000_000
+MAX_SEEDS = 1000
+MIN_HEADER = 3
 _LARGEST = 1 << 24  # flits of a packet or a buffer
 
 
@@ -23,11 +23,11 @@ class Settings:
 
     Attributes:
         pattern: `uniform`, where each packet goes to a host drawn anew, or one that gives each host one destination.
-        clocks: how long, the warm-up included.
-        warm_up: clocks at the beginning that are not measured.
+        clocks: cycles of a run, the warm-up included.
+        warm_up: cycles at the beginning that are not measured.
         packet: flits of a packet.
         buffer: flits of the buffer of each virtual channel; the paper does not say.
-        header: clocks that a header takes from one switch to the next.
+        header: cycles that a header takes from one switch to the next.
     """
 
     pattern: str = UNIFORM
@@ -35,7 +35,7 @@ class Settings:
     warm_up: int = 50_000
     packet: int = 128
     buffer: int = 256
-    header: int = LEAST_HEADER
+    header: int = MIN_HEADER
 
 
 def parse_loads(text: str, most: str = "up to 1 flit a host and clock") -> tuple[float, ...]:
@@ -43,7 +43,7 @@ def parse_loads(text: str, most: str = "up to 1 flit a host and clock") -> tuple
 
     Args:
         text: as it was typed.
-        most: what 1 stands for, for messages.
+        most: what 1 means, for messages.
 
     Raises:
         InputError: what is not a number from above 0 to 1, or is listed twice; all of it.
@@ -70,12 +70,12 @@ def settings_problems(settings: Settings, seeds: int) -> list[Problem]:
     """Everything that is wrong with the numbers."""
     found: list[Problem] = []
     for name, value, least, most in (
-        ("--clocks", settings.clocks, 1, MOST_CLOCKS),
-        ("--warm-up", settings.warm_up, 0, MOST_CLOCKS),
+        ("--clocks", settings.clocks, 1, MAX_CYCLES),
+        ("--warm-up", settings.warm_up, 0, MAX_CYCLES),
         ("--packet", settings.packet, 1, _LARGEST),
         ("--buffer", settings.buffer, 1, _LARGEST),
-        ("--header", settings.header, LEAST_HEADER, 1000),
-        ("--seeds", seeds, 1, MOST_SEEDS),
+        ("--header", settings.header, MIN_HEADER, 1000),
+        ("--seeds", seeds, 1, MAX_SEEDS),
     ):
         if not least <= value <= most:
             found.append(Problem(name, f"should be from {least:,} to {most:,}, not {value:,}"))
@@ -91,7 +91,7 @@ def settings_problems(settings: Settings, seeds: int) -> list[Problem]:
         )
     if settings.warm_up >= settings.clocks:
         found.append(
-            Problem("--warm-up", f"takes {settings.warm_up:,} of {settings.clocks:,} clocks, so none is measured")
+            Problem("--warm-up", f"takes {settings.warm_up:,} of {settings.clocks:,} cycles, so none is measured")
         )
     return found
 

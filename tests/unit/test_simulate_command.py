@@ -163,7 +163,7 @@ def test_numbers_that_do_not_fit_each_other():
     assert problems_of("mesh4x4", "--buffer", "64", "--clocks", "5000") == [
         "--buffer: holds 64 flits and a packet has 128; cut-through takes an output only if the next buffer has room "
         "for the whole packet, so give it 128 or more",
-        "--warm-up: takes 50,000 of 5,000 clocks, so none is measured",
+        "--warm-up: takes 50,000 of 5,000 cycles, so none is measured",
     ]
 
 
