@@ -27,8 +27,9 @@ from testbed.messages import (
 R = TypeVar("R")
 
 
+@dataclass(frozen=True)
 class Request(Generic[R]):
-    """A request whose answer is an R; subclasses are frozen dataclasses."""
+    """A request whose answer is an R; subclasses with fields are frozen dataclasses of their own."""
 
     op: ClassVar[str]
 
@@ -133,21 +134,18 @@ class Build(Request[Facts]):
     order: BuildOrder
 
 
-@dataclass(frozen=True, slots=True)
 class TellFacts(Request[Facts]):
     """What was built."""
 
     op: ClassVar[str] = "facts"
 
 
-@dataclass(frozen=True, slots=True)
 class TellStatus(Request[Status]):
     """What the lab is and does; answered at any time."""
 
     op: ClassVar[str] = "status"
 
 
-@dataclass(frozen=True, slots=True)
 class Shutdown(Request[str]):
     """End the switches; whoever asks then kills the agent, and with it the rest."""
 
@@ -180,7 +178,6 @@ class SetSpeeds(Request[None]):
     speeds: Mapping[int, float]
 
 
-@dataclass(frozen=True, slots=True)
 class CheckShaping(Request[list[str]]):
     """Differences between the shaping and the shares of processors asked for and the kernel's now."""
 
@@ -203,21 +200,18 @@ class Disturb(Request[Disturbed]):
     disturbance: Disturbance
 
 
-@dataclass(frozen=True, slots=True)
 class CountFrames(Request[FrameCounts]):
     """Everything that counts frames: links, switches, queues, sockets."""
 
     op: ClassVar[str] = "frames"
 
 
-@dataclass(frozen=True, slots=True)
 class DumpFlows(Request[dict[str, list[str]]]):
     """The rules of all running switches, a line each, by switch."""
 
     op: ClassVar[str] = "flows"
 
 
-@dataclass(frozen=True, slots=True)
 class DumpGroups(Request[dict[str, list[str]]]):
     """The groups of all running switches, a line each, by switch."""
 
@@ -236,7 +230,6 @@ class Trace(Request[list[str]]):
     frames: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Reach(Request[list[tuple[str, str]]]):
     """Ping all pairs of hosts: names of those without an answer."""
 
@@ -309,7 +302,6 @@ class TakeFile(Request[str]):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
 class TellController(Request[ControllerStatus]):
     """The controller's status."""
 
@@ -324,14 +316,12 @@ class WaitForController(Request[ControllerStatus]):
     limit: float
 
 
-@dataclass(frozen=True, slots=True)
 class StopController(Request[None]):
     """Kill the controller, as a crash would; switches keep their rules."""
 
     op: ClassVar[str] = "controller stop"
 
 
-@dataclass(frozen=True, slots=True)
 class StartController(Request[None]):
     """Start the controller anew, from the plan the lab was built from."""
 
