@@ -42,7 +42,7 @@ def draw(outcome: Outcome, bound: float | None) -> Path | None:
     packets = outcome.packet_settings is not None
     unit = 1e6 if packets else 1.0
     dots = [
-        Dot(row.accepted.mean, unit * row.latency.mean, unit * row.latency.least, unit * row.latency.most)
+        Dot(row.accepted.mean, unit * row.latency.mean, unit * row.latency.min, unit * row.latency.max)
         for row in outcome.rows
         if row.accepted is not None and row.latency is not None
     ]
@@ -181,7 +181,7 @@ def _print_table(outcome: Outcome, *columns: Column, last: Sequence[Column] = ()
 
     whole: list[Column] = [
         ("load", lambda row: f"{row.load:g}"), ("accepted", _of("accepted", ".4f")), *columns,
-        ("max channel utilisation", _of("fullest_use", ".1%")), *last,
+        ("max channel utilisation", _of("max_channel_use", ".1%")), *last,
         ("seeds", lambda row: f"{row.seeds}, {row.deadlocks} deadlocked" if row.deadlocks else f"{row.seeds}"),
     ]  # fmt: skip
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -202,7 +202,7 @@ def _of(name: str, form: str = "") -> Callable[[Row], str]:
         figure: Seeds | None = getattr(row, name)
         if figure is None:
             return "–"
-        spread = "" if figure.least == figure.most else f" ({written(figure.least)} – {written(figure.most)})"
+        spread = "" if figure.min == figure.max else f" ({written(figure.min)} – {written(figure.max)})"
         return f"{written(figure.mean)}{spread}"
 
     return cell

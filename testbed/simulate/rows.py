@@ -17,11 +17,11 @@ _DEVIATIONS = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Seeds:
-    """A figure over seeds: mean, least and most."""
+    """A figure over seeds: mean, min and max."""
 
     mean: float
-    least: float
-    most: float
+    min: float
+    max: float
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Seeds | None:
@@ -34,13 +34,13 @@ class Row:
     """One load. Runs that deadlocked are counted and left out of every figure.
 
     Attributes:
-        load: flits for each host that sends and clock.
+        load: flits/host/cycle of hosts that send.
         seeds: number of runs.
         deadlocks: how many of them deadlocked.
-        accepted: flits that arrived for each host that sends and clock.
+        accepted: flits that arrived, likewise.
         latency: mean latency in cycles.
         p99: 99th percentile of the latency in cycles.
-        fullest_use: share of cycles in which the bottleneck channel carried a flit.
+        max_channel_use: max channel utilisation, of the bottleneck channel.
         saturated: whether less arrives than is asked for.
         loss: packet level: share of the frames that were dropped.
         hosts_paused: packet level: share of the time that hosts were paused.
@@ -54,7 +54,7 @@ class Row:
     accepted: Seeds | None
     latency: Seeds | None
     p99: Seeds | None
-    fullest_use: Seeds | None
+    max_channel_use: Seeds | None
     saturated: bool
     loss: Seeds | None = None
     hosts_paused: Seeds | None = None
@@ -83,7 +83,7 @@ def _row(load: float, points: Sequence[Point]) -> Row:
         accepted=accepted,
         latency=Seeds.of([latency.mean for latency in latencies]),
         p99=Seeds.of([latency.p99 for latency in latencies]),
-        fullest_use=Seeds.of([point.fullest_use for point in points if point.fullest_use is not None]),
+        max_channel_use=Seeds.of([point.fullest_use for point in points if point.fullest_use is not None]),
         saturated=accepted is not None and accepted.mean < (1 - lack) * load,
         loss=Seeds.of([links.drops / max(links.drops + point.packets, 1) for point, links in flowing]),
         hosts_paused=Seeds.of([links.hosts_paused for _, links in flowing]),
