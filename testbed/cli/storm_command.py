@@ -12,7 +12,7 @@ from testbed.cli.output import Format, print_json, results, steps
 from testbed.errors import EXIT_FAIL, EXIT_PASS, InputError
 
 if TYPE_CHECKING:
-    from testbed.run.checks.storm import Course, Storm
+    from testbed.run.checks.storm import Storm, StormCounts
 
 
 @app.command(epilog="Examples: testbed storm   |   testbed storm --switches 8 --seconds 4 --plot storm.svg")
@@ -78,8 +78,8 @@ def _print(found: Storm) -> None:
     for number, second in enumerate(found.without.seconds):
         counts = [
             f"{count:,}"
-            for course in (found.vlans, found.without)
-            for count in (course.frames[number], course.busiest[number])
+            for counted in (found.vlans, found.without)
+            for count in (counted.frames[number], counted.busiest[number])
         ]
         table.add_row(f"{second:.1f}", *counts)
     results.print(table)
@@ -94,10 +94,10 @@ def _print(found: Storm) -> None:
 
 
 def _as_object(found: Storm) -> dict[str, object]:
-    def readings(course: Course) -> list[dict[str, object]]:
+    def readings(counted: StormCounts) -> list[dict[str, object]]:
         return [
             {"seconds": round(second, 3), "frames": frames, "busiest_port": busiest}
-            for second, frames, busiest in zip(course.seconds, course.frames, course.busiest, strict=True)
+            for second, frames, busiest in zip(counted.seconds, counted.frames, counted.busiest, strict=True)
         ]
 
     return {

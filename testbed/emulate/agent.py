@@ -83,7 +83,7 @@ class Agent:
             ask.CountFrames: self.frames,
             ask.Reach: self.reach,
             ask.Learn: self.learn,
-            ask.Storm: self.storm,
+            ask.WatchStorm: self.storm,
             ask.SetRates: self.set_rates,
             ask.CheckShaping: self.shaping,
             ask.CopyFile: self.copy,
@@ -206,7 +206,7 @@ class Agent:
         slowest = min(fabric.order.link_rate, fabric.order.host_rate)
         return frames.teach(fabric.order.hosts, fabric.holders, request.vlans, slowest)
 
-    def storm(self, request: ask.Storm, progress: Progress) -> list[ask.StormReading]:
+    def storm(self, request: ask.WatchStorm, progress: Progress) -> list[ask.StormReading]:
         """One broadcast, watched."""
         del progress
         return frames.watch_storm(self.switches, self.need_fabric(), request)

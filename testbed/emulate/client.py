@@ -221,7 +221,7 @@ class LabClient:
         self, seconds: float, every: float, rules: Mapping[str, Sequence[str]] | None = None
     ) -> list[ask.StormReading]:
         """One broadcast, by other `rules` if given, counted for `seconds` each `every`; then switches have no rules."""
-        return self._ask(ask.Storm(seconds, every, rules))
+        return self._ask(ask.WatchStorm(seconds, every, rules))
 
     # -------------------------------------------------------------------------------------------------- controller
 

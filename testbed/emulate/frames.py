@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from testbed.emulate.commands import in_host, in_network_of, run
 from testbed.emulate.fabric import Fabric
 from testbed.emulate.names import HOST_INTERFACE
-from testbed.emulate.requests import HostOrder, Storm, StormReading
+from testbed.emulate.requests import HostOrder, StormReading, WatchStorm
 from testbed.emulate.switches import SwitchBackend
 from testbed.errors import LabError
 
@@ -137,7 +137,7 @@ def frame(mac: bytes, vlan: int | None = None) -> bytes:
     return (_BROADCAST + mac + tag + struct.pack("!H", _TYPE)).ljust(_MIN_FRAME + len(tag), b"\0")
 
 
-def watch_storm(switches: SwitchBackend, fabric: Fabric, request: Storm) -> list[StormReading]:
+def watch_storm(switches: SwitchBackend, fabric: Fabric, request: WatchStorm) -> list[StormReading]:
     """Let the first host send one broadcast and read the counters of all switch ports until the time is up.
 
     However it ends, the switches have no rules afterwards, so that nothing goes on circulating.

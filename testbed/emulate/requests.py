@@ -260,7 +260,7 @@ class StormReading:
 
 
 @dataclass(frozen=True, slots=True)
-class Storm(Request[list[StormReading]]):
+class WatchStorm(Request[list[StormReading]]):
     """One broadcast, watched; afterwards the switches have no rules.
 
     Attributes:
@@ -352,7 +352,7 @@ OPERATIONS: dict[str, type[Request[Any]]] = {
     kind.op: kind
     for kind in (
         Build, TellFacts, TellStatus, Shutdown, SetRates, SetSpeeds, CheckShaping, RunLoad, Disturb, CountFrames,
-        DumpFlows, DumpGroups, Trace, Reach, Learn, Storm, WriteFile, CopyFile, TakeFile, TellController,
+        DumpFlows, DumpGroups, Trace, Reach, Learn, WatchStorm, WriteFile, CopyFile, TakeFile, TellController,
         WaitForController, StopController, StartController, MoveToPlan,
     )
 }  # fmt: skip

@@ -10,7 +10,7 @@ from testbed.pipeline.compile import flooding_rules
 from testbed.pipeline.oracle import Oracle
 from testbed.pipeline.text import format_rule, parse_rule
 from testbed.report.curves import draw_growth
-from testbed.run.checks.storm import Course, Storm, course, storm_plan
+from testbed.run.checks.storm import Storm, StormCounts, storm_counts, storm_plan
 from tests.fabrics import topology_of
 
 
@@ -23,11 +23,11 @@ def test_a_broadcast_never_ends_in_a_ring_and_ends_in_a_tree():
             assert parse_rule(rule.switch, format_rule(rule).replace(",actions", " actions")) == rule
 
 
-def readings(*frames: tuple[int, int]) -> Course:
-    return course([StormReading(0.2 * n, a + b, max(a, b)) for n, (a, b) in enumerate(frames)])
+def readings(*frames: tuple[int, int]) -> StormCounts:
+    return storm_counts([StormReading(0.2 * n, a + b, max(a, b)) for n, (a, b) in enumerate(frames)])
 
 
-SILENT = Course((0.0, 0.2, 0.4), (0, 6, 6), (0, 1, 1))
+SILENT = StormCounts((0.0, 0.2, 0.4), (0, 6, 6), (0, 1, 1))
 
 
 def test_readings_are_summed_up():

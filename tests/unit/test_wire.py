@@ -51,7 +51,7 @@ _OBSERVATION = Observation(
         build_order(plan_of("torus", sizes=[3, 3])),
         ask.SetSpeeds({3: 0.5}),
         ask.SetRates(1e6, 1e7, None, 50.0),
-        ask.Storm(1.0, 0.2, {"s1": ["a"]}),
+        ask.WatchStorm(1.0, 0.2, {"s1": ["a"]}),
         Status("idle", 1, 2, 3, "kernel", None, None),
         ControllerStatus({"s1": SwitchState("gone", since=3.0)}, off=("s1–s2",), slower={"s1–s2": 0.5}),
     ],
@@ -69,7 +69,7 @@ def test_records_arrive_as_they_were(value):
         (ask.SetSpeeds, None, None),
         (ask.Reach, [["h1", "h2"]], [("h1", "h2")]),
         (ask.DumpFlows, {"s1": ["x"]}, {"s1": ["x"]}),
-        (ask.Storm, [{"seconds": 0, "frames": 3, "busiest": 1}], [ask.StormReading(0.0, 3, 1)]),
+        (ask.WatchStorm, [{"seconds": 0, "frames": 3, "busiest": 1}], [ask.StormReading(0.0, 3, 1)]),
         (ask.Learn, "raw", "raw"),
     ],
 )

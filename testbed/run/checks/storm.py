@@ -23,7 +23,7 @@ _FRAME_BITS = 84 * 8  # the shortest frame, with preamble and gap
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class StormCounts:
     """What became of one broadcast.
 
     Attributes:
@@ -55,8 +55,8 @@ class Storm:
 
     switches: int
     link_rate: float
-    vlans: Course
-    without: Course
+    vlans: StormCounts
+    without: StormCounts
 
     @property
     def load(self) -> float:
@@ -126,12 +126,12 @@ def run_storm(plan: Plan, seconds: float, progress: Callable[[str], None]) -> St
         vlans = lab.storm(seconds, INTERVAL)
         progress("one broadcast without VLANs and without a spanning tree")
         without = lab.storm(seconds, INTERVAL, rules)
-    return Storm(plan.topology.switch_count, plan.scenario.links.rate, course(vlans), course(without))
+    return Storm(plan.topology.switch_count, plan.scenario.links.rate, storm_counts(vlans), storm_counts(without))
 
 
-def course(readings: Sequence[StormReading]) -> Course:
+def storm_counts(readings: Sequence[StormReading]) -> StormCounts:
     """Readings of the agent, summed up."""
-    return Course(
+    return StormCounts(
         tuple(reading.seconds for reading in readings),
         tuple(reading.frames for reading in readings),
         tuple(reading.busiest for reading in readings),
