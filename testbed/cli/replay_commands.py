@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 ALL_TO_ALL = "all_to_all"
 CHANNELS, PAIRS = "channels.svg", "pairs.svg"
 # What has a meaning only where hosts send forever.
-_ENDLESS = ("loads", "seeds", "clocks", "warm_up", "resume", "jobs")
+_ENDLESS = ("loads", "seeds", "cycles", "warm_up", "resume", "jobs")
 
 
 @dataclass(frozen=True, slots=True)

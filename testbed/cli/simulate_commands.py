@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _LOADS = "0.05,0.1,0.15,0.2,0.25,0.3,0.4,0.5"
 _PACKET_LOADS = "0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1"
-_CLOCKS, _WARM_UP, _BUFFER = 200_000, 50_000, 256
+_CYCLES, _WARM_UP, _BUFFER = 200_000, 50_000, 256
 
 
 class Level(str, Enum):
@@ -31,7 +31,7 @@ class Level(str, Enum):
 
 @app.command(
     epilog="Examples: testbed simulate dl-ud3-irregular16 --loads 0.1,0.2,0.3 --seeds 3   |   "
-    "testbed simulate deadlock-torus8x8 --loads 0.6 --clocks 100000   |   "
+    "testbed simulate deadlock-torus8x8 --loads 0.6 --cycles 100000   |   "
     "testbed simulate torus4x4 --pattern all_to_all --message 100000   |   "
     "testbed simulate torus4x4 --level packet --flow-control none"
 )
@@ -71,8 +71,9 @@ def simulate(
             help="flits of a virtual channel, 256; at packet level bytes of each port and priority, 65536",
         ),
     ] = None,
-    clocks: Annotated[
-        int | None, typer.Option("--clocks", help="flit level: cycles of a run, the warm-up included; default 200000")
+    cycles: Annotated[
+        int | None,
+        typer.Option("--cycles", "--clocks", help="flit level: of a run, the warm-up included; default 200000"),
     ] = None,
     packet: Annotated[int | None, typer.Option("--packet", help="flit level: flits of a packet; default 128")] = None,
     header: Annotated[
@@ -116,7 +117,7 @@ def simulate(
     from testbed.scenario import find_scenario, load_scenario
     from testbed.simulate import Settings, simulate_plan
 
-    of_flits = {"clocks": clocks, "packet": packet, "header": header}
+    of_flits = {"cycles": cycles, "packet": packet, "header": header}
     replayed = {"matrix": matrix, "trace": trace, "load": load, "message": message}
     of_packets = {
         "flow_control": flow_control, "duration": duration, "frame": frame, "xoff": xoff, "xon": xon,
@@ -187,7 +188,7 @@ def _settings(
         if not warm_up.is_integer():
             problems.append(Problem("--warm-up", f"should be whole cycles, not {warm_up:g}"))
         asked["warm_up"] = int(warm_up)
-    defaults = {"clocks": _CLOCKS, "warm_up": _WARM_UP, "buffer": _BUFFER}
+    defaults = {"clocks": asked.pop("cycles", _CYCLES), "warm_up": _WARM_UP, "buffer": _BUFFER}
     return Settings(pattern=pattern, **{**defaults, **asked})  # type: ignore[arg-type]  # likewise
 
 

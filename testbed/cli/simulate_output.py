@@ -218,7 +218,7 @@ def _print_deadlock(outcome: Outcome) -> None:
         text = f"deadlock{declared} by {when}, load {found.load:g}, seed {found.seed}: {ring}"
         results.print(text, style="green" if expected else "red", markup=False, soft_wrap=True)
     elif expected and not outcome.must_not_deadlock:
-        more = "time (--clocks)" if packets is None else "time (--duration), or less memory (--buffer)"
+        more = "time (--cycles)" if packets is None else "time (--duration), or less memory (--buffer)"
         text = f"the declared deadlock did not form; give more load (--loads 1) or {more}"
         messages.print(text, style="yellow", markup=False, soft_wrap=True)
     elif expected:

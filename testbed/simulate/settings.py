@@ -70,7 +70,7 @@ def settings_problems(settings: Settings, seeds: int) -> list[Problem]:
     """Everything that is wrong with the numbers."""
     found: list[Problem] = []
     for name, value, least, most in (
-        ("--clocks", settings.clocks, 1, MAX_CYCLES),
+        ("--cycles", settings.clocks, 1, MAX_CYCLES),
         ("--warm-up", settings.warm_up, 0, MAX_CYCLES),
         ("--packet", settings.packet, 1, _LARGEST),
         ("--buffer", settings.buffer, 1, _LARGEST),

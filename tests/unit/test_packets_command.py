@@ -120,9 +120,9 @@ def test_an_unproved_plan_is_refused(typed, tmp_path):
 def test_all_that_is_wrong_with_the_options_comes_at_once(refused):
     assert refused(
         "mesh4x4", "--level", "packet", "--loads", "1.5", "--frame", "20", "--duration", "0", "--delay", "-1",
-        "--flow-control", "stop", "--clocks", "5", "--seeds", "0",
+        "--flow-control", "stop", "--cycles", "5", "--seeds", "0",
     ) == [
-        "--clocks: applies only to --level flit; leave it out",
+        "--cycles: applies only to --level flit; leave it out",
         "--loads: should be above 0 and up to all of its link's rate, not 1.5",
         "--duration: should be from 0.01 to 60,000.0, not 0.0",
         "--frame: should be from 64 to 9,600, not 20",

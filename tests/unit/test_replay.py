@@ -279,7 +279,7 @@ def test_files_that_are_no_matrix(typed, tmp_path, name, content, sentence):
     (("--load", "1"), ["--load: is a load of the run that --trace names, which is not given"]),
     (("--pattern", "all_to_all", "--loads", "0.1", "--clocks", "100", "--resume"), [
         f"--{name}: has no effect on a replay, which ends when everything has arrived; leave it out"
-        for name in ("loads", "clocks", "resume")
+        for name in ("loads", "cycles", "resume")
     ]),
     (("--pattern", "all_to_all", "--header", "1"), ["--header: should be from 3 to 1,000, not 1"]),
 ])  # fmt: skip

@@ -138,14 +138,14 @@ def test_an_unproved_plan_is_refused_and_leaves_nothing(typed, tmp_path):
 
 def test_all_that_is_wrong_with_the_options_comes_at_once():
     found = problems_of(
-        "mesh4x4", "--loads", "0,0.2,much,1.5,0.2", "--seeds", "0", "--clocks", "0", "--header", "2", "--jobs", "0"
+        "mesh4x4", "--loads", "0,0.2,much,1.5,0.2", "--seeds", "0", "--cycles", "0", "--header", "2", "--jobs", "0"
     )
     assert found == [
         "--loads: should be above 0 and up to 1 flit a host and clock, not 0",
         '--loads: should be numbers such as 0.1,0.2,0.3, not "much"',
         "--loads: should be above 0 and up to 1 flit a host and clock, not 1.5",
         "--loads: 0.2 is listed twice",
-        "--clocks: should be from 1 to 1,000,000,000, not 0",
+        "--cycles: should be from 1 to 1,000,000,000, not 0",
         "--header: should be from 3 to 1,000, not 2",
         "--seeds: should be from 1 to 1,000, not 0",
         "--jobs: should be 1 or more, not 0",
@@ -160,7 +160,7 @@ def test_loads_that_are_none(load):
 
 
 def test_numbers_that_do_not_fit_each_other():
-    assert problems_of("mesh4x4", "--buffer", "64", "--clocks", "5000") == [
+    assert problems_of("mesh4x4", "--buffer", "64", "--cycles", "5000") == [
         "--buffer: holds 64 flits and a packet has 128; cut-through takes an output only if the next buffer has room "
         "for the whole packet, so give it 128 or more",
         "--warm-up: takes 50,000 of 5,000 cycles, so none is measured",
