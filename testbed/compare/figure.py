@@ -121,10 +121,10 @@ def _groups(comparison: Comparison) -> list[_Group]:
 
 def _names(comparison: Comparison) -> dict[str, str]:
     """Label of a variant → what it is called in the figure: with the dilation where that is not the same for all."""
-    differ = len({variant.dilation for variant in comparison.variants}) > 1
+    differ = len({variant.dilation for variant in comparison.variants} - {None}) > 1
     return {
         variant.label: f"{variant.label} (dilation {variant.dilation:g})"
-        if differ and "lab.dilation" not in variant.settings
+        if differ and variant.dilation is not None and "lab.dilation" not in variant.settings
         else variant.label
         for variant in comparison.variants
     }

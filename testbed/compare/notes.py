@@ -96,7 +96,7 @@ _DIFFERENCES: tuple[tuple[str, str, Callable[[Run], str], str], ...] = (
     (
         "lab.dilation",
         "Dilations differ",
-        lambda run: f"{run.dilation:g}",
+        lambda run: "" if run.simulated else f"{run.dilation:g}",
         "Delays of the software are divided by it, so times of short messages are not comparable.",
     ),
     ("links.rate", "Link rates differ", _rates, "Only relative figures can then be compared."),

@@ -60,7 +60,8 @@ def block_scale(rows: Iterable[ComparedRow]) -> Scale:
 
 def table_text(comparison: Comparison) -> str:
     """Return one table a load and metric, then what must be known about the runs; lines end in a newline."""
-    dilated = len({row.dilation for row in comparison.rows}) > 1
+    labs = {variant.label for variant in comparison.variants if variant.dilation is not None}
+    dilated = len({row.dilation for row in comparison.rows if row.scenario in labs}) > 1
     several = len(comparison.variants) > 1
     head = ["scenario", *([axis_name(comparison.swept)] if comparison.swept else []), "verdict", "repeats", "median"]
     head += [

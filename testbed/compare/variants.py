@@ -27,7 +27,7 @@ class Variant:
         name: of the scenario.
         settings: what differs between variants of this name, as key → value.
         fabric: all settings but loads and texts, and but the swept one, as key → value.
-        dilation: of the lab; of the first run where the dilation is what varies.
+        dilation: of the lab; of the first run where the dilation is what varies. None where there was no lab.
         topology: kind of topology.
         hosts: number of them, of the first run.
         runs: positions of its runs, each a repeat of the others unless the swept key tells them apart.
@@ -37,7 +37,7 @@ class Variant:
     name: str
     settings: Mapping[str, Any]
     fabric: Mapping[str, Any]
-    dilation: float
+    dilation: float | None
     topology: str
     hosts: int
     runs: tuple[int, ...]
@@ -65,10 +65,11 @@ def variants(runs: Sequence[Run], swept: str | None = None, *, each: bool = Fals
         namesakes = [other[0] for other in groups.values() if _name(runs[other[0]]) == name]
         settings = {} if each else _told_apart(first, namesakes, runs, fabrics)
         scenario, topology = runs[first].plan.scenario, runs[first].plan.topology
+        dilation = None if runs[first].simulated else runs[first].dilation
         found.append(
             Variant(
-                runs[first].path.name if each else label_of(name, settings), name, settings, fabrics[first],
-                runs[first].dilation, scenario.topology_kind, topology.host_count, tuple(members),
+                runs[first].path.name if each else label_of(name, settings), name, settings, fabrics[first], dilation,
+                scenario.topology_kind, topology.host_count, tuple(members),
             )
         )  # fmt: skip
     names = [variant.name for variant in found]
