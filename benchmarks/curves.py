@@ -41,7 +41,7 @@ class Curve:
 
     Attributes:
         name: of the routing.
-        loads: flits for each host that sends and clock, ascending.
+        loads: flits per cycle per sending host, ascending.
         points: by load, then by drawing.
     """
 
@@ -61,7 +61,7 @@ class Curve:
 
     @property
     def dots(self) -> tuple[Dot, ...]:
-        """Means over drawings, with the least and the most latency."""
+        """Means over drawings, with minimum and maximum latency."""
         found = []
         for points in self.points:
             latencies = [point.latency.mean for point in points if point.latency is not None]
@@ -79,7 +79,7 @@ def curve(name: str, drawn: Sequence[tuple[Topology, Routes]], settings: Setting
         drawn: topologies with their routes. The number of each, from 1, is its seed: it draws a pattern that is drawn,
             and the traffic.
         settings: of the switches and the traffic.
-        loads: flits for each host that sends and clock, ascending.
+        loads: flits per cycle per sending host, ascending.
     """
     networks = [Network.of(*drawing, settings, seed) for seed, drawing in enumerate(drawn, 1)]
     places = [(load, seed) for load in loads for seed in range(1, len(networks) + 1)]
@@ -89,7 +89,7 @@ def curve(name: str, drawn: Sequence[tuple[Topology, Routes]], settings: Setting
     for load in loads:
         row = [found[load, seed] for seed in range(1, len(networks) + 1)]
         if any(point is None or point.accepted is None for point in row):
-            raise AssertionError(f"a proved plan stood still: {name} at {load}")
+            raise AssertionError(f"a proved plan deadlocked: {name} at {load}")
         points.append(tuple(point for point in row if point is not None))
     return Curve(name, tuple(loads), tuple(points))
 

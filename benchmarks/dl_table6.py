@@ -40,7 +40,7 @@ class Case:
         name: as the paper has it.
         variant: of descending layers; None for up*/down*.
         selection: of paths.
-        paper: flits/host/clock by (switches, pattern).
+        paper: flits/host/cycle by (switches, pattern).
     """
 
     name: str
@@ -86,7 +86,7 @@ def dl_table6(topologies: int, clocks: int, buffer: int, sizes: Sequence[int], p
 
 
 def throughput(topology: Topology, case: Case, settings: Settings) -> float:
-    """Highest accepted traffic, flits for each host that sends and clock."""
+    """Highest accepted traffic, flits per cycle per sending host."""
     routes = routes_of(topology, case)
     network = Network.of(topology, routes, settings, 1)
     spread = ALL_TO_ALL if settings.pattern == UNIFORM else settings.pattern
@@ -97,7 +97,7 @@ def throughput(topology: Topology, case: Case, settings: Settings) -> float:
         load = min((low + high) / 2, 1.0)
         point = simulate(network, load, 1)
         if point is None or point.accepted is None:
-            raise AssertionError(f"a proved plan stood still: {case.name}")
+            raise AssertionError(f"a proved plan deadlocked: {case.name}")
         most = max(most, point.accepted)
         low, high = (load, high) if point.accepted > _WHOLE * load else (low, load)
     return most

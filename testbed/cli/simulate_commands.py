@@ -204,7 +204,7 @@ def _checked(
     found: list[Problem] = []
     packets = isinstance(asked, PacketSettings)
     try:
-        wanted = parse_loads(loads, "up to all of its link's rate" if packets else "up to 1 flit a host and clock")
+        wanted = parse_loads(loads, "up to all of its link's rate" if packets else "up to 1 flit per host and cycle")
     except InputError as error:
         found += error.problems
     found += packet_problems(asked, seeds) if isinstance(asked, PacketSettings) else settings_problems(asked, seeds)

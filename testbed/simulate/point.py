@@ -74,7 +74,7 @@ class Point:
         seconds: it took.
         channel_flits: flits over each channel while measured.
         links: of the packet level, where the unit is the frame for a flit, the picosecond for a clock, the share of the
-            rate of a host's link for a flit a host and clock, and latencies are in seconds; else None.
+            rate of a host's link for a flit per host and cycle, and latencies are in seconds; else None.
     """
 
     load: float

@@ -38,7 +38,7 @@ class Settings:
     header: int = MIN_HEADER
 
 
-def parse_loads(text: str, most: str = "up to 1 flit a host and clock") -> tuple[float, ...]:
+def parse_loads(text: str, most: str = "up to 1 flit per host and cycle") -> tuple[float, ...]:
     """Read `0.1,0.2,0.3`.
 
     Args:

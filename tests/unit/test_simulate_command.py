@@ -141,9 +141,9 @@ def test_all_that_is_wrong_with_the_options_comes_at_once():
         "mesh4x4", "--loads", "0,0.2,much,1.5,0.2", "--seeds", "0", "--cycles", "0", "--header", "2", "--jobs", "0"
     )
     assert found == [
-        "--loads: should be above 0 and up to 1 flit a host and clock, not 0",
+        "--loads: should be above 0 and up to 1 flit per host and cycle, not 0",
         '--loads: should be numbers such as 0.1,0.2,0.3, not "much"',
-        "--loads: should be above 0 and up to 1 flit a host and clock, not 1.5",
+        "--loads: should be above 0 and up to 1 flit per host and cycle, not 1.5",
         "--loads: 0.2 is listed twice",
         "--cycles: should be from 1 to 1,000,000,000, not 0",
         "--header: should be from 3 to 1,000, not 2",
@@ -155,7 +155,7 @@ def test_all_that_is_wrong_with_the_options_comes_at_once():
 @pytest.mark.parametrize("load", ["nan", "inf", "-0.1", "1.0001"])
 def test_loads_that_are_none(load):
     assert problems_of("mesh4x4", "--loads", load) == [
-        f"--loads: should be above 0 and up to 1 flit a host and clock, not {load}"
+        f"--loads: should be above 0 and up to 1 flit per host and cycle, not {load}"
     ]
 
 
