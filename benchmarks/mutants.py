@@ -18,6 +18,7 @@ import resource
 import shutil
 import signal
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -50,7 +51,7 @@ _SERVER.set_forkserver_preload(
     ]
 )
 _LOADED = "ignore:Module already imported:pytest.PytestAssertRewriteWarning"
-_PATIENCE = 1800.0  # seconds for tests without a fault, which may have all to compile
+_PATIENCE = 1800.0  # seconds for any tests; without a fault they may have all to compile
 _MEMORY = 8 << 30  # bytes for the tests of a mutant, which may ask for any
 
 
@@ -198,17 +199,18 @@ def _not_copied(folder: str, names: list[str]) -> list[str]:
 
 
 def _sound(copies: SimpleQueue[Path], file: str) -> float:
-    """Seconds that the tests of a file take without any fault."""
+    """Seconds of processor time that the tests of a file take without any fault."""
     copy = copies.get()
     started = time.monotonic()
     code, said = _pytest(copy, file, _PATIENCE)
-    copies.put(copy)
     seconds = time.monotonic() - started
+    spent = float((copy / "seconds.txt").read_text()) if code == 0 else 0.0
+    copies.put(copy)
     progress(f"without a fault, {seconds:.0f} s: {' '.join(judges_of(file))}: {said}")
     if code != 0:
         progress(f"tests fail without any fault (exit code {code})")
         os._exit(2)
-    return seconds
+    return spent
 
 
 def _judge(
@@ -236,25 +238,34 @@ def _judge(
 def _pytest(copy: Path, file: str, limit: float) -> tuple[int | None, str]:
     """Exit code of the tests of a file, None where they did not end, and their last line."""
     output = copy / "output.txt"
-    process = _SERVER.Process(target=_in_child, args=(str(copy), file))
+    process = _SERVER.Process(target=_in_child, args=(str(copy), file, limit))
     process.start()
     assert process.pid is not None
-    process.join(limit)
-    ended = process.exitcode is not None
-    if not ended:
+    process.join(_PATIENCE)
+    if process.exitcode is None:
         os.killpg(process.pid, signal.SIGKILL)
         process.join()
+    ended = process.exitcode not in (-signal.SIGXCPU, -signal.SIGKILL)
     lines = output.read_text(errors="replace").strip().splitlines() if output.exists() else []
     if not ended:
-        return None, f"did not end in {limit:g} s"
+        return None, f"did not end in {limit:.0f} s of processor time"
     noticed = next((line for line in lines if line.startswith(("FAILED", "ERROR"))), lines[-1] if lines else "")
     return process.exitcode, noticed
 
 
-def _in_child(copy: str, file: str) -> None:
+def _end_with(parent: int) -> None:
+    """End this process, and those it has started, with the one that started it."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os.killpg(0, signal.SIGKILL)
+
+
+def _in_child(copy: str, file: str, limit: float) -> None:
     """Run tests on the copy, in a process that has loaded all but the project; its exit code is theirs."""
     os.setsid()
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    resource.setrlimit(resource.RLIMIT_CPU, (int(limit), int(limit) + 1))
     output = os.open(Path(copy, "output.txt"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     for descriptor in (1, 2):
         os.dup2(output, descriptor)
@@ -315,4 +326,4 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except KeyboardInterrupt:
-        sys.exit(130)
+        os._exit(130)  # and with it, soon, all tests that run
