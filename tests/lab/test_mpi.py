@@ -239,7 +239,7 @@ def test_a_job_that_claims_success_without_a_byte_on_the_fabric_fails(run, kept,
 def test_a_job_of_which_nothing_is_known_must_have_used_the_fabric(run, user_job, monkeypatch):
     file = user_job / "job.yaml"
     file.write_text(file.read_text().replace("fabric_bytes: 80000\n", ""))
-    monkeypatch.setattr(load_mpi, "_bytes_from_hosts", lambda context, result: ({0: 500, 1: 0, 2: 500, 3: 0}, 9))
+    monkeypatch.setattr(load_mpi, "_bytes_from_hosts", lambda result: ({0: 500, 1: 0, 2: 500, 3: 0}, 9))
     with pytest.raises(WorkloadError, match="h2, h4 sent nothing while the job ran"):
         run(str(user_job), ("right",))
 
