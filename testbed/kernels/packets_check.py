@@ -5,13 +5,22 @@ from __future__ import annotations
 import numpy as np
 
 from testbed.kernels.jit import jit
-from testbed.kernels.packets import link_of
-from testbed.kernels.packets_state import FRAME_ARRIVES, FREE, PacketFabric, PacketState
+from testbed.kernels.packets import size_of
+from testbed.kernels.packets_links import link_of
+from testbed.kernels.packets_state import (
+    FRAME_ARRIVES,
+    FRAME_ON_CHANNEL,
+    FRAME_ON_EDGE,
+    FREE,
+    LANES,
+    PacketFabric,
+    PacketState,
+    PacketTcp,
+)
 from testbed.model import Bools, Ints, Longs
 
 
-@jit
-def waiting_cycle(fabric: PacketFabric, state: PacketState) -> Ints:
+def waiting_cycle(fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None = None) -> Ints:
     """Nodes that are paused for ever, each by frames that wait for the one after it; empty without any.
 
     A node stays paused for ever if the frames in its memory that never leave are too many for it to go on. A frame
@@ -19,6 +28,11 @@ def waiting_cycle(fabric: PacketFabric, state: PacketState) -> Ints:
     no PAUSE frame on its way that says otherwise, those that the others would let go on are taken out until none is
     left to take. The rest is a deadlock, exactly.
     """
+    return _waiting_cycle(fabric, state, tcp)
+
+
+@jit
+def _waiting_cycle(fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None) -> Ints:
     nodes = len(state.first)
     if not fabric.lossless:
         return np.empty(0, dtype=np.int32)
@@ -34,7 +48,7 @@ def waiting_cycle(fabric: PacketFabric, state: PacketState) -> Ints:
     in_switch = np.zeros(len(state.used), dtype=np.int64)
     for node in range(nodes):
         if for_ever[node]:
-            _count(fabric, state, node, 1, stuck, in_switch)
+            _count(fabric, state, tcp, node, 1, stuck, in_switch)
     changed = True
     while changed:
         changed = False
@@ -47,19 +61,24 @@ def waiting_cycle(fabric: PacketFabric, state: PacketState) -> Ints:
                 resume = max(1, fabric.pool[switch] - in_switch[switch]) >> 1
             if stuck[node] <= resume:
                 for_ever[node] = False
-                _count(fabric, state, node, -1, stuck, in_switch)
+                _count(fabric, state, tcp, node, -1, stuck, in_switch)
                 changed = True
     return _cycle_of(state, for_ever)
 
 
 @jit
-def _count(fabric: PacketFabric, state: PacketState, node: int, step: int, stuck: Ints, in_switch: Longs) -> None:
+def _count(
+    fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, node: int, step: int, stuck: Ints,
+    in_switch: Longs,
+) -> None:  # fmt: skip
     """Count the frames in a node's queue for the nodes whose memory they take, or take them off again."""
     frame = state.first[node]
     while frame >= 0:
         holder = state.holds[frame]
-        stuck[holder] += step
-        in_switch[fabric.place[holder]] += step
+        if holder >= 0:  # what waits in a host takes nobody's memory
+            size = step * size_of(tcp, frame)
+            stuck[holder] += size
+            in_switch[fabric.place[holder]] += size
         frame = state.behind[frame]
 
 
@@ -72,7 +91,8 @@ def _cycle_of(state: PacketState, for_ever: Bools) -> Ints:
         if for_ever[node]:
             frame = state.first[node]
             while frame >= 0:
-                waits[state.holds[frame]] = node
+                if state.holds[frame] >= 0:
+                    waits[state.holds[frame]] = node
                 frame = state.behind[frame]
     seen = np.full(nodes, -1, dtype=np.int32)
     for root in range(nodes):
@@ -97,17 +117,24 @@ def _cycle_of(state: PacketState, for_ever: Bools) -> Ints:
     return np.empty(0, dtype=np.int32)
 
 
-@jit
-def lost_frames(fabric: PacketFabric, state: PacketState) -> tuple[Longs, Longs, int]:
+def lost_frames(fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None = None) -> tuple[Longs, Longs, int]:
     """What does not add up.
 
     Returns:
-        (N,) frames that a node's memory counts too many (or too few, below 0), (S,) likewise of a switch's, and the
+        (N,) memory of a node that is counted too much (or too little, below 0), (S,) likewise of a switch's, and the
         frames that are neither free nor anywhere. All zero where nothing is lost.
     """
+    return _lost_frames(fabric, state, tcp)
+
+
+@jit
+def _lost_frames(fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None) -> tuple[Longs, Longs, int]:
     held = state.held.astype(np.int64)
     used = state.used.copy()
-    inside = state.length[FRAME_ARRIVES]
+    lanes = state.lanes
+    inside = lanes.length[FRAME_ARRIVES]
+    if tcp is not None:
+        inside += tcp.unheard[0]
     for node in range(len(state.first)):
         if fabric.place[node] >= 0:
             used[fabric.place[node]] -= state.held[node]
@@ -115,13 +142,15 @@ def lost_frames(fabric: PacketFabric, state: PacketState) -> tuple[Longs, Longs,
         while frame >= 0:
             inside += 1
             if state.holds[frame] >= 0:
-                held[state.holds[frame]] -= 1
+                held[state.holds[frame]] -= size_of(tcp, frame)
             frame = state.behind[frame]
-    ring = state.time.shape[1] - 1
-    for lane in range(2):  # links that send a frame
-        for index in range(state.length[lane]):
-            frame = state.sending[state.what[lane, (state.start[lane] + index) & ring]]
+    ring = lanes.time.shape[1] - 1
+    for lane in range(len(lanes.length)):
+        if lane not in (FRAME_ON_CHANNEL, FRAME_ON_EDGE) and lane < LANES:
+            continue
+        for index in range(lanes.length[lane]):
+            frame = state.sending[lanes.what[lane, (lanes.start[lane] + index) & ring]]
             inside += 1
             if state.holds[frame] >= 0:
-                held[state.holds[frame]] -= 1
+                held[state.holds[frame]] -= size_of(tcp, frame)
     return held, used, len(state.free) - state.counts[FREE] - inside

@@ -1,4 +1,4 @@
-"""Hosts of a packet-level simulation: when their flows make frames, and which one a host sends next."""
+"""Hosts that send datagrams: when their flows make frames, and which one a host sends next."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
+from testbed.kernels.events import NEVER, pop, push
 from testbed.kernels.flits_traffic import draw, lay_path
 from testbed.kernels.jit import jit, jit_inner
-from testbed.kernels.packets_events import sleep
-from testbed.kernels.packets_state import ANYWHERE, FREE, MADE, NEVER, PacketFabric, PacketState
+from testbed.kernels.packets_state import ANYWHERE, FREE, MADE, PacketFabric, PacketState
 from testbed.model import Floats
 
 _11 = np.uint64(11)
@@ -24,7 +24,23 @@ def begin(fabric: PacketFabric, state: PacketState, phase: Floats) -> None:
             state.due[flow] = int(phase[flow] * fabric.gap[flow]) if fabric.paced else _interval(fabric, state, flow)
             soonest = min(soonest, state.due[flow])
         if soonest < NEVER:
-            sleep(state, host, soonest)
+            _sleep(state, host, soonest)
+
+
+@jit_inner
+def _sleep(state: PacketState, host: int, time: int) -> None:
+    """Wake a host at a time, unless it is to be woken already."""
+    if not state.waking[host]:
+        state.waking[host] = True
+        push(state.heap, time, host)
+
+
+@jit_inner
+def wake(state: PacketState) -> int:
+    """Take the host that wakes first."""
+    host = pop(state.heap)
+    state.waking[host] = False
+    return host
 
 
 @jit_inner
@@ -47,7 +63,7 @@ def make_frame(fabric: PacketFabric, state: PacketState, host: int, now: int) ->
     if flow < 0:
         return -1
     if soonest > now:
-        sleep(state, host, soonest)
+        _sleep(state, host, soonest)
         return -1
     counts = state.counts
     counts[FREE] -= 1

@@ -5,6 +5,9 @@ host h to its switch, V + H + h the one from its switch to host h. Each node has
 carries one frame at a time: links are the C channels, then the H from hosts, then the H to hosts. Times are
 picoseconds.
 
+Frames are of one size, and with TCP acknowledgements of another. Memory is counted in frames, or with TCP in a unit of
+which each kind of frame takes so many.
+
 With flow control, a frame takes memory of the node it arrived by, at its far end, until it has left that switch, and
 the switch pauses the sender of a node by that memory. Without, it takes memory of the queue it waits in.
 """
@@ -13,15 +16,17 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from testbed.kernels.events import Heap, Lanes
 from testbed.kernels.flits_state import Fabric, Randoms
+from testbed.kernels.tcp_ends import TcpEnds
 from testbed.model import Bools, Floats, Ints, Longs
 
-# Delays there are; events of one delay are in order by themselves, so each has a lane and no queue has to be sorted.
+# Delays there are, each a lane of events; those of acknowledgements are there with TCP only.
 FRAME_ON_CHANNEL, FRAME_ON_EDGE, CONTROL_ON_CHANNEL, CONTROL_ON_EDGE, FRAME_ARRIVES, CONTROL_ARRIVES, LANES = range(7)
-NEVER = 1 << 62
+ACK_ON_CHANNEL, ACK_ON_EDGE, TCP_LANES = range(LANES, LANES + 3)
 
 # Places in `counts`.
-NOW, MADE, DELIVERED, DROPPED, FREE, PAUSES, RESUMES, WAKES, COUNTS = range(9)
+NOW, MADE, DELIVERED, DROPPED, FREE, PAUSES, RESUMES, COUNTS = range(8)
 
 ANYWHERE = -1  # goal of a flow that draws a destination for each frame
 
@@ -39,13 +44,13 @@ class PacketFabric(NamedTuple):
         control_time: (K,) that a PAUSE frame takes.
         delay: from a link's sending a last bit to the frame's standing in its next queue, or taking effect.
         lossless: whether receivers pause senders.
-        buffer: frames that a node has memory for.
-        xoff: frames at which a node's sender is paused.
-        xon: frames at which it may go on.
+        buffer: frames, or units, that a node has memory for.
+        xoff: those at which a node's sender is paused.
+        xon: those at which it may go on.
         shared: whether the nodes of a switch share memory; thresholds then follow what is free of it.
         place: (N,) switch whose memory a node takes, or -1.
-        pool: (S,) frames of shared memory that thresholds divide.
-        memory: (S,) all frames of shared memory.
+        pool: (S,) frames, or units, of shared memory that thresholds divide.
+        memory: (S,) all shared memory.
         near: (S + 1,) offsets of the nodes that take a switch's memory.
         node: those nodes.
         flows: (H + 1,) offsets of the flows of a host.
@@ -84,9 +89,9 @@ class PacketState(NamedTuple):
     Attributes:
         first: (N,) the frame that waits at the head of a node's queue, or -1.
         last: (N,) the one at its end.
-        held: (N,) frames that take a node's memory.
+        held: (N,) frames, or units, of a node's memory that are taken.
         most: (N,) the most there ever were.
-        used: (S,) frames that take a switch's memory.
+        used: (S,) those of a switch's memory.
         off: (N,) whether the receiver wants a node's sender to pause.
         stopped: (N,) whether the sender does.
         since: (N,) time of its last change.
@@ -98,13 +103,8 @@ class PacketState(NamedTuple):
         sending: (K,) the frame that it sends.
         turn: (K,) priority that may send next.
         sent: (K,) frames that went over a link.
-        time: (LANES, R) of events, each lane a ring.
-        what: (LANES, R) link, frame, or link and priorities.
-        start: (LANES,) place of a lane's first event.
-        length: (LANES,) how many there are.
-        soonest: (LANES,) time of the first, or NEVER.
-        wake_time: (H,) heap of the times at which hosts have a frame to send.
-        wake_host: (H,) which.
+        lanes: events of the delays above: a link, a frame, or a link and priorities.
+        heap: of hosts that wake when they have a frame to send; with TCP of timers, see packets_tcp.
         waking: (H,) whether a host is in it.
         behind: (Q,) the next frame in a queue, or -1.
         by: (Q,) node that a frame was sent by last.
@@ -144,19 +144,14 @@ class PacketState(NamedTuple):
     sending: Ints
     turn: Ints
     sent: Longs
-    time: Longs
-    what: Longs
-    start: Longs
-    length: Longs
-    soonest: Longs
-    wake_time: Longs
-    wake_host: Ints
+    lanes: Lanes
+    heap: Heap
     waking: Bools
     behind: Ints
     by: Ints
     holds: Ints
     birth: Longs
-    flow: Ints
+    flow: Longs
     step: Ints
     hops: Ints
     way: Ints
@@ -172,3 +167,45 @@ class PacketState(NamedTuple):
     histogram: Longs
     latencies: Floats
     counts: Longs
+
+
+class PacketTcp(NamedTuple):
+    """What TCP adds to frames, hosts and queues; F flows, 2 events a flow at most, and one an acknowledgement.
+
+    Attributes:
+        ends: senders and receivers; they count in seconds.
+        source: (F,) host that a flow comes from.
+        goal: (F,) host that it goes to.
+        ack_time: (K,) ps that an acknowledgement takes on a link.
+        size: (2,) units of memory that a segment's frame takes, and an acknowledgement.
+        limit: acknowledgements that are lost in a host's own queue if so many frames wait there.
+        spread: ps within which a host hears of an acknowledgement that has arrived.
+        heard: (H,) when a host hears of the last one.
+        unheard: (1,) acknowledgements that have arrived and not been heard of.
+        acks: (K,) acknowledgements that went over a link.
+        segment: (Q,) segment of a frame, or the one that an acknowledgement is sent for.
+        wanted: (Q,) an acknowledgement's next segment wanted; -1 for segments.
+        waiting: (N,) frames that wait in a node's queue.
+        peak: (N,) the most there were.
+        area: (N,) their number times ps, up to the last change.
+        changed: (N,) ps of that.
+        drops: (N,) frames that found no memory on their way into a node's queue.
+    """
+
+    ends: TcpEnds
+    source: Longs
+    goal: Longs
+    ack_time: Longs
+    size: Longs
+    limit: int
+    spread: int
+    heard: Longs
+    unheard: Longs
+    acks: Longs
+    segment: Longs
+    wanted: Longs
+    waiting: Longs
+    peak: Longs
+    area: Longs
+    changed: Longs
+    drops: Longs

@@ -31,6 +31,11 @@ class Transport:
     backward: float
     backward_tags: float
 
+    @property
+    def ack(self) -> float:
+        """Bytes on an untagged wire for each acknowledgement; 0 without any."""
+        return self.backward / self.backward_tags if self.backward_tags else 0.0
+
     def cost(self, *, tagged: bool) -> float:
         """Wire bits a bit of goodput needs on the forward path."""
         return (self.forward + (VLAN_TAG if tagged else 0)) / self.payload

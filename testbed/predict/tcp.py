@@ -13,19 +13,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from testbed.kernels import tcp
+from testbed.kernels.events import Heap
 from testbed.kernels.jit import INTERPRETED
-from testbed.kernels.tcp_state import BEGINS, NOWHERE, TcpFabric, TcpState
-from testbed.model import Floats
+from testbed.kernels.tcp import BEGINS, KINDS, TcpFabric, TcpState
+from testbed.kernels.tcp_ends import new_ends
+from testbed.model import Floats, Longs
 from testbed.predict.frames import VLAN_TAG
 from testbed.predict.reno import reno_goodput
 from testbed.predict.wires import Ways, Wires
 from testbed.units import BURST_FRAMES, BURST_SECONDS, MAX_WIRE_FRAME
 
 _REPEATS = 16
-_STARTS = 1.0  # seconds within which the programs of a load start; each counts from its own start
 _HOPS = 20_000_000  # of frames, simulated in all; some seconds
 _LONGEST_QUEUE = 4096
-_PLACES = 1 << 22  # for the segments of all flows
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,7 @@ class TcpLoad:
         slower: how many times slower the links of the lab are; TCP's timers are not.
         queue_frames: frames that wait at a port before one is lost.
         head_drop: whether a full queue of a switch loses its first frame, else the new one.
+        starts: seconds within which the programs of the load start; each counts from its own start.
     """
 
     omit: float
@@ -45,10 +46,11 @@ class TcpLoad:
     slower: float
     queue_frames: int
     head_drop: bool
+    starts: float = 1.0
 
 
 def tcp_goodput(wires: Wires, flows: Sequence[tuple[int, int]], ways: Ways, load: TcpLoad) -> Floats:
-    """Goodput in bit/s (real world) of each flow over the seconds counted from its own start; all start within one.
+    """Goodput in bit/s (real world) of each flow over the seconds counted from its own start.
 
     Arguments and result as for fair_goodput(); the same for the same arguments. Where kernels are not compiled, it is
     Reno's equilibrium.
@@ -56,13 +58,13 @@ def tcp_goodput(wires: Wires, flows: Sequence[tuple[int, int]], ways: Ways, load
     if INTERPRETED:
         return reno_goodput(wires, flows, ways)
     fabric = _fabric(wires, flows, ways, load)
-    whole = _STARTS + load.omit + load.seconds
+    whole = load.starts + load.omit + load.seconds
     room = _HOPS / (float((1 / fabric.frame_time).sum()) * whole)
     repeats, part = max(1, min(_REPEATS, int(room))), min(1.0, room)
     fabric = fabric._replace(omit=load.omit * part, seconds=load.seconds * part)
     segments = np.zeros(len(flows))
     for repeat in range(repeats):
-        state = _state(fabric, len(flows), repeat, _STARTS * part)
+        state = _state(fabric, len(flows), repeat, load.starts * part)
         tcp.run(fabric, state, whole * part)
         segments += state.counted
     # A flow of which nothing arrived would have got less than one segment; that is more than nothing.
@@ -89,8 +91,7 @@ def _fabric(wires: Wires, flows: Sequence[tuple[int, int]], ways: Ways, load: Tc
         way, hops,
         frame_time=frame[used] * 8 / rate[used],
         burst=np.maximum(BURST_FRAMES * MAX_WIRE_FRAME, rate[used] / 8 * BURST_SECONDS) / frame[used],
-        # An acknowledgement for each two segments.
-        acknowledgement=float(wire.backward / wire.backward_tags / wire.forward),
+        acknowledgement=wire.ack / wire.forward,
         queue=min(load.queue_frames, _LONGEST_QUEUE),
         head_drop=load.head_drop,
         omit=load.omit,
@@ -98,35 +99,25 @@ def _fabric(wires: Wires, flows: Sequence[tuple[int, int]], ways: Ways, load: Tc
     )  # fmt: skip
 
 
-def _state(fabric: TcpFabric, flows: int, seed: int, spread: float = _STARTS) -> TcpState:
+def _state(fabric: TcpFabric, flows: int, seed: int, spread: float = 1.0) -> TcpState:
     channels = len(fabric.frame_time)
     at_home = int(np.bincount(fabric.way[:flows, 0]).max(initial=0))
     queue = (channels, fabric.queue + 3 * at_home + 1)
-    # More than the queues of a path can hold, as far as memory reaches.
-    wished, possible = 8 * fabric.queue + 64, max(256, _PLACES // flows)
-    ring = (flows, 1 << int(np.log2(min(2 * wished, possible))))
     events = channels + 4 * flows + 1
 
-    def none(size: int | tuple[int, int]) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    def none(size: int | tuple[int, int]) -> Longs:
         return np.zeros(size, dtype=np.int64)
 
-    state = TcpState(
-        time=np.zeros(events), kind=np.full(events, BEGINS, dtype=np.int32), what=np.zeros(events, dtype=np.int32),
-        events=np.array([flows]), random=np.random.PCG64(seed).random_raw(1),
+    # Programs start one after the other, within `spread` seconds; in order of time they are a heap.
+    starts = spread * np.random.PCG64([seed, 1]).random_raw(flows) / 2.0**64
+    heap = Heap(np.zeros(events), none(events), np.array([flows]))
+    heap.time[:flows] = np.sort(starts)
+    heap.what[:flows] = np.argsort(starts) * KINDS + BEGINS
+    return TcpState(
+        heap=heap, random=np.random.PCG64(seed).random_raw(1),
         walk=np.zeros(queue, dtype=np.int32), segment=none(queue),
         note=none(queue), hop=np.zeros(queue, dtype=np.int32),
         head=none(channels), waiting=none(channels), leaving=np.zeros(channels, dtype=np.bool_),
         tokens=fabric.burst.copy(), filled=np.zeros(channels),
-        fate=np.zeros(ring, dtype=np.int32), number=none(ring), sent=np.zeros(ring),
-        oldest=none(flows), next=none(flows), made=none(flows), newest=none(flows),
-        flying=none(flows), lost=none(flows), limited=none(flows), at_home=none(flows),
-        window=np.full(flows, 10.0), threshold=np.full(flows, np.inf), recovery=np.full(flows, NOWHERE, dtype=np.int64),
-        round_trip=np.full(flows, -1.0), variation=np.zeros(flows), deadline=np.zeros(flows), doubled=none(flows),
-        got=np.zeros(ring, dtype=np.bool_), wanted=none(flows), unsaid=none(flows),
-        to_say=np.zeros(flows, dtype=np.bool_), arrived=none(flows), counted=none(flows),
+        counted=none(flows), ends=new_ends(flows, fabric.queue),
     )  # fmt: skip
-    # Programs start one after the other, within `spread` seconds; in order of time they are a heap.
-    starts = spread * np.random.PCG64([seed, 1]).random_raw(flows) / 2.0**64
-    state.what[:flows] = np.argsort(starts)
-    state.time[:flows] = np.sort(starts)
-    return state

@@ -68,7 +68,9 @@ def simulated_loads(plan: Plan) -> dict[int, SimulatedLoad]:
     loads = enumerate(scenario.workloads, 1)
     wanted = [number for number, load in loads if not WORKLOADS[load.kind].why_not_simulated(load.spec)]
     if not wanted:
-        sentence = "none can be simulated: that takes {kind: iperf3, protocol: udp}; leave engine: simulate out"
+        sentence = (
+            "none can be simulated: that takes {kind: iperf3}, and reno where it is TCP; leave engine: simulate out"
+        )
         problems.append(Problem("workloads", sentence, scenario.source))
     if not problems:
         for number in wanted:
@@ -89,9 +91,11 @@ def _simulate(load: SimulatedLoad, progress: Progress) -> LoadOutcome:
     findings: list[Finding] = []
     reached: list[Floats] = []
     repeats = load.spec.repeats
+    progress("predicting")
+    predicted = load.predicted()
     for number in range(1, repeats + 1):
         progress(f"{len(load.pairs)} flows, repeat {number} of {repeats}")
-        repeat = load.run(number)
+        repeat = load.run(number, predicted)
         samples += repeat.samples
         if repeat.cycle:
             declared = load.plan.scenario.expect == "deadlock"

@@ -12,7 +12,7 @@ from testbed.kernels.flits import run
 from testbed.kernels.flits_check import lost_flits, waiting_cycle
 from testbed.plan import Plan
 from testbed.simulate.network import Network, fabric_of, new_state
-from testbed.simulate.packet_network import PacketNetwork
+from testbed.simulate.packet_network import PacketNetwork, TcpFrames
 from testbed.simulate.packet_point import simulate_packets
 from testbed.simulate.packet_settings import PacketSettings, as_asked, fabric_problems, packet_problems
 from testbed.simulate.point import Point, simulate
@@ -91,15 +91,17 @@ def runs_of(plan: Plan, settings: Settings | PacketSettings) -> Runs:
     )
 
 
-def packet_network(plan: Plan, settings: PacketSettings, edge_frame: int | None = None) -> PacketNetwork:
-    """What packet-level runs of a plan start from; `edge_frame` as in PacketNetwork.of().
+def packet_network(
+    plan: Plan, settings: PacketSettings, edge_frame: int | None = None, tcp: TcpFrames | None = None
+) -> PacketNetwork:
+    """What packet-level runs of a plan start from; `edge_frame` and `tcp` as in PacketNetwork.of().
 
     Raises:
         InputError: a run takes too much memory; says how much.
     """
     links = plan.scenario.links
     return PacketNetwork.of(
-        plan.topology, plan.routes, settings, links.rate, links.edge_rate, plan.scenario.lab.seed, edge_frame
+        plan.topology, plan.routes, settings, links.rate, links.edge_rate, plan.scenario.lab.seed, edge_frame, tcp
     )
 
 

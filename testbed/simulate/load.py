@@ -9,15 +9,22 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from testbed.errors import InputError
+from testbed.kernels.packets_state import PacketState, PacketTcp
 from testbed.model import Floats, Longs, Sample
 from testbed.plan import Plan
 from testbed.plan.rates import fair_rates, imbalance, logical_ways, wires_of
-from testbed.predict import Transport, transport
+from testbed.predict import TcpLoad, Transport, tcp_goodput, transport
 from testbed.predict.frames import VLAN_TAG
-from testbed.simulate.levels import PACKET, packet_network
-from testbed.simulate.packet_network import PacketNetwork, new_packet_state, packet_fabric
+from testbed.simulate.levels import packet_network
+from testbed.simulate.packet_network import PacketNetwork, TcpFrames, new_packet_state, packet_fabric, start_tcp
 from testbed.simulate.packet_point import Counters, check_frames, go_on
-from testbed.simulate.packet_settings import GAP_BYTES, PICOSECONDS, PacketSettings
+from testbed.simulate.packet_settings import (
+    GAP_BYTES,
+    PICOSECONDS,
+    PacketSettings,
+    fabric_problems,
+    packet_problems,
+)
 from testbed.simulate.point import latency_of
 from testbed.traffic import flows
 from testbed.verify.deadlock import hop_name
@@ -37,6 +44,36 @@ class Repeat:
     samples: tuple[Sample, ...]
     reached: Floats
     cycle: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Reading:
+    """Counters of a repeat at a time.
+
+    Attributes:
+        of: what both protocols have.
+        arrived: (F,) datagrams or segments that arrived, each counted once.
+        dropped: (F,) datagrams that were dropped; retransmissions of TCP.
+        acks: (K,) acknowledgements that went over each link.
+        area: (N,) frames in each queue times ps; only of TCP.
+        drops: (N,) frames that found no memory on their way into it; likewise.
+    """
+
+    of: Counters
+    arrived: Longs
+    dropped: Longs
+    acks: Longs
+    area: Longs
+    drops: Longs
+
+    @classmethod
+    def take(cls, state: PacketState, tcp: PacketTcp | None) -> _Reading:
+        now, none = Counters.of(state), np.zeros(0, dtype=np.int64)
+        if tcp is None:
+            return cls(now, state.delivered.copy(), state.dropped.copy(), none, none, none)
+        area = tcp.area + tcp.waiting * (now.now - tcp.changed)
+        repeated = tcp.ends.made - tcp.ends.next
+        return cls(now, tcp.ends.arrived.copy(), repeated, tcp.acks.copy(), area, tcp.drops.copy())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,63 +107,119 @@ class SimulatedLoad:
         """
         pairs = tuple(sorted(flows(spec.pattern, plan.topology, plan.scenario.lab.seed)))
         wire = transport(spec.protocol, spec.payload)
-        return cls(plan, spec, _network(plan, spec, wire), labels, pairs, wire, fair_rates(plan, pairs, wire))
+        network = _network(plan, spec, wire, len(pairs))
+        return cls(plan, spec, network, labels, pairs, wire, fair_rates(plan, pairs, wire))
+
+    def predicted(self) -> Floats:
+        """(F,) goodput that each flow should have, bit/s.
+
+        Of datagrams the max-min fair share, or what is offered where that is less. Of TCP what a simulation of its
+        segments over the same queues gives; where receivers pause senders nothing is lost, no window closes, and it is
+        the max-min fair share.
+        """
+        settings = self.network.settings
+        if self.spec.protocol == "udp":
+            return self.fair * min(1.0, self.spec.offered)
+        if settings.lossless:
+            return self.fair
+        begun = self._starts
+        load = TcpLoad(
+            omit=settings.warm_up / 1000 - begun, seconds=(settings.duration - settings.warm_up) / 1000, slower=1.0,
+            queue_frames=self.network.thresholds.buffer, head_drop=False, starts=begun,
+        )  # fmt: skip
+        return tcp_goodput(wires_of(self.plan, self.wire), self.pairs, logical_ways(self.plan, self.pairs), load)
 
     @property
-    def predicted(self) -> Floats:
-        """(F,) goodput of each flow: a sender of datagrams cannot get through more than it offers; bit/s."""
-        return self.fair * min(1.0, self.spec.offered)
+    def _starts(self) -> float:
+        """Seconds within which TCP's flows begin: a second, or half of the warm-up."""
+        return min(1.0, self.network.settings.warm_up / 2000)
 
-    def run(self, number: int) -> Repeat:
-        """Simulate a repeat; its number is the seed.
+    def run(self, number: int, predicted: Floats) -> Repeat:
+        """Simulate a repeat.
+
+        Args:
+            number: of the repeat, which is the seed.
+            predicted: as of predicted().
 
         Raises:
             LostFramesError: the simulator has a fault.
         """
-        network, settings = self.network, self.network.settings
-        gaps = 8 * self.spec.payload * PICOSECONDS / (self.fair * self.spec.offered)
+        network, settings, udp = self.network, self.network.settings, self.spec.protocol == "udp"
+        gaps = 8 * self.wire.payload * PICOSECONDS / (self.fair * self.spec.offered)
         fabric = packet_fabric(network, self.pairs, gaps, paced=True)
         state = new_packet_state(network, fabric, number)
-        before = Counters.of(state)
-        flow_before: Longs = np.zeros((2, len(self.pairs)), dtype=np.int64)
+        sources = [source for source, _ in self.pairs]
+        tcp = None if udp else start_tcp(network, fabric, state, sources, number, self._starts)
+        before = _Reading.take(state, tcp)
         for end in (settings.warm_up, settings.duration):
-            cycle = go_on(network, fabric, state, round(end * 1e9), lambda: False)
+            cycle = go_on(network, fabric, state, round(end * 1e9), lambda: False, tcp)
             if cycle:
-                check_frames(network, fabric, state)
+                check_frames(network, fabric, state, tcp)
                 names = tuple(hop_name(network.topology, hop, network.priorities) for hop in cycle)
                 return Repeat((), np.empty(0), names)
             if end == settings.warm_up:
-                before, flow_before = Counters.of(state), np.stack([state.delivered, state.dropped])
+                before = _Reading.take(state, tcp)
                 state.histogram[:] = 0
                 state.latencies[:] = 0
-        check_frames(network, fabric, state)
-        after = Counters.of(state)
-        seconds = (after.now - before.now) / PICOSECONDS
-        delivered, dropped = np.stack([state.delivered, state.dropped]) - flow_before
-        goodput = 8 * self.spec.payload * delivered / seconds
-        name, label, goals = network.topology.host_name, str(number), self.predicted
+                if tcp is not None:
+                    tcp.peak[:] = tcp.waiting
+        check_frames(network, fabric, state, tcp)
+        after = _Reading.take(state, tcp)
+        seconds = (after.of.now - before.of.now) / PICOSECONDS
+        arrived, dropped = after.arrived - before.arrived, after.dropped - before.dropped
+        goodput = 8 * self.wire.payload * arrived / seconds
+        name, of_repeat = network.topology.host_name, {"repeat": str(number)}
         samples = []
         for flow, (source, goal) in enumerate(self.pairs):
-            ends = {"repeat": label, "src": name(source), "dst": name(goal)}
-            lost = float(dropped[flow]) / max(int(delivered[flow] + dropped[flow]), 1)
-            samples += [
-                self._sample("goodput", float(goodput[flow]), "bit/s", ends, float(goals[flow])),
-                self._sample("loss", lost, "ratio", ends),
-                self._sample("jitter", round(float(state.jitter[flow])) / PICOSECONDS, "s", ends),
-            ]
-        of_repeat = {"repeat": label}
-        samples.append(self._sample("goodput_mean", float(goodput.mean()), "bit/s", of_repeat, float(goals.mean())))
+            ends = {**of_repeat, "src": name(source), "dst": name(goal)}
+            samples.append(self._sample("goodput", float(goodput[flow]), "bit/s", ends, float(predicted[flow])))
+            if udp:
+                lost = float(dropped[flow]) / max(int(arrived[flow] + dropped[flow]), 1)
+                samples.append(self._sample("loss", lost, "ratio", ends))
+                samples.append(self._sample("jitter", round(float(state.jitter[flow])) / PICOSECONDS, "s", ends))
+            else:
+                samples.append(self._sample("retransmits", float(dropped[flow]), "", ends))
+        mean = float(predicted.mean())
+        samples.append(self._sample("goodput_mean", float(goodput.mean()), "bit/s", of_repeat, mean))
         if state.histogram.any():
             latency = latency_of(state.histogram, float(state.latencies[0]))
             samples += [
                 self._sample("latency_mean", latency.mean / PICOSECONDS, "s", of_repeat),
                 self._sample("latency_p99", latency.p99 / PICOSECONDS, "s", of_repeat),
             ]
-        samples += self._pauses(after, before, seconds, of_repeat)
-        use = (after.sent - before.sent)[: fabric.channels] * network.channel_time / (after.now - before.now)
-        shares = wires_of(self.plan, self.wire).channel_shares(logical_ways(self.plan, self.pairs), goals)
-        samples += self._links(use, shares, of_repeat)
-        return Repeat(tuple(samples), goodput / goals, ())
+        samples += self._pauses(after.of, before.of, seconds, of_repeat)
+        if tcp is not None:
+            samples += self._queues(tcp, after, before, of_repeat)
+        time = (after.of.sent - before.of.sent)[: fabric.channels] * network.channel_time
+        if not udp:
+            time += (after.acks - before.acks)[: fabric.channels] * (network.ack_times[0] - network.channel_time)
+        shares = wires_of(self.plan, self.wire).channel_shares(logical_ways(self.plan, self.pairs), predicted)
+        samples += self._links(time / (after.of.now - before.of.now), shares, of_repeat)
+        return Repeat(tuple(samples), goodput / predicted, ())
+
+    def _queues(self, tcp: PacketTcp, after: _Reading, before: _Reading, labels: Mapping[str, str]) -> list[Sample]:
+        """Frames that waited at each port of a switch, the most of a priority, and those that found no memory."""
+        topology, virtual = self.network.topology, self.network.priorities * len(self.network.topology.channel_source)
+        channels, hosts = len(topology.channel_source), topology.host_count
+        mean = (after.area - before.area) / (after.of.now - before.of.now)
+        names = [topology.channel_name(channel) for channel in range(channels)]
+        names += [
+            f"{topology.switch_name(int(switch))}→{topology.host_name(host)}"
+            for host, switch in enumerate(topology.host_switch.tolist())
+        ]
+        found = []
+        for metric, of_node, join in (
+            ("queue_frames", mean, np.sum),
+            ("queue_max", tcp.peak, np.max),
+            ("queue_drops", after.drops - before.drops, np.sum),
+        ):
+            of_channel = join(of_node[:virtual].reshape(-1, channels), axis=0) if channels else of_node[:0]
+            values = [*of_channel.tolist(), *of_node[virtual + hosts :].tolist()]
+            found += [
+                self._sample(metric, float(value), "frames", {**labels, "channel": name})
+                for name, value in zip(names, values, strict=True)
+            ]
+        return found
 
     def _sample(
         self, metric: str, value: float, unit: str, labels: Mapping[str, str], predicted: float | None = None
@@ -156,18 +249,24 @@ class SimulatedLoad:
         return found if uneven is None else [*found, self._sample("link_imbalance", uneven, "", labels, expected)]
 
 
-def _network(plan: Plan, spec: Iperf3, wire: Transport) -> PacketNetwork:
+def _network(plan: Plan, spec: Iperf3, wire: Transport, connections: int) -> PacketNetwork:
     """What runs of a load start from.
 
     Raises:
         InputError: all that is wrong, by keys of the scenario.
     """
     settings, edge_frame = _settings(plan, spec, wire)
+    links, tcp = plan.scenario.links, None
+    if spec.protocol == "tcp":
+        ack = int(wire.ack) - GAP_BYTES
+        tcp = TcpFrames(ack + settings.frame - edge_frame, ack, connections, links.queue_frames)
     try:
-        problems = PACKET.problems(plan, settings, 1)
+        problems = packet_problems(settings, 1) or fabric_problems(
+            settings, plan.routes, links.rate, links.edge_rate, mixed=tcp is not None
+        )
         if problems:
             raise InputError(problems)
-        return packet_network(plan, settings, edge_frame)
+        return packet_network(plan, settings, edge_frame, tcp)
     except InputError as error:
         raise InputError([replace(p, key=_key(p.key), file=plan.scenario.source) for p in error.problems]) from error
 
@@ -178,7 +277,7 @@ def _key(option: str) -> str:
 
 
 def _settings(plan: Plan, spec: Iperf3, wire: Transport) -> tuple[PacketSettings, int]:
-    """Settings for the datagrams of a load, and bytes of a frame before a switch has tagged it."""
+    """Settings for the frames of a load, and bytes of a frame before a switch has tagged it."""
     scenario = plan.scenario
     asked = dataclasses.asdict(scenario.simulator)
     edge_frame = wire.forward - GAP_BYTES

@@ -8,20 +8,41 @@ from dataclasses import dataclass
 import numpy as np
 
 from testbed.errors import InputError
+from testbed.kernels.events import NEVER, Heap, Lanes
 from testbed.kernels.flits_state import EXACT, OCTAVE, OCTAVES
 from testbed.kernels.packets_hosts import begin
-from testbed.kernels.packets_state import ANYWHERE, COUNTS, FREE, LANES, NEVER, PacketFabric, PacketState
+from testbed.kernels.packets_state import ANYWHERE, COUNTS, FREE, LANES, TCP_LANES, PacketFabric, PacketState, PacketTcp
+from testbed.kernels.packets_tcp import BEGINS, KINDS
+from testbed.kernels.tcp_ends import new_ends
 from testbed.model import Floats, Ints, Longs, Routes, Topology
 from testbed.routing.paths import hop_counts
 from testbed.simulate.network import MOST_BYTES, Network, fabric_of
 from testbed.simulate.packet_settings import (
     CONTROL_BYTES,
+    PICOSECONDS,
     PacketSettings,
     Thresholds,
     thresholds,
     time_of,
 )
 from testbed.simulate.settings import UNIFORM, Settings, destinations
+
+
+@dataclass(frozen=True, slots=True)
+class TcpFrames:
+    """What TCP sends beside full segments.
+
+    Attributes:
+        ack: bytes of an acknowledgement's frame between switches, in memory.
+        edge_ack: bytes of one on a host's link.
+        flows: connections.
+        host_queue: frames in a host's own queue at which it loses acknowledgements.
+    """
+
+    ack: int
+    edge_ack: int
+    flows: int
+    host_queue: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,6 +58,7 @@ class PacketNetwork:
         pattern_seed: draws the pattern where that is drawn.
         edge_frame: bytes of a frame on a host's link, where frames have no tag yet.
         longest: hops of the longest path.
+        tcp: what TCP sends, where hosts speak it.
     """
 
     topology: Topology
@@ -47,11 +69,12 @@ class PacketNetwork:
     pattern_seed: int
     edge_frame: int
     longest: int
+    tcp: TcpFrames | None = None
 
     @classmethod
     def of(
         cls, topology: Topology, routes: Routes, settings: PacketSettings, rate: float, edge_rate: float,
-        pattern_seed: int, edge_frame: int | None = None,
+        pattern_seed: int, edge_frame: int | None = None, tcp: TcpFrames | None = None,
     ) -> PacketNetwork:  # fmt: skip
         """Look at the paths once; `edge_frame` None = frames have one size everywhere.
 
@@ -60,7 +83,7 @@ class PacketNetwork:
         """
         longest = int(hop_counts(topology, routes).max(initial=0))
         frame = settings.frame if edge_frame is None else edge_frame
-        made = cls(topology, routes, settings, rate, edge_rate, pattern_seed, frame, longest)
+        made = cls(topology, routes, settings, rate, edge_rate, pattern_seed, frame, longest, tcp)
         if made.size > MOST_BYTES:
             raise InputError.one(
                 "--buffer",
@@ -87,7 +110,24 @@ class PacketNetwork:
     @property
     def thresholds(self) -> Thresholds:
         """Memory of each port and priority, in frames."""
-        return thresholds(self.settings, self.rate, self.edge_rate)
+        return thresholds(self.settings, self.rate, self.edge_rate, mixed=self.tcp is not None)
+
+    @property
+    def frame_memory(self) -> int:
+        """Units of memory that a full frame takes: with TCP and flow control its bytes, else one."""
+        return self.settings.frame if self.tcp is not None and self.settings.lossless else 1
+
+    @property
+    def ack_memory(self) -> int:
+        """Likewise an acknowledgement; a queue that drops counts frames, as those of a lab do."""
+        return self.tcp.ack if self.tcp is not None and self.settings.lossless else 1
+
+    @property
+    def ack_times(self) -> tuple[int, int]:
+        """Picoseconds that an acknowledgement takes on a link between switches, and on a host's."""
+        if self.tcp is None:
+            return self.channel_time, self.edge_time
+        return time_of(self.tcp.ack, self.rate), time_of(self.tcp.edge_ack, self.edge_rate)
 
     @property
     def delay(self) -> int:
@@ -107,13 +147,21 @@ class PacketNetwork:
     @property
     def on_the_wire(self) -> int:
         """Frames that a link can have sent, and not delivered, at a time; one that it is sending included."""
-        return self.delay // min(self.edge_time, self.channel_time) + 2
+        return self.delay // min(self.edge_time, self.channel_time, *self.ack_times) + 2
+
+    @property
+    def unheard(self) -> int:
+        """Acknowledgements that hosts can have received and not heard of."""
+        hosts = self.topology.host_count
+        return 0 if self.tcp is None else hosts * (self.edge_time // self.ack_times[1] + 2)
 
     @property
     def frames(self) -> int:
-        """Frames that can be in the network at a time."""
-        holders = self.nodes - self.topology.host_count
-        return holders * self.thresholds.buffer + self.links * self.on_the_wire
+        """Frames that can be in the network at a time, hosts included."""
+        holders, buffer = self.nodes - self.topology.host_count, self.thresholds.buffer
+        in_hosts = 0 if self.tcp is None else 3 * self.tcp.flows + self.topology.host_count * (self.tcp.host_queue + 1)
+        in_memory = holders * (buffer * self.frame_memory // self.ack_memory)
+        return in_memory + self.links * self.on_the_wire + in_hosts + self.unheard
 
     @property
     def ring(self) -> int:
@@ -123,7 +171,7 @@ class PacketNetwork:
     @property
     def size(self) -> int:
         """Bytes that a run takes, about."""
-        a_frame = 8 + 4 * (7 + max(self.longest, 1))
+        a_frame = 12 + 4 * (7 + max(self.longest, 1)) + (0 if self.tcp is None else 16)
         return self.frames * a_frame + LANES * self.ring * 16 + self.nodes * 40 + 8 * (EXACT + OCTAVES * OCTAVE)
 
     @property
@@ -160,7 +208,7 @@ def packet_fabric(
     holders = np.flatnonzero(place >= 0)
     order = holders[np.argsort(place[holders], kind="stable")]
     at_switch = np.bincount(place[holders], minlength=topology.switch_count)
-    reserve = limits.headroom + 1 if settings.lossless else 0
+    reserve, unit = limits.headroom + 1 if settings.lossless else 0, network.frame_memory
     return PacketFabric(
         paths=paths,
         channels=channels,
@@ -171,13 +219,13 @@ def packet_fabric(
         control_time=_by_link(network, *(time_of(CONTROL_BYTES, rate) for rate in (network.rate, network.edge_rate))),
         delay=network.delay,
         lossless=settings.lossless,
-        buffer=limits.buffer,
-        xoff=limits.xoff,
-        xon=limits.xon,
+        buffer=unit * limits.buffer,
+        xoff=unit * limits.xoff,
+        xon=unit * limits.xon,
         shared=settings.shared,
         place=place,
-        pool=(at_switch * (limits.buffer - reserve)).astype(np.int64),
-        memory=(at_switch * limits.buffer).astype(np.int64),
+        pool=(at_switch * unit * (limits.buffer - reserve)).astype(np.int64),
+        memory=(at_switch * unit * limits.buffer).astype(np.int64),
         near=np.concatenate([[0], np.cumsum(at_switch)]).astype(np.int64),
         node=order.astype(np.int32),
         flows=np.searchsorted(source, np.arange(hosts + 1)).astype(np.int64),
@@ -203,7 +251,7 @@ def _places(network: PacketNetwork) -> Ints:
 
 
 def new_packet_state(network: PacketNetwork, fabric: PacketFabric, seed: int) -> PacketState:
-    """An empty network at time 0, every flow with its first frame due.
+    """An empty network at time 0, every flow with its first frame due; with TCP, see start_tcp(), nothing is.
 
     Args:
         network: the plan and its settings.
@@ -211,6 +259,7 @@ def new_packet_state(network: PacketNetwork, fabric: PacketFabric, seed: int) ->
         seed: equal seeds give equal runs.
     """
     nodes, links, frames, hosts, flows = network.nodes, network.links, network.frames, fabric.hosts, len(fabric.goal)
+    lanes, events = (LANES, hosts) if network.tcp is None else (TCP_LANES, 2 * flows + network.unheard)
 
     def zeros(*shape: int) -> Ints:
         return np.zeros(shape, dtype=np.int32)
@@ -240,19 +289,20 @@ def new_packet_state(network: PacketNetwork, fabric: PacketFabric, seed: int) ->
         sending=zeros(links),
         turn=zeros(links),
         sent=longs(links),
-        time=longs(LANES, network.ring),
-        what=longs(LANES, network.ring),
-        start=longs(LANES),
-        length=longs(LANES),
-        soonest=np.full(LANES, NEVER, dtype=np.int64),
-        wake_time=longs(hosts),
-        wake_host=zeros(hosts),
+        lanes=Lanes(
+            time=longs(lanes, network.ring),
+            what=longs(lanes, network.ring),
+            start=longs(lanes),
+            length=longs(lanes),
+            soonest=np.full(lanes, NEVER, dtype=np.int64),
+        ),
+        heap=Heap(longs(events), longs(events), longs(1)),
         waking=np.zeros(hosts, dtype=np.bool_),
         behind=nobody(frames),
         by=zeros(frames),
         holds=nobody(frames),
         birth=longs(frames),
-        flow=zeros(frames),
+        flow=longs(frames),
         step=zeros(frames),
         hops=zeros(frames),
         way=zeros(frames, max(network.longest, 1)),
@@ -270,6 +320,54 @@ def new_packet_state(network: PacketNetwork, fabric: PacketFabric, seed: int) ->
         latencies=np.zeros(1, dtype=np.float64),
         counts=counts,
     )
+    if network.tcp is not None:
+        return state
     # Senders that keep time begin somewhere in it.
     begin(fabric, state, np.random.PCG64([seed, 1]).random_raw(flows) / 2.0**64)
     return state
+
+
+def start_tcp(
+    network: PacketNetwork, fabric: PacketFabric, state: PacketState, sources: Sequence[int], seed: int, spread: float
+) -> PacketTcp:
+    """Let every flow begin at random.
+
+    Args:
+        network: with TCP.
+        fabric: as packet_fabric() made it.
+        state: as new_packet_state() made it.
+        sources: (F,) hosts.
+        seed: equal seeds give equal runs.
+        spread: seconds within which all begin.
+    """
+    assert network.tcp is not None
+    nodes, frames, flows = network.nodes, network.frames, len(sources)
+    starts = (spread * PICOSECONDS * (np.random.PCG64([seed, 1]).random_raw(flows) / 2.0**64)).astype(np.int64)
+    # In order of time they are a heap.
+    order = np.argsort(starts, kind="stable")
+    state.heap.time[:flows] = starts[order]
+    state.heap.what[:flows] = order * KINDS + BEGINS
+    state.heap.count[0] = flows
+
+    def longs(*shape: int) -> Longs:
+        return np.zeros(shape, dtype=np.int64)
+
+    return PacketTcp(
+        ends=new_ends(flows, network.thresholds.buffer),
+        source=np.array(sources, dtype=np.int64),
+        goal=fabric.goal.astype(np.int64),
+        ack_time=_by_link(network, *network.ack_times),
+        size=np.array([network.frame_memory, network.ack_memory]),
+        limit=network.tcp.host_queue,
+        spread=network.edge_time,
+        heard=longs(fabric.hosts),
+        unheard=longs(1),
+        acks=longs(network.links),
+        segment=longs(frames),
+        wanted=longs(frames),
+        waiting=longs(nodes),
+        peak=longs(nodes),
+        area=longs(nodes),
+        changed=longs(nodes),
+        drops=longs(nodes),
+    )

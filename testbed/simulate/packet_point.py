@@ -20,6 +20,7 @@ from testbed.kernels.packets_state import (
     RESUMES,
     PacketFabric,
     PacketState,
+    PacketTcp,
 )
 from testbed.model import Longs
 from testbed.simulate.packet_network import PacketNetwork, new_packet_state, packet_fabric
@@ -53,8 +54,9 @@ class Counters:
 
 
 def go_on(
-    network: PacketNetwork, fabric: PacketFabric, state: PacketState, until: int, stopped: Callable[[], bool]
-) -> tuple[int, ...] | None:
+    network: PacketNetwork, fabric: PacketFabric, state: PacketState, until: int, stopped: Callable[[], bool],
+    tcp: PacketTcp | None = None,
+) -> tuple[int, ...] | None:  # fmt: skip
     """Run to a time in ps, or to a deadlock.
 
     Returns:
@@ -63,8 +65,8 @@ def go_on(
     while state.counts[NOW] < until:
         if stopped():
             return None
-        run(fabric, state, min(int(state.counts[NOW]) + STRETCH * network.channel_time, until))
-        cycle = tuple(waiting_cycle(fabric, state).tolist())
+        run(fabric, state, min(int(state.counts[NOW]) + STRETCH * network.channel_time, until), tcp)
+        cycle = tuple(waiting_cycle(fabric, state, tcp).tolist())
         if cycle:
             return cycle
     return ()
@@ -113,13 +115,15 @@ def simulate_packets(
     return _point(network, fabric, state, load, seed, before, cycle, time.monotonic() - started)
 
 
-def check_frames(network: PacketNetwork, fabric: PacketFabric, state: PacketState) -> None:
+def check_frames(
+    network: PacketNetwork, fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None = None
+) -> None:
     """Every frame is somewhere, all memory is counted, and PAUSE has dropped nothing.
 
     Raises:
         LostFramesError: that is not so.
     """
-    held, used, frames = lost_frames(fabric, state)
+    held, used, frames = lost_frames(fabric, state, tcp)
     counts = state.counts
     on_their_way = network.frames - int(counts[FREE])
     lost = int(counts[MADE] - counts[DELIVERED] - counts[DROPPED]) - on_their_way

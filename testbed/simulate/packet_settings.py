@@ -91,12 +91,20 @@ def headroom(settings: PacketSettings, rate: float) -> int:
     return (max(frame, control) + control + delay + frame + delay) // frame
 
 
-def thresholds(settings: PacketSettings, rate: float, edge_rate: float) -> Thresholds:
-    """The memory of every port and priority; rates in bit/s of links between switches and of hosts."""
+def thresholds(settings: PacketSettings, rate: float, edge_rate: float, *, mixed: bool = False) -> Thresholds:
+    """The memory of every port and priority.
+
+    Args:
+        settings: of the switches.
+        rate: of links between switches, bit/s.
+        edge_rate: of links of hosts, bit/s.
+        mixed: whether there are shorter frames too. What arrives after a pause was asked for is then no whole number of
+            full ones, and neither is what was there when it was: a frame more for each.
+    """
     buffer = settings.buffer // settings.frame
     if not settings.lossless:
         return Thresholds(buffer, 0, buffer, buffer)
-    spare = max(headroom(settings, rate), headroom(settings, edge_rate))
+    spare = max(headroom(settings, rate), headroom(settings, edge_rate)) + 2 * mixed
     xoff = buffer - spare if settings.xoff is None else settings.xoff // settings.frame
     return Thresholds(buffer, spare, xoff, xoff // 2 if settings.xon is None else settings.xon // settings.frame)
 
@@ -159,7 +167,9 @@ def _threshold_problems(settings: PacketSettings) -> list[Problem]:
     return found
 
 
-def fabric_problems(settings: PacketSettings, routes: Routes, rate: float, edge_rate: float) -> list[Problem]:
+def fabric_problems(
+    settings: PacketSettings, routes: Routes, rate: float, edge_rate: float, *, mixed: bool = False
+) -> list[Problem]:
     """What is wrong with the settings on this fabric: layers that are no priorities, memory that PAUSE would overrun.
 
     Args:
@@ -167,6 +177,7 @@ def fabric_problems(settings: PacketSettings, routes: Routes, rate: float, edge_
         routes: of the plan.
         rate: of a link between switches, bit/s.
         edge_rate: of a host's link, bit/s.
+        mixed: as in thresholds().
     """
     found: list[Problem] = []
     if settings.flow_control == "pause" and routes.layers > 1:
@@ -183,7 +194,7 @@ def fabric_problems(settings: PacketSettings, routes: Routes, rate: float, edge_
         found.append(Problem("routing.layers", sentence))
     if not settings.lossless:
         return found
-    limits = thresholds(settings, rate, edge_rate)
+    limits = thresholds(settings, rate, edge_rate, mixed=mixed)
     least = max(limits.xoff, 1) if settings.xoff is not None else 1
     least += limits.headroom + settings.shared
     if limits.buffer < least:

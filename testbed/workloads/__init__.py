@@ -83,8 +83,9 @@ def _flows(load: spec.Iperf3) -> Traffic:
     return Traffic(load.pattern, load.protocol, load.payload, load.offered if load.protocol == "udp" else 1.0)
 
 
-def _only_udp(load: spec.Iperf3) -> str:
-    return "" if load.protocol == "udp" else "TCP's control of its rate is not modelled; datagrams are (protocol: udp)"
+def _other_tcp(load: spec.Iperf3) -> str:
+    modelled = load.protocol == "udp" or load.congestion == "reno"
+    return "" if modelled else f"of TCP reno is modelled, not {load.congestion}"
 
 
 def _other_folder(load: spec.Mpi, environment: Mapping[str, str]) -> list[Problem]:
@@ -110,7 +111,7 @@ WORKLOADS: dict[str, WorkloadKind] = {
         "TCP or UDP goodput of all flows of a pattern at once",
         labels=("protocol", "pattern"),
         needs=("iperf3",),
-        why_not_simulated=_only_udp,
+        why_not_simulated=_other_tcp,
         check=_in_time,
         meaningless=spec.Iperf3.meaningless,
         traffic=_flows,

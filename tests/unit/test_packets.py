@@ -11,8 +11,9 @@ import pytest
 from testbed.analyse.load import load_of
 from testbed.errors import InputError
 from testbed.kernels import packets
+from testbed.kernels.events import NEVER
 from testbed.kernels.packets_check import lost_frames, waiting_cycle
-from testbed.kernels.packets_state import ANYWHERE, DELIVERED, DROPPED, FREE, NEVER, NOW, PAUSES, WAKES
+from testbed.kernels.packets_state import ANYWHERE, DELIVERED, DROPPED, FREE, NOW, PAUSES
 from testbed.plan import make_plan
 from testbed.routing.paths import hops, switches_on_path
 from testbed.simulate import PacketNetwork, PacketSettings, simulate_packets
@@ -68,7 +69,7 @@ def test_a_frame_alone_is_stored_and_forwarded_by_each_switch_of_its_path(plan, 
                 continue
             fabric, state = started(network, [(source, goal)], 1e12)
             state.due[:] = 0
-            state.wake_time[:] = 0
+            state.heap.time[:] = 0
             packets.run(fabric, state, 10**9)
             assert state.counts[DELIVERED] == 1
             count = int(switches[source, goal])
@@ -305,8 +306,8 @@ def test_flows_of_one_host_share_its_link_and_each_keeps_its_rate():
 def after_each_event(fabric, state):
     """Run a simulation from one instant to the next."""
     for _ in range(20_000):
-        woken = state.wake_time[0] if state.counts[WAKES] else NEVER
-        packets.run(fabric, state, min(int(state.soonest.min()), int(woken)) + 1)
+        woken = state.heap.time[0] if state.heap.count[0] else NEVER
+        packets.run(fabric, state, min(int(state.lanes.soonest.min()), int(woken)) + 1)
         yield
 
 

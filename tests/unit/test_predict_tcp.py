@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from testbed.kernels import tcp as kernel
-from testbed.kernels.tcp_state import LOST, UNDER_WAY
+from testbed.kernels.tcp_ends import LOST, UNDER_WAY
 from testbed.plan import make_plan
 from testbed.predict import TcpLoad, Wires, reno_goodput, routed_ways, tcp_goodput, transport
 from testbed.predict import tcp as predict
@@ -140,16 +140,17 @@ def test_no_segment_is_made_or_lost_but_in_queues(blocks, queue, slower, head_dr
     fabric = predict._fabric(Wires(topology, TCP, G, G), flows, ways, wanted)
     state = predict._state(fabric, len(flows), 1)
     kernel.run(fabric, state, 1.0 + 0.02 * slower)
-    assert (state.flying == (state.fate == UNDER_WAY).sum(axis=1)).all()
-    assert (state.lost == (state.fate == LOST).sum(axis=1)).all()
-    assert (state.arrived == state.wanted + state.got.sum(axis=1)).all()
-    assert (state.oldest <= state.wanted).all()
-    assert (state.wanted <= state.next).all()
-    assert (state.next <= state.made).all()
-    assert state.arrived.sum() > 0
+    ends = state.ends
+    assert (ends.flying == (ends.fate == UNDER_WAY).sum(axis=1)).all()
+    assert (ends.lost == (ends.fate == LOST).sum(axis=1)).all()
+    assert (ends.arrived == ends.wanted + ends.got.sum(axis=1)).all()
+    assert (ends.oldest <= ends.wanted).all()
+    assert (ends.wanted <= ends.next).all()
+    assert (ends.next <= ends.made).all()
+    assert ends.arrived.sum() > 0
     assert (state.waiting[np.unique(fabric.way[:, 1:])] <= queue + 3 * len(flows)).all()
     # No port has sent more than its rate and one burst allow.
     sent = np.zeros(len(fabric.frame_time))
     last = fabric.way[np.arange(len(flows)), fabric.hops[: len(flows)] - 1]
-    np.add.at(sent, last, state.arrived)
+    np.add.at(sent, last, ends.arrived)
     assert (sent * fabric.frame_time <= 1.0 + 0.02 * slower + (fabric.burst + 2) * fabric.frame_time).all()

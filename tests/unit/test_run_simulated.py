@@ -68,13 +68,63 @@ def test_more_than_the_links_bear_is_dropped_or_held_back(tmp_path, flow_control
         assert of(outcome, "host_paused")[0].value > 0.3
 
 
+TCP = "{kind: iperf3, protocol: tcp, pattern: complement, repeats: 2}"
+
+
+def test_tcp_gets_what_is_predicted_of_queues_like_a_labs(tmp_path):
+    """Other code for queues and links, exact in time and without HTB, gives what the predictor's gives."""
+    more = "engine: simulate\nsimulator: {duration: 6000, warm_up: 1000}\nlinks: {rate: 100 Mbit/s, queue_frames: 40}\n"
+    outcome = run_scenario(plan_of(more, TCP), tmp_path, say)
+    # So the mean of the flows is within 5 % of the prediction, and each within 20 %.
+    assert (outcome.verdict, outcome.reasons) == (Verdict.PASS, ())
+    assert len(of(outcome, "goodput")) == 2 * 8
+    for mean in of(outcome, "goodput_mean"):
+        assert mean.value == pytest.approx(mean.predicted, rel=0.03)
+    assert min(sample.value for sample in of(outcome, "retransmits")) > 0
+    waited = [sample.value for sample in of(outcome, "queue_max")]
+    assert max(waited) in (39, 40)  # and one on the wire
+    assert sum(sample.value for sample in of(outcome, "queue_drops")) > 0
+    assert 0.9 < max(sample.value for sample in of(outcome, "link_use")) <= 1
+
+
+def test_two_tcp_flows_that_meet_have_a_wire_each_but_for_acknowledgements(tmp_path):
+    text = "topology: {kind: mesh, sizes: [2]}\nengine: simulate\nsimulator: {duration: 2000, warm_up: 1000}\n"
+    both = "workloads: [{kind: iperf3, protocol: tcp, pattern: pairwise, repeats: 1}]\n"
+    outcome = run_scenario(make_plan(scenario_of(text + both)), tmp_path, say)
+    # A frame has 1,542 bytes on the wire, half an acknowledgement of the other flow 47.
+    for sample in of(outcome, "goodput"):
+        assert sample.value == pytest.approx(1e9 * 1448 / (1542 + 47), rel=0.02)
+        assert sample.value == pytest.approx(sample.predicted, rel=0.02)
+
+
+@pytest.mark.parametrize(("how", "more"), [
+    ("pause", ""), ("pfc", ""), ("pause", "shared: true, "), ("pause", "buffer: 16000, xoff: 3044, "),
+])  # fmt: skip
+def test_tcp_over_lossless_switches_loses_nothing_and_has_the_fair_share(tmp_path, how, more):
+    settings = f"engine: simulate\nsimulator: {{flow_control: {how}, {more}duration: 150, warm_up: 50}}\n"
+    outcome = run_scenario(plan_of(settings, TCP), tmp_path, say)
+    assert (outcome.verdict, outcome.reasons) == (Verdict.PASS, ())
+    for sample in of(outcome, "goodput"):
+        assert sample.value == pytest.approx(sample.predicted, rel=0.05)
+    for metric in ("retransmits", "queue_drops"):
+        assert {sample.value for sample in of(outcome, metric)} == {0.0}
+    assert of(outcome, "host_paused")[0].value > 0.1
+
+
+def test_the_same_tcp_load_gives_the_same_samples(tmp_path):
+    once, again = (run_scenario(plan_of(SIMULATED, TCP), tmp_path / name, say) for name in "ab")
+    assert once.samples == again.samples
+    by_repeat = [[s.value for s in of(once, "goodput") if s.labels["repeat"] == number] for number in "12"]
+    assert by_repeat[0] != by_repeat[1]
+
+
 def test_loads_that_are_not_simulated_are_said_not_to_be(tmp_path):
-    loads = UDP, "{kind: ping}", "{kind: iperf3, protocol: tcp}", "{kind: mpi, job: collectives}"
+    loads = UDP, "{kind: ping}", "{kind: iperf3, protocol: tcp, congestion: cubic}", "{kind: mpi, job: collectives}"
     outcome = run_scenario(plan_of(SIMULATED, *loads), tmp_path, say)
     assert outcome.verdict is Verdict.WARN
     assert [reason.partition(": ")[2].partition(",")[0] for reason in outcome.reasons] == [
         "not simulated: it measures programs and processors",
-        "not simulated: TCP's control of its rate is not modelled; datagrams are (protocol: udp)",
+        "not simulated: of TCP reno is modelled",
         "not simulated: the program would have to run",
     ]
     assert [load["verdict"] for load in load_run(outcome.folder).manifest["loads"]] == ["pass", "warn", "warn", "warn"]
@@ -82,8 +132,8 @@ def test_loads_that_are_not_simulated_are_said_not_to_be(tmp_path):
 
 @pytest.mark.parametrize(("more", "loads", "sentence"), [
     (SIMULATED, ["{kind: ping}"],
-     "test.yaml: workloads: none can be simulated: that takes {kind: iperf3, protocol: udp}; leave engine: simulate "
-     "out"),
+     "test.yaml: workloads: none can be simulated: that takes {kind: iperf3}, and reno where it is TCP; leave "
+     "engine: simulate out"),
     ("engine: simulate\nsimulator: {buffer: 1000}\n", [UDP],
      "test.yaml: simulator.buffer: holds 1,000 bytes and a frame has 1,520; a switch that stores and forwards needs "
      "room for a whole one, so give it 1,520 or more"),
