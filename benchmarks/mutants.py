@@ -280,9 +280,10 @@ def _in_child(copy: str, file: str, limit: float) -> None:
 
     assert str(testbed.__file__).startswith(copy)
     numba.config.CACHE_DIR = cache  # type: ignore[attr-defined]  # made by reading the environment, earlier
-    sys.exit(
-        pytest.main(["-q", "-x", "-p", "no:cacheprovider", "--no-header", "--tb=no", "-W", _LOADED, *judges_of(file)])
-    )
+    quiet = ["-q", "-x", "-p", "no:cacheprovider", "--no-header", "--tb=no", "-W", _LOADED]
+    code = pytest.main([*quiet, *judges_of(file)])
+    Path(copy, "seconds.txt").write_text(str(time.process_time()))
+    sys.exit(code)
 
 
 def main() -> int:
