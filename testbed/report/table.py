@@ -83,6 +83,7 @@ METRICS: dict[str, str] = {
     "hash_share": "Goodput left by the hash",
     "link_imbalance": "Max / mean link utilisation",
     "queue_frames": "Queue, mean",
+    "queue_max": "Queue, max",
     "queue_drops": "Tail drops",
     "departure_error": "Inter-departure time error",
     "detection": "Noticed (not dilated)",
@@ -99,7 +100,7 @@ METRICS: dict[str, str] = {
 # What the terminal leaves out; the page and samples.csv have all.
 PAGE_ONLY = frozenset(
     {
-        "goodput_warmup", "queue_frames", "queue_drops", "link_imbalance", "cpu_network", "cpu_switches",
+        "goodput_warmup", "queue_frames", "queue_max", "queue_drops", "link_imbalance", "cpu_network", "cpu_switches",
         "cpu_programs", "cpu_agent",
     }
 )  # fmt: skip
