@@ -111,7 +111,7 @@ def _run(folder: Path, command: str, plan: tuple[float, int, float | None] | Non
     cache = own / "cache" if cold else folder / "cache"
     with tempfile.TemporaryFile("w+") as said:
         process = subprocess.Popen(
-            [sys.executable, "-m", "testbed", *COMMANDS[command]],
+            ["env", "--default-signal=INT,TERM,HUP", sys.executable, "-m", "testbed", *COMMANDS[command]],
             cwd=own, stdout=subprocess.DEVNULL, stderr=said, start_new_session=True,
             env={**os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": str(ROOT)},
         )  # fmt: skip

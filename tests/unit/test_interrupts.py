@@ -38,12 +38,16 @@ assignment: {kind: openflow}
 """
 
 
-def interrupted(body, *, after="pass", signals=(signal.SIGINT,), pause=0.1, **options):
+# Whoever runs the tests in the background, or by nohup, may have had signals ignored; nobody has in a terminal.
+TERMINAL = ("env", "--default-signal=INT,TERM,HUP")
+
+
+def interrupted(body, *, after="pass", signals=(signal.SIGINT,), pause=0.1, under=TERMINAL):
     """Exit code, what was printed, what was said, and seconds of a program that gets signals once it says `ready`."""
     text = PROGRAM.format(body=textwrap.indent(body, "    "), after=textwrap.indent(after, "    "))
     with subprocess.Popen(
-        [sys.executable, "-c", text], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}, **options,
+        [*under, sys.executable, "-c", text], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
     ) as process:  # fmt: skip
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
@@ -129,9 +133,7 @@ def test_a_signal_that_comes_twice_at_once_is_one():
 
 def test_under_nohup_a_hang_up_stays_ignored():
     body = "print('ready', flush=True); time.sleep(1); print('whole', flush=True)"
-    code, printed, _, _ = interrupted(
-        body, signals=[signal.SIGHUP], preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    )
+    code, printed, _, _ = interrupted(body, signals=[signal.SIGHUP], under=("env", "--ignore-signal=HUP"))
     assert (code, printed) == (0, ["whole"])
 
 
@@ -143,8 +145,8 @@ def test_under_nohup_a_hang_up_stays_ignored():
 def test_a_command_is_interrupted_at_any_moment(words, seconds, tmp_path):
     (tmp_path / "fabric.yaml").write_text(FABRIC)
     with subprocess.Popen(
-        [sys.executable, "-m", "testbed", *words], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True, env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        [*TERMINAL, sys.executable, "-m", "testbed", *words], cwd=tmp_path, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
     ) as process:  # fmt: skip
         status = Path(f"/proc/{process.pid}/status")
         while not _handles(signal.SIGHUP, status.read_text()):
