@@ -99,7 +99,7 @@ def shortest_cycle(start: Longs, following: Ints, inside: Bools) -> Ints:
             for place in range(len(best) - 1, -1, -1):
                 best[place] = node
                 node = came_from[node]
-            if len(best) <= 2:
+            if len(best) == 1:
                 break
     if len(best):
         smallest = np.argmin(best)
