@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,17 +15,6 @@ def locked(file: Path, *, shared: bool = False) -> Iterator[None]:
     with file.open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
         yield
-
-
-@contextmanager
-def locked_folder(folder: Path) -> Iterator[None]:
-    """The lock that the testbed itself holds while it builds the programs of a folder."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
 
 
 @contextmanager

@@ -146,7 +146,7 @@ def build_job(job: MpiJob) -> None:
 
 def _make(name: str, folder: Path, *settings: str) -> None:
     try:
-        with _alone(folder):
+        with building(folder):
             done = subprocess.run(
                 ["make", "--no-print-directory", "-C", str(folder), *settings],
                 stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=_BUILD_LIMIT,
@@ -161,8 +161,8 @@ def _make(name: str, folder: Path, *settings: str) -> None:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Let one build of a folder run at a time."""
+def building(folder: Path) -> Iterator[None]:
+    """Let one build of a folder run at a time, of all programs on the machine."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)

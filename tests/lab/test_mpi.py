@@ -21,7 +21,6 @@ from testbed.run.loads import run_mpi as load_mpi
 from testbed.scenario import load_scenario
 from testbed.workloads import mpi
 from testbed.workloads.spec import Mpi
-from tests.turns import locked_folder
 
 USER_JOB = Path(__file__).parent / "mpi_user_job"
 SHORT = ("--tests", "pingpong,alltoall,barrier", "--sizes", "1,4096", "--alltoall-bytes", "4000", "--repeats", "3")
@@ -124,7 +123,7 @@ def imb():
     if not (jobs.FOLDER / "imb" / "build" / "IMB-MPI1").exists():
         if os.environ.get("TESTBED_REQUIRE_LAB") != "1":
             pytest.skip("IMB-MPI1 is not here; get it with `make -C mpi_jobs/imb get`")
-        with locked_folder(jobs.FOLDER / "imb"):
+        with jobs.building(jobs.FOLDER / "imb"):
             subprocess.run(["make", "-C", str(jobs.FOLDER / "imb"), "get"], check=True, capture_output=True)
 
 

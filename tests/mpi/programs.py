@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.turns import locked_folder
+from testbed.emulate import jobs
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.prefix) / "bin"
@@ -22,7 +22,7 @@ needs_compiler = pytest.mark.skipif(
 
 def make(folder: Path, *settings: str) -> None:
     """Build, one process at a time, and fail with what the compiler said."""
-    with locked_folder(folder):
+    with jobs.building(folder):
         done = subprocess.run(
             ["make", "-C", str(folder), f"MPICC={BIN / 'mpicc'}", *settings],
             capture_output=True, text=True, check=False,
