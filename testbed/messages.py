@@ -412,3 +412,33 @@ class Flow:
     protocol: str
     source_port: int
     destination_port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tap:
+    """Where frames are captured: a physical link between switches, or the link of a host; the other one is None.
+
+    Attributes:
+        link: number of the link; outbound frames go along its first channel, 2 link.
+        host: number of the host; outbound frames are those that it sends.
+    """
+
+    link: int | None = None
+    host: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A frame that was captured.
+
+    Attributes:
+        time: ns since the epoch.
+        outbound: which way it went, see Tap.
+        data: from the Ethernet header on, with the VLAN tag that it has on the wire and without check sequence.
+        length: bytes of all of it, where `data` was cut.
+    """
+
+    time: int
+    outbound: bool
+    data: bytes
+    length: int

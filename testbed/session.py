@@ -18,13 +18,40 @@ from testbed.messages import (
     Disturbed,
     Facts,
     Flow,
+    Frame,
     FrameCounts,
     LoadRequest,
     Observation,
     PlanMove,
     Status,
+    Tap,
 )
 from testbed.plan import Plan
+
+
+class Frames(Protocol):
+    """Frames that pass a link, from when it was opened to the end of the block; see Session.capture.
+
+    Attributes:
+        interface: name of the port or card at which they are seen.
+        description: what that is, and which way outbound frames go.
+    """
+
+    interface: str
+    description: str
+
+    def read(self, seconds: float) -> list[Frame]:
+        """What came since the last call, in its order; waits up to `seconds` for the first.
+
+        Raises:
+            LabError: the fabric has ended; what came before was returned by the calls before.
+        """
+
+    def stop(self) -> None:
+        """Let no more in; read() then gives what came until now, and nothing where that was all."""
+
+    def lost(self) -> int:
+        """Frames so far that passed and were not kept, since they were not read fast enough."""
 
 
 class Session(Protocol):
@@ -33,6 +60,9 @@ class Session(Protocol):
     @property
     def facts(self) -> Facts:
         """What was built, at the dilation it has now."""
+
+    def plan(self) -> Plan:
+        """What it was built from."""
 
     def status(self) -> Status:
         """What it is and does; answered at any time."""
@@ -78,6 +108,9 @@ class Session(Protocol):
 
     def frames(self) -> FrameCounts:
         """Everything that counts frames."""
+
+    def capture(self, tap: Tap) -> AbstractContextManager[Frames]:
+        """Listen at a link, also while a load runs, until the block ends."""
 
     def controller(self) -> ControllerStatus:
         """Status of what installs the forwarding state; LabError where nothing does."""

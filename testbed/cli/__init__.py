@@ -31,6 +31,7 @@ def main() -> None:
 def _run() -> None:
     from testbed.cli import (  # noqa: F401 - they add their commands
         analyse_commands,
+        capture_command,
         compare_commands,
         doctor_commands,
         export_commands,

@@ -98,8 +98,7 @@ def build_lab(plan: Plan, *, keep: bool = False, progress: Progress = quiet) -> 
         undo.callback(namespaces.end)
         lab = LabClient(namespaces)
         undo.callback(lab.close)
-        if order.controller is not None:
-            lab.write(PLAN, plan_to_json(plan))
+        lab.write(PLAN, plan_to_json(plan))
         lab.build(order, progress)
         undo.pop_all()
     return lab

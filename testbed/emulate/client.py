@@ -12,7 +12,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
 from testbed.emulate import requests as ask
+from testbed.emulate.capture import InterfaceFrames
+from testbed.emulate.commands import in_network_of
 from testbed.emulate.launch import Namespaces
+from testbed.emulate.names import HOST_INTERFACE, PLAN, port_interface
 from testbed.emulate.wire import decode, encode
 from testbed.errors import CapabilityError, LabError
 from testbed.messages import (
@@ -27,6 +30,7 @@ from testbed.messages import (
     Observation,
     PlanMove,
     Status,
+    Tap,
 )
 from testbed.units import TimeScale
 
@@ -134,6 +138,12 @@ class LabClient:
             self._facts = self._ask(ask.TellFacts())
         return self._facts
 
+    def plan(self) -> Plan:
+        """What it was built from."""
+        from testbed.plan.store import plan_from_json  # noqa: PLC0415 - `testbed down` needs nothing of the planner
+
+        return plan_from_json(self.read(PLAN).decode())
+
     def status(self) -> Status:
         """What the lab is and does; answered at any time."""
         return self._ask(ask.TellStatus())
@@ -168,6 +178,27 @@ class LabClient:
     def frames(self) -> FrameCounts:
         """Everything that counts frames."""
         return self._ask(ask.CountFrames())
+
+    def capture(self, tap: Tap) -> InterfaceFrames:
+        """Listen at the port of the first switch of a link, or at the card of a host; asks nothing of the agent."""
+        topology, init = self.plan().wiring, self.namespaces.init
+        scale = f"in laboratory time, which is {self.facts.dilation:.4g} times real time"
+        if tap.host is not None:
+            name = topology.host_name(tap.host)
+            pid, interface, proc = self.facts.holders[name], HOST_INTERFACE, self.namespaces.proc
+            shown, about = f"{name}-{interface}", f"outbound frames are those that {name} sends; {scale}"
+        elif tap.link is not None:
+            channel = 2 * tap.link
+            switch = topology.switch_name(int(topology.channel_source[channel]))
+            interface = shown = port_interface(switch, int(topology.out_port[channel]))
+            pid, proc = init, Path("/proc")
+            about = f"outbound frames are those of {topology.channel_name(channel)}; {scale}"
+        else:
+            raise LabError("a tap is at a link or at a host")
+        try:
+            return in_network_of(pid, lambda: InterfaceFrames(interface, shown, about, self.namespaces.alive), proc)
+        except OSError as error:
+            raise LabError(f"{shown} of the lab cannot be listened to: {error.strerror}") from error
 
     def reach(self) -> list[tuple[str, str]]:
         """Ping all pairs of hosts: names of those without an answer."""

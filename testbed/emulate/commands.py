@@ -72,15 +72,20 @@ _T = TypeVar("_T")
 _CLONE_NEWNET = 0x40000000
 
 
-def in_network_of(pid: int, make: Callable[[], _T]) -> _T:
+def in_network_of(pid: int, make: Callable[[], _T], proc: Path = Path("/proc")) -> _T:
     """Call a function in the network namespace of a process, in a thread of its own, and return its result.
+
+    Args:
+        pid: of the process.
+        make: the function.
+        proc: where processes of that number are shown; that of a lab shows the lab's.
 
     Raises:
         OSError: the process is gone.
     """
 
     def inside() -> _T:
-        with Path(f"/proc/{pid}/ns/net").open("rb") as namespace:
+        with (proc / str(pid) / "ns/net").open("rb") as namespace:
             if ctypes.CDLL(None, use_errno=True).setns(namespace.fileno(), _CLONE_NEWNET) != 0:
                 code = ctypes.get_errno()
                 raise OSError(code, os.strerror(code))

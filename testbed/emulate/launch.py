@@ -39,6 +39,11 @@ class Namespaces:
         """Path to the agent's socket, through the lab's own mount namespace."""
         return Path(f"/proc/{self.init}/root") / _SOCKET_INSIDE
 
+    @property
+    def proc(self) -> Path:
+        """Where its processes have the numbers that they have inside."""
+        return Path(f"/proc/{self.init}/root/proc")
+
     def alive(self) -> bool:
         """Whether process 1 runs, or anything else of the lab still does."""
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from testbed.emulate.requests import BuildOrder
 
 HOST_INTERFACE = "eth0"
-# In the folder of a lab whose controller installs the rules: its plan.
+# In the folder of a lab: its plan, for its controller and for commands that find links by name.
 PLAN = "plan.json"
 
 

@@ -15,7 +15,7 @@ from testbed.workloads.timeline import OPPOSITE, Event
 
 _PORT = re.compile(r"(.+)-eth([0-9]+)")
 _MAX_NAMED = 8
-# Link or host, and switch and port at which it is set down.
+# Link or host, and switch and port of the end that is meant.
 _Found = tuple[int | None, int | None, tuple[int, int]]
 
 
@@ -63,8 +63,10 @@ class ElementNames:
                         Problem(place, f"there is no switch {quoted(target)}.{self._near(target, links=False)}")
                     )
                 continue
-            found = self._end(target)
+            found = self.find(target)
             if isinstance(found, str):
+                if target in self._switches:
+                    found = f'{quoted(target)} is a switch: "kill {target}" ends it; down is for links, ports and hosts'
                 problems.append(Problem(place, found))
                 continue
             link, host, end = found
@@ -73,8 +75,8 @@ class ElementNames:
             ends.append(end)
         return Change(event, tuple(links), tuple(hosts), tuple(switches), tuple(ends))
 
-    def _end(self, target: str) -> _Found | str:
-        """What is set down where; or what is wrong."""
+    def find(self, target: str) -> _Found | str:
+        """Link or host that a name means, and switch and port of the end that it names; or what is wrong with it."""
         topology = self._topology
         if target in self._hosts:
             host = self._hosts[target]
@@ -90,7 +92,7 @@ class ElementNames:
         pair = self._pair(name)
         if pair is None:
             if target in self._switches:
-                return f'{quoted(target)} is a switch: "kill {target}" ends it; down is for links, ports and hosts'
+                return f"{quoted(target)} is a switch; name one of its links or ports, such as {self._link_of(target)}"
             return f"there is no link, port or host {quoted(target)}.{self._near(target, links=True)}"
         if plane and not plane.isdecimal():
             return f"{quoted(target)} should end in the number of a plane, such as {name}#1"
@@ -131,6 +133,12 @@ class ElementNames:
         names = ", ".join(topology.switch_name(switch) for switch in near[:_MAX_NAMED])
         more = f" and {len(near) - _MAX_NAMED} more" if len(near) > _MAX_NAMED else ""
         return f"no link joins {quoted(one)} and {quoted(other)}; {one} is linked to {names or 'no switch'}{more}"
+
+    def _link_of(self, name: str) -> str:
+        """A link of a switch, as it is written."""
+        topology, switch = self._topology, self._switches[name]
+        channels = np.flatnonzero(topology.channel_source == switch)
+        return topology.channel_name(int(channels[0])).replace("→", "-") if len(channels) else f"{name}-eth1"
 
     def _near(self, target: str, *, links: bool) -> str:
         if not links:
