@@ -41,17 +41,11 @@ class TestbedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong with the input.
+    """One thing that is wrong with the input."""
 
-    Attributes:
-        key: where it is: a key, an option, or what a reader would look for.
-        sentence: what is wrong and what would be right.
-        file: that the key is in, where it is in one.
-    """
-
-    key: str
-    sentence: str
-    file: str = ""
+    key: str  # where it is: a key, an option, or what a reader would look for
+    sentence: str  # what is wrong and what would be right
+    file: str = ""  # that the key is in, where it is in one
 
     @property
     def place(self) -> str:

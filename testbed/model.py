@@ -27,46 +27,28 @@ class Topology:
     Channel `2 l` is link l from `links[l, 0]` to `links[l, 1]`, channel `2 l + 1` the other direction, so
     `c ^ 1` is the reverse of c. Parallel links of a pair are consecutive rows: plane p of the channel c of
     plane 0 is `c + 2 p`. Ports count from 1: first the hosts of a switch, then its links in link order.
-
-    Attributes:
-        kind: name of the topology.
-        switch_count: S.
-        links: (L, 2) the two switches of each physical link.
-        plane: (L,) 0 for the first link of a pair, 1 for the second parallel one, and so on.
-        host_switch: (H,) the switch of each host.
-        sizes: extent of each dimension for grids, empty otherwise.
-        coordinates: (S, len(sizes)) position in the grid, first-routed dimension first.
-        levels: (S,) 0 for leaves and for every switch of a direct network, 1.. upward in trees.
-        positions: (S, 2) where to draw each switch.
-        host_port: (H,) port of each host on its switch.
-        channel_source: (C,) switch a channel leaves.
-        channel_target: (C,) switch a channel enters.
-        out_port: (C,) port by which a channel leaves its source; it enters its target by `out_port[c ^ 1]`.
-        port_count: (S,) number of ports in use.
-        switch_names: name of each switch, for fabrics some of whose switches are dead; empty for s1, s2, ….
-        host_names: likewise for hosts; empty for h1, h2, ….
-        switch_labels: what each switch is called in the file the fabric was read from; empty without one.
-        faults: the dead links and switches that were taken out, in words; empty for a whole fabric.
     """
 
-    kind: str
-    switch_count: int
-    links: Ints
-    plane: Ints
-    host_switch: Ints
-    sizes: tuple[int, ...]
-    coordinates: Ints
-    levels: Ints
-    positions: Floats
-    host_port: Ints
-    channel_source: Ints
-    channel_target: Ints
-    out_port: Ints
-    port_count: Ints
+    kind: str  # name of the topology
+    switch_count: int  # S
+    links: Ints  # (L, 2) the two switches of each physical link
+    plane: Ints  # (L,) 0 for the first link of a pair, 1 for the second parallel one, and so on
+    host_switch: Ints  # (H,) the switch of each host
+    sizes: tuple[int, ...]  # extent of each dimension for grids, empty otherwise
+    coordinates: Ints  # (S, len(sizes)) position in the grid, first-routed dimension first
+    levels: Ints  # (S,) 0 for leaves and for every switch of a direct network, 1.. upward in trees.
+    positions: Floats  # (S, 2) where to draw each switch
+    host_port: Ints  # (H,) port of each host on its switch
+    channel_source: Ints  # (C,) switch a channel leaves
+    channel_target: Ints  # (C,) switch a channel enters
+    out_port: Ints  # (C,) port by which a channel leaves its source; it enters its target by `out_port[c ^ 1]`
+    port_count: Ints  # (S,) number of ports in use
+    # name of each switch, for fabrics some of whose switches are dead; empty for s1, s2, …
     switch_names: tuple[str, ...] = ()
-    host_names: tuple[str, ...] = ()
+    host_names: tuple[str, ...] = ()  # likewise for hosts; empty for h1, h2, …
+    # what each switch is called in the file the fabric was read from; empty without one
     switch_labels: tuple[str, ...] = ()
-    faults: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()  # the dead links and switches that were taken out, in words; empty for a whole fabric
 
     @property
     def host_count(self) -> int:
@@ -105,14 +87,10 @@ class Bundles:
 
     A topology with bundles has one link a pair of neighbours. Its link l stands for the physical links `start[l]` to
     `start[l + 1] - 1`, the members, all in the direction of l; its ports are those of the first member.
-
-    Attributes:
-        wiring: every physical link and port, with the same switches and hosts.
-        start: (L + 1,) offset of the first member of each logical link.
     """
 
-    wiring: Topology
-    start: Longs
+    wiring: Topology  # every physical link and port, with the same switches and hosts
+    start: Longs  # (L + 1,) offset of the first member of each logical link
 
     @property
     def sizes(self) -> Longs:
@@ -152,14 +130,10 @@ class Paths:
     """One explicit path for every ordered pair of end switches (N×N→P).
 
     Pair (a, b) of end indices 0..E-1 is row `a * E + b`. A hop is a virtual channel: `layer * C + channel`.
-
-    Attributes:
-        start: (E·E + 1,) offset of the first hop of each pair; a pair without hops has none.
-        hop: (N,) virtual channels of all paths, one pair after the other.
     """
 
-    start: Longs
-    hop: Ints
+    start: Longs  # (E·E + 1,) offset of the first hop of each pair; a pair without hops has none
+    hop: Ints  # (N,) virtual channels of all paths, one pair after the other
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -167,16 +141,11 @@ class AllowedTurns:
     """Every turn that a routing allows, whether a path takes it or not: a graph of virtual channels.
 
     That graph without a cycle is the exact deadlock property of a routing by turns (Dally and Seitz 1987).
-
-    Attributes:
-        start: (layers·C + 1,) offset of the first virtual channel that may follow each.
-        following: (A,) virtual channels; those that follow v are `following[start[v]:start[v + 1]]`, ascending.
-        entry: (layers·C,) True where a path may begin with that virtual channel.
     """
 
-    start: Longs
-    following: Ints
-    entry: Bools
+    start: Longs  # (layers·C + 1,) offset of the first virtual channel that may follow each
+    following: Ints  # (A,) virtual channels; those that follow v are `following[start[v]:start[v + 1]]`, ascending
+    entry: Bools  # (layers·C,) True where a path may begin with that virtual channel
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -189,47 +158,28 @@ class Routes:
     `destination_trees` (N×N→C, next hop from switch and destination): `tree_channel[t, s]` is the channel by which
     a frame to a host of tree t leaves switch s, -1 at its root; `host_tree` is the tree of a host that receives.
     `paths` (N×N→P, one by one, in one or more layers): `paths` holds them; the trees are empty.
-
-    Attributes:
-        relation: `source_trees`, `destination_trees` or `paths`.
-        ends: (E,) switches that have hosts, ascending.
-        tree_channel: (T, S).
-        tree_root: (T,) the switch a tree starts from or ends at.
-        host_tree: (H,).
-        layers: number of layers; a virtual channel is `layer * C + channel`.
-        paths: the explicit paths, or None.
-        backup: a second path for pairs that have one, link-disjoint where possible, or None.
-        allowed: all turns the routing allows, or None where it is no routing by turns.
-        notes: choices that were made for the user, one sentence each.
     """
 
-    relation: Literal["source_trees", "destination_trees", "paths"]
-    ends: Ints
-    tree_channel: Ints
-    tree_root: Ints
-    host_tree: Ints
-    layers: int = 1
-    paths: Paths | None = None
-    backup: Paths | None = None
-    allowed: AllowedTurns | None = None
-    notes: tuple[str, ...] = ()
+    relation: Literal["source_trees", "destination_trees", "paths"]  # `source_trees`, `destination_trees` or `paths`
+    ends: Ints  # (E,) switches that have hosts, ascending
+    tree_channel: Ints  # (T, S)
+    tree_root: Ints  # (T,) the switch a tree starts from or ends at
+    host_tree: Ints  # (H,)
+    layers: int = 1  # number of layers; a virtual channel is `layer * C + channel`
+    paths: Paths | None = None  # the explicit paths, or None
+    backup: Paths | None = None  # a second path for pairs that have one, link-disjoint where possible, or None
+    allowed: AllowedTurns | None = None  # all turns the routing allows, or None where it is no routing by turns
+    notes: tuple[str, ...] = ()  # choices that were made for the user, one sentence each
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entries:
-    """Static MAC entries of global VLANs, one a row.
+    """Static MAC entries of global VLANs, one a row."""
 
-    Attributes:
-        vlan: (N,) index into vlan_ids.
-        switch: (N,) switch that holds it.
-        host: (N,) host whose MAC address it is.
-        port: (N,) port it points to.
-    """
-
-    vlan: Ints
-    switch: Ints
-    host: Ints
-    port: Ints
+    vlan: Ints  # (N,) index into vlan_ids
+    switch: Ints  # (N,) switch that holds it
+    host: Ints  # (N,) host whose MAC address it is
+    port: Ints  # (N,) port it points to
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -239,22 +189,16 @@ class VlanPlan:
     Any switch with PVID, member sets and static MAC entries can carry it out. In a VLAN whose tagged links are a
     tree, the entry of a host at a switch follows from the tree; `entries` is then None and `entry_rule` gives the
     rule. A 64×64 torus has 500 million of them.
-
-    Attributes:
-        vlan_ids: (V,) 802.1Q VLAN identifiers, 1..4094.
-        pvid: (H,) index into vlan_ids: the PVID of each host's port.
-        tagged_links: (V, L) True where both ends of a link are tagged members of the VLAN.
-        untagged_hosts: (V, H) True where a host's port is an untagged member of the VLAN; (V, 1) for all hosts alike.
-        entry_rule: which entries a switch holds: those a path `used`, `all` of its VLANs, or those that are `listed`.
-        entries: the listed ones, else None.
     """
 
-    vlan_ids: Ints
-    pvid: Ints
-    tagged_links: Bools
+    vlan_ids: Ints  # (V,) 802.1Q VLAN identifiers, 1..4094
+    pvid: Ints  # (H,) index into vlan_ids: the PVID of each host's port
+    tagged_links: Bools  # (V, L) True where both ends of a link are tagged members of the VLAN
+    # (V, H) True where a host's port is an untagged member of the VLAN; (V, 1) for all hosts alike
     untagged_hosts: Bools
+    # which entries a switch holds: those a path `used`, `all` of its VLANs, or those that are `listed`
     entry_rule: Literal["used", "all", "listed"]
-    entries: Entries | None = None
+    entries: Entries | None = None  # the listed ones, else None
 
     @property
     def vlan_count(self) -> int:
@@ -273,12 +217,9 @@ class LearningPlan(VlanPlan):
 
     There are no static entries: `entry_rule` is `all`, which is what switches know when each host has sent a
     broadcast in every VLAN (Koibuchi et al. 2011, section 3.3). Until then frames are flooded in their VLAN's tree.
-
-    Attributes:
-        ageing: s after which a switch forgets an address that has sent it nothing in a VLAN; 0 = never.
     """
 
-    ageing: int = 0
+    ageing: int = 0  # s after which a switch forgets an address that has sent it nothing in a VLAN; 0 = never
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -292,34 +233,20 @@ class LocalPlan:
 
     V counts all classes of all switches, K destination keys (see `host_key`). Broadcasts do not follow the classes:
     they go along a tree of their own, or nowhere.
-
-    Attributes:
-        kind: `renamed`, `static` or `openflow`.
-        vlan_switch: (V,) switch of each local VLAN.
-        vlan_id: (V,) its identifier inside the switch; for `openflow` the one all frames carry.
-        host_vlan: (H,) local VLAN of frames that a host sends.
-        channel_vlan: (layers·C,) local VLAN of frames that arrive by a virtual channel; -1 where none ever does.
-        host_key: (H,) destination key of each host; hosts of one key share their entries.
-        entry_vlan: (N,) local VLAN of each forwarding entry.
-        entry_key: (N,) destination key it is for.
-        entry_hop: (N,) virtual channel to send by, or -1: the destination hangs on this switch.
-        member_start: (V + 1,) offset of the first member port of each local VLAN; `openflow` has no members.
-        member_port: (M,) untagged member ports, ascending within a VLAN.
-        flood_links: (L,) links of the tree that carries broadcasts; None where they are dropped.
     """
 
-    kind: Literal["renamed", "static", "openflow"]
-    vlan_switch: Ints
-    vlan_id: Ints
-    host_vlan: Ints
-    channel_vlan: Ints
-    host_key: Ints
-    entry_vlan: Ints
-    entry_key: Ints
-    entry_hop: Ints
-    member_start: Longs
-    member_port: Ints
-    flood_links: Bools | None
+    kind: Literal["renamed", "static", "openflow"]  # `renamed`, `static` or `openflow`
+    vlan_switch: Ints  # (V,) switch of each local VLAN
+    vlan_id: Ints  # (V,) its identifier inside the switch; for `openflow` the one all frames carry
+    host_vlan: Ints  # (H,) local VLAN of frames that a host sends
+    channel_vlan: Ints  # (layers·C,) local VLAN of frames that arrive by a virtual channel; -1 where none ever does
+    host_key: Ints  # (H,) destination key of each host; hosts of one key share their entries
+    entry_vlan: Ints  # (N,) local VLAN of each forwarding entry
+    entry_key: Ints  # (N,) destination key it is for
+    entry_hop: Ints  # (N,) virtual channel to send by, or -1: the destination hangs on this switch
+    member_start: Longs  # (V + 1,) offset of the first member port of each local VLAN; `openflow` has no members
+    member_port: Ints  # (M,) untagged member ports, ascending within a VLAN
+    flood_links: Bools | None  # (L,) links of the tree that carries broadcasts; None where they are dropped
 
     @property
     def class_count(self) -> int:
@@ -334,86 +261,54 @@ class LocalPlan:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One OpenFlow 1.3 rule, free of any library's types.
+    """One OpenFlow 1.3 rule, free of any library's types."""
 
-    Attributes:
-        switch: switch number.
-        table: table number.
-        priority: higher wins.
-        match: (field, value) pairs; fields are `bundle` (chosen by an earlier rule), `in_port`, `dl_vlan` (-1 =
-            untagged), `dl_vlan_pcp` and `dl_dst`.
-        actions: (action, value) pairs; actions are `push_vlan`, `set_pcp`, `pop_vlan`, `output`, `goto_table`, and
-            for link aggregation `set_in_port`, `set_bundle`, `resubmit` (to a table) and `group`.
-    """
-
-    switch: int
-    table: int
-    priority: int
+    switch: int  # switch number
+    table: int  # table number
+    priority: int  # higher wins
+    # (field, value) pairs; fields are `bundle` (chosen by an earlier rule), `in_port`, `dl_vlan` (-1 = untagged),
+    # `dl_vlan_pcp` and `dl_dst`
     match: tuple[tuple[str, int | str], ...]
+    # (action, value) pairs; actions are `push_vlan`, `set_pcp`, `pop_vlan`, `output`, `goto_table`, and for link
+    # aggregation `set_in_port`, `set_bundle`, `resubmit` (to a table) and `group`
     actions: tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A select group: a frame leaves by one of several ports, chosen by a hash of its addresses.
+    """A select group: a frame leaves by one of several ports, chosen by a hash of its addresses."""
 
-    Attributes:
-        switch: switch number.
-        number: OpenFlow group number.
-        ports: the ports, one a bucket; a bucket whose port is down is passed over.
-    """
-
-    switch: int
-    number: int
-    ports: tuple[int, ...]
+    switch: int  # switch number
+    number: int  # OpenFlow group number
+    ports: tuple[int, ...]  # the ports, one a bucket; a bucket whose port is down is passed over
 
 
 @dataclass(frozen=True, slots=True)
 class SwitchModel:
-    """Limits of a switch that can be bought.
+    """Limits of a switch that can be bought."""
 
-    Attributes:
-        name: as printed on it.
-        ports: number of ports.
-        max_vlans: VLANs that can be configured.
-        mac_table: MAC table entries.
-    """
-
-    name: str
-    ports: int
-    max_vlans: int
-    mac_table: int
+    name: str  # as printed on it
+    ports: int  # number of ports
+    max_vlans: int  # VLANs that can be configured
+    mac_table: int  # MAC table entries
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """An invariant that does not hold.
+    """An invariant that does not hold."""
 
-    Attributes:
-        invariant: its short name.
-        sentence: what is wrong.
-        witness: the cycle, the lost pair, the port.
-    """
-
-    invariant: str
-    sentence: str
-    witness: tuple[str, ...] = ()
+    invariant: str  # its short name
+    sentence: str  # what is wrong
+    witness: tuple[str, ...] = ()  # the cycle, the lost pair, the port
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One measured figure. Results are tables of these.
+    """One measured figure. Results are tables of these."""
 
-    Attributes:
-        metric: what was measured, such as `goodput`.
-        value: the figure, in `unit`.
-        unit: an SI unit, `ratio`, or empty for a count.
-        labels: what it belongs to, such as workload, src, dst, repeat.
-        predicted: what the plan predicts for it, in the same unit, or None where there is no prediction.
-    """
-
-    metric: str
-    value: float
-    unit: str
-    labels: Mapping[str, str] = field(default_factory=dict)
+    metric: str  # what was measured, such as `goodput`
+    value: float  # the figure, in `unit`
+    unit: str  # an SI unit, `ratio`, or empty for a count
+    labels: Mapping[str, str] = field(default_factory=dict)  # what it belongs to, such as workload, src, dst, repeat
+    # what the plan predicts for it, in the same unit, or None where there is no prediction
     predicted: float | None = None

@@ -76,13 +76,9 @@ def format_eta(seconds: float | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TimeScale:
-    """Converts between the real world of the scenario and the slowed-down lab.
+    """Converts between the real world of the scenario and the slowed-down lab."""
 
-    Attributes:
-        dilation: D >= 1; lab links run at real rate / D.
-    """
-
-    dilation: float
+    dilation: float  # D >= 1; lab links run at real rate / D
 
     def lab_rate(self, real_bits_per_second: float) -> float:
         """Rate a lab link is shaped to, in bit/s."""

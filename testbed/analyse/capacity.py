@@ -16,40 +16,26 @@ from testbed.vlans.local import entry_count, vlan_count
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Needs:
-    """What each switch must have.
+    """What each switch must have."""
 
-    Attributes:
-        ports: (S,) ports in use.
-        vlans: (S,) VLANs with a member port; local VLANs of a LocalPlan.
-        entries: (S,) static MAC entries.
-        total_vlans: VLANs of the fabric; the local ones of all switches together.
-        keys: destinations whose hosts share entries: switches with hosts, or finer where the routing tells hosts apart.
-        unit_entries: (S,) static MAC entries if each of these had one host.
-    """
-
-    ports: npt.NDArray[Any]
-    vlans: Longs
-    entries: Longs
-    total_vlans: int
+    ports: npt.NDArray[Any]  # (S,) ports in use
+    vlans: Longs  # (S,) VLANs with a member port; local VLANs of a LocalPlan
+    entries: Longs  # (S,) static MAC entries
+    total_vlans: int  # VLANs of the fabric; the local ones of all switches together
+    # destinations whose hosts share entries: switches with hosts, or finer where the routing tells hosts apart
     keys: int
-    unit_entries: Longs
+    unit_entries: Longs  # (S,) static MAC entries if each of these had one host
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """One switch model.
+    """One switch model."""
 
-    Attributes:
-        model: its name.
-        short_of: what it has too little of: `ports`, `VLANs`, `MAC entries`; empty where it fits.
-        hosts_estimated: H = T / V of Koibuchi et al. 2011, equation (1): entries of the MAC table by VLANs used.
-        hosts_counted: hosts for whose entries every switch has room, the same number for every destination
-            key; with the VLANs and senders of this plan.
-    """
-
-    model: str
-    short_of: tuple[str, ...]
-    hosts_estimated: int
+    model: str  # its name
+    short_of: tuple[str, ...]  # what it has too little of: `ports`, `VLANs`, `MAC entries`; empty where it fits
+    hosts_estimated: int  # H = T / V of Koibuchi et al. 2011, equation (1): entries of the MAC table by VLANs used.
+    # hosts for whose entries every switch has room, the same number for every destination key; with the VLANs and
+    # senders of this plan
     hosts_counted: int
 
 

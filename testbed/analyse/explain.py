@@ -27,63 +27,38 @@ _AGGREGATED = (
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One switch on a path.
+    """One switch on a path."""
 
-    Attributes:
-        switch: its name.
-        in_port: port by which the frame comes.
-        came_from: host or switch at the other end of that port.
-        out_port: port by which it leaves.
-        goes_to: host or switch at the other end of that port.
-        channel: name of the channel it leaves by; empty at the last switch.
-        layer: layer of that channel, which frames carry as 802.1Q priority under `openflow`; None under any other
-            assignment, and at the last switch.
-        vlan: VLAN of the frame inside the switch; None where the plan gives it none.
-        rules: the rule of each table that it matches, as installed; empty where a rule walk does not come here.
-    """
-
-    switch: str
-    in_port: int
-    came_from: str
-    out_port: int
-    goes_to: str
-    channel: str
+    switch: str  # its name
+    in_port: int  # port by which the frame comes
+    came_from: str  # host or switch at the other end of that port
+    out_port: int  # port by which it leaves
+    goes_to: str  # host or switch at the other end of that port
+    channel: str  # name of the channel it leaves by; empty at the last switch
+    # layer of that channel, which frames carry as 802.1Q priority under `openflow`; None under any other assignment,
+    # and at the last switch
     layer: int | None
-    vlan: int | None
+    vlan: int | None  # VLAN of the frame inside the switch; None where the plan gives it none
+    # the rule of each table that it matches, as installed; empty where a rule walk does not come here
     rules: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The path of one pair.
+    """The path of one pair."""
 
-    Attributes:
-        scenario: name of the scenario.
-        routing: key of the routing.
-        assignment: key of the assignment.
-        source: name of the host that sends.
-        destination: name of the host that receives.
-        steps: switches on the path, in order.
-        hops: links between switches on it.
-        shortest: fewest links there are between the two.
-        shorter: a path with fewer hops and why it is not taken; None where the path is a shortest.
-        backup: names of the channels of the backup path; None where the pair has none.
-        shared_links: links that path and backup path have in common.
-        notes: what was taken for granted, one sentence each.
-    """
-
-    scenario: str
-    routing: str
-    assignment: str
-    source: str
-    destination: str
-    steps: tuple[Step, ...]
-    hops: int
-    shortest: int
-    shorter: Shorter | None
-    backup: tuple[str, ...] | None
-    shared_links: int
-    notes: tuple[str, ...]
+    scenario: str  # name of the scenario
+    routing: str  # key of the routing
+    assignment: str  # key of the assignment
+    source: str  # name of the host that sends
+    destination: str  # name of the host that receives
+    steps: tuple[Step, ...]  # switches on the path, in order
+    hops: int  # links between switches on it
+    shortest: int  # fewest links there are between the two
+    shorter: Shorter | None  # a path with fewer hops and why it is not taken; None where the path is a shortest
+    backup: tuple[str, ...] | None  # names of the channels of the backup path; None where the pair has none
+    shared_links: int  # links that path and backup path have in common
+    notes: tuple[str, ...]  # what was taken for granted, one sentence each
 
 
 def explain(plan: Plan, source: str, destination: str) -> Explanation:

@@ -29,41 +29,29 @@ MAX_NEXT_HOPS = 100_000_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Analysis:
-    """Figures of one plan.
+    """Figures of one plan."""
 
-    Attributes:
-        plan: what they are of.
-        hops: lengths of paths.
-        loads: channel load of each pattern.
-        bisection: links between two halves of a grid; None where that is not known.
-        prohibited_turns: turns that no path may take in any layer, of how many; None for a routing without such a rule.
-        vlans: VLANs on the switch that has most: local ones where the assignment is by the port of arrival.
-        vlans_total: VLANs of the fabric; the local ones of all switches together.
-        multiplication: copies of one flooded frame that a switch takes in if switches flood to all members of a local
-            VLAN, mean and most; infinite where copies circulate. None where VLANs are not local.
-        fewest_fixed: how few VLANs any fixed assignment of these paths needs, or why none carries them.
-        fewest_renamed: how few local VLANs a switch needs by forwarding entries alone, or why none carries the paths;
-            None where it was not tried, as the fabric is too large, or the routes have layers.
-        relations: the first conflict of each routing relation that does not hold; None where none was tried.
-        mac_entries: static entries, maximum per switch.
-        rules: OpenFlow rules of the fabric.
-        fits: each switch model; empty where the assignment needs OpenFlow.
-    """
-
-    plan: Plan
-    hops: Hops
-    loads: tuple[Load, ...]
-    bisection: int | None
+    plan: Plan  # what they are of
+    hops: Hops  # lengths of paths
+    loads: tuple[Load, ...]  # channel load of each pattern
+    bisection: int | None  # links between two halves of a grid; None where that is not known
+    # turns that no path may take in any layer, of how many; None for a routing without such a rule
     prohibited_turns: tuple[int, int] | None
-    vlans: int
-    vlans_total: int
+    vlans: int  # VLANs on the switch that has most: local ones where the assignment is by the port of arrival
+    vlans_total: int  # VLANs of the fabric; the local ones of all switches together
+    # copies of one flooded frame that a switch takes in if switches flood to all members of a local VLAN, mean and
+    # most; infinite where copies circulate. None where VLANs are not local.
     multiplication: tuple[float, float] | None
+    # how few VLANs any fixed assignment of these paths needs, or why none carries them
     fewest_fixed: Bounds | Conflict | None
+    # how few local VLANs a switch needs by forwarding entries alone, or why none carries the paths; None where it was
+    # not tried, as the fabric is too large, or the routes have layers
     fewest_renamed: Bounds | Conflict | None
+    # the first conflict of each routing relation that does not hold; None where none was tried
     relations: dict[Relation, Conflict | None] | None
-    mac_entries: int
-    rules: int
-    fits: tuple[Fit, ...]
+    mac_entries: int  # static entries, maximum per switch
+    rules: int  # OpenFlow rules of the fabric
+    fits: tuple[Fit, ...]  # each switch model; empty where the assignment needs OpenFlow
 
 
 def check_patterns(patterns: Sequence[str]) -> list[Problem]:

@@ -17,18 +17,13 @@ ALL_TO_ALL = "all_to_all"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Load:
-    """One pattern on one fabric.
+    """One pattern on one fabric."""
 
-    Attributes:
-        pattern: its name.
-        flows: (C,) flows on each channel, all layers together.
-        demand: (C,) what each channel carries, in units of the rate at which every host that sends injects: a host
-            divides it equally among its flows, so the sum of 1 / (flows of its source) over the channel's flows. Of a
-            bundle, what each member carries if all carry the same.
-    """
-
-    pattern: str
-    flows: Floats
+    pattern: str  # its name
+    flows: Floats  # (C,) flows on each channel, all layers together
+    # (C,) what each channel carries, in units of the rate at which every host that sends injects: a host divides it
+    # equally among its flows, so the sum of 1 / (flows of its source) over the channel's flows. Of a bundle, what each
+    # member carries if all carry the same.
     demand: Floats
 
     @property
@@ -101,30 +96,20 @@ def load_of(topology: Topology, routes: Routes, pattern: str, seed: int, members
 
 @dataclass(frozen=True, slots=True)
 class Hops:
-    """Figures of all paths. A hop is a link between switches.
+    """Figures of all paths. A hop is a link between switches."""
 
-    Attributes:
-        mean: over ordered pairs of different hosts, 0 for two hosts of one switch (Koibuchi et al. 2003, section 5).
-        longest: most hops.
-        mean_switches: mean switches on a path over all H² ordered pairs of hosts, 1 for a host with itself and for two
-            hosts of one switch (Koibuchi et al. 2011, Table 11).
-        max_switches: maximum of switches on a path.
-        mean_shortest: as `mean`, if every pair went by the fewest links there are.
-        diameter: fewest hops between the two switches with hosts that are farthest apart.
-        longer_pairs: ordered pairs of hosts whose path has more hops than the shortest.
-        pairs: ordered pairs of different hosts.
-        distribution: number of those pairs whose path has 0, 1, 2, … hops.
-    """
-
+    # over ordered pairs of different hosts, 0 for two hosts of one switch (Koibuchi et al. 2003, section 5).
     mean: float
-    longest: int
+    longest: int  # most hops
+    # mean switches on a path over all H² ordered pairs of hosts, 1 for a host with itself and for two hosts of one
+    # switch (Koibuchi et al. 2011, Table 11).
     mean_switches: float
-    max_switches: int
-    mean_shortest: float
-    diameter: int
-    longer_pairs: int
-    pairs: int
-    distribution: tuple[int, ...]
+    max_switches: int  # maximum of switches on a path
+    mean_shortest: float  # as `mean`, if every pair went by the fewest links there are
+    diameter: int  # fewest hops between the two switches with hosts that are farthest apart
+    longer_pairs: int  # ordered pairs of hosts whose path has more hops than the shortest
+    pairs: int  # ordered pairs of different hosts
+    distribution: tuple[int, ...]  # number of those pairs whose path has 0, 1, 2, … hops
 
 
 def shortest_hops(topology: Topology, roots: Ints) -> Ints:

@@ -20,49 +20,30 @@ from testbed.verify.deadlock import hop_name
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A turn that a shorter path would take.
+    """A turn that a shorter path would take."""
 
-    Attributes:
-        switch: name of the switch.
-        in_port: port by which a frame would come.
-        out_port: port by which it would have to leave.
-    """
-
-    switch: str
-    in_port: int
-    out_port: int
+    switch: str  # name of the switch
+    in_port: int  # port by which a frame would come
+    out_port: int  # port by which it would have to leave
 
 
 @dataclass(frozen=True, slots=True)
 class Shorter:
-    """A path with fewer hops than the routing's own.
+    """A path with fewer hops than the routing's own."""
 
-    Attributes:
-        switches: names of the switches on it.
-        hops: links on it; no path has fewer.
-        reason: why the routing does not take it, one sentence.
-        forbidden: the first turn on it that the routing forbids; None where it is not for a turn.
-    """
-
-    switches: tuple[str, ...]
-    hops: int
-    reason: str
-    forbidden: Turn | None
+    switches: tuple[str, ...]  # names of the switches on it
+    hops: int  # links on it; no path has fewer
+    reason: str  # why the routing does not take it, one sentence
+    forbidden: Turn | None  # the first turn on it that the routing forbids; None where it is not for a turn
 
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """The shortest path that a routing's rule allows to get farthest.
+    """The shortest path that a routing's rule allows to get farthest."""
 
-    Attributes:
-        channels: the whole path.
-        kept: channels of it that the rule allows.
-        arrived: the virtual channel of the last of these, or -1.
-    """
-
-    channels: tuple[int, ...]
-    kept: int
-    arrived: int
+    channels: tuple[int, ...]  # the whole path
+    kept: int  # channels of it that the rule allows
+    arrived: int  # the virtual channel of the last of these, or -1
 
 
 class _Shortest:

@@ -24,21 +24,13 @@ _ENDLESS = ("loads", "seeds", "cycles", "warm_up", "resume", "jobs")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Options that ask for a replay.
+    """Options that ask for a replay."""
 
-    Attributes:
-        pattern: of --pattern, or None where it was not given.
-        matrix: a file.
-        trace: a result folder.
-        load: of that folder.
-        message: bytes from each host to each other one, or None where it was not given.
-    """
-
-    pattern: str | None
-    matrix: Path | None
-    trace: Path | None
-    load: str | None
-    message: int | None
+    pattern: str | None  # of --pattern, or None where it was not given
+    matrix: Path | None  # a file
+    trace: Path | None  # a result folder
+    load: str | None  # of that folder
+    message: int | None  # bytes from each host to each other one, or None where it was not given
 
     @property
     def wanted(self) -> bool:

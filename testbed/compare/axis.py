@@ -19,18 +19,12 @@ LABELS = {MESSAGE_SIZE: "bytes", "injection_rate": "rate"}
 
 @dataclass(frozen=True, slots=True)
 class SweptAxis:
-    """Where the figures of a run stand.
-
-    Attributes:
-        run: the run.
-        swept: `switches_on_path`, `message_size`, `injection_rate`, a key of the scenario whose value is a number, or
-            None.
-        place: of every figure of the run, where a key is swept, else None.
-    """
+    """Where the figures of a run stand."""
 
     run: Run
+    # `switches_on_path`, `message_size`, `injection_rate`, a key of the scenario whose value is a number, or None
     swept: str | None
-    place: float | None
+    place: float | None  # of every figure of the run, where a key is swept, else None
     _hosts: dict[str, int] = field(repr=False)
     _switches: dict[tuple[int, int], float] = field(default_factory=dict, repr=False)
 

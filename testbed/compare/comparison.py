@@ -39,25 +39,15 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What several runs have in common, and how they differ.
+    """What several runs have in common, and how they differ."""
 
-    Attributes:
-        baseline: what the relative figures refer to.
-        swept: what the x of the rows is, or None.
-        variants: the scenarios with their settings, the baseline first.
-        rows: by load, metric, detail, scenario and x.
-        left_out: loads of runs that are invalid or failed, and so in no median.
-        warned: loads of runs that are used with warnings.
-        notes: what a reader must know, one sentence each.
-    """
-
-    baseline: str
-    swept: str | None
-    variants: tuple[Variant, ...]
-    rows: tuple[ComparedRow, ...]
-    left_out: tuple[Remark, ...]
-    warned: tuple[Remark, ...]
-    notes: tuple[str, ...]
+    baseline: str  # what the relative figures refer to
+    swept: str | None  # what the x of the rows is, or None
+    variants: tuple[Variant, ...]  # the scenarios with their settings, the baseline first
+    rows: tuple[ComparedRow, ...]  # by load, metric, detail, scenario and x
+    left_out: tuple[Remark, ...]  # loads of runs that are invalid or failed, and so in no median
+    warned: tuple[Remark, ...]  # loads of runs that are used with warnings
+    notes: tuple[str, ...]  # what a reader must know, one sentence each
 
 
 def compare(

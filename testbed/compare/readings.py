@@ -33,61 +33,36 @@ Detail = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A load that several runs may have in common.
+    """A load that several runs may have in common."""
 
-    Attributes:
-        title: in words.
-        settings: what it is, without how long it is measured, as (key, value) pairs.
-    """
-
-    title: str
-    settings: tuple[tuple[str, str], ...] = ()
+    title: str  # in words
+    settings: tuple[tuple[str, str], ...] = ()  # what it is, without how long it is measured, as (key, value) pairs
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A load of a run with its verdict.
+    """A load of a run with its verdict."""
 
-    Attributes:
-        run: position of the run.
-        load: what was running.
-        verdict: `pass`, `warn`, `invalid` or `fail`.
-        reasons: of the verdict.
-        x: place on the axis of a swept key; None without one, or where each flow has its own.
-    """
-
-    run: int
-    load: Load
-    verdict: str
-    reasons: tuple[str, ...]
-    x: float | None
+    run: int  # position of the run
+    load: Load  # what was running
+    verdict: str  # `pass`, `warn`, `invalid` or `fail`
+    reasons: tuple[str, ...]  # of the verdict
+    x: float | None  # place on the axis of a swept key; None without one, or where each flow has its own
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One figure of one repeat.
+    """One figure of one repeat."""
 
-    Attributes:
-        run: position of the run.
-        load: what was running.
-        metric: as in the samples.
-        unit: of the figures, as in the samples.
-        detail: what tells it from other figures of its metric, such as (("bytes", "1024"),).
-        x: place on the axis of a swept parameter; None without one.
-        value: all flows combined.
-        predicted: likewise of their predictions; None where one lacks.
-        verdict: of the load in this run.
-    """
-
-    run: int
-    load: Load
-    metric: str
-    unit: str
-    detail: Detail
-    x: float | None
-    value: float
-    predicted: float | None
-    verdict: str
+    run: int  # position of the run
+    load: Load  # what was running
+    metric: str  # as in the samples
+    unit: str  # of the figures, as in the samples
+    detail: Detail  # what tells it from other figures of its metric, such as (("bytes", "1024"),)
+    x: float | None  # place on the axis of a swept parameter; None without one
+    value: float  # all flows combined
+    predicted: float | None  # likewise of their predictions; None where one lacks
+    verdict: str  # of the load in this run
 
 
 def worse(one: str, other: str) -> str:

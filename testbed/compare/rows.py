@@ -24,37 +24,21 @@ def detail_text(labels: Detail) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ComparedRow:
-    """One figure of one scenario.
+    """One figure of one scenario."""
 
-    Attributes:
-        load: title of the load.
-        metric: as in the samples.
-        labels: what tells it from other figures of its metric, such as (("bytes", "1024"),); mostly empty.
-        unit: of all figures.
-        scenario: label of the variant.
-        x: place on the axis of a swept parameter; None without one.
-        verdict: the worst of the runs whose figures these are; `fail` and no figure where none has any.
-        spread: of the repeats; None where all failed.
-        over: whether a repeat is a whole run, or a repeat inside the only one.
-        predicted: median of the repeats' predictions; None where one lacks.
-        relative: median / that of the baseline; None where either is unusable or there is no counterpart.
-        dilation: of the lab.
-        left_out: runs whose figures are not in these, being invalid or failed.
-    """
-
-    load: str
-    metric: str
-    labels: Detail
-    unit: str
-    scenario: str
-    x: float | None
-    verdict: str
-    spread: Spread | None
-    over: Literal["runs", "repeats"]
-    predicted: float | None
-    relative: float | None
-    dilation: float
-    left_out: int
+    load: str  # title of the load
+    metric: str  # as in the samples
+    labels: Detail  # what tells it from other figures of its metric, such as (("bytes", "1024"),); mostly empty
+    unit: str  # of all figures
+    scenario: str  # label of the variant
+    x: float | None  # place on the axis of a swept parameter; None without one
+    verdict: str  # the worst of the runs whose figures these are; `fail` and no figure where none has any
+    spread: Spread | None  # of the repeats; None where all failed
+    over: Literal["runs", "repeats"]  # whether a repeat is a whole run, or a repeat inside the only one
+    predicted: float | None  # median of the repeats' predictions; None where one lacks
+    relative: float | None  # median / that of the baseline; None where either is unusable or there is no counterpart
+    dilation: float  # of the lab
+    left_out: int  # runs whose figures are not in these, being invalid or failed
 
     @property
     def detail(self) -> str:

@@ -22,23 +22,14 @@ _STUDENT = {2: 12.706204736, 3: 4.302652730, 4: 3.182446305, 5: 2.776445105}
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Several values of one figure.
+    """Several values of one figure."""
 
-    Attributes:
-        count: number of values.
-        median: of them.
-        minimum: least of them.
-        maximum: largest of them.
-        interval: ends of the 95 % confidence interval; None of a single value.
-        method: `ranks` for the median, `student` for the mean, or `none`.
-    """
-
-    count: int
-    median: float
-    minimum: float
-    maximum: float
-    interval: tuple[float, float] | None
-    method: Literal["ranks", "student", "none"]
+    count: int  # number of values
+    median: float  # of them
+    minimum: float  # least of them
+    maximum: float  # largest of them
+    interval: tuple[float, float] | None  # ends of the 95 % confidence interval; None of a single value
+    method: Literal["ranks", "student", "none"]  # `ranks` for the median, `student` for the mean, or `none`
 
 
 def spread(values: Sequence[float]) -> Spread:

@@ -20,27 +20,17 @@ _NOT_THE_FABRIC = ("name", "description", "workloads")
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A scenario with its settings: what a row or a line represents.
+    """A scenario with its settings: what a row or a line represents."""
 
-    Attributes:
-        label: its name, with the settings that tell it from others of that name.
-        name: of the scenario.
-        settings: what differs between variants of this name, as key → value.
-        fabric: all settings but loads and texts, and but the swept one, as key → value.
-        dilation: of the lab; of the first run where the dilation is what varies. None where there was no lab.
-        topology: kind of topology.
-        hosts: number of them, of the first run.
-        runs: positions of its runs, each a repeat of the others unless the swept key tells them apart.
-    """
-
-    label: str
-    name: str
-    settings: Mapping[str, Any]
-    fabric: Mapping[str, Any]
+    label: str  # its name, with the settings that tell it from others of that name
+    name: str  # of the scenario
+    settings: Mapping[str, Any]  # what differs between variants of this name, as key → value
+    fabric: Mapping[str, Any]  # all settings but loads and texts, and but the swept one, as key → value
+    # of the lab; of the first run where the dilation is what varies. None where there was no lab.
     dilation: float | None
-    topology: str
-    hosts: int
-    runs: tuple[int, ...]
+    topology: str  # kind of topology
+    hosts: int  # number of them, of the first run
+    runs: tuple[int, ...]  # positions of its runs, each a repeat of the others unless the swept key tells them apart
 
 
 def variants(runs: Sequence[Run], swept: str | None = None, *, each: bool = False) -> tuple[Variant, ...]:
@@ -141,15 +131,10 @@ _DEFAULTS = ("flat", "tree", "m_tree")
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """One variant, or all of one scenario: then each variant refers to the one of equal settings.
+    """One variant, or all of one scenario: then each variant refers to the one of equal settings."""
 
-    Attributes:
-        label: how it is called.
-        variants: those it consists of.
-    """
-
-    label: str
-    variants: tuple[Variant, ...]
+    label: str  # how it is called
+    variants: tuple[Variant, ...]  # those it consists of
 
     def of(self, variant: Variant) -> Variant | None:
         """What a variant refers to; None where the baseline has no counterpart."""

@@ -29,21 +29,14 @@ _FRAME_HOPS = 50_000.0
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What was measured.
+    """What was measured."""
 
-    Attributes:
-        machine: what it holds for; see machine().
-        frame_hops: frames a second times switches at which all was as predicted.
-        frame_hops_failed: the next step up, at which it was not; None = the search ended before one.
-        hop_seconds: laboratory seconds by which a switch more delays a frame, one way: `median`, `least`, `most`.
-        measured: when; seconds since the epoch.
-    """
-
-    machine: Mapping[str, Any]
-    frame_hops: float
-    frame_hops_failed: float | None
+    machine: Mapping[str, Any]  # what it holds for; see machine()
+    frame_hops: float  # frames a second times switches at which all was as predicted
+    frame_hops_failed: float | None  # the next step up, at which it was not; None = the search ended before one
+    # laboratory seconds by which a switch more delays a frame, one way: `median`, `least`, `most`
     hop_seconds: Mapping[str, float]
-    measured: float
+    measured: float  # when; seconds since the epoch
 
 
 def file() -> Path:

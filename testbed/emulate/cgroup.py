@@ -37,15 +37,10 @@ _TRIAL_LIMIT = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How much processor time a group gets.
+    """How much processor time a group gets."""
 
-    Attributes:
-        quota: µs of processor time in each period.
-        period: µs.
-    """
-
-    quota: int
-    period: int
+    quota: int  # µs of processor time in each period
+    period: int  # µs
 
     @classmethod
     def of(cls, share: float) -> Limit:
@@ -65,15 +60,10 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Hierarchy:
-    """A mounted hierarchy of groups that can limit processor time.
+    """A mounted hierarchy of groups that can limit processor time."""
 
-    Attributes:
-        root: where it is mounted.
-        version: 1 or 2.
-    """
-
-    root: Path
-    version: int
+    root: Path  # where it is mounted
+    version: int  # 1 or 2
 
     def write_limit(self, group: Path, limit: Limit) -> None:
         """Set a group's limit."""

@@ -32,23 +32,14 @@ _KERNEL_OVS = (
 
 @dataclass(frozen=True, slots=True)
 class Capability:
-    """One thing a lab can use.
+    """One thing a lab can use."""
 
-    Attributes:
-        name: what it is.
-        present: whether it works here.
-        needed: whether every lab needs it.
-        detail: what was found.
-        consequence: what cannot be had without it.
-        remedy: how to get it.
-    """
-
-    name: str
-    present: bool
-    needed: bool
-    detail: str
-    consequence: str
-    remedy: str
+    name: str  # what it is
+    present: bool  # whether it works here
+    needed: bool  # whether every lab needs it
+    detail: str  # what was found
+    consequence: str  # what cannot be had without it
+    remedy: str  # how to get it
 
 
 @dataclass(frozen=True, slots=True)

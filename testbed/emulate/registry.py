@@ -18,23 +18,14 @@ FOLDER = Path("/run/testbed")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A running lab.
+    """A running lab."""
 
-    Attributes:
-        name: of the lab.
-        init: pid of its process 1.
-        born: start time of that process in clock ticks, so that a recycled pid is not taken for it.
-        scenario: its scenario's name.
-        digest: of its plan.
-        started: seconds since the epoch.
-    """
-
-    name: str
-    init: int
-    born: int
-    scenario: str
-    digest: str
-    started: float
+    name: str  # of the lab
+    init: int  # pid of its process 1
+    born: int  # start time of that process in clock ticks, so that a recycled pid is not taken for it
+    scenario: str  # its scenario's name
+    digest: str  # of its plan
+    started: float  # seconds since the epoch
 
     @property
     def namespaces(self) -> Namespaces:

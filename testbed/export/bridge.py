@@ -27,44 +27,26 @@ Entry = tuple[int, str]  # VLAN, MAC address
 
 @dataclass(frozen=True, slots=True)
 class BridgePort:
-    """One port of a bridge.
+    """One port of a bridge."""
 
-    Attributes:
-        pvid: VLAN of untagged frames that arrive; None = they are dropped.
-        members: VLANs whose frames may pass.
-        untagged: those whose frames leave without a tag.
-        learning: whether source addresses are learned here.
-        flood: whether unknown unicast frames leave by it.
-        bcast_flood: whether broadcasts do.
-        mcast_flood: whether multicasts do.
-    """
-
-    pvid: int | None = None
-    members: frozenset[int] = frozenset()
-    untagged: frozenset[int] = frozenset()
-    learning: bool = True
-    flood: bool = True
-    bcast_flood: bool = True
-    mcast_flood: bool = True
+    pvid: int | None = None  # VLAN of untagged frames that arrive; None = they are dropped
+    members: frozenset[int] = frozenset()  # VLANs whose frames may pass
+    untagged: frozenset[int] = frozenset()  # those whose frames leave without a tag
+    learning: bool = True  # whether source addresses are learned here
+    flood: bool = True  # whether unknown unicast frames leave by it
+    bcast_flood: bool = True  # whether broadcasts do
+    mcast_flood: bool = True  # whether multicasts do
 
 
 @dataclass(frozen=True, slots=True)
 class Bridge:
-    """One bridge.
+    """One bridge."""
 
-    Attributes:
-        name: of the switch it represents.
-        vlan_filtering: whether it looks at VLANs at all.
-        stp: whether it runs the spanning tree protocol.
-        ports: by name.
-        fdb: static entries, (VLAN, MAC address) → port.
-    """
-
-    name: str
-    vlan_filtering: bool
-    stp: bool
-    ports: Mapping[str, BridgePort]
-    fdb: Mapping[Entry, str]
+    name: str  # of the switch it represents
+    vlan_filtering: bool  # whether it looks at VLANs at all
+    stp: bool  # whether it runs the spanning tree protocol
+    ports: Mapping[str, BridgePort]  # by name
+    fdb: Mapping[Entry, str]  # static entries, (VLAN, MAC address) → port
 
 
 BROADCAST = "ff:ff:ff:ff:ff:ff"
@@ -74,32 +56,21 @@ Place = tuple[str, str]  # switch, port
 
 @dataclass(frozen=True, slots=True)
 class Wiring:
-    """What is plugged in where.
+    """What is plugged in where."""
 
-    Attributes:
-        cables: port → port at the other end, both ways.
-        hosts: host → its port.
-    """
-
-    cables: Mapping[Place, Place]
-    hosts: Mapping[str, Place]
+    cables: Mapping[Place, Place]  # port → port at the other end, both ways
+    hosts: Mapping[str, Place]  # host → its port
 
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """What became of one frame.
+    """What became of one frame."""
 
-    Attributes:
-        received: host → untagged copies it got.
-        tagged: host → copies it got with a tag, which it does not understand.
-        sent: ports between switches that sent a copy → number of copies; for a unicast frame in the order of its path.
-        endless: whether copies circulate forever; the numbers are then those of one round.
-    """
-
-    received: dict[str, int]
-    tagged: dict[str, int]
+    received: dict[str, int]  # host → untagged copies it got
+    tagged: dict[str, int]  # host → copies it got with a tag, which it does not understand
+    # ports between switches that sent a copy → number of copies; for a unicast frame in the order of its path
     sent: dict[Place, int]
-    endless: bool
+    endless: bool  # whether copies circulate forever; the numbers are then those of one round
 
 
 # A copy on its way into a switch: the port it arrives by, and its tag.

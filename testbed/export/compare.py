@@ -22,21 +22,13 @@ from testbed.routing.paths import path
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Something that is not as planned.
+    """Something that is not as planned."""
 
-    Attributes:
-        switch: name of the switch; of a walk, the host that sends.
-        port: its name, or empty.
-        what: the setting.
-        found: what is there.
-        planned: what should be.
-    """
-
-    switch: str
-    port: str
-    what: str
-    found: str
-    planned: str
+    switch: str  # name of the switch; of a walk, the host that sends
+    port: str  # its name, or empty
+    what: str  # the setting
+    found: str  # what is there
+    planned: str  # what should be
 
     def __str__(self) -> str:
         """One sentence."""
@@ -241,23 +233,14 @@ def _walk_text(walk: Walk) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What was found.
+    """What was found."""
 
-    Attributes:
-        unread: lines that no switch could apply.
-        settings: settings that are not as planned.
-        walks: frames that do not go where they should.
-        pairs: ordered pairs of hosts that were walked.
-        broadcasts: whether the broadcast of each host was walked; not where they go to all members of a VLAN.
-        other_plan: digest of the plan the files were written from, where that is another one.
-    """
-
-    unread: tuple[Problem, ...]
-    settings: tuple[Difference, ...]
-    walks: tuple[Difference, ...]
-    pairs: int
-    broadcasts: bool
-    other_plan: str | None
+    unread: tuple[Problem, ...]  # lines that no switch could apply
+    settings: tuple[Difference, ...]  # settings that are not as planned
+    walks: tuple[Difference, ...]  # frames that do not go where they should
+    pairs: int  # ordered pairs of hosts that were walked
+    broadcasts: bool  # whether the broadcast of each host was walked; not where they go to all members of a VLAN
+    other_plan: str | None  # digest of the plan the files were written from, where that is another one
 
     @property
     def same(self) -> bool:

@@ -20,50 +20,30 @@ DEFAULT_VLAN = 1
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """What a dialect writes from.
+    """What a dialect writes from."""
 
-    Attributes:
-        title: name and digest of the plan.
-        switches: settings of each.
-        ports: how ports are called.
-        macs: MAC address of each host.
-        hosts: name of each host.
-        flow_control: 802.3x pauses `on`, `off`, or `keep` what is there.
-    """
-
-    title: str
-    switches: tuple[SwitchSettings, ...]
-    ports: PortNames
-    macs: tuple[str, ...]
-    hosts: tuple[str, ...]
-    flow_control: FlowControl
+    title: str  # name and digest of the plan
+    switches: tuple[SwitchSettings, ...]  # settings of each
+    ports: PortNames  # how ports are called
+    macs: tuple[str, ...]  # MAC address of each host
+    hosts: tuple[str, ...]  # name of each host
+    flow_control: FlowControl  # 802.3x pauses `on`, `off`, or `keep` what is there
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """One entry of the table.
+    """One entry of the table."""
 
-    Attributes:
-        summary: one line for `--dialect list`.
-        ports: pattern of the names of ports unless the user gives another.
-        models: names of the switch models that speak it; empty where that is not known.
-        floods_by_port: whether a switch can be kept from flooding by some ports.
-        refusals: what of a plan it cannot express, each problem with its place.
-        write: file name → text, for all switches.
-        apply: how a switch is given its file, one line for the README.
-        notes: what else a user must know, one sentence each.
-        read: what the files of one switch (by its name) make of it, and what in them is wrong; None where nothing
-            reads them back.
-    """
-
-    summary: str
-    ports: str
-    models: tuple[str, ...]
-    floods_by_port: bool
-    refusals: Callable[[Writing], list[Problem]]
-    write: Callable[[Writing], dict[str, str]]
-    apply: str
-    notes: tuple[str, ...] = ()
+    summary: str  # one line for `--dialect list`
+    ports: str  # pattern of the names of ports unless the user gives another
+    models: tuple[str, ...]  # names of the switch models that speak it; empty where that is not known
+    floods_by_port: bool  # whether a switch can be kept from flooding by some ports
+    refusals: Callable[[Writing], list[Problem]]  # what of a plan it cannot express, each problem with its place
+    write: Callable[[Writing], dict[str, str]]  # file name → text, for all switches
+    apply: str  # how a switch is given its file, one line for the README
+    notes: tuple[str, ...] = ()  # what else a user must know, one sentence each
+    # what the files of one switch (by its name) make of it, and what in them is wrong; None where nothing reads them
+    # back
     read: Callable[[str, Mapping[str, str]], tuple[Bridge, list[Problem]]] | None = None
 
 

@@ -44,33 +44,21 @@ _MAX_SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the user chooses.
+    """What the user chooses."""
 
-    Attributes:
-        dialect: key of DIALECTS.
-        ports: pattern of port names; None for the dialect's.
-        flow_control: 802.3x pauses.
-        floods: see settings_of().
-        macs: addresses of hosts by name, where they are not the lab's.
-    """
-
-    dialect: str
-    ports: str | None = None
-    flow_control: FlowControl = "on"
-    floods: Floods = "plan"
-    macs: Mapping[str, str] | None = None
+    dialect: str  # key of DIALECTS
+    ports: str | None = None  # pattern of port names; None for the dialect's
+    flow_control: FlowControl = "on"  # 802.3x pauses
+    floods: Floods = "plan"  # see settings_of()
+    macs: Mapping[str, str] | None = None  # addresses of hosts by name, where they are not the lab's
 
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """What is to be written.
+    """What is to be written."""
 
-    Attributes:
-        files: name → text.
-        manifest: what `export.json` holds: from which plan, with which options, and the names of the files.
-    """
-
-    files: dict[str, str]
+    files: dict[str, str]  # name → text
+    # what `export.json` holds: from which plan, with which options, and the names of the files
     manifest: dict[str, Any]
 
 

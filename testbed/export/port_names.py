@@ -14,21 +14,13 @@ _PLAIN = re.compile(r"[A-Za-z0-9./:_-]*")
 
 @dataclass(frozen=True, slots=True)
 class PortNames:
-    """How the ports of a switch are called: text with one number in it.
+    """How the ports of a switch are called: text with one number in it."""
 
-    Attributes:
-        pattern: as it was given.
-        before: text before the number.
-        after: text after it.
-        first: number of the plan's port 1.
-        step: from one port to the next.
-    """
-
-    pattern: str
-    before: str
-    after: str
-    first: int
-    step: int
+    pattern: str  # as it was given
+    before: str  # text before the number
+    after: str  # text after it
+    first: int  # number of the plan's port 1
+    step: int  # from one port to the next
 
     def of(self, port: int) -> str:
         """Name of a port of the plan, which count from 1."""

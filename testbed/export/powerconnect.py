@@ -23,17 +23,11 @@ from testbed.export.settings import PortSettings, SwitchSettings
 
 @dataclass(frozen=True, slots=True)
 class _Series:
-    """What differs from one series to another.
+    """What differs from one series to another."""
 
-    Attributes:
-        ports: pattern of port names.
-        several: names a run of ports in `interface range ethernet`.
-        pauses_of_port: whether flow control is set port by port.
-    """
-
-    ports: str
-    several: Callable[[PortNames, int, int], str]
-    pauses_of_port: bool
+    ports: str  # pattern of port names
+    several: Callable[[PortNames, int, int], str]  # names a run of ports in `interface range ethernet`
+    pauses_of_port: bool  # whether flow control is set port by port
 
 
 def _g_range(names: PortNames, first: int, last: int) -> str:

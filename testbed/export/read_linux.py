@@ -27,25 +27,15 @@ class _LineError(ValueError):
 
 @dataclass(slots=True)
 class Draft:
-    """A bridge under construction.
+    """A bridge under construction."""
 
-    Attributes:
-        vlan_filtering: as in Bridge.
-        default_pvid: VLAN that a port gets when it joins; None for none.
-        stp: as in Bridge.
-        ports: by name.
-        fdb: static entries.
-        device: name of the bridge on the switch; empty before it is made.
-        problems: what is wrong, each with its file and line.
-    """
-
-    vlan_filtering: bool = False
-    default_pvid: int | None = 1
-    stp: bool = False
-    ports: dict[str, BridgePort] = field(default_factory=dict)
-    fdb: dict[Entry, str] = field(default_factory=dict)
-    device: str = ""
-    problems: list[Problem] = field(default_factory=list)
+    vlan_filtering: bool = False  # as in Bridge
+    default_pvid: int | None = 1  # VLAN that a port gets when it joins; None for none
+    stp: bool = False  # as in Bridge
+    ports: dict[str, BridgePort] = field(default_factory=dict)  # by name
+    fdb: dict[Entry, str] = field(default_factory=dict)  # static entries
+    device: str = ""  # name of the bridge on the switch; empty before it is made
+    problems: list[Problem] = field(default_factory=list)  # what is wrong, each with its file and line
 
     def join(self, name: str) -> None:
         """A port becomes part of the bridge."""

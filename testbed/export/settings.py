@@ -29,25 +29,15 @@ Floods = Literal["plan", "members"]
 
 @dataclass(frozen=True, slots=True)
 class PortSettings:
-    """One port.
+    """One port."""
 
-    Attributes:
-        number: in the plan, from 1.
-        peer: name of the host or switch at the other end.
-        peer_port: port of that switch; 0 for a host.
-        pvid: VLAN of untagged frames that arrive; None = they are dropped.
-        tagged: VLANs it is a tagged member of, ascending.
-        untagged: VLANs it is an untagged member of, ascending.
-        floods: whether frames that are flooded may leave by it.
-    """
-
-    number: int
-    peer: str
-    peer_port: int
-    pvid: int | None
-    tagged: tuple[int, ...]
-    untagged: tuple[int, ...]
-    floods: bool = True
+    number: int  # in the plan, from 1
+    peer: str  # name of the host or switch at the other end
+    peer_port: int  # port of that switch; 0 for a host
+    pvid: int | None  # VLAN of untagged frames that arrive; None = they are dropped
+    tagged: tuple[int, ...]  # VLANs it is a tagged member of, ascending
+    untagged: tuple[int, ...]  # VLANs it is an untagged member of, ascending
+    floods: bool = True  # whether frames that are flooded may leave by it
 
     @property
     def used(self) -> bool:
@@ -57,17 +47,11 @@ class PortSettings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MacTable:
-    """Static MAC entries of one switch, by VLAN and host.
+    """Static MAC entries of one switch, by VLAN and host."""
 
-    Attributes:
-        vlan: (N,) VLAN identifier.
-        host: (N,) host whose address it is.
-        port: (N,) port it points to.
-    """
-
-    vlan: Ints
-    host: Ints
-    port: Ints
+    vlan: Ints  # (N,) VLAN identifier
+    host: Ints  # (N,) host whose address it is
+    port: Ints  # (N,) port it points to
 
     def rows(self) -> list[tuple[int, int, int]]:
         """(VLAN, host, port) of each entry."""
@@ -76,17 +60,11 @@ class MacTable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SwitchSettings:
-    """One switch.
+    """One switch."""
 
-    Attributes:
-        name: in the plan.
-        ports: those in use, by number.
-        table: its static MAC entries.
-    """
-
-    name: str
-    ports: tuple[PortSettings, ...]
-    table: MacTable
+    name: str  # in the plan
+    ports: tuple[PortSettings, ...]  # those in use, by number
+    table: MacTable  # its static MAC entries
 
     @property
     def vlans(self) -> tuple[int, ...]:

@@ -21,20 +21,13 @@ _Found = tuple[int | None, int | None, tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An event in the numbers of a topology.
+    """An event in the numbers of a topology."""
 
-    Attributes:
-        event: as it was written.
-        links: what goes down or comes up.
-        hosts: whose ports do.
-        switches: what is killed or started.
-        ends: switch and port whose end of the link is set down or up; of a link the end with the lower switch.
-    """
-
-    event: Event
-    links: tuple[int, ...]
-    hosts: tuple[int, ...]
-    switches: tuple[int, ...]
+    event: Event  # as it was written
+    links: tuple[int, ...]  # what goes down or comes up
+    hosts: tuple[int, ...]  # whose ports do
+    switches: tuple[int, ...]  # what is killed or started
+    # switch and port whose end of the link is set down or up; of a link the end with the lower switch
     ends: tuple[tuple[int, int], ...]
 
 

@@ -14,17 +14,11 @@ from testbed.topologies.faults import link_called
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FailedElements:
-    """Failed links, host ports and switches. A failed switch has no living link, and its hosts cannot send.
+    """Failed links, host ports and switches. A failed switch has no living link, and its hosts cannot send."""
 
-    Attributes:
-        links: (L,) True where a link is dead, by itself or with a switch at its end.
-        hosts: (H,) True where a host is cut off: its port is dead, or its switch.
-        switches: (S,) True where a switch is dead.
-    """
-
-    links: Bools
-    hosts: Bools
-    switches: Bools
+    links: Bools  # (L,) True where a link is dead, by itself or with a switch at its end
+    hosts: Bools  # (H,) True where a host is cut off: its port is dead, or its switch
+    switches: Bools  # (S,) True where a switch is dead
 
     @property
     def any(self) -> bool:

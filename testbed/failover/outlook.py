@@ -19,22 +19,14 @@ from testbed.verify.delivery import check_tree_delivery
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outlook:
-    """What an event leaves, if those before it have been overcome.
+    """What an event leaves, if those before it have been overcome."""
 
-    Attributes:
-        change: the event.
-        failed: all that is dead after it.
-        cut: (H, H) True for pairs that nothing connects any more.
-        diversion: hosts that take backup paths, and pairs that have none.
-        after: the tables that are made then.
-        deadlock: sentences on cycles that old and backup paths could close together, which matter with flow control.
-    """
-
-    change: Change
-    failed: FailedElements
-    cut: Bools
-    diversion: Diversion
-    after: Tables
+    change: Change  # the event
+    failed: FailedElements  # all that is dead after it
+    cut: Bools  # (H, H) True for pairs that nothing connects any more
+    diversion: Diversion  # hosts that take backup paths, and pairs that have none
+    after: Tables  # the tables that are made then
+    # sentences on cycles that old and backup paths could close together, which matter with flow control
     deadlock: tuple[str, ...] = ()
 
     def as_dict(self, topology: Topology) -> dict[str, Any]:
@@ -97,17 +89,11 @@ def outlooks(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Diversion:
-    """The state between a failure and the new tables.
+    """The state between a failure and the new tables."""
 
-    Attributes:
-        hit: (H, H) True for pairs that lost their path though the fabric still connects them.
-        backup: (H,) index of the backup VLAN a host takes; -1 = it keeps its own.
-        waiting: (H, H) True for those of the pairs hit that no backup path helps: they wait for new tables.
-    """
-
-    hit: Bools
-    backup: Ints
-    waiting: Bools
+    hit: Bools  # (H, H) True for pairs that lost their path though the fabric still connects them
+    backup: Ints  # (H,) index of the backup VLAN a host takes; -1 = it keeps its own
+    waiting: Bools  # (H, H) True for those of the pairs hit that no backup path helps: they wait for new tables
 
 
 def divert(topology: Topology, tables: Tables, failed: FailedElements) -> Diversion:

@@ -26,21 +26,13 @@ _GRIDS = ("mesh", "torus")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tables:
-    """What switches should have while some things are dead.
+    """What switches should have while some things are dead."""
 
-    Attributes:
-        routes: paths between all hosts that are connected, one tree a source.
-        vlans: the VLANs that carry them.
-        backups: spanning trees, a VLAN each; no host has one as PVID until something dies.
-        dead: (L,) links that they all do without.
-        routing: the routing that made the paths.
-    """
-
-    routes: Routes
-    vlans: VlanPlan
-    backups: VlanPlan
-    dead: Bools
-    routing: str
+    routes: Routes  # paths between all hosts that are connected, one tree a source
+    vlans: VlanPlan  # the VLANs that carry them
+    backups: VlanPlan  # spanning trees, a VLAN each; no host has one as PVID until something dies
+    dead: Bools  # (L,) links that they all do without
+    routing: str  # the routing that made the paths
 
 
 def whole_tables(topology: Topology, routes: Routes, vlans: VlanPlan, routing: str) -> Tables:

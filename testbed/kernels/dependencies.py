@@ -20,35 +20,20 @@ AHEAD, BEHIND = 1, 2
 
 
 class Dependencies(NamedTuple):
-    """The turns of a fabric and which of them are in the graph.
+    """The turns of a fabric and which of them are in the graph."""
 
-    Attributes:
-        start: (C + 1,) offsets of the turns from each channel.
-        before: (A,) channel before a turn.
-        after: (A,) channel after it, ascending for one channel before.
-        entering_start: (C + 1,) offsets into `entering`.
-        entering: (A,) turns by the channel after.
-        state: (A,) UNKNOWN, USED (in the graph), or BLOCKED (would close a cycle; kept by the caller).
-        place: (C,) each channel's place in the topological order.
-        at: (C,) the channel at each place.
-        mark: (C,) scratch, 0 between calls.
-        moved: (C,) scratch.
-        ahead: (C,) scratch.
-        behind: (C,) scratch.
-    """
-
-    start: Longs
-    before: Ints
-    after: Ints
-    entering_start: Longs
-    entering: Ints
-    state: Codes
-    place: Ints
-    at: Ints
-    mark: Codes
-    moved: Ints
-    ahead: Ints
-    behind: Ints
+    start: Longs  # (C + 1,) offsets of the turns from each channel
+    before: Ints  # (A,) channel before a turn
+    after: Ints  # (A,) channel after it, ascending for one channel before
+    entering_start: Longs  # (C + 1,) offsets into `entering`
+    entering: Ints  # (A,) turns by the channel after
+    state: Codes  # (A,) UNKNOWN, USED (in the graph), or BLOCKED (would close a cycle; kept by the caller)
+    place: Ints  # (C,) each channel's place in the topological order
+    at: Ints  # (C,) the channel at each place
+    mark: Codes  # (C,) scratch, 0 between calls
+    moved: Ints  # (C,) scratch
+    ahead: Ints  # (C,) scratch
+    behind: Ints  # (C,) scratch
 
 
 @jit

@@ -15,35 +15,21 @@ NEVER = 1 << 62
 
 
 class Heap(NamedTuple):
-    """Events of any time; of two at one time, whichever comes.
+    """Events of any time; of two at one time, whichever comes."""
 
-    Attributes:
-        time: (E,) the first is the next.
-        what: (E,) happens then.
-        count: (1,) events.
-    """
-
-    time: Floats | Longs
-    what: Longs
-    count: Longs
+    time: Floats | Longs  # (E,) the first is the next
+    what: Longs  # (E,) happens then
+    count: Longs  # (1,) events
 
 
 class Lanes(NamedTuple):
-    """L lanes, each a ring of R events in order of time, R a power of two.
+    """L lanes, each a ring of R events in order of time, R a power of two."""
 
-    Attributes:
-        time: (L, R) of events.
-        what: (L, R) happens then.
-        start: (L,) place of a lane's first event.
-        length: (L,) how many there are.
-        soonest: (L,) time of the first, or NEVER.
-    """
-
-    time: Longs
-    what: Longs
-    start: Longs
-    length: Longs
-    soonest: Longs
+    time: Longs  # (L, R) of events
+    what: Longs  # (L, R) happens then
+    start: Longs  # (L,) place of a lane's first event
+    length: Longs  # (L,) how many there are
+    soonest: Longs  # (L,) time of the first, or NEVER
 
 
 @jit_inner

@@ -65,46 +65,26 @@ LINK = np.dtype(
 
 
 class Fabric(NamedTuple):
-    """What does not change while a simulation runs.
+    """What does not change while a simulation runs."""
 
-    Attributes:
-        channels: C.
-        virtual: V.
-        hosts: H.
-        packet: flits of a packet.
-        routing: clocks that a header waits at the front of a buffer before it asks for an output.
-        start: (P + 1,) offsets of explicit paths, or empty.
-        hop: their virtual channels.
-        tree: (T, S) trees where there are no explicit paths.
-        nearer: (C,) end of each channel nearer to the root of a tree.
-        from_source: True where trees are those of sources.
-        key: (H,) tree of each host; with explicit paths the index of its switch among the end switches.
-        ends: number of end switches.
-        switch: (H,) switch of each host.
-        root: (T,) root of each tree.
-        chance: for each clock, the chance that a host makes a packet.
-        target: (H,) where each host sends; UNIFORM for a new draw each packet, IDLE for nowhere, LISTED for the list
-            of a replay.
-        listed: (M,) destination of each entry of a replay; empty without one.
-    """
-
-    channels: int
-    virtual: int
-    hosts: int
-    packet: int
-    routing: int
-    start: Longs
-    hop: Ints
-    tree: Ints
-    nearer: Ints
-    from_source: bool
-    key: Ints
-    ends: int
-    switch: Ints
-    root: Ints
-    chance: float
+    channels: int  # C
+    virtual: int  # V
+    hosts: int  # H
+    packet: int  # flits of a packet
+    routing: int  # clocks that a header waits at the front of a buffer before it asks for an output
+    start: Longs  # (P + 1,) offsets of explicit paths, or empty
+    hop: Ints  # their virtual channels
+    tree: Ints  # (T, S) trees where there are no explicit paths
+    nearer: Ints  # (C,) end of each channel nearer to the root of a tree
+    from_source: bool  # True where trees are those of sources
+    key: Ints  # (H,) tree of each host; with explicit paths the index of its switch among the end switches
+    ends: int  # number of end switches
+    switch: Ints  # (H,) switch of each host
+    root: Ints  # (T,) root of each tree
+    chance: float  # for each clock, the chance that a host makes a packet
+    # (H,) where each host sends; UNIFORM for a new draw each packet, IDLE for nowhere, LISTED for the list of a replay
     target: Ints
-    listed: Ints
+    listed: Ints  # (M,) destination of each entry of a replay; empty without one
 
 
 UNIFORM, IDLE, LISTED = -1, -2, -3
@@ -112,73 +92,40 @@ NEVER = 1 << 62  # clock of the next packet of a host that has sent all it has
 
 
 class State(NamedTuple):
-    """Everything that changes. N nodes, K links, Q packets at most in the network at a time.
+    """Everything that changes. N nodes, K links, Q packets at most in the network at a time."""
 
-    Attributes:
-        nodes: (N,) NODE of each node, `link`, `room`, …; what a flit or a header touches at once lies side by side,
-            since on large networks it is memory that takes the time.
-        links: (K,) LINK of each link.
-        queue: (N, B // packet + 2) packets of a buffer, the ring they stand in. A packet may stand in several buffers.
-        trying: (N,) nodes that may be given away.
-        busy: (⌈K / 64⌉,) a bit for each link, whether it has an active buffer.
-        line: (SLOTS, K) nodes whose buffers get a flit, by clock of arrival.
-        lines: (SLOTS,) how many.
-        head_node: (SLOTS, K) nodes that get the first flit of a packet.
-        head_packet: (SLOTS, K) that packet.
-        heads: (SLOTS,) how many.
-        ready: (routing + 2, N) buffers whose front asks for an output, by clock.
-        readies: (routing + 2,) how many.
-        birth: (Q,) clock at which a packet was made.
-        step: (Q,) hops it has asked for.
-        hops: (Q,) hops of its path.
-        way: (Q, longest path) its path.
-        goal: (Q,) the host it goes to.
-        free: (Q,) packets that are free.
-        due: (H,) clock at which a host makes, or made, its next packet.
-        to_send: (H,) flits of the packet on its way out of the host.
-        current: (H,) that packet.
-        sending: (H,) hosts that send a packet.
-        wheel: (W,) first host of those that make a packet at a clock, modulo W; W a power of two.
-        wheel_next: (H,) the next of them.
-        random: (H,) state of the random numbers of each host.
-        histogram: latencies of packets that have arrived.
-        counts: (COUNTS,) scalars, see above.
-        unsent: (M,) packets that an entry of a replay has yet to send; M = 0 without one, and likewise below.
-        ring: (M,) entry after each, of one host and with packets to send, in a ring.
-        ring_at: (H,) entry that a host has sent of last.
-        entry: (Q,) entry of each packet, or (0,).
-        finished: (M,) clock at which the last flit of an entry has arrived so far.
-    """
-
+    # (N,) NODE of each node, `link`, `room`, …; what a flit or a header touches at once lies side by side, since on
+    # large networks it is memory that takes the time
     nodes: Records
-    links: Records
+    links: Records  # (K,) LINK of each link
+    # (N, B // packet + 2) packets of a buffer, the ring they stand in. A packet may stand in several buffers.
     queue: Ints
-    trying: Ints
-    busy: Bits
-    line: Ints
-    lines: Ints
-    head_node: Ints
-    head_packet: Ints
-    heads: Ints
-    ready: Ints
-    readies: Ints
-    birth: Longs
-    step: Ints
-    hops: Ints
-    way: Ints
-    goal: Ints
-    free: Ints
-    due: Longs
-    to_send: Ints
-    current: Ints
-    sending: Ints
-    wheel: Ints
-    wheel_next: Ints
-    random: Randoms
-    histogram: Longs
-    counts: Longs
-    unsent: Longs
-    ring: Ints
-    ring_at: Ints
-    entry: Ints
-    finished: Longs
+    trying: Ints  # (N,) nodes that may be given away
+    busy: Bits  # (⌈K / 64⌉,) a bit for each link, whether it has an active buffer
+    line: Ints  # (SLOTS, K) nodes whose buffers get a flit, by clock of arrival
+    lines: Ints  # (SLOTS,) how many
+    head_node: Ints  # (SLOTS, K) nodes that get the first flit of a packet
+    head_packet: Ints  # (SLOTS, K) that packet
+    heads: Ints  # (SLOTS,) how many
+    ready: Ints  # (routing + 2, N) buffers whose front asks for an output, by clock
+    readies: Ints  # (routing + 2,) how many
+    birth: Longs  # (Q,) clock at which a packet was made
+    step: Ints  # (Q,) hops it has asked for
+    hops: Ints  # (Q,) hops of its path
+    way: Ints  # (Q, longest path) its path
+    goal: Ints  # (Q,) the host it goes to
+    free: Ints  # (Q,) packets that are free
+    due: Longs  # (H,) clock at which a host makes, or made, its next packet
+    to_send: Ints  # (H,) flits of the packet on its way out of the host
+    current: Ints  # (H,) that packet
+    sending: Ints  # (H,) hosts that send a packet
+    wheel: Ints  # (W,) first host of those that make a packet at a clock, modulo W; W a power of two
+    wheel_next: Ints  # (H,) the next of them
+    random: Randoms  # (H,) state of the random numbers of each host
+    histogram: Longs  # latencies of packets that have arrived
+    counts: Longs  # (COUNTS,) scalars, see above
+    unsent: Longs  # (M,) packets that an entry of a replay has yet to send; M = 0 without one, and likewise below
+    ring: Ints  # (M,) entry after each, of one host and with packets to send, in a ring
+    ring_at: Ints  # (H,) entry that a host has sent of last
+    entry: Ints  # (Q,) entry of each packet, or (0,)
+    finished: Longs  # (M,) clock at which the last flit of an entry has arrived so far

@@ -27,27 +27,18 @@ _DEEPEST = 64  # resubmissions inside each other, as in Open vSwitch
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What became of one frame.
+    """What became of one frame."""
 
-    Attributes:
-        received: host → number of copies it got untagged.
-        tagged: hosts that got a copy still carrying a tag.
-        channels: channels that carried a copy, in the order of visiting, one entry a copy; logical ones where links
-            are aggregated.
-        tags: for each of these the (VLAN, priority) the copy carried there, (UNTAGGED, 0) for none.
-        dropped: switches where a copy matched no rule or an empty action list.
-        endless: True when copies kept circulating and the walk was stopped.
-        members: for each of the channels the physical channels one of which carried the copy.
-        uneven: switches that treat what comes by one member of a bundle unlike what comes by another.
-    """
-
-    received: dict[int, int]
-    tagged: tuple[int, ...]
+    received: dict[int, int]  # host → number of copies it got untagged
+    tagged: tuple[int, ...]  # hosts that got a copy still carrying a tag
+    # channels that carried a copy, in the order of visiting, one entry a copy; logical ones where links are aggregated
     channels: tuple[int, ...]
-    dropped: tuple[int, ...]
-    endless: bool
-    tags: tuple[Tag, ...] = ()
+    dropped: tuple[int, ...]  # switches where a copy matched no rule or an empty action list
+    endless: bool  # True when copies kept circulating and the walk was stopped
+    tags: tuple[Tag, ...] = ()  # for each of these the (VLAN, priority) the copy carried there, (UNTAGGED, 0) for none
+    # for each of the channels the physical channels one of which carried the copy
     members: tuple[tuple[int, ...], ...] = ()
+    # switches that treat what comes by one member of a bundle unlike what comes by another
     uneven: tuple[int, ...] = ()
 
 

@@ -30,21 +30,13 @@ class Priority(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table of the pipeline.
+    """One table of the pipeline."""
 
-    Attributes:
-        number: OpenFlow table number.
-        purpose: what it decides.
-        match_fields: fields its rules may match.
-        goto: tables its rules may continue with, or have a frame pass and come back.
-        miss: what happens to a frame that no rule matches.
-    """
-
-    number: int
-    purpose: str
-    match_fields: frozenset[str]
-    goto: frozenset[int]
-    miss: str
+    number: int  # OpenFlow table number
+    purpose: str  # what it decides
+    match_fields: frozenset[str]  # fields its rules may match
+    goto: frozenset[int]  # tables its rules may continue with, or have a frame pass and come back
+    miss: str  # what happens to a frame that no rule matches
 
 
 INGRESS = Table(

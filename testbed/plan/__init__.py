@@ -20,27 +20,16 @@ from testbed.vlans import ASSIGNMENTS
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """Everything a fabric needs, and what verification found.
+    """Everything a fabric needs, and what verification found."""
 
-    Attributes:
-        scenario: what it was made from.
-        topology: switches, hosts, links, ports; links that are aggregated are one link.
-        routes: a path for every ordered pair.
-        vlans: what switches are told: VLANs of the whole fabric, or of each switch.
-        violations: what verification found.
-        digest: of topology, routes, VLANs and bundles; equal digests are equal fabrics.
-        bundles: the physical links behind the topology's, where links are aggregated.
-        speeds: (physical L,) share of the full rate at which each link runs; None = all of it.
-    """
-
-    scenario: Scenario
-    topology: Topology
-    routes: Routes
-    vlans: VlanPlan | LocalPlan
-    violations: tuple[Violation, ...]
-    digest: str
-    bundles: Bundles | None = None
-    speeds: Floats | None = None
+    scenario: Scenario  # what it was made from
+    topology: Topology  # switches, hosts, links, ports; links that are aggregated are one link
+    routes: Routes  # a path for every ordered pair
+    vlans: VlanPlan | LocalPlan  # what switches are told: VLANs of the whole fabric, or of each switch
+    violations: tuple[Violation, ...]  # what verification found
+    digest: str  # of topology, routes, VLANs and bundles; equal digests are equal fabrics
+    bundles: Bundles | None = None  # the physical links behind the topology's, where links are aggregated
+    speeds: Floats | None = None  # (physical L,) share of the full rate at which each link runs; None = all of it
 
     @property
     def wiring(self) -> Topology:

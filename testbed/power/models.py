@@ -19,20 +19,13 @@ class PowerModel:
 
     The paper found no difference between an idle port and a busy one, nor between a port that is shut down and one
     without a cable.
-
-    Attributes:
-        name: as printed on it.
-        base: W of the switch with all ports shut down.
-        port: speed → W of one port.
-        off_on: s for which a link is gone when a port is shut down and resumed.
-        speed_change: (from, to) → s for which a link is gone when its speed changes.
     """
 
-    name: str
-    base: float
-    port: Mapping[str, float]
-    off_on: float
-    speed_change: Mapping[tuple[str, str], float]
+    name: str  # as printed on it
+    base: float  # W of the switch with all ports shut down
+    port: Mapping[str, float]  # speed → W of one port
+    off_on: float  # s for which a link is gone when a port is shut down and resumed
+    speed_change: Mapping[tuple[str, str], float]  # (from, to) → s for which a link is gone when its speed changes
 
 
 def _model(name: str, base: float, port: tuple[float, float, float], seconds: tuple[float, ...]) -> PowerModel:

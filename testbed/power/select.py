@@ -33,21 +33,15 @@ class Selection:
     """What stays on, and how fast.
 
     P physical links, which are the L links of the topology where none are aggregated.
-
-    Attributes:
-        off: (P,) True for links that are taken out; of a bundle the last members.
-        speeds: of each physical link: a key of SPEEDS, `off` where it is taken out.
-        routes: paths of what is left, in channels of the whole fabric.
-        before: (C,) traffic of each channel with all links on, in the unit of the traffic matrix; of a bundle that of
-            the average member.
-        after: (C,) likewise without those taken out.
     """
 
-    off: Bools
-    speeds: tuple[str, ...]
-    routes: Routes
+    off: Bools  # (P,) True for links that are taken out; of a bundle the last members
+    speeds: tuple[str, ...]  # of each physical link: a key of SPEEDS, `off` where it is taken out
+    routes: Routes  # paths of what is left, in channels of the whole fabric
+    # (C,) traffic of each channel with all links on, in the unit of the traffic matrix; of a bundle that of the average
+    # member
     before: Floats
-    after: Floats
+    after: Floats  # (C,) likewise without those taken out
 
     @property
     def bound(self) -> float:
@@ -149,17 +143,11 @@ def _speeds(busiest: Floats, off: Bools, bound: float, slower: bool) -> tuple[st
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Subfabric:
-    """A fabric without some of its links.
+    """A fabric without some of its links."""
 
-    Attributes:
-        topology: with links, ports and planes numbered anew.
-        channel: (C of the part,) channel of the whole that each channel of the part is.
-        channels: C of the whole.
-    """
-
-    topology: Topology
-    channel: Ints
-    channels: int
+    topology: Topology  # with links, ports and planes numbered anew
+    channel: Ints  # (C of the part,) channel of the whole that each channel of the part is
+    channels: int  # C of the whole
 
     def to_whole(self, routes: Routes) -> Routes:
         """Routes of the part, in channels of the whole."""

@@ -17,19 +17,12 @@ TCP_PAYLOAD = _MAX_IP - TCP_HEADERS
 
 @dataclass(frozen=True, slots=True)
 class Transport:
-    """Wire cost of one byte of payload.
+    """Wire cost of one byte of payload."""
 
-    Attributes:
-        payload: bytes of payload in a frame.
-        forward: bytes on an untagged wire for each frame.
-        backward: bytes of acknowledgements on the reverse path for each frame.
-        backward_tags: tags on the reverse path for each frame.
-    """
-
-    payload: int
-    forward: int
-    backward: float
-    backward_tags: float
+    payload: int  # bytes of payload in a frame
+    forward: int  # bytes on an untagged wire for each frame
+    backward: float  # bytes of acknowledgements on the reverse path for each frame
+    backward_tags: float  # tags on the reverse path for each frame
 
     @property
     def ack(self) -> float:

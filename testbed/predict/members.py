@@ -17,18 +17,13 @@ _INTERVAL = (5, 95)  # percentiles
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """What a hash can be expected to make of a load.
+    """What a hash can be expected to make of a load."""
 
-    Attributes:
-        mean: mean goodput of the flows, as a share of what they would get if each bundle were one link of the rate of
-            all its members; mean over draws.
-        low: its 5th percentile.
-        high: its 95th percentile.
-    """
-
+    # mean goodput of the flows, as a share of what they would get if each bundle were one link of the rate of all its
+    # members; mean over draws
     mean: float
-    low: float
-    high: float
+    low: float  # its 5th percentile
+    high: float  # its 95th percentile
 
 
 def on_members(bundles: Bundles, ways: Ways, number: Longs) -> Ways:

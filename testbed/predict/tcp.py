@@ -30,23 +30,14 @@ _LONGEST_QUEUE = 4096
 
 @dataclass(frozen=True, slots=True)
 class TcpLoad:
-    """What a load is, and the ports that it meets.
+    """What a load is, and the ports that it meets."""
 
-    Attributes:
-        omit: seconds that are not counted.
-        seconds: seconds that are.
-        slower: how many times slower the links of the lab are; TCP's timers are not.
-        queue_frames: frames that wait at a port before one is lost.
-        head_drop: whether a full queue of a switch loses its first frame, else the new one.
-        starts: seconds within which the programs of the load start; each counts from its own start.
-    """
-
-    omit: float
-    seconds: float
-    slower: float
-    queue_frames: int
-    head_drop: bool
-    starts: float = 1.0
+    omit: float  # seconds that are not counted
+    seconds: float  # seconds that are
+    slower: float  # how many times slower the links of the lab are; TCP's timers are not
+    queue_frames: int  # frames that wait at a port before one is lost
+    head_drop: bool  # whether a full queue of a switch loses its first frame, else the new one
+    starts: float = 1.0  # seconds within which the programs of the load start; each counts from its own start
 
 
 def tcp_goodput(wires: Wires, flows: Sequence[tuple[int, int]], ways: Ways, load: TcpLoad) -> Floats:

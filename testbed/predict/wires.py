@@ -20,20 +20,13 @@ class Wires:
     """The R wires of a network, and what frames of one kind take of them.
 
     The wires are the C channels between switches, then host → switch of each host, then switch → host.
-
-    Attributes:
-        topology: the network.
-        transport: cost of payload, headers and acknowledgements.
-        link_rate: bit/s of a link between switches, or (C,) of each channel.
-        host_rate: bit/s of a host's link.
-        tagged: whether frames between switches carry a VLAN tag.
     """
 
-    topology: Topology
-    transport: Transport
-    link_rate: float | Floats
-    host_rate: float
-    tagged: bool = True
+    topology: Topology  # the network
+    transport: Transport  # cost of payload, headers and acknowledgements
+    link_rate: float | Floats  # bit/s of a link between switches, or (C,) of each channel
+    host_rate: float  # bit/s of a host's link
+    tagged: bool = True  # whether frames between switches carry a VLAN tag
 
     @property
     def rates(self) -> Floats:

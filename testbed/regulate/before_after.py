@@ -20,21 +20,13 @@ _SAID = ("protocol", "pattern", "kernel", "class", "bytes")
 
 @dataclass(frozen=True, slots=True)
 class BeforeAfter:
-    """One figure of a load in both states.
+    """One figure of a load in both states."""
 
-    Attributes:
-        title: of the load, with what tells figures of its metric apart.
-        metric: as in the samples.
-        unit: likewise.
-        before: the figure of each round in the first state.
-        after: likewise in the second.
-    """
-
-    title: str
-    metric: str
-    unit: str
-    before: tuple[float, ...]
-    after: tuple[float, ...]
+    title: str  # of the load, with what tells figures of its metric apart
+    metric: str  # as in the samples
+    unit: str  # likewise
+    before: tuple[float, ...]  # the figure of each round in the first state
+    after: tuple[float, ...]  # likewise in the second
 
     @property
     def ratio(self) -> float:

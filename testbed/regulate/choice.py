@@ -24,17 +24,11 @@ from testbed.vlans import ASSIGNMENTS
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
-    """Links that one kind of traffic can do without, and the plan of what stays on.
+    """Links that one kind of traffic can do without, and the plan of what stays on."""
 
-    Attributes:
-        traffic: what the fabric has to carry.
-        selection: physical links that are off.
-        plan: of the same fabric, none of whose paths takes a link that is off, at the speeds selected; proved.
-    """
-
-    traffic: Traffic
-    selection: Selection
-    plan: Plan
+    traffic: Traffic  # what the fabric has to carry
+    selection: Selection  # physical links that are off
+    plan: Plan  # of the same fabric, none of whose paths takes a link that is off, at the speeds selected; proved
 
     @property
     def off(self) -> tuple[int, ...]:
@@ -140,19 +134,12 @@ def routing_of(plan: Plan) -> Callable[[Topology], Routes]:
 
 @dataclass(frozen=True, slots=True)
 class Detour:
-    """A pair of hosts with two ways.
+    """A pair of hosts with two ways."""
 
-    Attributes:
-        source: host.
-        destination: host.
-        link: the first link of its path, which the second way does without.
-        plan: of the second way.
-    """
-
-    source: int
-    destination: int
-    link: int
-    plan: Plan
+    source: int  # host
+    destination: int  # host
+    link: int  # the first link of its path, which the second way does without
+    plan: Plan  # of the second way
 
 
 def find_detour(plan: Plan, pair: str | None) -> Detour:

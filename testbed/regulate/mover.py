@@ -36,23 +36,14 @@ _NUMBERS = itertools.count(1)
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change of plans that was carried out.
+    """One change of plans that was carried out."""
 
-    Attributes:
-        name: what it is for.
-        started: when it was asked for; s, monotonic.
-        seconds: until the answer, the proof of all states included; laboratory s.
-        steps: as the controller tells them.
-        deadlock: cycles that old and new paths could close together.
-        problems: what was wrong with the rules dumped afterwards; empty is right.
-    """
-
-    name: str
-    started: float
-    seconds: float
-    steps: tuple[PlanStep, ...]
-    deadlock: tuple[str, ...]
-    problems: tuple[str, ...]
+    name: str  # what it is for
+    started: float  # when it was asked for; s, monotonic
+    seconds: float  # until the answer, the proof of all states included; laboratory s
+    steps: tuple[PlanStep, ...]  # as the controller tells them
+    deadlock: tuple[str, ...]  # cycles that old and new paths could close together
+    problems: tuple[str, ...]  # what was wrong with the rules dumped afterwards; empty is right
 
 
 class PlanMover:

@@ -17,17 +17,11 @@ from testbed.verify.limits import SWITCH_MODELS, check_ports
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Power:
-    """Power of a fabric of one switch model.
+    """Power of a fabric of one switch model."""
 
-    Attributes:
-        model: of all switches.
-        before: (S,) W of each switch with all links on.
-        after: (S,) W with those off that a choice takes out.
-    """
-
-    model: PowerModel
-    before: Floats
-    after: Floats
+    model: PowerModel  # of all switches
+    before: Floats  # (S,) W of each switch with all links on
+    after: Floats  # (S,) W with those off that a choice takes out
 
     @property
     def saved(self) -> float:

@@ -48,21 +48,13 @@ _SLOWER = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Regulated:
-    """What a regulation came to.
+    """What a regulation came to."""
 
-    Attributes:
-        outcome: folder, verdict, samples.
-        choice: links that were off.
-        power: before and after.
-        changes: of plans, in order.
-        compared: each load with all links and with fewer.
-    """
-
-    outcome: Outcome
-    choice: Choice
-    power: Power
-    changes: tuple[Change, ...]
-    compared: tuple[BeforeAfter, ...]
+    outcome: Outcome  # folder, verdict, samples
+    choice: Choice  # links that were off
+    power: Power  # before and after
+    changes: tuple[Change, ...]  # of plans, in order
+    compared: tuple[BeforeAfter, ...]  # each load with all links and with fewer
 
 
 def require_regulable(plan: Plan) -> None:

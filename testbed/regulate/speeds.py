@@ -26,17 +26,11 @@ _WATCHED_SHARE = 0.2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Retuning:
-    """Links whose speed changes at once.
+    """Links whose speed changes at once."""
 
-    Attributes:
-        plan: none of its paths takes these links.
-        speeds: share of the full rate afterwards, by the link's number.
-        before: likewise before.
-    """
-
-    plan: Plan
-    speeds: dict[int, float]
-    before: dict[int, float]
+    plan: Plan  # none of its paths takes these links
+    speeds: dict[int, float]  # share of the full rate afterwards, by the link's number
+    before: dict[int, float]  # likewise before
 
     @property
     def links(self) -> tuple[int, ...]:

@@ -21,17 +21,11 @@ _MAX_NAMED = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Traffic:
-    """What hosts send each other.
+    """What hosts send each other."""
 
-    Attributes:
-        name: of the pattern, or of the load that was recorded.
-        matrix: (H, H) from each host (row) to each (column); bytes, or for a pattern flows of one rate.
-        source: where it comes from, in words.
-    """
-
-    name: str
-    matrix: Floats
-    source: str
+    name: str  # of the pattern, or of the load that was recorded
+    matrix: Floats  # (H, H) from each host (row) to each (column); bytes, or for a pattern flows of one rate
+    source: str  # where it comes from, in words
 
 
 def of_pattern(pattern: str, topology: Topology, seed: int, place: str = "--pattern") -> Traffic:

@@ -17,19 +17,12 @@ MICROSECONDS = ("Accepted traffic (share of a host's link)", "Mean latency (µs)
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """One load.
+    """One load."""
 
-    Attributes:
-        accepted: in the unit of the axis.
-        latency: mean latency, likewise.
-        min: lowest mean latency of a seed.
-        max: highest mean latency of a seed.
-    """
-
-    accepted: float
-    latency: float
-    min: float
-    max: float
+    accepted: float  # in the unit of the axis
+    latency: float  # mean latency, likewise
+    min: float  # lowest mean latency of a seed
+    max: float  # highest mean latency of a seed
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,52 +21,31 @@ _POINT = 72 / 96  # of a pixel
 
 @dataclass(frozen=True, slots=True)
 class Stroke:
-    """Links, or directions of links, drawn alike.
+    """Links, or directions of links, drawn alike."""
 
-    Attributes:
-        lines: numbers of the links; of the channels where `directed`.
-        colour: of all.
-        width: pixels.
-        dash: kind of line.
-        gid: id of the drawn group.
-        name: for the legend.
-        directed: whether these are channels, each on the right-hand side of its link with an arrow head.
-    """
-
-    lines: Sequence[int]
-    colour: str = LINK
-    width: float = 2.0
-    dash: Dash = "-"
-    gid: str = ""
-    name: str = ""
-    directed: bool = False
+    lines: Sequence[int]  # numbers of the links; of the channels where `directed`
+    colour: str = LINK  # of all
+    width: float = 2.0  # pixels
+    dash: Dash = "-"  # kind of line
+    gid: str = ""  # id of the drawn group
+    name: str = ""  # for the legend
+    directed: bool = False  # whether these are channels, each on the right-hand side of its link with an arrow head
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fabric:
-    """What to draw, in a panel whose unit is the pixel.
+    """What to draw, in a panel whose unit is the pixel."""
 
-    Attributes:
-        topology: whose places these are.
-        unit: pixels of the least distance of two switches; see `Layout`.
-        strokes: the later ones lie above.
-        hosts: those that are drawn, their colour, and the size of their dots in pixels.
-        crowds: hosts that count where many share a dot; None = nothing is said of them.
-        label: pixels, largest name of a switch.
-        gid: id of the group of switches.
-        scale: texts beside the scale of colours; empty for no scale.
-        scale_title: what the colours mean.
-    """
-
-    topology: Topology
-    unit: float
-    strokes: Sequence[Stroke]
+    topology: Topology  # whose places these are
+    unit: float  # pixels of the least distance of two switches; see `Layout`
+    strokes: Sequence[Stroke]  # the later ones lie above
+    # those that are drawn, their colour, and the size of their dots in pixels
     hosts: Sequence[tuple[Bools, str, float]] = ()
-    crowds: Bools | None = None
-    label: float = 11.0
-    gid: str = ""
-    scale: Sequence[str] = ()
-    scale_title: str = ""
+    crowds: Bools | None = None  # hosts that count where many share a dot; None = nothing is said of them
+    label: float = 11.0  # pixels, largest name of a switch
+    gid: str = ""  # id of the group of switches
+    scale: Sequence[str] = ()  # texts beside the scale of colours; empty for no scale
+    scale_title: str = ""  # what the colours mean
 
 
 def channel_strokes(

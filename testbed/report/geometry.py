@@ -29,23 +29,14 @@ _IN_ROWS = ("fat_tree", "fat_tree_14", "myrinet_clos", "tree", "m_tree")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layout:
-    """A topology in units; x to the right, y upward, all of it inside (0, 0) to (width, height).
+    """A topology in units; x to the right, y upward, all of it inside (0, 0) to (width, height)."""
 
-    Attributes:
-        switches: (S, 2) centres.
-        lines: one polyline a link, from `links[l, 0]` to `links[l, 1]`, parallel links on one line.
-        hosts: (H, 2) places; the hosts of a crowd share one.
-        crowds: switches with more hosts than are drawn one by one.
-        width: of everything.
-        height: of everything.
-    """
-
-    switches: Floats
-    lines: tuple[Floats, ...]
-    hosts: Floats
-    crowds: tuple[int, ...]
-    width: float
-    height: float
+    switches: Floats  # (S, 2) centres
+    lines: tuple[Floats, ...]  # one polyline a link, from `links[l, 0]` to `links[l, 1]`, parallel links on one line
+    hosts: Floats  # (H, 2) places; the hosts of a crowd share one
+    crowds: tuple[int, ...]  # switches with more hosts than are drawn one by one
+    width: float  # of everything
+    height: float  # of everything
 
 
 def layout(topology: Topology) -> Layout:

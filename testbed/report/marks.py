@@ -56,58 +56,33 @@ class Reach:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Line:
-    """Points on a line, or with `dash` "none" only points; NaN is a gap, and a line without points only explains.
+    """Points on a line, or with `dash` "none" only points; NaN is a gap, and a line without points only explains."""
 
-    Attributes:
-        x: places.
-        y: as many.
-        name: for the legend; empty for none.
-        colour: of line and markers.
-        dash: kind of line.
-        width: in points.
-        marker: as matplotlib calls it; empty for none.
-        hollow: whether markers are outlines.
-        stepped: whether each value holds up to the next place.
-        reach: of each point.
-        banded: whether that is a band and no whiskers.
-    """
-
-    x: Values
-    y: Values
-    name: str = ""
-    colour: str = MEASURED
-    dash: Dash = "-"
-    width: float = 1.5
-    marker: str = ""
-    hollow: bool = False
-    stepped: bool = False
-    reach: Reach | None = None
-    banded: bool = False
+    x: Values  # places
+    y: Values  # as many
+    name: str = ""  # for the legend; empty for none
+    colour: str = MEASURED  # of line and markers
+    dash: Dash = "-"  # kind of line
+    width: float = 1.5  # in points
+    marker: str = ""  # as matplotlib calls it; empty for none
+    hollow: bool = False  # whether markers are outlines
+    stepped: bool = False  # whether each value holds up to the next place
+    reach: Reach | None = None  # of each point
+    banded: bool = False  # whether that is a band and no whiskers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bars:
-    """Bars from zero.
+    """Bars from zero."""
 
-    Attributes:
-        at: their middles.
-        values: their lengths.
-        name: for the legend.
-        colour: of all.
-        thickness: in the unit of `at`.
-        lying: whether they go to the right and not up.
-        hatched: whether they are figures that must not be used.
-        reach: of each bar.
-    """
-
-    at: Values
-    values: Values
-    name: str = ""
-    colour: str = MEASURED
-    thickness: float = 0.62
-    lying: bool = False
-    hatched: bool = False
-    reach: Reach | None = None
+    at: Values  # their middles
+    values: Values  # their lengths
+    name: str = ""  # for the legend
+    colour: str = MEASURED  # of all
+    thickness: float = 0.62  # in the unit of `at`
+    lying: bool = False  # whether they go to the right and not up
+    hatched: bool = False  # whether they are figures that must not be used
+    reach: Reach | None = None  # of each bar
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,23 +97,14 @@ class Stairs:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A place on the horizontal axis, or with `end` a stretch of it.
+    """A place on the horizontal axis, or with `end` a stretch of it."""
 
-    Attributes:
-        at: place.
-        end: where a stretch ends.
-        name: for the legend.
-        text: written along it, at the top; over a stretch above the panel.
-        colour: of line or stretch.
-        dash: kind of line.
-    """
-
-    at: float
-    end: float | None = None
-    name: str = ""
-    text: str = ""
-    colour: str = MUTED
-    dash: Dash = DASHED
+    at: float  # place
+    end: float | None = None  # where a stretch ends
+    name: str = ""  # for the legend
+    text: str = ""  # written along it, at the top; over a stretch above the panel
+    colour: str = MUTED  # of line or stretch
+    dash: Dash = DASHED  # kind of line
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,21 +121,13 @@ class Note:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Heat:
-    """Rows of coloured cells, the first on top, with the scale of their colours.
+    """Rows of coloured cells, the first on top, with the scale of their colours."""
 
-    Attributes:
-        values: (R, C), at least one row and one column; not above `full` counts as `full`.
-        edges: (C + 1,) where each column begins, and where the last one ends.
-        full: value of the warmest colour.
-        scale: texts beside the colours, from 0 to `full`.
-        title: what the colours stand for.
-    """
-
-    values: Floats
-    edges: Floats
-    full: float
-    scale: Sequence[str]
-    title: str
+    values: Floats  # (R, C), at least one row and one column; not above `full` counts as `full`
+    edges: Floats  # (C + 1,) where each column begins, and where the last one ends
+    full: float  # value of the warmest colour
+    scale: Sequence[str]  # texts beside the colours, from 0 to `full`
+    title: str  # what the colours stand for
 
 
 def draw_line(axes: Axes, line: Line) -> Drawn:

@@ -37,50 +37,30 @@ _DRAW: dict[type, Callable[..., Drawn]] = {**DRAW, Fabric: draw_fabric}
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A side of a panel.
+    """A side of a panel."""
 
-    Attributes:
-        label: what it means, with its unit.
-        scale: `sizes` is logarithmic to the base 2, with a place for 0; `counts` likewise, to the base 10.
-        low: where it begins; None = by what is drawn.
-        high: where it ends; None = by what is drawn.
-        ticks: places with their texts; None = chosen, () = none.
-        grid: whether a line goes through each.
-        whole: whether chosen ticks are whole numbers.
-    """
-
-    label: str = ""
+    label: str = ""  # what it means, with its unit
+    # `sizes` is logarithmic to the base 2, with a place for 0; `counts` likewise, to the base 10
     scale: Literal["linear", "log", "sizes", "counts"] = "linear"
-    low: float | None = None
-    high: float | None = None
-    ticks: Sequence[tuple[float, str]] | None = None
-    grid: bool = False
-    whole: bool = False
+    low: float | None = None  # where it begins; None = by what is drawn
+    high: float | None = None  # where it ends; None = by what is drawn
+    ticks: Sequence[tuple[float, str]] | None = None  # places with their texts; None = chosen, () = none
+    grid: bool = False  # whether a line goes through each
+    whole: bool = False  # whether chosen ticks are whole numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Panel:
-    """Marks over two axes.
+    """Marks over two axes."""
 
-    Attributes:
-        marks: drawn one after the other.
-        x: the lower side.
-        y: the left side, upward unless its low is above its high.
-        title: above, on the left.
-        aside: above, on the right.
-        colour: of the title; one that is no text's own makes it bold, and so do words aside.
-        width: pixels between the axes' ends, at most.
-        height: likewise.
-    """
-
-    marks: Sequence[Line | Bars | Stairs | Mark | Note | Heat | Fabric]
-    x: Axis = field(default_factory=Axis)
-    y: Axis = field(default_factory=Axis)
-    title: str = ""
-    aside: str = ""
-    colour: str = INK
-    width: float = 430.0
-    height: float = 240.0
+    marks: Sequence[Line | Bars | Stairs | Mark | Note | Heat | Fabric]  # drawn one after the other
+    x: Axis = field(default_factory=Axis)  # the lower side
+    y: Axis = field(default_factory=Axis)  # the left side, upward unless its low is above its high
+    title: str = ""  # above, on the left
+    aside: str = ""  # above, on the right
+    colour: str = INK  # of the title; one that is no text's own makes it bold, and so do words aside
+    width: float = 430.0  # pixels between the axes' ends, at most
+    height: float = 240.0  # likewise
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,17 +73,11 @@ class Block:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Picture:
-    """Blocks below each other, over them a title and the names of all marks that have one.
+    """Blocks below each other, over them a title and the names of all marks that have one."""
 
-    Attributes:
-        blocks: from the top.
-        title: over everything.
-        width: pixels; panels get narrower to fit in, and the picture where they need less.
-    """
-
-    blocks: Sequence[Block]
-    title: str = ""
-    width: float = PAGE_WIDTH
+    blocks: Sequence[Block]  # from the top
+    title: str = ""  # over everything
+    width: float = PAGE_WIDTH  # pixels; panels get narrower to fit in, and the picture where they need less
 
 
 def compose(picture: Picture) -> Figure:

@@ -113,33 +113,19 @@ _STYLES = {"pass": "green", "warn": "yellow", "invalid": "red", "fail": "red"}
 
 @dataclass(frozen=True, slots=True)
 class ResultRow:
-    """All samples of a load, metric and message size.
+    """All samples of a load, metric and message size."""
 
-    Attributes:
-        load: label of the load, empty without one.
-        metric: as in the samples.
-        detail: what tells the row from others of its metric, such as a message size; mostly empty.
-        unit: of value, as in the samples.
-        count: number of samples.
-        median: of the values.
-        minimum: of the values.
-        maximum: of the values.
-        predicted: median of the predictions; None where there are none.
-        mean_gap: mean of measured / predicted - 1.
-        worst_gap: the one of largest size.
-    """
-
-    load: str
-    metric: str
-    detail: str
-    unit: str
-    count: int
-    median: float
-    minimum: float
-    maximum: float
-    predicted: float | None
-    mean_gap: float | None
-    worst_gap: float | None
+    load: str  # label of the load, empty without one
+    metric: str  # as in the samples
+    detail: str  # what tells the row from others of its metric, such as a message size; mostly empty
+    unit: str  # of value, as in the samples
+    count: int  # number of samples
+    median: float  # of the values
+    minimum: float  # of the values
+    maximum: float  # of the values
+    predicted: float | None  # median of the predictions; None where there are none
+    mean_gap: float | None  # mean of measured / predicted - 1
+    worst_gap: float | None  # the one of largest size
 
     @property
     def name(self) -> str:

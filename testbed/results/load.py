@@ -22,21 +22,13 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A finished run as read from its folder.
+    """A finished run as read from its folder."""
 
-    Attributes:
-        path: the folder.
-        manifest: verdict, reasons, loads, plan summary.
-        environment: machine, versions, capabilities.
-        plan: the plan it ran.
-        samples: every figure, in real-world units.
-    """
-
-    path: Path
-    manifest: dict[str, Any]
-    environment: dict[str, Any]
-    plan: Plan
-    samples: tuple[Sample, ...]
+    path: Path  # the folder
+    manifest: dict[str, Any]  # verdict, reasons, loads, plan summary
+    environment: dict[str, Any]  # machine, versions, capabilities
+    plan: Plan  # the plan it ran
+    samples: tuple[Sample, ...]  # every figure, in real-world units
 
     @property
     def dilation(self) -> float:
@@ -118,21 +110,13 @@ UNFAITHFUL = ("invalid", "fail")
 
 @dataclass(frozen=True, slots=True)
 class LoadHead:
-    """What a load is called and how it went.
+    """What a load is called and how it went."""
 
-    Attributes:
-        label: the `load` label of its samples.
-        title: in words.
-        verdict: empty where none is given.
-        reasons: of the verdict.
-        no_matrix: why its telemetry has no traffic matrix; empty where it has one, or none was wanted.
-    """
-
-    label: str
-    title: str
-    verdict: str = ""
-    reasons: tuple[str, ...] = ()
-    no_matrix: str = ""
+    label: str  # the `load` label of its samples
+    title: str  # in words
+    verdict: str = ""  # empty where none is given
+    reasons: tuple[str, ...] = ()  # of the verdict
+    no_matrix: str = ""  # why its telemetry has no traffic matrix; empty where it has one, or none was wanted
 
     @property
     def unfaithful(self) -> bool:

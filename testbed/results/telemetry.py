@@ -30,64 +30,38 @@ class Telemetry:
     that Linux counts: frames with their Ethernet header, without preamble, check sequence and gap. Bytes, frames and
     drops are increases since the reading before; the first reading of a repeat has zeros. All times are s since the
     last program of their repeat was started, so that negative ones are of the start.
-
-    Attributes:
-        ports: (P,) names, such as `s1-eth2`.
-        hosts: (H,) names.
-        port_rate: (P,) laboratory bit/s that a port sends at most, on the wire.
-        port_channel: (P,) channel between switches that the port sends into, a member of an aggregated link one of its
-            own, or -1 for a port with a host.
-        port_host: (P,) host that hangs on the port, or -1.
-        window: (R, 2) begin and end of what the figures of each repeat were counted over, s.
-        repeat: (T,) which repeat, from 0.
-        time: (T,) s.
-        sent_bytes: (T, P) by the switch into the link.
-        sent_frames: (T, P).
-        received_bytes: (T, P) by the switch out of the link.
-        received_frames: (T, P).
-        port_drops: (T, P) frames that the port lost outside its queue.
-        queue_drops: (T, P) frames that found the queue full.
-        queue_frames: (T, P) frames waiting at the time.
-        queue_bytes: (T, P) bytes waiting at the time.
-        processors: (T, 3) ticks of all processors: idle, in interrupts, all.
-        coarse_repeat: (M,) which repeat, from 0.
-        coarse_time: (M,) s.
-        host_sent_bytes: (M, H) by the host into its link.
-        host_queue_drops: (M, H) frames that found the host's own queue full.
-        host_queue_frames: (M, H) frames waiting in it at the time.
-        traffic_bytes: (M, H, H) the traffic matrix: bytes that entered the fabric from a host (row) to a host (column);
-            (0, H, H) where pairs could not be counted.
-        traffic_frames: (M, H, H) likewise, frames.
-        departures: (N, 4) repeat, port, ns by the system clock, bytes of each frame that left a watched port.
-        looks: (K, 4) repeat, port, ns by the system clock, frames that waited.
     """
 
-    ports: Names
-    hosts: Names
-    port_rate: Floats
+    ports: Names  # (P,) names, such as `s1-eth2`
+    hosts: Names  # (H,) names
+    port_rate: Floats  # (P,) laboratory bit/s that a port sends at most, on the wire
+    # (P,) channel between switches that the port sends into, a member of an aggregated link one of its own, or -1 for a
+    # port with a host
     port_channel: Ints
-    port_host: Ints
-    window: Floats
-    repeat: Ints
-    time: Floats
-    sent_bytes: Longs
-    sent_frames: Longs
-    received_bytes: Longs
-    received_frames: Longs
-    port_drops: Longs
-    queue_drops: Longs
-    queue_frames: Longs
-    queue_bytes: Longs
-    processors: Longs
-    coarse_repeat: Ints
-    coarse_time: Floats
-    host_sent_bytes: Longs
-    host_queue_drops: Longs
-    host_queue_frames: Longs
+    port_host: Ints  # (P,) host that hangs on the port, or -1
+    window: Floats  # (R, 2) begin and end of what the figures of each repeat were counted over, s
+    repeat: Ints  # (T,) which repeat, from 0
+    time: Floats  # (T,) s
+    sent_bytes: Longs  # (T, P) by the switch into the link
+    sent_frames: Longs  # (T, P)
+    received_bytes: Longs  # (T, P) by the switch out of the link
+    received_frames: Longs  # (T, P)
+    port_drops: Longs  # (T, P) frames that the port lost outside its queue
+    queue_drops: Longs  # (T, P) frames that found the queue full
+    queue_frames: Longs  # (T, P) frames waiting at the time
+    queue_bytes: Longs  # (T, P) bytes waiting at the time
+    processors: Longs  # (T, 3) ticks of all processors: idle, in interrupts, all
+    coarse_repeat: Ints  # (M,) which repeat, from 0
+    coarse_time: Floats  # (M,) s
+    host_sent_bytes: Longs  # (M, H) by the host into its link
+    host_queue_drops: Longs  # (M, H) frames that found the host's own queue full
+    host_queue_frames: Longs  # (M, H) frames waiting in it at the time
+    # (M, H, H) the traffic matrix: bytes that entered the fabric from a host (row) to a host (column); (0, H, H) where
+    # pairs could not be counted
     traffic_bytes: Longs
-    traffic_frames: Longs
-    departures: Longs
-    looks: Longs
+    traffic_frames: Longs  # (M, H, H) likewise, frames
+    departures: Longs  # (N, 4) repeat, port, ns by the system clock, bytes of each frame that left a watched port
+    looks: Longs  # (K, 4) repeat, port, ns by the system clock, frames that waited
 
     def counted(self, repeat: int) -> Bools:
         """(T,) which readings are increases inside the window of a repeat."""

@@ -12,21 +12,13 @@ from testbed.routing import dl, dor, fat_tree, layers, lturn, north_last, nue, s
 
 @dataclass(frozen=True, slots=True)
 class RoutingKind:
-    """One entry of the table.
+    """One entry of the table."""
 
-    Attributes:
-        options: dataclass of its options.
-        route: makes the routes of a topology.
-        summary: one line for `testbed list`.
-        any_topology: True for a routing that takes every connected fabric, broken or irregular.
-        assignment: the assignment used where a scenario names none.
-    """
-
-    options: type[Any]
-    route: Callable[[Topology, Any], Routes]
-    summary: str
-    any_topology: bool = False
-    assignment: str = "fixed"
+    options: type[Any]  # dataclass of its options
+    route: Callable[[Topology, Any], Routes]  # makes the routes of a topology
+    summary: str  # one line for `testbed list`
+    any_topology: bool = False  # True for a routing that takes every connected fabric, broken or irregular
+    assignment: str = "fixed"  # the assignment used where a scenario names none
 
 
 ROUTINGS: dict[str, RoutingKind] = {

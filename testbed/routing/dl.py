@@ -22,20 +22,16 @@ Variant = Literal["ud", "ud_du", "ud_below_du", "lturn"]
 
 @dataclass(frozen=True, slots=True)
 class DlOptions(SelectionOptions):
-    """What a path may do without changing its layer, and how many layers there are.
+    """What a path may do without changing its layer, and how many layers there are."""
 
-    Attributes:
-        variant: `ud`, the paper's (UD)*: no turn from down to up in any layer. `ud_du`, (UD-DU)*: none from down to
-            up in layers 0, 2, …, none from up to down in layers 1, 3, …. `ud_below_du`, UD-(DU)*: none from down to
-            up in layer 0, none from up to down in those above. `lturn`, (L-turn)*: in all layers the turns of the
-            routing `lturn`, a reconstruction.
-        layers: number of layers, each an 802.1Q priority; the paper's figures are those of 3.
-        root: of up and down, a switch such as s5; without one the first.
-    """
-
+    # `ud`, the paper's (UD)*: no turn from down to up in any layer. `ud_du`, (UD-DU)*: none from down to up in layers
+    # 0, 2, …, none from up to down in layers 1, 3, …. `ud_below_du`, UD-(DU)*: none from down to up in layer 0, none
+    # from up to down in those above. `lturn`, (L-turn)*: in all layers the turns of the routing `lturn`, a
+    # reconstruction.
     variant: Variant = "ud"
+    # number of layers, each an 802.1Q priority; the paper's figures are those of 3
     layers: Annotated[int, Ge(1), Le(MAX_LAYERS)] = 2
-    root: str | None = None
+    root: str | None = None  # of up and down, a switch such as s5; without one the first
 
 
 def route_dl(topology: Topology, options: DlOptions) -> Routes:

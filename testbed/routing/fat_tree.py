@@ -14,14 +14,11 @@ from testbed.routing.refusals import misfit, require_whole
 
 @dataclass(frozen=True, slots=True)
 class FatTreeOptions:
-    """What chooses the up link at each switch.
+    """What chooses the up link at each switch."""
 
-    Attributes:
-        key: `source`: the number of the source host, digit by digit, one tree a source host and u^r VLANs (Koibuchi
-            2011, Table 3). `in_port`: the port of arrival, so that every switch can tell it: the host's port at a leaf,
-            the rank of the lower switch above. `destination`: the number of the destination host, digit by digit.
-    """
-
+    # `source`: the number of the source host, digit by digit, one tree a source host and u^r VLANs (Koibuchi 2011,
+    # Table 3). `in_port`: the port of arrival, so that every switch can tell it: the host's port at a leaf, the rank of
+    # the lower switch above. `destination`: the number of the destination host, digit by digit.
     key: Literal["source", "in_port", "destination"] = "source"
 
 

@@ -111,15 +111,12 @@ def check_need(routing: str, needed: int, allowed: int, remedy: str = "") -> Non
 
 @dataclass(frozen=True, slots=True)
 class LashOptions:
-    """How many layers there may be, and which minimal paths are put into them.
+    """How many layers there may be, and which minimal paths are put into them."""
 
-    Attributes:
-        layers: the most that may be used, each an 802.1Q priority; no more are taken than needed.
-        paths: `balanced`: those of SSSP routing. `low_port`: the lowest port at every switch; loads are higher, and of
-            parallel links only the first is used, but grids then need far fewer layers.
-    """
-
+    # the most that may be used, each an 802.1Q priority; no more are taken than needed
     layers: Annotated[int, Ge(1), Le(MAX_LAYERS)] = MAX_LAYERS
+    # `balanced`: those of SSSP routing. `low_port`: the lowest port at every switch; loads are higher, and of parallel
+    # links only the first is used, but grids then need far fewer layers.
     paths: Literal["balanced", "low_port"] = "balanced"
 
 
@@ -147,15 +144,10 @@ def route_lash(topology: Topology, options: LashOptions) -> Routes:
 
 @dataclass(frozen=True, slots=True)
 class DfssspOptions:
-    """How many layers there may be, and whether to use those that are not needed.
+    """How many layers there may be, and whether to use those that are not needed."""
 
-    Attributes:
-        layers: the most that may be used, each an 802.1Q priority.
-        balance: spread the paths over all layers that may be used, also where fewer are needed.
-    """
-
-    layers: Annotated[int, Ge(1), Le(MAX_LAYERS)] = MAX_LAYERS
-    balance: bool = False
+    layers: Annotated[int, Ge(1), Le(MAX_LAYERS)] = MAX_LAYERS  # the most that may be used, each an 802.1Q priority
+    balance: bool = False  # spread the paths over all layers that may be used, also where fewer are needed
 
 
 def route_dfsssp(topology: Topology, options: DfssspOptions) -> Routes:

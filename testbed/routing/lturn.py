@@ -16,13 +16,9 @@ from testbed.routing.turns import all_turns, allow, breadth_first_levels
 
 @dataclass(frozen=True, slots=True)
 class LturnOptions(SelectionOptions):
-    """Turns are judged by two coordinates of the switches in a spanning tree.
+    """Turns are judged by two coordinates of the switches in a spanning tree."""
 
-    Attributes:
-        root: of the spanning tree, a switch such as s5; without one the first.
-    """
-
-    root: str | None = None
+    root: str | None = None  # of the spanning tree, a switch such as s5; without one the first
 
 
 def route_lturn(topology: Topology, options: LturnOptions) -> Routes:

@@ -17,12 +17,9 @@ from testbed.routing.turns import all_turns, by_switch, no_path
 
 @dataclass(frozen=True, slots=True)
 class NueOptions:
-    """How many layers the destinations are divided among.
+    """How many layers the destinations are divided among."""
 
-    Attributes:
-        layers: number of layers, each an 802.1Q priority; any number will do, more give shorter paths.
-    """
-
+    # number of layers, each an 802.1Q priority; any number will do, more give shorter paths
     layers: Annotated[int, Ge(1), Le(MAX_LAYERS)] = MAX_LAYERS
 
 

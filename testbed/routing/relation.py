@@ -20,25 +20,16 @@ Relation = Literal["one tree a source", "C×N→C", "N×N→C"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Conflict:
-    """Two paths that no table of a relation can both hold.
+    """Two paths that no table of a relation can both hold."""
 
-    Attributes:
-        relation: which one.
-        switch: where they part or meet.
-        in_ports: ports of arrival: one for `C×N→C`, none where it does not matter, two for trees; 0 for a host's.
-        out_ports: the two ports wanted; empty for trees.
-        destinations: destination switch of each of the two paths.
-        source: source switch of the second path.
-        layers: of the two ways on where the routes have layers.
-    """
-
-    relation: Relation
-    switch: int
+    relation: Relation  # which one
+    switch: int  # where they part or meet
+    # ports of arrival: one for `C×N→C`, none where it does not matter, two for trees; 0 for a host's
     in_ports: tuple[int, ...]
-    out_ports: tuple[int, ...]
-    destinations: tuple[int, ...]
-    source: int
-    layers: tuple[int, ...] = ()
+    out_ports: tuple[int, ...]  # the two ports wanted; empty for trees
+    destinations: tuple[int, ...]  # destination switch of each of the two paths
+    source: int  # source switch of the second path
+    layers: tuple[int, ...] = ()  # of the two ways on where the routes have layers
 
     def sentence(self, topology: Topology) -> str:
         """Say what is wrong, with switch, in-port and destination."""

@@ -22,22 +22,16 @@ _PATIENCE = 1000
 
 @dataclass(frozen=True, slots=True)
 class SelectionOptions:
-    """How a routing by turns chooses among the shortest legal paths of a pair.
+    """How a routing by turns chooses among the shortest legal paths of a pair."""
 
-    Attributes:
-        selection: `balanced`: one next hop for each channel and destination, toward the least loaded channels.
-            `random`: any path, all equally likely. `low_port`: the lowest port at every switch. `sancho`: of all
-            candidates, one through the most loaded virtual channel is deleted until each pair has one left.
-            `high_physical`: the same, but the most loaded virtual channel of the most loaded physical one. `tree`: the
-            paths of every source form one tree, as the fixed VLAN assignment asks; only where that needs it are they
-            longer.
-        seed: what `random` draws from.
-        candidates: paths of a pair that `sancho` and `high_physical` choose from; where there are more, these are
-            taken in even steps.
-    """
-
+    # `balanced`: one next hop for each channel and destination, toward the least loaded channels. `random`: any path,
+    # all equally likely. `low_port`: the lowest port at every switch. `sancho`: of all candidates, one through the most
+    # loaded virtual channel is deleted until each pair has one left. `high_physical`: the same, but the most loaded
+    # virtual channel of the most loaded physical one. `tree`: the paths of every source form one tree, as the fixed
+    # VLAN assignment asks; only where that needs it are they longer.
     selection: Literal["balanced", "random", "low_port", "sancho", "high_physical", "tree"] = "balanced"
-    seed: Annotated[int, Ge(0)] | None = None
+    seed: Annotated[int, Ge(0)] | None = None  # what `random` draws from
+    # paths of a pair that `sancho` and `high_physical` choose from; where there are more, these are taken in even steps
     candidates: Annotated[int, Ge(1), Le(1024)] = CANDIDATES
 
 

@@ -21,20 +21,14 @@ _SHOWN_PAIRS = 6
 
 @dataclass(frozen=True, slots=True)
 class SrOptions(SelectionOptions):
-    """Where the search for segments starts, and whether each pair gets a second path.
+    """Where the search for segments starts, and whether each pair gets a second path."""
 
-    Attributes:
-        start: a switch such as s5; without one the first, whose number is the lowest.
-        segments: `shortest`: the shortest in all the fabric. `rows`: on a mesh or torus of two dimensions row by
-            row, from left to right and from right to left in turn, so that the prohibited turns of one row lean to the
-            other side than those of the next. `auto`: `rows` there, also if links are dead, unless `start` is given;
-            else `shortest`.
-        backup: find a second path for each pair that shares no link with the first, where there is one.
-    """
-
-    start: str | None = None
+    start: str | None = None  # a switch such as s5; without one the first, whose number is the lowest
+    # `shortest`: the shortest in all the fabric. `rows`: on a mesh or torus of two dimensions row by row, from left to
+    # right and from right to left in turn, so that the prohibited turns of one row lean to the other side than those of
+    # the next. `auto`: `rows` there, also if links are dead, unless `start` is given; else `shortest`.
     segments: Literal["auto", "shortest", "rows"] = "auto"
-    backup: bool = True
+    backup: bool = True  # find a second path for each pair that shares no link with the first, where there is one
 
 
 def route_sr(topology: Topology, options: SrOptions) -> Routes:

@@ -14,13 +14,9 @@ from testbed.routing.turns import breadth_first_levels
 
 @dataclass(frozen=True, slots=True)
 class StpOptions:
-    """What Ethernet does by itself: the links of one tree, all others unused.
+    """What Ethernet does by itself: the links of one tree, all others unused."""
 
-    Attributes:
-        root: the switch with the lowest bridge identifier, such as s5; without one the first.
-    """
-
-    root: str | None = None
+    root: str | None = None  # the switch with the lowest bridge identifier, such as s5; without one the first
 
 
 def spanning_tree(topology: Topology, root: int) -> Ints:

@@ -16,13 +16,9 @@ from testbed.routing.turns import allow_all_but
 
 @dataclass(frozen=True, slots=True)
 class TbtpOptions(SelectionOptions):
-    """All turns between links of the spanning tree are allowed, and at least half of all turns.
+    """All turns between links of the spanning tree are allowed, and at least half of all turns."""
 
-    Attributes:
-        root: of the spanning tree, a switch such as s5; without one the first, as in `stp`.
-    """
-
-    root: str | None = None
+    root: str | None = None  # of the spanning tree, a switch such as s5; without one the first, as in `stp`
 
 
 def route_tbtp(topology: Topology, options: TbtpOptions) -> Routes:

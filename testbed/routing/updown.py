@@ -13,13 +13,9 @@ from testbed.routing.turns import all_turns, allow, breadth_first_levels
 
 @dataclass(frozen=True, slots=True)
 class UpDownOptions(SelectionOptions):
-    """Up is toward the root: a lower level of the breadth-first tree, or a lower number on the same level.
+    """Up is toward the root: a lower level of the breadth-first tree, or a lower number on the same level."""
 
-    Attributes:
-        root: a switch such as s5; without one the first, whose number is the lowest (Autonet).
-    """
-
-    root: str | None = None
+    root: str | None = None  # a switch such as s5; without one the first, whose number is the lowest (Autonet)
 
 
 def upward(topology: Topology, root: int = 0) -> Bools:

@@ -20,19 +20,12 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run came to.
+    """What a run came to."""
 
-    Attributes:
-        folder: its result folder.
-        verdict: worst verdict of all loads.
-        reasons: why.
-        samples: every figure, in real-world units.
-    """
-
-    folder: Path
-    verdict: Verdict
-    reasons: tuple[str, ...]
-    samples: tuple[Sample, ...]
+    folder: Path  # its result folder
+    verdict: Verdict  # worst verdict of all loads
+    reasons: tuple[str, ...]  # why
+    samples: tuple[Sample, ...]  # every figure, in real-world units
 
     @property
     def exit_code(self) -> int:
@@ -42,30 +35,19 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What was measured, in a folder that is not finished yet.
+    """What was measured, in a folder that is not finished yet."""
 
-    Attributes:
-        folder: holds all but the report.
-        judgement: of all loads.
-        samples: every figure, in real-world units.
-    """
-
-    folder: ResultFolder
-    judgement: Judgement
-    samples: tuple[Sample, ...]
+    folder: ResultFolder  # holds all but the report
+    judgement: Judgement  # of all loads
+    samples: tuple[Sample, ...]  # every figure, in real-world units
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What an engine lacks to run a plan.
+    """What an engine lacks to run a plan."""
 
-    Attributes:
-        problems: of the scenario.
-        lacking: of this machine, each with the consequence and the remedy.
-    """
-
-    problems: tuple[Problem, ...] = ()
-    lacking: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()  # of the scenario
+    lacking: tuple[str, ...] = ()  # of this machine, each with the consequence and the remedy
 
     def refuse(self) -> None:
         """Let only what is complete pass.
@@ -81,31 +63,22 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """One way to run a proved plan.
+    """One way to run a proved plan."""
 
-    Attributes:
-        missing: all that the scenario or this machine lacks. Nothing is started for it, but MPI jobs are built.
-        measure: run the loads of a plan that lacks nothing, and store all but the report, in a new folder of the
-            folder of results. It raises LabError if that breaks; the new folder then stays, marked incomplete.
-    """
-
+    # all that the scenario or this machine lacks. Nothing is started for it, but MPI jobs are built.
     missing: Callable[[Plan, Progress], Missing]
+    # run the loads of a plan that lacks nothing, and store all but the report, in a new folder of the folder of
+    # results. It raises LabError if that breaks; the new folder then stays, marked incomplete.
     measure: Callable[[Plan, Path, Progress], Measured]
 
 
 @dataclass(slots=True)
 class Records:
-    """What all loads of a run came to, so far.
+    """What all loads of a run came to, so far."""
 
-    Attributes:
-        samples: in real-world units.
-        loads: their entries in the manifest.
-        findings: about fidelity, each with the load's title.
-    """
-
-    samples: list[Sample] = field(default_factory=list)
-    loads: list[dict[str, object]] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)  # in real-world units
+    loads: list[dict[str, object]] = field(default_factory=list)  # their entries in the manifest
+    findings: list[Finding] = field(default_factory=list)  # about fidelity, each with the load's title
 
     def add(self, record: LoadRecord) -> None:
         """Take over what a load came to."""

@@ -22,14 +22,10 @@ _SHOWN_PROBLEMS = 5
 
 @dataclass(frozen=True, slots=True)
 class Fabric:
-    """What carries a plan's frames.
+    """What carries a plan's frames."""
 
-    Attributes:
-        build: builds it; it ends with the block.
-        environment: what results tell of it and of this machine, given the engine's name.
-    """
-
-    build: Callable[[Plan, Progress], AbstractContextManager[Session]]
+    build: Callable[[Plan, Progress], AbstractContextManager[Session]]  # builds it; it ends with the block
+    # what results tell of it and of this machine, given the engine's name
     environment: Callable[[str, Session], dict[str, object]]
 
 

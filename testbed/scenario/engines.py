@@ -14,61 +14,39 @@ from testbed.errors import InputError, Problem
 
 @dataclass(frozen=True, slots=True)
 class Simulator:
-    """The packet level of the simulator; see docs/simulator.md.
+    """The packet level of the simulator; see docs/simulator.md."""
 
-    Attributes:
-        flow_control: `none` drops frames as the lab does, `pause` stops a whole link (802.3x), `pfc` one priority of
-            it (802.1Qbb).
-        buffer: bytes of memory for each port and priority; none = as much as links.queue_frames take without flow
-            control, else 65536.
-        xoff: bytes at which a sender is paused; none = as late as loses no frame.
-        xon: bytes at which it may go on; none = half of xoff.
-        shared: whether the ports of a switch share their memory.
-        delay: µs of cable and switch a hop.
-        duration: ms of each repeat, the warm-up included.
-        warm_up: ms at the beginning that do not count.
-    """
-
+    # `none` drops frames as the lab does, `pause` stops a whole link (802.3x), `pfc` one priority of it (802.1Qbb)
     flow_control: Literal["none", "pause", "pfc"] = "none"
+    # bytes of memory for each port and priority; none = as much as links.queue_frames take without flow control, else
+    # 65536
     buffer: Annotated[int, Ge(1), Le(1 << 30)] | None = None
-    xoff: Annotated[int, Ge(1)] | None = None
-    xon: Annotated[int, Ge(0)] | None = None
-    shared: bool = False
-    delay: Annotated[float, Ge(0), Le(1000)] = 1.0
-    duration: Annotated[float, Gt(0), Le(60000)] = 200.0
-    warm_up: Annotated[float, Ge(0), Le(60000)] = 50.0
+    xoff: Annotated[int, Ge(1)] | None = None  # bytes at which a sender is paused; none = as late as loses no frame
+    xon: Annotated[int, Ge(0)] | None = None  # bytes at which it may go on; none = half of xoff
+    shared: bool = False  # whether the ports of a switch share their memory
+    delay: Annotated[float, Ge(0), Le(1000)] = 1.0  # µs of cable and switch a hop
+    duration: Annotated[float, Gt(0), Le(60000)] = 200.0  # ms of each repeat, the warm-up included
+    warm_up: Annotated[float, Ge(0), Le(60000)] = 50.0  # ms at the beginning that do not count
 
 
 @dataclass(frozen=True, slots=True)
 class VmOptions:
-    """The virtual machine; see docs/vm.md.
+    """The virtual machine; see docs/vm.md."""
 
-    Attributes:
-        virtual_time: whether its clock follows its instructions.
-        memory: MiB.
-        limit: s after which it is ended.
-        shift: in virtual time one instruction takes 2^shift ns.
-    """
-
-    virtual_time: bool = False
-    memory: Annotated[int, Ge(256)] = 2048
-    limit: Annotated[float, Ge(1)] = 7200.0
-    shift: Annotated[int, Ge(0), Le(10)] = 0
+    virtual_time: bool = False  # whether its clock follows its instructions
+    memory: Annotated[int, Ge(256)] = 2048  # MiB
+    limit: Annotated[float, Ge(1)] = 7200.0  # s after which it is ended
+    shift: Annotated[int, Ge(0), Le(10)] = 0  # in virtual time one instruction takes 2^shift ns
 
 
 @dataclass(frozen=True, slots=True)
 class EngineName:
-    """What a scenario can know of an engine.
+    """What a scenario can know of an engine."""
 
-    Attributes:
-        summary: one line for help and schema.
-        unheard: block → its keys that mean nothing to this engine; no keys = none of them does.
-        fails: whether links and switches can fail in it while a load runs.
-    """
-
-    summary: str
+    summary: str  # one line for help and schema
+    # block → its keys that mean nothing to this engine; no keys = none of them does
     unheard: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    fails: bool = True
+    fails: bool = True  # whether links and switches can fail in it while a load runs
 
 
 # Rates of the simulator are real-world rates, so of a lab's settings it takes any dilation for what it is.

@@ -20,17 +20,13 @@ _MAX_BYTES = 256 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class FabricFile:
-    """A file that describes a fabric.
+    """A file that describes a fabric."""
 
-    Attributes:
-        path: of the file, from the folder of the scenario.
-        format: how it is written; `auto` goes by the ending of its name, then by how it begins.
-        hosts_per_switch: for a file that names no host; 1 where nothing is said.
-    """
-
+    # of the file, from the folder of the scenario
     path: str = field(metadata={"wanted": "the file, such as path: fabrics/ring.json"})
+    # how it is written; `auto` goes by the ending of its name, then by how it begins
     format: Literal["auto", "node_link", "graphml", "ibnetdiscover"] = "auto"
-    hosts_per_switch: Annotated[int, Ge(0)] | None = None
+    hosts_per_switch: Annotated[int, Ge(0)] | None = None  # for a file that names no host; 1 where nothing is said
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,19 +129,13 @@ SwitchDaemons = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Real-world links.
+    """Real-world links."""
 
-    Attributes:
-        rate: of a link between switches; bit/s.
-        host_rate: of a host's link; none = the same.
-        queue_frames: frames that wait at a sending port before the next is lost.
-        aggregate: whether the parallel links of two switches are one logical link, over whose members a hash of
-            addresses and ports spreads the frames, or a channel each.
-    """
-
-    rate: Rate = 1e9
-    host_rate: Rate | None = None
-    queue_frames: Annotated[int, Ge(1), Le(100000)] = 100
+    rate: Rate = 1e9  # of a link between switches; bit/s
+    host_rate: Rate | None = None  # of a host's link; none = the same
+    queue_frames: Annotated[int, Ge(1), Le(100000)] = 100  # frames that wait at a sending port before the next is lost
+    # whether the parallel links of two switches are one logical link, over whose members a hash of addresses and ports
+    # spreads the frames, or a channel each
     aggregate: bool = False
 
     @property
@@ -152,29 +146,24 @@ class Links:
 
 @dataclass(frozen=True, slots=True)
 class LabSettings:
-    """How the lab is built.
+    """How the lab is built."""
 
-    Attributes:
-        dilation: the lab's links run at their real-world rate divided by this; `auto` = the smallest at which the lab
-            keeps up, found by trying.
-        datapath: `kernel` or `userspace` Open vSwitch; `auto` takes the kernel's where it works.
-        arp: `static` entries in every host, or `broadcast` in the VLAN's tree.
-        seed: of every random choice.
-        telemetry: milliseconds between two readings of all counters while a load runs; 0 or false = none.
-        cpu_share: processors that a host's programs get together; `none` = as many as are free, `auto` = 1/dilation,
-            so that hosts compute as much slower as their links are.
-        switch_daemons: how many Open vSwitch daemons share the switches; `auto` takes one a processor where that pays.
-        controller: who installs the rules: `none` = the lab itself, once; else the OpenFlow controller of that name,
-            which runs inside the lab and keeps them there.
-    """
-
+    # the lab's links run at their real-world rate divided by this; `auto` = the smallest at which the lab keeps up,
+    # found by trying
     dilation: Dilation = "auto"
+    # `kernel` or `userspace` Open vSwitch; `auto` takes the kernel's where it works
     datapath: Literal["auto", "kernel", "userspace"] = "auto"
-    arp: Literal["static", "broadcast"] = "static"
-    seed: Annotated[int, Ge(0)] = 1
+    arp: Literal["static", "broadcast"] = "static"  # `static` entries in every host, or `broadcast` in the VLAN's tree
+    seed: Annotated[int, Ge(0)] = 1  # of every random choice
+    # milliseconds between two readings of all counters while a load runs; 0 or false = none
     telemetry: Interval = _INTERVAL
+    # processors that a host's programs get together; `none` = as many as are free, `auto` = 1/dilation, so that hosts
+    # compute as much slower as their links are
     cpu_share: Share = "none"
+    # how many Open vSwitch daemons share the switches; `auto` takes one a processor where that pays
     switch_daemons: SwitchDaemons = "auto"
+    # who installs the rules: `none` = the lab itself, once; else the OpenFlow controller of that name, which runs
+    # inside the lab and keeps them there
     controller: Literal["none", "switch_tagged", "learning", "segment_manager"] = "none"
 
     @property
@@ -210,44 +199,26 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """Everything a run is made from.
+    """Everything a run is made from."""
 
-    Attributes:
-        name: from the file's name unless the file says otherwise.
-        description: free text.
-        source: the file it came from, for messages.
-        topology_kind: key of TOPOLOGIES, with its parameters in `topology`.
-        faults: what of it is dead.
-        routing_kind: key of ROUTINGS, with its options in `routing`.
-        assignment_kind: key of ASSIGNMENTS, with its options in `assignment`.
-        switch_model: key of SWITCH_MODELS whose limits hold, or None.
-        expect: what verification must find; `deadlock` declares a cyclic dependency.
-        links: rates and queues.
-        engine: what runs it; key of ENGINES.
-        lab: how it is emulated.
-        vm: the virtual machine.
-        simulator: switches of the simulator.
-        workloads: loads in the order they run.
-    """
-
-    name: str
-    description: str
-    source: str
-    topology_kind: str
+    name: str  # from the file's name unless the file says otherwise
+    description: str  # free text
+    source: str  # the file it came from, for messages
+    topology_kind: str  # key of TOPOLOGIES, with its parameters in `topology`
     topology: Any
-    faults: Faults
-    routing_kind: str
+    faults: Faults  # what of it is dead
+    routing_kind: str  # key of ROUTINGS, with its options in `routing`
     routing: Any
-    assignment_kind: str
+    assignment_kind: str  # key of ASSIGNMENTS, with its options in `assignment`
     assignment: Any
-    switch_model: str | None
-    expect: Literal["deadlock_free", "deadlock"]
-    links: Links
-    engine: str
-    lab: LabSettings
-    vm: VmOptions
-    simulator: Simulator
-    workloads: tuple[Workload, ...]
+    switch_model: str | None  # key of SWITCH_MODELS whose limits hold, or None
+    expect: Literal["deadlock_free", "deadlock"]  # what verification must find; `deadlock` declares a cyclic dependency
+    links: Links  # rates and queues
+    engine: str  # what runs it; key of ENGINES
+    lab: LabSettings  # how it is emulated
+    vm: VmOptions  # the virtual machine
+    simulator: Simulator  # switches of the simulator
+    workloads: tuple[Workload, ...]  # loads in the order they run
 
 
 def largest_dilation(links: Links, lab: LabSettings) -> float:

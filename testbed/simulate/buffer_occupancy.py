@@ -24,34 +24,21 @@ MAX_SNAPSHOTS = 8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
-    """A fabric at a time.
+    """A fabric at a time."""
 
-    Attributes:
-        time: in words.
-        fill: (C,) share of the memory at the end of each channel that is full; of its layers, the fullest.
-        cycle: channels that wait for each other; empty before the deadlock.
-    """
-
-    time: str
-    fill: Floats
-    cycle: tuple[int, ...]
+    time: str  # in words
+    fill: Floats  # (C,) share of the memory at the end of each channel that is full; of its layers, the fullest
+    cycle: tuple[int, ...]  # channels that wait for each other; empty before the deadlock
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Rerun:
-    """A run that can be looked at.
+    """A run that can be looked at."""
 
-    Attributes:
-        run_to: runs to a time, in cycles or ps.
-        cycle: nodes that wait for each other at that time.
-        fill: (layers·C,) share of each memory that is full.
-        words: a time in words.
-    """
-
-    run_to: Callable[[int], None]
-    cycle: Callable[[], list[int]]
-    fill: Callable[[], Floats]
-    words: Callable[[int], str]
+    run_to: Callable[[int], None]  # runs to a time, in cycles or ps
+    cycle: Callable[[], list[int]]  # nodes that wait for each other at that time
+    fill: Callable[[], Floats]  # (layers·C,) share of each memory that is full
+    words: Callable[[int], str]  # a time in words
 
 
 def snapshots_of(plan: Plan, settings: Settings | PacketSettings, point: Point) -> tuple[Snapshot, ...]:

@@ -21,30 +21,20 @@ from testbed.simulate.settings import Settings, settings_problems
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A level of detail.
+    """A level of detail."""
 
-    Attributes:
-        word: what its result folders are called by.
-        problems: what is wrong with settings for a plan and a number of seeds.
-    """
-
-    word: str
-    problems: Callable[[Plan, Any, int], list[Problem]]
+    word: str  # what its result folders are called by
+    problems: Callable[[Plan, Any, int], list[Problem]]  # what is wrong with settings for a plan and a number of seeds
 
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """What the runs of a simulation have in common.
+    """What the runs of a simulation have in common."""
 
-    Attributes:
-        asked: settings as they are stored.
-        one: one run, from load, seed, and a function that says whether to give up; None where it was given up.
-        warm: loads or compiles the kernels, before several threads ask for them.
-    """
-
-    asked: dict[str, object]
+    asked: dict[str, object]  # settings as they are stored
+    # one run, from load, seed, and a function that says whether to give up; None where it was given up
     one: Callable[[float, int, Callable[[], bool]], Point | None]
-    warm: Callable[[], object]
+    warm: Callable[[], object]  # loads or compiles the kernels, before several threads ask for them
 
 
 def _flit_problems(plan: Plan, settings: Settings, seeds: int) -> list[Problem]:

@@ -33,38 +33,23 @@ from testbed.workloads.spec import Iperf3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Repeat:
-    """How one repeat of a load went.
+    """How one repeat of a load went."""
 
-    Attributes:
-        samples: what was counted after the warm-up; none where packets wait for each other.
-        reached: (F,) goodput of each flow as a share of its prediction; likewise.
-        cycle: channels that wait for each other, each for the one after it; empty without a deadlock.
-    """
-
-    samples: tuple[Sample, ...]
-    reached: Floats
-    cycle: tuple[str, ...]
+    samples: tuple[Sample, ...]  # what was counted after the warm-up; none where packets wait for each other
+    reached: Floats  # (F,) goodput of each flow as a share of its prediction; likewise
+    cycle: tuple[str, ...]  # channels that wait for each other, each for the one after it; empty without a deadlock
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Reading:
-    """Counters of a repeat at a time.
+    """Counters of a repeat at a time."""
 
-    Attributes:
-        of: what both protocols have.
-        arrived: (F,) datagrams or segments that arrived, each counted once.
-        dropped: (F,) datagrams that were dropped; retransmissions of TCP.
-        acks: (K,) acknowledgements that went over each link.
-        area: (N,) frames in each queue times ps; only of TCP.
-        drops: (N,) frames that found no memory on their way into it; likewise.
-    """
-
-    of: Counters
-    arrived: Longs
-    dropped: Longs
-    acks: Longs
-    area: Longs
-    drops: Longs
+    of: Counters  # what both protocols have
+    arrived: Longs  # (F,) datagrams or segments that arrived, each counted once
+    dropped: Longs  # (F,) datagrams that were dropped; retransmissions of TCP
+    acks: Longs  # (K,) acknowledgements that went over each link
+    area: Longs  # (N,) frames in each queue times ps; only of TCP
+    drops: Longs  # (N,) frames that found no memory on their way into it; likewise
 
     @classmethod
     def take(cls, state: PacketState, tcp: PacketTcp | None) -> _Reading:
@@ -78,25 +63,15 @@ class _Reading:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SimulatedLoad:
-    """What all repeats of a load share.
+    """What all repeats of a load share."""
 
-    Attributes:
-        plan: at real-world rates.
-        spec: what is asked for.
-        network: what its runs start from.
-        labels: of all its samples.
-        pairs: hosts of each flow.
-        wire: cost of its payload.
-        fair: (F,) max-min fair goodput of each flow, bit/s.
-    """
-
-    plan: Plan
-    spec: Iperf3
-    network: PacketNetwork
-    labels: Mapping[str, str]
-    pairs: tuple[tuple[int, int], ...]
-    wire: Transport
-    fair: Floats
+    plan: Plan  # at real-world rates
+    spec: Iperf3  # what is asked for
+    network: PacketNetwork  # what its runs start from
+    labels: Mapping[str, str]  # of all its samples
+    pairs: tuple[tuple[int, int], ...]  # hosts of each flow
+    wire: Transport  # cost of its payload
+    fair: Floats  # (F,) max-min fair goodput of each flow, bit/s
 
     @classmethod
     def of(cls, plan: Plan, spec: Iperf3, labels: Mapping[str, str]) -> SimulatedLoad:

@@ -35,21 +35,13 @@ MOST_BYTES = 4 << 30
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Network:
-    """What every run of a simulation starts from.
+    """What every run of a simulation starts from."""
 
-    Attributes:
-        topology: the network.
-        routes: its paths.
-        settings: of the switches and the traffic.
-        pattern_seed: draws the pattern where that is drawn.
-        longest: hops of the longest path.
-    """
-
-    topology: Topology
-    routes: Routes
-    settings: Settings
-    pattern_seed: int
-    longest: int
+    topology: Topology  # the network
+    routes: Routes  # its paths
+    settings: Settings  # of the switches and the traffic
+    pattern_seed: int  # draws the pattern where that is drawn
+    longest: int  # hops of the longest path
 
     @classmethod
     def of(cls, topology: Topology, routes: Routes, settings: Settings, pattern_seed: int) -> Network:

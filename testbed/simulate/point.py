@@ -34,60 +34,38 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """What flow control did, or its absence, while measured: of the packet level only.
+    """What flow control did, or its absence, while measured: of the packet level only."""
 
-    Attributes:
-        made: frames that hosts sent.
-        drops: frames that found no memory.
-        pauses: PAUSE frames that stopped a sender.
-        resumes: those that only let senders go on.
-        channels_paused: share of the time that a channel between switches was paused, mean over all, and priorities.
-        hosts_paused: share of the time that a host which sends was paused, mean over hosts.
-        most_frames: maximum buffer occupancy of a port and priority, in frames, at any time.
-        frame_time: ps that a frame takes on a link between switches.
-    """
-
-    made: int
-    drops: int
-    pauses: int
-    resumes: int
+    made: int  # frames that hosts sent
+    drops: int  # frames that found no memory
+    pauses: int  # PAUSE frames that stopped a sender
+    resumes: int  # those that only let senders go on
+    # share of the time that a channel between switches was paused, mean over all, and priorities
     channels_paused: float
-    hosts_paused: float
-    most_frames: int
-    frame_time: int
+    hosts_paused: float  # share of the time that a host which sends was paused, mean over hosts
+    most_frames: int  # maximum buffer occupancy of a port and priority, in frames, at any time
+    frame_time: int  # ps that a frame takes on a link between switches
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One load with one seed.
+    """One load with one seed."""
 
-    Attributes:
-        load: flits that each host that sends makes a clock, on average.
-        seed: of its random numbers.
-        clocks: cycles measured, without the warm-up; up to where the deadlock was found in a run that had one.
-        accepted: accepted throughput, flits per cycle per sending host; None in a run that deadlocked.
-        packets: packets that arrived.
-        latency: of these; None without any, and in a run that deadlocked.
-        fullest: the bottleneck channel between switches; empty where there is none.
-        fullest_use: share of the measured cycles in which that channel carried a flit; None in a run that deadlocked.
-        cycle: virtual channels that wait for each other, each for the one after it; empty without a deadlock.
-        seconds: it took.
-        channel_flits: flits over each channel while measured.
-        links: of the packet level, where the unit is the frame for a flit, the picosecond for a clock, the share of the
-            rate of a host's link for a flit per host and cycle, and latencies are in seconds; else None.
-    """
-
-    load: float
-    seed: int
-    clocks: int
-    accepted: float | None
-    packets: int
-    latency: Latency | None
-    fullest: str
+    load: float  # flits that each host that sends makes a clock, on average
+    seed: int  # of its random numbers
+    clocks: int  # cycles measured, without the warm-up; up to where the deadlock was found in a run that had one
+    accepted: float | None  # accepted throughput, flits per cycle per sending host; None in a run that deadlocked
+    packets: int  # packets that arrived
+    latency: Latency | None  # of these; None without any, and in a run that deadlocked
+    fullest: str  # the bottleneck channel between switches; empty where there is none
+    # share of the measured cycles in which that channel carried a flit; None in a run that deadlocked
     fullest_use: float | None
+    # virtual channels that wait for each other, each for the one after it; empty without a deadlock
     cycle: tuple[str, ...]
-    seconds: float
-    channel_flits: tuple[int, ...]
+    seconds: float  # it took
+    channel_flits: tuple[int, ...]  # flits over each channel while measured
+    # of the packet level, where the unit is the frame for a flit, the picosecond for a clock, the share of the rate of
+    # a host's link for a flit per host and cycle, and latencies are in seconds; else None
     links: Links | None = None
 
     @property

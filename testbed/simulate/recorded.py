@@ -26,17 +26,11 @@ _MAX_NAMED = 10
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recorded:
-    """A traffic matrix and where it is from.
+    """A traffic matrix and where it is from."""
 
-    Attributes:
-        matrix: (H, H) bytes from host (row) to host (column).
-        carried: bytes of it that a full frame carries: payload, or headers too where these were counted.
-        origin: in words.
-    """
-
-    matrix: Longs
-    carried: int
-    origin: str
+    matrix: Longs  # (H, H) bytes from host (row) to host (column)
+    carried: int  # bytes of it that a full frame carries: payload, or headers too where these were counted
+    origin: str  # in words
 
 
 def everyone(topology: Topology, message: int) -> Recorded:

@@ -23,19 +23,12 @@ _MAX_COLUMNS = 120
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Demand:
-    """What is sent. M pairs of hosts, by source.
+    """What is sent. M pairs of hosts, by source."""
 
-    Attributes:
-        source: (M,) hosts.
-        destination: (M,) other hosts.
-        size: (M,) bytes, above 0.
-        carried: bytes that a packet carries, the last one of a pair as many or fewer.
-    """
-
-    source: Ints
-    destination: Ints
-    size: Longs
-    carried: int
+    source: Ints  # (M,) hosts
+    destination: Ints  # (M,) other hosts
+    size: Longs  # (M,) bytes, above 0
+    carried: int  # bytes that a packet carries, the last one of a pair as many or fewer
 
     @classmethod
     def of(cls, matrix: Longs, carried: int) -> Demand:
@@ -58,15 +51,10 @@ class Demand:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OverTime:
-    """How full the channels were, T columns of about the same length.
+    """How full the channels were, T columns of about the same length."""
 
-    Attributes:
-        clock: (T + 1,) where each column begins, and where the last one ends.
-        flits: (C, T) flits over each channel.
-    """
-
-    clock: Longs
-    flits: Longs
+    clock: Longs  # (T + 1,) where each column begins, and where the last one ends
+    flits: Longs  # (C, T) flits over each channel
 
     @property
     def use(self) -> Floats:
@@ -103,23 +91,15 @@ class _Recorder:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Replayed:
-    """How a replay went.
+    """How a replay went."""
 
-    Attributes:
-        clocks: until the last flit had arrived; where packets wait for each other, until that was found.
-        finished: (M,) clock at which the last flit of each pair arrived; 0 for pairs of which nothing has arrived.
-        cycle: virtual channels that wait for each other, each for the one after it; empty without a deadlock.
-        channel_flits: (C,) flits over each channel.
-        over_time: the same by time.
-        seconds: it took.
-    """
-
-    clocks: int
-    finished: Longs
+    clocks: int  # until the last flit had arrived; where packets wait for each other, until that was found
+    finished: Longs  # (M,) clock at which the last flit of each pair arrived; 0 for pairs of which nothing has arrived
+    # virtual channels that wait for each other, each for the one after it; empty without a deadlock
     cycle: tuple[str, ...]
-    channel_flits: Longs
-    over_time: OverTime
-    seconds: float
+    channel_flits: Longs  # (C,) flits over each channel
+    over_time: OverTime  # the same by time
+    seconds: float  # it took
 
 
 def replay(network: Network, demand: Demand, progress: Progress = lambda done, total: False) -> Replayed | None:

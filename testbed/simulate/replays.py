@@ -34,27 +34,16 @@ _SAY_EVERY = 2.0  # s
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Replay:
-    """A replay that has come to its end.
+    """A replay that has come to its end."""
 
-    Attributes:
-        plan: what was simulated.
-        settings: of the switches.
-        recorded: what was sent.
-        demand: the same as packets.
-        outcome: what came of it.
-        least: cycles that no order of packets gets below.
-        because: what takes so long at least.
-        folder: of its results.
-    """
-
-    plan: Plan
-    settings: Settings
-    recorded: Recorded
-    demand: Demand
-    outcome: Replayed
-    least: int
-    because: str
-    folder: Path
+    plan: Plan  # what was simulated
+    settings: Settings  # of the switches
+    recorded: Recorded  # what was sent
+    demand: Demand  # the same as packets
+    outcome: Replayed  # what came of it
+    least: int  # cycles that no order of packets gets below
+    because: str  # what takes so long at least
+    folder: Path  # of its results
 
     @property
     def clock(self) -> float:

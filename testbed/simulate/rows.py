@@ -31,35 +31,20 @@ class Seeds:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One load. Runs that deadlocked are counted and left out of every figure.
+    """One load. Runs that deadlocked are counted and left out of every figure."""
 
-    Attributes:
-        load: flits/host/cycle of hosts that send.
-        seeds: number of runs.
-        deadlocks: how many of them deadlocked.
-        accepted: flits that arrived, likewise.
-        latency: mean latency in cycles.
-        p99: 99th percentile of the latency in cycles.
-        max_channel_use: max channel utilisation, of the bottleneck channel.
-        saturated: whether less arrives than is asked for.
-        loss: packet level: share of the frames that were dropped.
-        hosts_paused: packet level: share of the time that hosts were paused.
-        channels_paused: packet level: share of the time that channels between switches were paused.
-        pauses: packet level: PAUSE frames a simulated second.
-    """
-
-    load: float
-    seeds: int
-    deadlocks: int
-    accepted: Seeds | None
-    latency: Seeds | None
-    p99: Seeds | None
-    max_channel_use: Seeds | None
-    saturated: bool
-    loss: Seeds | None = None
-    hosts_paused: Seeds | None = None
-    channels_paused: Seeds | None = None
-    pauses: Seeds | None = None
+    load: float  # flits/host/cycle of hosts that send
+    seeds: int  # number of runs
+    deadlocks: int  # how many of them deadlocked
+    accepted: Seeds | None  # flits that arrived, likewise
+    latency: Seeds | None  # mean latency in cycles
+    p99: Seeds | None  # 99th percentile of the latency in cycles
+    max_channel_use: Seeds | None  # max channel utilisation, of the bottleneck channel
+    saturated: bool  # whether less arrives than is asked for
+    loss: Seeds | None = None  # packet level: share of the frames that were dropped
+    hosts_paused: Seeds | None = None  # packet level: share of the time that hosts were paused
+    channels_paused: Seeds | None = None  # packet level: share of the time that channels between switches were paused
+    pauses: Seeds | None = None  # packet level: PAUSE frames a simulated second
 
 
 def rows_of(points: Sequence[Point]) -> tuple[Row, ...]:

@@ -30,19 +30,12 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A simulation that has come to its end.
+    """A simulation that has come to its end."""
 
-    Attributes:
-        plan: what was simulated.
-        settings: of the switches and the traffic.
-        folder: of its results.
-        points: every run in it, by load and seed.
-    """
-
-    plan: Plan
-    settings: Settings | PacketSettings
-    folder: Path
-    points: tuple[Point, ...]
+    plan: Plan  # what was simulated
+    settings: Settings | PacketSettings  # of the switches and the traffic
+    folder: Path  # of its results
+    points: tuple[Point, ...]  # every run in it, by load and seed
 
     @property
     def rows(self) -> tuple[Row, ...]:

@@ -19,23 +19,15 @@ _LARGEST = 1 << 24  # flits of a packet or a buffer
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The switches and the traffic of a simulation. The defaults are those of Koibuchi et al. 2003, Table 4.
+    """The switches and the traffic of a simulation. The defaults are those of Koibuchi et al. 2003, Table 4."""
 
-    Attributes:
-        pattern: `uniform`, where each packet goes to a host drawn anew, or one that gives each host one destination.
-        clocks: cycles of a run, the warm-up included.
-        warm_up: cycles at the beginning that are not measured.
-        packet: flits of a packet.
-        buffer: flits of the buffer of each virtual channel; the paper does not say.
-        header: cycles that a header takes from one switch to the next.
-    """
-
+    # `uniform`, where each packet goes to a host drawn anew, or one that gives each host one destination
     pattern: str = UNIFORM
-    clocks: int = 1_000_000
-    warm_up: int = 50_000
-    packet: int = 128
-    buffer: int = 256
-    header: int = MIN_HEADER
+    clocks: int = 1_000_000  # cycles of a run, the warm-up included
+    warm_up: int = 50_000  # cycles at the beginning that are not measured
+    packet: int = 128  # flits of a packet
+    buffer: int = 256  # flits of the buffer of each virtual channel; the paper does not say
+    header: int = MIN_HEADER  # cycles that a header takes from one switch to the next
 
 
 def parse_loads(text: str, most: str = "up to 1 flit per host and cycle") -> tuple[float, ...]:

@@ -21,21 +21,13 @@ from testbed.sweep.spec import Combination, Sweep
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A combination that can run.
+    """A combination that can run."""
 
-    Attributes:
-        label: scenario and swept values, in words.
-        settings: every key that is set, as `testbed run --set` takes it.
-        scenario: what is run.
-        scenario_digest: of everything it says, loads included.
-        plan_digest: of its plan.
-    """
-
-    label: str
-    settings: tuple[str, ...]
-    scenario: Scenario
-    scenario_digest: str
-    plan_digest: str
+    label: str  # scenario and swept values, in words
+    settings: tuple[str, ...]  # every key that is set, as `testbed run --set` takes it
+    scenario: Scenario  # what is run
+    scenario_digest: str  # of everything it says, loads included
+    plan_digest: str  # of its plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,50 +17,30 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One run of a sweep.
+    """One run of a sweep."""
 
-    Attributes:
-        label: scenario and swept values, in words.
-        repeat: from 1.
-        settings: as `testbed run --set` takes them.
-        scenario_digest: of everything the scenario says.
-        plan_digest: of its plan.
-        state: `broken` ended without a result; only `finished` has one.
-        folder: result folder, below the sweep's folder; of a broken run what it has left.
-        verdict: of a finished run.
-        reasons: of the verdict.
-        seconds: that it took.
-        error: why it is broken.
-    """
-
-    label: str
-    repeat: int
-    settings: tuple[str, ...]
-    scenario_digest: str
-    plan_digest: str
+    label: str  # scenario and swept values, in words
+    repeat: int  # from 1
+    settings: tuple[str, ...]  # as `testbed run --set` takes them
+    scenario_digest: str  # of everything the scenario says
+    plan_digest: str  # of its plan
+    # `broken` ended without a result; only `finished` has one
     state: Literal["waiting", "running", "finished", "broken"] = "waiting"
-    folder: str | None = None
-    verdict: str = ""
-    reasons: tuple[str, ...] = ()
-    seconds: float | None = None
-    error: str = ""
+    folder: str | None = None  # result folder, below the sweep's folder; of a broken run what it has left
+    verdict: str = ""  # of a finished run
+    reasons: tuple[str, ...] = ()  # of the verdict
+    seconds: float | None = None  # that it took
+    error: str = ""  # why it is broken
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A sweep's runs.
+    """A sweep's runs."""
 
-    Attributes:
-        sweep: its name.
-        source: its file.
-        started: when, seconds since 1970.
-        entries: in the order they run.
-    """
-
-    sweep: str
-    source: str
-    started: float
-    entries: tuple[Entry, ...]
+    sweep: str  # its name
+    source: str  # its file
+    started: float  # when, seconds since 1970
+    entries: tuple[Entry, ...]  # in the order they run
 
     def changed(self, number: int, **values: Any) -> Record:
         """The record with other values in one entry."""

@@ -20,21 +20,13 @@ TABLES = "comparison.txt"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A sweep that has come to its end.
+    """A sweep that has come to its end."""
 
-    Attributes:
-        folder: of the sweep.
-        record: every run with its verdict.
-        tables: of the comparisons, as text, one a figure.
-        files: that were written beside the runs.
-        problems: why a comparison or figure is not there.
-    """
-
-    folder: Path
-    record: Record
-    tables: tuple[str, ...]
-    files: tuple[Path, ...]
-    problems: tuple[str, ...]
+    folder: Path  # of the sweep
+    record: Record  # every run with its verdict
+    tables: tuple[str, ...]  # of the comparisons, as text, one a figure
+    files: tuple[Path, ...]  # that were written beside the runs
+    problems: tuple[str, ...]  # why a comparison or figure is not there
 
     @property
     def counts(self) -> str:

@@ -22,20 +22,13 @@ def no_problem(spec: Any) -> list[Problem]:
 
 @dataclass(frozen=True, slots=True)
 class TopologyKind:
-    """One entry of the table.
+    """One entry of the table."""
 
-    Attributes:
-        spec: dataclass of its parameters, with a method extent().
-        build: makes the topology from parameters that are not too large and pass the check.
-        routing: the routing used where a scenario names none.
-        summary: one line for `testbed list`.
-        check: finds what is wrong with parameters that are right one by one; places are their names.
-    """
-
-    spec: type[Any]
-    build: Callable[[Any], Topology]
-    routing: str
-    summary: str
+    spec: type[Any]  # dataclass of its parameters, with a method extent()
+    build: Callable[[Any], Topology]  # makes the topology from parameters that are not too large and pass the check
+    routing: str  # the routing used where a scenario names none
+    summary: str  # one line for `testbed list`
+    # finds what is wrong with parameters that are right one by one; places are their names
     check: Callable[[Any], list[Problem]] = no_problem
 
 

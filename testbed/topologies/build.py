@@ -12,17 +12,11 @@ from testbed.model import Bools, Floats, Ints, Topology
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How large a topology is, known before it is built.
+    """How large a topology is, known before it is built."""
 
-    Attributes:
-        switches: S.
-        links: L, physical links between switches.
-        hosts: H.
-    """
-
-    switches: int
-    links: int
-    hosts: int
+    switches: int  # S
+    links: int  # L, physical links between switches
+    hosts: int  # H
 
 
 def make_topology(

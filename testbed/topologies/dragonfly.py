@@ -15,26 +15,19 @@ from testbed.topologies.build import Extent, grouped, make_topology, on_nested_c
 
 @dataclass(frozen=True, slots=True)
 class Dragonfly:
-    """a routers a group, h global links a router, p hosts a router, g groups (Kim et al. 2008, section 3).
+    """a routers a group, h global links a router, p hosts a router, g groups (Kim et al. 2008, section 3)."""
 
-    Attributes:
-        routers: a.
-        global_links: h.
-        hosts_per_switch: p.
-        groups: g; without it the most there can be, a·h + 1. With fewer, every two groups have as many links as
-            every two can have, a·h // (g - 1), and global ports that are left over stay unused.
-        arrangement: which router of a group has its link to which other group (Camarero et al. 2014, section 3).
-            Router r has the global ports r·h to r·h + h - 1. `palm_tree`: port k of group i leads to group
-            i - k - 1, round all groups. `consecutive`: the ports lead to the other groups in their order.
-        parallel_links: physical links for each of these.
-    """
-
-    routers: Annotated[int, Ge(1)]
-    global_links: Annotated[int, Ge(1)]
-    hosts_per_switch: Annotated[int, Ge(0)] = 1
+    routers: Annotated[int, Ge(1)]  # a
+    global_links: Annotated[int, Ge(1)]  # h
+    hosts_per_switch: Annotated[int, Ge(0)] = 1  # p
+    # g; without it the most there can be, a·h + 1. With fewer, every two groups have as many links as every two can
+    # have, a·h // (g - 1), and global ports that are left over stay unused.
     groups: Annotated[int, Ge(2)] | None = None
+    # which router of a group has its link to which other group (Camarero et al. 2014, section 3). Router r has the
+    # global ports r·h to r·h + h - 1. `palm_tree`: port k of group i leads to group i - k - 1, round all groups.
+    # `consecutive`: the ports lead to the other groups in their order.
     arrangement: Literal["palm_tree", "consecutive"] = "palm_tree"
-    parallel_links: Annotated[int, Ge(1)] = 1
+    parallel_links: Annotated[int, Ge(1)] = 1  # physical links for each of these
 
     @property
     def max_groups(self) -> int:

@@ -23,20 +23,16 @@ _LINK = {
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """What is dead. Switches are named as in reports, s1, s2, …, or as in the file the fabric comes from.
+    """What is dead. Switches are named as in reports, s1, s2, …, or as in the file the fabric comes from."""
 
-    Attributes:
-        links: pairs of switches whose links are dead, with a plane if only that one of parallel links is.
-        switches: dead switches; their hosts and links are dead with them.
-        percent: share of the links left by these that is dead too, drawn at random, to the nearest whole number.
-            With one seed, those of a lower percent are among those of a higher.
-        seed: of the drawing.
-    """
-
+    # pairs of switches whose links are dead, with a plane if only that one of parallel links is
     links: tuple[tuple[str, str] | tuple[str, str, Annotated[int, Ge(0)]], ...] = field(default=(), metadata=_LINK)
+    # dead switches; their hosts and links are dead with them
     switches: tuple[str, ...] = field(default=(), metadata={"wanted": "a list of switches such as [s3]"})
+    # share of the links left by these that is dead too, drawn at random, to the nearest whole number. With one seed,
+    # those of a lower percent are among those of a higher.
     percent: Annotated[float, Ge(0), Le(100)] = 0.0
-    seed: Annotated[int, Ge(0)] | None = None
+    seed: Annotated[int, Ge(0)] | None = None  # of the drawing
 
 
 def check_faults(faults: Faults) -> list[Problem]:

@@ -23,23 +23,19 @@ _MAX_COMPARED = 500
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Switches by name, links by the names of their ends.
+    """Switches by name, links by the names of their ends."""
 
-    Attributes:
-        switches: names; the first is s1, the second s2, and so on.
-        links: pairs of names; a pair that is listed n times is n parallel links.
-        hosts: number of hosts of each switch that has any; without it every switch has `hosts_per_switch`.
-        hosts_per_switch: 1 where neither is given.
-    """
-
+    # names; the first is s1, the second s2, and so on
     switches: Annotated[tuple[str, ...], MinLen(1)] = field(metadata={"wanted": "a list of names such as [a, b]"})
+    # pairs of names; a pair that is listed n times is n parallel links
     links: tuple[tuple[str, str], ...] = field(
         default=(), metadata={"wanted": "a list such as [[a, b], [b, c]]", "entry": "two switches such as [a, b]"}
     )
+    # number of hosts of each switch that has any; without it every switch has `hosts_per_switch`
     hosts: dict[str, Annotated[int, Ge(0)]] | None = field(
         default=None, metadata={"wanted": "a block of switches and numbers such as {a: 2, b: 2}"}
     )
-    hosts_per_switch: Annotated[int, Ge(0)] | None = None
+    hosts_per_switch: Annotated[int, Ge(0)] | None = None  # 1 where neither is given
 
     @property
     def hosts_on(self) -> list[int]:

@@ -79,17 +79,11 @@ def _generators(q: int, powers: Ints) -> tuple[Ints, Ints]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Field:
-    """The field of q elements; its elements are the numbers 0 to q - 1, and 0 and 1 are its zero and one.
+    """The field of q elements; its elements are the numbers 0 to q - 1, and 0 and 1 are its zero and one."""
 
-    Attributes:
-        add: (q, q) sums.
-        times: (q, q) products.
-        powers: (q - 1,) powers 1, ξ, ξ², … of a primitive element ξ, which are all elements but 0.
-    """
-
-    add: Ints
-    times: Ints
-    powers: Ints
+    add: Ints  # (q, q) sums
+    times: Ints  # (q, q) products
+    powers: Ints  # (q - 1,) powers 1, ξ, ξ², … of a primitive element ξ, which are all elements but 0
 
 
 def prime_power(number: int) -> tuple[int, int] | None:

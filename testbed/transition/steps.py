@@ -24,20 +24,14 @@ Action = Literal["links on", "add", "move", "drain", "remove", "links off"]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step; its rules may go to the switches in any order, and the next step waits for all of them.
+    """One step; its rules may go to the switches in any order, and the next step waits for all of them."""
 
-    Attributes:
-        action: `links on` and `links off` change links; `add` and `remove` rules that no frame meets then; `move`
-            changes PVIDs, each of which moves the paths of one host; `drain` waits for the frames under way.
-        rules: what is added, removed, or takes the place of the rule with the same match.
-        links: what is switched on or off.
-        replaced: of `move`, the rules whose places are taken.
-    """
-
+    # `links on` and `links off` change links; `add` and `remove` rules that no frame meets then; `move` changes PVIDs,
+    # each of which moves the paths of one host; `drain` waits for the frames under way
     action: Action
-    rules: tuple[Rule, ...] = ()
-    links: tuple[int, ...] = ()
-    replaced: tuple[Rule, ...] = ()
+    rules: tuple[Rule, ...] = ()  # what is added, removed, or takes the place of the rule with the same match
+    links: tuple[int, ...] = ()  # what is switched on or off
+    replaced: tuple[Rule, ...] = ()  # of `move`, the rules whose places are taken
 
     def sentence(self, topology: Topology) -> str:
         """What happens, in words."""
@@ -56,17 +50,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Transition:
-    """From one plan of a fabric to another.
+    """From one plan of a fabric to another."""
 
-    Attributes:
-        old: VLANs before.
-        new: VLANs afterwards, with identifiers of their own where they differ.
-        steps: in order.
-    """
-
-    old: VlanPlan
-    new: VlanPlan
-    steps: tuple[Step, ...]
+    old: VlanPlan  # VLANs before
+    new: VlanPlan  # VLANs afterwards, with identifiers of their own where they differ
+    steps: tuple[Step, ...]  # in order
 
     def undo(self, count: int) -> tuple[Step, ...]:
         """What undoes the first `count` steps, so that nothing is left half applied."""

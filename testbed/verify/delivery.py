@@ -25,19 +25,12 @@ MAX_SHOWN = 1000  # pairs on another path that are listed one by one
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """What the VLAN plan does with one frame of every ordered pair.
+    """What the VLAN plan does with one frame of every ordered pair."""
 
-    Attributes:
-        source: (P,) host of each pair.
-        destination: (P,) host of each pair.
-        hops: (steps, P) channel taken in each step, -1 once the frame has arrived or is lost.
-        delivered: (P,) the frame reached its destination, untagged.
-    """
-
-    source: Ints
-    destination: Ints
-    hops: Ints
-    delivered: Bools
+    source: Ints  # (P,) host of each pair
+    destination: Ints  # (P,) host of each pair
+    hops: Ints  # (steps, P) channel taken in each step, -1 once the frame has arrived or is lost
+    delivered: Bools  # (P,) the frame reached its destination, untagged
 
 
 def walk(topology: Topology, vlans: VlanPlan, entries: Entries) -> Walk:

@@ -13,19 +13,12 @@ from testbed.vlans.local import DELIVER, NEVER, member_matrix
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Working:
-    """What of a plan carries frames: all but what a switch would drop.
+    """What of a plan carries frames: all but what a switch would drop."""
 
-    Attributes:
-        host_vlan: (H,) local VLAN of frames that a host sends, -1 where its port does not take them in.
-        channel_vlan: (layers·C,) likewise for frames that arrive by a virtual channel.
-        entry_hop: (N,) next virtual channel, DELIVER, or NEVER for an entry that points to no member port.
-        receives: (V, ports + 1) True where a port of the switch is a member.
-    """
-
-    host_vlan: Ints
-    channel_vlan: Ints
-    entry_hop: Ints
-    receives: Bools
+    host_vlan: Ints  # (H,) local VLAN of frames that a host sends, -1 where its port does not take them in
+    channel_vlan: Ints  # (layers·C,) likewise for frames that arrive by a virtual channel
+    entry_hop: Ints  # (N,) next virtual channel, DELIVER, or NEVER for an entry that points to no member port
+    receives: Bools  # (V, ports + 1) True where a port of the switch is a member
 
 
 def malformed(topology: Topology, plan: LocalPlan, layers: int) -> list[Violation]:

@@ -12,17 +12,11 @@ from testbed.vlans import fixed, openflow, renamed, static
 
 @dataclass(frozen=True, slots=True)
 class AssignmentKind:
-    """One entry of the table.
+    """One entry of the table."""
 
-    Attributes:
-        options: dataclass of its options.
-        assign: makes the plan of VLANs from topology and routes.
-        summary: one line for `testbed list`.
-    """
-
-    options: type[Any]
-    assign: Callable[[Topology, Routes, Any], VlanPlan | LocalPlan]
-    summary: str
+    options: type[Any]  # dataclass of its options
+    assign: Callable[[Topology, Routes, Any], VlanPlan | LocalPlan]  # makes the plan of VLANs from topology and routes
+    summary: str  # one line for `testbed list`
 
 
 ASSIGNMENTS: dict[str, AssignmentKind] = {

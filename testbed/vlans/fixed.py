@@ -23,18 +23,15 @@ _REMEDY = (
 
 @dataclass(frozen=True, slots=True)
 class FixedOptions:
-    """One VLAN a distinct source tree.
+    """One VLAN a distinct source tree."""
 
-    Attributes:
-        first_vlan: identifier of the first VLAN; the paper's figures start at 10.
-        entries: static MAC entries for the switches a path `used`, or for `all` switches of a VLAN's tree.
-        registration: whether MAC addresses are `static` entries, or switches learn them in each VLAN (`learning`).
-        ageing: seconds of the lab after which a switch forgets an address that has sent nothing; 0 = never.
-    """
-
+    # identifier of the first VLAN; the paper's figures start at 10
     first_vlan: Annotated[int, Ge(1), Le(LAST_VLAN_ID)] = 10
+    # static MAC entries for the switches a path `used`, or for `all` switches of a VLAN's tree
     entries: Literal["used", "all"] = "used"
+    # whether MAC addresses are `static` entries, or switches learn them in each VLAN (`learning`)
     registration: Literal["static", "learning"] = "static"
+    # seconds of the lab after which a switch forgets an address that has sent nothing; 0 = never
     ageing: Annotated[int, Ge(0), Le(_MAX_AGEING)] = 0
 
 

@@ -17,13 +17,10 @@ DELIVER = -1
 
 @dataclass(frozen=True, slots=True)
 class LocalOptions:
-    """Options of every assignment by the port of arrival.
+    """Options of every assignment by the port of arrival."""
 
-    Attributes:
-        flood: broadcasts go along one breadth-first `tree` of the links in use, from the first switch with hosts, and
-            so does what has no entry; or `none`: they are dropped.
-    """
-
+    # broadcasts go along one breadth-first `tree` of the links in use, from the first switch with hosts, and so does
+    # what has no entry; or `none`: they are dropped
     flood: Literal["tree", "none"] = "tree"
 
 

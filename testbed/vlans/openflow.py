@@ -21,13 +21,9 @@ _REMEDY = 'Use selection "balanced" or "low_port" where the routing has it'
 
 @dataclass(frozen=True, slots=True)
 class OpenFlowOptions(LocalOptions):
-    """OpenFlow 1.3: match in-port, VLAN, priority and destination; set the priority; send.
+    """OpenFlow 1.3: match in-port, VLAN, priority and destination; set the priority; send."""
 
-    Attributes:
-        vlan: VLAN of the tag that frames carry between switches.
-    """
-
-    vlan: Annotated[int, Ge(1), Le(LAST_VLAN_ID)] = 1
+    vlan: Annotated[int, Ge(1), Le(LAST_VLAN_ID)] = 1  # VLAN of the tag that frames carry between switches
 
 
 def assign_openflow(topology: Topology, routes: Routes, options: OpenFlowOptions) -> LocalPlan:

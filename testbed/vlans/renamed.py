@@ -23,17 +23,13 @@ _REMEDY = (
 
 @dataclass(frozen=True, slots=True)
 class RenamedOptions(LocalOptions):
-    """VLANs that mean something inside one switch only.
+    """VLANs that mean something inside one switch only."""
 
-    Attributes:
-        merge: `members`: ports share a VLAN where their member ports are the same, as in the paper (Step 4), and
-            their forwarding entries agree. `entries`: wherever these agree; fewer VLANs, but switches that flood by
-            themselves would flood into loops.
-        first_vlan: identifier of the first VLAN of each switch.
-    """
-
+    # `members`: ports share a VLAN where their member ports are the same, as in the paper (Step 4), and their
+    # forwarding entries agree. `entries`: wherever these agree; fewer VLANs, but switches that flood by themselves
+    # would flood into loops.
     merge: Literal["members", "entries"] = "members"
-    first_vlan: Annotated[int, Ge(1), Le(LAST_VLAN_ID)] = 10
+    first_vlan: Annotated[int, Ge(1), Le(LAST_VLAN_ID)] = 10  # identifier of the first VLAN of each switch
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,18 +37,12 @@ class Arrivals:
     """The classes of frames before any is merged: one a channel of arrival, then one a source key.
 
     Ports of hosts with one source key need the same entries and the same members: they are one class.
-
-    Attributes:
-        table: (R, K) next channel, DELIVER or NEVER.
-        members: (R, ports + 1) ports of each class (Steps 1 and 2).
-        order: classes in use, switch by switch, in the order of their ports.
-        start: (S + 1,) offsets into `order`.
     """
 
-    table: Ints
-    members: Bools
-    order: Ints
-    start: Longs
+    table: Ints  # (R, K) next channel, DELIVER or NEVER
+    members: Bools  # (R, ports + 1) ports of each class (Steps 1 and 2)
+    order: Ints  # classes in use, switch by switch, in the order of their ports
+    start: Longs  # (S + 1,) offsets into `order`
 
 
 def assign_renamed(topology: Topology, routes: Routes, options: RenamedOptions) -> LocalPlan:

@@ -18,21 +18,14 @@ from testbed.workloads.timeline import timeline_problems
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What a load sends when it sends most.
+    """What a load sends when it sends most."""
 
-    Attributes:
-        pattern: who sends to whom; None = every host to every other, as fast as the bottleneck channel lets them.
-        protocol: `tcp` or `udp`.
-        payload: bytes in a datagram.
-        share: of the max-min fair goodput.
-        bursts: whether it comes in bursts, and not at a steady rate.
-    """
-
+    # who sends to whom; None = every host to every other, as fast as the bottleneck channel lets them
     pattern: str | None
-    protocol: str = "tcp"
-    payload: int = 0
-    share: float = 1.0
-    bursts: bool = False
+    protocol: str = "tcp"  # `tcp` or `udp`
+    payload: int = 0  # bytes in a datagram
+    share: float = 1.0  # of the max-min fair goodput
+    bursts: bool = False  # whether it comes in bursts, and not at a steady rate
 
 
 def _nothing(*given: object) -> list[Any]:
@@ -42,37 +35,26 @@ def _nothing(*given: object) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadKind:
-    """One entry of the table.
+    """One entry of the table."""
 
-    Attributes:
-        spec: dataclass of its parameters.
-        summary: one line for `testbed list`.
-        labels: parameters whose values tell a load from others of its kind.
-        needs: names of the capabilities of a machine that it needs.
-        why_not_simulated: why the simulator cannot run it; empty where it can.
-        check: what is wrong with parameters that are each right alone; keys are those of the workload.
-        check_hosts: what of them does not go with a topology; likewise.
-        meaningless: those of some keys that say nothing beside the other parameters, each with a sentence.
-        traffic: what it sends at most; None = little.
-        ranks: how many MPI ranks it is.
-        outside: what it needs beside the project and its parameters, given the environment's variables.
-        metrics: metric that no other kind has → its name in reports.
-        pairs: how it measures pairs of hosts, if that is what it does.
-    """
-
-    spec: type[Any]
-    summary: str
-    labels: tuple[str, ...] = ()
-    needs: tuple[str, ...] = ()
+    spec: type[Any]  # dataclass of its parameters
+    summary: str  # one line for `testbed list`
+    labels: tuple[str, ...] = ()  # parameters whose values tell a load from others of its kind
+    needs: tuple[str, ...] = ()  # names of the capabilities of a machine that it needs
+    # why the simulator cannot run it; empty where it can
     why_not_simulated: Callable[[Any], str] = lambda parameters: ""
+    # what is wrong with parameters that are each right alone; keys are those of the workload
     check: Callable[[Any], list[Problem]] = _nothing
+    # what of them does not go with a topology; likewise
     check_hosts: Callable[[Any, Topology], list[Problem]] = _nothing
+    # those of some keys that say nothing beside the other parameters, each with a sentence
     meaningless: Callable[[Any, Sequence[str]], list[Problem]] = _nothing
-    traffic: Callable[[Any], Traffic | None] = lambda parameters: None
-    ranks: Callable[[Any, Topology], int] = lambda parameters, topology: 0
+    traffic: Callable[[Any], Traffic | None] = lambda parameters: None  # what it sends at most; None = little
+    ranks: Callable[[Any, Topology], int] = lambda parameters, topology: 0  # how many MPI ranks it is
+    # what it needs beside the project and its parameters, given the environment's variables
     outside: Callable[[Any, Mapping[str, str]], list[Problem]] = _nothing
-    metrics: Mapping[str, str] = field(default_factory=dict)
-    pairs: PairTool | None = None
+    metrics: Mapping[str, str] = field(default_factory=dict)  # metric that no other kind has → its name in reports
+    pairs: PairTool | None = None  # how it measures pairs of hosts, if that is what it does
 
 
 def _in_time(load: spec.Iperf3 | spec.Probe) -> list[Problem]:

@@ -25,21 +25,13 @@ _TIMER_ERROR = 0.1
 
 @dataclass(frozen=True, slots=True)
 class FlowResult:
-    """What the receiver of a flow saw in the seconds that count, in laboratory units.
+    """What the receiver of a flow saw in the seconds that count, in laboratory units."""
 
-    Attributes:
-        goodput: payload bit/s.
-        warmup: payload bit/s in the seconds before, which do not count; None where there are none.
-        loss: share of datagrams that did not arrive; None for TCP.
-        jitter: s, as RFC 3550 defines it, mean over the seconds; None for TCP.
-        retransmits: segments the sender sent again, warm-up included; None for UDP.
-    """
-
-    goodput: float
-    warmup: float | None
-    loss: float | None
-    jitter: float | None
-    retransmits: int | None
+    goodput: float  # payload bit/s
+    warmup: float | None  # payload bit/s in the seconds before, which do not count; None where there are none
+    loss: float | None  # share of datagrams that did not arrive; None for TCP
+    jitter: float | None  # s, as RFC 3550 defines it, mean over the seconds; None for TCP
+    retransmits: int | None  # segments the sender sent again, warm-up included; None for UDP
 
 
 def commands(

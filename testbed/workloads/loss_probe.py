@@ -14,35 +14,21 @@ SIZE = 64
 
 @dataclass(frozen=True, slots=True)
 class PairLoss:
-    """What happened between two hosts, in laboratory units.
+    """What happened between two hosts, in laboratory units."""
 
-    Attributes:
-        source: name of the host that sends.
-        destination: name of the host that receives.
-        sent: datagrams.
-        received: of those, how many came, each counted once.
-        duplicates: further copies.
-        disordered: datagrams that a later one had overtaken.
-        one_way: `min`, `mean`, `p99` and `max` of the time from program to program; s. Empty if none came.
-        longest_gap: s between two arrivals.
-        lost_at: s from the sender's start, of the first datagrams that were lost.
-        echoes: that came back over the TCP connection.
-        longest_echo: s.
-        broken: why that connection is no more; empty if it lasted.
-    """
-
-    source: str
-    destination: str
-    sent: int
-    received: int
-    duplicates: int
-    disordered: int
+    source: str  # name of the host that sends
+    destination: str  # name of the host that receives
+    sent: int  # datagrams
+    received: int  # of those, how many came, each counted once
+    duplicates: int  # further copies
+    disordered: int  # datagrams that a later one had overtaken
+    # `min`, `mean`, `p99` and `max` of the time from program to program; s. Empty if none came.
     one_way: dict[str, float]
-    longest_gap: float
-    lost_at: tuple[float, ...]
-    echoes: int
-    longest_echo: float
-    broken: str
+    longest_gap: float  # s between two arrivals
+    lost_at: tuple[float, ...]  # s from the sender's start, of the first datagrams that were lost
+    echoes: int  # that came back over the TCP connection
+    longest_echo: float  # s
+    broken: str  # why that connection is no more; empty if it lasted
 
     @property
     def lost(self) -> int:

@@ -57,36 +57,22 @@ Pairs = Sequence[tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class MpiJob:
-    """A job, as its `job.yaml` describes it.
+    """A job, as its `job.yaml` describes it."""
 
-    Attributes:
-        name: what it is called.
-        binary: absolute path of the program, visible in every host.
-        success: regular expression that must match somewhere in the output; `^` and `$` match at lines.
-        args: arguments of the program.
-        time_limit: laboratory seconds after which the job is to be ended.
-        output: form of the output: `json` as mpi_json reads it, `imb`, `osu`, `hpl`, `npb`, or `free` for anything
-            else.
-        fabric_bytes: for `free` output, the least payload bytes that a run must move between hosts.
-        interpreter: absolute path of the program that runs `binary`; empty where it runs by itself.
-        pattern: whether the program takes the pairs of a traffic pattern as `--pairs 0-1,…`.
-        folder: absolute path of its folder.
-        trace: whether it is always traced, since its output does not tell what it has moved.
-        make: further arguments of its make, such as a target; none = its default.
-    """
-
-    name: str
-    binary: str
-    success: str
-    args: tuple[str, ...] = ()
-    time_limit: float = 60.0
+    name: str  # what it is called
+    binary: str  # absolute path of the program, visible in every host
+    success: str  # regular expression that must match somewhere in the output; `^` and `$` match at lines
+    args: tuple[str, ...] = ()  # arguments of the program
+    time_limit: float = 60.0  # laboratory seconds after which the job is to be ended
+    # form of the output: `json` as mpi_json reads it, `imb`, `osu`, `hpl`, `npb`, or `free` for anything else
     output: Output = "json"
-    fabric_bytes: int = 0
-    interpreter: str = ""
+    fabric_bytes: int = 0  # for `free` output, the least payload bytes that a run must move between hosts
+    interpreter: str = ""  # absolute path of the program that runs `binary`; empty where it runs by itself
+    # whether the program takes the pairs of a traffic pattern as `--pairs 0-1,…`
     pattern: Literal["none", "optional", "required"] = "none"
-    folder: str = ""
-    trace: bool = False
-    make: tuple[str, ...] = ()
+    folder: str = ""  # absolute path of its folder
+    trace: bool = False  # whether it is always traced, since its output does not tell what it has moved
+    make: tuple[str, ...] = ()  # further arguments of its make, such as a target; none = its default
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,33 +83,22 @@ class Launch:
     SIGKILL to the started process: it is the parent of a PID namespace, so everything that the job has
     started dies with it. (Ranks lead sessions of their own, so a signal to the process group does not reach
     them, and they may ignore others.)
-
-    Attributes:
-        argv: the command.
-        env: its whole environment; nothing of the caller's own belongs in it.
-        files: name → text of what is to be stored in the `folder` given to `launch`, `.sh` executable.
     """
 
-    argv: tuple[str, ...]
-    env: Mapping[str, str]
-    files: Mapping[str, str]
+    argv: tuple[str, ...]  # the command
+    env: Mapping[str, str]  # its whole environment; nothing of the caller's own belongs in it
+    files: Mapping[str, str]  # name → text of what is to be stored in the `folder` given to `launch`, `.sh` executable
 
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """A form of output.
+    """A form of output."""
 
-    Attributes:
-        parse: how it is read.
-        problems: what its program's arguments must keep to.
-        data_file: a file made from them.
-        failure: what the output of a program that failed says of it.
-    """
-
-    parse: Callable[[str, Ranks], ParsedJob]
+    parse: Callable[[str, Ranks], ParsedJob]  # how it is read
+    # what its program's arguments must keep to
     problems: Callable[[Sequence[str], int], list[str]] = lambda args, ranks: []
-    data_file: Callable[[Sequence[str], int], str] | None = None
-    failure: Callable[[str], str] = lambda text: ""
+    data_file: Callable[[Sequence[str], int], str] | None = None  # a file made from them
+    failure: Callable[[str], str] = lambda text: ""  # what the output of a program that failed says of it
 
 
 _FORMS: Mapping[str, _Form] = {

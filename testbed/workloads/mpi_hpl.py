@@ -55,19 +55,12 @@ made from the arguments of an MPI job
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """A linear system and how it is shared out.
+    """A linear system and how it is shared out."""
 
-    Attributes:
-        n: order of the matrix.
-        nb: order of its blocks.
-        p: rows of the process grid, filled row by row.
-        q: columns of it.
-    """
-
-    n: int = 512
-    nb: int = 64
-    p: int = 1
-    q: int = 1
+    n: int = 512  # order of the matrix
+    nb: int = 64  # order of its blocks
+    p: int = 1  # rows of the process grid, filled row by row
+    q: int = 1  # columns of it
 
 
 _LIMITS = {"--n": (1, 100_000), "--nb": (1, 1024), "--p": (1, 1024), "--q": (1, 1024)}

@@ -18,18 +18,13 @@ class JobOutputError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ParsedJob:
-    """What the output of a job says.
+    """What the output of a job says."""
 
-    Attributes:
-        samples: the measured figures, in SI base units and laboratory time. Ranks in the labels are numbers.
-        fabric_bytes: least payload bytes that the job has moved between hosts.
-        verified: the job has checked the data that it received, or its result, and found it right.
-        computing: share of the measured time that the median rank computed and did not communicate; None = not known.
-    """
-
+    # the measured figures, in SI base units and laboratory time. Ranks in the labels are numbers.
     samples: tuple[Sample, ...] = field(default=())
-    fabric_bytes: int = 0
-    verified: bool = False
+    fabric_bytes: int = 0  # least payload bytes that the job has moved between hosts
+    verified: bool = False  # the job has checked the data that it received, or its result, and found it right
+    # share of the measured time that the median rank computed and did not communicate; None = not known
     computing: float | None = None
 
 

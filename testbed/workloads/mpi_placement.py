@@ -15,13 +15,9 @@ _SHOWN_HOSTS = 8
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """The ranks of a job and their hosts.
+    """The ranks of a job and their hosts."""
 
-    Attributes:
-        hosts: host number of each rank.
-    """
-
-    hosts: tuple[int, ...]
+    hosts: tuple[int, ...]  # host number of each rank
 
     def __len__(self) -> int:
         """Return the number of ranks."""

@@ -18,26 +18,17 @@ Matrix = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """The messages of a whole run, at the level of MPI.
+    """The messages of a whole run, at the level of MPI."""
 
-    Attributes:
-        message_bytes: payload of single messages, [sender, receiver], ranks × ranks; exact.
-        message_count: how many.
-        collective_bytes: what collective operations carry by their meaning, whatever way the library takes;
-            mpi_jobs/README.md says how each is counted.
-        collective_count: how many pairs of ranks they have brought together.
-        seconds: of each rank between MPI_Init and MPI_Finalize, laboratory s.
-        seconds_in_mpi: of those, inside of calls of MPI.
-        not_counted: names of calls that moved data and are in no matrix; mostly empty.
-    """
-
-    message_bytes: Matrix
-    message_count: Matrix
+    message_bytes: Matrix  # payload of single messages, [sender, receiver], ranks × ranks; exact
+    message_count: Matrix  # how many
+    # what collective operations carry by their meaning, whatever way the library takes; mpi_jobs/README.md says how
+    # each is counted
     collective_bytes: Matrix
-    collective_count: Matrix
-    seconds: tuple[float, ...]
-    seconds_in_mpi: tuple[float, ...]
-    not_counted: tuple[str, ...]
+    collective_count: Matrix  # how many pairs of ranks they have brought together
+    seconds: tuple[float, ...]  # of each rank between MPI_Init and MPI_Finalize, laboratory s
+    seconds_in_mpi: tuple[float, ...]  # of those, inside of calls of MPI
+    not_counted: tuple[str, ...]  # names of calls that moved data and are in no matrix; mostly empty
 
     @property
     def computing(self) -> float:

@@ -11,32 +11,20 @@ from testbed.workloads.process import Process
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What the programs of a pair measured.
+    """What the programs of a pair measured."""
 
-    Attributes:
-        values: metric, value and unit, in laboratory units.
-        lost: share of what was sent that did not come back.
-    """
-
-    values: tuple[tuple[str, float, str], ...]
-    lost: float = 0.0
+    values: tuple[tuple[str, float, str], ...]  # metric, value and unit, in laboratory units
+    lost: float = 0.0  # share of what was sent that did not come back
 
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """A pair of hosts.
+    """A pair of hosts."""
 
-    Attributes:
-        number: of the pair in its load.
-        source: name of the host that asks.
-        destination: of the one that answers.
-        address: of that one.
-    """
-
-    number: int
-    source: str
-    destination: str
-    address: str
+    number: int  # of the pair in its load
+    source: str  # name of the host that asks
+    destination: str  # of the one that answers
+    address: str  # of that one
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +38,15 @@ class Messages:
 
 @dataclass(frozen=True, slots=True)
 class PairTool:
-    """How a kind of load measures pairs.
+    """How a kind of load measures pairs."""
 
-    Attributes:
-        commands: its programs for a pair; what the last of them prints is parsed.
-        parse: reads that, or raises OutputError.
-        limit: laboratory seconds after which the programs of a pair are ended.
-        what: goes lost, in the plural, for messages.
-        repeats: how often all pairs are measured; none = once.
-        at_once: whether all pairs are measured at the same time, and not one after the other.
-        messages: what goes to and fro, where its time on the wires is to be predicted.
-    """
-
+    # its programs for a pair; what the last of them prints is parsed
     commands: Callable[[Any, Ends], tuple[Process, ...]]
-    parse: Callable[[str], Figures]
-    limit: Callable[[Any], float]
-    what: str
-    repeats: Callable[[Any], int] | None = None
+    parse: Callable[[str], Figures]  # reads that, or raises OutputError
+    limit: Callable[[Any], float]  # laboratory seconds after which the programs of a pair are ended
+    what: str  # goes lost, in the plural, for messages
+    repeats: Callable[[Any], int] | None = None  # how often all pairs are measured; none = once
+    # whether all pairs are measured at the same time, and not one after the other
     at_once: Callable[[Any], bool] = lambda parameters: False
+    # what goes to and fro, where its time on the wires is to be predicted
     messages: Callable[[Any], Messages] | None = None

@@ -20,15 +20,10 @@ _HEAD_START = 0.5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Passage:
-    """What became of the datagrams of a pair.
+    """What became of the datagrams of a pair."""
 
-    Attributes:
-        sent: (N,) s, monotonic.
-        received: (N,) likewise, NaN for those that did not arrive.
-    """
-
-    sent: Floats
-    received: Floats
+    sent: Floats  # (N,) s, monotonic
+    received: Floats  # (N,) likewise, NaN for those that did not arrive
 
     def between(self, start: float, end: float) -> Passage:
         """Those that were sent in a time."""

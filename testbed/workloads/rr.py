@@ -34,24 +34,16 @@ _MAX_DATAGRAM, _MIN_DATAGRAM = 1472, 4
 
 @dataclass(frozen=True, slots=True)
 class RequestResponse:
-    """One request after the other between the pairs of a pattern, each when the one before it has its response.
+    """One request after the other between the pairs of a pattern, each when the one before it has its response."""
 
-    Attributes:
-        protocol: `tcp`, one connection a pair, or `udp`.
-        pattern: which pairs.
-        request: bytes of payload of a request; as many as TCP sends at once at the beginning.
-        response: likewise of a response.
-        seconds: whole laboratory seconds of each pair.
-        repeats: how often all pairs are measured.
-        at_once: whether all pairs are measured at the same time, and not one after the other on an idle fabric.
-    """
-
-    protocol: Literal["tcp", "udp"]
-    pattern: Pattern = "complement"
+    protocol: Literal["tcp", "udp"]  # `tcp`, one connection a pair, or `udp`
+    pattern: Pattern = "complement"  # which pairs
+    # bytes of payload of a request; as many as TCP sends at once at the beginning
     request: Annotated[int, Ge(1), Le(14480)] = 64
-    response: Annotated[int, Ge(1), Le(14480)] = 64
-    seconds: Annotated[int, Ge(1), Le(3600)] = 1
-    repeats: Annotated[int, Ge(1), Le(1000)] = 3
+    response: Annotated[int, Ge(1), Le(14480)] = 64  # likewise of a response
+    seconds: Annotated[int, Ge(1), Le(3600)] = 1  # whole laboratory seconds of each pair
+    repeats: Annotated[int, Ge(1), Le(1000)] = 3  # how often all pairs are measured
+    # whether all pairs are measured at the same time, and not one after the other on an idle fabric
     at_once: bool = False
 
 

@@ -35,28 +35,18 @@ _FAILURES = {"wanted": 'a list such as ["at 5s: down s3-s7", "at 8s: up s3-s7"]'
 
 @dataclass(frozen=True, slots=True)
 class Iperf3:
-    """All flows of a pattern at once.
+    """All flows of a pattern at once."""
 
-    Attributes:
-        protocol: `tcp` or `udp`.
-        pattern: who sends to whom.
-        seconds: whole laboratory seconds that count.
-        omit: whole laboratory seconds at the start that do not.
-        repeats: how often the whole load is run.
-        congestion: TCP only; congestion control of the sender.
-        offered: UDP only; share of the predicted max-min fair goodput that is offered.
-        payload: UDP only; bytes in a datagram. 1470 is the papers' size.
-        failures: what dies and comes back, and when, in laboratory seconds from the start of each repeat.
-    """
-
-    protocol: Literal["tcp", "udp"]
-    pattern: Pattern = "neighbour"
-    seconds: Annotated[int, Ge(1), Le(3600)] = 5
-    omit: Annotated[int, Ge(0), Le(60)] = 2
-    repeats: Annotated[int, Ge(1), Le(1000)] = 3
-    congestion: Literal["reno", "cubic", "bbr", "dctcp"] = "reno"
+    protocol: Literal["tcp", "udp"]  # `tcp` or `udp`
+    pattern: Pattern = "neighbour"  # who sends to whom
+    seconds: Annotated[int, Ge(1), Le(3600)] = 5  # whole laboratory seconds that count
+    omit: Annotated[int, Ge(0), Le(60)] = 2  # whole laboratory seconds at the start that do not
+    repeats: Annotated[int, Ge(1), Le(1000)] = 3  # how often the whole load is run
+    congestion: Literal["reno", "cubic", "bbr", "dctcp"] = "reno"  # TCP only; congestion control of the sender
+    # UDP only; share of the predicted max-min fair goodput that is offered
     offered: Annotated[float, Gt(0), Le(10)] = 1.0
-    payload: Annotated[int, Ge(16), Le(1472)] = 1470
+    payload: Annotated[int, Ge(16), Le(1472)] = 1470  # UDP only; bytes in a datagram. 1470 is the papers' size.
+    # what dies and comes back, and when, in laboratory seconds from the start of each repeat
     failures: Failures = field(default=(), metadata=_FAILURES)
 
     def meaningless(self, keys: Iterable[str]) -> list[Problem]:
@@ -70,34 +60,22 @@ class Iperf3:
 
 @dataclass(frozen=True, slots=True)
 class Ping:
-    """Echo requests between the pairs of a pattern, one pair after the other, on an idle fabric.
+    """Echo requests between the pairs of a pattern, one pair after the other, on an idle fabric."""
 
-    Attributes:
-        pattern: which pairs.
-        count: echo requests a pair.
-        size: bytes of ICMP payload.
-    """
-
-    pattern: Pattern = "complement"
-    count: Annotated[int, Ge(1), Le(10000)] = 10
-    size: Annotated[int, Ge(16), Le(1472)] = 56
+    pattern: Pattern = "complement"  # which pairs
+    count: Annotated[int, Ge(1), Le(10000)] = 10  # echo requests a pair
+    size: Annotated[int, Ge(16), Le(1472)] = 56  # bytes of ICMP payload
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Small datagrams, numbered and stamped, on pairs of hosts that failures hit.
+    """Small datagrams, numbered and stamped, on pairs of hosts that failures hit."""
 
-    Attributes:
-        failures: what dies and comes back, and when, in laboratory seconds from the start of the load.
-        seconds: whole laboratory seconds that datagrams are sent.
-        rate: datagrams a laboratory second, for each pair.
-        pairs: how many pairs are watched; those whose paths the events hit come first.
-    """
-
+    # what dies and comes back, and when, in laboratory seconds from the start of the load
     failures: Annotated[Failures, MinLen(1)] = field(metadata=_FAILURES)
-    seconds: Annotated[int, Ge(1), Le(3600)] = 10
-    rate: Annotated[int, Ge(10), Le(10000)] = 1000
-    pairs: Annotated[int, Ge(1), Le(64)] = 4
+    seconds: Annotated[int, Ge(1), Le(3600)] = 10  # whole laboratory seconds that datagrams are sent
+    rate: Annotated[int, Ge(10), Le(10000)] = 1000  # datagrams a laboratory second, for each pair
+    pairs: Annotated[int, Ge(1), Le(64)] = 4  # how many pairs are watched; those whose paths the events hit come first
 
 
 def load_seconds(spec: Iperf3 | Probe) -> float:
@@ -130,25 +108,17 @@ Placement = Annotated[Literal["block", "round_robin"] | tuple[str, ...], BeforeV
 
 @dataclass(frozen=True, slots=True)
 class Mpi:
-    """An MPI job.
+    """An MPI job."""
 
-    Attributes:
-        job: name of a folder in mpi_jobs/, or with a `/` in it the path of a job's folder, seen from the scenario.
-        args: command line of the program; none = the job's own default.
-        time_limit: laboratory seconds after which the job is ended; none = the job's own default.
-        ranks: number of ranks; none = one on each host, or as many as `placement` lists.
-        placement: `block`, `round_robin`, or the host of each rank.
-        pattern: who sends to whom, for jobs that take pairs of ranks.
-        trace: whether the bytes and messages between all ranks are recorded.
-    """
-
-    job: str
-    args: tuple[str, ...] | None = None
+    job: str  # name of a folder in mpi_jobs/, or with a `/` in it the path of a job's folder, seen from the scenario
+    args: tuple[str, ...] | None = None  # command line of the program; none = the job's own default
+    # laboratory seconds after which the job is ended; none = the job's own default
     time_limit: Annotated[float, Gt(0), Le(86400)] | None = None
+    # number of ranks; none = one on each host, or as many as `placement` lists
     ranks: Annotated[int, Ge(2), Le(1024)] | None = None
-    placement: Placement = "block"
-    pattern: Pattern | None = None
-    trace: bool = False
+    placement: Placement = "block"  # `block`, `round_robin`, or the host of each rank
+    pattern: Pattern | None = None  # who sends to whom, for jobs that take pairs of ranks
+    trace: bool = False  # whether the bytes and messages between all ranks are recorded
 
 
 Kernel = Literal["IS", "EP", "CG", "MG", "FT", "LU", "SP", "BT"]
@@ -157,21 +127,14 @@ ProblemClass = Literal["S", "W", "A", "B"]
 
 @dataclass(frozen=True, slots=True)
 class Npb:
-    """A kernel of the NAS Parallel Benchmarks, an MPI job.
+    """A kernel of the NAS Parallel Benchmarks, an MPI job."""
 
-    Attributes:
-        kernel: which of the eight.
-        class_: size of the problem, from small to large S, W, A, B. The key is `class`.
-        ranks: number of ranks, one that the kernel can run on; none = the most of those that have a host each, or as
-            many as `placement` lists.
-        placement: `block`, `round_robin`, or the host of each rank.
-        time_limit: laboratory seconds after which it is ended; none = 300.
-        trace: whether the bytes and messages between all ranks are recorded.
-    """
-
-    kernel: Kernel
-    class_: ProblemClass = "S"
+    kernel: Kernel  # which of the eight
+    class_: ProblemClass = "S"  # size of the problem, from small to large S, W, A, B. The key is `class`.
+    # number of ranks, one that the kernel can run on; none = the most of those that have a host each, or as many as
+    # `placement` lists
     ranks: Annotated[int, Ge(2), Le(1024)] | None = None
-    placement: Placement = "block"
+    placement: Placement = "block"  # `block`, `round_robin`, or the host of each rank
+    # laboratory seconds after which it is ended; none = 300
     time_limit: Annotated[float, Gt(0), Le(86400)] | None = None
-    trace: bool = False
+    trace: bool = False  # whether the bytes and messages between all ranks are recorded

@@ -21,17 +21,11 @@ _EXAMPLE = '"at 5s: down s3-s7"'
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that dies, or comes back, while a load runs.
+    """Something that dies, or comes back, while a load runs."""
 
-    Attributes:
-        at: laboratory seconds after the start of the load's last program.
-        action: `down` and `up` for links and ports, `kill` and `start` for switches.
-        targets: their names.
-    """
-
-    at: float
-    action: Action
-    targets: tuple[str, ...]
+    at: float  # laboratory seconds after the start of the load's last program
+    action: Action  # `down` and `up` for links and ports, `kill` and `start` for switches
+    targets: tuple[str, ...]  # their names
 
     def __str__(self) -> str:
         """Return `at 5 s: down s3-s7`."""

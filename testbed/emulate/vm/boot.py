@@ -26,15 +26,10 @@ _SHOWN_LINES = 8
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What the guest said at its end.
+    """What the guest said at its end."""
 
-    Attributes:
-        said: `code`, or `error` with what was raised; and facts about the guest.
-        wall_seconds: from QEMU's start to its end.
-    """
-
-    said: Mapping[str, Any]
-    wall_seconds: float
+    said: Mapping[str, Any]  # `code`, or `error` with what was raised; and facts about the guest
+    wall_seconds: float  # from QEMU's start to its end
 
 
 def run_job(

@@ -34,13 +34,9 @@ _COMMANDS = ("debootstrap", "mke2fs", "unshare", "setpriv", "chroot")
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A whole image.
+    """A whole image."""
 
-    Attributes:
-        folder: named after the digest of its inputs.
-    """
-
-    folder: Path
+    folder: Path  # named after the digest of its inputs
 
     @property
     def root(self) -> Path:

@@ -19,19 +19,12 @@ _CLOCK = "clocksource=tsc tsc=reliable"
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A virtual machine.
+    """A virtual machine."""
 
-    Attributes:
-        accelerator: `kvm`; `tcg`, which translates instructions; or `icount`, the same in virtual time.
-        processors: of the machine.
-        memory: MiB.
-        shift: with `icount` one instruction takes 2^shift ns.
-    """
-
-    accelerator: Accelerator
-    processors: int
-    memory: int
-    shift: int = 0
+    accelerator: Accelerator  # `kvm`; `tcg`, which translates instructions; or `icount`, the same in virtual time
+    processors: int  # of the machine
+    memory: int  # MiB
+    shift: int = 0  # with `icount` one instruction takes 2^shift ns
 
 
 def qemu_command(machine: Machine, image: Image, project: Path, results: Path, console: Path) -> list[str]:

@@ -30,27 +30,16 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """How a dilation was chosen.
+    """How a dilation was chosen."""
 
-    Attributes:
-        dilation: the smallest that was faithful.
-        guess: where the search began.
-        guess_from: `calibration` of this machine, or `default`.
-        margin: how many times more than the loads need the lab had to manage.
-        pattern: of the UDP flows that were tried.
-        factor: how many times faster than at the tried dilation links were.
-        tried: in the order of trying.
-        seconds: that the search took.
-    """
-
-    dilation: float
-    guess: float
-    guess_from: str
-    margin: float
-    pattern: str
-    factor: float
-    tried: tuple[Trial, ...]
-    seconds: float
+    dilation: float  # the smallest that was faithful
+    guess: float  # where the search began
+    guess_from: str  # `calibration` of this machine, or `default`
+    margin: float  # how many times more than the loads need the lab had to manage
+    pattern: str  # of the UDP flows that were tried
+    factor: float  # how many times faster than at the tried dilation links were
+    tried: tuple[Trial, ...]  # in the order of trying
+    seconds: float  # that the search took
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for the manifest."""

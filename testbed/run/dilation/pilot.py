@@ -32,17 +32,11 @@ _FRAMES, _MAX_SECONDS = 150, 10
 
 @dataclass(frozen=True, slots=True)
 class Pilot:
-    """A pilot for one scenario.
+    """A pilot for one scenario."""
 
-    Attributes:
-        spec: the load.
-        factor: how many times faster links are in a trial than at the dilation that is tried.
-        slowest: real-world goodput of its slowest flow, bit/s.
-    """
-
-    spec: Iperf3
-    factor: float
-    slowest: float
+    spec: Iperf3  # the load
+    factor: float  # how many times faster links are in a trial than at the dilation that is tried
+    slowest: float  # real-world goodput of its slowest flow, bit/s
 
 
 def make_pilot(plan: Plan, margin: float) -> Pilot:
