@@ -26,9 +26,7 @@ EXIT_INTERRUPTED = 130
 class TestbedError(Exception):
     """Base of all errors that are shown to the user as a sentence and not as a traceback.
 
-    Args:
-        sentence: what is wrong.
-        folder: with what was stored until then, if there is one.
+    `folder` has what was stored until then, if there is one.
     """
 
     __test__ = False  # not a test class, whatever its name looks like to pytest
@@ -79,10 +77,7 @@ class InputError(TestbedError):
 class VerificationError(TestbedError):
     """The plan breaks an invariant, or breaks none although the scenario expects it to.
 
-    Args:
-        sentence: what is wrong.
-        file: of the scenario.
-        details: lines below the sentence.
+    `details` are lines below the sentence.
     """
 
     def __init__(self, sentence: str, file: str = "", details: Sequence[str] = ()) -> None:

@@ -87,9 +87,7 @@ class TimeScale:
     def to_real(self, lab_value: float, unit: str) -> float:
         """Convert a figure measured in the lab to real-world units.
 
-        Args:
-            lab_value: the figure as measured.
-            unit: `bit/s` and `1/s` are multiplied by D, `s` divided by D; units without time stay as they are.
+        Of `unit`, `bit/s` and `1/s` are multiplied by D, `s` is divided by D; units without time stay as they are.
         """
         if unit in ("bit/s", "1/s"):
             return lab_value * self.dilation

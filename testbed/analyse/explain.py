@@ -64,11 +64,6 @@ class Explanation:
 def explain(plan: Plan, source: str, destination: str) -> Explanation:
     """Explain the path between two hosts, or between the first hosts of two switches.
 
-    Args:
-        plan: a plan, proved or not.
-        source: name of a host or switch.
-        destination: name of another.
-
     Raises:
         InputError: there is no such host or switch, a switch has no host, or both are the same host.
     """

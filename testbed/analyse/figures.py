@@ -68,9 +68,7 @@ def check_patterns(patterns: Sequence[str]) -> list[Problem]:
 def analyse(plan: Plan, patterns: Sequence[str] = (ALL_TO_ALL,)) -> Analysis:
     """Count the figures of a plan.
 
-    Args:
-        plan: a plan, proved or not.
-        patterns: names of traffic patterns; random ones use the scenario's lab.seed.
+    Random patterns are drawn by the scenario's lab.seed.
 
     Raises:
         InputError: patterns that do not exist, or not for this number of hosts, each with the scenario's file.

@@ -70,12 +70,7 @@ def pattern_problem(topology: Topology, pattern: str, seed: int) -> Problem | No
 def load_of(topology: Topology, routes: Routes, pattern: str, seed: int, members: Longs | None = None) -> Load:
     """Put a pattern on the channels.
 
-    Args:
-        topology: the network.
-        routes: its paths.
-        pattern: name of the pattern.
-        seed: of random patterns.
-        members: (C,) physical channels behind each, where links are aggregated.
+    `members` are the (C,) physical channels behind each, where links are aggregated.
 
     Raises:
         PatternError: the pattern needs another number of hosts.

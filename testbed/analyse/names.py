@@ -11,10 +11,7 @@ from testbed.model import Topology
 def find_hosts(topology: Topology, source: str, destination: str) -> tuple[tuple[int, int], tuple[str, ...]]:
     """Find two different hosts.
 
-    Args:
-        topology: the fabric.
-        source: name of a host, or of a switch or its label, for the first host on it.
-        destination: likewise.
+    Each is named by itself, or by its switch or the switch's label, which means the first host on it.
 
     Returns:
         both host numbers, and a sentence for each switch that was named instead of a host.

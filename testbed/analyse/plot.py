@@ -20,12 +20,7 @@ _WIDTH, _HEIGHT = 400.0, 270.0  # pixels
 def draw(analyses: Sequence[Analysis], form: str) -> bytes:
     """Draw a panel of sorted channel loads for each pattern, and one of path lengths; a colour a scenario.
 
-    Args:
-        analyses: of the same patterns; up to MAX_CURVES.
-        form: `svg` or `png`.
-
-    Returns:
-        the file's content.
+    They are of the same patterns, up to MAX_CURVES.
     """
     # Lines get thinner, so that curves on top of each other are both seen.
     count = len(analyses)

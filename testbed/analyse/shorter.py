@@ -91,11 +91,7 @@ class _Shortest:
 def shorter_path(plan: Plan, source: int, destination: int, taken: tuple[int, ...]) -> Shorter | None:
     """Look for a path with fewer hops.
 
-    Args:
-        plan: the plan.
-        source: host number.
-        destination: host number.
-        taken: virtual channels of the path of that pair.
+    `taken` are the virtual channels of the pair's path.
 
     Returns:
         one that the routing's rule allows to get as far as any, or None where the pair's path is a shortest.

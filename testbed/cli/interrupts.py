@@ -52,8 +52,7 @@ def may_raise(frame: FrameType | None) -> bool:
 class Interrupts:
     """What SIGINT, SIGTERM and SIGHUP do in this program from now on; to be made in the main thread.
 
-    Args:
-        clear: ends what would outlive this program; called from another thread, in place of the exception.
+    `clear` ends what would outlive this program; another thread calls it, in place of the exception.
     """
 
     def __init__(self, clear: Callable[[], None]) -> None:

@@ -38,11 +38,7 @@ class Asked:
         return self.pattern == ALL_TO_ALL or self.matrix is not None or self.trace is not None
 
     def problems(self, given: Sequence[str]) -> list[Problem]:
-        """Options that exclude each other.
-
-        Args:
-            given: names of the parameters given on the command line.
-        """
+        """Options that exclude each other. `given` are names of parameters."""
         sources = [
             name
             for name, there in (

@@ -62,14 +62,7 @@ class _Group:
 def draw(comparison: Comparison, form: str, *, title: str = "", x_label: str = "") -> bytes:
     """Draw a comparison.
 
-    Args:
-        comparison: its rows become panels, one a load, metric and detail.
-        form: `svg`, `pdf` or `png`.
-        title: over everything; none without one.
-        x_label: of a swept parameter, with its unit; its name without one.
-
-    Returns:
-        the file's content; the same comparison gives the same.
+    Rows become panels, one a load, metric and detail. `x_label` is of a swept parameter, with its unit.
 
     Raises:
         InputError: more panels or lines than can be told apart.

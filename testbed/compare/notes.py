@@ -31,13 +31,7 @@ def notes_of(
 ) -> list[str]:
     """Return what differs between runs beside what is compared.
 
-    Args:
-        variants: of the comparison.
-        runs: of the comparison.
-        rows: of the comparison.
-        baseline: its name.
-        swept: what the axis means; what differs along it is meant to.
-        alone: titles of the loads that only one variant has.
+    `alone` are titles of loads that only one variant has.
     """
     notes = []
     methods = {row.spread.method for row in rows if row.spread is not None}

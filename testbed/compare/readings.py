@@ -78,9 +78,7 @@ def usable(verdict: str) -> bool:
 def read(runs: Sequence[Run], swept: str | None = None) -> tuple[list[Reading], list[Judged]]:
     """Return the readings of all runs and the verdicts of their loads; a load that failed has no reading.
 
-    Args:
-        runs: in the order that gives the positions.
-        swept: what the axis means, see SweptAxis; None for no axis.
+    `swept` is what the axis means, see SweptAxis.
 
     Raises:
         InputError: a run has no number at the swept key, or its verdict is none.

@@ -65,12 +65,7 @@ def rows_of(
 ) -> list[ComparedRow]:
     """Rows by load, metric, detail, variant and x, not yet relative to anything.
 
-    Args:
-        groups: the variants, in the order of their rows.
-        readings: of the loads to show.
-        judged: every load of every run.
-        titles: the loads to show, in their order, and what each is called.
-        dilations: of each run.
+    `titles` has the loads to show, in their order, and what each is called; `dilations` are of each run.
     """
     group_of = {run: number for number, group in enumerate(groups) for run in group.runs}
     blocks: dict[tuple[Load, str, str, Detail], dict[tuple[int, float | None], list[Reading]]] = {}

@@ -36,10 +36,8 @@ class Variant:
 def variants(runs: Sequence[Run], swept: str | None = None, *, each: bool = False) -> tuple[Variant, ...]:
     """Group runs, in the order of their first ones, those of one name together.
 
-    Args:
-        runs: to group.
-        swept: a key of the scenario along which runs differ within a variant, or None.
-        each: make every run a variant of its own, called after its folder.
+    `swept` is a key of the scenario along which runs differ within a variant; with `each` every run is a variant of its
+    own, called after its folder.
     """
     fabrics = [_fabric(run, swept) for run in runs]
     groups: dict[str, list[int]] = {}
@@ -154,11 +152,8 @@ class Baseline:
 def find_baseline(variants: Sequence[Variant], runs: Sequence[Run], wanted: str | None) -> Baseline:
     """Find the baseline among the variants.
 
-    Args:
-        variants: of the comparison.
-        runs: of the comparison.
-        wanted: label of a variant, name of a scenario or of a run's folder; None takes the flat topology, else the
-            tree, else the first variant.
+    `wanted` is the label of a variant, the name of a scenario or of a run's folder; None takes the flat topology, else
+    the tree, else the first variant.
 
     Raises:
         InputError: there is none of that name.

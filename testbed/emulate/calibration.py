@@ -46,12 +46,7 @@ def file() -> Path:
 
 
 def machine(datapath: str, open_vswitch: str) -> dict[str, object]:
-    """What a calibration depends on.
-
-    Args:
-        datapath: of the lab.
-        open_vswitch: its version.
-    """
+    """What a calibration depends on."""
     return {
         "processors": len(os.sched_getaffinity(0)),
         "processor": _processor(),

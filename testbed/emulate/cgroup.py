@@ -46,8 +46,7 @@ class Limit:
     def of(cls, share: float) -> Limit:
         """The limit with the shortest period that is exact, so that hosts pause as briefly as can be.
 
-        Args:
-            share: processors, 0.001 or more.
+        `share`: processors, 0.001 or more.
         """
         period = max(_MIN_PERIOD, round(_MIN_QUOTA / share))
         return cls(max(_MIN_QUOTA, round(share * period)), period)
@@ -106,10 +105,6 @@ def find_hierarchy() -> Hierarchy | None:
 
 class LabGroup:
     """The groups of one lab's hosts; they last until this process ends and somebody calls `remove_stale`.
-
-    Args:
-        hierarchy: where they are made.
-        name: of the lab.
 
     Raises:
         LabError: they cannot be made.

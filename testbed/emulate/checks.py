@@ -67,9 +67,7 @@ def teach(plan: Plan, lab: LabClient) -> str:
 def unknown_addresses(plan: Plan, dumped: Mapping[str, Sequence[str]]) -> list[str]:
     """A sentence for each address that a switch does not know in a VLAN, or knows at another port.
 
-    Args:
-        plan: its switches learn.
-        dumped: switch name → lines of `ovs-ofctl --no-stats --no-names dump-flows`.
+    `dumped`: switch → lines of `ovs-ofctl --no-stats --no-names dump-flows`.
     """
     assert isinstance(plan.vlans, LearningPlan)
     rules, problems = dumped_rules(plan.topology, dumped)

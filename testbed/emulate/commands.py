@@ -22,10 +22,7 @@ _AT_ONCE = 16
 def run(command: Sequence[str], text: str | None = None, timeout: float = 120.0) -> str:
     """Run a command and return what it printed.
 
-    Args:
-        command: program and arguments.
-        text: standard input.
-        timeout: seconds.
+    `text` is its standard input, `timeout` in s.
 
     Raises:
         LabError: it is missing, failed, or took too long.
@@ -53,11 +50,8 @@ def run_each(jobs: Mapping[str, tuple[Sequence[str], str | None]], timeout: floa
 def in_host(holder: int, command: Iterable[str], procs: str | None = None) -> list[str]:
     """Return the command that runs another one in a host's namespaces.
 
-    Args:
-        holder: a process of the host.
-        command: what to run.
-        procs: the file by which it joins the host's group and so gets no more than the host's share of the
-            processors; None for what the lab itself does to a host.
+    `holder` is a process of the host. By the file `procs` the command joins the host's group, and so gets no more than
+    its share of the processors; None for what the lab itself does to a host.
     """
     entering = ["mnexec", "-a", str(holder), *command]
     return joining(procs, entering) if procs else entering

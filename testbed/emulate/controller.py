@@ -36,9 +36,7 @@ Progress = Callable[[str], None]
 class Controller:
     """A controller and the way to ask it.
 
-    Args:
-        name: of the program, as in `python -m controllers NAME`.
-        folder: has its plan, and gets its log.
+    `name` is of the program, as in `python -m controllers NAME`; `folder` has its plan, and gets its log.
     """
 
     def __init__(self, name: str, folder: Path) -> None:
@@ -54,8 +52,7 @@ class Controller:
     def start(self, dilation: float) -> None:
         """Start it; it takes a second until it answers.
 
-        Args:
-            dilation: links run at the plan's rate divided by this.
+        Links run at the plan's rate divided by the dilation.
 
         Raises:
             LabError: it runs already.
@@ -110,11 +107,7 @@ class Controller:
     def _ask(self, method: str, path: str, body: object = None, limit: float = _ANSWER_LIMIT) -> Any:
         """Send a request and return the answer's JSON.
 
-        Args:
-            method: GET or POST.
-            path: what is asked; `/` is the status.
-            body: of the request.
-            limit: s that the answer may take.
+        `limit`: s that the answer may take.
 
         Raises:
             LabError: it refuses, with its reason, or does not answer.
@@ -156,9 +149,7 @@ class Controller:
     def wait_in_step(self, limit: float = _IN_STEP_LIMIT, progress: Progress = lambda text: None) -> ControllerStatus:
         """Return its status when all switches have the rules of the plan.
 
-        Args:
-            limit: s to wait.
-            progress: called with how many there are.
+        `limit`: s; `progress` is called with how many there are.
 
         Raises:
             LabError: names the switches that do not, and why.
@@ -197,9 +188,6 @@ def _why(switch: str, state: SwitchState) -> str:
 
 class LabController:
     """The controller of a lab, if it has one: what the agent can be asked about it, at any time.
-
-    Args:
-        folder: of the lab.
 
     Attributes:
         operations: as of Agent.

@@ -29,9 +29,7 @@ _FLOW = re.compile(r"n_packets=(\d+).*\bin_port=(\d+)")
 def snapshot(order: BuildOrder, daemons: Sequence[int] = ()) -> Snapshot:
     """Counters of all ports and processors, and clocks, now; cheap enough to take while a load runs.
 
-    Args:
-        order: of the lab.
-        daemons: pids of the switches' daemons.
+    `daemons`: pids of the switches' daemons.
     """
     ports = _port_counters()
     idle, network, total = processor_ticks()
@@ -71,10 +69,7 @@ def frame_counts(
 ) -> FrameCounts:
     """Counts frames along their way; what one counter has and the next has not was lost outside a queue.
 
-    Args:
-        order: of the lab.
-        holders: host → pid.
-        dump: returns the rules of all running switches with their counters, by switch.
+    `holders`: host → pid; `dump` returns the rules of all running switches with their counters, by switch.
     """
     ports = _port_counters()
     channels, hosts = channel_ports(order), host_ports(order)
@@ -111,8 +106,7 @@ def processor_ticks() -> tuple[int, int, int]:
 def process_seconds(daemons: Sequence[int]) -> dict[str, tuple[float, ...]]:
     """Processor seconds of the lab's processes, those that have ended included.
 
-    Args:
-        daemons: pids of the switches' daemons.
+    `daemons`: their pids.
 
     Returns:
         `switches`: of each daemon, `agent`: of this process, `programs`: of everything else, which is the load.

@@ -43,11 +43,7 @@ _FILTER = (
 class Departures:
     """Watches the busiest ports once, for a while.
 
-    Args:
-        ports: reads the switch ports; not to be shared meanwhile.
-        rates: bit/s of each.
-        delay: s from the call of watch() until the busiest are looked for.
-        stop: ends it early.
+    `rates` are bit/s of each port; `delay` is s from the call of watch() until the busiest are looked for.
     """
 
     def __init__(self, ports: PortCounters, rates: Sequence[float], delay: float, stop: threading.Event) -> None:

@@ -40,12 +40,7 @@ def carry_out(what: Disturbance, fabric: Fabric, switches: SwitchBackend) -> Dis
 
 
 class Timeline:
-    """Disturbances at given times after a start, in a thread of its own.
-
-    Args:
-        events: in the order of their times.
-        carry_out: lets one happen.
-    """
+    """Disturbances at given times after a start, in a thread of its own."""
 
     def __init__(self, events: Sequence[Disturbance], carry_out: Callable[[Disturbance], Disturbed]) -> None:
         self._events = events

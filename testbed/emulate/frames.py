@@ -59,11 +59,7 @@ _MIN_GAP = 1e-3  # each frame is new to every switch it comes to
 def teach(hosts: Sequence[HostOrder], holders: Mapping[str, int], vlans: Sequence[int], rate: float) -> str:
     """Let every host send a broadcast in every VLAN, one after the other, so that no queue fills.
 
-    Args:
-        hosts: of the order.
-        holders: host → pid.
-        vlans: identifiers.
-        rate: bit/s of the slowest link.
+    `holders`: host → pid; `rate`: bit/s of the slowest link.
 
     Returns:
         how the frames were made: INTERFACES or RAW.
@@ -141,11 +137,6 @@ def watch_storm(switches: SwitchBackend, fabric: Fabric, request: WatchStorm) ->
     """Let the first host send one broadcast and read the counters of all switch ports until the time is up.
 
     However it ends, the switches have no rules afterwards, so that nothing goes on circulating.
-
-    Args:
-        switches: the lab's.
-        fabric: the lab's.
-        request: how long, how often, and by which rules.
 
     Returns:
         readings; the first is 0.

@@ -52,11 +52,8 @@ def job_names() -> list[str]:
 def read_job(name: str, key: str, base: Path = Path(), source: str = "") -> MpiJob:
     """Return a job as its file describes it.
 
-    Args:
-        name: a folder of mpi_jobs/, or with a `/` in it a path to a job's folder.
-        key: where it was named, for the message.
-        base: folder that such a path starts from, as a rule that of the scenario.
-        source: file with that key.
+    `name` is a folder of mpi_jobs/, or with a `/` in it a path to a job's folder, which starts from `base`, as a rule
+    the scenario's folder. `key` and `source` are where it was named.
 
     Raises:
         InputError: no such job, or all that is wrong with its file.

@@ -71,8 +71,7 @@ class Namespaces:
 def start_namespaces(*, keep: bool) -> Namespaces:
     """Start a lab's process 1.
 
-    Args:
-        keep: let the lab outlive this process; otherwise the kernel ends it with this process, even on SIGKILL.
+    With `keep` it outlives this process; otherwise the kernel ends it with this process, even on SIGKILL.
 
     Raises:
         CapabilityError: not root, or namespaces cannot be made.

@@ -86,11 +86,7 @@ class _Running:
 class LoadRunner:
     """Runs loads in a lab.
 
-    Args:
-        switches: of the lab.
-        groups: returns the file by which processes join the share of their host, by host; none where it has no share.
-        disturb: lets something die or come back.
-        folder: of the lab, which gets what was recorded.
+    `groups` returns the file by which processes join the share of their host, by host; `folder` gets what was recorded.
     """
 
     def __init__(

@@ -46,11 +46,8 @@ class _LazyShell:
 class LabHost(_LazyShell, Host):  # type: ignore[misc]
     """A host: a network namespace kept alive by one sleeping process.
 
-    Args:
-        name: host name.
-        holder: pid of the sleeping process to adopt; none = start one.
-        procs: file by which the host's programs join its share of the processors; none = it has no share.
-        params: Mininet's.
+    `holder` is the pid of the sleeping process to adopt, none = start one; `procs` the file by which the host's
+    programs join its share of the processors.
     """
 
     def __init__(self, name: str, holder: int | None = None, procs: str | None = None, **params: Any) -> None:

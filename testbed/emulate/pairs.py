@@ -94,8 +94,7 @@ _DESTINATION, _SOURCE = 0, 6  # places in a frame
 class PairCounters:
     """Counts from when it is made until the lab ends.
 
-    Args:
-        ports: for each host the interface it hangs on.
+    `ports` are the interfaces that the hosts hang on.
 
     Raises:
         LabError: this kernel cannot count so; says what fails.
@@ -149,9 +148,7 @@ def _attach(program: int, ports: Sequence[str]) -> None:
 def counting_program(hosts: int, array: int) -> bytes:
     """Return the program: `array[source * hosts + destination] += (length, 1)`, then let the frame pass.
 
-    Args:
-        hosts: how many there are.
-        array: descriptor of the map.
+    `array` is the descriptor of the map.
     """
     op = instruction
     steps: list[bytes | _ToEnd] = [op(0xBF, 6, 1), op(0x61, 7, 6, _LENGTH)]  # r6 = the frame, r7 = its length

@@ -44,8 +44,7 @@ _LIMIT = 10.0
 class PortCounters:
     """Reads all ports of the network namespace it is made in, also from another thread.
 
-    Args:
-        ports: interface names; the rows of what read() returns.
+    `ports` are names of interfaces, the rows of what read() returns.
 
     Raises:
         LabError: an interface is not there.

@@ -43,10 +43,7 @@ class SwitchDaemon:
     Several share one run folder, in which a bridge's sockets are named after the bridge. The first daemon has the
     names that Open vSwitch's tools look for; those of the second end in `-2`, and so on.
 
-    Args:
-        folder: run folder; sockets, database and logs.
-        number: from 0.
-        quick: start it for the datapath of type `dummy`, and so that it keeps its memory.
+    `number` counts from 0; `quick` starts it for the datapath of type `dummy`, and so that it keeps its memory.
     """
 
     def __init__(self, folder: Path, number: int, *, quick: bool) -> None:
@@ -105,8 +102,7 @@ class SwitchDaemon:
     def revive(self, bridge: str) -> None:
         """Start it again after kill(): its bridges come back without rules.
 
-        Args:
-            bridge: one of them, which answers when this returns.
+        `bridge`, one of them, answers when this returns.
 
         Raises:
             LabError: it does not come up.
@@ -215,11 +211,7 @@ def daemon_count(wanted: int | str, datapath: str, processors: int, ports: Mappi
     The userspace datapath works in one thread of its daemon, so that a daemon a processor uses all of them. The
     kernel's datapath does not work in the daemon.
 
-    Args:
-        wanted: a number, or `auto`.
-        datapath: `kernel` or `userspace`.
-        processors: that the lab may use.
-        ports: switch → number of its ports.
+    `wanted`: a number, or `auto`; `ports`: switch → number of its ports.
     """
     if wanted != "auto":
         return int(wanted)
@@ -233,9 +225,7 @@ def divide(ports: Mapping[str, int], count: int) -> list[list[str]]:
 
     Neighbours in order are mostly neighbours in the fabric, and a frame that stays with its daemon is cheaper.
 
-    Args:
-        ports: switch → number of its ports.
-        count: of shares, none of which is empty; at most one a switch.
+    No share is empty. `ports`: switch → number of its ports.
     """
     names = list(ports)
     shares: list[list[str]] = []

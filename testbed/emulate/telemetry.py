@@ -29,11 +29,8 @@ COARSER = 10
 class Telemetry:
     """Reads a lab's counters.
 
-    Args:
-        ports: of all switches: those with hosts in host order, then those that send into each channel, in theirs.
-        edge: for each host the switch port it hangs on.
-        holders: host → pid in its namespaces.
-        interface: name of a host's interface.
+    `ports` are of all switches: those with hosts in host order, then those that send into each channel, in theirs;
+    `edge` is the switch port that each host hangs on; `holders`: host → pid in its namespaces.
 
     Attributes:
         no_matrix: why there is no traffic matrix; empty if there is one.

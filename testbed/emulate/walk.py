@@ -21,10 +21,8 @@ def installed_problems(
 ) -> list[str]:
     """Compare dumped rules with the plan; one sentence a difference.
 
-    Args:
-        plan: what should be there.
-        dumped: switch name → lines of `ovs-ofctl --no-stats --no-names dump-flows`.
-        groups: switch name → lines of `ovs-ofctl dump-groups`; needed where links are aggregated.
+    `dumped` is switch → lines of `ovs-ofctl --no-stats --no-names dump-flows`, `groups` likewise of `dump-groups`,
+    needed where links are aggregated.
     """
     topology = plan.topology
     rules, problems = dumped_rules(topology, dumped)
@@ -42,10 +40,8 @@ def installed_problems(
 def state_problems(plans: Sequence[Plan], dumped: Mapping[str, Sequence[str]], off: Collection[int] = ()) -> list[str]:
     """What is wrong with a state between plans, in which each host's paths are those of any one of them.
 
-    Args:
-        plans: of one fabric, without aggregated links.
-        dumped: switch name → lines of `ovs-ofctl --no-stats --no-names dump-flows`.
-        off: links that carry nothing now.
+    `dumped` is as for installed_problems(); links `off` carry nothing now. The plans are of one fabric, without
+    aggregated links.
 
     Returns:
         one sentence for each pair that is not delivered once by its path in one of the plans, for each broadcast

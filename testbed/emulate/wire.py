@@ -29,10 +29,8 @@ def _fields_of(value: Any) -> dict[str, object]:
 def decode(kind: type[_T], raw: object, *, more_keys: bool = False) -> _T:
     """A value of a type from what JSON made of it.
 
-    Args:
-        kind: dataclass, or a type made of dataclasses, tuples, lists, mappings, unions with None and plain types.
-        raw: what `json.loads` gave.
-        more_keys: whether objects may have keys that their dataclass has not.
+    `kind` is a dataclass, or made of dataclasses, tuples, lists, mappings, unions with None and plain types; with
+    `more_keys` objects may have keys that their dataclass has not.
 
     Raises:
         LabError: it is no such value.

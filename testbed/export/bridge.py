@@ -82,10 +82,6 @@ class Walker:
 
     What a switch does with an arrival is remembered until another destination is asked for, so walk all sources to
     one destination before the next.
-
-    Args:
-        bridges: by name of the switch.
-        wiring: the cables.
     """
 
     def __init__(self, bridges: Mapping[str, Bridge], wiring: Wiring) -> None:
@@ -98,11 +94,7 @@ class Walker:
     def leaves(self, switch: str, port: str, tag: int, destination: str) -> list[tuple[str, int]]:
         """Ports by which a frame leaves a switch, each with the tag it carries then.
 
-        Args:
-            switch: where it is.
-            port: by which it came.
-            tag: VID of its tag, or NO_TAG.
-            destination: MAC address it is for.
+        `tag` is a VID, or NO_TAG; `destination` a MAC address.
         """
         bridge = self._bridges.get(switch)
         arrival = bridge.ports.get(port) if bridge is not None else None
@@ -128,9 +120,7 @@ class Walker:
         Copies that arrive alike go on alike, so they are followed once and counted. They circulate forever exactly
         where that graph of arrivals has a cycle.
 
-        Args:
-            source: name of the host.
-            destination: MAC address it sends to.
+        `destination` is a MAC address.
         """
         if destination != self._destination:
             self._destination, self._onward = destination, {}

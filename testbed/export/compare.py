@@ -153,12 +153,7 @@ def walk_differences(
 
     Frames are followed on the bridges alone; what they should do is read from the plan's routes and trees.
 
-    Args:
-        plan: what should be.
-        bridges: what is there, by name of the switch.
-        ports: how ports are called.
-        macs: MAC address of each host.
-        broadcasts: whether broadcasts are walked as well.
+    `macs` are the MAC addresses of the hosts.
     """
     topology = plan.topology
     wiring = wiring_of(topology, ports)
@@ -253,11 +248,7 @@ def compare_files(
 ) -> Comparison:
     """Read the files of every switch, compare settings with the plan, and walk every pair and every broadcast.
 
-    Args:
-        plan: what should be.
-        manifest: of the export (`export.json`).
-        files: name → text.
-        running: whether the files are not those of the export but what bridges show, see read_running().
+    `manifest` is that of the export. With `running` the files are what bridges show, see read_running().
 
     Raises:
         InputError: the manifest is not one of ours, or nothing reads its dialect back.

@@ -54,12 +54,7 @@ def nothing_refused(writing: Writing) -> list[Problem]:
 
 
 def one_untagged_vlan(writing: Writing, why: str) -> list[Problem]:
-    """Every port that is an untagged member of another VLAN than its PVID.
-
-    Args:
-        writing: the settings.
-        why: what the dialect has instead.
-    """
+    """Every port that is an untagged member of another VLAN than its PVID. `why` says what the dialect has instead."""
     found = []
     for switch in writing.switches:
         for port in switch.ports:

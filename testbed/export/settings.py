@@ -75,9 +75,7 @@ class SwitchSettings:
 def settings_of(plan: Plan, floods: Floods = "plan") -> tuple[SwitchSettings, ...]:
     """Settings of every switch, in the order of the plan.
 
-    Args:
-        plan: any plan whose switches forward by VLAN and address.
-        floods: `plan` = where the plan sends them, by the ports that may flood; `members` = to all members of a VLAN.
+    With `floods` = `members` broadcasts go to all members of a VLAN, with `plan` by the ports that may flood.
 
     Raises:
         InputError: no switch that forwards by VLAN and address can carry the plan out, or a switch has no identifier

@@ -19,9 +19,7 @@ def backup_trees(topology: Topology, dead: Bools) -> Bools:
     spares nothing new, the tree is made without the first of them. Bridges and switches that hold the fabric together
     cannot be spared.
 
-    Args:
-        topology: the fabric.
-        dead: (L,) links that no tree may have.
+    `dead`: (L,) links that no tree may have.
 
     Returns:
         (B, L) links of each tree; of a divided fabric the trees of all its parts.
@@ -82,11 +80,7 @@ def _without_one(topology: Topology, dead: Bools, links: Bools, switches: Bools)
 def _shortest_paths(topology: Topology, dead: Bools, links: Bools, switches: Bools) -> Bools:
     """(L,) links of a tree of shortest paths in each part (Dijkstra), from the switch with most living links.
 
-    Args:
-        topology: the fabric.
-        dead: (L,) links that are not there.
-        links: (L,) links to keep out of it.
-        switches: (S,) switches to pass through as little as can be.
+    (L,) `dead` links are not there, (L,) `links` are kept out, (S,) `switches` are passed through as little as can be.
     """
     start, leaving = leaving_channels(topology)
     detour = topology.switch_count

@@ -144,10 +144,7 @@ class ElementNames:
 def changes_of(topology: Topology, events: Sequence[Event], place: str) -> tuple[list[Change], list[Problem]]:
     """The events in numbers, and what is wrong with them: unknown names, the dead that die, the living that rise.
 
-    Args:
-        topology: the fabric.
-        events: in order.
-        place: of the list, such as `workloads.0.failures`.
+    `place` is that of the list, such as `workloads.0.failures`.
     """
     names, problems, found = ElementNames(topology), list[Problem](), list[Change]()
     down: dict[str, dict[int, Event]] = {"link": {}, "host": {}, "switch": {}}

@@ -64,15 +64,7 @@ def failed_after(topology: Topology, changes: Iterable[Change]) -> FailedElement
 def outlooks(
     topology: Topology, routes: Routes, vlans: VlanPlan, routing: tuple[str, Any], changes: Sequence[Change]
 ) -> list[Outlook]:
-    """What each event leaves, if the new tables of the one before were in; events of one time count as one.
-
-    Args:
-        topology: the fabric.
-        routes: of the plan.
-        vlans: of the plan.
-        routing: the plan's kind of routing and its options.
-        changes: in order.
-    """
+    """What each event leaves, if the new tables of the one before were in; events of one time count as one."""
     ways = routings(topology, *routing)
     whole = now = whole_tables(topology, routes, vlans, routing[0])
     found = []

@@ -56,13 +56,7 @@ def recovered_tables(
     The routing of the whole fabric is tried first, then others that take a damaged one; each part of a divided fabric
     is routed by itself and its proof is required.
 
-    Args:
-        topology: the whole fabric.
-        whole: tables of the whole fabric, which come back when nothing is dead.
-        now: what is installed.
-        failed: what is dead.
-        ways: routings to try, see routings().
-        taken: further VLAN identifiers that may not be used.
+    `whole` comes back when nothing is dead; `now` is installed; VLAN identifiers `taken` may not be used.
 
     Raises:
         InputError: too few VLAN identifiers.

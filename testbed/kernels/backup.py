@@ -30,18 +30,8 @@ def disjoint_paths(
     found is followed, so that a search without obstacle visits one path only, and of those found together the one
     whose channel has the fewest backup paths.
 
-    Args:
-        ends: (E,) end switches.
-        first_start: (E·E + 1,) offsets of the paths to avoid.
-        first_hop: their virtual channels.
-        start: (N + 1,) offsets into `following`.
-        following: virtual channels that may follow.
-        entry: (N,) True where a path may begin.
-        leaving_start: (S + 1,) offsets into `leaving`.
-        leaving: (N,) virtual channels by the switch they leave.
-        arriving_start: (S + 1,) offsets into `arriving`.
-        arriving: (N,) virtual channels by the switch they enter.
-        channels: C.
+    `first_start` are (E·E + 1,) offsets into `first_hop`, the virtual channels of the paths to avoid; `leaving` and
+    `arriving` are virtual channels too.
 
     Returns:
         (E·E + 1,) offsets and hops by (source, destination); a pair without such a path has no hop.

@@ -27,19 +27,8 @@ def check_paths(
 ) -> tuple[Ints, Bools]:
     """Walk every path.
 
-    Args:
-        start: (E·E + 1,) offsets.
-        hop: (N,) virtual channels.
-        ends: (E,) end switches.
-        source: (C,) switch a channel leaves.
-        target: (C,) switch a channel enters.
-        layers: number of layers.
-        slot: (C,) rank of a channel among those that leave its switch.
-        degree: most channels that leave a switch.
-        turn_start: (layers·C + 1,) offsets of allowed turns, or empty: all are allowed.
-        turn_following: allowed followers, ascending.
-        entry: (layers·C,) virtual channels that may begin a path.
-        may_be_empty: True where a pair may go without (backup paths).
+    `start` are (E·E + 1,) offsets into `hop`, the virtual channels of the paths; `turn_start` is empty where all turns
+    are allowed, `turn_following` ascends; `may_be_empty` where a pair may go without (backup paths).
 
     Returns:
         (E, E) FINE or what is wrong first; (layers·C, layers·degree) turns taken, by layer of the next hop and slot.

@@ -12,10 +12,8 @@ from testbed.model import Bools, Ints
 def conflicts(table: Ints, rows: Ints, never: int) -> Bools:
     """Compare rows pairwise.
 
-    Args:
-        table: (N, D) next hop by row and destination.
-        rows: (n,) the rows to compare.
-        never: the value that stands for a destination no frame comes for.
+    `table` is (N, D) next hop by row and destination, `rows` the (n,) rows to compare, `never` the value for a
+    destination no frame comes for.
 
     Returns:
         (n, n) True where two rows want different next hops for some destination.

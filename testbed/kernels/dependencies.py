@@ -38,13 +38,7 @@ class Dependencies(NamedTuple):
 
 @jit
 def no_dependencies(channels: int, before: Ints, after: Ints) -> Dependencies:
-    """Graph of all channels without any turn.
-
-    Args:
-        channels: C.
-        before: (A,) and
-        after: (A,) as all_turns() returns them.
-    """
+    """Graph of all channels without any turn."""
     turns = len(before)
     start = np.zeros(channels + 1, dtype=np.int64)
     entering_start = np.zeros(channels + 1, dtype=np.int64)

@@ -12,11 +12,7 @@ from testbed.model import Ints, Longs
 def from_switches(roots: Ints, start: Longs, leaving: Ints, target: Ints) -> Ints:
     """Walk the fabric breadth first from each root.
 
-    Args:
-        roots: (R,) switches.
-        start: (S + 1,) offset of the first channel that leaves each switch.
-        leaving: (C,) channels by the switch they leave.
-        target: (C,) switch a channel enters.
+    `roots`: (R,) switches; `start`: (S + 1,) offsets into `leaving`.
 
     Returns:
         (R, S) hops; -1 beyond reach.

@@ -50,10 +50,7 @@ def _stuck(nodes: Records, node: int, packet: int) -> bool:
 def lost_flits(fabric: Fabric, state: State, depth: int) -> tuple[Longs, int]:
     """What does not add up: flits, and room promised or taken in buffers.
 
-    Args:
-        fabric: what is simulated.
-        state: between two clocks.
-        depth: flits of a buffer.
+    `state` is between two clocks; `depth`: flits of a buffer.
 
     Returns:
         (N,) room that a buffer has too much (or too little, below 0), and the flits that went in, less those that came

@@ -17,13 +17,9 @@ def next_hops(
 ) -> tuple[Ints, Ints]:
     """Fill the table (class, destination) → next hop that all paths together ask for.
 
-    Args:
-        start: (A·B + 1,) offsets of the paths of A source and B destination keys.
-        hop: (N,) virtual channels.
-        source_class: (A,) class of frames that a source key sends.
-        channel_class: (layers·C,) class of frames that arrive by a virtual channel.
-        classes: number of classes.
-        destinations: B.
+    `start` are (A·B + 1,) offsets into `hop`, the virtual channels of the paths of A source and B destination keys;
+    `source_class` is the (A,) class of frames that a source key sends, `channel_class` the (layers·C,) class of those
+    that arrive by a virtual channel.
 
     Returns:
         (classes, B) next virtual channel, DELIVER or NEVER; and the first conflict as [class, destination key,
@@ -56,13 +52,8 @@ def one_tree_a_source(
 ) -> tuple[Ints, Ints]:
     """Fill the tree of each source key, if its paths are one.
 
-    Args:
-        start: (A·B + 1,) offsets of the paths.
-        hop: (N,) channels.
-        target: (C,) switch a channel enters.
-        roots: (A,) switch of each source key.
-        destinations: B.
-        switches: S.
+    Paths are as in next_hops(), of channels; `roots` is the (A,) switch of each source key; `destinations` is B,
+    `switches` S.
 
     Returns:
         (A, S) channel by which the tree enters each switch or -1; and the first conflict as [source key, switch,

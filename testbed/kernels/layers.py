@@ -13,11 +13,8 @@ from testbed.model import Ints, Longs
 def turns_of_paths(start: Longs, hop: Ints, turn_start: Longs, after: Ints) -> tuple[Longs, Ints]:
     """Number the turns of each path.
 
-    Args:
-        start: (P + 1,) offsets of the paths.
-        hop: (N,) channels.
-        turn_start: (C + 1,) offsets into `after`.
-        after: (A,) channels that may follow, ascending.
+    `start` are (P + 1,) offsets into `hop`, the channels of the paths; `turn_start` (C + 1,) ones into `after`, the
+    channels that may follow, ascending.
 
     Returns:
         (P + 1,) offsets and (M,) turns.
@@ -40,12 +37,7 @@ def first_fit(offset: Longs, turns: Ints, channels: int, before: Ints, after: In
 
     Layer by layer: which paths a layer is offered, and in which order, depends on the layers before it alone.
 
-    Args:
-        offset: (P + 1,) offsets of the turns of each path.
-        turns: (M,) turns.
-        channels: C.
-        before: (A,) and
-        after: (A,) the fabric's turns.
+    `offset` are (P + 1,) offsets into `turns` (M,), those of each path.
 
     Returns:
         (P,) layers.
@@ -97,12 +89,7 @@ def break_cycles(offset: Longs, turns: Ints, channels: int, before: Ints, after:
 
     A depth-first search finds the cycles; after one is broken it goes on where it still stands on a path of turns.
 
-    Args:
-        offset: (P + 1,) offsets of the turns of each path.
-        turns: (M,) turns.
-        channels: C.
-        before: (A,) and
-        after: (A,) the fabric's turns, ordered by both.
+    `offset` are (P + 1,) offsets into `turns` (M,), those of each path.
 
     Returns:
         (P,) layers.

@@ -15,13 +15,9 @@ LOST, AS_WANTED, OTHER_WAY = 0, 1, 2
 def member_ports(table: Ints, in_port: Ints, port_of_hop: Ints, key_start: Longs, key_port: Ints, ports: int) -> Bools:
     """Steps 1 and 2 of the renamed assignment: the ports of each class.
 
-    Args:
-        table: (R, K) next virtual channel, DELIVER or NEVER.
-        in_port: (R,) port of arrival, 0 where several share the class.
-        port_of_hop: (layers·C,) port by which a virtual channel leaves.
-        key_start: (K + 1,) offsets into `key_port`.
-        key_port: (H,) ports of the hosts of each destination key.
-        ports: the highest port number.
+    `in_port` is the (R,) port of arrival, 0 where several share the class; `port_of_hop` the (layers·C,) port by which
+    a virtual channel leaves; `key_start` are (K + 1,) offsets into `key_port`, the (H,) ports of the hosts of each
+    destination key; `ports` is the highest port number.
 
     Returns:
         (R, ports + 1) True for the port of arrival and every port that frames of the class leave by.
@@ -47,12 +43,8 @@ def merge(table: Ints, members: Bools, order: Ints, start: Longs, same_members: 
 
     A class joins a VLAN only where all their forwarding entries agree: no destination has two next hops.
 
-    Args:
-        table: (R, K) next virtual channel, DELIVER or NEVER.
-        members: (R, P) ports of each class.
-        order: classes in use, switch by switch, in the order of their ports.
-        start: (S + 1,) offsets into `order`.
-        same_members: True where a VLAN takes only classes with the same ports.
+    `members` are the (R, P) ports of each class; `order` the classes in use, switch by switch, in the order of their
+    ports, with (S + 1,) offsets `start`; `same_members` where a VLAN takes only classes with the same ports.
 
     Returns:
         (R,) VLAN of each class, numbered switch by switch, -1 where it is not in use; (V, P) ports of each VLAN; V.
@@ -97,10 +89,8 @@ def merge(table: Ints, members: Bools, order: Ints, start: Longs, same_members: 
 def entries_of_classes(table: Ints, order: Ints, vlan: Ints) -> tuple[Ints, Ints, Ints]:
     """List the forwarding entries of all VLANs, by VLAN and destination key.
 
-    Args:
-        table: (R, K) next virtual channel, DELIVER or NEVER.
-        order: classes in use, those of one VLAN side by side, VLANs ascending.
-        vlan: (R,) VLAN of each class.
+    `order` are the classes in use, those of one VLAN side by side, VLANs ascending; `vlan` is the (R,) VLAN of each
+    class.
 
     Returns:
         (N,) VLAN, destination key, next virtual channel or DELIVER.

@@ -21,17 +21,9 @@ def route_layer(
 ) -> tuple[Ints, int]:  # fmt: skip
     """One tree toward each destination of a layer.
 
-    Args:
-        destinations: (D,) switches, in the order in which they are routed.
-        hosts: (S,) hosts of each switch; those without may be left out of a tree.
-        source: (C,) switch a channel leaves.
-        target: (C,) switch a channel enters.
-        arriving_start: (S + 1,) offsets into `arriving`.
-        arriving: (C,) channels by the switch they enter.
-        before: (A,) and
-        after: (A,) the fabric's turns, ordered by both.
-        up: (S,) channel toward the root of the tree of escape paths, -1 at the root.
-        load: (C,) host pairs on each channel; grows.
+    `destinations` are (D,) switches, in the order in which they are routed; switches without `hosts` (S,) may be left
+    out of a tree; `up` is the (S,) channel toward the root of the tree of escape paths, -1 at the root; `load` are the
+    (C,) host pairs on each channel, and grows.
 
     Returns:
         (D, S) channel by which a frame for the destination leaves each switch, negative at the destination and where

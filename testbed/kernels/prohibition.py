@@ -12,11 +12,7 @@ from testbed.model import Bools, Ints, Longs
 def prohibit(leaving_start: Longs, leaving: Ints, target: Ints, tree: Bools) -> Ints:
     """Turns that tree-based turn prohibition prohibits, both ways.
 
-    Args:
-        leaving_start: (S + 1,) offsets into `leaving`.
-        leaving: (C,) channels by the switch they leave.
-        target: (C,) switch a channel enters.
-        tree: (L,) True for the links of a spanning tree.
+    `tree`: (L,) True for the links of a spanning tree.
 
     Returns:
         (M, 2) channel that enters a switch and channel that leaves it.

@@ -14,10 +14,8 @@ def release(start: Longs, after: Ints, allowed: Bools) -> Bools:
 
     A topological order of the channels is kept up to date (Pearce and Kelly 2007), so that most turns need no search.
 
-    Args:
-        start: (C + 1,) offsets into `after`.
-        after: (A,) channel after each turn; turns are ordered by the channel before.
-        allowed: (A,) True for turns allowed already; they form no cycle.
+    `start` are (C + 1,) offsets into `after`, turns being ordered by the channel before; `allowed` the (A,) turns
+    allowed already, which form no cycle.
 
     Returns:
         (A,) True for turns allowed at last; none of the others could be added.

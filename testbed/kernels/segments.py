@@ -10,13 +10,7 @@ from testbed.model import Bools, Ints, Longs
 
 @jit
 def bridges(leaving_start: Longs, leaving: Ints, target: Ints) -> Bools:
-    """(L,) True for links whose loss cuts a connected fabric (depth first search; Tarjan 1974).
-
-    Args:
-        leaving_start: (S + 1,) offsets into `leaving`.
-        leaving: (C,) channels by the switch they leave.
-        target: (C,) switch a channel enters.
-    """
+    """(L,) True for links whose loss cuts a connected fabric (depth first search; Tarjan 1974)."""
     switches = len(leaving_start) - 1
     found = np.zeros(len(target) // 2, dtype=np.bool_)
     number = np.full(switches, -1, dtype=np.int32)
@@ -62,14 +56,8 @@ def ears(
     taken. Switches of a later stage are not entered while there is an ear without them. Where there is none left, the
     lowest channel of a bridge to an unvisited switch starts a new part.
 
-    Args:
-        leaving_start: (S + 1,) offsets into `leaving`.
-        leaving: (C,) channels by the switch they leave, low port first.
-        target: (C,) switch a channel enters.
-        bridge: (L,) from bridges().
-        first: the switch to start from.
-        stage: (S,) of each switch, from 0.
-        order: (G, S) switches in the order in which each stage begins its search from those that are visited.
+    `bridge` is from bridges(); `first` the switch to start from; `stage` (S,) that of each switch, from 0; `order` (G,
+    S) the switches in the order in which each stage begins its search from those that are visited.
 
     Returns:
         (N + 1,) offsets and channels of N ears, each in order from end to end; (S,) True for switches by which a
@@ -176,14 +164,7 @@ def restrictions(
     fewer turns prohibited so far, then with the lower number; never one by which a bridge entered the part, where a
     path could come from that bridge by this link and return to it.
 
-    Args:
-        leaving_start: (S + 1,) offsets into `leaving`.
-        leaving: (C,) channels by the switch they leave.
-        target: (C,) switch a channel enters.
-        bridge: (L,) from bridges().
-        ear_start: (N + 1,) and
-        ear: from ears().
-        entrance: (S,) from ears().
+    `bridge` is from bridges(), `ear_start` (N + 1,), `ear` and `entrance` (S,) are from ears().
 
     Returns:
         (M, 2) channel that enters a switch and channel that leaves it.

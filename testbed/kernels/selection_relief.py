@@ -18,13 +18,9 @@ def relieve(candidate_start: Longs, base: Longs, length: Longs, hops: Ints, weig
     candidates left goes, then that of the lowest pair. A virtual channel through which no candidate can be spared is
     closed.
 
-    Args:
-        candidate_start: (P + 1,) number of the first candidate of each pair.
-        base: (P + 1,) offset of the first hop of the first candidate of each pair.
-        length: (P,) hops of each candidate of a pair.
-        hops: virtual channels.
-        weight: (P,) load of one path of a pair.
-        group: (N,) group of each virtual channel.
+    `candidate_start` is the (P + 1,) number of the first candidate of each pair, `base` the (P + 1,) offset of its
+    first hop in `hops`; `length` (P,) hops of each candidate of a pair, `weight` (P,) the load of one path of it;
+    `group` (N,) is that of each virtual channel.
 
     Returns:
         (P,) which of its candidates a pair keeps, from 0; -1 for pairs without.

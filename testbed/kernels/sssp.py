@@ -17,16 +17,7 @@ def shortest_trees(
 
     Destinations are taken in order; after each the load of a channel grows by the host pairs that cross it.
 
-    Args:
-        ends: (E,) end switches.
-        hosts: (E,) hosts of each.
-        source: (C,) switch a channel leaves.
-        target: (C,) switch a channel enters.
-        leaving_start: (S + 1,) offsets into `leaving`.
-        leaving: (C,) channels by the switch they leave, low port first.
-        arriving_start: (S + 1,) offsets into `arriving`.
-        arriving: (C,) channels by the switch they enter.
-        balanced: False where load does not count.
+    Load does not count unless `balanced`.
 
     Returns:
         (E, S) channel by which a frame for the end leaves each switch, -1 at the end and beyond reach.

@@ -15,11 +15,6 @@ LOOP = -2
 def depths(tree: Ints, toward_root: Ints, roots: Ints) -> Ints:
     """Hops from each switch to the root of each tree.
 
-    Args:
-        tree: (T, S) channel of each switch, -1 at the root and off the tree.
-        toward_root: (C,) the end of a channel that is nearer to the root.
-        roots: (T,).
-
     Returns:
         (T, S) hops; OFF_TREE where the root is not reached, LOOP where a loop is.
     """
@@ -73,13 +68,7 @@ def channel_weights(
 ) -> Floats:
     """Sum over all trees and switches of root weight × switch weight on each channel between switch and root.
 
-    Args:
-        tree: (T, S).
-        toward_root: (C,).
-        depth: (T, S) from depths().
-        root_weight: (T,).
-        switch_weight: (S,).
-        channels: C.
+    `root_weight` is (T,), `switch_weight` (S,).
 
     Returns:
         (C,).
@@ -104,13 +93,8 @@ def explicit(
 ) -> tuple[Longs, Ints]:
     """Write every path between the root of a tree and an end switch down, hop by hop.
 
-    Args:
-        tree: (T, S).
-        toward_root: (C,).
-        depth: (T, S) from depths().
-        ends: (E,).
-        from_root: True where paths lead away from the root.
-        trees_are_rows: the pair (tree, end) is row `tree * E + end`, else `end * T + tree`.
+    Paths lead away from the root where `from_root`. The pair (tree, end) is row `tree * E + end` where
+    `trees_are_rows`, else `end * T + tree`.
 
     Returns:
         (T·E + 1,) offsets and (N,) channels.
@@ -143,14 +127,7 @@ def used_turns(
 ) -> Bools:
     """Turns that the paths between the roots and the end switches take.
 
-    Args:
-        tree: (T, S).
-        toward_root: (C,).
-        depth: (T, S) from depths().
-        is_end: (S,) True for switches that have hosts.
-        slot: (C,) rank of a channel among those that leave its switch.
-        degree: most channels that leave a switch.
-        from_root: True where paths lead away from the root.
+    `is_end`: (S,) True for switches that have hosts; paths lead away from the root where `from_root`.
 
     Returns:
         (C, degree) True where a path goes from the channel to the one of that slot.

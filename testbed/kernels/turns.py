@@ -38,13 +38,8 @@ def reversed_graph(start: Longs, following: Ints) -> tuple[Longs, Ints]:
 def hops_to(destination: int, arriving: Ints, before_start: Longs, before: Ints, distance: Ints, order: Ints) -> int:
     """Hops from each virtual channel to a switch, its own included, by breadth first search backward.
 
-    Args:
-        destination: ignored but for its arriving virtual channels.
-        arriving: virtual channels that enter the destination.
-        before_start: (N + 1,) offsets of predecessors.
-        before: predecessors.
-        distance: (N,) gets the hops, FAR where there is no way.
-        order: (N,) gets the virtual channels in the order of reaching, nearest first.
+    `arriving` are those that enter it. `distance` (N,) gets the hops, FAR where there is no way; `order` (N,) the
+    virtual channels in the order of reaching, nearest first.
 
     Returns:
         number of virtual channels that reach the destination.
@@ -98,14 +93,8 @@ def _bottlenecks(
 ) -> None:
     """Least load that the most loaded channel can have on a shortest way from each virtual channel, its own included.
 
-    Args:
-        order: virtual channels that reach the destination, nearest first.
-        start: (N + 1,) offsets into `following`.
-        following: virtual channels that may follow.
-        distance: (N,) hops.
-        load: (C,).
-        channels: C.
-        ahead: (N,) gets the loads.
+    `order` has those that reach the destination, nearest first; `distance` (N,) is in hops; `load` is (C,); `ahead`
+    (N,) gets the loads.
     """
     for hop in order:
         least = -1
@@ -163,18 +152,8 @@ def consistent_paths(
     channels are visited from the farthest to the nearest, so that the number of paths through one is known when its
     next hop is chosen: among those one hop nearer the one from where the most loaded channel ahead has least load.
 
-    Args:
-        ends: (E,) end switches.
-        hosts: (E,) hosts of each; the weight of a pair is the product.
-        start: (N + 1,) offsets into `following`.
-        following: virtual channels that may follow.
-        entry: (N,) True where a path may begin.
-        leaving_start: (S + 1,) offsets into `leaving`.
-        leaving: (N,) virtual channels by the switch they leave.
-        arriving_start: (S + 1,) offsets into `arriving`.
-        arriving: (N,) virtual channels by the switch they enter.
-        channels: C; load counts on channels, all layers together.
-        turns: (E,) order in which destinations are taken, as indices into `ends`.
+    The weight of a pair is the product of its hosts. `leaving` and `arriving` are virtual channels; load counts on
+    channels, all layers together; `turns` (E,) is the order in which destinations are taken, as indices into `ends`.
 
     Returns:
         (E·E + 1,) offsets and (M,) hops of the paths by (source, destination), and the first pair without a path

@@ -22,11 +22,7 @@ def _root(parent: Ints, node: int) -> int:
 def loops_and_parts(tagged: Bools, links: Ints, switches: int, first: int) -> tuple[Bools, Bools]:
     """Find loops and what is cut off (union-find).
 
-    Args:
-        tagged: (V, L) links of each VLAN.
-        links: (L, 2).
-        switches: S.
-        first: the switch that all others should be connected with.
+    `links` is (L, 2); `first` the switch that all others should be connected with.
 
     Returns:
         (V,) True where a VLAN contains a loop; (V, S) True for switches it connects with `first`.
@@ -53,14 +49,8 @@ def loops_and_parts(tagged: Bools, links: Ints, switches: int, first: int) -> tu
 def spread(root: int, tagged: Bools, start: Longs, leaving: Ints, target: Ints, parent: Ints, order: Ints) -> int:
     """Walk a VLAN breadth first from a switch.
 
-    Args:
-        root: the switch.
-        tagged: (L,) links of the VLAN.
-        start: (S + 1,) offset of the first channel that leaves each switch.
-        leaving: (C,) channels by the switch they leave.
-        target: (C,).
-        parent: (S,) gets the channel by which each switch is entered, -1 at the root and beyond reach.
-        order: (S,) gets the switches in the order of reaching.
+    `tagged` are the (L,) links of the VLAN; `start` (S + 1,) offsets into `leaving`; `parent` (S,) gets the channel by
+    which each switch is entered, -1 at the root and beyond reach; `order` (S,) the switches in the order of reaching.
 
     Returns:
         number of switches reached.
@@ -97,17 +87,8 @@ def follow(
 ) -> tuple[Codes, Bools]:
     """Follow frames from each sender to every end switch along the tree of their VLAN.
 
-    Args:
-        source: (W,) switch of each sender.
-        vlan: (W,) its VLAN.
-        wanted: (W, S) channel by which its tree should enter each switch.
-        tagged: (V, L).
-        start: (S + 1,) offsets into `leaving`.
-        leaving: (C,) channels by the switch they leave.
-        target: (C,).
-        ends: (E,).
-        slot: (C,) rank of a channel among those that leave its switch.
-        degree: most channels that leave a switch.
+    `source` and `vlan` are (W,) of each sender, `wanted` (W, S) the channel by which its tree should enter each switch;
+    `start` are (S + 1,) offsets into `leaving`.
 
     Returns:
         (W, E) LOST, AS_WANTED or OTHER_WAY; (C, degree) True where some path takes a channel and then the channel
@@ -150,14 +131,8 @@ def used_entries(
 ) -> Ints:
     """List the MAC entries of one VLAN.
 
-    Args:
-        sources: switches whose hosts send in it.
-        tagged: (L,) its links, a tree.
-        start: (S + 1,) offsets into `leaving`.
-        leaving: (C,) channels by the switch they leave.
-        target: (C,).
-        ends: (E,) destination switches.
-        everywhere: True for an entry at every switch of the tree, False for the switches of paths alone.
+    `sources` are switches whose hosts send in it, `tagged` its (L,) links, a tree; `start` are (S + 1,) offsets into
+    `leaving`. With `everywhere` every switch of the tree has an entry, else those of paths alone.
 
     Returns:
         (N, 3) switch, index of the destination switch, channel to send by or -1 where that switch is the end;
@@ -201,14 +176,8 @@ def entry_counts(
 
     A switch where no host sends needs no entries for destinations on the one side where all senders are.
 
-    Args:
-        sends: (V, S) True where hosts on a switch send in a VLAN.
-        tagged: (V, L) links of each VLAN, a tree each.
-        start: (S + 1,) offsets into `leaving`.
-        leaving: (C,).
-        target: (C,).
-        hosts_on: (S,) number of hosts.
-        everywhere: as for used_entries().
+    `sends`: (V, S) True where hosts on a switch send in a VLAN; each is a tree; `hosts_on`: (S,) number of hosts; the
+    others are as for used_entries().
 
     Returns:
         (S,) entries of all VLANs.

@@ -22,11 +22,6 @@ def learning_rules(topology: Topology, vlans: LearningPlan, arriving: Iterable[R
 
     A host's port is a member of every VLAN, and so takes in a frame that the host itself has tagged with any of them:
     that is how switches learn the host in VLANs that are not its PVID.
-
-    Args:
-        topology: the fabric.
-        vlans: the plan.
-        arriving: rules that take in untagged frames of hosts and tagged frames of trunks.
     """
     rules = [*arriving]
     members = np.broadcast_to(vlans.untagged_hosts, (vlans.vlan_count, topology.host_count))

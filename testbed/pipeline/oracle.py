@@ -81,14 +81,7 @@ class Frame:
 
 
 class Oracle:
-    """Rules of a whole fabric, indexed for look-up.
-
-    Args:
-        topology: the wiring between ports.
-        rules: of all switches, in any order.
-        bundles: the physical links behind those of the topology, where links are aggregated.
-        groups: of all switches, in any order.
-    """
+    """Rules of a whole fabric, indexed for look-up. Rules and groups are of all switches, in any order."""
 
     # Whether a frame is followed by every member of a bundle, or by the first alone.
     every_member = True
@@ -123,10 +116,8 @@ class Oracle:
     def send(self, source: int, destination_mac: str, vlan: int = UNTAGGED) -> Delivery:
         """Let host `source` send one frame and follow every copy.
 
-        Args:
-            source: host number.
-            destination_mac: unicast address of a host, or BROADCAST.
-            vlan: identifier of a tag the host itself puts on the frame; normally none.
+        `destination_mac` is a host's, or BROADCAST; `vlan` the identifier of a tag that the host itself puts on the
+        frame.
         """
         topology = self._topology
         received: dict[int, int] = defaultdict(int)
@@ -252,14 +243,6 @@ def matched_rules(
     """Let host `source` send one frame to host `destination` and note what it matches.
 
     Of a bundle it takes the first member.
-
-    Args:
-        topology: the wiring between ports.
-        rules: those of all switches on the way; others do no harm.
-        source: host number.
-        destination: host number.
-        bundles: the physical links behind those of the topology, where links are aggregated.
-        groups: those of all switches on the way.
 
     Returns:
         for each switch the frame comes to, one after the other, the rule of each table that it matched.

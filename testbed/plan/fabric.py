@@ -49,8 +49,7 @@ def logical_fabric(scenario: Scenario) -> tuple[Topology, Bundles | None]:
 def aggregate(wiring: Topology) -> tuple[Topology, Bundles | None]:
     """Fold the parallel links of two switches into one logical link (Watanabe et al. 2009, section IV).
 
-    Args:
-        wiring: the physical topology, the links of a pair in consecutive rows.
+    Links of a pair are in consecutive rows.
 
     Returns:
         The logical topology, with one link a pair and the ports of the first member of each, and the links behind it;

@@ -52,10 +52,7 @@ def fabric_watts(topology: Topology, model: PowerModel, speeds: Sequence[str]) -
     Ports without a cable are shut down. A link that is off is shut down at both ends, which an SF-420 needs to save
     anything (section 3.6).
 
-    Args:
-        topology: the physical fabric: each member of an aggregated link is a link.
-        model: of all its switches.
-        speeds: of each link: a key of SPEEDS.
+    `speeds` are keys of SPEEDS, one a link; each member of an aggregated link is a link.
     """
     watts = np.full(topology.switch_count, model.base)
     np.add.at(watts, topology.host_switch, model.port["1G"])

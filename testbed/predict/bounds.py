@@ -24,11 +24,8 @@ def exchange_bound(
 ) -> float:
     """Least seconds in which all bytes between hosts can arrive, whatever the order they are sent in.
 
-    Args:
-        wires: of the network; acknowledgements are left out.
-        routes: its paths.
-        sent: (source, destination) hosts → bytes of payload.
-        at_once: bytes that a channel lets pass at once after a pause, as a token bucket does.
+    `sent`: (source, destination) hosts → bytes of payload; acknowledgements are left out. `at_once`: bytes that a
+    channel lets pass at once after a pause, as a token bucket does.
     """
     topology, wire = wires.topology, wires.transport
     channels, hosts = len(topology.channel_source), topology.host_count
@@ -48,11 +45,7 @@ def exchange_bound(
 def frame_hops(wires: Wires, routes: Routes, pairs: Sequence[tuple[int, int]], goodput: Floats) -> float:
     """Frames a second times the switches they pass, acknowledgements included.
 
-    Args:
-        wires: of the network.
-        routes: its paths.
-        pairs: (source, destination) hosts.
-        goodput: (F,) of each pair in bit/s.
+    `goodput`: (F,) of each pair in bit/s.
     """
     switches = switches_on_path(wires.topology, routes)
     ends = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)

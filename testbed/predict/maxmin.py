@@ -15,11 +15,6 @@ _SATURATED = 1e-9
 def fair_goodput(wires: Wires, flows: Sequence[tuple[int, int]], ways: Ways) -> Floats:
     """Goodput of each flow when all run at once and share every wire max-min fairly.
 
-    Args:
-        wires: of the network.
-        flows: (source, destination) hosts.
-        ways: channels of each flow, there and back.
-
     Returns:
         (F,) goodput in bit/s. Acknowledgements take their share of the reverse path.
     """

@@ -29,10 +29,7 @@ class Spread:
 def on_members(bundles: Bundles, ways: Ways, number: Longs) -> Ways:
     """Physical channels of flows over logical ones.
 
-    Args:
-        bundles: the members.
-        ways: logical channels of each flow, there and back.
-        number: (F, 2, largest bundle + 1) member that a flow takes in a bundle of each size, there and back.
+    `number` (F, 2, largest bundle + 1) is the member that a flow takes in a bundle of each size, there and back.
     """
 
     def physical(flow: int, back: int, channels: Sequence[int]) -> list[int]:
@@ -63,13 +60,7 @@ def expected_spread(
 ) -> Spread:
     """Put flows on members at random, many times.
 
-    Args:
-        bundles: the members.
-        wires: these, each by itself.
-        flows: (source, destination) hosts.
-        ways: logical channels of each flow, there and back.
-        even: (F,) fair goodput if each bundle were one link of the rate of all its members; bit/s.
-        seed: of the draws.
+    `even` is the (F,) fair goodput if each bundle were one link of the rate of all its members, in bit/s.
     """
     largest = int(bundles.sizes.max())
     shares = []

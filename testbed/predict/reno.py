@@ -50,10 +50,8 @@ def reno_goodput(wires: Wires, flows: Sequence[tuple[int, int]], ways: Ways) -> 
 def _equilibrium(cost: Floats, losing: Floats, round_trip: Floats) -> Floats:
     """(F,) rates at which the prices that flows meet fill channels and overfill none.
 
-    Args:
-        cost: (F, R) share of a channel for a unit of a flow's rate.
-        losing: (F, R) 1 where a flow can lose segments.
-        round_trip: (F,) its round-trip time, in any unit.
+    `cost` (F, R) is the share of a channel for a unit of a flow's rate, `losing` (F, R) 1 where a flow can lose
+    segments.
     """
     price = np.ones(cost.shape[1])
     for _ in range(_STEPS):

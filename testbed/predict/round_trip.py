@@ -30,12 +30,7 @@ def round_trips(
     Every switch sends a frame on when it has all of it (Dally and Towles, Principles and Practices of Interconnection
     Networks, section 11.1). Cables, switching and the programs at both ends take no time.
 
-    Args:
-        wires: of the network.
-        pairs: (source, destination) hosts.
-        ways: channels of each pair, there and back.
-        request: sizes of the request's frames, as frame_sizes() gives them.
-        response: likewise.
+    `request` and `response` are sizes of frames, as frame_sizes() gives them.
 
     Returns:
         (F,) of each pair.

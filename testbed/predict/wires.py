@@ -37,10 +37,6 @@ class Wires:
     def costs(self, flows: Sequence[tuple[int, int]], ways: Ways) -> tuple[Floats, Floats]:
         """What each flow takes of each wire.
 
-        Args:
-            flows: (source, destination) hosts.
-            ways: channels of each flow, there and back.
-
         Returns:
             (F, R) bits on each wire for a bit of goodput, and (F, R) those of its acknowledgements.
         """

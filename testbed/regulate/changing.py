@@ -59,14 +59,8 @@ def watch_changes(
 ) -> tuple[Outcome, tuple[Change, ...]]:
     """Measure latency, bandwidth and losses of a pair of hosts while its path changes so often, and while it stays.
 
-    Args:
-        plan: proved, with a controller.
-        results: folder that gets the run's folder.
-        model: of the switches, by which a link takes its time to come back.
-        every: laboratory s from one change to the next.
-        count: changes.
-        pair: two hosts, with a comma; None = the first and the one half the fabric on.
-        progress: called with one line on what is going on.
+    `every` are the laboratory s from one change to the next; `pair` is two hosts, with a comma, or None for the first
+    and the one half the fabric on.
 
     Raises:
         InputError, VerificationError, CapabilityError: nothing was started.

@@ -55,11 +55,7 @@ def choose_links(
 ) -> Choice:
     """Select links by traffic and plan the fabric without them.
 
-    Args:
-        plan: proved, with all links on.
-        traffic: between its hosts.
-        slower: let links stay on at a lower speed where that is enough.
-        progress: called with the links decided on, and all of them.
+    With `slower` links stay on at a lower speed where that is enough. `progress` is told the links decided on, and all.
 
     Raises:
         InputError: the plan's routing needs all links.
@@ -105,10 +101,7 @@ def plan_without(plan: Plan, off: Bools) -> Plan:
 def with_routes(plan: Plan, routes: Routes, later: Plan | None = None) -> Plan:
     """The plan of the same fabric on other paths; VLANs of the whole fabric get identifiers beside the old ones.
 
-    Args:
-        plan: that is installed.
-        routes: the other paths.
-        later: a plan that is to be installed afterwards; identifiers are beside its as well.
+    Identifiers are also beside those of `later`, which is to be installed afterwards.
 
     Raises:
         InputError: the assignment cannot carry these paths.

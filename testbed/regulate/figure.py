@@ -25,16 +25,7 @@ _MAX_CURVES = 8
 
 
 def draw(plan: Plan, found: Sequence[tuple[Choice, Sequence[Power]]], form: str) -> bytes:
-    """Draw the fabric of the first choice, and the power of all.
-
-    Args:
-        plan: with all links on.
-        found: each choice with the power of one or more models, the same for all.
-        form: `svg` or `png`.
-
-    Returns:
-        the file's content; the same choices give the same.
-    """
+    """Draw the fabric of the first choice, and the power of all."""
     panels = [_fabric(plan.wiring, found[0][0]), _watts(found)]
     width = sum(panel.width for panel in panels) + 160
     return write(Picture([Block(panels, 2)], width=width), form)
@@ -90,10 +81,7 @@ def draw_rates(time: Floats, rates: Mapping[str, Floats], changes: Sequence[Stre
 
     Of many pairs it shows those whose rate changes most.
 
-    Args:
-        time: (T,) laboratory s.
-        rates: name of a pair → (T,) bit/s.
-        changes: drawn as bands.
+    `time`: (T,) laboratory s; `rates`: name of a pair → (T,) bit/s.
     """
     chosen = sorted(sorted(rates, key=lambda name: -float(rates[name].std()))[:_MAX_CURVES])
     marks = [Mark(change.begin, change.end, text=change.name) for change in changes]

@@ -49,9 +49,7 @@ class Change:
 class PlanMover:
     """Moves a lab from plan to plan.
 
-    Args:
-        lab: with a controller.
-        wake_up: laboratory s from a link's being switched on until it carries frames.
+    `wake_up`: laboratory s from a link's being switched on until it carries frames.
     """
 
     def __init__(self, lab: Session, wake_up: float) -> None:
@@ -65,12 +63,8 @@ class PlanMover:
     def move(self, other: Session, name: str, plan: Plan, off: Collection[int], *, walk: bool = True) -> Change:
         """Carry the switches over to another plan; links `off` are off afterwards.
 
-        Args:
-            other: a connection to the lab, since this session's own may be waiting for a load.
-            name: of the change.
-            plan: with VLANs beside those of the plan that is installed.
-            off: numbers of links.
-            walk: whether the rules are dumped and followed afterwards.
+        `other` is a connection to the lab, since this session's own may be waiting for a load; the plan has VLANs
+        beside those of the plan that is installed; with `walk` the rules are dumped and followed afterwards.
 
         Raises:
             LabError: the controller refuses, or a step failed; nothing has changed then.
@@ -89,12 +83,7 @@ class PlanMover:
     def retune(self, other: Session, name: str, retuning: Retuning, seconds: float, *, walk: bool = True) -> Change:
         """Change the speed of links that no path takes meanwhile; they are off when this ends, and up at the next move.
 
-        Args:
-            other: as in move().
-            name: of the change.
-            retuning: the links, and the plan without them.
-            seconds: laboratory seconds for which a link is gone when its speed changes.
-            walk: as in move().
+        `seconds`: laboratory s for which a link is gone when its speed changes; the others are as in move().
 
         Raises:
             LabError: as in move(), or a speed could not be set.
@@ -119,12 +108,8 @@ class PlanMover:
     ) -> tuple[Any, LoadResult]:
         """Make changes while a load runs.
 
-        Args:
-            context: of the load.
-            processes: of the load.
-            limit: s after which what still runs is ended.
-            changes: makes them, over a connection of its own; its result is returned. It is called when the load runs.
-            how: further arguments of Context.run().
+        `changes` makes them when the load runs, over a connection of its own, and its result is returned; after `limit`
+        s what still runs is ended; `how` are further arguments of Context.run().
 
         Raises:
             LabError: a change was refused.
@@ -146,11 +131,7 @@ class PlanMover:
     ) -> tuple[Any, list[PairLoss], LoadResult]:
         """Make changes while pairs of hosts send numbered datagrams, until a second after the last change.
 
-        Args:
-            context: of the load.
-            pairs: (source, destination) hosts; each host sends to one, and each that hears also sends.
-            a_second: datagrams of each pair a laboratory second.
-            changes: makes them, over a connection of its own; its result is returned.
+        Each host sends to one, and each that hears also sends, `a_second` datagrams of each pair a laboratory second.
 
         Raises:
             LabError: a change was refused.

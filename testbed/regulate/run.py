@@ -80,15 +80,7 @@ def require_regulable(plan: Plan) -> None:
 
 
 class Stage:
-    """A result folder that fills while a lab is regulated.
-
-    Args:
-        plan: with all links on, at the dilation the lab has.
-        lab: the lab, with a controller.
-        folder: of the run.
-        model: of all switches.
-        progress: called with one line on what is going on.
-    """
+    """A result folder that fills while a lab is regulated."""
 
     def __init__(
         self, plan: Plan, lab: Session, folder: ResultFolder, model: PowerModel, progress: Callable[[str], None]
@@ -199,13 +191,7 @@ def regulate(
 ) -> Regulated:
     """Run the loads of a plan with all links on, and without those that their traffic can spare.
 
-    Args:
-        plan: proved, with a controller.
-        results: folder that gets the run's folder.
-        model: of all switches.
-        rounds: how often both are measured, in turn.
-        progress: called with one line on what is going on.
-        slower: let links stay on at a lower speed where that is enough.
+    Both are measured `rounds` times, in turn; with `slower` links stay on at a lower speed where that is enough.
 
     Raises:
         InputError, VerificationError, CapabilityError: nothing was started.

@@ -52,10 +52,7 @@ def retunings(now: Plan, goal: Plan, whole: Plan) -> tuple[list[Retuning], Plan]
 
     As many links change at once as the fabric can do without together.
 
-    Args:
-        now: installed.
-        goal: of the same fabric.
-        whole: the plan with all links on, to which the lab goes back in the end.
+    The lab goes back to `whole`, with all links on, in the end.
 
     Returns:
         the steps, and the goal, with identifiers of VLANs beside those of the last step's plan.
@@ -110,11 +107,7 @@ def _routes_round(plan: Plan, off: Bools) -> Routes | None:
 def watching_rate(plans: Sequence[Plan], pairs: Sequence[tuple[int, int]], size: int, most: float) -> float:
     """Datagrams a real-world second that each of some pairs can send without filling the slowest link of a plan.
 
-    Args:
-        plans: that are installed one after the other.
-        pairs: (source, destination) hosts.
-        size: bytes in a datagram.
-        most: datagrams a real-world second, wherever links are quick enough.
+    `size`: bytes in a datagram; `most`: datagrams a real-world second, wherever links are quick enough.
     """
     wire = transport("udp", size)
     ends: Ints = np.array(pairs, dtype=np.int32)

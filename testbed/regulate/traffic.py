@@ -51,10 +51,8 @@ def of_pattern(pattern: str, topology: Topology, seed: int, place: str = "--patt
 def recorded(path: Path, topology: Topology) -> list[Traffic]:
     """Traffic of the loads of a run.
 
-    Args:
-        path: a result folder: of each load what MPI sent (`trace: true`), or else what was counted in the fabric; or
-            one `telemetry-<load>.npz` of it: what was counted in the fabric.
-        topology: whose hosts must be those of the matrix.
+    `path` is a result folder: of each load what MPI sent (`trace: true`), or else what was counted in the fabric; or
+    one `telemetry-<load>.npz` of it. The hosts must be those of the topology.
 
     Raises:
         InputError: it is neither, or of other hosts, or nothing was recorded.

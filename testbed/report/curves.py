@@ -36,14 +36,7 @@ class LatencyPanel:
 def draw_latency(dots: Sequence[Dot], bound: float | None, title: str, labels: tuple[str, str] = CYCLES) -> bytes:
     """Draw one curve as SVG, loads in the order given, with the bound that no load below saturation exceeds.
 
-    Args:
-        dots: of ascending loads, one or more.
-        bound: rate at which the bottleneck channel saturates, or None.
-        title: over the figure.
-        labels: of the axes.
-
-    Returns:
-        the file's content; the same dots give the same.
+    `bound`: rate at which the bottleneck channel saturates, or None.
     """
     right = max(dot.accepted for dot in dots)
     shown = bound is not None and bound <= 1.5 * right
@@ -62,14 +55,6 @@ def draw_burton(panels: Sequence[LatencyPanel], *, columns: int, unit: str) -> b
 
     The form in which network simulations are compared (Duato, Yalamanchili, Ni 2003, section 9.2). Beyond saturation a
     curve bends back: less arrives although more is asked for.
-
-    Args:
-        panels: one or more, row by row.
-        columns: panels side by side.
-        unit: of the latency.
-
-    Returns:
-        an SVG file; the same panels give the same.
     """
     columns, rows = min(columns, len(panels)), -(-len(panels) // columns)
     drawn = []
@@ -89,17 +74,7 @@ def draw_burton(panels: Sequence[LatencyPanel], *, columns: int, unit: str) -> b
 def draw_growth(
     curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], title: str, quantity: str, form: str
 ) -> bytes:
-    """Draw counters over time on a logarithmic scale.
-
-    Args:
-        curves: name → seconds and counts; up to four.
-        title: above the drawing.
-        quantity: what is counted.
-        form: `svg` or `png`.
-
-    Returns:
-        the file's content.
-    """
+    """Draw counters over time on a logarithmic scale. `curves`: name → seconds and counts; up to four."""
     lines = [
         Line(seconds, counts, name, **look(number, dashed=False))
         for number, (name, (seconds, counts)) in enumerate(curves.items())

@@ -67,10 +67,7 @@ def fabric_panel(fabric: Fabric, title: str = "", aside: str = "", colour: str =
 def draw_topology(topology: Topology, prefix: str, use: Mapping[int, LinkUse] | None = None) -> str:
     """Return the topology as SVG, each link one line, or with `use` each direction coloured by its use.
 
-    Args:
-        topology: what to draw.
-        prefix: of the ids; links have the ids `PREFIX-link-N`, directions `PREFIX-channel-N`.
-        use: of each channel that was measured.
+    Links have the ids `PREFIX-link-N`, directions `PREFIX-channel-N`.
     """
     place = layout(topology)
     unit = min(_BIGGEST_UNIT, (PAGE_WIDTH - 2 * _BESIDE * bool(use)) / place.width, _TALLEST / place.height)
@@ -140,12 +137,7 @@ Occupancy = tuple[str, Floats, Sequence[int]]
 
 
 def draw_occupancy(topology: Topology, moments: Sequence[Occupancy]) -> bytes:
-    """Draw moments side by side as SVG, buffers coloured by how full they are, a deadlock's cycle in red.
-
-    Args:
-        topology: the fabric.
-        moments: in order.
-    """
+    """Draw moments side by side as SVG, buffers coloured by how full they are, a deadlock's cycle in red."""
     columns = min(len(moments), 4)
     unit = min(130.0, (PAGE_WIDTH / columns - _GAP) / layout(topology).width)
     panels = [_occupancy(topology, unit, moment) for moment in moments]

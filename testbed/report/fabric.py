@@ -53,12 +53,8 @@ def channel_strokes(
 ) -> list[Stroke]:
     """Each channel by how full it is: wider and farther up the scale the fuller.
 
-    Args:
-        topology: whose channels.
-        unit: as in Fabric.
-        shares: channel → share of the scale; 0 and those that are not there are thin and grey.
-        marked: channels in a colour of their own, above the rest.
-        colour: of these.
+    `shares`: channel → share of the scale; 0 and those that are not there are thin and grey. The `marked` ones are in
+    `colour`, above the rest.
     """
     widest = min(lane_width(topology) * unit * 0.65, 5.5)
     found = []

@@ -40,14 +40,7 @@ def heat_panel(
 ) -> Panel:
     """A heat map with names of its rows.
 
-    Args:
-        heat: the cells.
-        rows: name of each, from the top.
-        x: what the columns mean.
-        label: what the rows mean.
-        width: pixels of all columns.
-        row: pixels of a row.
-        marks: places that get a line.
+    In pixels: `width` of all columns, `row` of a row. Places in `marks` get a line.
     """
     lines = [Mark(mark, colour=INK) for mark in marks]
     return Panel([heat, *lines], x, Axis(label, ticks=rows_of_names(rows)), width=width, height=row * len(rows))
@@ -205,15 +198,8 @@ def _on_page(panel: Panel, prefix: str, label: str) -> str:
 def draw_channel_use(topology: Topology, use: Floats, edges: Floats, below: str, columns: Sequence[str] = ()) -> bytes:
     """Draw the use of the busiest channels between switches over loads, or over time.
 
-    Args:
-        topology: names the channels.
-        use: (C, L) share of the time in which each channel carried something.
-        edges: (L + 1,) where each column begins, and where the last one ends.
-        below: what the columns are.
-        columns: name of each; empty for an axis with numbers.
-
-    Returns:
-        an SVG file.
+    `use`: (C, L) share of the time in which each channel carried something; `edges`: (L + 1,) where each column begins,
+    and where the last one ends.
     """
     busiest = np.sort(np.argsort(-use.max(axis=1), kind="stable")[:MAX_ROWS])
     full = full_share(use[busiest].max())
@@ -230,12 +216,7 @@ def draw_channel_use(topology: Topology, use: Floats, edges: Floats, below: str,
 def draw_pair_times(topology: Topology, times: Floats) -> bytes:
     """Draw when all that a host has sent to another one had arrived.
 
-    Args:
-        topology: names the hosts.
-        times: (H, H) s from host (row) to host (column), 0 for pairs that send nothing.
-
-    Returns:
-        an SVG file.
+    `times`: (H, H) s from host (row) to host (column), 0 for pairs that send nothing.
     """
     cells, names, _ = _grouped(times, [topology.host_name(host) for host in range(len(times))], np.maximum)
     full = float(cells.max())

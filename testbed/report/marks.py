@@ -230,11 +230,7 @@ def draw_heat(axes: Axes, heat: Heat) -> Drawn:
 def draw_colours(axes: Axes, title: str, scale: Sequence[str], height: float = 1.0) -> None:
     """Draw the scale of colours to the right of a panel.
 
-    Args:
-        axes: of the panel.
-        title: what the colours stand for.
-        scale: texts beside it, from the lower end to the upper.
-        height: of it, as a share of the panel's.
+    `scale` are texts beside it, from the lower end to the upper; `height` is a share of the panel's.
     """
     width = axes.get_window_extent().width * 96 / axes.get_figure(root=True).dpi  # type: ignore[union-attr]
     bar = axes.inset_axes((1 + _BAR_GAP / width, (1 - height) / 2, _COLOUR_BAR / width, height))

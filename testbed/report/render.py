@@ -51,13 +51,7 @@ _VARIABLE = {light: f"var(--{name},{light})" for name, (light, _) in COLOURS.ite
 
 
 def write(picture: Picture, form: str, *, outlines: bool = False) -> bytes:
-    """Return the content of a file.
-
-    Args:
-        picture: what to draw.
-        form: `svg`, `pdf` or `png`.
-        outlines: of an SVG, write letters as shapes, for programs that lack the font.
-    """
+    """Return the content of a file. With `outlines` an SVG has letters as shapes, for programs that lack the font."""
     with drawing_style(), mpl.rc_context({"svg.fonttype": "path" if outlines else "none"}):
         figure = compose(picture)
         content = io.BytesIO()
@@ -75,11 +69,8 @@ def write(picture: Picture, form: str, *, outlines: bool = False) -> bytes:
 def for_page(picture: Picture, prefix: str, label: str, titles: Mapping[str, str] | None = None) -> str:
     """Return an `<svg>` element for a page, whose colours are those that the page sets.
 
-    Args:
-        picture: what to draw.
-        prefix: put before every id, so that several drawings share a page.
-        label: what a reader who does not see it is told.
-        titles: text to show over the element with a gid.
+    `prefix` is put before every id, so that several drawings share a page; `label` is what a reader who does not see it
+    is told; `titles` are shown over the element with a gid.
     """
     with drawing_style():
         figure = compose(picture)

@@ -44,9 +44,7 @@ class Run:
 def load_run(path: Path, *, unfinished: bool = False) -> Run:
     """Read a run.
 
-    Args:
-        path: its folder.
-        unfinished: whether the folder may still be marked incomplete.
+    An `unfinished` one may still be marked incomplete.
 
     Raises:
         InputError: no result folder, incomplete, damaged, or of another schema version; names the file.

@@ -42,10 +42,6 @@ class ResultFolder:
     def __init__(self, root: Path, plan: Plan) -> None:
         """Make the folder.
 
-        Args:
-            root: the `results/` folder.
-            plan: gives name and digest.
-
         Raises:
             InputError: the folder cannot be made.
         """
@@ -128,11 +124,8 @@ class ResultFolder:
     ) -> None:
         """Write the manifest, the entry point of the folder.
 
-        Args:
-            verdict: the worst of all loads.
-            reasons: why.
-            loads: in the order they ran.
-            lab: further keys, about what the lab was like; with `dilation` where the scenario leaves it to the machine.
+        `lab` has further keys, about what the lab was like; with `dilation` where the scenario leaves it to the
+        machine.
         """
         self.write_json(
             "manifest.json",

@@ -118,10 +118,6 @@ def file_name(load: str) -> str:
 def load_telemetry(folder: Path, load: str) -> Telemetry | None:
     """Read the telemetry of a load from a result folder; None where there is none.
 
-    Args:
-        folder: of the run.
-        load: its number, as in the label of its samples.
-
     Raises:
         InputError: the file is damaged or of another schema version; names it.
     """

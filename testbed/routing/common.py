@@ -31,10 +31,7 @@ def explicit_routes(
 def plane_groups(topology: Topology, roots: Ints, planes_used: int = 1) -> Ints:
     """Plane offset of each source tree: parallel links beyond those a routing needs share the sources.
 
-    Args:
-        topology: the network.
-        roots: (T,) source switch of each tree.
-        planes_used: planes the routing itself distinguishes.
+    `planes_used` are those that the routing itself distinguishes.
 
     Returns:
         (T,) the first plane of the group of planes that tree uses.
@@ -68,9 +65,7 @@ def leaving_slots(topology: Topology) -> tuple[Ints, int]:
 def runs(first: Longs, counts: Longs) -> tuple[Longs, Longs]:
     """(N,) row and (N,) index of each element of runs of consecutive indices.
 
-    Args:
-        first: (R,) first index of each run.
-        counts: (R,) its length.
+    `first`: (R,) first index of each run; `counts`: (R,) its length.
     """
     row = np.repeat(np.arange(len(counts)), counts)
     return row, np.arange(len(row)) + np.repeat(first - np.cumsum(counts) + counts, counts)

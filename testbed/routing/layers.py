@@ -44,9 +44,7 @@ def minimal_paths(topology: Topology, *, balanced: bool = True) -> Paths:
 def paths_to(topology: Topology, tree: Ints) -> Paths:
     """Write out destination trees.
 
-    Args:
-        topology: the network.
-        tree: (E, S) channel by which a frame for each end switch leaves each switch, -1 at the end.
+    `tree`: (E, S) channel by which a frame for each end switch leaves each switch, -1 at the end.
 
     Raises:
         InputError: a pair has no path (names it).
@@ -73,15 +71,7 @@ def turns_on(topology: Topology, paths: Paths) -> tuple[Longs, Ints, Ints, Ints]
 
 
 def routes_in_layers(topology: Topology, paths: Paths, layer: Ints, layers: int, notes: tuple[str, ...] = ()) -> Routes:
-    """Routes of paths each of which stays in one layer.
-
-    Args:
-        topology: the network.
-        paths: their channels, without layers.
-        layer: (E·E,) layer of each path.
-        layers: number of layers.
-        notes: what the user should know.
-    """
+    """Routes of paths each of which stays in one layer. `layer`: (E·E,) of each path."""
     first = layer.astype(np.int32) * np.int32(len(topology.channel_source))
     hop = paths.hop + np.repeat(first, np.diff(paths.start))
     return explicit_routes(topology, Paths(paths.start, hop.astype(np.int32)), None, layers, notes)
@@ -90,11 +80,7 @@ def routes_in_layers(topology: Topology, paths: Paths, layer: Ints, layers: int,
 def check_need(routing: str, needed: int, allowed: int, remedy: str = "") -> None:
     """Refuse a routing that takes more layers than may be used.
 
-    Args:
-        routing: its name.
-        needed: layers that it takes.
-        allowed: the most that may be used.
-        remedy: what else might help, beside more layers.
+    `remedy` is what else might help, beside more layers.
 
     Raises:
         InputError: says how many are needed.

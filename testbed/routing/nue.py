@@ -73,9 +73,7 @@ def route_nue(topology: Topology, options: NueOptions) -> Routes:
 def _near_each_other(hops: Ints, layers: int) -> list[Ints]:
     """Divide destinations, as indices, among layers: each the first one left and those nearest to it.
 
-    Args:
-        hops: (E, E) between destinations.
-        layers: number of parts; where there are fewer destinations there are fewer parts.
+    `hops`: (E, E) between destinations. Where there are fewer destinations than layers there are fewer parts.
     """
     left = np.arange(len(hops))
     parts = []

@@ -10,13 +10,7 @@ OTHERWISE = '"updown", "tbtp" and "sr" route whatever is left'
 
 
 def misfit(routing: str, needs: str, found: str) -> InputError:
-    """Make the error of a routing on a topology it is not made for.
-
-    Args:
-        routing: its name.
-        needs: the topologies it is made for.
-        found: what the topology is instead.
-    """
+    """Make the error of a routing on a topology it is not made for."""
     return InputError.one(
         "routing.kind",
         f'"{routing}" needs {needs}, not {found}; without a routing: block the one that fits is taken',
@@ -39,11 +33,7 @@ def require_whole(routing: str, topology: Topology) -> None:
 def require_every_pair(routing: str, topology: Topology, switches: int, pairs: int) -> None:
     """Refuse a fabric with a dead switch or a pair of neighbours without a link; parallel links may be missing.
 
-    Args:
-        routing: its name.
-        topology: what is left.
-        switches: of the whole fabric.
-        pairs: of neighbours in the whole fabric.
+    `switches` and `pairs` of neighbours are those of the whole fabric.
 
     Raises:
         InputError: something is dead without which there is no path (names it).
@@ -55,10 +45,7 @@ def require_every_pair(routing: str, topology: Topology, switches: int, pairs: i
 def switch_named(topology: Topology, name: str | None, key: str) -> int:
     """Return the number of a switch; that of the first where none is named.
 
-    Args:
-        topology: the network.
-        name: as in reports, or as in the file the fabric comes from.
-        key: of the option, for the message.
+    `name` is as in reports, or as in the file the fabric comes from; `key` of the option is for the message.
 
     Raises:
         InputError: there is no such switch.

@@ -151,14 +151,7 @@ NEEDS = {
 
 
 def refusal(assignment: str, topology: Topology, conflict: Conflict, remedy: str) -> InputError:
-    """Make the error of an assignment that does not fit the routes.
-
-    Args:
-        assignment: its name.
-        topology: the network.
-        conflict: the first place where the paths break the relation it needs.
-        remedy: what would be right, one sentence.
-    """
+    """Make the error of an assignment that does not fit the routes."""
     return InputError.one(
         "assignment.kind",
         f'"{assignment}" needs {NEEDS[conflict.relation]}; {conflict.sentence(topology)}. {remedy}',

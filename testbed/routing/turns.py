@@ -30,14 +30,7 @@ def all_turns(topology: Topology) -> tuple[Ints, Ints]:
 
 
 def allow(topology: Topology, allowed: Bools, before: Ints, after: Ints) -> AllowedTurns:
-    """Make the graph of a routing in one layer.
-
-    Args:
-        topology: the network.
-        allowed: (A,) True for turns that may be taken.
-        before: (A,) and
-        after: (A,) as all_turns() returns them.
-    """
+    """Make the graph of a routing in one layer. `allowed`: (A,) True for turns that may be taken."""
     channels = len(topology.channel_source)
     return graph_of(channels, before[allowed], after[allowed], np.ones(channels, dtype=bool))
 
@@ -106,10 +99,8 @@ def breadth_first_levels(topology: Topology, root: int) -> Ints:
 def allow_all_but(topology: Topology, prohibited: Ints) -> AllowedTurns:
     """Make the graph of a routing in one layer that prohibits turns both ways.
 
-    Args:
-        topology: the network.
-        prohibited: (N, 2) channel that enters a switch and channel that leaves it; the way back, from the reverse of
-            the second to the reverse of the first, is prohibited with it.
+    `prohibited`: (N, 2) channel that enters a switch and channel that leaves it; the way back, from the reverse of the
+    second to the reverse of the first, is prohibited with it.
     """
     before, after = all_turns(topology)
     pairs = np.concatenate([prohibited, prohibited[:, ::-1] ^ 1])

@@ -87,12 +87,7 @@ class Records:
         self.findings += record.findings
 
     def store(self, folder: ResultFolder, facts: Mapping[str, Any]) -> Measured:
-        """Judge all of it, and write samples and manifest.
-
-        Args:
-            folder: of the run.
-            facts: further keys of the manifest.
-        """
+        """Judge all of it, and write samples and manifest."""
         judgement = Judgement.of(self.findings)
         folder.write_samples(self.samples)
         folder.write_manifest(judgement.verdict.word, judgement.reasons, self.loads, facts)
@@ -102,10 +97,7 @@ class Records:
 def run_loads(plan: Plan, folder: ResultFolder, run: Callable[[Workload, int, str], LoadRecord]) -> Records:
     """Run the plan's loads one after the other; what was measured until then is always stored.
 
-    Args:
-        plan: with the loads.
-        folder: of the run.
-        run: runs one, given its number from 1 and what to call it: `load 1 of 3`.
+    `run` runs one, given its number from 1 and what to call it: `load 1 of 3`.
     """
     records, count = Records(), len(plan.scenario.workloads)
     for number, load in enumerate(plan.scenario.workloads, 1):

@@ -19,11 +19,6 @@ ENGINES: dict[str, Engine] = {
 def run_scenario(plan: Plan, results: Path, progress: Progress) -> Outcome:
     """Run the plan's loads by the scenario's engine, and store everything.
 
-    Args:
-        plan: proved or not; nothing is started without proof.
-        results: folder that gets the run's folder.
-        progress: called with one line on what is going on.
-
     Raises:
         InputError, VerificationError, CapabilityError: nothing was measured and nothing is left.
         LabError: the lab broke; the folder stays, marked incomplete.

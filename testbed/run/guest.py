@@ -25,21 +25,12 @@ _SIGN_OF_LIFE = 5.0
 
 
 def job_text(kind: str, **further: Any) -> str:
-    """Return the file job.json of a job.
-
-    Args:
-        kind: `measure`, which also needs a plan.json, or `tests`.
-        further: what that kind takes.
-    """
+    """Return the file job.json of a job. `kind`: `measure`, which also needs a plan.json, or `tests`."""
     return json.dumps({"kind": kind, **further})
 
 
 class Port:
-    """The way out of the machine.
-
-    Args:
-        file: the serial port's device.
-    """
+    """The way out of the machine. `file` is the serial port's device."""
 
     def __init__(self, file: Path) -> None:
         self._file = file.open("w", encoding="utf-8")

@@ -68,10 +68,7 @@ def changes_since(plan: Plan, lab: Session) -> list[Finding]:
 def lab_facts(settled: Plan, choice: Choice | None, lab: Session) -> dict[str, object]:
     """What the manifest tells of a lab.
 
-    Args:
-        settled: the plan at the dilation that was measured.
-        choice: how the dilation was chosen; None = the scenario gave it.
-        lab: that was measured in.
+    `settled` is the plan at the dilation that was measured, which `choice` chose; None = the scenario gave it.
     """
     return {
         "engine": settled.scenario.engine,

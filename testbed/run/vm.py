@@ -112,12 +112,8 @@ def run_tests_in_vm(
 ) -> int:
     """Run the tests marked `vm` in a virtual machine, with the kernel's Open vSwitch, and return the exit code.
 
-    Args:
-        arguments: for pytest; none = all that are marked.
-        options: what the machine shall be like.
-        console: file that gets what its console shows.
-        progress: called with what is going on.
-        line: called with each line that pytest prints.
+    `arguments` are for pytest, none = all that are marked; `console` gets what the machine's console shows; `line` is
+    called with each line that pytest prints.
 
     Raises:
         CapabilityError: there is no image, no QEMU, or too little memory.

@@ -68,9 +68,7 @@ def engine_name(name: Any) -> Any:
 def unheard_keys(engine: str, blocks: Mapping[str, Any]) -> list[Problem]:
     """Keys with another value than the default that the engine of a scenario would take no notice of.
 
-    Args:
-        engine: key of ENGINES.
-        blocks: block → the dataclass that was made of it.
+    `blocks`: block → the dataclass that was made of it.
     """
     found = []
     for block, keys in ENGINES[engine].unheard.items():

@@ -44,13 +44,7 @@ TOPOLOGY_BLOCKS: dict[str, TopologyBlock] = {
 
 
 def read_fabric_file(block: FabricFile, folder: Path, problems: list[Problem]) -> Graph | None:
-    """Return the graph of a file, or None after adding every problem found.
-
-    Args:
-        block: what the scenario says.
-        folder: of the scenario.
-        problems: gets every problem found.
-    """
+    """Return the graph of a file, or None after adding every problem found."""
     try:
         return read_fabric(_text(folder / block.path), block.path, block.format, block.hosts_per_switch)
     except InputError as error:

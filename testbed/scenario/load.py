@@ -34,9 +34,7 @@ from testbed.workloads import WORKLOADS
 def load_scenario(file: Path, settings: Iterable[str] = ()) -> Scenario:
     """Read a scenario.
 
-    Args:
-        file: the YAML file.
-        settings: `key.key=value` texts that replace what the file says.
+    `settings` are `key.key=value` texts that replace what the file says.
 
     Raises:
         InputError: everything that is wrong with it.
@@ -58,10 +56,7 @@ def parse_scenario(text: str, source: str, settings: Iterable[str] = ()) -> Scen
 def scenario_of_blocks(raw: dict[str, object], source: str, problems: Iterable[Problem] = ()) -> Scenario:
     """Make a scenario from its blocks, such as as_dict returns.
 
-    Args:
-        raw: the blocks.
-        source: the file they came from; a topology's file is looked for beside it.
-        problems: what is wrong with them already.
+    A topology's file is looked for beside `source`; `problems` are what is wrong with the blocks already.
 
     Raises:
         InputError: everything that is wrong with them.
@@ -163,13 +158,8 @@ def _kind(
 ) -> tuple[str, Any]:
     """Look a block's `kind` up in a table and fill its parameters.
 
-    Args:
-        raw: the block.
-        place: where it is.
-        problems: gets every problem found.
-        table: the kinds there are.
-        part: which attribute of a table's entry is the dataclass of parameters.
-        default: the kind of a block that names none; empty where that cannot be known.
+    `part` is the attribute of a table's entry that is the dataclass of parameters; `default` the kind of a block that
+    names none, empty where that cannot be known.
     """
     if not isinstance(raw, dict):
         example = raw if isinstance(raw, str) and raw in table else next(iter(table))

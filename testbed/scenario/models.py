@@ -54,12 +54,7 @@ def key_of(name: str) -> str:
 def fill(spec: type[Any], values: object, place: str, problems: list[Problem], more_keys: Sequence[str] = ()) -> Any:
     """Return an instance of a parameter dataclass, or None after adding every problem found.
 
-    Args:
-        spec: the dataclass.
-        values: the block.
-        place: where it is.
-        problems: gets every problem found.
-        more_keys: keys of the block that are read elsewhere; only for messages.
+    `more_keys` are read elsewhere; they are only for messages.
     """
     if not isinstance(values, dict):
         problems.append(Problem(place, f"should be a block of keys, not {shown(values)}"))

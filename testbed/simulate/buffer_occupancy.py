@@ -42,13 +42,7 @@ class _Rerun:
 
 
 def snapshots_of(plan: Plan, settings: Settings | PacketSettings, point: Point) -> tuple[Snapshot, ...]:
-    """Look at a run that deadlocked at its start, half of the time to the deadlock, a quarter before it, and so on.
-
-    Args:
-        plan: what was simulated.
-        settings: as they were then.
-        point: the run.
-    """
+    """Look at a run that deadlocked at its start, half of the time to the deadlock, a quarter before it, and so on."""
     formed = _formed(plan, settings, point)
     times = [formed - formed // 2**power for power in range(MAX_SNAPSHOTS - 1)] + [formed]
     again, channels = _rerun(plan, settings, point), len(plan.topology.channel_source)

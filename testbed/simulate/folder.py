@@ -31,11 +31,7 @@ _ALL = 1.0  # of what a host can send
 def new_folder(root: Path, name: str, asked: dict[str, object], word: str = "simulate") -> Path:
     """Make a simulation's folder.
 
-    Args:
-        root: the `results/` folder.
-        name: of the scenario.
-        asked: what all points have in common, for simulation.json.
-        word: before the name; that of the level.
+    `asked` is what all points have in common, for simulation.json; `word` that of the level.
 
     Raises:
         InputError: it cannot be made.
@@ -112,15 +108,7 @@ def read_points(folder: Path) -> list[Point]:
 def store(
     folder: Path, plan: Plan, asked: Mapping[str, Any], points: Sequence[Point], samples: Iterable[Sample]
 ) -> None:
-    """Write what every result folder has, so that a simulation is read, reported and compared like a run.
-
-    Args:
-        folder: of the simulation.
-        plan: what was simulated.
-        asked: settings of all points.
-        points: every one.
-        samples: of these.
-    """
+    """Write what every result folder has, so that a simulation is read, reported and compared like a run."""
     result = ResultFolder.at(folder, plan)
     result.write_plan(environment(simulator=dict(asked)))
     result.write_samples(samples)
@@ -233,10 +221,6 @@ def is_old(folder: Path) -> bool:
 
 def old_run(folder: Path, runs: Iterable[Run]) -> Run:
     """Read a simulation without a plan, as they were stored once, by the plan of another run.
-
-    Args:
-        folder: of the simulation.
-        runs: one of them of the same plan.
 
     Raises:
         InputError: there is no such run, or the simulation did not end or is damaged.

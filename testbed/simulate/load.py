@@ -112,9 +112,7 @@ class SimulatedLoad:
     def run(self, number: int, predicted: Floats) -> Repeat:
         """Simulate a repeat.
 
-        Args:
-            number: of the repeat, which is the seed.
-            predicted: as of predicted().
+        Its number is the seed.
 
         Raises:
             LostFramesError: the simulator has a fault.

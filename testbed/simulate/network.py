@@ -85,12 +85,7 @@ class Network:
 
 
 def fabric_of(network: Network, load: float) -> Fabric:
-    """What does not change in a run.
-
-    Args:
-        network: the plan and its settings.
-        load: flits for each host that sends and clock.
-    """
+    """What does not change in a run. `load`: flits for each host that sends and clock."""
     topology, routes, settings = network.topology, network.routes, network.settings
     paths = routes.paths
     none, nothing = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int32)
@@ -125,13 +120,7 @@ def fabric_of(network: Network, load: float) -> Fabric:
 
 
 def new_state(network: Network, fabric: Fabric, seed: int) -> State:
-    """An empty network at clock 0, every host with its first packet due.
-
-    Args:
-        network: the plan and its settings.
-        fabric: as fabric_of() made it.
-        seed: equal seeds give equal runs.
-    """
+    """An empty network at clock 0, every host with its first packet due. Equal seeds give equal runs."""
     hosts, channels, nodes, packets = fabric.hosts, fabric.channels, network.nodes, network.packets
     links, depth = channels + 2 * hosts, network.settings.buffer
     node = np.arange(nodes)

@@ -83,11 +83,8 @@ def simulate_packets(
 ) -> Point | None:
     """Run one load with one seed.
 
-    Args:
-        network: the plan and its settings.
-        load: share of its link's rate that each host which sends makes, above 0 up to 1.
-        seed: of the random numbers.
-        stopped: asked now and then whether to give up.
+    `load`: share of its link's rate that each host which sends makes, above 0 up to 1. `stopped` is asked now and then
+    whether to give up.
 
     Returns:
         what came of it, or None when stopped. Latencies are in seconds, `clocks` in picoseconds.

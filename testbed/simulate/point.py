@@ -82,11 +82,8 @@ class LostFlitsError(AssertionError):
 def simulate(network: Network, load: float, seed: int, stopped: Callable[[], bool] = lambda: False) -> Point | None:
     """Run one load with one seed.
 
-    Args:
-        network: the plan and its settings.
-        load: flits for each host that sends and clock, above 0 up to 1.
-        seed: of the random numbers.
-        stopped: asked now and then whether to give up.
+    `load`: flits for each host that sends and clock, above 0 up to 1. `stopped` is asked now and then whether to give
+    up.
 
     Returns:
         what came of it, or None when stopped.

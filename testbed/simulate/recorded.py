@@ -71,10 +71,7 @@ def read_run(folder: Path, load: str | None, topology: Topology) -> Recorded:
 
     What ranks have sent is taken where it was recorded, else the traffic matrix of the telemetry.
 
-    Args:
-        folder: of the run.
-        load: its number; None where only one has a matrix.
-        topology: with as many hosts.
+    `load` is None where only one has a matrix.
 
     Raises:
         InputError: no run, no such load, no matrix, or another number of hosts.

@@ -105,10 +105,8 @@ class Replayed:
 def replay(network: Network, demand: Demand, progress: Progress = lambda done, total: False) -> Replayed | None:
     """Send everything, each host one packet to each of its destinations in turn, as fast as the fabric takes them.
 
-    Args:
-        network: the plan and its settings, whose pattern and clocks play no part.
-        demand: what is sent.
-        progress: called now and then with the packets that have arrived and all; True to give up.
+    `progress` is called now and then with the packets that have arrived and all; True to give up. The settings' pattern
+    and clocks play no part.
 
     Returns:
         how it went, or None when given up.

@@ -88,12 +88,7 @@ def replay_plan(
 ) -> Replay:
     """Send all that was recorded over a plan and write down when it arrived.
 
-    Args:
-        plan: proved, or with a declared deadlock.
-        settings: of the switches; pattern, clocks and warm-up play no part.
-        recorded: what is sent, as many hosts as the plan has.
-        results: folder that gets the replay's folder.
-        progress: called with what is going on.
+    Pattern, clocks and warm-up of the settings play no part.
 
     Raises:
         InputError: settings that do not fit each other or the fabric, or too many pairs.

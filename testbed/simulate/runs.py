@@ -90,15 +90,8 @@ def simulate_plan(
 
     Runs are threads: the kernels let go of the interpreter's lock.
 
-    Args:
-        plan: proved, or with a declared deadlock.
-        settings: of the switches and the traffic.
-        loads: flits for each host that sends and clock.
-        seeds: 1 to this number.
-        results: folder that gets, or has, the simulation's folder.
-        progress: called with what is going on.
-        resume: go on with the newest simulation of the scenario there.
-        jobs: runs at a time; None = as many as there are processors for this program.
+    `loads`: flits for each host that sends and clock; `seeds`: 1 to this number; `jobs`: runs at a time, None = as many
+    as there are processors for this program.
 
     Raises:
         InputError: settings that do not fit each other or the fabric, or no such simulation to resume.

@@ -33,9 +33,7 @@ class Settings:
 def parse_loads(text: str, most: str = "up to 1 flit per host and cycle") -> tuple[float, ...]:
     """Read `0.1,0.2,0.3`.
 
-    Args:
-        text: as it was typed.
-        most: what 1 means, for messages.
+    `most` is what 1 means, for messages.
 
     Raises:
         InputError: what is not a number from above 0 to 1, or is listed twice; all of it.

@@ -41,10 +41,7 @@ class Planned:
 def prepare(file: Path, progress: Callable[[str], None] = lambda text: None, *, repeats: int | None = None) -> Planned:
     """Read a sweep file, and load, plan and prove each of its combinations.
 
-    Args:
-        file: the sweep file.
-        progress: called with what is going on.
-        repeats: how often each combination is run; None = as the file says.
+    `repeats`, where given, holds whatever the file says.
 
     Raises:
         InputError: everything that is wrong with the file or with any combination.

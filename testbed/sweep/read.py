@@ -21,9 +21,7 @@ _HIDDEN = "workloads"  # a key of its own, since its value is a list
 def load_sweep(file: Path, repeats: int | None = None) -> tuple[Sweep | None, list[Problem]]:
     """Read a sweep file.
 
-    Args:
-        file: its path.
-        repeats: how often each combination is run, whatever the file says; None = as it says.
+    `repeats`, where given, holds whatever the file says.
 
     Returns:
         what it says, or None where it does not even say which runs there are; and every problem found.
@@ -45,10 +43,7 @@ def load_sweep(file: Path, repeats: int | None = None) -> tuple[Sweep | None, li
 def parse_sweep(text: str, file: Path, repeats: int | None = None) -> tuple[Sweep | None, list[Problem]]:
     """Make a sweep from YAML text; see load_sweep.
 
-    Args:
-        text: YAML.
-        file: where it is; scenarios given as files are looked for beside it.
-        repeats: as for load_sweep.
+    Scenarios given as files are looked for beside `file`.
 
     Raises:
         InputError: it is no mapping, or `repeats` is out of range.

@@ -58,12 +58,7 @@ def run_sweep(
 
     Repeats are run in rounds, so that a machine that changes slowly does not look like a difference of scenarios.
 
-    Args:
-        planned: the sweep.
-        results: folder that gets, or has, the sweep's folder.
-        progress: called with what is going on.
-        resume: go on with the newest sweep of that name.
-        runner: runs one plan into a result folder.
+    With `resume` the newest sweep of that name goes on.
 
     Raises:
         InputError: the folder cannot be made, or what is to be resumed is not there or no longer the same.

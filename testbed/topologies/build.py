@@ -139,9 +139,7 @@ def in_rows(rows: Sequence[Sequence[int]]) -> Floats:
 def components(switch_count: int, links: Ints) -> tuple[Ints, Bools]:
     """Find the connected parts.
 
-    Args:
-        switch_count: S.
-        links: (L, 2) ends.
+    `links`: (L, 2) ends.
 
     Returns:
         (S,) the lowest switch of each switch's part; (L,) True where a link closes a cycle with earlier ones, so

@@ -24,11 +24,8 @@ _NODE_LINE = re.compile(r'^(Switch|Ca)\s+[0-9]+\s+"', re.MULTILINE)
 def read_fabric(text: str, name: str, form: str, hosts_per_switch: int | None) -> Graph:
     """Read a fabric.
 
-    Args:
-        text: content of the file.
-        name: of the file; its suffix may say the format.
-        form: key of READERS, or `auto`.
-        hosts_per_switch: for files that name no host; None is 1.
+    `form`: key of READERS, or `auto`, by the suffix of `name`; `hosts_per_switch` is for files that name no host, None
+    is 1.
 
     Raises:
         InputError: all that is wrong with the text, each problem with its line or key.

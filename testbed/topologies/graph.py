@@ -153,9 +153,7 @@ class Listing:
 def graph_of(listing: Listing, hosts_per_switch: int | None) -> Graph:
     """Make a graph of a listing; the names of hosts are given up.
 
-    Args:
-        listing: what a reader found.
-        hosts_per_switch: for files that name no host; None is 1.
+    `hosts_per_switch` is for files that name no host; None is 1.
 
     Raises:
         InputError: the nodes and links are no fabric; each problem with its place in the file.

@@ -102,10 +102,8 @@ def regular_graph(switches: int, degree: int, seed: int) -> Ints:
     of times, and its parts are joined in the same manner; so this always ends. A dense graph is the complement of a
     sparse one, in which more exchanges are possible.
 
-    Args:
-        switches: S, 2 or more.
-        degree: 1 to S - 1, and 1 only for two switches.
-        seed: equal seeds give equal graphs, on any machine and with any version of numpy.
+    There are S `switches`, 2 or more; `degree` is 1 to S - 1, and 1 only for two. Equal seeds give equal graphs, on any
+    machine and with any version of numpy.
 
     Returns:
         (L, 2) ends, the lower first, in order; L = S · degree // 2.

@@ -26,15 +26,7 @@ _MAX_SHOWN = 5
 def transition_problems(
     topology: Topology, transition: Transition, old: Routes, new: Routes, down: Collection[int] = ()
 ) -> list[Violation]:
-    """Walk every state of a transition.
-
-    Args:
-        topology: the whole fabric.
-        transition: its steps.
-        old: paths before.
-        new: paths afterwards.
-        down: links that are off when it begins.
-    """
+    """Walk every state of a transition. Links `down` are off when it begins."""
     found: list[Violation] = []
     rules = {place(rule): rule for rule in compile_rules(topology, transition.old)}
     off = set(down)

@@ -159,12 +159,7 @@ def drain_seconds(
 ) -> float:
     """Seconds after which every frame that was on its way has arrived, if every queue was full.
 
-    Args:
-        topology: the fabric.
-        routes: the paths that frames are on.
-        rate: bit/s of a link; hosts' links are no slower.
-        queue_frames: frames that a sending port holds, and one is being sent.
-        speeds: (L,) share of that rate at which each link runs; None = all of it.
+    `rate`: bit/s of a link, hosts' links being no slower; `speeds`: (L,) share of it at which each link runs.
     """
     a_queue = _MARGIN * (queue_frames + 1) * MAX_WIRE_FRAME * 8 / rate
     if speeds is None:

@@ -18,14 +18,7 @@ __all__ = ["DEADLOCK", "verify"]
 def verify(
     topology: Topology, routes: Routes, vlans: VlanPlan | LocalPlan, model: SwitchModel | None
 ) -> tuple[Violation, ...]:
-    """Check every invariant of an assignment; an empty tuple means that all hold.
-
-    Args:
-        topology: the network.
-        routes: the paths that were asked for.
-        vlans: the configuration that claims to carry them out.
-        model: limits to respect, or None.
-    """
+    """Check every invariant of an assignment; an empty tuple means that all hold."""
     found = check_routes(topology, routes)
     if isinstance(vlans, LocalPlan):
         more, taken = _local(topology, routes, vlans, model)

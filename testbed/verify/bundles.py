@@ -29,11 +29,7 @@ def check_bundles(
     That a plan never sends a frame back by the link that it came by is proved of logical links elsewhere; here, that a
     switch would not do it even if it were told to.
 
-    Args:
-        topology: with the logical links.
-        bundles: what each consists of.
-        groups: of all switches.
-        rules: those for arrival by further members and for the way out of bundles; others do no harm.
+    Rules but those for arrival by further members and for the way out of bundles do no harm.
     """
     found = list(_members(topology, bundles))
     if found:

@@ -16,10 +16,7 @@ DEADLOCK = "deadlock"
 def find_deadlock(topology: Topology, pairs: Ints, layers: int = 1) -> list[Violation]:
     """A violation with one shortest cycle of channels, each waiting for the next, or nothing.
 
-    Args:
-        topology: the network.
-        pairs: (D, 2) virtual channels that some path takes one after the other.
-        layers: number of layers.
+    `pairs`: (D, 2) virtual channels that some path takes one after the other.
     """
     channels = len(topology.channel_source)
     cycle = shortest_cycle(*adjacency(channels * layers, pairs))
@@ -108,10 +105,7 @@ def _walk(topology: Topology, routes: Routes, paths: Paths, *, backup: bool) -> 
 def turns_taken(topology: Topology, taken: Bools, degree: int) -> Ints:
     """(D, 2) virtual channels taken one after the other.
 
-    Args:
-        topology: the network.
-        taken: (layers·C, layers·degree) True where the channel in that slot of a layer follows; see leaving_slots().
-        degree: channels that leave a switch, at most.
+    `taken`: (layers·C, layers·degree) True where the channel in that slot of a layer follows; see leaving_slots().
     """
     start, leaving = leaving_channels(topology)
     channels = max(len(leaving), 1)

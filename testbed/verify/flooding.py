@@ -23,9 +23,7 @@ def multiplication(topology: Topology, plan: LocalPlan) -> tuple[float, float] |
     that port. Counted are the copies that arrive from other switches at every switch but the sender's own: 1 where the
     ways of a sender are a tree over all switches. The number of ways in an acyclic graph, so exact up to 2^53.
 
-    Args:
-        topology: the network.
-        plan: `renamed` or `static`.
+    The plan is `renamed` or `static`.
 
     Returns:
         Mean over all hosts and switches, and maximum; both infinite where copies circulate forever. None for

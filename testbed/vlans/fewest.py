@@ -91,10 +91,7 @@ def fewest_of_trees(trees: Bools, links: Ints, switches: int) -> Bounds:
     Exact where a search of limited length ends, or where a set of trees no two of which fit together is as large as
     the first fit needs.
 
-    Args:
-        trees: (T, L) links of each tree.
-        links: (L, 2) switches of each link.
-        switches: S.
+    `trees`: (T, L) links of each; `links`: (L, 2).
     """
     distinct = _distinct(trees)
     distinct = distinct[np.argsort(-distinct.sum(axis=1), kind="stable")]

@@ -118,11 +118,7 @@ def merged(arrivals: Arrivals, *, same_members: bool) -> tuple[Ints, Bools]:
 def check_identifiers(topology: Topology, vlan_switch: Ints, vlan_id: Ints, first: int) -> None:
     """Let only identifiers of 802.1Q pass.
 
-    Args:
-        topology: the network.
-        vlan_switch: (V,) switch of each local VLAN.
-        vlan_id: (V,) its identifier, from `first` on at each switch.
-        first: the first one.
+    `vlan_id`: (V,) identifier of each local VLAN, from `first` on at each switch.
 
     Raises:
         InputError: a switch needs identifiers beyond the last.

@@ -42,11 +42,8 @@ def commands(
 ) -> tuple[list[Process], list[Process]]:
     """Servers and clients, one of each a flow.
 
-    Args:
-        spec: the load.
-        flows: (source host, destination host, destination address).
-        offered: UDP rate of each flow, laboratory payload bit/s.
-        client_ports: port that each flow's data come from; none = any.
+    `flows`: (source host, destination host, destination address); `offered`: UDP rate of each, laboratory payload
+    bit/s; `client_ports`: port that each flow's data come from, none = any.
     """
     servers, clients = [], []
     ports = server_ports([destination for _, destination, _ in flows])
@@ -79,11 +76,8 @@ def server_ports(destinations: Sequence[str]) -> list[int]:
 def client_ports(sources: Sequence[str], seed: int, turn: int) -> list[int]:
     """Port of each flow's client, drawn at random and different on each host.
 
-    Args:
-        sources: host of each client.
-        seed: of the draw.
-        turn: counts loads and repeats; those close to each other get different ports, since TCP keeps a pair of ports
-            for a minute after its connection has ended.
+    `turn` counts loads and repeats; those close to each other get different ports, since TCP keeps a pair of ports for
+    a minute after its connection has ended.
     """
     size = (_LAST_CLIENT_PORT + 1 - _FIRST_CLIENT_PORT) // _TURNS
     first = _FIRST_CLIENT_PORT + turn % _TURNS * size

@@ -41,11 +41,8 @@ def commands(
 ) -> list[Process]:
     """One process a host.
 
-    Args:
-        pairs: (source host, destination host, destination's address); each host sends to one.
-        a_second: datagrams of each pair.
-        program: command of the program, without its arguments.
-        stop: file in the hosts whose appearance ends it.
+    `pairs`: (source host, destination host, destination's address), each host sends to one; `program`: its command,
+    without arguments; `stop`: file in the hosts whose appearance ends it.
     """
     hears = [destination for _, destination, _ in pairs]
     return [
@@ -65,10 +62,7 @@ def commands(
 def parse(pairs: Sequence[tuple[str, str, str]], a_second: float, outputs: dict[str, str]) -> list[PairLoss]:
     """Read what the processes printed.
 
-    Args:
-        pairs: as for commands().
-        a_second: likewise.
-        outputs: process id → standard output.
+    `outputs`: process id → standard output; the others are as for commands().
 
     Raises:
         OutputError: one did not print its figures, or did not hear that its sender had ended.

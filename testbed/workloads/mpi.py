@@ -115,10 +115,7 @@ TRACE_FILE = "trace.json"
 def argument_problems(job: MpiJob, ranks: int, pairs: Pairs | None) -> list[tuple[str, str]]:
     """What is wrong with a job's arguments.
 
-    Args:
-        job: with the arguments it is to have.
-        ranks: number of ranks.
-        pairs: (sender, receiver) ranks of a pattern, or None where the scenario names none.
+    `pairs`: (sender, receiver) ranks of a pattern, or None where the scenario names none.
 
     Returns:
         Key of the workload, and the sentence that says what is wrong with it.
@@ -227,11 +224,6 @@ def launch(
 
 def check(job: MpiJob, text: str, ranks: Ranks) -> ParsedJob:
     """Decide whether a job has succeeded, and read its figures.
-
-    Args:
-        job: the job that has run.
-        text: its standard output.
-        ranks: where its ranks ran.
 
     Returns:
         The figures; of a job with free output only that it succeeded, which counts as verified.

@@ -100,9 +100,7 @@ def parse(text: str, ranks: Ranks) -> ParsedJob:
     Gives `hpl_lab_time` (s), `hpl_lab_rate` (flop/s) and `hpl_residual`; labels n, nb, p, q. Time and rate are the
     laboratory's and stay so: links are slowed down there and processors are not, so no factor makes them real ones.
 
-    Args:
-        text: the standard output.
-        ranks: where the ranks ran, row by row of the process grid.
+    Ranks ran row by row of the process grid.
 
     Raises:
         JobOutputError: a figure is missing, or a residual is too large.

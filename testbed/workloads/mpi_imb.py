@@ -51,10 +51,6 @@ def parse(text: str, ranks: Ranks) -> ParsedJob:
     Bytes between hosts are counted for those benchmarks of which they are known from the definition: what must
     cross for each repetition at least, warm-up left out.
 
-    Args:
-        text: the standard output.
-        ranks: where the ranks ran.
-
     Raises:
         JobOutputError: there is no table, or one that is not understood.
     """

@@ -23,9 +23,6 @@ def parse(text: str) -> ParsedJob:
     - barrier: `mpi_barrier_time`; label ranks
     - pattern: `goodput` (bit/s) of a pair while all pairs send; labels src, dst, message_bytes
 
-    Args:
-        text: the whole standard output of the job.
-
     Returns:
         The samples in the order of the output, the bytes moved, and whether they were verified.
 

@@ -29,10 +29,6 @@ def parse(text: str, ranks: Ranks) -> ParsedJob:
     laboratory's and stay so: links are slowed down there and processors are not, so no factor makes them real ones.
     The label `code` tells whose program it was.
 
-    Args:
-        text: the standard output.
-        ranks: where the ranks ran.
-
     Raises:
         JobOutputError: a figure is missing, the verification failed, or the program ran on other ranks.
     """

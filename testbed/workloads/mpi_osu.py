@@ -45,9 +45,7 @@ def parse(text: str, ranks: Ranks) -> ParsedJob:
 
     Bytes between hosts are counted from the columns Size and Iterations and the window, each 1 where it is not printed.
 
-    Args:
-        text: the standard output.
-        ranks: where the ranks ran; a test of two is between 0 and 1 unless a line `# Ranks 0 5` says otherwise.
+    A test of two ranks is between 0 and 1 unless a line `# Ranks 0 5` says otherwise.
 
     Raises:
         JobOutputError: there is no table, one is not understood, or data was found to be wrong.

@@ -38,13 +38,7 @@ def over_ranks(
 ) -> list[Sample]:
     """Return the time of a test as benchmarks give it, and the rate that goes with it.
 
-    Args:
-        metric: name without `_time` and `_bandwidth`.
-        least: of the ranks' mean times, s.
-        mean: of them, s.
-        largest: of them, s.
-        labels: of all samples.
-        bits: what the rate counts, moved in the largest time; 0 = no rate.
+    Times are s, of the ranks' mean times; `bits` is what the rate counts, moved in the largest time, 0 = no rate.
     """
     labels = {**labels, "over": "ranks"}
     times = {"min": least, "mean": mean, "max": largest}

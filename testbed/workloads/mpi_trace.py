@@ -39,9 +39,7 @@ class Trace:
     def between_hosts(self, hosts: Sequence[int], count: int) -> Matrix:
         """All bytes by host, [sender, receiver], hosts × hosts; what stays on a host is on the diagonal.
 
-        Args:
-            hosts: host of each rank.
-            count: number of hosts.
+        `hosts`: host of each rank; `count` of hosts.
         """
         found = np.zeros((count, count), dtype=np.int64)
         where = np.asarray(hosts)
@@ -61,10 +59,6 @@ class Trace:
 
 def parse(text: str, ranks: int) -> Trace:
     """Read the file.
-
-    Args:
-        text: its content.
-        ranks: number of ranks of the job.
 
     Raises:
         JobOutputError: there is none, or it is not of this job.

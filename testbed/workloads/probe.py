@@ -53,9 +53,7 @@ class Passage:
         Beside other loads datagrams are lost at full queues as well, before the death and long after it, so that no
         run of lost ones tells its end. None where none was lost, or none arrived any more.
 
-        Args:
-            death: when it began; s.
-            over: when all that it takes was dead; s.
+        Both are s: `death` when it began, `over` when all that it takes was dead.
         """
         later = self.received[self.sent >= over]
         later = later[~np.isnan(later)]
@@ -65,10 +63,8 @@ class Passage:
 def commands(names: list[tuple[str, str, str]], rate: int, seconds: float) -> tuple[list[Process], list[Process]]:
     """Receivers and senders, one of each a pair.
 
-    Args:
-        names: (source host, destination host, destination address) of each pair.
-        rate: datagrams a second.
-        seconds: laboratory seconds that the load takes.
+    `names`: (source host, destination host, destination address) of each pair; `rate`: datagrams a second; `seconds`:
+    laboratory seconds that the load takes.
     """
     receivers, senders = [], []
     wait = f"import runpy,sys,time; time.sleep({_HEAD_START}); sys.argv = sys.argv[1:]; "

@@ -91,9 +91,7 @@ EventText = Annotated[
 def timeline_problems(failures: Sequence[str], seconds: float) -> list[Problem]:
     """What is wrong with the times of events; places are `failures.N`.
 
-    Args:
-        failures: texts of events.
-        seconds: laboratory seconds that the load takes.
+    `failures` are texts of events; `seconds` laboratory seconds that the load takes.
     """
     found, before = [], 0.0
     for number, event in enumerate(map(parse_event, failures)):

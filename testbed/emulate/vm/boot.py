@@ -45,16 +45,9 @@ def run_job(
 ) -> Report:
     """Run a job in a virtual machine of its own, which ends with this call, however that ends.
 
-    Args:
-        machine: what to start.
-        image: what it boots; stays as it is.
-        job: name → text of the files that testbed.run.guest reads.
-        target: folder that gets the results; None = there are none.
-        console: file that gets what the machine's console shows.
-        progress: called with what is going on.
-        limit: s after which the machine is ended.
-        line: called with each line of a job's own output.
-        parts: of the project that the machine gets.
+    `job` is name → text of the files that testbed.run.guest reads; `target` gets the results, None = there are none;
+    `console` gets what the machine's console shows; after `limit` s the machine is ended; `line` is called with each
+    line of a job's own output.
 
     Raises:
         LabError: the machine did not boot, panicked, hung, or ended without a result; the console is kept.

@@ -39,11 +39,6 @@ def build_boxes(providers: Sequence[str], progress: Callable[[str], None], folde
 
     They are made under other names and renamed when all are whole. What an interrupted building left is removed.
 
-    Args:
-        providers: of PROVIDERS, one box each.
-        progress: called with what is going on.
-        folder: gets the boxes.
-
     Raises:
         CapabilityError: this machine cannot make them: no root, no image, or a command or disk space is missing.
         LabError: making them failed; nothing is left.

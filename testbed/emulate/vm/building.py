@@ -31,9 +31,7 @@ def environment() -> Mapping[str, str]:
 def require_root(what: str, target: str) -> None:
     """Raise CapabilityError unless this program may build, and on the processors that the packages are for.
 
-    Args:
-        what: is to be built.
-        target: of make, that builds it.
+    The `target` of make builds it.
     """
     if os.geteuid() != 0:
         raise CapabilityError(
@@ -52,13 +50,7 @@ def missing_commands(names: Sequence[str]) -> list[str]:
 
 
 def require_space(folder: Path, needed: int, what: str) -> None:
-    """Raise CapabilityError unless a folder, which may be still to be made, has room.
-
-    Args:
-        folder: where something is to be written.
-        needed: bytes.
-        what: it is.
-    """
+    """Raise CapabilityError unless a folder, which may be still to be made, has room. `needed`: bytes."""
     there = next(place for place in (folder, *folder.parents) if place.exists())
     free = shutil.disk_usage(there).free
     if free < needed:
@@ -71,12 +63,7 @@ def require_space(folder: Path, needed: int, what: str) -> None:
 def run_script(name: str, arguments: Sequence[str], what: str, errors: Path, progress: Callable[[str], None]) -> None:
     """Run a script of the project whose mounts and processes end with it, however it ends.
 
-    Args:
-        name: of the script.
-        arguments: for it.
-        what: it builds.
-        errors: file for what it says of errors; removed where it succeeds.
-        progress: called with each line it prints.
+    The file `errors` gets what it says of errors, and is removed where it succeeds.
 
     Raises:
         CapabilityError: this machine lacks something, as the script says.
@@ -103,13 +90,7 @@ def run_script(name: str, arguments: Sequence[str], what: str, errors: Path, pro
 
 @contextmanager
 def alone(cache: Path, what: str, progress: Callable[[str], None]) -> Iterator[None]:
-    """Let one program build at a time; another waits and says so.
-
-    Args:
-        cache: folder of all that is built; made where it is not there.
-        what: is to be built.
-        progress: called when it waits.
-    """
+    """Let one program build at a time; another waits and says so."""
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / "vm.lock").open("w") as lock:
         try:

@@ -61,12 +61,7 @@ class Image:
 
 
 def image_digest(root: Path = ROOT, inputs: Sequence[str] = INPUTS) -> str:
-    """Twelve hexadecimal digits that change with any input of the image.
-
-    Args:
-        root: the project's folder.
-        inputs: files in it.
-    """
+    """Twelve hexadecimal digits that change with any input of the image."""
     digest = hashlib.sha256()
     for name in inputs:
         content = (root / name).read_bytes()
@@ -104,10 +99,6 @@ def build_image(progress: Callable[[str], None], cache: Path = CACHE) -> Image:
     """Build the image unless it is there.
 
     It is made under another name and renamed when it is whole. What an interrupted building left is removed.
-
-    Args:
-        progress: called with what is going on.
-        cache: folder of all images.
 
     Raises:
         CapabilityError: this machine cannot build it: no root, a command or disk space is missing; nothing was made.

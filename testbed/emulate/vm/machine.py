@@ -30,12 +30,8 @@ class Machine:
 def qemu_command(machine: Machine, image: Image, project: Path, results: Path, console: Path) -> list[str]:
     """Return QEMU's command: standard output carries what the guest reports, the console goes to a file.
 
-    Args:
-        machine: what to start.
-        image: stays as it is: what the guest writes goes to QEMU's own memory.
-        project: archive, the first disk.
-        results: what the guest hands back, the second disk.
-        console: file that gets all the kernel and process 1 print.
+    The image stays as it is: what the guest writes goes to QEMU's own memory. `project` is the first disk, `results`
+    the second.
     """
     clock = f" {_CLOCK}" if machine.accelerator == "tcg" else ""
     return [

@@ -11,13 +11,7 @@ _SYSTEM, _HOST, _PORT, _RANK = 400, 6, 1, 40
 
 
 def needed_memory(hosts: int, ports: int, ranks: int) -> int:
-    """Return MiB that a lab takes in the machine, an upper estimate.
-
-    Args:
-        hosts: of the lab.
-        ports: of all its switches.
-        ranks: most MPI ranks that run at once.
-    """
+    """Return MiB that a lab takes in the machine, an upper estimate. `ranks` are the most that run at once."""
     return _SYSTEM + _HOST * hosts + _PORT * ports + _RANK * ranks
 
 
@@ -27,11 +21,7 @@ NEEDED_BY_TESTS = needed_memory(16, 80, 0)
 def require_memory(what: str, needed: int, memory: int, free: int) -> None:
     """Raise CapabilityError unless a lab fits the virtual machine and that fits this one.
 
-    Args:
-        what: the scenario.
-        needed: MiB it takes.
-        memory: MiB of the virtual machine.
-        free: MiB that this machine has left.
+    All are MiB: what the lab takes, what the virtual machine has, what this machine has left.
     """
     if needed > memory:
         raise CapabilityError(

@@ -22,11 +22,7 @@ _COMPILED = ".cpython-311.pyc"
 def pack_project(target: Path, job: Mapping[str, str], parts: Sequence[str] = ALL_PARTS, root: Path = ROOT) -> None:
     """Write the archive.
 
-    Args:
-        target: file to write.
-        job: name → text of further files, put into the folder `job`.
-        parts: of the project; unpacking takes time where instructions are translated.
-        root: the project's folder.
+    `job` is name → text of further files, put into the folder `job`.
 
     Raises:
         OSError: a file cannot be read or written.
@@ -56,9 +52,7 @@ def _wanted(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
 def unpack_results(archive_file: Path, folder: Path) -> None:
     """Copy the files of the one folder that an archive holds into another folder.
 
-    Args:
-        archive_file: what the virtual machine wrote; zeros follow the archive.
-        folder: gets the files.
+    Zeros may follow the archive.
 
     Raises:
         tarfile.TarError: it is no archive.

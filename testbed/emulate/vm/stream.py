@@ -22,11 +22,7 @@ def started(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Start a program in a session of its own, and kill it when the block ends, however it ends.
 
-    Args:
-        command: program and arguments; its standard output is a pipe.
-        errors: where its standard error goes.
-        cwd: folder it runs in.
-        env: its environment; None = this one's.
+    Its standard output is a pipe.
     """
     process = subprocess.Popen(
         [*_WITH_US, *command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, cwd=cwd, env=env,
@@ -44,10 +40,7 @@ def started(
 def lines(process: subprocess.Popen[bytes], until: float | None = None, silence: float | None = None) -> Iterator[str]:
     """Yield each line of a program's standard output until it closes it.
 
-    Args:
-        process: from started().
-        until: time.monotonic() after which waiting ends; None = never.
-        silence: s without a line after which waiting ends; None = never.
+    Waiting ends at `until`, by time.monotonic(), or after `silence` s without a line; None = never.
 
     Raises:
         TimeoutError: waiting has ended; its text says why.

@@ -17,12 +17,7 @@ _FOLDERS = "testpaths=tests/lab tests/vm"
 
 
 def run_tests(arguments: Sequence[str], line: Callable[[str], None]) -> int:
-    """Run pytest, on each processor as far as memory goes, and return its exit code.
-
-    Args:
-        arguments: for pytest.
-        line: called with each line it prints.
-    """
+    """Run pytest, on each processor as far as memory goes, and return its exit code."""
     workers = max(1, min(os.cpu_count() or 1, free_memory() // NEEDED_BY_TESTS))
     options = ["-p", "no:cacheprovider", f"--timeout={_TEST_LIMIT}", "-o", _FOLDERS]
     options += ["-n", str(workers), "--dist", "loadgroup", "--no-loadscope-reorder"]  # as `make test` does

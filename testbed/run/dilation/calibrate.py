@@ -39,9 +39,6 @@ Progress = Callable[[str], None]
 def calibrate(progress: Progress) -> Calibration:
     """Measure; takes one to two minutes.
 
-    Args:
-        progress: called with what is going on.
-
     Raises:
         CapabilityError: no lab can be built here, or the machine forwards no load at any rate.
         LabError: a lab broke.
@@ -106,9 +103,7 @@ def _hop_seconds(plan: Plan, lab: Session, number: int, progress: Progress) -> f
 def slope(x: Sequence[float], y: Sequence[float]) -> float:
     """Slope of the line through some points by Theil and Sen: the median over pairs, which a few outliers do not move.
 
-    Args:
-        x: where, each different.
-        y: what was measured there.
+    No two of `x` are alike.
     """
     points = sorted(zip(x, y, strict=True))
     return float(np.median([(b[1] - a[1]) / (b[0] - a[0]) for n, a in enumerate(points) for b in points[n + 1 :]]))

@@ -49,10 +49,7 @@ class Choice:
 def choose_dilation(plan: Plan, lab: Session, progress: Callable[[str], None]) -> tuple[Plan, Choice | None]:
     """Settle the dilation of a running lab.
 
-    Args:
-        plan: what the lab was built from; where its dilation is a number nothing is tried.
-        lab: is shaped for the dilation that is chosen.
-        progress: called with each trial.
+    Nothing is tried where the plan's dilation is a number; else the lab ends shaped for the one that is chosen.
 
     Returns:
         The plan at that dilation, and how it was chosen; None where the scenario says it.

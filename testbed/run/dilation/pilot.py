@@ -42,9 +42,7 @@ class Pilot:
 def make_pilot(plan: Plan, margin: float) -> Pilot:
     """Choose a pattern with few flows, and the rate that makes up for what the scenario needs beyond it.
 
-    Args:
-        plan: with the loads.
-        margin: how many times more than these the lab must manage.
+    The lab must manage `margin` times more than the loads need.
     """
     spec = replace(_few_flows(plan), offered=_OFFERED, seconds=1, omit=1, repeats=1)
     pairs = flows(spec.pattern, plan.topology, plan.scenario.lab.seed)

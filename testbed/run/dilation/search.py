@@ -26,10 +26,7 @@ def next_step(steps: Sequence[float], tried: Mapping[float, bool], guess: float)
     Where a step was faithful and a larger one was not, the larger one counts: a lab that keeps up only now and then
     does not keep up.
 
-    Args:
-        steps: what may be tried, ascending.
-        tried: step → whether the lab was faithful at it.
-        guess: where to begin.
+    `steps` ascend; `tried`: step → whether the lab was faithful at it; `guess`: where to begin.
     """
     if not steps:
         return None
