@@ -1,40 +1,43 @@
 """Mutation testing: plant small faults, one at a time, and see whether a test notices.
 
 `python -m benchmarks.mutants --help`. Faults are drawn from all that benchmarks/mutations.py finds in PLACES. Each is
-judged by the tests that concern its module, in a copy of the project. Kernels are interpreted there: compiling all of
-them anew takes minutes. Faults that change nothing stand in benchmarks/mutants.yaml, each with the reason.
+judged by those tests of its module that enter the function with the fault, in a copy of the project. Kernels are
+interpreted there: compiling those with the fault anew takes minutes. Faults that change nothing stand in
+benchmarks/mutants.yaml, each with the reason.
 
-Exit codes: 0 enough were noticed, 1 not, 2 the tests fail without any fault or nothing could be planted.
+Exit codes: 0 enough were noticed, 1 not, 2 the tests fail without any fault or nothing could be planted, 130 Ctrl-C.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import multiprocessing
 import os
-import random
+import pickle
 import resource
 import shutil
 import signal
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
-import numba
 import yaml
 
+from benchmarks.mutants_judges import Judge, Seen, Watch, judging
 from benchmarks.mutations import Mutation, mutations
 from benchmarks.table import progress
 
 ROOT = Path(__file__).resolve().parents[1]
-# What is compiled there is still there the next time.
 FOLDER = ROOT / ".cache" / "mutants"
+FATES = FOLDER / "fates.jsonl"  # of the last run, one mutant a line
 EXPLAINED = Path(__file__).with_suffix(".yaml")
 # Its processes begin with what takes longest to load.
 _SERVER = multiprocessing.get_context("forkserver")
@@ -42,6 +45,7 @@ _SERVER.set_forkserver_preload(
     [
         "pytest",
         "_pytest.python",
+        "benchmarks.mutants_judges",
         "hypothesis",
         "networkx",
         "numpy",
@@ -50,8 +54,10 @@ _SERVER.set_forkserver_preload(
         "yaml",
     ]
 )
-_LOADED = "ignore:Module already imported:pytest.PytestAssertRewriteWarning"
-_PATIENCE = 1800.0  # seconds for any tests; without a fault they may have all to compile
+# What wraps around wherever it is compiled is a warning where it is not.
+_UNHEEDED = ("Module already imported:pytest.PytestAssertRewriteWarning", "overflow encountered:RuntimeWarning")
+_PATIENCE = 1800.0  # seconds for any tests, whatever else the machine has to do
+_WATCHING = threading.Lock()
 _MEMORY = 8 << 30  # bytes for the tests of a mutant, which may ask for any
 
 
@@ -70,9 +76,7 @@ _PROOFS = _tests(
 )
 _FLITS = _tests("unit/test_simulate", "unit/test_replay", "unit/test_simulate_command")
 _PACKETS = _tests("unit/test_packets", "unit/test_packets_command", "unit/test_run_simulated")
-# Kernels that take too long where they are interpreted are compiled anew, which takes long, too.
-_COMPILED = ("flits", "packets", "tcp")
-# Glob → arguments of pytest that judge a fault there, quick tests first. The longest glob that fits holds.
+# Glob → files of tests that judge a fault there. The longest glob that fits holds.
 PLACES: dict[str, tuple[str, ...]] = {
     "testbed/routing/*.py": (*_SIMPLE, *_TURNS),
     "testbed/routing/dl.py": _LAYERS,
@@ -93,18 +97,20 @@ PLACES: dict[str, tuple[str, ...]] = {
     ),
     "testbed/pipeline/bundles.py": _tests("unit/test_aggregation", "property/test_bundles"),
     "testbed/pipeline/compile_local.py": (*_LOCAL, *_tests("golden/test_rules_text")),
-    "testbed/kernels/*.py": _tests("unit/test_routing_turns", "unit/test_segments"),
+    "testbed/kernels/*.py": _TURNS,
     "testbed/kernels/check.py": _tests("unit/test_kernels_check"),
     "testbed/kernels/conflicts.py": _tests("unit/test_fewest"),
     "testbed/kernels/cycles.py": _tests("unit/test_routing_turns", "unit/test_plan"),
     "testbed/kernels/dependencies.py": _tests("unit/test_routing_layers"),
     "testbed/kernels/distances.py": _tests("unit/test_routing_layers", "unit/test_analyse"),
+    "testbed/kernels/events.py": _tests("unit/test_packets", "unit/test_predict_tcp"),
     "testbed/kernels/flits*.py": _tests("unit/test_simulate"),
     "testbed/kernels/forwarding.py": _tests("unit/test_vlans", "unit/test_local_plans", "unit/test_fewest"),
     "testbed/kernels/layers.py": _tests("unit/test_routing_layers"),
     "testbed/kernels/local.py": _LOCAL,
     "testbed/kernels/nue.py": _tests("unit/test_routing_layers"),
     "testbed/kernels/packets*.py": _tests("unit/test_packets"),
+    "testbed/kernels/packets_tcp.py": _tests("unit/test_run_simulated", "unit/test_packets"),
     "testbed/kernels/selection*.py": _tests("unit/test_selection"),
     "testbed/kernels/sssp.py": _tests("unit/test_routing_layers"),
     "testbed/kernels/tcp*.py": _tests("unit/test_predict_tcp"),
@@ -124,7 +130,7 @@ class Mutant:
         mutation: the fault.
         before: its line without it.
         after: its line with it.
-        fate: `noticed`, `endless` (noticed, too), `survived` or `explained`.
+        fate: `noticed`, `survived` or `explained`.
         said: last line of the tests that noticed it, or why nothing can.
         seconds: that took.
     """
@@ -149,16 +155,17 @@ def candidates(only: Sequence[str] = ()) -> list[Mutation]:
     return [mutation for name in wanted for mutation in mutations(name, (ROOT / name).read_bytes())]
 
 
+def drawn(every: Sequence[Mutation], seed: int) -> list[Mutation]:
+    """All in an order of the seed, in which those of a line stay where they are if other lines change."""
+    sources = {one.file: (ROOT / one.file).read_bytes() for one in every}
+    places = {one: f"{seed} {one.file} {one.lines(sources[one.file])}" for one in every}
+    return sorted(every, key=lambda one: hashlib.sha256(places[one].encode()).digest())
+
+
 def judges_of(file: str) -> tuple[str, ...]:
-    """Arguments of pytest that judge a fault in a file: those of the longest part of its path that PLACES knows."""
+    """Files of tests that judge a fault in a file: those of the longest part of its path that PLACES knows."""
     place = max((place for place in PLACES if (ROOT / file).match(place)), key=len)
     return PLACES[place]
-
-
-def interpreted(file: str) -> bool:
-    """Whether the tests of a fault there are not to compile anything."""
-    path = Path(file)
-    return path.parent.name == "kernels" and not path.name.startswith(_COMPILED)
 
 
 def explained() -> dict[tuple[str, str, str], str]:
@@ -167,8 +174,13 @@ def explained() -> dict[tuple[str, str, str], str]:
     return {(entry["file"], entry["line"], entry["becomes"]): entry["why"] for entry in entries}
 
 
-def run(chosen: Sequence[Mutation], jobs: int) -> list[Mutant]:
+def run(chosen: Sequence[Mutation], jobs: int, found: list[Mutant]) -> None:
     """Plant each fault and run its tests.
+
+    Args:
+        chosen: the faults.
+        jobs: how many at a time.
+        found: gets the mutants as they are judged; with those that it has already nothing is done.
 
     Raises:
         SystemExit: tests fail without any fault.
@@ -179,18 +191,30 @@ def run(chosen: Sequence[Mutation], jobs: int) -> list[Mutant]:
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(ROOT, copy, ignore=_not_copied)
         copies.put(copy)
-    known = explained()
-    found = []
-    with ThreadPoolExecutor(jobs) as pool:
-        every = sorted(
-            {one.file for one in chosen if (one.file, *one.lines((ROOT / one.file).read_bytes())) not in known}
-        )
-        first = {(judges_of(file), interpreted(file)): file for file in every}
-        limits = dict(zip(first, pool.map(lambda file: 30 + 3 * _sound(copies, file), first.values()), strict=True))
-        for mutant in pool.map(lambda one: _judge(one, copies, known, limits), chosen):
+    known, done = explained(), {one.mutation for one in found}
+    left = [one for one in chosen if one not in done]
+    stamp = _stamp()
+    with ThreadPoolExecutor(jobs) as pool, FATES.open("a", encoding="utf-8") as fates:
+        started = time.monotonic()
+        for number, mutant in enumerate(pool.map(lambda one: _judge(one, copies, known, stamp), left), 1):
             found.append(mutant)
-            progress(f"{len(found)} of {len(chosen)} {mutant.fate} after {mutant.seconds:.0f} s: {mutant}")
-    return found
+            fates.write(json.dumps(asdict(mutant)) + "\n")
+            fates.flush()
+            minutes = (time.monotonic() - started) / number * (len(left) - number) / 60
+            progress(
+                f"{len(found)} of {len(chosen)}, {minutes:.0f} min left: {mutant.fate} after {mutant.seconds:.0f} s: "
+                f"{mutant}"
+            )
+
+
+def noticed_before(chosen: Sequence[Mutation]) -> list[Mutant]:
+    """Those of the chosen faults that the last run has found to be noticed."""
+    lines = FATES.read_text(encoding="utf-8").splitlines() if FATES.exists() else []
+    mutants = [Mutant(**{**one, "mutation": Mutation(**one["mutation"])}) for one in map(json.loads, lines)]
+    sources = {one.file: (ROOT / one.file).read_bytes() for one in chosen}
+    wanted = {(one, *one.lines(sources[one.file])) for one in chosen}
+    found = {one.mutation: one for one in mutants if (one.mutation, one.before, one.after) in wanted}
+    return [one for one in found.values() if one.fate == "noticed"]
 
 
 def _not_copied(folder: str, names: list[str]) -> list[str]:
@@ -198,59 +222,65 @@ def _not_copied(folder: str, names: list[str]) -> list[str]:
     return [name for name in names if name.startswith(".") or name in unused]
 
 
-def _sound(copies: SimpleQueue[Path], file: str) -> float:
-    """Seconds of processor time that the tests of a file take without any fault."""
-    copy = copies.get()
-    started = time.monotonic()
-    code, said = _pytest(copy, file, _PATIENCE)
-    seconds = time.monotonic() - started
-    spent = float((copy / "seconds.txt").read_text()) if code == 0 else 0.0
-    copies.put(copy)
-    progress(f"without a fault, {seconds:.0f} s: {' '.join(judges_of(file))}: {said}")
-    if code != 0:
-        progress(f"tests fail without any fault (exit code {code})")
-        os._exit(2)
-    return spent
+def _stamp() -> bytes:
+    """Of all that tests may enter, and of what they share."""
+    files = [*ROOT.glob("testbed/**/*.py"), *ROOT.glob("tests/*.py"), *ROOT.glob("benchmarks/mutants_judges.py")]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in sorted(files))).digest()
+
+
+def _watched(copy: Path, file: str, stamp: bytes) -> dict[str, Seen]:
+    """The tests of a file, without any fault; kept for as long as nothing changes."""
+    kept = FOLDER / "seen" / hashlib.sha256(stamp + file.encode() + (ROOT / file).read_bytes()).hexdigest()
+    with _WATCHING:
+        if not kept.exists():
+            started = time.monotonic()
+            code, said = _pytest(copy, [file], None)
+            progress(f"without a fault, {time.monotonic() - started:.0f} s: {file}: {said}")
+            if code != 0:
+                progress(f"tests fail without any fault (exit code {code})")
+                os._exit(2)
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            (copy / "seen").rename(kept)
+    seen: dict[str, Seen] = pickle.loads(kept.read_bytes())
+    return seen
 
 
 def _judge(
-    mutation: Mutation,
-    copies: SimpleQueue[Path],
-    known: dict[tuple[str, str, str], str],
-    limits: dict[tuple[tuple[str, ...], bool], float],
+    mutation: Mutation, copies: SimpleQueue[Path], known: dict[tuple[str, str, str], str], stamp: bytes
 ) -> Mutant:
     source = (ROOT / mutation.file).read_bytes()
     before, after = mutation.lines(source)
     if (mutation.file, before, after) in known:
         return Mutant(mutation, before, after, "explained", known[mutation.file, before, after], 0.0)
     copy = copies.get()
-    started = time.monotonic()
     try:
+        seen = {test: one for file in judges_of(mutation.file) for test, one in _watched(copy, file, stamp).items()}
+        tests = judging(seen, mutation.file, mutation.line)
+        started = time.monotonic()
         (copy / mutation.file).write_bytes(mutation.of(source))
-        code, said = _pytest(copy, mutation.file, limits[judges_of(mutation.file), interpreted(mutation.file)])
+        code, said = _pytest(copy, sorted({test.partition("::")[0] for test in tests}), tests)
     finally:
         (copy / mutation.file).write_bytes(source)
         copies.put(copy)
-    fate = {0: "survived", None: "endless"}.get(code, "noticed")
+    fate = "survived" if code == 0 else "noticed"
     return Mutant(mutation, before, after, fate, said, time.monotonic() - started)
 
 
-def _pytest(copy: Path, file: str, limit: float) -> tuple[int | None, str]:
-    """Exit code of the tests of a file, None where they did not end, and their last line."""
+def _pytest(copy: Path, files: Sequence[str], tests: dict[str, float] | None) -> tuple[int | None, str]:
+    """Exit code of the tests, and their first failure or last line."""
     output = copy / "output.txt"
-    process = _SERVER.Process(target=_in_child, args=(str(copy), file, limit))
+    process = _SERVER.Process(target=_in_child, args=(str(copy), files, tests))
     process.start()
     assert process.pid is not None
     process.join(_PATIENCE)
     if process.exitcode is None:
         os.killpg(process.pid, signal.SIGKILL)
         process.join()
-    ended = process.exitcode not in (-signal.SIGXCPU, -signal.SIGKILL)
+    if process.exitcode in (-signal.SIGXCPU, -signal.SIGKILL):
+        return process.exitcode, "did not end"
     lines = output.read_text(errors="replace").strip().splitlines() if output.exists() else []
-    if not ended:
-        return None, f"did not end in {limit:.0f} s of processor time"
-    noticed = next((line for line in lines if line.startswith(("FAILED", "ERROR"))), lines[-1] if lines else "")
-    return process.exitcode, noticed
+    said = next((line for line in lines if line.startswith(("FAILED", "ERROR"))), lines[-1] if lines else "")
+    return process.exitcode, said
 
 
 def _end_with(parent: int) -> None:
@@ -260,29 +290,33 @@ def _end_with(parent: int) -> None:
     os.killpg(0, signal.SIGKILL)
 
 
-def _in_child(copy: str, file: str, limit: float) -> None:
-    """Run tests on the copy, in a process that has loaded all but the project; its exit code is theirs."""
+def _in_child(copy: str, files: Sequence[str], tests: dict[str, float] | None) -> None:
+    """Run tests on the copy, in a process that has loaded all but the project; its exit code is theirs.
+
+    Without a choice of tests, what all of them enter is left in the copy.
+    """
     os.setsid()
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
-    resource.setrlimit(resource.RLIMIT_CPU, (int(limit), int(limit) + 1))
     output = os.open(Path(copy, "output.txt"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     for descriptor in (1, 2):
         os.dup2(output, descriptor)
     os.chdir(copy)
     sys.path.insert(0, copy)
-    # Where kernels are changed, those that are not shall stay compiled.
-    cache = str(FOLDER / ("numba-changed" if "/kernels/" in file else "numba"))
-    os.environ |= {"PYTHONPATH": copy, "NUMBA_CACHE_DIR": cache, "NUMBA_DISABLE_JIT": "1" if interpreted(file) else "0"}
+    os.environ |= {"PYTHONPATH": copy, "NUMBA_DISABLE_JIT": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    sys.dont_write_bytecode = True  # of two faults in one second, the second's would be taken for the first's
     import pytest  # noqa: PLC0415 - already loaded
 
     import testbed  # noqa: PLC0415 - the copy's
 
     assert str(testbed.__file__).startswith(copy)
-    numba.config.CACHE_DIR = cache  # type: ignore[attr-defined]  # made by reading the environment, earlier
-    quiet = ["-q", "-x", "-p", "no:cacheprovider", "--no-header", "--tb=no", "-W", _LOADED]
-    code = pytest.main([*quiet, *judges_of(file)])
-    Path(copy, "seconds.txt").write_text(str(time.process_time()))
+    quiet = ["-q", "-x", "-p", "no:cacheprovider", "--no-header", "--tb=no", "--timeout=0"]
+    unheeded = [word for text in _UNHEEDED for word in ("-W", f"ignore:{text}")]
+    judges = Judge(tests) if tests is not None else Watch(Path(copy))
+    code = pytest.main([*quiet, *unheeded, *files], plugins=[judges])
+    if isinstance(judges, Watch):
+        sys.settrace(None)
+        Path(copy, "seen").write_bytes(pickle.dumps(judges.seen()))
     sys.exit(code)
 
 
@@ -294,11 +328,12 @@ def main() -> int:
     parser.add_argument("--only", action="append", default=[], metavar="PATH", help="files that begin so; repeatable")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="at a time; default one a processor")
     parser.add_argument("--goal", type=float, default=95, help="%% that must be noticed; default 95")
+    parser.add_argument("--resume", action="store_true", help="take what the last run saw noticed as noticed")
     parser.add_argument("--list", action="store_true", help="only list what would be planted")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="form of the output")
     asked = parser.parse_args()
     every = candidates(asked.only)
-    chosen = random.Random(asked.seed).sample(every, min(asked.count, len(every)))
+    chosen = drawn(every, asked.seed)[: asked.count]
     progress(f"{len(chosen)} of {len(every)} faults")
     if asked.list:
         for mutation in chosen:
@@ -306,25 +341,38 @@ def main() -> int:
         return 0
     if not chosen:
         return 2
-    found = run(chosen, asked.jobs)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    found = noticed_before(chosen) if asked.resume else []
+    FATES.write_text("".join(json.dumps(asdict(one)) + "\n" for one in found), encoding="utf-8")
+    try:
+        run(chosen, asked.jobs, found)
+    except KeyboardInterrupt:
+        _tell(found, asked.seed, asked.format)
+        sys.stdout.flush()
+        os._exit(130)  # and with it, soon, all tests that run
+    return 0 if _tell(found, asked.seed, asked.format) >= asked.goal else 1
+
+
+def _tell(found: Sequence[Mutant], seed: int, form: str) -> float:
+    """Print what was found; the share that was noticed, %."""
     counted = [one for one in found if one.fate != "explained"]
     survivors = [one for one in counted if one.fate == "survived"]
     share = 100 * (1 - len(survivors) / len(counted)) if counted else 100.0
-    if asked.format == "json":
-        shown = [{**vars(one), "mutation": vars(one.mutation)} for one in found]
-        print(json.dumps({"share": share, "seed": asked.seed, "mutants": shown}, indent=1))
-    else:
-        for one in survivors:
-            print(one)
-        print(
-            f"{share:.1f} % noticed: {len(counted) - len(survivors)} of {len(counted)}; {len(survivors)} survived, "
-            f"{len(found) - len(counted)} change nothing and are explained in {EXPLAINED.relative_to(ROOT)}"
-        )
-    return 0 if share >= asked.goal else 1
+    if form == "json":
+        print(json.dumps({"share": share, "seed": seed, "mutants": [asdict(one) for one in found]}, indent=1))
+        return share
+    for one in survivors:
+        print(one)
+    counts = Counter((str(Path(one.mutation.file).parent), one.fate) for one in found)
+    for folder in sorted({folder for folder, _ in counts}):
+        fates = (f"{counts[folder, fate]:4d} {fate}" for fate in ("noticed", "survived", "explained"))
+        print(f"{folder:20s}" + ", ".join(fates))
+    print(
+        f"{share:.1f} % noticed: {len(counted) - len(survivors)} of {len(counted)}; {len(survivors)} survived, "
+        f"{len(found) - len(counted)} change nothing and are explained in {EXPLAINED.relative_to(ROOT)}"
+    )
+    return share
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        os._exit(130)  # and with it, soon, all tests that run
+    sys.exit(main())

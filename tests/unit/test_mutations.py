@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+from dataclasses import asdict
+
 import pytest
 
-from benchmarks.mutants import PLACES, ROOT, candidates, explained, judges_of
+from benchmarks import mutants
+from benchmarks.mutants import PLACES, ROOT, Mutant, candidates, drawn, explained, judges_of, noticed_before
+from benchmarks.mutants_judges import Seen, judging
 from benchmarks.mutations import mutations
 
 
@@ -57,3 +64,85 @@ def test_faults_that_are_explained_can_still_be_planted():
         for one in mutations(file, source)
     }
     assert set(known) <= possible
+
+
+def test_faults_are_drawn_in_an_order_that_other_lines_do_not_change():
+    every = candidates(["testbed/verify/"])
+    some = [one for one in every if one.file != "testbed/verify/local.py"]
+    first = drawn(every, 1)
+    assert drawn(some, 1) == [one for one in first if one in some]
+    assert sorted(first, key=every.index) == every != first != drawn(every, 2)
+
+
+def test_those_judge_that_enter_a_function_around_the_fault_and_all_where_none_does():
+    seen = {
+        "a": Seen(0.5, frozenset({("x.py", 10, 20), ("y.py", 1, 5)})),
+        "b": Seen(2.0, frozenset({("x.py", 12, 14)})),
+        "c": Seen(None, frozenset({("x.py", 10, 20)})),
+    }
+    assert judging(seen, "x.py", 20) == {"a": 0.5}
+    assert judging(seen, "x.py", 12) == {"a": 0.5, "b": 2.0}
+    assert judging(seen, "y.py", 14) == {"a": 0.5, "b": 2.0}
+
+
+def test_what_was_noticed_need_not_be_noticed_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(mutants, "FATES", tmp_path / "fates")
+    chosen = candidates(["testbed/verify/deadlock.py"])[:3]
+    assert noticed_before(chosen) == []
+    lines = [one.lines((ROOT / one.file).read_bytes()) for one in chosen]
+    fates = [
+        Mutant(chosen[0], *lines[0], "noticed", "FAILED x", 1.0),
+        Mutant(chosen[1], *lines[1], "survived", "2 passed", 1.0),
+        Mutant(chosen[2], lines[2][0], "another line", "noticed", "FAILED x", 1.0),
+    ]
+    mutants.FATES.write_text("".join(json.dumps(asdict(one)) + "\n" for one in fates))
+    assert noticed_before(chosen) == fates[:1]
+
+
+JUDGED = """
+import sys, pickle
+from pathlib import Path
+import pytest
+from benchmarks.mutants_judges import Judge, Watch
+root = Path.cwd()
+sys.path.insert(0, str(root))
+quiet = ["-q", "-x", "-p", "no:cacheprovider", "-c", "pytest.ini", "tests.py"]
+if sys.argv[1:]:
+    sys.exit(pytest.main(quiet, plugins=[Judge({name: 0.01 for name in sys.argv[1:]})]))
+watch = Watch(root)
+code = pytest.main(quiet, plugins=[watch])
+sys.settrace(None)
+for test, one in sorted(watch.seen().items()):
+    print("seen", test, sorted((first, last) for _, first, last in one.entered), one.seconds is not None)
+sys.exit(code)
+"""
+TWO = """
+import pytest
+from testbed import even, odd, spin
+def test_even(): assert even(2)
+def test_odd(): assert odd(3)
+def test_spin(): spin({})
+"""
+
+
+def test_tests_are_watched_and_those_that_take_too_long_have_noticed_a_fault(tmp_path):
+    made = tmp_path / "testbed"
+    made.mkdir()
+    source = "def even(x):\n    return x % 2 == 0\n\ndef odd(x):\n    return not even(x)\n\ndef spin(n):\n"
+    (made / "__init__.py").write_text(source + "    for _ in range(n): pass\n")
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "tests.py").write_text(TWO.format(10))
+
+    def run(*tests):
+        words = [sys.executable, "-c", f"import sys; sys.path.append({str(ROOT)!r})\n{JUDGED}", *tests]
+        return subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    watched = run()
+    assert [line for line in watched.stdout.splitlines() if line.startswith("seen")] == [
+        "seen tests.py::test_even [(1, 2)] True",
+        "seen tests.py::test_odd [(1, 2), (4, 5)] True",
+        "seen tests.py::test_spin [(7, 8)] True",
+    ]
+    assert "1 passed" in run("tests.py::test_even").stdout
+    (tmp_path / "tests.py").write_text(TWO.format(10**12))
+    assert "did not end in 3 s of processor time" in run("tests.py::test_spin").stdout

@@ -117,7 +117,7 @@ def judge_departures(errors: Sequence[float], *, confirmed: bool = False) -> lis
 def quantiles(values: Sequence[float]) -> tuple[float, float, float]:
     """Median, 90 % and 99 % quantile: the least value that so many do not exceed."""
     ordered = sorted(values)
-    half, ninth, last = (ordered[min(int(share * len(ordered)), len(ordered) - 1)] for share in (0.5, 0.9, 0.99))
+    half, ninth, last = (ordered[int(share * len(ordered))] for share in (0.5, 0.9, 0.99))
     return half, ninth, last
 
 
