@@ -34,8 +34,54 @@ class Process:
 
 
 @dataclass(frozen=True, slots=True)
+class LinkChange:
+    """What becomes of a link between switches, in both directions; figures are of the real world.
+
+    Attributes:
+        link: number of the physical link.
+        rate: bit/s; None = as it is.
+        delay: s that every frame takes longer; None = as it is.
+        loss: share of the frames that get lost at random; None = as it is.
+        reset: whether all three are as planned first.
+    """
+
+    link: int
+    rate: float | None = None
+    delay: float | None = None
+    loss: float | None = None
+    reset: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LinkState:
+    """How a link between switches differs from the plan; figures are of the real world, see LinkChange.
+
+    Attributes:
+        rate: bit/s; None = the planned one.
+        delay: s.
+        loss: share of the frames.
+        up: whether it carries anything.
+    """
+
+    rate: float | None = None
+    delay: float = 0.0
+    loss: float = 0.0
+    up: bool = True
+
+    def after(self, change: LinkChange) -> LinkState:
+        """How it is after a change."""
+        old = LinkState(up=self.up) if change.reset else self
+        return LinkState(
+            old.rate if change.rate is None else change.rate,
+            old.delay if change.delay is None else change.delay,
+            old.loss if change.loss is None else change.loss,
+            self.up,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Disturbance:
-    """Something that dies or comes back.
+    """Something that dies or comes back, or links that change.
 
     Attributes:
         up: whether it comes back.
@@ -43,6 +89,7 @@ class Disturbance:
         hosts: whose switch ports do.
         switches: that are killed or started.
         at: s after the start of a load; of no meaning for one that is to happen now.
+        links: what changes of links, whatever `up` is.
     """
 
     up: bool
@@ -50,6 +97,7 @@ class Disturbance:
     hosts: tuple[int, ...] = ()
     switches: tuple[int, ...] = ()
     at: float = 0.0
+    links: tuple[LinkChange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

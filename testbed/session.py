@@ -20,6 +20,7 @@ from testbed.messages import (
     Flow,
     Frame,
     FrameCounts,
+    LinkState,
     LoadRequest,
     Observation,
     PlanMove,
@@ -104,7 +105,14 @@ class Session(Protocol):
         """Run the processes of a load in the hosts; count, record and disturb meanwhile."""
 
     def disturb(self, disturbance: Disturbance) -> Disturbed:
-        """Let something die or come back now."""
+        """Let something die or come back, or links change, now.
+
+        Raises:
+            LabError: this fabric cannot do that; nothing has changed then.
+        """
+
+    def link_states(self) -> dict[int, LinkState]:
+        """Links between switches that are not as planned, by number; answered at any time."""
 
     def frames(self) -> FrameCounts:
         """Everything that counts frames."""

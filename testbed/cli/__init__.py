@@ -36,6 +36,7 @@ def _run() -> None:
         doctor_commands,
         export_commands,
         lab_commands,
+        link_command,
         plan_commands,
         power_commands,
         simulate_commands,

@@ -33,7 +33,7 @@ from testbed.emulate.switch_daemon import daemon_count, divide, switch_ports
 from testbed.emulate.switches import SwitchBackend
 from testbed.emulate.wire import decode, encode
 from testbed.errors import LabError
-from testbed.messages import CpuShare, Disturbance, Disturbed, Facts, FrameCounts, Observation, Status
+from testbed.messages import CpuShare, Disturbance, Disturbed, Facts, FrameCounts, LinkState, Observation, Status
 
 FOLDER = Path("/run/lab")
 SOCKET = FOLDER / "agent.sock"
@@ -75,6 +75,7 @@ class Agent:
             ask.WriteFile: self.write,
             ask.Disturb: self.disturb,
             ask.SetSpeeds: self.set_speeds,
+            ask.TellLinks: self.link_states,
             **self.controller.operations,
         }
         self.operations: dict[type[ask.Request[Any]], Operation] = {
@@ -147,11 +148,10 @@ class Agent:
         """Give the links other rates, and the hosts another share of the processors, while the lab runs."""
         del progress
         fabric = self.need_fabric()
-        fabric.reshape(request.link_rate, request.host_rate)
+        fabric.reshape(request.link_rate, request.host_rate, request.dilation)
         if self.shares.given:
             fabric.order = replace(fabric.order, cpu_share=request.cpu_share)
             self.shares.give(fabric.order)
-        fabric.order = replace(fabric.order, dilation=request.dilation)
         self.controller.tell_dilation(request.dilation)
         share = self.shares.read_back()
         if self.facts is not None:
@@ -231,7 +231,13 @@ class Agent:
 
     def switch(self, disturbance: Disturbance) -> Disturbed:
         """Carry out a disturbance."""
-        return carry_out(disturbance, self.need_fabric(), self.switches)
+        with self.speeds_lock:
+            return carry_out(disturbance, self.need_fabric(), self.switches)
+
+    def link_states(self, request: ask.TellLinks, progress: Progress) -> dict[int, LinkState]:
+        """Links between switches that are not as planned."""
+        del request, progress
+        return self.need_fabric().link_states()
 
     def write(self, request: ask.WriteFile, progress: Progress) -> str:
         """Write a file into the lab's folder; returns its path."""

@@ -10,13 +10,14 @@ from testbed.emulate.walk import dumped_rules, installed_problems, state_problem
 from testbed.errors import LabError, WorkloadError
 from testbed.failover.rules import backup_rules
 from testbed.failover.tables import whole_tables
-from testbed.messages import Deviation, Flow
+from testbed.messages import Deviation, Flow, LinkState
 from testbed.model import LearningPlan, Rule, VlanPlan, host_ip, host_mac
 from testbed.pipeline.compile import entry_rules
 from testbed.pipeline.oracle import Oracle
 from testbed.pipeline.tables import FORWARDING, UNTAGGED, Priority
 from testbed.plan import Plan
 from testbed.routing.paths import path
+from testbed.workloads.link_words import shown
 
 if TYPE_CHECKING:
     from testbed.emulate.client import LabClient
@@ -99,6 +100,7 @@ def deviations(plan: Plan, lab: LabClient) -> list[Deviation]:
     switches that it does not reach, leave the rules as they were.
     """
     found = [Deviation(True, f"shaping changed: {problem}") for problem in lab.shaping_problems()]
+    found += changed_links(plan, lab.link_states(), controlled=lab.facts.controller is not None)
     if lab.facts.controller is None:
         return found
     rules, problems = dumped_rules(plan.topology, lab.flows())
@@ -115,6 +117,25 @@ def deviations(plan: Plan, lab: LabClient) -> list[Deviation]:
     if late:
         shown = ", ".join(late[:4])
         found.append(Deviation(False, f"{len(late)} switches are not in step with the controller: {shown}"))
+    return found
+
+
+def changed_links(plan: Plan, states: Mapping[int, LinkState], *, controlled: bool) -> list[Deviation]:
+    """Links that are not as planned after the loads, whose own changes have been undone: somebody else's wish.
+
+    Args:
+        plan: the plan.
+        states: of such links.
+        controlled: whether there is a controller, which may have switched links off.
+    """
+    found = []
+    for link, state in states.items():
+        words = shown(state.rate, state.delay or None, state.loss or None)
+        words += [] if state.up or controlled else ["down"]
+        if words:
+            name = plan.wiring.channel_name(2 * link).replace("→", "-")
+            sentence = f"{name} was changed from outside the scenario and is not as planned: {', '.join(words)}"
+            found.append(Deviation(True, sentence))
     return found
 
 

@@ -26,6 +26,7 @@ from testbed.messages import (
     Facts,
     Flow,
     FrameCounts,
+    LinkState,
     LoadRequest,
     Observation,
     PlanMove,
@@ -172,8 +173,12 @@ class LabClient:
         return self._ask(ask.RunLoad(load))
 
     def disturb(self, disturbance: Disturbance) -> Disturbed:
-        """Let something die or come back now."""
+        """Let something die or come back, or links change, now."""
         return self._ask(ask.Disturb(disturbance))
+
+    def link_states(self) -> dict[int, LinkState]:
+        """Links between switches that are not as planned, by number."""
+        return self._ask(ask.TellLinks())
 
     def frames(self) -> FrameCounts:
         """Everything that counts frames."""

@@ -1,4 +1,4 @@
-"""Failures while a load runs: links and ports go down and up, switches are killed and started."""
+"""What happens to a lab: links and ports go down and up, or change, switches are killed and started."""
 
 from __future__ import annotations
 
@@ -34,6 +34,8 @@ def carry_out(what: Disturbance, fabric: Fabric, switches: SwitchBackend) -> Dis
         set_interfaces(fabric.ports_of(what.channels, what.hosts), up=what.up)
         for name in fabric.switches_of(what.switches):
             (fabric.start_switch if what.up else fabric.kill_switch)(switches, name)
+        if what.links:
+            fabric.change_links(what.links)
     except Exception as problem:  # whatever it is, the load must end and tell it
         error = str(problem)
     return Disturbed(began, time.monotonic(), error)

@@ -11,6 +11,7 @@ from mininet.net import Mininet
 
 from testbed.emulate.commands import in_host, run, run_each
 from testbed.emulate.names import HOST_INTERFACE, channel_ports, host_ports, port_interface
+from testbed.emulate.netem import MISSING, UNKNOWN, Netem
 from testbed.emulate.nodes import LabHost, LabIntf, LabLink, LabSwitch
 from testbed.emulate.requests import BuildOrder
 from testbed.emulate.shaping import (
@@ -25,12 +26,14 @@ from testbed.emulate.shaping import (
 )
 from testbed.emulate.switches import SwitchBackend
 from testbed.errors import LabError
+from testbed.messages import LinkChange, LinkState
 
 # Room for the VLAN tag on links between switches.
 _TRUNK_MTU = 1504
 # What a program may put into a host's TCP beyond what is on the way; with megabytes there, iperf3 would spin until a
 # slow link has carried them.
 _UNSENT_BYTES = 16384
+_AS_PLANNED = LinkState()
 
 Progress = Callable[[str], None]
 
@@ -52,6 +55,7 @@ class Fabric(Mininet):  # type: ignore[misc]
         super().__init__(host=LabHost, switch=LabSwitch, link=LabLink, intf=LabIntf, controller=None, build=False)
         self.order = order
         self.datapath = ""
+        self.changed: dict[int, LinkState] = {}  # links that run otherwise than planned
         for host in order.hosts:
             adopted, procs = (holders or {}).get(host.name), (groups or {}).get(host.name)
             self.addHost(host.name, holder=adopted, procs=procs, ip=host.ip, mac=host.mac)
@@ -181,8 +185,12 @@ class Fabric(Mininet):  # type: ignore[misc]
         overhead = WIRE_OVERHEAD + (VLAN_TAG if kernel and order.tagged_trunks else 0)
         found = dict.fromkeys(host_ports(order), edge)
         for channel, name in enumerate(channel_ports(order)):
-            rate = order.link_rate * order.speeds.get(channel // 2, 1.0)
-            found[name] = Shaping(rate, order.queue_frames, overhead, queue)
+            link = channel // 2
+            state = self.changed.get(link, _AS_PLANNED)
+            planned = order.link_rate * order.speeds.get(link, 1.0)
+            rate = planned if state.rate is None else state.rate / order.dilation
+            netem = Netem(state.delay * order.dilation, state.loss) if state.delay or state.loss else None
+            found[name] = Shaping(rate, order.queue_frames, overhead, queue, netem)
         return found
 
     def port_rates(self) -> dict[str, float]:
@@ -192,18 +200,20 @@ class Fabric(Mininet):  # type: ignore[misc]
     def _shape(self) -> None:
         run(["tc", "-batch", "-"], "".join(shaping.commands(name) for name, shaping in self._port_shaping().items()))
 
-    def reshape(self, link_rate: float, host_rate: float) -> None:
+    def reshape(self, link_rate: float, host_rate: float, dilation: float) -> None:
         """Give all links other rates while the lab runs.
 
         Args:
             link_rate: lab bit/s between switches.
             host_rate: lab bit/s of host links.
+            dilation: of these.
 
         Raises:
             LabError: a rate could not be set, or is not what was read back.
         """
-        self.order = replace(self.order, link_rate=link_rate, host_rate=host_rate)
-        run(["tc", "-batch", "-"], "".join(shaping.change(name) for name, shaping in self._port_shaping().items()))
+        self.order = replace(self.order, link_rate=link_rate, host_rate=host_rate, dilation=dilation)
+        ports = self._port_shaping().items()
+        run(["tc", "-batch", "-"], "".join(shaping.instead_of(shaping, name) for name, shaping in ports))
         line = self._host_shaping.change(HOST_INTERFACE)
         run_each({name: (in_host(pid, ["tc", "-batch", "-"]), line) for name, pid in self.holders.items()})
         problems = self.shaping_problems()
@@ -227,6 +237,44 @@ class Fabric(Mininet):  # type: ignore[misc]
         problems = shaping_problems(mine, run(["tc", "-d", "-batch", "-"], read_back_commands(mine)))
         if problems:
             raise LabError(f"{len(problems)} ports do not have their new rate: {'; '.join(problems[:3])}")
+
+    def change_links(self, changes: Sequence[LinkChange]) -> None:
+        """Let links between switches run otherwise than planned, or as planned again, while the lab runs.
+
+        Raises:
+            LabError: there is no such link, the kernel cannot do it, or it is not what was read back; where the kernel
+                cannot, nothing has changed.
+        """
+        links = list(dict.fromkeys(change.link for change in changes))
+        _require_numbers("link", links, len(self.order.links))
+        before, shaped = self.changed, self._port_shaping()
+        wanted = dict(before)
+        for change in changes:
+            wanted[change.link] = wanted.get(change.link, _AS_PLANNED).after(change)
+        self.changed = {link: state for link, state in wanted.items() if state != _AS_PLANNED}
+        shaping = self._port_shaping()
+        mine = {name: shaping[name] for name in self.ports_of([2 * link + end for link in links for end in (0, 1)])}
+        try:
+            run(["tc", "-batch", "-"], "".join(new.instead_of(shaped[name], name) for name, new in mine.items()))
+        except LabError as error:
+            self.changed = before
+            if UNKNOWN in str(error):
+                raise LabError(MISSING) from error
+            raise
+        problems = shaping_problems(mine, run(["tc", "-d", "-batch", "-"], read_back_commands(mine)))
+        if problems:
+            raise LabError(f"{len(problems)} settings are not as asked: {'; '.join(problems[:3])}")
+
+    def link_states(self) -> dict[int, LinkState]:
+        """Links between switches that are not as planned, by number."""
+        ports = channel_ports(self.order)
+        found = {}
+        for link in range(len(self.order.links)):
+            up = all(int(Path(f"/sys/class/net/{ports[2 * link + end]}/flags").read_text(), 16) & 1 for end in (0, 1))
+            state = replace(self.changed.get(link, _AS_PLANNED), up=up)
+            if state != _AS_PLANNED:
+                found[link] = state
+        return found
 
     def ports_of(self, channels: Sequence[int], hosts: Sequence[int] = ()) -> list[str]:
         """Interfaces of switches that send into some channels, and to some hosts.

@@ -14,11 +14,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from testbed.emulate import cgroup, pairs
+from testbed.emulate.netem import MISSING
 from testbed.errors import CapabilityError
 from testbed.scenario import Scenario
 from testbed.workloads import WORKLOADS
+from testbed.workloads.spec import events_of
 
 OPENFLOW = "openflow framework"
+NETEM = "netem"
 _LIMIT = 20.0
 _SETUP = "run `make setup`"
 # A throw-away network namespace; nothing tried in it can be seen outside.
@@ -79,6 +82,13 @@ _TRIALS = (
         _KERNEL_OVS,
         "the userspace datapath is used: a few hundred Mbit/s in all instead of many Gbit/s",
         "load the module openvswitch (package linux-modules-extra on some systems)",
+        needed=False,
+    ),
+    _Trial(
+        NETEM,
+        _VETH + "tc qdisc add dev probe0 root netem delay 1ms loss 1%",
+        "links get neither delay nor loss (testbed link, timeline:); rate, down and up work",
+        "load the module sch_netem (package linux-modules-extra on some systems)",
         needed=False,
     ),
     _Trial(
@@ -177,9 +187,18 @@ def require(scenario: Scenario) -> None:
         names.add(cgroup.CAPABILITY)
     if scenario.lab.controller != "none":
         names.add(OPENFLOW)
+    if any(event.words.delay or event.words.loss for load in scenario.workloads for event in events_of(load.spec)):
+        names.add(NETEM)
     lacking = [c for c in capabilities() if not c.present and (c.needed or c.name in names)]
     if lacking:
         raise CapabilityError("\n".join(f"{c.name}: {c.detail}: {c.consequence}; {c.remedy}" for c in lacking))
+
+
+def require_netem() -> None:
+    """Raise CapabilityError where links can have neither delay nor loss."""
+    (trial,) = (trial for trial in _TRIALS if trial.name == NETEM)
+    if not trial.tried().present:
+        raise CapabilityError(MISSING)
 
 
 def versions() -> dict[str, str]:

@@ -18,6 +18,7 @@ from testbed.messages import (
     Disturbed,
     Facts,
     FrameCounts,
+    LinkState,
     LoadRequest,
     Observation,
     PlanMove,
@@ -194,10 +195,16 @@ class RunLoad(Request[Observation]):
 
 @dataclass(frozen=True, slots=True)
 class Disturb(Request[Disturbed]):
-    """Let something die or come back now."""
+    """Let something die or come back, or links change, now."""
 
     op: ClassVar[str] = "disturb"
     disturbance: Disturbance
+
+
+class TellLinks(Request[dict[int, LinkState]]):
+    """Links between switches that are not as planned, by number."""
+
+    op: ClassVar[str] = "links"
 
 
 class CountFrames(Request[FrameCounts]):
@@ -351,8 +358,8 @@ class MoveToPlan(Request[PlanMove]):
 OPERATIONS: dict[str, type[Request[Any]]] = {
     kind.op: kind
     for kind in (
-        Build, TellFacts, TellStatus, Shutdown, SetRates, SetSpeeds, CheckShaping, RunLoad, Disturb, CountFrames,
-        DumpFlows, DumpGroups, Trace, Reach, Learn, WatchStorm, WriteFile, CopyFile, TakeFile, TellController,
-        WaitForController, StopController, StartController, MoveToPlan,
+        Build, TellFacts, TellStatus, Shutdown, SetRates, SetSpeeds, CheckShaping, RunLoad, Disturb, TellLinks,
+        CountFrames, DumpFlows, DumpGroups, Trace, Reach, Learn, WatchStorm, WriteFile, CopyFile, TakeFile,
+        TellController, WaitForController, StopController, StartController, MoveToPlan,
     )
 }  # fmt: skip

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from testbed.emulate.netem import Netem
 from testbed.errors import LabError
 from testbed.units import BURST_FRAMES, BURST_SECONDS, MAX_WIRE_FRAME
 
@@ -35,17 +36,21 @@ class Shaping:
         queue_frames: frames that wait before the next is lost.
         overhead: bytes on the wire beyond what Linux counts in a frame.
         queue: TAIL_DROP or HEAD_DROP.
+        netem: what the link does to frames before that, if anything.
     """
 
     rate: float
     queue_frames: int
     overhead: int = WIRE_OVERHEAD
     queue: str = TAIL_DROP
+    netem: Netem | None = None
 
     def commands(self, interface: str) -> str:
         """Lines for `tc -batch`."""
+        above = "" if self.netem is None else self.netem.command(interface)
+        parent = "root" if self.netem is None else f"parent {self.netem.child}"
         return (
-            f"qdisc replace dev {interface} root handle 1: htb default 1\n"
+            f"{above}qdisc replace dev {interface} {parent} handle 1: htb default 1\n"
             f"{self.change(interface)}"
             f"qdisc replace dev {interface} parent 1:1 handle 10: {self.queue} limit {self.queue_frames}\n"
         )
@@ -58,13 +63,20 @@ class Shaping:
             f"burst {burst} cburst {burst} quantum {MAX_WIRE_FRAME} overhead {self.overhead} mpu {MIN_WIRE_FRAME}\n"
         )
 
+    def instead_of(self, before: Shaping, interface: str) -> str:
+        """Lines for `tc -batch` that change a port, which goes on carrying frames, as far as that is possible."""
+        if (self.netem is None) == (before.netem is None):
+            return ("" if self.netem is None else self.netem.command(interface)) + self.change(interface)
+        # A new root takes the place of the queue, and what waits in it is lost.
+        return ("" if before.netem is None else f"qdisc del dev {interface} root\n") + self.commands(interface)
+
     def problems(self, interface: str, shown: Iterable[str]) -> list[str]:
         """Differences from what `tc -d` shows of the interface; one sentence each."""
         shown = list(shown)
         text = next((line for line in shown if line.startswith("class htb")), "")
         found, extra = _RATE.search(text), _OVERHEAD.search(text)
         got = float(found.group(1)) * _RATE_FACTORS[found.group(2)] if found else 0.0
-        problems = []
+        problems = Netem.problems(self.netem, interface, shown)
         if abs(got - self.rate) > max(1.0, self.rate * _PRINTED_PRECISION):
             problems.append(f"{interface}: asked for {self.rate:.0f} bit/s, the kernel has {got:.0f} bit/s")
         if not extra or int(extra.group(1)) != self.overhead:

@@ -24,11 +24,17 @@ class Change:
     """An event in the numbers of a topology."""
 
     event: Event  # as it was written
-    links: tuple[int, ...]  # what goes down or comes up
+    links: tuple[int, ...]  # what goes down, comes up or changes
     hosts: tuple[int, ...]  # whose ports do
     switches: tuple[int, ...]  # what is killed or started
-    # switch and port whose end of the link is set down or up; of a link the end with the lower switch
+    # switch and port whose end of the link is set down or up; of a link the end with the lower switch; none where it
+    # changes otherwise
     ends: tuple[tuple[int, int], ...]
+
+    @property
+    def fails(self) -> bool:
+        """Whether something dies or comes back."""
+        return self.event.action != "link"
 
 
 class ElementNames:
@@ -58,11 +64,18 @@ class ElementNames:
                 continue
             found = self.find(target)
             if isinstance(found, str):
-                if target in self._switches:
+                if target in self._switches and event.action != "link":
                     found = f'{quoted(target)} is a switch: "kill {target}" ends it; down is for links, ports and hosts'
                 problems.append(Problem(place, found))
                 continue
             link, host, end = found
+            if event.action == "link":
+                if link is None:
+                    sentence = f"{quoted(target)} is no link between switches; others keep their rate, delay and loss"
+                    problems.append(Problem(place, sentence))
+                else:
+                    links.append(link)
+                continue
             links += [link] if link is not None else []
             hosts += [host] if host is not None else []
             ends.append(end)
@@ -152,6 +165,8 @@ def changes_of(topology: Topology, events: Sequence[Event], place: str) -> tuple
         where = f"{place}.{number}"
         change = names.change(event, where, problems)
         found.append(change)
+        if not change.fails:
+            continue
         for kind, members in (("link", change.links), ("host", change.hosts), ("switch", change.switches)):
             for member in members:
                 problems += _state_problem(topology, kind, member, event, down[kind], where)

@@ -7,12 +7,17 @@ from testbed.failover.outlook import Outlook, outlooks
 from testbed.failover.tables import compile_ahead, routings, whole_tables
 from testbed.model import VlanPlan
 from testbed.plan import Plan
-from testbed.workloads.spec import failures_of
+from testbed.workloads.spec import events_of
 
 
 def changes_of_load(plan: Plan, number: int) -> list[Change]:
     """The events of a load, by its number from 0, in the plan's numbers; a plan has none that are wrong."""
-    return changes_of(plan.topology, failures_of(plan.scenario.workloads[number].spec), "")[0]
+    return changes_of(plan.topology, events_of(plan.scenario.workloads[number].spec), "")[0]
+
+
+def failures_of_load(plan: Plan, number: int) -> list[Change]:
+    """Those of them by which something dies or comes back."""
+    return [change for change in changes_of_load(plan, number) if change.fails]
 
 
 def killed_switches(plan: Plan) -> list[int]:
@@ -37,7 +42,7 @@ def failure_outlooks(plan: Plan) -> dict[int, list[Outlook]]:
     """
     found = {}
     for number in range(len(plan.scenario.workloads)):
-        changes = changes_of_load(plan, number)
+        changes = failures_of_load(plan, number)
         if changes and isinstance(plan.vlans, VlanPlan):
             routing = (plan.scenario.routing_kind, plan.scenario.routing)
             found[number] = outlooks(plan.topology, plan.routes, plan.vlans, routing, changes)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from testbed.errors import Problem
 from testbed.failover.events import changes_of
 from testbed.model import Topology
 from testbed.scenario import Scenario
 from testbed.scenario.engines import ENGINES, unheard_keys
+from testbed.scenario.spec import SLOWEST_LAB_LINK
 from testbed.traffic import PatternError, flows
+from testbed.units import format_rate
 from testbed.verify.limits import SWITCH_MODELS, check_ports
 from testbed.workloads import WORKLOADS
-from testbed.workloads.spec import failures_of
+from testbed.workloads.spec import events_key, events_of
+from testbed.workloads.timeline import Event
 
 
 def lab_problems(scenario: Scenario, topology: Topology) -> list[Problem]:
@@ -21,7 +26,7 @@ def lab_problems(scenario: Scenario, topology: Topology) -> list[Problem]:
     return [
         *unheard_keys(scenario.engine, blocks),
         *load_problems(scenario, topology),
-        *failure_problems(scenario, topology),
+        *event_problems(scenario, topology),
         *address_problems(scenario),
         *daemon_problems(scenario, topology),
         *controller_problems(scenario),
@@ -53,19 +58,19 @@ def load_problems(scenario: Scenario, topology: Topology) -> list[Problem]:
     return found
 
 
-def failure_problems(scenario: Scenario, topology: Topology) -> list[Problem]:
-    """Failures that name unknown or already failed elements, or need a controller that moves paths."""
+def event_problems(scenario: Scenario, topology: Topology) -> list[Problem]:
+    """Events that name unknown or already failed elements, or need a controller that moves paths, or other links."""
     found: list[Problem] = []
     for number, load in enumerate(scenario.workloads):
-        events, place = failures_of(load.spec), f"workloads.{number}.failures"
+        events, place = events_of(load.spec), f"workloads.{number}.{events_key(load.spec)}"
+        fails = any(event.action != "link" for event in events)
         if not events:
             continue
         if not ENGINES[scenario.engine].fails:
-            sentence = (
-                f"links and switches do not fail with engine: {scenario.engine}; take them out, or set another engine"
-            )
+            what = "links and switches do not fail" if fails else "links do not change"
+            sentence = f"{what} with engine: {scenario.engine}; take them out, or set another engine"
             found.append(Problem(place, sentence))
-        elif scenario.lab.controller != "segment_manager":
+        elif fails and scenario.lab.controller != "segment_manager":
             sentence = (
                 "need lab.controller: segment_manager, which moves paths away from what is dead, not "
                 f"{scenario.lab.controller}"
@@ -77,8 +82,33 @@ def failure_problems(scenario: Scenario, topology: Topology) -> list[Problem]:
                 "lab.datapath: userspace"
             )
             found.append(Problem(place, sentence))
-        found += changes_of(topology, events, place)[1]
+        found += [*_change_problems(scenario, events, place), *changes_of(topology, events, place)[1]]
     return found
+
+
+def _change_problems(scenario: Scenario, events: Sequence[Event], place: str) -> list[Problem]:
+    """Links that would change to what cannot be."""
+    found = []
+    for number, event in enumerate(events):
+        if event.action != "link":
+            continue
+        if scenario.links.aggregate:
+            sentence = "changes one link, and links.aggregate: true makes parallel links one; use aggregate: false"
+            found.append(Problem(f"{place}.{number}", sentence))
+        if event.words.rate is not None and scenario.lab.dilation != "auto":
+            slow = too_slow(event.words.rate, scenario.lab.chosen_dilation)
+            found += [Problem(f"{place}.{number}", slow)] if slow else []
+    return found
+
+
+def too_slow(rate: float, dilation: float) -> str:
+    """Why a link cannot be given a rate at a dilation; empty where it can."""
+    if rate / dilation >= SLOWEST_LAB_LINK:
+        return ""
+    return (
+        f"a lab link would run at {format_rate(rate / dilation)}; below {format_rate(SLOWEST_LAB_LINK)} nothing can be "
+        f"measured, so use {format_rate(SLOWEST_LAB_LINK * dilation)} or more"
+    )
 
 
 def address_problems(scenario: Scenario) -> list[Problem]:

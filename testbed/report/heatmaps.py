@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,12 +38,13 @@ def heat_panel(
     width: float = _WIDTH,
     row: float = _ROW,
     marks: Sequence[float] = (),
+    moments: Sequence[float] = (),
 ) -> Panel:
     """A heat map with names of its rows.
 
-    In pixels: `width` of all columns, `row` of a row. Places in `marks` get a line.
+    In pixels: `width` of all columns, `row` of a row. Places in `marks` get a dashed line, in `moments` a solid one.
     """
-    lines = [Mark(mark, colour=INK) for mark in marks]
+    lines = [Mark(mark, colour=INK) for mark in marks] + [Mark(mark, colour=INK, dash="-") for mark in moments]
     return Panel([heat, *lines], x, Axis(label, ticks=rows_of_names(rows)), width=width, height=row * len(rows))
 
 
@@ -58,12 +60,21 @@ def _shares(full: float) -> list[str]:
     return [format_quantity(full * tick / (_TICKS - 1), "ratio") for tick in range(_TICKS)]
 
 
-def telemetry_charts(plan: Plan, telemetry: Telemetry, prefix: str) -> list[Chart]:
-    """Return the drawings of a load; over time its first repeat, the traffic matrix of all."""
+def telemetry_charts(
+    plan: Plan, telemetry: Telemetry, prefix: str, changes: Sequence[Mapping[str, Any]] = ()
+) -> list[Chart]:
+    """Return the drawings of a load; over time its first repeat, the traffic matrix of all.
+
+    Args:
+        plan: at the dilation that was measured.
+        telemetry: of the load.
+        prefix: of names in the drawings.
+        changes: what changed in the first repeat, as it is stored: `event` in words, `at` in laboratory seconds.
+    """
     first = np.flatnonzero(telemetry.repeat == 0)
     charts = []
     if len(first) > 1:
-        steps = _Steps(plan, telemetry, first)
+        steps = _Steps(plan, telemetry, first, changes)
         charts += [*_link_use(plan, telemetry, steps, prefix), *_queues(plan, telemetry, steps, prefix)]
     if len(telemetry.traffic_bytes) and telemetry.traffic_matrix().any():
         charts.append(_traffic(telemetry, prefix))
@@ -78,9 +89,13 @@ class _Steps:
         seconds: what that unit is.
         x: the axis.
         marks: begin and end of what counts, likewise.
+        moments: when links changed, likewise.
+        words: what these lines are.
     """
 
-    def __init__(self, plan: Plan, telemetry: Telemetry, rows: Places) -> None:
+    def __init__(
+        self, plan: Plan, telemetry: Telemetry, rows: Places, changes: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
         real = TimeScale(plan.scenario.lab.chosen_dilation)
         time = np.array([real.to_real(float(at), "s") for at in telemetry.time[rows]])
         window = np.array([real.to_real(float(at), "s") for at in telemetry.window[0]])
@@ -92,6 +107,12 @@ class _Steps:
         self.x = Axis(f"Time since the start ({unit.name})")
         self.edges: Floats = np.append(time[self._starts - 1], time[-1]) / unit.factor
         self.marks = [float(at) for at in window / unit.factor if self.edges[0] < at < self.edges[-1]]
+        self.moments = [real.to_real(float(change["at"]), "s") / unit.factor for change in changes]
+        said = [
+            f"{moment:.3g} {unit.name}: {str(change['event']).partition(': ')[2]}"
+            for moment, change in zip(self.moments, changes, strict=True)
+        ]
+        self.words = f" Solid lines: {'; '.join(said)}." if said else ""
 
     def sums(self, figures: Longs) -> Floats:
         """(P, C) increases added up, from (T, P)."""
@@ -117,14 +138,15 @@ def _link_use(plan: Plan, telemetry: Telemetry, steps: _Steps, prefix: str) -> l
     full = full_share(use.max())
     names = [topology.channel_name(int(telemetry.port_channel[trunks[row]])) for row in shown]
     panel = heat_panel(
-        Heat(use[shown], steps.edges, full, _shares(full), "Link utilisation"), names, steps.x, marks=steps.marks
-    )
+        Heat(use[shown], steps.edges, full, _shares(full), "Link utilisation"), names, steps.x, marks=steps.marks,
+        moments=steps.moments,
+    )  # fmt: skip
     which = f"the {len(shown)} busiest of {len(trunks)}" if len(shown) < len(trunks) else f"all {len(trunks)}"
     return [
         Chart(
             _on_page(panel, f"{prefix}-use", f"utilisation of {len(shown)} link directions over time"),
             f"Utilisation of link directions over time, {which}{_first(telemetry)}. What counts lies between the "
-            "dashed lines.",
+            f"dashed lines.{steps.words}",
         )
     ]
 
@@ -140,7 +162,7 @@ def _queues(plan: Plan, telemetry: Telemetry, steps: _Steps, prefix: str) -> lis
     names = [_port_name(plan.wiring, telemetry, int(port)) for port in busiest]
     panel = heat_panel(
         Heat(waiting[busiest], steps.edges, limit, ticks, "Frames"), names, steps.x,
-        row=max(12.0, 120 / len(names)), marks=steps.marks,
+        row=max(12.0, 120 / len(names)), marks=steps.marks, moments=steps.moments,
     )  # fmt: skip
     drops = int(telemetry.queue_drops.sum())
     return [

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import importlib.resources
 import statistics
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from testbed.model import Sample, Topology, VlanPlan
 from testbed.plan.rates import at_dilation
@@ -15,7 +16,7 @@ from testbed.report.palette import declarations
 from testbed.report.table import MIN_LINK_USE, result_rows
 from testbed.results import Run
 from testbed.results.load import LoadHead, load_heads, texts
-from testbed.results.samples import load_failures
+from testbed.results.samples import load_changes, load_failures
 from testbed.results.telemetry import load_telemetry
 
 if TYPE_CHECKING:
@@ -71,7 +72,11 @@ def render_report(run: Run) -> str:
             (head, drawn)
             for number, head in enumerate(heads)
             if (telemetry := load_telemetry(run.path, head.label))
-            and (drawn := telemetry_charts(at_dilation(plan, run.dilation), telemetry, f"watched-{number}"))
+            and (
+                drawn := telemetry_charts(
+                    at_dilation(plan, run.dilation), telemetry, f"watched-{number}", _changes(run.path, head.label)
+                )
+            )
         ],
         uses=uses,
         topology="" if uses or not drawable else draw_topology(plan.topology, "topology"),
@@ -84,6 +89,13 @@ def render_report(run: Run) -> str:
         raw_files=raw_files,
         least_link_use=f"{100 * MIN_LINK_USE:g} %",
     )
+
+
+def _changes(folder: Path, load: str) -> list[dict[str, Any]]:
+    """Links that changed in the first repeat of a load."""
+    repeats = load_changes(folder, load)
+    events: list[dict[str, Any]] = repeats[0]["events"] if repeats else []
+    return events
 
 
 def _link_uses(

@@ -53,13 +53,30 @@ def failures_file(load: str) -> str:
     return f"failures-{load}.json"
 
 
+def changes_file(load: str) -> str:
+    """Likewise of links that changed."""
+    return f"timeline-{load}.json"
+
+
 def load_failures(folder: Path, load: str) -> list[dict[str, Any]]:
-    """What was stored of a load; nothing where it had no failures.
+    """What was stored of a load, a repeat an entry; nothing where it had no failures.
 
     Raises:
         InputError: the file is damaged.
     """
-    file = folder / failures_file(load)
+    return _stored(folder / failures_file(load), load)
+
+
+def load_changes(folder: Path, load: str) -> list[dict[str, Any]]:
+    """Likewise of links that changed while it ran.
+
+    Raises:
+        InputError: the file is damaged.
+    """
+    return _stored(folder / changes_file(load), load)
+
+
+def _stored(file: Path, load: str) -> list[dict[str, Any]]:
     if not load or not file.exists():
         return []
     try:

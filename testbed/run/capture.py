@@ -22,21 +22,13 @@ _TURN = 0.25  # s between two reports of how far it is
 
 @dataclass(slots=True)
 class Recorded:
-    """What was captured so far.
+    """What was captured so far."""
 
-    Attributes:
-        frames: that are in the file.
-        bytes: of these, as on the wire without preamble, check sequence and gap.
-        lost: frames that passed and could not be kept.
-        seconds: since it began.
-        ended: why it ended: `count`, `seconds`, `reader gone`, or empty.
-    """
-
-    frames: int = 0
-    bytes: int = 0
-    lost: int = 0
-    seconds: float = 0.0
-    ended: str = ""
+    frames: int = 0  # that are in the file
+    bytes: int = 0  # of these, as on the wire without preamble, check sequence and gap
+    lost: int = 0  # frames that passed and could not be kept
+    seconds: float = 0.0  # since it began
+    ended: str = ""  # why: `count`, `seconds`, `reader gone`, `interrupted`
 
 
 def tap_of(topology: Topology, where: str, place: str) -> Tap:

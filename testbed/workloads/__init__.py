@@ -58,7 +58,11 @@ class WorkloadKind:
 
 
 def _in_time(load: spec.Iperf3 | spec.Probe) -> list[Problem]:
-    return timeline_problems(load.failures, spec.load_seconds(load))
+    key = spec.events_key(load)
+    found = timeline_problems(key, getattr(load, key), spec.load_seconds(load))
+    if key == "timeline" and load.failures:
+        found.append(Problem("failures", "stands beside timeline, which takes failures, too; write all events there"))
+    return found
 
 
 def _flows(load: spec.Iperf3) -> Traffic:

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator
 
 from testbed.errors import Problem, did_you_mean
 from testbed.traffic import PATTERNS
-from testbed.workloads.timeline import Event, EventText, parse_event
+from testbed.workloads.timeline import Event, EventText, FailureText, parse_event
 
 if TYPE_CHECKING:
     Pattern = str
@@ -29,8 +29,10 @@ _WHY_NOT = {
 }
 
 
-Failures = tuple[EventText, ...]
+Failures = tuple[FailureText, ...]
+Timeline = tuple[EventText, ...]
 _FAILURES = {"wanted": 'a list such as ["at 5s: down s3-s7", "at 8s: up s3-s7"]'}
+_TIMELINE = {"wanted": 'a list such as [{at: 2 s, link: s3-s7, rate: 100M}, "at 5s: down s3-s7"]'}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,7 @@ class Iperf3:
     payload: Annotated[int, Ge(16), Le(1472)] = 1470  # UDP only; bytes in a datagram. 1470 is the papers' size.
     # what dies and comes back, and when, in laboratory seconds from the start of each repeat
     failures: Failures = field(default=(), metadata=_FAILURES)
+    timeline: Timeline = field(default=(), metadata=_TIMELINE)  # likewise, and which links change
 
     def meaningless(self, keys: Iterable[str]) -> list[Problem]:
         """Those of some keys that say nothing for this protocol, each with a sentence."""
@@ -83,9 +86,14 @@ def load_seconds(spec: Iperf3 | Probe) -> float:
     return spec.seconds + getattr(spec, "omit", 0)
 
 
-def failures_of(spec: object) -> tuple[Event, ...]:
-    """What fails while a load runs; nothing for kinds of loads that know no failures."""
-    return tuple(map(parse_event, getattr(spec, "failures", ())))
+def events_of(spec: object) -> tuple[Event, ...]:
+    """What happens while a load runs; nothing for kinds of loads that know no events."""
+    return tuple(map(parse_event, getattr(spec, events_key(spec), ())))
+
+
+def events_key(spec: object) -> str:
+    """The key that has them."""
+    return "timeline" if getattr(spec, "timeline", ()) else "failures"
 
 
 _PLACEMENTS = ("block", "round_robin")

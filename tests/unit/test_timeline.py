@@ -9,9 +9,13 @@ from testbed.failover.events import changes_of
 from testbed.failover.failed import words
 from testbed.failover.outlook import failed_after
 from testbed.failover.tables import whole_tables
+from testbed.messages import Disturbance, LinkChange
 from testbed.model import VlanPlan
 from testbed.plan import make_plan
 from testbed.plan.failures import failure_outlooks
+from testbed.run.loads.failure_watch import disturbance
+from testbed.run.loads.link_changes import link_changes
+from testbed.workloads.link_words import LinkWords
 from testbed.workloads.spec import Probe
 from testbed.workloads.timeline import Event, parse_event, timeline_problems
 from tests.fabrics import scenario_of, topology_of
@@ -23,6 +27,12 @@ from tests.fabrics import scenario_of, topology_of
         ("at 5s: down s3-s7", Event(5.0, "down", ("s3-s7",))),
         ("  AT 0.25 s :Up s1-s2#1 , h3 ", Event(0.25, "up", ("s1-s2#1", "h3"))),
         ("at 9s: kill s2", Event(9.0, "kill", ("s2",))),
+        ("at 2s: link s1-s2 rate 100M", Event(2.0, "link", ("s1-s2",), LinkWords(rate=1e8))),
+        (
+            "at 2s: Link s1-s2#1, s2-s3 reset delay 20 us loss 0.5% rate 2.5 Gbit/s",
+            Event(2.0, "link", ("s1-s2#1", "s2-s3"), LinkWords(2.5e9, 20e-6, 0.005, reset=True)),
+        ),
+        ("at 2s: link s1-s2 delay 0s loss 0%", Event(2.0, "link", ("s1-s2",), LinkWords(delay=0.0, loss=0.0))),
     ],
 )
 def test_an_event_is_read_and_written(text: str, event: Event):
@@ -37,9 +47,38 @@ def test_yaml_without_quotes_means_the_same():
     assert specs == {Probe(("at 1s: down s1-s2",))}
 
 
+def test_blocks_mean_the_same():
+    blocks = [
+        "{at: 2 s, link: s1-s2, rate: 100M}", "{at: 2.5, link: s1-s2, loss: 1%, delay: 20us, reset: true}",
+        "{at: 3s, link: s1-s2, down: true}", "at 4s: up s1-s2",
+    ]  # fmt: skip
+    text = "topology: {kind: torus, sizes: [4, 4]}\nworkloads:\n- {kind: iperf3, protocol: udp, timeline: ["
+    (load,) = scenario_of(f"{text}{', '.join(blocks)}]}}").workloads
+    assert load.spec.timeline == (
+        "at 2s: link s1-s2 rate 100M", "at 2.5s: link s1-s2 reset delay 20us loss 1%", "at 3s: down s1-s2",
+        "at 4s: up s1-s2",
+    )  # fmt: skip
+
+
+def test_a_link_changes_without_failing():
+    """The words of one event hold for all its links, and what changes may die later."""
+    topology = topology_of("torus", sizes=[4, 4])
+    events = [parse_event(f"at 1s: {what}") for what in ("link s1-s2, s2-s3 rate 1M", "down s1-s2", "link s1-s2 reset")]
+    changes, problems = changes_of(topology, events, "timeline")
+    assert not problems
+    assert [change.fails for change in changes] == [False, True, False]
+    assert changes[0].links == (changes[1].links[0], changes[0].links[1])
+    assert link_changes(changes[0]) == tuple(LinkChange(link, rate=1e6) for link in changes[0].links)
+    assert disturbance(topology, changes[2]) == Disturbance(
+        up=True, at=1.0, links=(LinkChange(changes[1].links[0], reset=True),)
+    )
+
+
 def test_events_of_one_time_are_in_order():
-    assert not timeline_problems(["at 1s: down s1-s2", "at 1s: down s2-s3"], 5)
-    assert [p.place for p in timeline_problems(["at 2s: down s1-s2", "at 1s: up s1-s2"], 5)] == ["failures.1"]
+    assert not timeline_problems("failures", ["at 1s: down s1-s2", "at 1s: down s2-s3"], 5)
+    assert [p.place for p in timeline_problems("failures", ["at 2s: down s1-s2", "at 1s: up s1-s2"], 5)] == [
+        "failures.1"
+    ]
 
 
 def test_links_ports_hosts_and_switches_are_found_by_name():

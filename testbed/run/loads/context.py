@@ -209,6 +209,7 @@ class LoadOutcome:
         telemetry: of each repeat that was recorded.
         no_matrix: why that has no traffic matrix; empty where it has one.
         failures: of each repeat with failures, what they cost, as plain data.
+        changes: of each repeat with links that changed, when they did, likewise.
     """
 
     samples: list[Sample] = field(default_factory=list)
@@ -216,6 +217,7 @@ class LoadOutcome:
     telemetry: list[Telemetry] = field(default_factory=list)
     no_matrix: str = ""
     failures: list[dict[str, object]] = field(default_factory=list)
+    changes: list[dict[str, object]] = field(default_factory=list)
 
     def watched(self, result: LoadResult) -> None:
         """Take over what was recorded beside a repeat."""

@@ -18,10 +18,11 @@ from testbed.failover.events import Change
 from testbed.failover.outlook import Outlook
 from testbed.messages import ControllerStatus, Disturbance
 from testbed.model import Sample, Topology, host_ip
-from testbed.plan.failures import changes_of_load, failure_outlooks
+from testbed.plan.failures import failure_outlooks, failures_of_load
 from testbed.run.checks.fidelity import judge_clock
 from testbed.run.loads.context import Context, LoadOutcome, LoadResult
 from testbed.run.loads.failure_cost import ON_THE_WAY, assess
+from testbed.run.loads.link_changes import link_changes
 from testbed.transition.steps import drain_seconds
 from testbed.workloads import probe
 from testbed.workloads.probe import Passage
@@ -78,11 +79,7 @@ class FailureWatch:
             links = plan.scenario.links
             lab_rate = context.scale.lab_rate(links.rate)
             on_the_way = max(on_the_way, drain_seconds(plan.topology, plan.routes, lab_rate, links.queue_frames))
-        return cls(context, changes_of_load(context.plan, number), outlooks, watched, rate, seconds, on_the_way)
-
-    def timeline(self) -> list[Disturbance]:
-        """What the lab is to carry out."""
-        return [disturbance(self.context.plan.topology, change) for change in self.changes]
+        return cls(context, failures_of_load(context.plan, number), outlooks, watched, rate, seconds, on_the_way)
 
     def processes(self) -> list[Process]:
         """The probes: receivers first."""
@@ -162,8 +159,15 @@ class FailureWatch:
             time.sleep(_POLL)
 
 
+def timeline(topology: Topology, changes: Sequence[Change]) -> list[Disturbance]:
+    """What the lab is to carry out."""
+    return [disturbance(topology, change) for change in changes]
+
+
 def disturbance(topology: Topology, change: Change) -> Disturbance:
-    """What is set down: one port; what is set up: both ends; and when."""
+    """What is set down: one port; what is set up: both ends; what changes; and when."""
+    if not change.fails:
+        return Disturbance(up=True, at=change.event.at, links=link_changes(change))
     up = change.event.action in ("up", "start")
     ports = {(int(topology.channel_source[c]), int(topology.out_port[c])): c for c in range(len(topology.out_port))}
     channels = [ports[end] for end in change.ends if end in ports]
@@ -202,7 +206,8 @@ def run_probe(context: Context, spec: Probe) -> LoadOutcome:
     outcome = LoadOutcome()
     watch = FailureWatch.of(context, spec.seconds, spec.pairs, spec.rate)
     context.progress(f"{len(watch.pairs)} pairs watched, {len(watch.changes)} events in {spec.seconds} s")
-    result = context.run(watch.processes(), spec.seconds + _SPARE_SECONDS, watched=True, timeline=watch.timeline())
+    events = timeline(context.plan.topology, watch.changes)
+    result = context.run(watch.processes(), spec.seconds + _SPARE_SECONDS, watched=True, timeline=events)
     outcome.watched(result)
     watch.close(result, outcome)
     outcome.samples += context.machine(result)

@@ -11,7 +11,7 @@ from testbed.errors import WorkloadError
 from testbed.model import Sample
 from testbed.plan import Plan
 from testbed.results import ResultFolder
-from testbed.results.samples import failures_file
+from testbed.results.samples import changes_file, failures_file
 from testbed.results.telemetry import file_name, join, telemetry_to_bytes
 from testbed.run.checks.fidelity import Finding, Judgement, Verdict
 from testbed.run.loads.context import Context, LoadOutcome
@@ -139,6 +139,8 @@ def record_of(labels: Mapping[str, str], folder: ResultFolder, run: Callable[[],
         findings = outcome.findings
         if outcome.failures:
             folder.write_json(failures_file(number), outcome.failures)
+        if outcome.changes:
+            folder.write_json(changes_file(number), outcome.changes)
         if outcome.telemetry:
             folder.write_bytes(file_name(number), telemetry_to_bytes(join(outcome.telemetry)))
     except (WorkloadError, OutputError) as error:

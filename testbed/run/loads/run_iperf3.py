@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from testbed.failover.events import Change
 from testbed.messages import Flow
 from testbed.model import Floats, Sample, host_ip
+from testbed.plan.failures import changes_of_load
 from testbed.plan.rates import fair_rates, logical_ways, member_wires, wires_of
 from testbed.predict import TcpLoad, Transport, Ways, tcp_goodput, transport
 from testbed.predict.members import Spread
@@ -23,7 +25,8 @@ from testbed.run.checks.fidelity import (
 )
 from testbed.run.checks.observed import departure_errors
 from testbed.run.loads.context import Context, FrameLedger, LoadOutcome, LoadResult
-from testbed.run.loads.failure_watch import FailureWatch
+from testbed.run.loads.failure_watch import FailureWatch, timeline
+from testbed.run.loads.link_changes import LinkWatch
 from testbed.run.loads.members import (
     goodput_by_members,
     likely_spread,
@@ -33,7 +36,7 @@ from testbed.run.loads.members import (
 from testbed.traffic import flows
 from testbed.workloads import iperf3
 from testbed.workloads.process import OutputError
-from testbed.workloads.spec import Iperf3, load_seconds
+from testbed.workloads.spec import Iperf3, events_of, load_seconds
 
 # Beyond the load itself: starting and ending hundreds of processes.
 _SPARE_SECONDS = 20.0
@@ -58,8 +61,11 @@ def run_iperf3(context: Context, spec: Iperf3) -> LoadOutcome:
         context.progress("simulating what TCP should give")
         even = tcp_goodput(wires_of(plan, wire), pairs, logical_ways(plan, pairs), tcp)
     spread = None if plan.bundles is None else likely_spread(plan, plan.bundles, pairs, fair, wire)
-    watch = FailureWatch.of(context, load_seconds(spec), busy=True) if spec.failures else None
-    load = _Load(context, spec, pairs, wire, fair, even, tcp, spread, watch)
+    events = changes_of_load(plan, int(context.labels["load"]) - 1) if events_of(spec) else []
+    fails, alters = (any(change.fails is which for change in events) for which in (True, False))
+    watch = FailureWatch.of(context, load_seconds(spec), busy=True) if fails else None
+    links = LinkWatch(context, events) if alters else None
+    load = _Load(context, spec, pairs, wire, fair, even, tcp, spread, events, watch, links)
     ledger, outcome = FrameLedger(context.lab), LoadOutcome()
     reached, results = [], []
     for repeat in range(1, spec.repeats + 1):
@@ -70,8 +76,8 @@ def run_iperf3(context: Context, spec: Iperf3) -> LoadOutcome:
         results.append(result)
         if np.isnan(goodput).all():
             break  # nothing works; that need not be shown again
-    if watch is not None:
-        # What dies takes frames and goodput with it; that is what was asked for, and no fault of the lab.
+    if events:
+        # What dies, or gets slower, takes frames and goodput with it; that was asked for, and is no fault of the lab.
         outcome.findings += [finding for result in results for finding in judge_clock(result.before, result.after)]
         return outcome
     there = ~np.isnan(reached).all(axis=0)
@@ -108,7 +114,9 @@ class _Load:
         even: (F,) likewise what the protocol makes of it.
         tcp: what TCP meets, if it is TCP.
         spread: what a hash can be expected to make of it, where links are aggregated.
+        events: what happens meanwhile.
         watch: the failures, where there are some.
+        links: the links that change, likewise.
     """
 
     context: Context
@@ -119,7 +127,9 @@ class _Load:
     even: Floats
     tcp: TcpLoad | None
     spread: Spread | None
+    events: Sequence[Change] = ()
     watch: FailureWatch | None = None
+    links: LinkWatch | None = None
 
     def run(self, turn: int, outcome: LoadOutcome) -> tuple[LoadResult, Floats, Floats]:
         """Run once, add the samples, return the counters, and real-world goodput of each flow and what it should be.
@@ -142,12 +152,15 @@ class _Load:
         probes = [] if self.watch is None else self.watch.processes()
         result = context.run(
             [*servers, *clients, *probes], limit, window, watched=True,
-            departures=None if self.watch else window[0], partial=True,
-            timeline=() if self.watch is None else self.watch.timeline(),
+            departures=None if self.events else window[0], partial=True,
+            timeline=timeline(topology, self.events),
         )  # fmt: skip
         outcome.watched(result)
+        if self.links is not None:
+            self.links.close(result, outcome, repeat=repeat)
         if self.watch is not None:
-            self.watch.close(result, outcome, repeat=repeat)
+            done = [done for event, done in zip(self.events, result.disturbed, strict=False) if event.fails]
+            self.watch.close(replace(result, disturbed=done), outcome, repeat=repeat)
         goodput = np.full(len(names), np.nan)
         failures: list[str] = []
         for flow, ((source, destination, _), server, client) in enumerate(zip(names, servers, clients, strict=True)):
