@@ -100,6 +100,10 @@ class WorkloadError(TestbedError):
     """A load did not run, or what it printed cannot be trusted."""
 
 
+class DeadlockError(WorkloadError):
+    """A load came to a stop, because links wait for each other for ever."""
+
+
 class StorageError(TestbedError):
     """Results cannot be written; what was stored until then stays, marked incomplete."""
 

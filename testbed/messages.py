@@ -11,6 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+# s: upper ends of the bins that lateness is counted in, but for the last, which has none.
+LATE_BINS = tuple(round(10e-6 * 2 ** (step / 2), 9) for step in range(24))
+
 
 @dataclass(frozen=True, slots=True)
 class Process:
@@ -174,6 +177,8 @@ class Snapshot:
         total: likewise, all.
         pressure: µs that some task waited for a processor (PSI `some`); None where it is not counted.
         processes: processor seconds of the lab's processes: `switches` (each), `agent`, `programs` (the load).
+        late: of a model that keeps to the clock, how often what was how late, by the bins of LATE_BINS: `delivery` of
+            frames to hosts, `reading` of what idle hosts sent, `loop` itself; empty for others.
     """
 
     time: float
@@ -185,6 +190,7 @@ class Snapshot:
     total: int
     pressure: int | None
     processes: Mapping[str, tuple[float, ...]]
+    late: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +208,8 @@ class Observation:
         disturbed: for each event of the timeline that was carried out.
         record: file with the telemetry, see LabClient.read(); empty where there is none.
         no_matrix: why that has no traffic matrix; empty where it has one.
+        deadlock: virtual channels, `layer * C + channel`, that were paused for ever, each by frames that wait for the
+            one after it; the load was then ended. Empty without a deadlock.
     """
 
     outputs: Mapping[str, Output]
@@ -214,6 +222,7 @@ class Observation:
     disturbed: tuple[Disturbed, ...] = ()
     record: str = ""
     no_matrix: str = ""
+    deadlock: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +274,7 @@ class Facts:
         kernel: release of the kernel.
         folder: of the lab, as its programs see it.
         interface: of each host, by which its programs reach the fabric.
+        pace: how a model keeps to the clock: its priority, and why none, if it has none; empty for others.
     """
 
     datapath: str
@@ -280,6 +290,7 @@ class Facts:
     kernel: str
     folder: str
     interface: str
+    pace: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int8]
 Bools = npt.NDArray[np.bool_]
+Octets = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float64]
 
 

@@ -18,28 +18,27 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from testbed.emulate import cgroup, counters, frames
+from testbed.emulate import cgroup, frames
 from testbed.emulate import requests as ask
 from testbed.emulate.controller import LabController
-from testbed.emulate.disturb import carry_out, set_interfaces
+from testbed.emulate.disturb import carry_out
 from testbed.emulate.fabric import Fabric
 from testbed.emulate.host_shares import HostShares
+from testbed.emulate.interfaces import set_interfaces
 from testbed.emulate.loads import LoadRunner
 from testbed.emulate.names import HOST_INTERFACE
 from testbed.emulate.openvswitch import OpenVSwitch
 from testbed.emulate.switch_daemon import daemon_count, divide, switch_ports
 from testbed.emulate.switches import SwitchBackend
 from testbed.emulate.wire import decode, encode
-from testbed.errors import LabError
+from testbed.errors import CapabilityError, LabError
 from testbed.messages import CpuShare, Disturbance, Disturbed, Facts, FrameCounts, LinkState, Observation, Status
 
 FOLDER = Path("/run/lab")
 SOCKET = FOLDER / "agent.sock"
 GROUPS = FOLDER / "cpu"
-# Open vSwitch carries the datapath's packet counts over to its rules twice a second.
-_STATISTICS_LAG = 1.2
 STATE = FOLDER / "state.json"
 _MS_BIND = 0x1000  # sys/mount.h
 
@@ -64,7 +63,7 @@ class Agent:
         self.lock = threading.Lock()
         self.speeds_lock = threading.Lock()
         self.doing = "starting"
-        self.loads = LoadRunner(self.switches, self.shares.files, self.switch, FOLDER)
+        self.loads = LoadRunner(self.shares.files, self.switch, FOLDER)
         self.beside: dict[type[ask.Request[Any]], Operation] = {
             ask.TellStatus: self.status,
             ask.Shutdown: self.shutdown,
@@ -102,9 +101,11 @@ class Agent:
     def build(self, request: ask.Build, progress: Progress) -> Facts:
         """Start the switches and make the network."""
         started = time.monotonic()
-        progress("open vswitch")
         order = request.order
         groups = self.shares.give(order)
+        if order.model:
+            return self.build_model(order, groups, progress)
+        progress("open vswitch")
         if order.controller is not None:
             self.controller.choose(order.controller, order.dilation)  # it comes up beside the switches
         datapath = self.switches.choose_datapath(order.datapath)
@@ -133,6 +134,35 @@ class Agent:
             kernel=os.uname().release,
             folder=str(FOLDER),
             interface=HOST_INTERFACE,
+        )
+        self.write_state(fabric)
+        return self.facts
+
+    def build_model(self, order: ask.BuildOrder, groups: dict[str, str], progress: Progress) -> Facts:
+        """Make hosts, and start the model that is their network."""
+        # It needs numpy, and numba's types.
+        from testbed.emulate.realtime.fabric import ModelFabric, ModelSwitches  # noqa: PLC0415
+
+        fabric = ModelFabric(order, FOLDER, groups=groups)
+        switches = ModelSwitches(fabric)
+        self.switches = cast(SwitchBackend, switches)
+        made = fabric.make(self.switches, progress, lambda: None)
+        self.fabric = fabric
+        self.facts = Facts(
+            datapath=switches.datapath,
+            version=switches.version(),
+            head_drop=False,
+            switch_daemons=(),
+            controller=None,
+            holders=fabric.holders,
+            groups=groups,
+            cpu_share=self.shares.read_back(),
+            dilation=order.dilation,
+            seconds=made,
+            kernel=os.uname().release,
+            folder=str(FOLDER),
+            interface=HOST_INTERFACE,
+            pace=fabric.pace,
         )
         self.write_state(fabric)
         return self.facts
@@ -188,10 +218,7 @@ class Agent:
     def frames(self, request: ask.CountFrames, progress: Progress) -> FrameCounts:
         """Everything that counts frames."""
         del request, progress
-        fabric = self.need_fabric()
-        time.sleep(_STATISTICS_LAG)
-        order = fabric.order
-        return counters.frame_counts(order, fabric.holders, lambda: self.switches.dump(order.switches, counters=True))
+        return self.need_fabric().frame_counts(self.switches)
 
     def reach(self, request: ask.Reach, progress: Progress) -> list[tuple[str, str]]:
         """Ping all pairs."""
@@ -219,7 +246,7 @@ class Agent:
     def load(self, request: ask.RunLoad, progress: Progress) -> Observation:
         """Run the processes of a load; count, record and disturb meanwhile."""
         del progress
-        return self.loads.run(request.load, self.need_fabric())
+        return self.loads.run(request.load, self.need_fabric(), self.switches)
 
     def disturb(self, request: ask.Disturb, progress: Progress) -> Disturbed:
         """Let one thing die or come back now."""
@@ -305,7 +332,7 @@ def serve(agent: Agent, connection: socket.socket) -> None:
                 send(result=agent.answer(line, lambda text: send(progress=text)))
             except BrokenPipeError:
                 return
-            except (LabError, OSError, subprocess.SubprocessError) as error:
+            except (LabError, CapabilityError, OSError, subprocess.SubprocessError) as error:
                 send(error=str(error))
 
 

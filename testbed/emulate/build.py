@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
+from typing import TypeVar
 
 from testbed.emulate.calibration import first_guess
 from testbed.emulate.client import LabClient, Progress, quiet
-from testbed.emulate.launch import start_namespaces
+from testbed.emulate.launch import Namespaces, start_namespaces
 from testbed.emulate.names import PLAN
 from testbed.emulate.requests import BuildOrder, HostOrder, LinkOrder
 from testbed.model import IP_PREFIX, host_ip, host_mac
@@ -16,6 +19,8 @@ from testbed.plan.failures import killed_switches, prepare_controller
 from testbed.plan.rates import at_dilation
 from testbed.plan.store import plan_to_json
 from testbed.units import TimeScale
+
+Lab = TypeVar("Lab", bound=LabClient)
 
 
 def build_order(plan: Plan) -> BuildOrder:
@@ -77,26 +82,35 @@ def build_order(plan: Plan) -> BuildOrder:
 
 
 def build_lab(plan: Plan, *, keep: bool = False, progress: Progress = quiet) -> LabClient:
+    """Build the lab of a proved plan, on Open vSwitch; see build_with()."""
+    return build_with(plan, LabClient, keep=keep, progress=progress)
+
+
+def build_with(
+    plan: Plan, connect: Callable[[Namespaces], Lab], *, keep: bool, progress: Progress, model: bool = False
+) -> Lab:
     """Build the lab of a proved plan.
 
     Where the scenario leaves the dilation to the machine, `facts.dilation` is a guess.
 
     Args:
         plan: without verification's blessing nothing is started.
+        connect: makes the client of a lab whose process 1 runs.
         keep: let the lab outlive this process.
         progress: called with the name of each step.
+        model: whether switches are the model that `connect` puts into the lab, and not Open vSwitch.
 
     Raises:
         VerificationError: the plan is not proved.
         CapabilityError: this machine cannot run a lab.
         LabError: building failed; nothing is left.
     """
-    order = build_order(plan)
+    order = replace(build_order(plan), model=model)
     prepare_controller(plan)
     namespaces = start_namespaces(keep=keep)
     with ExitStack() as undo:
         undo.callback(namespaces.end)
-        lab = LabClient(namespaces)
+        lab = connect(namespaces)
         undo.callback(lab.close)
         lab.write(PLAN, plan_to_json(plan))
         lab.build(order, progress)

@@ -43,6 +43,7 @@ _IN_STEP_LIMIT = 60.0
 
 Progress = Callable[[str], None]
 R = TypeVar("R")
+L = TypeVar("L", bound="LabClient")
 
 
 def quiet(text: str) -> None:
@@ -305,7 +306,7 @@ class LabClient:
         """Text of a file that a load has left in the lab's folder, which is then gone; empty where there is none."""
         return self._ask(ask.TakeFile(name))
 
-    def __enter__(self) -> LabClient:
+    def __enter__(self: L) -> L:
         """Return self."""
         return self
 

@@ -26,27 +26,43 @@ _FLOOD = re.compile(rf"table={FORWARDING.number}, n_packets=(\d+),.* priority={P
 _FLOW = re.compile(r"n_packets=(\d+).*\bin_port=(\d+)")
 
 
-def snapshot(order: BuildOrder, daemons: Sequence[int] = ()) -> Snapshot:
-    """Counters of all ports and processors, and clocks, now; cheap enough to take while a load runs.
-
-    `daemons`: pids of the switches' daemons.
-    """
+def carried(order: BuildOrder) -> tuple[tuple[Count, ...], tuple[Count, ...]]:
+    """What each channel has carried, and each host has sent."""
     ports = _port_counters()
-    idle, network, total = processor_ticks()
 
     def counted(name: str, way: str) -> Count:
         return Count(ports[name][f"{way}_bytes"], ports[name][f"{way}_packets"])
 
+    return (
+        tuple(counted(name, "tx") for name in channel_ports(order)),
+        tuple(counted(name, "rx") for name in host_ports(order)),
+    )
+
+
+def snapshot(
+    channels: tuple[Count, ...], hosts: tuple[Count, ...], daemons: Sequence[int] = (),
+    late: Mapping[str, tuple[int, ...]] | None = None,
+) -> Snapshot:  # fmt: skip
+    """Counters of all processors, and clocks, now; cheap enough to take while a load runs.
+
+    Args:
+        channels: as in Snapshot.
+        hosts: likewise.
+        daemons: pids of the switches' daemons.
+        late: as in Snapshot.
+    """
+    idle, network, total = processor_ticks()
     return Snapshot(
         time=time.monotonic(),
         wall=time.time(),
-        channels=tuple(counted(name, "tx") for name in channel_ports(order)),
-        hosts=tuple(counted(name, "rx") for name in host_ports(order)),
+        channels=channels,
+        hosts=hosts,
         idle=idle,
         network=network,
         total=total,
         pressure=_pressure(),
         processes=process_seconds(daemons),
+        late=late or {},
     )
 
 
@@ -88,7 +104,7 @@ def frame_counts(
             "before a switch took them in": arrived - taken_in,
             "in a switch": taken_in - sent,
             "at a port": total("rx_dropped") + total("tx_dropped"),
-            "in a receiving program's socket": _socket_drops(holders),
+            "in a receiving program's socket": socket_drops(holders),
         },
         flooded=sum(flooded_frames(lines) for lines in rules.values()),
         channels=tuple(ports[name]["tx_packets"] for name in channels),
@@ -165,7 +181,7 @@ def flooded_frames(lines: Sequence[str]) -> int:
     return sum(int(match.group(1)) for line in lines if (match := _FLOOD.search(line)))
 
 
-def _socket_drops(holders: Mapping[str, int]) -> int:
+def socket_drops(holders: Mapping[str, int]) -> int:
     """Datagrams that hosts received but had to drop because the program did not fetch them in time."""
     drops = 0
     for pid in holders.values():

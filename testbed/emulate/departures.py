@@ -43,10 +43,14 @@ _FILTER = (
 class Departures:
     """Watches the busiest ports once, for a while.
 
-    `rates` are bit/s of each port; `delay` is s from the call of watch() until the busiest are looked for.
+    Args:
+        ports: reads the switch ports; not to be shared meanwhile. None = nothing is watched.
+        rates: bit/s of each.
+        delay: s from the call of watch() until the busiest are looked for.
+        stop: ends it early.
     """
 
-    def __init__(self, ports: PortCounters, rates: Sequence[float], delay: float, stop: threading.Event) -> None:
+    def __init__(self, ports: PortCounters | None, rates: Sequence[float], delay: float, stop: threading.Event) -> None:
         self._ports, self._rates, self._delay, self._stop = ports, np.asarray(rates), delay, stop
         self._frames: list[tuple[int, int, int]] = []
         self._looks: list[tuple[int, int, int]] = []
@@ -65,7 +69,7 @@ class Departures:
 
     def watch(self) -> None:
         """Wait, choose the busiest ports, and watch them; returns when that is done or stopped."""
-        if self._stop.wait(self._delay):
+        if self._ports is None or self._stop.wait(self._delay):
             return
         sent = FIGURES.index("tx_bytes")
         before = self._ports.read()[:, sent]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import socket
-import struct
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -13,25 +10,12 @@ from testbed.emulate.fabric import Fabric
 from testbed.emulate.switches import SwitchBackend
 from testbed.messages import Disturbance, Disturbed
 
-_SIOCGIFFLAGS, _SIOCSIFFLAGS = 0x8913, 0x8914
-_IFF_UP = 1
-_REQUEST = struct.Struct("16sH22x")
-
-
-def set_interfaces(names: Sequence[str], *, up: bool) -> None:
-    """Take network interfaces down or up, as `ip link set` does, without the time that a program takes to start."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
-        for name in names:
-            asked = fcntl.ioctl(one, _SIOCGIFFLAGS, _REQUEST.pack(name.encode(), 0))
-            flags = _REQUEST.unpack(asked)[1]
-            fcntl.ioctl(one, _SIOCSIFFLAGS, _REQUEST.pack(name.encode(), flags | _IFF_UP if up else flags & ~_IFF_UP))
-
 
 def carry_out(what: Disturbance, fabric: Fabric, switches: SwitchBackend) -> Disturbed:
     """Let something die or come back now; says when, and why it failed where it did."""
     began, error = time.monotonic(), ""
     try:
-        set_interfaces(fabric.ports_of(what.channels, what.hosts), up=what.up)
+        fabric.set_ports(what.channels, what.hosts, up=what.up)
         for name in fabric.switches_of(what.switches):
             (fabric.start_switch if what.up else fabric.kill_switch)(switches, name)
         if what.links:

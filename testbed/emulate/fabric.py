@@ -6,10 +6,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mininet.net import Mininet
 
+from testbed.emulate import counters
 from testbed.emulate.commands import in_host, run, run_each
+from testbed.emulate.interfaces import set_interfaces
 from testbed.emulate.names import HOST_INTERFACE, channel_ports, host_ports, port_interface
 from testbed.emulate.netem import MISSING, UNKNOWN, Netem
 from testbed.emulate.nodes import LabHost, LabIntf, LabLink, LabSwitch
@@ -26,7 +29,10 @@ from testbed.emulate.shaping import (
 )
 from testbed.emulate.switches import SwitchBackend
 from testbed.errors import LabError
-from testbed.messages import LinkChange, LinkState
+from testbed.messages import FrameCounts, LinkChange, LinkState, Snapshot
+
+if TYPE_CHECKING:
+    from testbed.emulate.telemetry import Telemetry
 
 # Room for the VLAN tag on links between switches.
 _TRUNK_MTU = 1504
@@ -34,6 +40,8 @@ _TRUNK_MTU = 1504
 # slow link has carried them.
 _UNSENT_BYTES = 16384
 _AS_PLANNED = LinkState()
+# Open vSwitch carries the datapath's packet counts over to its rules twice a second.
+_STATISTICS_LAG = 1.2
 
 Progress = Callable[[str], None]
 
@@ -246,7 +254,7 @@ class Fabric(Mininet):  # type: ignore[misc]
                 cannot, nothing has changed.
         """
         links = list(dict.fromkeys(change.link for change in changes))
-        _require_numbers("link", links, len(self.order.links))
+        require_numbers("link", links, len(self.order.links))
         before, shaped = self.changed, self._port_shaping()
         wanted = dict(before)
         for change in changes:
@@ -276,6 +284,36 @@ class Fabric(Mininet):  # type: ignore[misc]
                 found[link] = state
         return found
 
+    def set_ports(self, channels: Sequence[int], hosts: Sequence[int], *, up: bool) -> None:
+        """Take the sending ports of channels, and switches' ports with hosts, down or up."""
+        set_interfaces(self.ports_of(channels, hosts), up=up)
+
+    def snapshot(self, daemons: Sequence[int]) -> Snapshot:
+        """Counters and clocks now; `daemons` are pids of the switches' processes."""
+        return counters.snapshot(*counters.carried(self.order), daemons)
+
+    def deadlock(self) -> tuple[int, ...]:
+        """Virtual channels that wait for each other for ever; without flow control there are none."""
+        return ()
+
+    def telemetry(self) -> Telemetry:
+        """What counts beside loads."""
+        # It needs numpy, without which a lab is there a tenth of a second sooner.
+        from testbed.emulate.rtnetlink import PortCounters  # noqa: PLC0415
+        from testbed.emulate.telemetry import Telemetry, edge_matrix  # noqa: PLC0415
+
+        ports = list(self.port_rates())
+        # Two, since two threads read.
+        reading, departing = PortCounters(ports), PortCounters(ports)
+        matrix, why_not = edge_matrix(ports[: len(self.order.hosts)])
+        return Telemetry(ports, reading.read, self.holders, matrix, why_not, departing)
+
+    def frame_counts(self, switches: SwitchBackend) -> FrameCounts:
+        """Everything that counts frames."""
+        time.sleep(_STATISTICS_LAG)
+        order = self.order
+        return counters.frame_counts(order, self.holders, lambda: switches.dump(order.switches, counters=True))
+
     def ports_of(self, channels: Sequence[int], hosts: Sequence[int] = ()) -> list[str]:
         """Interfaces of switches that send into some channels, and to some hosts.
 
@@ -284,7 +322,7 @@ class Fabric(Mininet):  # type: ignore[misc]
         """
         order = self.order
         for what, numbers, count in (("channel", channels, 2 * len(order.links)), ("host", hosts, len(order.hosts))):
-            _require_numbers(what, numbers, count)
+            require_numbers(what, numbers, count)
         into, to = channel_ports(order), host_ports(order)
         return [*(into[channel] for channel in channels), *(to[host] for host in hosts)]
 
@@ -294,7 +332,7 @@ class Fabric(Mininet):  # type: ignore[misc]
         Raises:
             LabError: there is no such switch.
         """
-        _require_numbers("switch", numbers, len(self.order.switches))
+        require_numbers("switch", numbers, len(self.order.switches))
         return [self.order.switches[number] for number in numbers]
 
     def kill_switch(self, switches: SwitchBackend, switch: str) -> None:
@@ -334,7 +372,7 @@ class Fabric(Mininet):  # type: ignore[misc]
         return problems
 
 
-def _require_numbers(what: str, numbers: Sequence[int], count: int) -> None:
+def require_numbers(what: str, numbers: Sequence[int], count: int) -> None:
     """Let only numbers pass that the fabric has."""
     for number in numbers:
         if not 0 <= number < count:

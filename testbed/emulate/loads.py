@@ -14,10 +14,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from testbed.emulate.commands import in_host
-from testbed.emulate.counters import snapshot
 from testbed.emulate.disturb import Timeline
 from testbed.emulate.fabric import Fabric
-from testbed.emulate.names import HOST_INTERFACE
 from testbed.emulate.switches import SwitchBackend
 from testbed.errors import LabError
 from testbed.messages import Disturbance, Disturbed, LoadRequest, Observation, Output, Process, Snapshot
@@ -86,38 +84,39 @@ class _Running:
 class LoadRunner:
     """Runs loads in a lab.
 
-    `groups` returns the file by which processes join the share of their host, by host; `folder` gets what was recorded.
+    Args:
+        groups: returns the file by which processes join the share of their host, by host; none where it has no share.
+        disturb: lets something die or come back.
+        folder: of the lab, which gets what was recorded.
     """
 
     def __init__(
         self,
-        switches: SwitchBackend,
         groups: Callable[[], Mapping[str, str]],
         disturb: Callable[[Disturbance], Disturbed],
         folder: Path,
     ) -> None:
-        self._switches = switches
         self._groups = groups
         self._disturb = disturb
         self._folder = folder
         self._telemetry: Telemetry | None = None
 
-    def run(self, load: LoadRequest, fabric: Fabric) -> Observation:
-        """Run a load.
+    def run(self, load: LoadRequest, fabric: Fabric, switches: SwitchBackend) -> Observation:
+        """Run a load in a fabric on its switches.
 
         Raises:
             LabError: a process cannot be started, or the switches died.
         """
         timeline = Timeline(load.timeline, self._disturb)
         try:
-            found = self._recorded(load, fabric, timeline)
+            found = self._recorded(load, fabric, switches, timeline)
         finally:
             disturbed = timeline.end()
         return replace(found, disturbed=disturbed)
 
-    def _recorded(self, load: LoadRequest, fabric: Fabric, timeline: Timeline) -> Observation:
+    def _recorded(self, load: LoadRequest, fabric: Fabric, switches: SwitchBackend, timeline: Timeline) -> Observation:
         if not load.telemetry:
-            return self._processes(load, fabric, timeline.start)
+            return self._processes(load, fabric, switches, timeline.start)
         telemetry = self._need_telemetry(fabric)
         with telemetry.recording(
             load.telemetry, self._folder / RECORD, load.departures, list(fabric.port_rates().values())
@@ -127,26 +126,24 @@ class LoadRunner:
                 started()
                 timeline.start()
 
-            found = self._processes(load, fabric, both)
+            found = self._processes(load, fabric, switches, both)
         return replace(found, record=RECORD, no_matrix=telemetry.no_matrix)
 
     def _need_telemetry(self, fabric: Fabric) -> Telemetry:
         """Return what counts beside loads; made with the first load that wants it."""
         if self._telemetry is None:
-            # It needs numpy, without which a lab is there a tenth of a second sooner.
-            from testbed.emulate.telemetry import Telemetry  # noqa: PLC0415
-
-            ports, hosts = list(fabric.port_rates()), len(fabric.order.hosts)
-            self._telemetry = Telemetry(ports, ports[:hosts], fabric.holders, HOST_INTERFACE)
+            self._telemetry = fabric.telemetry()
         return self._telemetry
 
-    def _processes(self, load: LoadRequest, fabric: Fabric, started: Callable[[], None]) -> Observation:
+    def _processes(
+        self, load: LoadRequest, fabric: Fabric, switches: SwitchBackend, started: Callable[[], None]
+    ) -> Observation:
         """Run the processes; `started` is called when the last one has started.
 
         A server that never listens is one that failed.
         """
-        switches, groups, holders = self._switches, self._groups(), fabric.holders
-        count: Callable[[], Snapshot] = lambda: snapshot(fabric.order, switches.pids)  # noqa: E731 - used thrice
+        groups, holders = self._groups(), fabric.holders
+        count: Callable[[], Snapshot] = lambda: fabric.snapshot(switches.pids)  # noqa: E731 - used thrice
         running: list[_Running] = []
         begun = time.monotonic()
         try:
@@ -164,11 +161,15 @@ class LoadRunner:
             started()
             window = _common(load.window, zero - first)
             next_check, done = zero, None
+            deadlock: tuple[int, ...] = ()
             while any(process.popen.poll() is None for process in running):
                 now = time.monotonic()
                 if now > next_check:
                     switches.check_alive()
                     next_check = now + _ALIVE_EVERY
+                    deadlock = fabric.deadlock()
+                    if deadlock:
+                        break
                 if window and now - zero >= window[0] and before.time < zero + window[0]:
                     before = count()
                 if window and after is None and now - zero >= window[1]:
@@ -189,7 +190,8 @@ class LoadRunner:
             for process in running:
                 process.end()
         outputs = {process.id: process.output() for process in running}
-        return Observation(outputs, before, after, timed_out, zero, window, time.monotonic() - begun)
+        seconds = time.monotonic() - begun
+        return Observation(outputs, before, after, timed_out, zero, window, seconds, deadlock=deadlock)
 
 
 def _common(window: Sequence[float] | None, spread: float) -> tuple[float, float] | None:

@@ -94,6 +94,7 @@ class BuildOrder:
         speeds: share of its rate at which a link between switches runs, by the link's number; others at all of it.
         alone: switches that get a daemon each, so that one can be killed.
         stock: run Open vSwitch as it is installed; for benchmarks, which compare with it.
+        model: whether switches are a model, which the lab's folder holds, and not Open vSwitch.
     """
 
     name: str
@@ -116,6 +117,7 @@ class BuildOrder:
     speeds: Mapping[int, float] = field(default_factory=dict)
     alone: tuple[str, ...] = ()
     stock: bool = False
+    model: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ import numpy as np
 from testbed.emulate.commands import in_network_of
 from testbed.emulate.counters import processor_ticks
 from testbed.emulate.departures import Departures
+from testbed.emulate.names import HOST_INTERFACE
 from testbed.emulate.pairs import PairCounters
 from testbed.emulate.rtnetlink import PortCounters
 from testbed.errors import LabError
@@ -26,27 +27,41 @@ from testbed.model import Longs
 COARSER = 10
 
 
+def edge_matrix(edge: Sequence[str]) -> tuple[Callable[[], Longs] | None, str]:
+    """What reads the traffic matrix at the switches' ports with hosts; None, and why, where the kernel has none."""
+    try:
+        return PairCounters(edge).read, ""
+    except LabError as error:
+        return None, str(error)
+
+
 class Telemetry:
     """Reads a lab's counters.
 
-    `ports` are of all switches: those with hosts in host order, then those that send into each channel, in theirs;
-    `edge` is the switch port that each host hangs on; `holders`: host → pid in its namespaces.
+    Args:
+        names: ports of all switches: those with hosts in host order, then those that send into each channel, in theirs.
+        ports: returns (P, 9) figures of rtnetlink.FIGURES.
+        holders: host → pid in its namespaces.
+        pairs: returns (2, H, H) bytes and frames; None where they cannot be counted.
+        no_matrix: why not; else empty.
+        departing: by which departures are watched; None = never.
 
     Attributes:
         no_matrix: why there is no traffic matrix; empty if there is one.
     """
 
-    def __init__(self, ports: Sequence[str], edge: Sequence[str], holders: Mapping[str, int], interface: str) -> None:
-        self._names = list(ports)
-        # Two, since two threads read.
-        self._ports, self._departing = PortCounters(self._names), PortCounters(self._names)
-        self._hosts = [in_network_of(pid, lambda: PortCounters([interface])) for pid in holders.values()]
-        self.no_matrix = ""
-        self._pairs: PairCounters | None = None
-        try:
-            self._pairs = PairCounters(edge)
-        except LabError as error:
-            self.no_matrix = str(error)
+    def __init__(
+        self,
+        names: Sequence[str],
+        ports: Callable[[], Longs],
+        holders: Mapping[str, int],
+        pairs: Callable[[], Longs] | None,
+        no_matrix: str = "",
+        departing: PortCounters | None = None,
+    ) -> None:
+        self._names, self._ports, self._departing = list(names), ports, departing
+        self._hosts = [in_network_of(pid, lambda: PortCounters([HOST_INTERFACE])) for pid in holders.values()]
+        self._pairs, self.no_matrix = pairs, no_matrix
 
     @contextmanager
     def recording(
@@ -87,13 +102,13 @@ class Telemetry:
             last = stop.is_set()
             # The last reading is a whole one, so that both series end together.
             record.time.append(time.monotonic())
-            record.ports.append(self._ports.read())
+            record.ports.append(self._ports())
             record.ticks.append(processor_ticks())
             if last or number % COARSER == 0:
                 record.coarse_time.append(time.monotonic())
                 record.hosts.append(np.concatenate([host.read() for host in self._hosts]))
                 if self._pairs is not None:
-                    record.pairs.append(self._pairs.read())
+                    record.pairs.append(self._pairs())
             if last:
                 return
             number += 1

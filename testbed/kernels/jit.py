@@ -13,7 +13,8 @@ from typing import Any, TypeVar, cast
 # numba's own variable, heeded before numba is imported: in the virtual machine compiling takes longer than it saves.
 INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") != "0"
 
-_IMPORTED = re.compile(rb"^from testbed\.kernels\.(\w+) import", re.MULTILINE)
+_IMPORTED = re.compile(rb"^from (testbed\.(?:kernels|emulate\.realtime)\.\w+) import", re.MULTILINE)
+_ROOT = Path(__file__).parents[2]
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
@@ -26,7 +27,7 @@ def _stamp(name: str) -> str:
     while waiting:
         module = waiting.pop()
         if module not in content:
-            content[module] = (Path(__file__).parent / f"{module}.py").read_bytes()
+            content[module] = (_ROOT / f"{module.replace('.', '/')}.py").read_bytes()
             waiting += [found.decode() for found in _IMPORTED.findall(content[module])]
     return hashlib.sha256(b"".join(content[module] for module in sorted(content))).hexdigest()
 
@@ -57,5 +58,5 @@ def _compiled(function: Kernel, **options: bool) -> Kernel:
     decorate: Any = numba.njit(**options)  # type: ignore[call-overload]  # numba's types leave `_nrt` out
     compiled = decorate(function)
     # numba itself compiles anew only when the function's own file has changed, but a kernel may call one of another.
-    compiled._cache._cache_file._source_stamp = _stamp(function.__module__.rpartition(".")[2])
+    compiled._cache._cache_file._source_stamp = _stamp(function.__module__)
     return cast(Kernel, compiled)

@@ -1,16 +1,18 @@
 """Store and forward, frame by frame, with PAUSE frames (IEEE 802.3x, Qbb) or drops: the events.
 
-Hosts send datagrams at rates of their own, or what TCP lets them (packets_tcp). Functions are compiled once for each:
-where `tcp` is None, nothing of it is left in the machine code.
+Hosts send datagrams at rates of their own, or what TCP lets them (packets_tcp), or what real hosts hand over, which
+switches then forward by the plan's tables (packets_live). Functions are compiled once for each: where `tcp` or `live`
+is None, nothing of it is left in the machine code.
 """
 
 from __future__ import annotations
 
-from testbed.kernels.events import NEVER, queue, unqueue
+from testbed.kernels.events import NEVER, pop, queue, unqueue
 from testbed.kernels.flits import histogram_place
 from testbed.kernels.jit import jit, jit_inner
 from testbed.kernels.packets_hosts import wake
-from testbed.kernels.packets_links import BITS, append, link_of, opposite, release, start, tell
+from testbed.kernels.packets_links import BITS, append, link_of, opposite, release, start, tagged_length, tell
+from testbed.kernels.packets_live import dress, duplicate, exits, hand_over, lose
 from testbed.kernels.packets_state import (
     CONTROL_ARRIVES,
     CONTROL_ON_CHANNEL,
@@ -19,9 +21,11 @@ from testbed.kernels.packets_state import (
     DROPPED,
     FRAME_ARRIVES,
     LANES,
+    LINK_DOWN,
     NOW,
     TCP_LANES,
     PacketFabric,
+    PacketLive,
     PacketState,
     PacketTcp,
 )
@@ -31,18 +35,25 @@ _HEAP = TCP_LANES
 _SMOOTHING = 16  # RFC 3550, section 6.4.1
 
 
-def run(fabric: PacketFabric, state: PacketState, until: int, tcp: PacketTcp | None = None) -> None:
+def run(
+    fabric: PacketFabric, state: PacketState, until: int, tcp: PacketTcp | None = None, live: PacketLive | None = None
+) -> None:
     """Go on with every event before a time."""
-    _run(fabric, state, tcp, until)
+    advance(fabric, state, tcp, live, until)
 
 
 @jit
-def _run(fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, until: int) -> None:
-    _go_on(fabric, state, tcp, until)
+def advance(
+    fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, live: PacketLive | None, until: int
+) -> None:
+    """As run(), for kernels."""
+    _go_on(fabric, state, tcp, live, until)
 
 
 @jit_inner
-def _go_on(fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, until: int) -> None:
+def _go_on(
+    fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, live: PacketLive | None, until: int
+) -> None:
     lanes, heap = state.lanes, state.heap
     while True:
         lane, now = -1, NEVER
@@ -60,7 +71,7 @@ def _go_on(fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, unti
             return
         state.counts[NOW] = now
         if lane == FRAME_ARRIVES:
-            link = _arrive(fabric, state, tcp, unqueue(lanes, lane), now)
+            link = _arrive(fabric, state, tcp, live, unqueue(lanes, lane), now)
         elif lane == CONTROL_ARRIVES:
             link = _obey(fabric, state, unqueue(lanes, lane), now)
         elif lane in (CONTROL_ON_CHANNEL, CONTROL_ON_EDGE):
@@ -68,30 +79,45 @@ def _go_on(fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, unti
             link = what >> BITS
             queue(lanes, CONTROL_ARRIVES, now + fabric.delay, what)
             state.busy[link] = False
+        elif live is not None:
+            link = pop(heap)
+            if link < len(live.byte_time):
+                _leave(fabric, state, tcp, live, link, now)
+            else:
+                what = link - len(live.byte_time)
+                link = what >> BITS
+                queue(lanes, CONTROL_ARRIVES, now + live.delay[0], what)
+            state.busy[link] = False
         elif lane == _HEAP:
             host = wake(state) if tcp is None else expire(fabric, state, tcp, now)
             link = fabric.channels + host
         else:
             link = unqueue(lanes, lane)
-            _leave(fabric, state, tcp, link, now)
+            _leave(fabric, state, tcp, live, link, now)
             state.busy[link] = False
         if link >= 0 and not state.busy[link]:
-            start(fabric, state, tcp, link, now)
+            start(fabric, state, tcp, live, link, now)
 
 
 @jit_inner
-def _leave(fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, link: int, now: int) -> None:
+def _leave(
+    fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, live: PacketLive | None, link: int, now: int
+) -> None:
     """The last bit of a frame has gone: the memory that it took is free."""
     frame = state.sending[link]
     state.sent[link] += 1
-    queue(state.lanes, FRAME_ARRIVES, now + fabric.delay, frame)
+    if live is None:
+        queue(state.lanes, FRAME_ARRIVES, now + fabric.delay, frame)
+    else:
+        live.sent_bytes[link] += tagged_length(live, frame)
+        queue(state.lanes, FRAME_ARRIVES, now + live.delay[0], frame)
     if tcp is not None:
         has_left(fabric, state, tcp, link, frame, now)
     node = int(state.holds[frame])
     if node < 0:
         return
     state.holds[frame] = -1
-    size = size_of(tcp, frame)
+    size = size_of(tcp, live, frame)
     state.held[node] -= size
     switch = fabric.place[node]
     state.used[switch] -= size
@@ -100,19 +126,21 @@ def _leave(fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, link
     if not fabric.shared:
         if state.off[node] and state.held[node] <= fabric.xon:
             state.off[node] = False
-            tell(fabric, state, tcp, node, now)
+            tell(fabric, state, tcp, live, node, now)
         return
     resume = limit(fabric, state, switch) >> 1
     for index in range(fabric.near[switch], fabric.near[switch + 1]):
         other = int(fabric.node[index])
         if state.off[other] and state.held[other] <= resume:
             state.off[other] = False
-            tell(fabric, state, tcp, other, now)
+            tell(fabric, state, tcp, live, other, now)
 
 
 @jit_inner
-def size_of(tcp: PacketTcp | None, frame: int) -> int:
+def size_of(tcp: PacketTcp | None, live: PacketLive | None, frame: int) -> int:
     """Memory that a frame takes."""
+    if live is not None:
+        return int(live.memory[frame])
     if tcp is None:
         return 1
     return int(tcp.size[1 if tcp.wanted[frame] >= 0 else 0])
@@ -126,7 +154,9 @@ def limit(fabric: PacketFabric, state: PacketState, switch: int) -> int:
 
 
 @jit_inner
-def _arrive(fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, frame: int, now: int) -> int:
+def _arrive(
+    fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, live: PacketLive | None, frame: int, now: int
+) -> int:
     """A whole frame is there: at its host, or at a switch that stores it or has no memory for it.
 
     Returns:
@@ -134,6 +164,21 @@ def _arrive(fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, fra
     """
     node = int(state.by[frame])
     first_exit = fabric.virtual + fabric.hosts
+    if live is not None:
+        if live.down[link_of(fabric, node)]:
+            lose(state, live, frame, LINK_DOWN)
+        elif node >= first_exit:
+            hand_over(state, live, frame, now)
+        else:
+            count = exits(fabric, state, live, frame, node, now)
+            for number in range(count):
+                copy = frame if number == count - 1 else duplicate(state, live, frame)
+                if copy >= 0:
+                    following = dress(fabric, live, copy, int(live.chosen[number]))
+                    link = _store(fabric, state, tcp, live, copy, node, following, now)
+                    if link >= 0 and not state.busy[link]:
+                        start(fabric, state, tcp, live, link, now)
+        return -1
     if node >= first_exit:
         if tcp is None:
             _deliver(state, frame, now)
@@ -145,8 +190,21 @@ def _arrive(fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, fra
         state.step[frame] += 1
     else:
         following = int(first_exit + state.goal[frame])
+    return _store(fabric, state, tcp, live, frame, node, following, now)
+
+
+@jit_inner
+def _store(
+    fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, live: PacketLive | None, frame: int, node: int,
+    following: int, now: int,
+) -> int:  # fmt: skip
+    """Put a frame that came by a node into the queue of another, where there is memory for it.
+
+    Returns:
+        a link that may have something to send, or -1.
+    """
     holder = node if fabric.lossless else following
-    switch, size = fabric.place[holder], size_of(tcp, frame)
+    switch, size = fabric.place[holder], size_of(tcp, live, frame)
     if fabric.shared:
         full = state.used[switch] + size > fabric.memory[switch]
         if not fabric.lossless:
@@ -154,7 +212,9 @@ def _arrive(fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, fra
     else:
         full = state.held[holder] + size > fabric.buffer
     if full:
-        if tcp is None:
+        if live is not None:
+            live.drops[following] += 1
+        elif tcp is None:
             state.dropped[state.flow[frame]] += 1
         else:
             tcp.drops[following] += 1
@@ -169,8 +229,8 @@ def _arrive(fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, fra
         threshold = limit(fabric, state, switch) if fabric.shared else fabric.xoff
         if state.held[node] >= threshold:
             state.off[node] = True
-            tell(fabric, state, tcp, node, now)
-    append(state, tcp, following, frame, now)
+            tell(fabric, state, tcp, live, node, now)
+    append(state, tcp, live, following, frame, now)
     return link_of(fabric, following)
 
 

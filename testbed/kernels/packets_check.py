@@ -14,13 +14,16 @@ from testbed.kernels.packets_state import (
     FREE,
     LANES,
     PacketFabric,
+    PacketLive,
     PacketState,
     PacketTcp,
 )
 from testbed.model import Bools, Ints, Longs
 
 
-def waiting_cycle(fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None = None) -> Ints:
+def waiting_cycle(
+    fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None = None, live: PacketLive | None = None
+) -> Ints:
     """Nodes that are paused for ever, each by frames that wait for the one after it; empty without any.
 
     A node stays paused for ever if the frames in its memory that never leave are too many for it to go on. A frame
@@ -28,11 +31,11 @@ def waiting_cycle(fabric: PacketFabric, state: PacketState, tcp: PacketTcp | Non
     no PAUSE frame on its way that says otherwise, those that the others would let go on are taken out until none is
     left to take. The rest is a deadlock, exactly.
     """
-    return _waiting_cycle(fabric, state, tcp)
+    return _waiting_cycle(fabric, state, tcp, live)
 
 
 @jit
-def _waiting_cycle(fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None) -> Ints:
+def _waiting_cycle(fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, live: PacketLive | None) -> Ints:
     nodes = len(state.first)
     if not fabric.lossless:
         return np.empty(0, dtype=np.int32)
@@ -48,7 +51,7 @@ def _waiting_cycle(fabric: PacketFabric, state: PacketState, tcp: PacketTcp | No
     in_switch = np.zeros(len(state.used), dtype=np.int64)
     for node in range(nodes):
         if for_ever[node]:
-            _count(fabric, state, tcp, node, 1, stuck, in_switch)
+            _count(fabric, state, tcp, live, node, 1, stuck, in_switch)
     changed = True
     while changed:
         changed = False
@@ -61,22 +64,22 @@ def _waiting_cycle(fabric: PacketFabric, state: PacketState, tcp: PacketTcp | No
                 resume = max(1, fabric.pool[switch] - in_switch[switch]) >> 1
             if stuck[node] <= resume:
                 for_ever[node] = False
-                _count(fabric, state, tcp, node, -1, stuck, in_switch)
+                _count(fabric, state, tcp, live, node, -1, stuck, in_switch)
                 changed = True
     return _cycle_of(state, for_ever)
 
 
 @jit
 def _count(
-    fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, node: int, step: int, stuck: Ints,
-    in_switch: Longs,
+    fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, live: PacketLive | None, node: int, step: int,
+    stuck: Ints, in_switch: Longs,
 ) -> None:  # fmt: skip
     """Count the frames in a node's queue for the nodes whose memory they take, or take them off again."""
     frame = state.first[node]
     while frame >= 0:
         holder = state.holds[frame]
         if holder >= 0:  # what waits in a host takes nobody's memory
-            size = step * size_of(tcp, frame)
+            size = step * size_of(tcp, live, frame)
             stuck[holder] += size
             in_switch[fabric.place[holder]] += size
         frame = state.behind[frame]
@@ -117,18 +120,22 @@ def _cycle_of(state: PacketState, for_ever: Bools) -> Ints:
     return np.empty(0, dtype=np.int32)
 
 
-def lost_frames(fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None = None) -> tuple[Longs, Longs, int]:
+def lost_frames(
+    fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None = None, live: PacketLive | None = None
+) -> tuple[Longs, Longs, int]:
     """What does not add up.
 
     Returns:
         (N,) memory of a node that is counted too much (or too little, below 0), (S,) likewise of a switch's, and the
         frames that are neither free nor anywhere. All zero where nothing is lost.
     """
-    return _lost_frames(fabric, state, tcp)
+    return _lost_frames(fabric, state, tcp, live)
 
 
 @jit
-def _lost_frames(fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None) -> tuple[Longs, Longs, int]:
+def _lost_frames(
+    fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, live: PacketLive | None
+) -> tuple[Longs, Longs, int]:
     held = state.held.astype(np.int64)
     used = state.used.copy()
     lanes = state.lanes
@@ -142,7 +149,7 @@ def _lost_frames(fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None
         while frame >= 0:
             inside += 1
             if state.holds[frame] >= 0:
-                held[state.holds[frame]] -= size_of(tcp, frame)
+                held[state.holds[frame]] -= size_of(tcp, live, frame)
             frame = state.behind[frame]
     ring = lanes.time.shape[1] - 1
     for lane in range(len(lanes.length)):
@@ -152,5 +159,5 @@ def _lost_frames(fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None
             frame = state.sending[lanes.what[lane, (lanes.start[lane] + index) & ring]]
             inside += 1
             if state.holds[frame] >= 0:
-                held[state.holds[frame]] -= size_of(tcp, frame)
+                held[state.holds[frame]] -= size_of(tcp, live, frame)
     return held, used, len(state.free) - state.counts[FREE] - inside

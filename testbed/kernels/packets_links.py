@@ -5,7 +5,7 @@ A frame stands in the queue of the link it goes out by until it is sent. Priorit
 
 from __future__ import annotations
 
-from testbed.kernels.events import queue
+from testbed.kernels.events import push, queue
 from testbed.kernels.jit import jit_inner
 from testbed.kernels.packets_hosts import make_frame
 from testbed.kernels.packets_state import (
@@ -19,20 +19,26 @@ from testbed.kernels.packets_state import (
     PAUSES,
     RESUMES,
     PacketFabric,
+    PacketLive,
     PacketState,
     PacketTcp,
 )
 
 BITS = 8  # of a number that stands for the priorities of a link
 
+# Bytes: a tag, the shortest frame without check sequence, what a frame takes on the wire beyond it, a PAUSE frame.
+TAG, MIN_FRAME, GAP, CONTROL_FRAME = 4, 60, 24, 60
+
 
 @jit_inner
-def start(fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, link: int, now: int) -> None:
+def start(
+    fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, live: PacketLive | None, link: int, now: int
+) -> None:
     """Let a link that has just become free, or has something to send, send it: PAUSE frames first."""
     channels, hosts = fabric.channels, fabric.hosts
     on_edge = link >= channels
     state.busy[link] = True
-    if state.pending[link] and _control(fabric, state, link, now):
+    if state.pending[link] and _control(fabric, state, live, link, now):
         return
     frame = -1
     if not on_edge:
@@ -42,43 +48,52 @@ def start(fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, link:
             priority = priority + 1 if priority + 1 < fabric.priorities else 0
             if state.first[node] >= 0 and not state.stopped[node]:
                 state.turn[link] = priority
-                frame = _take(state, tcp, node, now)
+                frame = _take(state, tcp, live, node, now)
                 break
     elif link >= channels + hosts:
         node = fabric.virtual + link - channels
-        if state.first[node] >= 0:
-            frame = _take(state, tcp, node, now)
+        if state.first[node] >= 0 and not state.stopped[node]:
+            frame = _take(state, tcp, live, node, now)
     elif not state.stopped[fabric.virtual + link - channels]:
-        if tcp is None:
+        if tcp is None and live is None:
             frame = make_frame(fabric, state, link - channels, now)
         elif state.first[fabric.virtual + link - channels] >= 0:
-            frame = _take(state, tcp, fabric.virtual + link - channels, now)
+            frame = _take(state, tcp, live, fabric.virtual + link - channels, now)
     if frame < 0:
         state.busy[link] = False
         return
     state.sending[link] = frame
-    if tcp is not None and tcp.wanted[frame] >= 0:
+    if live is not None:
+        push(state.heap, now + wire_time(live, link, frame), link)
+    elif tcp is not None and tcp.wanted[frame] >= 0:
         queue(state.lanes, ACK_ON_EDGE if on_edge else ACK_ON_CHANNEL, now + tcp.ack_time[link], link)
     else:
         queue(state.lanes, FRAME_ON_EDGE if on_edge else FRAME_ON_CHANNEL, now + fabric.frame_time[link], link)
 
 
 @jit_inner
-def _take(state: PacketState, tcp: PacketTcp | None, node: int, now: int) -> int:
+def _take(state: PacketState, tcp: PacketTcp | None, live: PacketLive | None, node: int, now: int) -> int:
     """Take the frame at the head of a queue."""
     if tcp is not None:
         _tally(tcp, node, -1, now)
     frame = state.first[node]
+    if live is not None:
+        live.waiting[node] -= 1
+        live.waiting_bytes[node] -= tagged_length(live, frame)
     state.first[node] = state.behind[frame]
     state.by[frame] = node
     return int(frame)
 
 
 @jit_inner
-def append(state: PacketState, tcp: PacketTcp | None, node: int, frame: int, now: int) -> None:
+def append(state: PacketState, tcp: PacketTcp | None, live: PacketLive | None, node: int, frame: int, now: int) -> None:
     """Put a frame at the end of a node's queue."""
     if tcp is not None:
         _tally(tcp, node, 1, now)
+    if live is not None:
+        live.waiting[node] += 1
+        live.waiting_bytes[node] += tagged_length(live, frame)
+        live.peak[node] = max(live.peak[node], live.waiting[node])
     state.behind[frame] = -1
     if state.first[node] < 0:
         state.first[node] = frame
@@ -94,6 +109,18 @@ def _tally(tcp: PacketTcp, node: int, step: int, now: int) -> None:
     tcp.changed[node] = now
     tcp.waiting[node] += step
     tcp.peak[node] = max(tcp.peak[node], tcp.waiting[node])
+
+
+@jit_inner
+def tagged_length(live: PacketLive, frame: int) -> int:
+    """Bytes of a frame as it is on its link, without check sequence."""
+    return int(live.length[frame] + (TAG if live.tag[frame] >= 0 else 0))
+
+
+@jit_inner
+def wire_time(live: PacketLive, link: int, frame: int) -> int:
+    """Picoseconds that a link takes for a frame."""
+    return int((max(tagged_length(live, frame), MIN_FRAME) + GAP) * live.byte_time[link])
 
 
 @jit_inner
@@ -114,16 +141,18 @@ def opposite(fabric: PacketFabric, link: int) -> int:
 
 
 @jit_inner
-def tell(fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, node: int, now: int) -> None:
+def tell(
+    fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, live: PacketLive | None, node: int, now: int
+) -> None:
     """The receiver of a node wants its sender to pause, or to go on, as in `off`, and says so as soon as it can."""
     link = opposite(fabric, link_of(fabric, node))
     state.pending[link] = True
     if not state.busy[link]:
-        start(fabric, state, tcp, link, now)
+        start(fabric, state, tcp, live, link, now)
 
 
 @jit_inner
-def _control(fabric: PacketFabric, state: PacketState, link: int, now: int) -> bool:
+def _control(fabric: PacketFabric, state: PacketState, live: PacketLive | None, link: int, now: int) -> bool:
     """Send a PAUSE frame for all priorities of the other direction, unless it would say nothing new."""
     state.pending[link] = False
     other = opposite(fabric, link)
@@ -139,6 +168,11 @@ def _control(fabric: PacketFabric, state: PacketState, link: int, now: int) -> b
     state.counts[PAUSES if wanted & ~state.told[link] else RESUMES] += 1
     state.told[link] = wanted
     state.under_way[link] += 1
+    if live is not None:
+        live.pauses[link] += 1
+        time = now + int((CONTROL_FRAME + GAP) * live.byte_time[link])
+        push(state.heap, time, len(live.byte_time) + (link << BITS | wanted))
+        return True
     lane = CONTROL_ON_CHANNEL if link < fabric.channels else CONTROL_ON_EDGE
     queue(state.lanes, lane, now + fabric.control_time[link], link << BITS | wanted)
     return True

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from testbed.kernels.events import Heap, Lanes
 from testbed.kernels.flits_state import Fabric, Randoms
 from testbed.kernels.tcp_ends import TcpEnds
-from testbed.model import Bools, Floats, Ints, Longs
+from testbed.model import Bools, Floats, Ints, Longs, Octets
 
 # Delays there are, each a lane of events; those of acknowledgements are there with TCP only.
 FRAME_ON_CHANNEL, FRAME_ON_EDGE, CONTROL_ON_CHANNEL, CONTROL_ON_EDGE, FRAME_ARRIVES, CONTROL_ARRIVES, LANES = range(7)
@@ -27,6 +27,19 @@ ACK_ON_CHANNEL, ACK_ON_EDGE, TCP_LANES = range(LANES, LANES + 3)
 
 # Places in `counts`.
 NOW, MADE, DELIVERED, DROPPED, FREE, PAUSES, RESUMES, COUNTS = range(8)
+
+# Why switches do not forward a frame of a real host, or the fabric loses it outside a queue; places in `refused`.
+REFUSED = (
+    "tagged frame at a host's port", "not a member of the VLAN", "no entry for the address", "reserved group address",
+    "PAUSE from a host", "shorter than a header", "longer than the MTU", "link down", "no room in the engine",
+)  # fmt: skip
+(
+    TAGGED_AT_HOST, NOT_MEMBER, NO_ENTRY, RESERVED, PAUSE_OF_HOST, RUNT, GIANT, LINK_DOWN, NO_ROOM,
+) = range(len(REFUSED))  # fmt: skip
+# Kinds of tables, see PacketTables.
+GLOBAL_VLANS, LOCAL_VLANS, PRIORITIES = range(3)
+# In place of a node that a frame is sent by.
+FLOOD, DISCARD = -1, -2
 
 ANYWHERE = -1  # goal of a flow that draws a destination for each frame
 
@@ -209,3 +222,120 @@ class PacketTcp(NamedTuple):
     area: Longs
     changed: Longs
     drops: Longs
+
+
+class PacketTables(NamedTuple):
+    """How switches forward frames, as 802.1Q has it; S switches, V VLANs, C channels, H hosts.
+
+    A class is what a switch has decided about a frame when it has come in: with GLOBAL_VLANS, `vlan * S + switch`; with
+    LOCAL_VLANS the VLAN inside the switch, which the port of arrival gives it; with PRIORITIES that port and its
+    priority.
+
+    Attributes:
+        kind: GLOBAL_VLANS (tagged on links between switches), LOCAL_VLANS (untagged everywhere), or PRIORITIES (one
+            VLAN, tagged on links between switches, with the layer as priority).
+        switches: S.
+        host_class: (H,) class of an untagged frame of a host: its port's PVID.
+        channel_class: (layers, C) class of a frame by channel and priority; -1 = none. LOCAL_VLANS and PRIORITIES.
+        vlan_of: (4096,) VLAN by identifier, -1 = there is none.
+        vlan_id: (V,) identifiers.
+        member: (C, V) whether both ends of a channel are tagged members of a VLAN; (C, 1) whether it carries any frame.
+        floods: (C,) whether what has no class may come by a channel, to be flooded.
+        next_hop: (classes, H) virtual channel to send by, FLOOD, DISCARD, or `arrive` + host.
+        arrive: a number above all virtual channels.
+        flood_start: (classes or S, + 1) offsets of what a frame is flooded to.
+        flood_channel: virtual channels, or `arrive` + host.
+        by_class: whether floods are of a class, or else of a switch.
+        switch_of: (C + H,) switch that a channel enters, and a host hangs on.
+        learns: whether switches learn addresses.
+        ageing: ps after which they forget one; 0 = never.
+        learned: (classes, H) ps at which a switch last saw a frame of a host, -1 = never.
+    """
+
+    kind: int
+    switches: int
+    host_class: Ints
+    channel_class: Ints
+    vlan_of: Ints
+    vlan_id: Ints
+    member: Bools
+    floods: Bools
+    next_hop: Ints
+    arrive: int
+    flood_start: Longs
+    flood_channel: Ints
+    by_class: bool
+    switch_of: Ints
+    learns: bool
+    ageing: int
+    learned: Longs
+
+
+class PacketLive(NamedTuple):
+    """Frames of real hosts; Q frames, K links, N nodes, B bytes a frame at most.
+
+    Attributes:
+        tables: how switches forward.
+        byte_time: (K,) ps that a byte takes on a link.
+        delay: (1,) ps from a link's sending a last bit to the frame's standing in its next queue.
+        down: (K,) links that lose what they carry.
+        data: (Q, B) frames as hosts sent them, without a tag.
+        length: (Q,) their bytes, without check sequence.
+        tag: (Q,) priority and VLAN (`pcp << 12 | vid`) on the link that a frame is on, -1 = untagged.
+        memory: (Q,) units of memory that a frame takes.
+        unit: bytes that count as one; 0 = each frame counts as one.
+        source: (Q,) host that sent it.
+        chosen: (longest flood,) nodes of one frame.
+        given: (R,) ring of frames that hosts are to be given, R a power of two.
+        given_at: (R,) ps at which each has arrived.
+        ends: (2,) frames that were ever put into the ring, and taken out of it.
+        waiting: (N,) frames that wait in a node's queue.
+        waiting_bytes: (N,) their bytes.
+        peak: (N,) the most frames there were.
+        drops: (N,) frames that found no memory on their way into a node's queue.
+        sent_bytes: (K,) of frames that went over a link, tags included; the frames are in PacketState.
+        pauses: (K,) PAUSE frames that were sent over a link.
+        pairs: (2, H, H) bytes and frames that hosts sent to each other.
+        refused: (len(REFUSED),) frames.
+        flooded: (1,) copies that switches made of frames along trees.
+        admitted: (S,) frames that a switch took in.
+    """
+
+    tables: PacketTables
+    byte_time: Longs
+    delay: Longs
+    down: Bools
+    data: Octets
+    length: Ints
+    tag: Ints
+    memory: Ints
+    unit: int
+    source: Ints
+    chosen: Ints
+    given: Ints
+    given_at: Longs
+    ends: Longs
+    waiting: Ints
+    waiting_bytes: Longs
+    peak: Ints
+    drops: Longs
+    sent_bytes: Longs
+    pauses: Longs
+    pairs: Longs
+    refused: Longs
+    flooded: Longs
+    admitted: Longs
+
+
+class PacketModel(NamedTuple):
+    """Everything that a network of real hosts is, at time 0.
+
+    Attributes:
+        fabric: what does not change.
+        state: what does.
+        live: frames and tables.
+    """
+
+    fabric: PacketFabric
+    state: PacketState
+    live: PacketLive

@@ -6,12 +6,13 @@ from pathlib import Path
 
 from testbed.errors import InputError
 from testbed.plan import Plan
-from testbed.run import lab, simulated, vm
+from testbed.run import lab, realtime, simulated, vm
 from testbed.run.engine import Engine, Outcome, Progress, finish
 
 ENGINES: dict[str, Engine] = {
     "ovs": Engine(lab.missing, lab.measure),
     "vm": Engine(vm.missing, vm.measure),
+    "realtime": Engine(realtime.missing, realtime.measure),
     "simulate": Engine(simulated.missing, simulated.measure),
 }
 

@@ -14,7 +14,7 @@ from testbed.errors import InputError, Problem
 
 @dataclass(frozen=True, slots=True)
 class Simulator:
-    """The packet level of the simulator; see docs/simulator.md."""
+    """The switches of the simulator's packet level, and of engine: realtime; see docs/simulator.md."""
 
     # `none` drops frames as the lab does, `pause` stops a whole link (802.3x), `pfc` one priority of it (802.1Qbb)
     flow_control: Literal["none", "pause", "pfc"] = "none"
@@ -54,6 +54,10 @@ _OF_MACHINES = ("datapath", "arp", "telemetry", "cpu_share", "switch_daemons", "
 ENGINES: dict[str, EngineName] = {
     "ovs": EngineName("Open vSwitch on this machine", {"vm": (), "simulator": ()}),
     "vm": EngineName("Open vSwitch in a virtual machine with Debian's kernel", {"simulator": ()}),
+    "realtime": EngineName(
+        "real hosts on modelled switches, at the pace of the clock",
+        {"vm": (), "simulator": ("duration", "warm_up"), "lab": ("datapath", "switch_daemons", "controller")},
+    ),
     "simulate": EngineName("the packet-level simulator", {"vm": (), "lab": _OF_MACHINES}, fails=False),
 }
 # As files of earlier versions call it: in a scenario, and in what is stored of a run.

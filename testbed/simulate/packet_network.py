@@ -9,7 +9,7 @@ import numpy as np
 
 from testbed.errors import InputError
 from testbed.kernels.events import NEVER, Heap, Lanes
-from testbed.kernels.flits_state import EXACT, OCTAVE, OCTAVES
+from testbed.kernels.flits_state import EXACT, OCTAVE, OCTAVES, Randoms
 from testbed.kernels.packets_hosts import begin
 from testbed.kernels.packets_state import ANYWHERE, COUNTS, FREE, LANES, TCP_LANES, PacketFabric, PacketState, PacketTcp
 from testbed.kernels.packets_tcp import BEGINS, KINDS
@@ -258,8 +258,37 @@ def new_packet_state(network: PacketNetwork, fabric: PacketFabric, seed: int) ->
         fabric: as packet_fabric() made it.
         seed: equal seeds give equal runs.
     """
-    nodes, links, frames, hosts, flows = network.nodes, network.links, network.frames, fabric.hosts, len(fabric.goal)
-    lanes, events = (LANES, hosts) if network.tcp is None else (TCP_LANES, 2 * flows + network.unheard)
+    flows = len(fabric.goal)
+    lanes, events = (LANES, fabric.hosts) if network.tcp is None else (TCP_LANES, 2 * flows + network.unheard)
+    # Only raw bits are the same in all versions of numpy.
+    random = np.random.PCG64(seed).random_raw(flows)
+    state = empty_state(
+        fabric, switches=network.topology.switch_count, frames=network.frames, longest=network.longest,
+        ring=network.ring, lanes=lanes, events=events, random=random,
+    )  # fmt: skip
+    if network.tcp is None:
+        # Senders that keep time begin somewhere in it.
+        begin(fabric, state, np.random.PCG64([seed, 1]).random_raw(flows) / 2.0**64)
+    return state
+
+
+def empty_state(
+    fabric: PacketFabric, *, switches: int, frames: int, longest: int, ring: int, lanes: int, events: int,
+    random: Randoms,
+) -> PacketState:  # fmt: skip
+    """An empty network at time 0.
+
+    Args:
+        fabric: the network.
+        switches: S.
+        frames: that can be in it at a time.
+        longest: hops of the longest path.
+        ring: events that a lane has room for, a power of two.
+        lanes: their number.
+        events: that the heap has room for.
+        random: (F,) state of the random numbers of each flow.
+    """
+    nodes, links, hosts, flows = len(fabric.place), len(fabric.frame_time), fabric.hosts, len(fabric.goal)
 
     def zeros(*shape: int) -> Ints:
         return np.zeros(shape, dtype=np.int32)
@@ -272,12 +301,12 @@ def new_packet_state(network: PacketNetwork, fabric: PacketFabric, seed: int) ->
 
     counts = longs(COUNTS)
     counts[FREE] = frames
-    state = PacketState(
+    return PacketState(
         first=nobody(nodes),
         last=nobody(nodes),
         held=zeros(nodes),
         most=zeros(nodes),
-        used=longs(network.topology.switch_count),
+        used=longs(switches),
         off=np.zeros(nodes, dtype=np.bool_),
         stopped=np.zeros(nodes, dtype=np.bool_),
         since=longs(nodes),
@@ -290,8 +319,8 @@ def new_packet_state(network: PacketNetwork, fabric: PacketFabric, seed: int) ->
         turn=zeros(links),
         sent=longs(links),
         lanes=Lanes(
-            time=longs(lanes, network.ring),
-            what=longs(lanes, network.ring),
+            time=longs(lanes, ring),
+            what=longs(lanes, ring),
             start=longs(lanes),
             length=longs(lanes),
             soonest=np.full(lanes, NEVER, dtype=np.int64),
@@ -305,7 +334,7 @@ def new_packet_state(network: PacketNetwork, fabric: PacketFabric, seed: int) ->
         flow=longs(frames),
         step=zeros(frames),
         hops=zeros(frames),
-        way=zeros(frames, max(network.longest, 1)),
+        way=zeros(frames, max(longest, 1)),
         goal=zeros(frames),
         free=np.arange(frames, dtype=np.int32)[::-1].copy(),
         due=longs(flows),
@@ -314,17 +343,11 @@ def new_packet_state(network: PacketNetwork, fabric: PacketFabric, seed: int) ->
         dropped=longs(flows),
         transit=np.full(flows, -1, dtype=np.int64),
         jitter=np.zeros(flows, dtype=np.float64),
-        # Only raw bits are the same in all versions of numpy.
-        random=np.random.PCG64(seed).random_raw(flows),
+        random=random,
         histogram=longs(EXACT + OCTAVES * OCTAVE),
         latencies=np.zeros(1, dtype=np.float64),
         counts=counts,
     )
-    if network.tcp is not None:
-        return state
-    # Senders that keep time begin somewhere in it.
-    begin(fabric, state, np.random.PCG64([seed, 1]).random_raw(flows) / 2.0**64)
-    return state
 
 
 def start_tcp(

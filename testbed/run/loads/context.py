@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from testbed.errors import WorkloadError
+from testbed.errors import DeadlockError, WorkloadError
 from testbed.messages import Disturbance, Disturbed, FrameCounts, LoadRequest, Output, Process, Snapshot
 from testbed.model import LearningPlan, Sample
 from testbed.plan import Plan
@@ -27,6 +27,7 @@ from testbed.run.checks.fidelity import (
 from testbed.run.checks.observed import departure_errors, queue_figures, read_record
 from testbed.session import Session
 from testbed.units import TimeScale
+from testbed.verify.deadlock import hop_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +90,12 @@ class Context:
 
         Raises:
             WorkloadError: some did not end in time, or failed; their output is kept.
+            DeadlockError: the fabric came to a stop.
         """
         interval = self.plan.scenario.lab.telemetry / 1000 if watched else 0.0
         seen = self.lab.run_load(LoadRequest(tuple(processes), limit, window, interval, departures, tuple(timeline)))
+        if seen.deadlock:
+            raise DeadlockError(self._deadlock(seen.deadlock))
         failed = {}
         for name, output in seen.outputs.items():
             if output.code != 0:
@@ -110,6 +114,11 @@ class Context:
             seen.outputs, seen.before, seen.after, seen.seconds, failed, telemetry, seen.no_matrix, seen.start,
             seen.disturbed,
         )  # fmt: skip
+
+    def _deadlock(self, cycle: Sequence[int]) -> str:
+        topology, layers = self.plan.topology, self.plan.routes.layers
+        names = [hop_name(topology, hop, layers) for hop in cycle]
+        return f"deadlock: {' waits for '.join([*names, names[0]])}; every one of them is paused for ever"
 
     def link_use(self, result: LoadResult, predicted: Mapping[int, float], **labels: str) -> list[Sample]:
         """Share of each channel's rate that was used between the two snapshots; of a bundle, that of all members.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from testbed.errors import WorkloadError
+from testbed.errors import DeadlockError, WorkloadError
 from testbed.model import Sample
 from testbed.plan import Plan
 from testbed.results import ResultFolder
@@ -121,16 +121,20 @@ def load_context(
 
 def judged(context: Context, folder: ResultFolder, run: Callable[[Context], LoadOutcome]) -> LoadRecord:
     """Run what gives the outcome of a load in a lab; a load that fails is a record as well."""
-    return record_of(context.labels, folder, lambda: run(context))
+    expected = context.plan.scenario.expect == "deadlock"
+    return record_of(context.labels, folder, lambda: run(context), deadlock=Verdict.PASS if expected else Verdict.FAIL)
 
 
-def record_of(labels: Mapping[str, str], folder: ResultFolder, run: Callable[[], LoadOutcome]) -> LoadRecord:
+def record_of(
+    labels: Mapping[str, str], folder: ResultFolder, run: Callable[[], LoadOutcome], deadlock: Verdict = Verdict.FAIL
+) -> LoadRecord:
     """Run what gives the outcome of a load; a load that fails is a record as well.
 
     Args:
         labels: number of the load, its kind, and what else tells it from others.
         folder: of the run.
         run: gives the outcome, or raises WorkloadError or OutputError.
+        deadlock: the verdict on one.
     """
     started, outcome = time.monotonic(), None
     title, number = " ".join(value for key, value in labels.items() if key != "load"), labels["load"]
@@ -143,6 +147,8 @@ def record_of(labels: Mapping[str, str], folder: ResultFolder, run: Callable[[],
             folder.write_json(changes_file(number), outcome.changes)
         if outcome.telemetry:
             folder.write_bytes(file_name(number), telemetry_to_bytes(join(outcome.telemetry)))
+    except DeadlockError as error:
+        findings = [(deadlock, str(error))]
     except (WorkloadError, OutputError) as error:
         findings = [(Verdict.FAIL, str(error))]
     judgement = Judgement.of(findings)

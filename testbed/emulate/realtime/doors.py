@@ -1,0 +1,194 @@
+"""Doors: a tap in each host, whose other end is a file that the model reads and writes frames by.
+
+A tap takes whatever its host sends and drops what it has no room for, so nobody in the host feels that the fabric
+pauses. Where it may, packets are therefore held by netfilter (NFQUEUE) before they come to the tap. They stay accounted
+to their sockets until the model takes them: UDP senders block, and TCP waits without sending anything twice.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import struct
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from testbed.emulate.commands import in_network_of, run
+from testbed.emulate.names import HOST_INTERFACE
+from testbed.errors import CapabilityError, LabError
+from testbed.model import Ints, Longs, Octets
+
+_TUN = Path("/dev/net/tun")
+_TUNSETIFF = 0x400454CA
+_IFF_TAP, _IFF_NO_PI = 0x0002, 0x1000
+# linux/netlink.h, linux/netfilter/nfnetlink_queue.h: subsystem 3; a message's head, then attributes.
+_NETLINK_NETFILTER = 12
+_HEAD, _ATTRIBUTE = struct.Struct("=IHHIIBBH"), struct.Struct("=HH")
+_CONFIG, _VERDICT_BATCH = 0x302, 0x303
+_COMMAND, _PARAMETERS, _LONGEST = 1, 2, 3
+_REQUEST, _ACKNOWLEDGE = 0x1, 0x5
+_PACKETS = 1 << 16
+_RECEIVE_BUFFER, _SO_RCVBUFFORCE = 32 << 20, 33
+# Drop, that is: take from netfilter, all packets up to a number, which stands in the last four bytes.
+_VERDICT = _HEAD.pack(32, _VERDICT_BATCH, _REQUEST, 0, 0, 0, 0, 0) + _ATTRIBUTE.pack(12, 2) + bytes(8)
+# Receivers' work is done by another processor than the one the model computes on; before the tap is made.
+_STEERING = Path("/proc/sys/net/core/rps_default_mask")
+
+# Histograms of lateness have bins of so many ns; the last one takes what is later.
+BIN, BINS = 10_000, 4096
+DELIVERY, READING, LOOP = range(3)
+PS_A_NS = 1000
+# Frames of a host that wait in the model for its link, and free frames that are kept for copies of broadcasts.
+AHEAD, KEPT = 3, 1024
+TAP, QUEUE = 1, 2  # bits of `ready`
+# Places in `control`.
+STOP, READ, WRITTEN, REFUSED_BY_HOST, TURNS, BUSY_NS, SLEPT_NS, GRAIN, DEADLOCKED, EMPTY, CONTROLS = range(11)
+
+
+class Doors(NamedTuple):
+    """Where frames come from and go to.
+
+    Attributes:
+        epoll: descriptor that says which taps have frames.
+        taps: (H,) descriptors.
+        queues: (H,) descriptors of the sockets by which netfilter hands packets over; -1 = it holds none.
+        ready: (H,) bits: whether a tap may have a frame, whether a queue may.
+        late: (3, BINS) how late hosts were given frames, how late doors were looked at whose host's card was idle, and
+            how late the loop woke.
+        events: room for what epoll says.
+        clock: (4,) room for times.
+        message: (4096,) room for what netfilter says.
+        verdict: (32,) what it is answered.
+        control: (CONTROLS,) what the loop is asked and tells.
+        zero: (1,) ns of the monotonic clock at the model's time 0.
+        cycle: (N,) nodes that wait for each other for ever, then -1.
+    """
+
+    epoll: int
+    taps: Ints
+    queues: Ints
+    ready: Ints
+    late: Longs
+    events: Ints
+    clock: Longs
+    message: Octets
+    verdict: Octets
+    control: Longs
+    zero: Longs
+    cycle: Ints
+
+
+def new_doors(hosts: int, nodes: int, grain: int) -> Doors:
+    """Doors that are not open yet.
+
+    Args:
+        hosts: H.
+        nodes: N of the model.
+        grain: ns that the loop sleeps at least.
+    """
+    control = np.zeros(CONTROLS, dtype=np.int64)
+    control[GRAIN] = grain
+    return Doors(
+        epoll=-1,
+        taps=np.full(hosts, -1, dtype=np.int32),
+        queues=np.full(hosts, -1, dtype=np.int32),
+        ready=np.full(hosts, TAP | QUEUE, dtype=np.int32),
+        late=np.zeros((3, BINS), dtype=np.int64),
+        events=np.zeros(4 * 64, dtype=np.int32),
+        clock=np.zeros(4, dtype=np.int64),
+        message=np.zeros(4096, dtype=np.uint8),
+        verdict=np.frombuffer(_VERDICT, dtype=np.uint8),
+        control=control,
+        zero=np.zeros(1, dtype=np.int64),
+        cycle=np.full(nodes, -1, dtype=np.int32),
+    )
+
+
+def open_taps(holders: Mapping[str, int], receivers: int) -> list[int]:
+    """Make a tap in each host, down and without an address.
+
+    Args:
+        holders: host → pid in its namespaces.
+        receivers: mask of the processors that receive what the model delivers; 0 = whichever.
+
+    Returns:
+        a file descriptor each, in the order of the hosts; reading does not block.
+
+    Raises:
+        CapabilityError: this machine has no taps.
+        LabError: one could not be made.
+    """
+    if not _TUN.exists():
+        raise CapabilityError(
+            f"{_TUN} is missing, so hosts cannot be joined to the model and engine: realtime does not run; load the "
+            "kernel's module (modprobe tun), or give the container this device"
+        )
+    with ThreadPoolExecutor(8) as pool:
+        return list(pool.map(lambda pid: in_network_of(pid, _opener(receivers)), holders.values()))
+
+
+def _opener(receivers: int) -> Callable[[], int]:
+    def make() -> int:
+        if receivers and _STEERING.exists():
+            _STEERING.write_text(f"{receivers:x}")
+        try:
+            tap = os.open(_TUN, os.O_RDWR | os.O_NONBLOCK)
+            fcntl.ioctl(tap, _TUNSETIFF, struct.pack("16sH22x", HOST_INTERFACE.encode(), _IFF_TAP | _IFF_NO_PI))
+        except OSError as error:
+            raise LabError(f"a host's tap cannot be made: {error.strerror}") from error
+        return tap
+
+    return make
+
+
+def open_queues(holders: Mapping[str, int]) -> list[int]:
+    """Let netfilter hold what each host sends to others.
+
+    Args:
+        holders: host → pid in its namespaces.
+
+    Returns:
+        a file descriptor each, in the order of the hosts; reading does not block.
+
+    Raises:
+        LabError: this machine cannot.
+    """
+    with ThreadPoolExecutor(8) as pool:
+        return list(pool.map(lambda pid: in_network_of(pid, _hold), holders.values()))
+
+
+def _hold() -> int:
+    try:
+        made = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK, _NETLINK_NETFILTER)
+        made.bind((0, 0))
+        made.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _RECEIVE_BUFFER)
+        _configure(made, _COMMAND, struct.pack("!BBH", 1, 0, socket.AF_INET))
+        _configure(made, _PARAMETERS, struct.pack("!IB", 0xFFFF, 2))
+        _configure(made, _LONGEST, struct.pack("!I", _PACKETS))
+    except OSError as error:
+        raise LabError(f"{NO_QUEUE} ({error.strerror})") from error
+    held = ["-d", "10.0.0.0/8", "-o", HOST_INTERFACE]
+    run(["iptables", "-w", "-t", "mangle", "-A", "POSTROUTING", *held, "-j", "NFQUEUE", "--queue-num", "0"])
+    return made.detach()
+
+
+NO_QUEUE = (
+    "netfilter does not hold packets for the model, so hosts do not feel that the fabric pauses, and lose what finds "
+    "their own queue full; load the modules nfnetlink_queue and xt_NFQUEUE"
+)
+
+
+def _configure(made: socket.socket, kind: int, value: bytes) -> None:
+    body = _ATTRIBUTE.pack(_ATTRIBUTE.size + len(value), kind) + value.ljust(-(-len(value) // 4) * 4, b"\0")
+    made.send(_HEAD.pack(_HEAD.size + len(body), _CONFIG, _ACKNOWLEDGE, 0, 0, 0, 0, 0) + body)
+    made.setblocking(True)
+    answer = made.recv(4096)
+    made.setblocking(False)
+    error = struct.unpack_from("=i", answer, 16)[0]
+    if error:
+        raise OSError(-error, os.strerror(-error))

@@ -1,0 +1,393 @@
+"""The network of a lab whose switches are a model: hosts as in every lab, each with a tap in place of a cable."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from testbed import __version__
+from testbed.emulate import counters
+from testbed.emulate.commands import in_host, run_each
+from testbed.emulate.fabric import Fabric, require_numbers
+from testbed.emulate.names import HOST_INTERFACE, channel_ports, host_ports
+from testbed.emulate.realtime.doors import (
+    BIN,
+    DEADLOCKED,
+    DELIVERY,
+    EMPTY,
+    GRAIN,
+    LOOP,
+    READING,
+    REFUSED_BY_HOST,
+    STOP,
+    Doors,
+    new_doors,
+    open_queues,
+    open_taps,
+)
+from testbed.emulate.realtime.memory import attach, write
+from testbed.emulate.requests import BuildOrder
+from testbed.emulate.shaping import Shaping, read_back_commands, require_speeds, shaping_problems
+from testbed.emulate.switches import SwitchBackend
+from testbed.errors import LabError
+from testbed.kernels.packets_state import (
+    GIANT,
+    LINK_DOWN,
+    NO_ROOM,
+    NOT_MEMBER,
+    REFUSED,
+    PacketModel,
+)
+from testbed.messages import LATE_BINS, Count, FrameCounts, Snapshot
+from testbed.model import Longs
+
+if TYPE_CHECKING:
+    from testbed.emulate.telemetry import Telemetry
+
+MODEL, DOORS = "model", "doors"
+_READY = 120.0  # s, of which compiling takes most, once
+_PICOSECONDS = 1e12
+# The loop sleeps for a fifth of the time of a full frame, within bounds, ns.
+_FULL_BITS, _SHARE, _MIN_GRAIN, _MAX_GRAIN = 1538 * 8, 5, 20_000, 200_000
+
+Progress = Callable[[str], None]
+
+
+class ModelSwitches:
+    """What an agent asks of switches, where they are a model: there is no other program, and there are no rules.
+
+    Attributes:
+        fabric: whose process computes them.
+        datapath: what forwards frames.
+    """
+
+    datapath = "model"
+    shares: tuple[tuple[str, ...], ...] = ()
+
+    def __init__(self, fabric: ModelFabric) -> None:
+        self.fabric = fabric
+
+    @property
+    def pids(self) -> list[int]:
+        """Of the model's process."""
+        return [self.fabric.pid]
+
+    def check_alive(self) -> None:
+        """Raise LabError if the model's process has ended."""
+        self.fabric.check_alive()
+
+    def stop(self) -> None:
+        """End it."""
+        self.fabric.stop()
+
+    def version(self) -> str:
+        """Of this program."""
+        return f"testbed {__version__}"
+
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else Open vSwitch could do."""
+        raise LabError(f"the switches of this lab are a model without OpenFlow, so {name} is not to be had")
+
+
+class ModelFabric(Fabric):
+    """A lab without switches of its own: taps, and what is asked of the model by its memory.
+
+    Args:
+        order: what is to be built.
+        folder: of the lab; the planner's side has put the model there.
+        holders: as of Fabric.
+        groups: likewise.
+    """
+
+    def __init__(
+        self,
+        order: BuildOrder,
+        folder: Path,
+        holders: Mapping[str, int] | None = None,
+        groups: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(replace(order, links=()), holders, groups)
+        self.order = order
+        self._folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+        self._model: PacketModel | None = None
+        self._doors: Doors | None = None
+        self.pace = ""
+
+    @property
+    def model(self) -> PacketModel:
+        """The model as it is computed."""
+        if self._model is None:
+            self._model = attach(self._folder / MODEL, PacketModel)
+        return self._model
+
+    @property
+    def doors(self) -> Doors:
+        """The doors, likewise."""
+        if self._doors is None:
+            self._doors = attach(self._folder / DOORS, Doors)
+        return self._doors
+
+    def make(self, switches: SwitchBackend, progress: Progress, rules: Callable[[], None]) -> dict[str, float]:
+        """As Fabric.make(); the model has its tables already."""
+        del switches, rules
+        seconds: dict[str, float] = {}
+        steps: tuple[tuple[str, Callable[[], None]], ...] = (
+            ("model", self._start),
+            ("hosts", self._configure_hosts),
+            ("rates", lambda: self.reshape(self.order.link_rate, self.order.host_rate, self.order.dilation)),
+        )
+        for text, step in steps:
+            progress(text)
+            started = time.monotonic()
+            step()
+            seconds[text] = round(time.monotonic() - started, 4)
+        return seconds
+
+    def _start(self) -> None:
+        """Open the doors and start the process that computes the model."""
+        for host in self.hosts:
+            host.wait_for_namespace()
+        processors = sorted(os.sched_getaffinity(0))
+        others = sum(1 << processor for processor in processors[:-1])
+        taps = open_taps(self.holders, others)
+        run_each(
+            {
+                host.name: (
+                    in_host(self.holders[host.name], ["ip", "-batch", "-"]),
+                    f"link set {HOST_INTERFACE} address {host.mac}\n",
+                )
+                for host in self.order.hosts
+            }
+        )
+        queues: list[int] = []
+        why_not = ""
+        try:
+            queues = open_queues(self.holders)
+        except LabError as error:
+            why_not = f"; {error}"
+        doors = new_doors(len(taps), len(self.model.fabric.place), self._grain())
+        doors.taps[:] = taps
+        doors.queues[: len(queues)] = queues
+        write(self._folder / DOORS, doors)
+        files = (str(self._folder / MODEL), str(self._folder / DOORS))
+        with (self._folder / "model.log").open("wb") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "testbed.emulate.realtime.process", *files],
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, pass_fds=[*taps, *queues],
+            )  # fmt: skip
+        for door in (*taps, *queues):
+            os.close(door)
+        self._process = process
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        if not line:
+            raise LabError(f"the model did not start: {self.last_words()}")
+        self.pace = json.loads(line)["pace"] + why_not
+
+    def last_words(self) -> str:
+        """The last line that the model's process has said."""
+        lines = (self._folder / "model.log").read_text(errors="replace").strip().splitlines()
+        return lines[-1] if lines else "it printed nothing"
+
+    @property
+    def pid(self) -> int:
+        """Of the process that computes the model."""
+        return self._process.pid if self._process is not None else 0
+
+    def check_alive(self) -> None:
+        """Raise LabError if that has ended."""
+        if self._process is not None and (code := self._process.poll()) is not None:
+            how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+            raise LabError(f"the process that computes the switches {how}: {self.last_words()}")
+
+    def stop(self) -> None:
+        """End it."""
+        if self._process is not None:
+            self.doors.control[STOP] = 1
+            self._process.kill()
+            self._process.wait()
+
+    # ------------------------------------------------------------------------------------------------------- rates
+
+    def _grain(self) -> int:
+        fastest = max(self.order.link_rate, self.order.host_rate)
+        return int(min(max(_FULL_BITS / fastest * 1e9 / _SHARE, _MIN_GRAIN), _MAX_GRAIN))
+
+    def port_rates(self) -> dict[str, float]:
+        """Bit/s of each switch port; ports of the hosts first, then of the channels."""
+        order = self.order
+        rates = dict.fromkeys(host_ports(order), order.host_rate)
+        for channel, name in enumerate(channel_ports(order)):
+            rates[name] = order.link_rate * order.speeds.get(channel // 2, 1.0)
+        return rates
+
+    def _byte_times(self) -> Longs:
+        order, hosts = self.order, len(self.order.hosts)
+        channels = [order.link_rate * order.speeds.get(link, 1.0) for link in range(len(order.links)) for _ in (0, 1)]
+        rates = np.array([*channels, *[order.host_rate] * (2 * hosts)])
+        return np.rint(8 * _PICOSECONDS / rates).astype(np.int64)
+
+    def reshape(self, link_rate: float, host_rate: float, dilation: float) -> None:
+        """Give all links other rates, and cables and switches their delay, while the lab runs."""
+        self.order = replace(self.order, link_rate=link_rate, host_rate=host_rate, dilation=dilation)
+        self.model.live.delay[0] = round(self.model.fabric.delay * dilation)
+        self.model.live.byte_time[:] = self._byte_times()
+        self.doors.control[GRAIN] = self._grain()
+        line = self._host_shaping.change(HOST_INTERFACE)
+        run_each({name: (in_host(pid, ["tc", "-batch", "-"]), line) for name, pid in self.holders.items()})
+        problems = self.shaping_problems()
+        if problems:
+            raise LabError(f"{len(problems)} hosts do not have their new rate: {'; '.join(problems[:3])}")
+
+    def set_speeds(self, speeds: Mapping[int, float]) -> None:
+        """Let links between switches run at other shares of their rate while the lab runs."""
+        require_speeds(speeds, len(self.order.links))
+        self.order = replace(self.order, speeds={**self.order.speeds, **speeds})
+        self.model.live.byte_time[:] = self._byte_times()
+
+    @property
+    def _host_shaping(self) -> Shaping:
+        return Shaping(self.order.host_rate, self.order.queue_frames)
+
+    def shaping_problems(self) -> list[str]:
+        """Differences between the rates asked for and those of the model and of hosts' interfaces."""
+        problems = []
+        if (self.model.live.byte_time != self._byte_times()).any():
+            problems.append("links of the model have other rates than asked for")
+        ask = read_back_commands([HOST_INTERFACE])
+        jobs = {name: (in_host(pid, ["tc", "-d", "-batch", "-"]), ask) for name, pid in self.holders.items()}
+        for name, text in run_each(jobs).items():
+            problems += [
+                f"{name} {problem}" for problem in shaping_problems({HOST_INTERFACE: self._host_shaping}, text)
+            ]
+        return problems
+
+    # ------------------------------------------------------------------------------------------------ flow control
+
+    def deadlock(self) -> tuple[int, ...]:
+        """Virtual channels that wait for each other for ever. The model is emptied then, so that others can use it."""
+        doors, fabric = self.doors, self.model.fabric
+        length = int(doors.control[DEADLOCKED])
+        if not length:
+            return ()
+        found = tuple(int(node) for node in doors.cycle[:length] if node < fabric.virtual)
+        doors.control[EMPTY] = 1
+        return found
+
+    # ---------------------------------------------------------------------------------------------------- failures
+
+    def set_ports(self, channels: Sequence[int], hosts: Sequence[int], *, up: bool) -> None:
+        """Let links lose what they carry, or no more."""
+        fabric = self.model.fabric
+        require_numbers("channel", channels, fabric.channels)
+        require_numbers("host", hosts, fabric.hosts)
+        down = self.model.live.down
+        for channel in channels:
+            down[channel] = not up
+        for host in hosts:
+            for link in (fabric.channels + host, fabric.channels + fabric.hosts + host):
+                down[link] = not up
+
+    def kill_switch(self, switches: SwitchBackend, switch: str) -> None:
+        """Let a switch lose everything."""
+        del switches
+        self._set_switch(switch, up=False)
+
+    def start_switch(self, switches: SwitchBackend, switch: str) -> None:
+        """Let it forward again."""
+        del switches
+        self._set_switch(switch, up=True)
+
+    def _set_switch(self, switch: str, *, up: bool) -> None:
+        order = self.order
+        ends = [end for link in order.links for end in ((link.switch_a, link.switch_b), (link.switch_b, link.switch_a))]
+        channels = [channel for channel, end in enumerate(ends) if switch in end]
+        self.set_ports(channels, [number for number, host in enumerate(order.hosts) if host.switch == switch], up=up)
+
+    # ---------------------------------------------------------------------------------------------------- counters
+
+    def snapshot(self, daemons: Sequence[int]) -> Snapshot:
+        """Counters and clocks now."""
+        model, doors = self.model, self.doors
+        sent, sent_bytes = model.state.sent.tolist(), model.live.sent_bytes.tolist()
+        count = [Count(size, frames) for size, frames in zip(sent_bytes, sent, strict=True)]
+        channels, hosts = model.fabric.channels, model.fabric.hosts
+        ends = np.searchsorted(np.arange(doors.late.shape[1]) * (BIN * 1e-9), LATE_BINS)
+        late = {
+            name: tuple(int(part.sum()) for part in np.split(doors.late[row], ends))
+            for row, name in ((DELIVERY, "delivery"), (READING, "reading"), (LOOP, "loop"))
+        }
+        return counters.snapshot(tuple(count[:channels]), tuple(count[channels : channels + hosts]), daemons, late)
+
+    def port_figures(self) -> Longs:
+        """(P, 9) what rtnetlink.FIGURES would be of the switches' ports."""
+        fabric, state, live = self.model.fabric, self.model.state, self.model.live
+        channels, hosts = fabric.channels, fabric.hosts
+
+        def by_link(nodes: Longs) -> Longs:
+            summed = nodes[: fabric.virtual].reshape(fabric.priorities, channels).sum(axis=0)
+            every: Longs = np.concatenate([summed, nodes[fabric.virtual :]])
+            return every
+
+        waiting, size, drops = (by_link(one.astype(np.int64)) for one in (live.waiting, live.waiting_bytes, live.drops))
+        out = np.concatenate([channels + hosts + np.arange(hosts), np.arange(channels)])
+        back = np.concatenate([channels + np.arange(hosts), np.arange(channels) ^ 1])
+        nothing = np.zeros(len(out), dtype=np.int64)
+        figures: Longs = np.stack(
+            [
+                state.sent[back], state.sent[out], live.sent_bytes[back], live.sent_bytes[out], nothing, nothing,
+                waiting[out], size[out], drops[out],
+            ],
+            axis=1,
+        )  # fmt: skip
+        return figures
+
+    def telemetry(self) -> Telemetry:
+        """What counts beside loads."""
+        from testbed.emulate.telemetry import Telemetry  # noqa: PLC0415
+
+        return Telemetry(list(self.port_rates()), self.port_figures, self.holders, self.model.live.pairs.copy)
+
+    def frame_counts(self, switches: SwitchBackend) -> FrameCounts:
+        """Everything that counts frames."""
+        del switches
+        fabric, state, live = self.model.fabric, self.model.state, self.model.live
+        lost = {
+            f"in the model: {REFUSED[why]}": int(live.refused[why]) for why in (NOT_MEMBER, GIANT, LINK_DOWN, NO_ROOM)
+        }
+        lost["in a host's own queue"] = self._lost_in_hosts()
+        lost["at a host's interface"] = int(self.doors.control[REFUSED_BY_HOST])
+        lost["in a receiving program's socket"] = counters.socket_drops(self.holders)
+        to_switches = fabric.channels + fabric.hosts
+        return FrameCounts(
+            arrived=int(state.sent[:to_switches].sum()),
+            lost=lost,
+            flooded=int(live.flooded[0]),
+            channels=tuple(state.sent[: fabric.channels].tolist()),
+            to_hosts=tuple(state.sent[to_switches:].tolist()),
+            admitted=tuple(live.admitted.tolist()),
+        )
+
+    def _lost_in_hosts(self) -> int:
+        """Packets that netfilter could not hold for the model, and frames that found a tap full."""
+        lost = 0
+        for pid in self.holders.values():
+            held = Path(f"/proc/{pid}/net/netfilter/nfnetlink_queue")
+            for line in held.read_text().splitlines() if held.exists() else ():
+                words = line.split()
+                lost += int(words[5]) + int(words[6])
+            for line in Path(f"/proc/{pid}/net/dev").read_text().splitlines():
+                name, _, figures = line.partition(":")
+                if name.strip() == HOST_INTERFACE:
+                    lost += int(figures.split()[11])
+        return lost

@@ -1,0 +1,57 @@
+"""The path of every pair, walked on the tables of a running model, against that of the plan."""
+
+from __future__ import annotations
+
+from testbed.kernels.packets_state import GLOBAL_VLANS, LOCAL_VLANS, PacketModel, PacketTables
+from testbed.model import Ints, Topology
+from testbed.plan import Plan
+from testbed.routing.paths import path
+
+_SHOWN = 20
+
+
+def walked_problems(plan: Plan, model: PacketModel) -> list[str]:
+    """One sentence for each pair of hosts whose frames would not take the plan's path; no more than twenty."""
+    topology, problems = plan.topology, []
+    for source in range(topology.host_count):
+        for destination in range(topology.host_count):
+            if source == destination:
+                continue
+            wanted = list(path(topology, plan.routes, source, destination))
+            taken, end = walk(model.live.tables, topology, source, destination)
+            if taken != wanted or end != destination:
+                pair = f"{topology.host_name(source)}→{topology.host_name(destination)}"
+                by = " ".join(topology.channel_name(channel) for channel in taken) or "no link"
+                ends = "nowhere" if end < 0 else f"at {topology.host_name(end)}"
+                problems.append(f"{pair} goes by {by} and ends {ends}, which is not the plan's path")
+                if len(problems) == _SHOWN:
+                    return problems
+    return problems
+
+
+def walk(tables: PacketTables, topology: Topology, source: int, destination: int) -> tuple[list[int], int]:
+    """The channels that a frame would take by next hops alone, and the host where it would end; -1 = none."""
+    channels = len(topology.channel_source)
+    taken: list[int] = []
+    kind = int(tables.host_class[source])
+    while kind >= 0 and len(taken) <= topology.switch_count:
+        hop = int(tables.next_hop[kind, destination])
+        if hop >= tables.arrive:
+            return taken, hop - tables.arrive
+        if hop < 0:
+            break
+        layer, channel = divmod(hop, channels)
+        taken.append(channel)
+        kind = _class_after(tables, kind, layer, channel)
+    return taken, -1
+
+
+def _class_after(tables: PacketTables, kind: int, layer: int, channel: int) -> int:
+    """The class of a frame at the switch that a channel enters; -1 = it is not admitted there."""
+    if tables.kind == GLOBAL_VLANS:
+        vlan = kind // tables.switches
+        if not tables.member[channel, vlan]:
+            return -1
+        return int(vlan * tables.switches + tables.switch_of[channel])
+    classes: Ints = tables.channel_class
+    return int(classes[0 if tables.kind == LOCAL_VLANS else layer, channel])

@@ -1,0 +1,36 @@
+"""The engine `realtime`: real hosts on this machine, whose network is the packet-level model, at the clock's pace."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from testbed.emulate.realtime.client import ModelClient, build_model_lab
+from testbed.errors import InputError
+from testbed.plan import Plan
+from testbed.run import lab
+from testbed.run.engine import Missing, Progress
+from testbed.run.in_session import Fabric, checked, measure_in
+
+
+def missing(plan: Plan, progress: Progress) -> Missing:
+    """What scenario or machine lack; MPI jobs are built."""
+    from testbed.simulate.live import live_settings  # noqa: PLC0415 - only where this engine is asked for
+
+    found = lab.missing(plan, progress)
+    try:
+        live_settings(plan)
+    except InputError as error:
+        return Missing((*found.problems, *error.problems), found.lacking)
+    return found
+
+
+def build(plan: Plan, progress: Progress) -> ModelClient:
+    """Build the hosts of a plan, and start the model that is their network."""
+    from testbed.simulate.live import live_model  # noqa: PLC0415 - as above
+
+    return build_model_lab(plan, live_model(plan), progress=lambda step: progress(f"building the lab: {step}"))
+
+
+LAB = Fabric(build, lab.environment)
+measure = partial(measure_in, LAB)
+checked_lab = partial(checked, LAB)

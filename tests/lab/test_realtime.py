@@ -1,0 +1,188 @@
+"""Real hosts on modelled switches: the counters of Open vSwitch, pauses, and a deadlock of a real MPI job."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from testbed.errors import InputError, LabError
+from testbed.messages import Disturbance, LoadRequest, Process
+from testbed.model import host_mac
+from testbed.plan import make_plan
+from testbed.routing.paths import path
+from testbed.run import lab, realtime
+from testbed.run.engines import run_scenario
+from testbed.scenario import parse_scenario
+
+pytestmark = pytest.mark.lab
+
+# One frame to each other host, each of another size, and a broadcast.
+_SENDER = """
+import json, socket, sys
+source, others = sys.argv[1], json.loads(sys.argv[2])
+door = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+door.bind(("eth0", 0))
+for number, mac in enumerate(others):
+    head = bytes.fromhex(mac.replace(":", "") + source.replace(":", "")) + bytes.fromhex("88b5")
+    door.send(head.ljust(60 + 7 * number, b"x"))
+"""
+
+FABRICS = {
+    "torus, fixed": "topology: {kind: torus, sizes: [3, 3]}",
+    "mesh, all entries": "topology: {kind: mesh, sizes: [3, 2]}\nassignment: {kind: fixed, entries: all}",
+    "mesh, learning": "topology: {kind: mesh, sizes: [3, 2]}\nassignment: {kind: fixed, registration: learning}",
+    "torus, renamed": "topology: {kind: torus, sizes: [4, 2]}\nassignment: {kind: renamed}",
+    "mesh, static": "topology: {kind: mesh, sizes: [3, 2], hosts_per_switch: 2}\nassignment: {kind: static}",
+    "torus, layers": (
+        "topology: {kind: torus, sizes: [3, 3]}\nrouting: {kind: dl, layers: 2}\nassignment: {kind: openflow}"
+    ),
+    "fat tree": "topology: {kind: fat_tree, up: 2, down: 2, rounds: 2}",
+    "parallel links": "topology: {kind: mesh, sizes: [3], parallel_links: 2}",
+    "a dead link": "topology: {kind: torus, sizes: [3, 3]}\nfaults: {links: [[s1, s2]]}\nrouting: {kind: updown}",
+}
+
+
+def _plan(text, engine="realtime", dilation=50):
+    return make_plan(parse_scenario(f"{text}\nengine: {engine}\nlab: {{dilation: {dilation}}}", "test"))
+
+
+def _counted(plan, running):
+    """Frames and bytes of each channel for what each host sends, in turn; and frames to each host of all."""
+    hosts, found, before = range(plan.topology.host_count), [], running.frames().to_hosts
+    for source in hosts:
+        others = [host_mac(host) for host in hosts if host != source] + ["ff:ff:ff:ff:ff:ff"]
+        argv = (sys.executable, "-c", _SENDER, host_mac(source), json.dumps(others))
+        seen = running.run_load(LoadRequest((Process("send", plan.topology.host_name(source), argv),), 30.0))
+        assert seen.outputs["send"].code == 0, seen.outputs["send"].stderr
+        channels = [
+            (new.frames - old.frames, new.bytes - old.bytes)
+            for old, new in zip(seen.before.channels, running_counts(running), strict=True)
+        ]
+        found.append(channels)
+    return [*found, [new - old for old, new in zip(before, running.frames().to_hosts, strict=True)]]
+
+
+def running_counts(running):
+    """Counters of the channels when all frames have arrived."""
+    return running.run_load(LoadRequest((Process("wait", None, ("sleep", "0.05")),), 10.0)).after.channels
+
+
+@pytest.mark.parametrize("name", FABRICS)
+def test_the_same_frames_cross_the_same_links_as_on_open_vswitch(name, untouched):
+    counted = []
+    for engine, module in (("ovs", lab), ("realtime", realtime)):
+        plan = _plan(FABRICS[name], engine)
+        with module.build(plan, lambda text: None) as running:
+            assert running.verify(plan) == []
+            counted.append(_counted(plan, running))
+    assert counted[1] == counted[0]
+
+
+RING = """
+topology: {kind: ring, switches: 5, hosts_per_switch: 2}
+simulator: {flow_control: pause, buffer: 20000}
+lab: {dilation: 40}
+engine: realtime
+workloads: [{kind: mpi, job: collectives}]
+"""
+
+
+def test_an_mpi_job_deadlocks_and_ends_on_a_routing_that_is_proved(tmp_path, untouched):
+    # Minimal routing on a ring: the cycle of the witness closes, and the job does not go on.
+    plan = make_plan(parse_scenario(f"{RING}\nrouting: {{kind: dor, ring: shortest}}\nexpect: deadlock", "minimal"))
+    outcome = run_scenario(plan, tmp_path, lambda text: None)
+    (reason,) = outcome.reasons
+    assert reason.startswith("mpi collectives: deadlock: ")
+    cycle = reason.removeprefix("mpi collectives: deadlock: ").split(";")[0].split(" waits for ")
+    # Each waits for the next, as the routing's paths do: the verifier's witness, or the same the other way round.
+    assert set(pairwise(cycle)) <= _dependencies(plan)
+    (violation,) = plan.violations
+    assert len(cycle) - 1 == len(set(violation.witness))
+    assert outcome.verdict.word == "pass"  # since the scenario says so
+    # The same job, switches and memory on a routing that is proved.
+    plan = make_plan(parse_scenario(f"{RING}\nrouting: {{kind: dor, ring: no_transit}}", "proved"))
+    outcome = run_scenario(plan, tmp_path, lambda text: None)
+    assert not [reason for reason in outcome.reasons if "deadlock" in reason]
+    assert any(sample.labels.get("job") == "collectives" for sample in outcome.samples)
+
+
+def _dependencies(plan):
+    topology, hosts = plan.topology, range(plan.topology.host_count)
+    paths = [path(topology, plan.routes, a, b) for a in hosts for b in hosts if a != b]
+    named = [[topology.channel_name(channel) for channel in one] for one in paths]
+    return {pair for names in named for pair in pairwise(names)}
+
+
+_ASKED = ("-u", "-b", "1G", "-l", "1448", "-t", "3", "--json")
+PAUSE = "topology: {kind: mesh, sizes: [3]}\nsimulator: {flow_control: pause}"
+
+
+def test_hosts_feel_a_pause_and_nothing_is_lost(untouched):
+    plan = _plan(PAUSE, dilation=100)
+    with realtime.build(plan, lambda text: None) as running:
+        assert running.verify(plan) == []
+        lost = running.frames().lost
+        clients = [
+            Process(f"c{host}", host, ("iperf3", "-c", "10.0.0.3", "-p", str(port), *_ASKED))
+            for host, port in (("h1", 5200), ("h2", 5201))
+        ]
+        servers = [Process(f"s{port}", "h3", ("iperf3", "-s", "-1", "-p", str(port)), port) for port in (5200, 5201)]
+        seen = running.run_load(LoadRequest((*servers, *clients), 60.0))
+        assert running.frames().lost == lost
+        sent = [json.loads(seen.outputs[f"c{host}"].stdout)["end"]["sum"] for host in ("h1", "h2")]
+        assert [one["lost_packets"] for one in sent] == [0, 0]
+        # Both go over the one link from s2 to s3, at 10 Mbit/s, and asked for 2 Gbit/s: they were made to wait, and
+        # sent no more than fits there and into their sockets.
+        assert sum(one["bits_per_second"] for one in sent) < 11e6
+        assert running.model.live.pauses.sum() > 0
+
+
+def test_a_link_that_is_down_carries_nothing(untouched):
+    plan = _plan("topology: {kind: mesh, sizes: [2]}")
+    with realtime.build(plan, lambda text: None) as running:
+        running.disturb(Disturbance(up=False, channels=(0, 1)))
+        assert running.reach() == [("h1", "h2"), ("h2", "h1")]
+        assert [one.void for one in running.deviations(plan)] == [True]
+        assert running.frames().lost["in the model: link down"] > 0
+        running.disturb(Disturbance(up=True, channels=(0, 1)))
+        assert running.verify(plan) == []
+
+
+def test_a_wrong_entry_in_the_running_model_is_found(untouched):
+    plan = _plan("topology: {kind: mesh, sizes: [2, 2]}")
+    with realtime.build(plan, lambda text: None) as running:
+        table = running.model.live.tables.next_hop
+        table[table >= 0] = table[table >= 0][::-1]
+        assert "which is not the plan's path" in running.walk(plan)[0]
+
+
+def test_the_death_of_the_model_is_one_sentence(untouched):
+    plan = _plan("topology: {kind: mesh, sizes: [2]}")
+    with realtime.build(plan, lambda text: None) as running:
+        inside = Path(f"/proc/{running.namespaces.init}/root/proc")
+        # Pids of the lab are of its own namespace; from here the process is found by its name.
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit() and _is_model(entry, inside):
+                os.kill(int(entry.name), signal.SIGKILL)
+        with pytest.raises(LabError, match="the process that computes the switches was killed by signal 9"):
+            running.run_load(LoadRequest((Process("wait", "h1", ("sleep", "2")),), 10.0))
+
+
+def _is_model(entry, inside):
+    try:
+        mine = (entry / "ns/pid").readlink() == Path(inside, "1/ns/pid").readlink()
+        return mine and b"testbed.emulate.realtime.process" in (entry / "cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def test_aggregated_links_are_refused():
+    plan = _plan("topology: {kind: mesh, sizes: [2], parallel_links: 2}\nlinks: {aggregate: true}")
+    with pytest.raises(InputError, match="are not carried by this engine"):
+        realtime.missing(plan, lambda text: None).refuse()
