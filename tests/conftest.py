@@ -4,8 +4,8 @@ Hypothesis draws the same examples in every run, so that a change is judged by i
 draws those of a seed (`--hypothesis-seed`) instead, and more of them, for tests in an order of the seed, which begin in
 the first N seconds.
 
-With pytest-xdist, tests of labs, which mostly wait, run beside those that compute. Tests marked `alone`, which measure,
-run last and one by one, while no other test does.
+With pytest-xdist, tests of labs, which mostly wait, run beside those that compute. Tests that measure run last, while
+no others do: those marked `quiet` two at a time, those marked `alone` one by one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
 from testbed.kernels.jit import INTERPRETED
-from tests.turns import compile_once, turn
+from tests.turns import SEATS, compile_once, turn
 
 # Times say nothing on a machine that others use too; plans are made, and kernels compiled, while examples are drawn.
 UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -61,20 +61,29 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.xdist_group(f"{folder}/{item.path.stem}"))
         if folder == "property":
             item.add_marker(pytest.mark.slow)
-        if item.get_closest_marker("alone"):
-            item.add_marker(pytest.mark.xdist_group("alone"))
     items[:] = _in_order(items)
 
 
 def _in_order(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Tests of labs evenly among the others, and those that run alone at the end."""
+    """Tests of labs evenly among the others, and those that measure at the end: a process for each seat."""
     alone = [item for item in items if item.get_closest_marker("alone")]
-    together = [item for item in items if not item.get_closest_marker("alone")]
+    quiet = [item for item in items if item.get_closest_marker("quiet")]
+    apart = {*quiet, *alone}
+    together = [item for item in items if item not in apart]
+    for item in quiet:
+        item.add_marker(pytest.mark.xdist_group(f"seat {_seat(item)}"))
+    for item in alone:
+        item.add_marker(pytest.mark.xdist_group(f"seat {SEATS - 1}"))
     labs = [item for item in together if item.get_closest_marker("lab")]
     labs.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)  # what is longest begins first
     others = [item for item in together if not item.get_closest_marker("lab")]
     placed = [((n + 0.5) / len(kind), item) for kind in (labs, others) for n, item in enumerate(kind)]
-    return [item for _, item in sorted(placed, key=lambda one: one[0])] + alone
+    return [item for _, item in sorted(placed, key=lambda one: one[0])] + quiet + alone
+
+
+def _seat(item: pytest.Item) -> int | None:
+    quiet = item.get_closest_marker("quiet")
+    return None if quiet is None else int(quiet.kwargs["seat"])
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -89,5 +98,6 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # before its time limit begins
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     folder = _folder_of_locks(item.config)
-    with nullcontext() if folder is None else turn(folder, alone=item.get_closest_marker("alone") is not None):
+    alone = item.get_closest_marker("alone") is not None
+    with nullcontext() if folder is None else turn(folder, alone=alone, seat=_seat(item)):
         return (yield)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import fcntl
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+
+SEATS = 2  # tests that measure, and leave the machine mostly idle, run so many at a time
 
 
 @contextmanager
@@ -18,17 +20,20 @@ def locked(file: Path, *, shared: bool = False) -> Iterator[None]:
 
 
 @contextmanager
-def turn(folder: Path, *, alone: bool) -> Iterator[None]:
-    """Wait until a test may run, and hold others off: all others if it runs alone, else only those that do.
+def turn(folder: Path, *, alone: bool = False, seat: int | None = None) -> Iterator[None]:
+    """Wait until a test may run, and hold others off: all others if it runs alone, else those that do.
 
     Args:
         folder: of the locks, the same for all.
         alone: no other test may run meanwhile.
+        seat: number below SEATS, of a test beside which only those on other seats may run; None = beside all such.
     """
-    with (folder / "machine.lock").open("w") as machine:
+    with ExitStack() as held:
+        seats = [held.enter_context((folder / f"seat-{number}.lock").open("w")) for number in range(SEATS)]
         # Who waits here for others to end has stopped the queue: nobody is overtaken.
         with locked(folder / "queue.lock"):
-            fcntl.flock(machine, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+            for mine in seats if seat is None else [seats[seat]]:
+                fcntl.flock(mine, fcntl.LOCK_SH if seat is None and not alone else fcntl.LOCK_EX)
         yield
 
 

@@ -146,7 +146,7 @@ def test_a_group_that_lacks_a_member_is_found(standing):
         assert "h1→h3 can take 3 of the 4 members of s1→s2" in problems
 
 
-@pytest.mark.alone
+@pytest.mark.quiet(seat=1)
 def test_each_flow_gets_what_the_members_it_takes_allow(untouched, tmp_path):
     text = (
         "topology: {kind: mesh, sizes: [2], hosts_per_switch: 4, parallel_links: 2}\nlinks: {aggregate: true}\n"

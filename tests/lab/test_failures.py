@@ -201,7 +201,7 @@ def test_a_bridge_dies_and_each_side_goes_on():
         assert installed(lab) == expected_rules(plan)
 
 
-@pytest.mark.alone
+@pytest.mark.quiet(seat=1)
 def test_a_run_measures_its_failures(tmp_path):
     plan = plan_of(
         f"{_TORUS}workloads:\n- kind: probe\n  seconds: 4\n  pairs: 2\n  failures: [at 1s: down s6-s7, at 3s: up s6-s7]"
@@ -219,7 +219,7 @@ def test_a_run_measures_its_failures(tmp_path):
     assert "backup path after" in page
 
 
-@pytest.mark.alone
+@pytest.mark.quiet(seat=1)
 @pytest.mark.parametrize(("protocol", "offered"), [("tcp", ""), ("udp", "offered: 0.4, ")])
 def test_flows_outlive_their_links(tmp_path, protocol, offered):
     """iperf3's flows go on over backup paths; two links, so that the second death meets a fabric as it was at first."""

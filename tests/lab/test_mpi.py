@@ -53,7 +53,7 @@ def user_job(tmp_path):
 # --- the jobs -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.alone  # no time may be below what the wires take
+@pytest.mark.quiet(seat=1)  # no time may be below what the wires take
 def test_fabric_bench_runs_and_its_bytes_cross_the_fabric(run):
     found = run("fabric_bench", SHORT)
     moved, crossed = moved_and_crossed(found)
@@ -65,7 +65,7 @@ def test_fabric_bench_runs_and_its_bytes_cross_the_fabric(run):
     assert all(s.predicted is not None and s.value > 0.98 * s.predicted for s in found["mpi_alltoall_time"])
 
 
-@pytest.mark.alone  # likewise
+@pytest.mark.quiet(seat=1)  # likewise
 def test_collectives_runs_all_its_tests(run):
     found = run("collectives", ("--repeats", "2", "--warmup", "1", "--sizes", "4,4096"))
     for test in ("pingping", "multi_pingping", "alltoall", "allreduce"):

@@ -58,7 +58,7 @@ def test_known_traffic_is_counted_to_the_byte(context):
     assert not telemetry.port_drops.any()
 
 
-@pytest.mark.alone
+@pytest.mark.quiet(seat=1)
 def test_readings_come_at_their_interval(context):
     result = context.run([datagrams(0, 3, 100, 100)], 30, watched=True)
     time = result.telemetry.time
@@ -127,11 +127,12 @@ def test_when_every_flow_fails_the_load_says_so_and_ends(context, monkeypatch):
 # --- whole runs -----------------------------------------------------------------------------------------------------
 
 _TCP = "{kind: iperf3, protocol: tcp, seconds: 3, omit: 1, repeats: 1}"
+_SMALL = "topology: {kind: mesh, sizes: [2, 2]}\nlab: {dilation: 100}\n"
 
 
-@pytest.mark.alone
+@pytest.mark.quiet(seat=1)
 def test_a_run_stores_its_telemetry_and_shows_it(tmp_path):
-    plan = plan_of(f"topology: {{kind: mesh, sizes: [2, 2]}}\nworkloads: [{_TCP}, {{kind: ping, count: 1}}]")
+    plan = plan_of(f"{_SMALL}workloads: [{_TCP}, {{kind: ping, count: 1}}]")
     run = load_run(run_scenario(plan, tmp_path, lambda text: None).folder)
     telemetry = load_telemetry(run.path, "1")
     assert telemetry is not None
@@ -150,7 +151,7 @@ def test_a_run_stores_its_telemetry_and_shows_it(tmp_path):
 def test_each_member_of_an_aggregated_link_is_counted(tmp_path):
     plan = plan_of(
         "topology: {kind: mesh, sizes: [2], hosts_per_switch: 2, parallel_links: 2}\nlinks: {aggregate: true}\n"
-        f"workloads: [{_TCP}]"
+        f"lab: {{dilation: 100}}\nworkloads: [{_TCP}]"
     )
     run = load_run(run_scenario(plan, tmp_path, lambda text: None).folder)
     telemetry = load_telemetry(run.path, "1")
@@ -163,7 +164,9 @@ def test_each_member_of_an_aggregated_link_is_counted(tmp_path):
 
 
 def test_without_telemetry_there_is_none(tmp_path):
-    plan = plan_of(f"topology: {{kind: mesh, sizes: [2, 2]}}\nlab: {{telemetry: false}}\nworkloads: [{_TCP}]")
+    plan = plan_of(
+        f"topology: {{kind: mesh, sizes: [2, 2]}}\nlab: {{dilation: 100, telemetry: false}}\nworkloads: [{_TCP}]"
+    )
     run = load_run(run_scenario(plan, tmp_path, lambda text: None).folder)
     assert not list(run.path.glob("telemetry*"))
     metrics = {sample.metric for sample in run.samples}
@@ -177,7 +180,7 @@ def test_an_overloaded_lab_is_called_invalid(tmp_path):
     # Sixteen flows at full real-world rate through one thread of userspace switches: no machine's can do that.
     plan = plan_of(
         "topology: {kind: torus, sizes: [4, 4]}\nlab: {dilation: 1, datapath: userspace}\n"
-        f"links: {{rate: 10 Gbit/s}}\nworkloads: [{_TCP}]"
+        f"workloads: [{_TCP.replace('seconds: 3', 'seconds: 1')}]"
     )
     outcome = run_scenario(plan, tmp_path, lambda text: None)
     assert outcome.verdict is Verdict.INVALID

@@ -1,4 +1,4 @@
-"""Tests that run side by side: who measures is alone, and nobody overtakes it; a kernel is compiled once."""
+"""Tests that run side by side: those that measure have the machine for them, and nobody is overtaken; kernels."""
 
 from __future__ import annotations
 
@@ -16,34 +16,73 @@ from tests.turns import turn
 ROOT = Path(__file__).parents[2]
 
 
+class Running:
+    """Threads in the place of processes that run tests."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.said = folder, list[str]()
+        self._may_end: dict[str, threading.Event] = {}
+
+    def start(self, name: str, *, alone: bool = False, seat: int | None = None) -> None:
+        def run() -> None:
+            with turn(self.folder, alone=alone, seat=seat):
+                self.said.append(f"{name} begins")
+                self._may_end[name].wait()
+                self.said.append(f"{name} ends")
+
+        self._may_end[name] = threading.Event()
+        threading.Thread(target=run, daemon=True).start()
+        time.sleep(0.3)
+
+    def end(self, *names: str) -> None:
+        for name in names:
+            self._may_end[name].set()
+            time.sleep(0.3)
+
+    def said_then(self, *words: str) -> None:
+        """Exactly these come next, in any order."""
+        until = time.monotonic() + 20
+        while len(self.said) < len(words) and time.monotonic() < until:
+            time.sleep(0.01)
+        assert sorted(self.said) == sorted(words)
+        self.said.clear()
+
+
 @pytest.mark.timeout(60)
 def test_a_test_that_runs_alone_waits_for_others_and_others_for_it(tmp_path):
-    said: list[str] = []
-    may_end = {name: threading.Event() for name in ("first", "second", "alone", "late")}
+    tests = Running(tmp_path)
+    tests.start("first")
+    tests.start("second")
+    tests.said_then("first begins", "second begins")
+    tests.start("alone", alone=True)
+    tests.start("late")
+    tests.end("late")
+    assert tests.said == []  # it waits for both, and who comes later for it
+    tests.end("first", "second")
+    tests.said_then("first ends", "second ends", "alone begins")
+    tests.end("alone")
+    tests.said_then("alone ends", "late begins", "late ends")
 
-    def run(name: str) -> None:
-        with turn(tmp_path, alone=name == "alone"):
-            said.append(f"{name} begins")
-            may_end[name].wait()
-            said.append(f"{name} ends")
 
-    def start(name: str) -> threading.Thread:
-        thread = threading.Thread(target=run, args=(name,))
-        thread.start()
-        time.sleep(0.3)
-        return thread
-
-    threads = [start(name) for name in ("first", "second")]
-    assert said == ["first begins", "second begins"]
-    threads += [start("alone"), start("late")]
-    assert len(said) == 2  # it waits for both, and who comes later for it
-    may_end["late"].set()
-    for name in ("first", "second", "alone"):
-        may_end[name].set()
-        time.sleep(0.3)
-    for thread in threads:
-        thread.join()
-    assert said[2:] == ["first ends", "second ends", "alone begins", "alone ends", "late begins", "late ends"]
+@pytest.mark.timeout(60)
+def test_quiet_tests_run_beside_those_on_other_seats_and_nobody_else(tmp_path):
+    tests = Running(tmp_path)
+    tests.start("other")
+    tests.start("left", seat=0)
+    tests.start("right", seat=1)
+    tests.said_then("other begins")
+    tests.end("other")
+    tests.said_then("other ends", "left begins", "right begins")
+    tests.start("left again", seat=0)
+    tests.start("alone", alone=True)
+    tests.start("late")
+    assert tests.said == []
+    tests.end("left")
+    tests.said_then("left ends", "left again begins")
+    tests.end("late", "alone", "left again")
+    tests.said_then("left again ends")
+    tests.end("right")
+    tests.said_then("right ends", "alone begins", "alone ends", "late begins", "late ends")
 
 
 def _kernel(folder: Path) -> subprocess.Popen[str]:
