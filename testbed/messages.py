@@ -179,6 +179,7 @@ class Snapshot:
         processes: processor seconds of the lab's processes: `switches` (each), `agent`, `programs` (the load).
         late: of a model that keeps to the clock, how often what was how late, by the bins of LATE_BINS: `delivery` of
             frames to hosts, `reading` of what idle hosts sent, `loop` itself; empty for others.
+        frame_seconds: of such a model, lab s that a full frame takes on its slowest link.
     """
 
     time: float
@@ -191,6 +192,7 @@ class Snapshot:
     pressure: int | None
     processes: Mapping[str, tuple[float, ...]]
     late: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    frame_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ BESIDE = frozenset(
     {
         "loss", "jitter", "retransmits", "rtt_min", "rtt_max", "ping_loss", "link_use", "link_imbalance", "cpu_idle",
         "cpu_pressure", "cpu_network", "cpu_switches", "cpu_programs", "cpu_agent", "queue_frames", "queue_max",
-        "queue_drops", "departure_error", "goodput_mean", "goodput_warmup", "latency_mean", "latency_p99",
+        "queue_drops", "departure_error", "lateness", "goodput_mean", "goodput_warmup", "latency_mean", "latency_p99",
         "host_paused", "channel_paused",
         "member_use", "bundle_imbalance", "hash_share",
         "mpi_bytes_moved", "mpi_bytes_crossed", "mpi_bytes_sent", "mpi_frames_crossed", "mpi_alltoall_bandwidth",

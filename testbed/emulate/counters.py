@@ -39,17 +39,13 @@ def carried(order: BuildOrder) -> tuple[tuple[Count, ...], tuple[Count, ...]]:
     )
 
 
-def snapshot(
-    channels: tuple[Count, ...], hosts: tuple[Count, ...], daemons: Sequence[int] = (),
-    late: Mapping[str, tuple[int, ...]] | None = None,
-) -> Snapshot:  # fmt: skip
+def snapshot(channels: tuple[Count, ...], hosts: tuple[Count, ...], daemons: Sequence[int] = ()) -> Snapshot:
     """Counters of all processors, and clocks, now; cheap enough to take while a load runs.
 
     Args:
         channels: as in Snapshot.
         hosts: likewise.
         daemons: pids of the switches' daemons.
-        late: as in Snapshot.
     """
     idle, network, total = processor_ticks()
     return Snapshot(
@@ -62,7 +58,6 @@ def snapshot(
         total=total,
         pressure=_pressure(),
         processes=process_seconds(daemons),
-        late=late or {},
     )
 
 

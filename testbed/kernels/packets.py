@@ -7,13 +7,17 @@ is None, nothing of it is left in the machine code.
 
 from __future__ import annotations
 
-from testbed.kernels.events import NEVER, pop, queue, unqueue
+import numpy as np
+
+from testbed.kernels.events import NEVER, pop, push, queue, unqueue
 from testbed.kernels.flits import histogram_place
+from testbed.kernels.flits_traffic import draw
 from testbed.kernels.jit import jit, jit_inner
 from testbed.kernels.packets_hosts import wake
 from testbed.kernels.packets_links import BITS, append, link_of, opposite, release, start, tagged_length, tell
 from testbed.kernels.packets_live import dress, duplicate, exits, hand_over, lose
 from testbed.kernels.packets_state import (
+    AS_ASKED,
     CONTROL_ARRIVES,
     CONTROL_ON_CHANNEL,
     CONTROL_ON_EDGE,
@@ -32,6 +36,8 @@ from testbed.kernels.packets_state import (
 from testbed.kernels.packets_tcp import arrive_at_host, expire, has_left
 
 _HEAP = TCP_LANES
+ARRIVES = 1 << 40  # in the heap, plus a frame that comes by a link which takes longer than others
+_32 = np.uint64(32)
 _SMOOTHING = 16  # RFC 3550, section 6.4.1
 
 
@@ -81,6 +87,9 @@ def _go_on(
             state.busy[link] = False
         elif live is not None:
             link = pop(heap)
+            if link >= ARRIVES:
+                _arrive(fabric, state, tcp, live, link - ARRIVES, now)
+                continue
             if link < len(live.byte_time):
                 _leave(fabric, state, tcp, live, link, now)
             else:
@@ -110,7 +119,10 @@ def _leave(
         queue(state.lanes, FRAME_ARRIVES, now + fabric.delay, frame)
     else:
         live.sent_bytes[link] += tagged_length(live, frame)
-        queue(state.lanes, FRAME_ARRIVES, now + live.delay[0], frame)
+        if live.longer[link]:
+            push(state.heap, now + live.delay[0] + live.longer[link], ARRIVES + frame)
+        else:
+            queue(state.lanes, FRAME_ARRIVES, now + live.delay[0], frame)
     if tcp is not None:
         has_left(fabric, state, tcp, link, frame, now)
     node = int(state.holds[frame])
@@ -165,8 +177,11 @@ def _arrive(
     node = int(state.by[frame])
     first_exit = fabric.virtual + fabric.hosts
     if live is not None:
-        if live.down[link_of(fabric, node)]:
+        came = link_of(fabric, node)
+        if live.down[came]:
             lose(state, live, frame, LINK_DOWN)
+        elif live.loss[came] and np.int64(draw(state.random, 0) >> _32) < live.loss[came]:
+            lose(state, live, frame, AS_ASKED)
         elif node >= first_exit:
             hand_over(state, live, frame, now)
         else:

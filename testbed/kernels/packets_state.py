@@ -32,9 +32,10 @@ NOW, MADE, DELIVERED, DROPPED, FREE, PAUSES, RESUMES, COUNTS = range(8)
 REFUSED = (
     "tagged frame at a host's port", "not a member of the VLAN", "no entry for the address", "reserved group address",
     "PAUSE from a host", "shorter than a header", "longer than the MTU", "link down", "no room in the engine",
+    "lost as asked",
 )  # fmt: skip
 (
-    TAGGED_AT_HOST, NOT_MEMBER, NO_ENTRY, RESERVED, PAUSE_OF_HOST, RUNT, GIANT, LINK_DOWN, NO_ROOM,
+    TAGGED_AT_HOST, NOT_MEMBER, NO_ENTRY, RESERVED, PAUSE_OF_HOST, RUNT, GIANT, LINK_DOWN, NO_ROOM, AS_ASKED,
 ) = range(len(REFUSED))  # fmt: skip
 # Kinds of tables, see PacketTables.
 GLOBAL_VLANS, LOCAL_VLANS, PRIORITIES = range(3)
@@ -279,6 +280,8 @@ class PacketLive(NamedTuple):
         byte_time: (K,) ps that a byte takes on a link.
         delay: (1,) ps from a link's sending a last bit to the frame's standing in its next queue.
         down: (K,) links that lose what they carry.
+        longer: (K,) ps by which a link takes longer than the others beside.
+        loss: (K,) chance of a frame to be lost on a link, in 2^32nds.
         data: (Q, B) frames as hosts sent them, without a tag.
         length: (Q,) their bytes, without check sequence.
         tag: (Q,) priority and VLAN (`pcp << 12 | vid`) on the link that a frame is on, -1 = untagged.
@@ -305,6 +308,8 @@ class PacketLive(NamedTuple):
     byte_time: Longs
     delay: Longs
     down: Bools
+    longer: Longs
+    loss: Longs
     data: Octets
     length: Ints
     tag: Ints

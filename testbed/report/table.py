@@ -86,6 +86,7 @@ METRICS: dict[str, str] = {
     "queue_max": "Queue, max",
     "queue_drops": "Tail drops",
     "departure_error": "Inter-departure time error",
+    "lateness": "Delivered late by",
     "detection": "Noticed (not dilated)",
     "takeover": "Backup path carries (not dilated)",
     "recovery": "New tables in (not dilated)",

@@ -111,6 +111,8 @@ def live_model(plan: Plan) -> PacketModel:
         byte_time=byte_time,
         delay=np.full(1, fabric.delay, dtype=np.int64),
         down=np.zeros(links, dtype=np.bool_),
+        longer=longs(links),
+        loss=longs(links),
         data=np.zeros((frames, _ROW), dtype=np.uint8),
         length=ints(frames),
         tag=np.full(frames, -1, dtype=np.int32),
@@ -189,7 +191,7 @@ def empty_state_of(fabric: PacketFabric, topology: Topology, frames: int) -> Pac
 
     return empty_state(
         fabric, switches=topology.switch_count, frames=frames, longest=1, ring=1 << frames.bit_length(), lanes=LANES,
-        events=2 * len(fabric.frame_time), random=np.zeros(0, dtype=np.uint64),
+        events=2 * len(fabric.frame_time) + frames, random=np.random.PCG64(0).random_raw(1),
     )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sys
 from itertools import pairwise
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from testbed.errors import InputError, LabError
-from testbed.messages import Disturbance, LoadRequest, Process
+from testbed.messages import Disturbance, LinkChange, LoadRequest, Process
 from testbed.model import host_mac
 from testbed.plan import make_plan
 from testbed.routing.paths import path
@@ -152,6 +153,35 @@ def test_a_link_that_is_down_carries_nothing(untouched):
         assert running.frames().lost["in the model: link down"] > 0
         running.disturb(Disturbance(up=True, channels=(0, 1)))
         assert running.verify(plan) == []
+
+
+def test_a_link_changes_while_it_carries_frames(untouched):
+    plan = _plan("topology: {kind: mesh, sizes: [2]}", dilation=10)
+    with realtime.build(plan, lambda text: None) as running:
+
+        def ping(count):
+            argv = ("ping", "-c", str(count), "-i", "0.01", "-q", "10.0.0.2")
+            text = running.run_load(LoadRequest((Process("ping", "h1", argv),), 60.0)).outputs["ping"].stdout
+            lost = re.search(r"([\d.]+)% packet loss", text)
+            fastest = re.search(r"= ([\d.]+)/", text)
+            assert lost, text
+            return float(lost[1]), float(fastest[1]) if fastest else 0.0
+
+        assert ping(20)[0] == 0
+        usual = ping(20)[1]
+        # Both ways, in laboratory time.
+        running.disturb(Disturbance(up=True, links=(LinkChange(0, delay=0.002),)))
+        lost, fastest = ping(20)
+        assert lost == 0
+        assert 40 < fastest < 40 + 2 * usual + 5
+        assert [one.sentence for one in running.deviations(plan)] == [
+            "s1-s2 was changed from outside the scenario and is not as planned: delay 2 ms"
+        ]
+        running.disturb(Disturbance(up=True, links=(LinkChange(0, delay=0, loss=0.3),)))
+        assert 20 < ping(200)[0] < 80  # 51 % of echoes
+        running.disturb(Disturbance(up=True, links=(LinkChange(0, reset=True),)))
+        assert running.verify(plan) == []
+        assert running.deviations(plan) == []
 
 
 def test_a_wrong_entry_in_the_running_model_is_found(untouched):

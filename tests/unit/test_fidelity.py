@@ -1,18 +1,22 @@
+import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
-from testbed.messages import Snapshot
+from testbed.messages import LATE_BINS, Snapshot
 from testbed.run.checks.fidelity import (
     Judgement,
     Verdict,
     judge_clock,
     judge_departures,
+    judge_lateness,
     judge_losses,
     judge_machine,
     judge_overload,
     judge_prediction,
     judge_processor,
+    lateness,
     network_share,
     process_shares,
     processor,
@@ -257,3 +261,48 @@ def test_what_a_computing_job_has_measured_is_told():
             "processors more than the links",
         )
     ]
+
+
+def _late(counts, frame=1e-3):
+    """What was counted around a load whose deliveries were so late."""
+    zeros = {"delivery": (0,) * (len(LATE_BINS) + 1)}
+    before, after = (
+        Snapshot(0.0, 0.0, (), (), 0, 0, 0, None, {}, late=late, frame_seconds=frame)
+        for late in (zeros, {"delivery": counts})
+    )
+    return SimpleNamespace(before=before, after=after)
+
+
+def _counts(**places):
+    counts = [0] * (len(LATE_BINS) + 1)
+    for place, count in places.items():
+        counts[int(place[1:])] = count
+    return tuple(counts)
+
+
+def test_lateness_is_read_off_the_bins():
+    found = _late(_counts(b0=98, b5=1, b9=1))
+    assert lateness(found.before, found.after) == (LATE_BINS[0], LATE_BINS[5])
+    assert lateness(found.before, found.before) is None
+    last = _late(_counts(**{f"b{len(LATE_BINS)}": 5}))
+    assert lateness(last.before, last.after) == (math.inf, math.inf)
+
+
+@pytest.mark.parametrize(
+    ("place", "confirmed", "verdict"),
+    [
+        (13, False, None),
+        (14, False, Verdict.WARN),
+        (14, True, None),
+        (16, False, Verdict.WARN),
+        (17, True, Verdict.INVALID),
+    ],
+)
+def test_late_deliveries_are_judged_by_the_time_of_a_frame(place, confirmed, verdict):
+    # Bin 13 ends at 0.91 ms, 14 at 1.28, 16 at 2.56 and 17 at 3.62; a full frame takes 1 ms.
+    found = judge_lateness([_late(_counts(b0=50, **{f"b{place}": 50}))], confirmed=confirmed)
+    assert [one for one, _ in found] == ([] if verdict is None else [verdict])
+
+
+def test_idle_processors_are_not_asked_where_lateness_is_known():
+    assert judge_machine([_late(_counts(b0=5))]) == []

@@ -8,7 +8,7 @@ import pytest
 from testbed.kernels.packets import run
 from testbed.kernels.packets_check import lost_frames
 from testbed.kernels.packets_live import offer
-from testbed.kernels.packets_state import FREE, PacketModel
+from testbed.kernels.packets_state import FREE, REFUSED, PacketModel
 from testbed.model import host_mac
 from testbed.plan import Plan, make_plan
 from testbed.routing.paths import path
@@ -80,3 +80,87 @@ def test_every_pair_takes_its_path(name: str) -> None:
             ends = [model.fabric.channels + source, model.fabric.channels + hosts + destination]
             assert taken.tolist() == [*channels, *ends]
     assert not model.live.refused.any()
+
+
+TORUS = "topology: {kind: torus, sizes: [4, 4]}"
+
+
+def test_a_broadcast_reaches_every_other_host_once() -> None:
+    for text in PLANS.values():
+        plan = _plan(text)
+        model = live_model(plan)
+        for source in (0, plan.topology.host_count - 1):
+            frame = _frame(host_mac(source), _BROADCAST)
+            assert _send(model, source, frame)
+            arrived = sorted(_settle(model))
+            assert arrived == [(host, frame) for host in range(plan.topology.host_count) if host != source]
+
+
+REFUSALS = {
+    "shorter than a header": b"\x02\0\0\0\0\x02\x02\0\0\0\0\x01\x08",
+    "tagged frame at a host's port": _frame(host_mac(0), host_mac(1), tag=b"\x81\0\0\x65"),
+    "reserved group address": _frame(host_mac(0), "01:80:c2:00:00:0e"),
+    "PAUSE from a host": _frame(host_mac(0), "01:80:c2:00:00:01")[:12] + b"\x88\x08" + b"\0\x01\xff\xff" + bytes(42),
+}
+
+
+@pytest.mark.parametrize("why", REFUSALS)
+def test_a_hosts_port_refuses(why: str) -> None:
+    model = live_model(_plan(TORUS))
+    assert not _send(model, 0, REFUSALS[why])
+    assert _settle(model) == []
+    assert model.live.refused[REFUSED.index(why)] == model.live.refused.sum() == 1
+    assert not model.state.sent.any()
+
+
+def test_a_priority_tag_is_taken_for_none() -> None:
+    model = live_model(_plan(TORUS))
+    assert _send(model, 0, _frame(host_mac(0), host_mac(1), 64, b"\x81\0\xa0\0"))
+    assert _settle(model) == [(1, _frame(host_mac(0), host_mac(1)))]
+
+
+def test_garbage_loses_no_frame_of_the_model() -> None:
+    model = live_model(
+        _plan("topology: {kind: mesh, sizes: [2, 2]}\nsimulator: {flow_control: pause}\nengine: realtime")
+    )
+    random = np.random.default_rng(1)
+    for number in range(20_000):
+        frame = bytearray(random.bytes(int(random.integers(1, 1514))))
+        if number % 3 == 0:
+            frame[:6] = bytes.fromhex(host_mac(number % 4).replace(":", ""))
+        _send(model, number % 4, bytes(frame))
+        if number % 50 == 0:
+            _settle(model)
+    _settle(model)
+
+
+def test_switches_learn_and_forget() -> None:
+    text = "topology: {kind: mesh, sizes: [3]}\nassignment: {kind: fixed, registration: learning, ageing: 10}"
+    model = live_model(_plan(text))
+    there, back = _frame(host_mac(0), host_mac(2)), _frame(host_mac(2), host_mac(0))
+    _send(model, 0, there)
+    assert sorted(host for host, _ in _settle(model)) == [1, 2]  # nobody knows h3
+    _send(model, 2, back)
+    first = [host for host, _ in _settle(model)]
+    assert 0 in first
+    _send(model, 0, there)
+    _settle(model)
+    before = int(model.live.flooded[0])
+    run(model.fabric, model.state, int(model.state.counts[0]) + 9 * 10**12, None, model.live)
+    assert int(model.live.flooded[0]) == before
+    run(model.fabric, model.state, int(model.state.counts[0]) + 12 * 10**12, None, model.live)
+    _send(model, 0, there)
+    _settle(model)
+    assert int(model.live.flooded[0]) > before  # h3 is forgotten
+
+
+def test_frames_take_their_time_on_the_wire() -> None:
+    model = live_model(_plan("topology: {kind: mesh, sizes: [2]}\nengine: realtime\nsimulator: {delay: 3}"))
+    for size in (60, 700, 1514):
+        began = int(model.state.counts[0])
+        _send(model, 0, _frame(host_mac(0), host_mac(1), size))
+        run(model.fabric, model.state, began + _LATER, None, model.live)
+        took = int(model.live.given_at[(model.live.ends[0] - 1) % len(model.live.given)]) - began
+        # h1 to s1 and s2 to h2 untagged, s1 to s2 tagged; 1 Gbit/s is 8 ns a byte.
+        assert took == 8000 * (2 * (size + 24) + size + 4 + 24) + 3 * 3_000_000
+        _settle(model)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from functools import cached_property
 
-import numpy as np
-
 from testbed.emulate.build import build_with
+from testbed.emulate.checks import changed_links
 from testbed.emulate.client import LabClient, Progress, quiet
 from testbed.emulate.launch import Namespaces
 from testbed.emulate.realtime.memory import attach, write
@@ -70,10 +69,7 @@ class ModelClient(LabClient):
         found = [Deviation(True, f"rates changed: {problem}") for problem in self.shaping_problems()]
         if not isinstance(plan.vlans, LearningPlan):
             found += [Deviation(True, problem) for problem in self.walk(plan)[:1]]
-        if self.model.live.down.any():
-            links = np.flatnonzero(self.model.live.down)
-            found.append(Deviation(True, f"{len(links)} links are down"))
-        return found
+        return found + changed_links(plan, self.link_states(), controlled=False)
 
     def taken_channels(self, plan: Plan, flows: Sequence[Flow]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
         """Links are not aggregated here; see Session."""

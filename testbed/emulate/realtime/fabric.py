@@ -47,7 +47,7 @@ from testbed.kernels.packets_state import (
     REFUSED,
     PacketModel,
 )
-from testbed.messages import LATE_BINS, Count, FrameCounts, Snapshot
+from testbed.messages import LATE_BINS, Count, FrameCounts, LinkChange, LinkState, Snapshot
 from testbed.model import Longs
 
 if TYPE_CHECKING:
@@ -227,14 +227,17 @@ class ModelFabric(Fabric):
         """Bit/s of each switch port; ports of the hosts first, then of the channels."""
         order = self.order
         rates = dict.fromkeys(host_ports(order), order.host_rate)
-        for channel, name in enumerate(channel_ports(order)):
-            rates[name] = order.link_rate * order.speeds.get(channel // 2, 1.0)
-        return rates
+        return rates | dict(zip(channel_ports(order), self._channel_rates(), strict=True))
+
+    def _channel_rates(self) -> list[float]:
+        order, found = self.order, []
+        for link in range(len(order.links)):
+            rate = self.changed.get(link, LinkState()).rate
+            found += [order.link_rate * order.speeds.get(link, 1.0) if rate is None else rate / order.dilation] * 2
+        return found
 
     def _byte_times(self) -> Longs:
-        order, hosts = self.order, len(self.order.hosts)
-        channels = [order.link_rate * order.speeds.get(link, 1.0) for link in range(len(order.links)) for _ in (0, 1)]
-        rates = np.array([*channels, *[order.host_rate] * (2 * hosts)])
+        rates = np.array([*self._channel_rates(), *[self.order.host_rate] * (2 * len(self.order.hosts))])
         return np.rint(8 * _PICOSECONDS / rates).astype(np.int64)
 
     def reshape(self, link_rate: float, host_rate: float, dilation: float) -> None:
@@ -271,6 +274,29 @@ class ModelFabric(Fabric):
                 f"{name} {problem}" for problem in shaping_problems({HOST_INTERFACE: self._host_shaping}, text)
             ]
         return problems
+
+    def change_links(self, changes: Sequence[LinkChange]) -> None:
+        """Let links between switches run otherwise than planned, or as planned again, while the lab runs."""
+        require_numbers("link", [change.link for change in changes], len(self.order.links))
+        wanted, live = dict(self.changed), self.model.live
+        for change in changes:
+            wanted[change.link] = wanted.get(change.link, LinkState()).after(change)
+        self.changed = {link: state for link, state in wanted.items() if state != LinkState()}
+        for link in {change.link for change in changes}:
+            state = wanted[link]
+            ends = slice(2 * link, 2 * link + 2)
+            live.longer[ends] = round(state.delay * self.order.dilation * _PICOSECONDS)
+            live.loss[ends] = round(state.loss * 2**32)
+        live.byte_time[:] = self._byte_times()
+
+    def link_states(self) -> dict[int, LinkState]:
+        """Links between switches that are not as planned, by number."""
+        down, found = self.model.live.down, {}
+        for link in range(len(self.order.links)):
+            state = replace(self.changed.get(link, LinkState()), up=not down[2 * link : 2 * link + 2].any())
+            if state != LinkState():
+                found[link] = state
+        return found
 
     # ------------------------------------------------------------------------------------------------ flow control
 
@@ -327,7 +353,9 @@ class ModelFabric(Fabric):
             name: tuple(int(part.sum()) for part in np.split(doors.late[row], ends))
             for row, name in ((DELIVERY, "delivery"), (READING, "reading"), (LOOP, "loop"))
         }
-        return counters.snapshot(tuple(count[:channels]), tuple(count[channels : channels + hosts]), daemons, late)
+        slowest = float(model.live.byte_time.max()) / _PICOSECONDS * _FULL_BITS / 8
+        parts = tuple(count[:channels]), tuple(count[channels : channels + hosts])
+        return replace(counters.snapshot(*parts, daemons), late=late, frame_seconds=slowest)
 
     def port_figures(self) -> Longs:
         """(P, 9) what rtnetlink.FIGURES would be of the switches' ports."""

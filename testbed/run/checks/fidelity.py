@@ -5,12 +5,15 @@ Thresholds are documented in docs/fidelity.md; what they guard against is a figu
 
 from __future__ import annotations
 
+import bisect
+import itertools
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Protocol
 
-from testbed.messages import Snapshot
+from testbed.messages import LATE_BINS, Snapshot
 
 
 class Verdict(IntEnum):
@@ -48,6 +51,9 @@ _GAPS_WARN, _GAPS_INVALID, MIN_GAPS = 0.05, 0.10, 20
 _MEAN_GAP = {"udp": 0.02, "tcp": 0.05}
 _WORST_GAP = {"udp": 0.05, "tcp": 0.20}
 _ABOVE_PREDICTION = 0.02
+# Full frames' times that 99 % of what modelled switches deliver may be late. A host's card has three frames ahead: what
+# is later can leave its link idle.
+_LATE_WARN, _LATE_INVALID = 1.0, 3.0
 
 
 class Measured(Protocol):
@@ -148,6 +154,43 @@ def judge_processor(
     return found
 
 
+def lateness(before: Snapshot, after: Snapshot, kind: str = "delivery") -> tuple[float, float] | None:
+    """Median and 99 % quantile of a model's lateness between two snapshots, s, by the upper ends of the bins.
+
+    None where nothing was late or in time, or the switches are no model.
+    """
+    counts = [new - old for old, new in zip(before.late.get(kind, ()), after.late.get(kind, ()), strict=True)]
+    total, ends = sum(counts), (*LATE_BINS, math.inf)
+    if not total:
+        return None
+    sums = list(itertools.accumulate(counts))
+    half, last = (ends[bisect.bisect_left(sums, share * total)] for share in (0.5, 0.99))
+    return half, last
+
+
+def judge_lateness(results: Sequence[Measured], *, confirmed: bool = False) -> list[Finding]:
+    """Modelled switches must give hosts their frames in time; who else kept the processors busy does not matter.
+
+    Args:
+        results: with the snapshots before and after.
+        confirmed: as for judge_processor.
+    """
+    found = []
+    for result in results:
+        late, frame = lateness(result.before, result.after), result.after.frame_seconds
+        if late is None or late[1] <= _LATE_WARN * frame:
+            continue
+        text = (
+            f"1 % of the frames were delivered later than {late[1] * 1e3:.3g} ms after their time, "
+            f"{late[1] / frame:.2g} times what a full frame takes"
+        )
+        if late[1] > _LATE_INVALID * frame:
+            found.append((Verdict.INVALID, f"{text}; raise lab.dilation"))
+        elif not confirmed:
+            found.append((Verdict.WARN, text))
+    return found
+
+
 def judge_machine(results: Sequence[Measured], *, confirmed: bool = False, computing: float = 0.0) -> list[Finding]:
     """Judge processors and clock over all repeats of a load: the busiest counts, and every jump.
 
@@ -156,6 +199,9 @@ def judge_machine(results: Sequence[Measured], *, confirmed: bool = False, compu
         confirmed: as for judge_processor.
         computing: likewise.
     """
+    if any(result.after.late for result in results):
+        late = judge_lateness(results, confirmed=confirmed)
+        return late + [finding for result in results for finding in judge_clock(result.before, result.after)]
     shares = [processor(result.before, result.after) for result in results]
     pressures = [pressure for _, pressure in shares if pressure is not None]
     found = judge_processor(

@@ -19,6 +19,7 @@ from testbed.run.checks.fidelity import (
     Finding,
     Verdict,
     judge_losses,
+    lateness,
     network_share,
     process_shares,
     processor,
@@ -143,12 +144,15 @@ class Context:
     def machine(self, result: LoadResult, **labels: str) -> list[Sample]:
         """Samples of the processors while the load ran; those of processes are shares of one processor."""
         idle, pressure = processor(result.before, result.after)
+        late = lateness(result.before, result.after)
         samples = [
             self.sample("cpu_idle", idle, "ratio", labels),
             self.sample("cpu_network", network_share(result.before, result.after), "ratio", labels),
         ]
         if pressure is not None:
             samples.append(self.sample("cpu_pressure", pressure, "ratio", labels))
+        for quantile, value in zip(("p50", "p99"), late or (), strict=False):
+            samples.append(self.sample("lateness", value, "s", {**labels, "quantile": quantile}))
         for kind, shares in process_shares(result.before, result.after).items():
             for number, share in enumerate(shares, 1):
                 which = {"daemon": str(number)} if len(shares) > 1 else {}

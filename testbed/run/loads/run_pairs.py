@@ -10,7 +10,7 @@ from testbed.plan import Plan
 from testbed.plan.rates import logical_ways, wires_of
 from testbed.predict import transport
 from testbed.predict.round_trip import frame_sizes, round_trips
-from testbed.run.checks.fidelity import Verdict
+from testbed.run.checks.fidelity import Verdict, judge_lateness
 from testbed.run.loads.context import Context, LoadOutcome
 from testbed.traffic import flows
 from testbed.workloads import WORKLOADS
@@ -74,6 +74,7 @@ def _measure(
     limit = tool.limit(spec) + _SECONDS_A_PAIR * len(ends)
     result = context.run([process for programs in commands for process in programs], limit)
     alone = len(ends) == 1
+    outcome.findings += judge_lateness([result])
     for end, programs, time in zip(ends, commands, predicted, strict=True):
         text = result.outputs[programs[-1].id].stdout
         before = f"repeat{labels['repeat']}/" if labels else ""
