@@ -48,7 +48,7 @@ def capture(
     each time.
     """
     from testbed.emulate import registry
-    from testbed.emulate.client import LabClient
+    from testbed.emulate.client import connect
     from testbed.emulate.pcap_filter import compile_filter
     from testbed.run.capture import STANDARD_OUTPUT, CaptureFile, Recorded, record, tap_of
 
@@ -58,7 +58,7 @@ def capture(
             raise InputError.one(option, f"should be above 0, not {value:g}")
     passes = None if expression is None else compile_filter(expression, "--filter")
     entry = registry.find(name)
-    lab = LabClient(entry.namespaces)
+    lab = connect(entry.namespaces)
     tap = tap_of(lab.plan().wiring, where, "WHERE")
     target = file or f"{entry.name}-{where.replace('#', '-')}.pcapng"
     so_far = Recorded()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -80,27 +80,23 @@ def up(
 ) -> None:
     """Build a lab, check every path, and leave it running until `testbed down`."""
     from testbed.emulate import registry
-    from testbed.emulate.build import build_lab
-    from testbed.emulate.calibration import require_shares
-    from testbed.emulate.probe import require
     from testbed.plan import make_plan
+    from testbed.run.engines import standing
     from testbed.run.in_session import check_paths
     from testbed.scenario import find_scenario, load_scenario
-    from testbed.scenario.engines import require_ovs
 
     started = time.monotonic()
     with steps() as progress:
         progress("planning and proving")
         plan = make_plan(load_scenario(find_scenario(name), settings or ()))
         plan.require_proof()
-        require_ovs(plan.scenario.engine, plan.scenario.source)
+        engine = standing(plan.scenario)
         chosen = lab or plan.scenario.name
         if not chosen.replace("-", "").replace("_", "").isalnum():
             raise InputError.one("--name", f'should be letters, digits, "-" and "_", not "{chosen}"')
         registry.reserve(chosen)
-        require(plan.scenario)
-        require_shares(plan)
-        running = build_lab(plan, keep=True, progress=lambda step: progress(f"building the lab: {step}"))
+        engine.missing(replace(plan, scenario=replace(plan.scenario, workloads=())), progress).refuse()
+        running = engine.build(plan, progress, True)
         try:
             built = time.monotonic() - started
             progress("checking the path of every pair")
@@ -134,12 +130,12 @@ def up(
 def status(lab: LAB = None, form: FORMAT = Format.text) -> None:
     """Show the running labs. Exit code 2 if there is none."""
     from testbed.emulate import registry
-    from testbed.emulate.client import LabClient
+    from testbed.emulate.client import connect
 
     chosen = [registry.find(lab)] if lab else registry.entries()
     rows = []
     for entry in chosen:
-        talk = LabClient(entry.namespaces)
+        talk = connect(entry.namespaces)
         rows.append(
             {
                 "lab": entry.name,
@@ -183,12 +179,12 @@ def down(
 ) -> None:
     """End a lab and all that is in it."""
     from testbed.emulate import registry
-    from testbed.emulate.client import LabClient
+    from testbed.emulate.client import connect
 
     ended = []
     for entry in registry.entries() if everything else [registry.find(lab)]:
         started = time.monotonic()
-        LabClient(entry.namespaces).end()
+        connect(entry.namespaces).end()
         registry.forget(entry)
         ended.append({"lab": entry.name, "seconds": round(time.monotonic() - started, 3)})
     if form is Format.json:

@@ -39,7 +39,7 @@ def link(
     and delays are of the real world: at dilation 50 a delay of 20us takes 1 ms. Exit code 2 if this machine cannot.
     """
     from testbed.emulate import registry
-    from testbed.emulate.client import LabClient
+    from testbed.emulate.client import connect
     from testbed.messages import LinkState
     from testbed.run.capture import tap_of
 
@@ -48,7 +48,7 @@ def link(
         raise InputError.one("--down", "cannot go with --up; say one of them")
     words = _words(rate, delay, loss)
     entry = registry.find(name)
-    lab = LabClient(entry.namespaces)
+    lab = connect(entry.namespaces)
     plan = lab.plan()
     number = tap_of(plan.wiring, where, "WHERE").link
     if number is None:
@@ -97,7 +97,7 @@ def _asked(
     slow = too_slow(words["rate"], lab.facts.dilation) if "rate" in words else ""
     if slow:
         raise InputError.one("--rate", slow)
-    if words.get("delay") or words.get("loss"):
+    if (words.get("delay") or words.get("loss")) and not lab.facts.pace:  # a model needs no kernel for that
         require_netem()
     found = []
     if words or reset:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -15,7 +15,7 @@ from testbed.emulate import requests as ask
 from testbed.emulate.capture import InterfaceFrames
 from testbed.emulate.commands import in_network_of
 from testbed.emulate.launch import Namespaces
-from testbed.emulate.names import HOST_INTERFACE, PLAN, port_interface
+from testbed.emulate.names import HOST_INTERFACE, MODEL, PLAN, port_interface
 from testbed.emulate.wire import decode, encode
 from testbed.errors import CapabilityError, LabError
 from testbed.messages import (
@@ -37,6 +37,7 @@ from testbed.units import TimeScale
 
 if TYPE_CHECKING:
     from testbed.plan import Plan
+    from testbed.session import Frames
 
 _SHUTDOWN_LIMIT = 5.0
 _IN_STEP_LIMIT = 60.0
@@ -101,7 +102,7 @@ class LabClient:
 
         Only `status` and what the agent does BESIDE others is answered before the load has ended.
         """
-        other = LabClient(self.namespaces)
+        other = connect(self.namespaces)
         try:
             yield other
         finally:
@@ -185,7 +186,7 @@ class LabClient:
         """Everything that counts frames."""
         return self._ask(ask.CountFrames())
 
-    def capture(self, tap: Tap) -> InterfaceFrames:
+    def capture(self, tap: Tap) -> AbstractContextManager[Frames]:
         """Listen at the port of the first switch of a link, or at the card of a host; asks nothing of the agent."""
         topology, init = self.plan().wiring, self.namespaces.init
         scale = f"in laboratory time, which is {self.facts.dilation:.4g} times real time"
@@ -315,3 +316,17 @@ class LabClient:
     ) -> None:
         """End the lab."""
         self.end()
+
+
+def connect(namespaces: Namespaces) -> LabClient:
+    """The client of a lab that runs, whatever its switches are.
+
+    Raises:
+        CapabilityError: not root.
+        LabError: the lab does not answer.
+    """
+    if (namespaces.socket.parent / MODEL).exists():
+        from testbed.emulate.realtime.client import ModelClient  # noqa: PLC0415 - others need no numba
+
+        return ModelClient(namespaces)
+    return LabClient(namespaces)

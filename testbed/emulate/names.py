@@ -7,6 +7,8 @@ from testbed.emulate.requests import BuildOrder
 HOST_INTERFACE = "eth0"
 # In the folder of a lab: its plan, for its controller and for commands that find links by name.
 PLAN = "plan.json"
+# In the folder of a lab whose switches are a model: its memory.
+MODEL = "model"
 
 
 def port_interface(switch: str, port: int) -> str:

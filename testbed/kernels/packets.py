@@ -14,7 +14,7 @@ from testbed.kernels.flits import histogram_place
 from testbed.kernels.flits_traffic import draw
 from testbed.kernels.jit import jit, jit_inner
 from testbed.kernels.packets_hosts import wake
-from testbed.kernels.packets_links import BITS, append, link_of, opposite, release, start, tagged_length, tell
+from testbed.kernels.packets_links import BITS, append, link_of, opposite, release, show, start, tagged_length, tell
 from testbed.kernels.packets_live import dress, duplicate, exits, hand_over, lose
 from testbed.kernels.packets_state import (
     AS_ASKED,
@@ -119,6 +119,8 @@ def _leave(
         queue(state.lanes, FRAME_ARRIVES, now + fabric.delay, frame)
     else:
         live.sent_bytes[link] += tagged_length(live, frame)
+        if live.watched[link]:
+            show(live, link, frame, 0, now)
         if live.longer[link]:
             push(state.heap, now + live.delay[0] + live.longer[link], ARRIVES + frame)
         else:

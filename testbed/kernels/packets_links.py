@@ -172,10 +172,26 @@ def _control(fabric: PacketFabric, state: PacketState, live: PacketLive | None, 
         live.pauses[link] += 1
         time = now + int((CONTROL_FRAME + GAP) * live.byte_time[link])
         push(state.heap, time, len(live.byte_time) + (link << BITS | wanted))
+        if live.watched[link]:
+            show(live, link, -1, wanted, time)
         return True
     lane = CONTROL_ON_CHANNEL if link < fabric.channels else CONTROL_ON_EDGE
     queue(state.lanes, lane, now + fabric.control_time[link], link << BITS | wanted)
     return True
+
+
+@jit_inner
+def show(live: PacketLive, link: int, frame: int, stopped: int, now: int) -> None:
+    """Show a frame that has passed a link to those who listen; -1 for a PAUSE frame, which stops some priorities."""
+    place = live.seen[0] & (len(live.seen_at) - 1)
+    live.seen_at[place], live.seen_link[place] = now, link
+    if frame < 0:
+        live.seen_tag[place], live.seen_length[place] = -2, stopped
+    else:
+        live.seen_tag[place], live.seen_length[place] = live.tag[frame], live.length[frame]
+        for byte in range(live.length[frame]):
+            live.seen_data[place, byte] = live.data[frame, byte]
+    live.seen[0] += 1
 
 
 @jit_inner

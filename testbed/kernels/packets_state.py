@@ -300,6 +300,13 @@ class PacketLive(NamedTuple):
         pauses: (K,) PAUSE frames that were sent over a link.
         pairs: (2, H, H) bytes and frames that hosts sent to each other.
         refused: (len(REFUSED),) frames.
+        watched: (K,) how many listen to a link.
+        seen: (1,) frames that passed links with listeners; of each, in a ring of E, E a power of two:
+        seen_at: (E,) ps at which its last bit left.
+        seen_link: (E,) the link.
+        seen_tag: (E,) its tag, -1 = untagged, -2 = a PAUSE frame.
+        seen_length: (E,) its bytes; of a PAUSE frame the priorities that it stops, a bit each.
+        seen_data: (E, B) what they are.
         flooded: (1,) copies that switches made of frames along trees.
         admitted: (S,) frames that a switch took in.
     """
@@ -328,6 +335,13 @@ class PacketLive(NamedTuple):
     pauses: Longs
     pairs: Longs
     refused: Longs
+    watched: Ints
+    seen: Longs
+    seen_at: Longs
+    seen_link: Ints
+    seen_tag: Ints
+    seen_length: Ints
+    seen_data: Octets
     flooded: Longs
     admitted: Longs
 

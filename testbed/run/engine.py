@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from testbed.emulate.client import LabClient
 from testbed.errors import EXIT_FAIL, EXIT_PASS, EXIT_WARNINGS, CapabilityError, InputError, Problem
 from testbed.model import Sample
 from testbed.plan import Plan
@@ -70,6 +71,8 @@ class Engine:
     # run the loads of a plan that lacks nothing, and store all but the report, in a new folder of the folder of
     # results. It raises LabError if that breaks; the new folder then stays, marked incomplete.
     measure: Callable[[Plan, Path, Progress], Measured]
+    # builds a lab on this machine, which outlives this program if the last argument says so; None = it cannot
+    build: Callable[[Plan, Progress, bool], LabClient] | None = None
 
 
 @dataclass(slots=True)

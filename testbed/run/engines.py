@@ -2,19 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.emulate.client import LabClient
 from testbed.errors import InputError
 from testbed.plan import Plan
 from testbed.run import lab, realtime, simulated, vm
-from testbed.run.engine import Engine, Outcome, Progress, finish
+from testbed.run.engine import Engine, Missing, Outcome, Progress, finish
+from testbed.scenario import Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """See Engine."""
+
+    missing: Callable[[Plan, Progress], Missing]
+    build: Callable[[Plan, Progress, bool], LabClient]
+
 
 ENGINES: dict[str, Engine] = {
-    "ovs": Engine(lab.missing, lab.measure),
+    "ovs": Engine(lab.missing, lab.measure, lab.build),
     "vm": Engine(vm.missing, vm.measure),
-    "realtime": Engine(realtime.missing, realtime.measure),
+    "realtime": Engine(realtime.missing, realtime.measure, realtime.build),
     "simulate": Engine(simulated.missing, simulated.measure),
 }
+
+
+def standing(scenario: Scenario) -> Standing:
+    """What a lab of a scenario lacks, and what builds it.
+
+    Raises:
+        InputError: no lab of its engine can run by itself on this machine.
+    """
+    engine = ENGINES[scenario.engine]
+    if engine.build is None:
+        able = " or ".join(name for name, one in ENGINES.items() if one.build is not None)
+        sentence = (
+            f"is {scenario.engine}, and this command needs a lab on this machine; leave it out, or --set engine={able}"
+        )
+        raise InputError.one("engine", sentence, scenario.source)
+    return Standing(engine.missing, engine.build)
 
 
 def run_scenario(plan: Plan, results: Path, progress: Progress) -> Outcome:

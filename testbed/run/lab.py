@@ -43,9 +43,9 @@ def missing(plan: Plan, progress: Progress) -> Missing:
     return Missing(tuple(problems), tuple(lacking))
 
 
-def build(plan: Plan, progress: Progress) -> LabClient:
-    """Build the lab of a plan."""
-    return build_lab(plan, progress=lambda step: progress(f"building the lab: {step}"))
+def build(plan: Plan, progress: Progress, keep: bool = False) -> LabClient:
+    """Build the lab of a plan; it may outlive this program."""
+    return build_lab(plan, keep=keep, progress=lambda step: progress(f"building the lab: {step}"))
 
 
 def environment(engine: str, lab: Session) -> dict[str, object]:

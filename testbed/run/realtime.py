@@ -24,11 +24,13 @@ def missing(plan: Plan, progress: Progress) -> Missing:
     return found
 
 
-def build(plan: Plan, progress: Progress) -> ModelClient:
-    """Build the hosts of a plan, and start the model that is their network."""
+def build(plan: Plan, progress: Progress, keep: bool = False) -> ModelClient:
+    """Build the hosts of a plan, and start the model that is their network; both may outlive this program."""
     from testbed.simulate.live import live_model  # noqa: PLC0415 - as above
 
-    return build_model_lab(plan, live_model(plan), progress=lambda step: progress(f"building the lab: {step}"))
+    return build_model_lab(
+        plan, live_model(plan), keep=keep, progress=lambda step: progress(f"building the lab: {step}")
+    )
 
 
 LAB = Fabric(build, lab.environment)

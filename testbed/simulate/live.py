@@ -47,6 +47,7 @@ _HEADER, _CHECK, _TAG = 14, 4, 4
 _MAX_CELLS = 1 << 28
 # Copies of broadcasts that are under way need frames, too; and the shortest frame that fills a memory.
 _SPARE, _SHORT = 4096, 64
+_SEEN = 1 << 15  # frames that who listens to links may be behind
 
 
 def live_settings(plan: Plan) -> PacketSettings:
@@ -131,6 +132,13 @@ def live_model(plan: Plan) -> PacketModel:
         pauses=longs(links),
         pairs=longs(2, hosts, hosts),
         refused=longs(len(REFUSED)),
+        watched=ints(links),
+        seen=longs(1),
+        seen_at=longs(_SEEN),
+        seen_link=ints(_SEEN),
+        seen_tag=ints(_SEEN),
+        seen_length=ints(_SEEN),
+        seen_data=np.zeros((_SEEN, _ROW), dtype=np.uint8),
         flooded=longs(1),
         admitted=longs(plan.topology.switch_count),
     )

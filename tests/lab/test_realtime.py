@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from testbed.errors import InputError, LabError
-from testbed.messages import Disturbance, LinkChange, LoadRequest, Process
+from testbed.messages import Disturbance, LinkChange, LoadRequest, Process, Tap
 from testbed.model import host_mac
 from testbed.plan import make_plan
 from testbed.routing.paths import path
@@ -216,3 +216,34 @@ def test_aggregated_links_are_refused():
     plan = _plan("topology: {kind: mesh, sizes: [2], parallel_links: 2}\nlinks: {aggregate: true}")
     with pytest.raises(InputError, match="are not carried by this engine"):
         realtime.missing(plan, lambda text: None).refuse()
+
+
+def test_a_capture_shows_tags_times_and_pauses(tmp_path, untouched):
+    plan = _plan(f"{PAUSE}", dilation=20)
+    with realtime.build(plan, lambda text: None) as running:
+        with running.capture(Tap(link=1)) as frames:
+            argv = ("iperf3", "-c", "10.0.0.3", "-u", "-b", "2G", "-l", "1448", "-t", "1")
+            others = ("iperf3", "-c", "10.0.0.3", "-p", "5202", "-u", "-b", "2G", "-l", "1448", "-t", "1")
+            servers = [
+                Process(f"s{port}", "h3", ("iperf3", "-s", "-1", "-p", str(port)), port) for port in (5201, 5202)
+            ]
+            running.run_load(LoadRequest((*servers, Process("a", "h1", argv), Process("b", "h2", others)), 60.0))
+            seen = []
+            while got := frames.read(0.1):
+                seen += got
+        outbound = [frame for frame in seen if frame.outbound and len(frame.data) > 1000]
+        assert {frame.data[12:14] for frame in outbound} == {b"\x81\x00"}
+        vlans = {int.from_bytes(frame.data[14:16], "big") & 0xFFF for frame in outbound}
+        assert vlans <= set(plan.vlans.vlan_ids.tolist())
+        # Full frames follow each other as a gigabit link lets them, in real-world time: 1494 bytes and 24 at 8 ns.
+        gaps = [b.time - a.time for a, b in pairwise(outbound)]
+        assert abs(sorted(gaps)[len(gaps) // 2] - 8 * (len(outbound[0].data) + 24)) <= 2
+        with running.capture(Tap(host=1)) as frames:
+            running.run_load(LoadRequest((*servers, Process("a", "h1", argv), Process("b", "h2", others)), 60.0))
+            seen = []
+            while got := frames.read(0.1):
+                seen += got
+        pauses = [frame for frame in seen if frame.data[12:14] == b"\x88\x08"]
+        assert pauses
+        assert not any(frame.outbound for frame in pauses)  # the switch stops the host
+        assert {frame.data[14:16] for frame in pauses} == {b"\x00\x01"}

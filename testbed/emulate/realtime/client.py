@@ -9,11 +9,13 @@ from testbed.emulate.build import build_with
 from testbed.emulate.checks import changed_links
 from testbed.emulate.client import LabClient, Progress, quiet
 from testbed.emulate.launch import Namespaces
+from testbed.emulate.names import MODEL
+from testbed.emulate.realtime.capture import ModelFrames
 from testbed.emulate.realtime.memory import attach, write
 from testbed.emulate.realtime.walk import walked_problems
 from testbed.errors import LabError
 from testbed.kernels.packets_state import PacketModel
-from testbed.messages import Deviation, Flow
+from testbed.messages import Deviation, Flow, Tap
 from testbed.model import LearningPlan
 from testbed.plan import Plan
 
@@ -35,7 +37,7 @@ class ModelClient(LabClient):
 
     def __init__(self, namespaces: Namespaces, model: PacketModel | None = None) -> None:
         super().__init__(namespaces)
-        self._file = namespaces.socket.parent / "model"
+        self._file = namespaces.socket.parent / MODEL
         if model is not None:
             write(self._file, model)
 
@@ -43,6 +45,20 @@ class ModelClient(LabClient):
     def model(self) -> PacketModel:
         """The model as it is computed now; what is in it changes all the time."""
         return attach(self._file, PacketModel)
+
+    def capture(self, tap: Tap) -> ModelFrames:
+        """Listen at a link of the model; see Session."""
+        fabric, topology = self.model.fabric, self.plan().wiring
+        if tap.host is not None:
+            name = topology.host_name(tap.host)
+            links = fabric.channels + tap.host, fabric.channels + fabric.hosts + tap.host
+            about = f"outbound frames are those that {name} sends"
+        elif tap.link is not None:
+            name = topology.channel_name(2 * tap.link).replace("→", "-")
+            links, about = (2 * tap.link, 2 * tap.link + 1), f"outbound frames go {topology.channel_name(2 * tap.link)}"
+        else:
+            raise LabError("a tap is at a link or at a host")
+        return ModelFrames(self.model, links, name, about, self.facts.dilation, self.namespaces.alive)
 
     def verify(self, plan: Plan) -> list[str]:
         """Teach, walk the tables of the running model, and ping all pairs; see Session."""

@@ -18,7 +18,7 @@ from testbed import __version__
 from testbed.emulate import counters
 from testbed.emulate.commands import in_host, run_each
 from testbed.emulate.fabric import Fabric, require_numbers
-from testbed.emulate.names import HOST_INTERFACE, channel_ports, host_ports
+from testbed.emulate.names import HOST_INTERFACE, MODEL, channel_ports, host_ports
 from testbed.emulate.realtime.doors import (
     BIN,
     DEADLOCKED,
@@ -53,7 +53,7 @@ from testbed.model import Longs
 if TYPE_CHECKING:
     from testbed.emulate.telemetry import Telemetry
 
-MODEL, DOORS = "model", "doors"
+DOORS = "doors"
 _READY = 120.0  # s, of which compiling takes most, once
 _PICOSECONDS = 1e12
 # The loop sleeps for a fifth of the time of a full frame, within bounds, ns.

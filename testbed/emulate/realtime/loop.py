@@ -57,6 +57,7 @@ _BILLION = 1_000_000_000
 # linux/netfilter/nfnetlink_queue.h: where attributes begin, and which are looked at.
 _QUEUE_SUBSYSTEM, _ATTRIBUTES, _PACKET_HEADER, _PAYLOAD = 3, 20, 1, 10
 _ETHERNET, _IP_HEADER, _DONT_WAIT = 14, 20, 0x40
+_FEW = 6  # frames under way for which the loop wakes at each event: a lone one is then not late for a grain
 _IDLE = 5_000_000  # ns that the loop sleeps at most
 
 
@@ -196,8 +197,8 @@ def serve(fabric: PacketFabric, state: PacketState, live: PacketLive, doors: Doo
             # Busy: sleep for the grain at least, then look at the doors.
             timeout = 0
             clock[3] = max(grain, wait)
-            if wait > grain:
-                timeout = wait
+            if wait > grain or len(state.free) - state.counts[FREE] < _FEW:
+                timeout = max(wait, 0)
             else:
                 _nanosleep(clock.ctypes.data + 16, 0)
         clock[3] = timeout

@@ -4,7 +4,7 @@
 
 The doors' descriptors are inherited.
 
-It says one line of JSON when it is ready, and ends when its parent does or when it is told to in `control`.
+It says one line of JSON when it is ready, and ends with the lab, or when it is told to in `control`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from testbed.kernels.packets_check import waiting_cycle
 from testbed.kernels.packets_state import FREE, PacketModel
 
 _TURN = 100_000_000  # ns between two looks at what is beside frames
-_PR_SET_PDEATHSIG, _PR_SET_TIMERSLACK = 1, 29
+_PR_SET_TIMERSLACK = 29
 _PRIORITY = 10
 # A node that has been paused for so long, in ps of the laboratory, may be so for ever.
 _PATIENCE = 200_000_000_000
@@ -39,7 +39,6 @@ def main() -> None:
     model = attach(Path(sys.argv[1]), PacketModel)
     doors = attach(Path(sys.argv[2]), Doors)
     libc = ctypes.CDLL(None, use_errno=True)
-    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     libc.prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     epoll = select.epoll()
