@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from benchmarks import dl_figures, dl_table5, machine, regulate, sr_figures, virtual_time
+from benchmarks import dl_figures, dl_table5, machine, realtime, regulate, sr_figures, virtual_time
 from benchmarks.curves import Effort
 from benchmarks.data_plane import data_plane
 from benchmarks.dl_table6 import SIZES, TRAFFIC, dl_table6
@@ -52,6 +52,10 @@ def _machine(chosen: Chosen) -> list[Figure]:
     return [figure for part in _parts(chosen) for figure in machine.machine(part, chosen.runs or 3)]
 
 
+def _realtime(chosen: Chosen) -> list[Figure]:
+    return [figure for part in _parts(chosen) for figure in realtime.in_real_time(part, chosen.runs or 3)]
+
+
 def _parts(chosen: Chosen) -> list[str]:
     return list(chosen.part or PARTS[chosen.what])
 
@@ -78,7 +82,12 @@ def _sr_figure(name: str) -> Callable[[Chosen], list[Figure]]:
     return lambda chosen: sr_figures.sr_figure(name, _effort(chosen, sr_figures.DOCUMENTED, sr_figures.FULL))
 
 
-PARTS = {"regulate": regulate.PARTS, "virtual-time": virtual_time.PARTS, "vm": machine.PARTS}
+PARTS = {
+    "regulate": regulate.PARTS,
+    "virtual-time": virtual_time.PARTS,
+    "vm": machine.PARTS,
+    "realtime": realtime.PARTS,
+}
 BENCHMARKS: dict[str, Callable[[Chosen], list[Figure]]] = {
     "planning": lambda chosen: planning(chosen.runs or 3),
     "lab": _lab,
@@ -91,6 +100,7 @@ BENCHMARKS: dict[str, Callable[[Chosen], list[Figure]]] = {
     "regulate": _regulate,
     "virtual-time": _virtual_time,
     "vm": _machine,
+    "realtime": _realtime,
     "power": lambda chosen: power(),
     "failures": lambda chosen: failures(),
     "interrupts": lambda chosen: interrupts(chosen.runs or TRIES),
@@ -120,7 +130,9 @@ def main() -> None:
     table.add_argument("--switches", type=int, action="append", choices=SIZES, help="default both")
     table.add_argument("--pattern", action="append", choices=TRAFFIC, help="default both")
     every = [part for parts in PARTS.values() for part in parts]
-    parser.add_argument("--part", action="append", choices=every, help="of regulate, virtual-time, vm; default all")
+    parser.add_argument(
+        "--part", action="append", choices=every, help="of realtime, regulate, virtual-time, vm; default all"
+    )
     chosen = parser.parse_args()
     wrong = [part for part in chosen.part or () if part not in PARTS.get(chosen.what, ())]
     if wrong:

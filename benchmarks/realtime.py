@@ -1,0 +1,174 @@
+"""What real hosts on modelled switches give, by parts: flows, latency, the dilation that `auto` takes, a shared link.
+
+Each case is a run of its own in a folder that is thrown away; `auto` and `shared` run both engines in turn.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from benchmarks.table import Figure, progress
+from testbed.messages import LoadRequest, Process
+from testbed.model import Sample
+from testbed.plan import make_plan
+from testbed.results import load_run
+from testbed.run import realtime
+from testbed.run.engine import Outcome
+from testbed.run.engines import run_scenario
+from testbed.scenario import find_scenario, load_scenario, parse_scenario
+
+_FABRICS = ("mesh4x4", "torus4x4", "fattree14", "myri-clos", "mtree4x4", "flat16")
+_FLOWS = "topology: {{kind: torus, sizes: [{size}, {size}]}}\nengine: realtime\nlab: {{dilation: {dilation}}}\n"
+_FLOWS += "workloads: [{{kind: iperf3, protocol: {protocol}, repeats: 1}}]"
+_CASES = (("udp", 4, 20), ("udp", 4, 10), ("udp", 4, 5), ("tcp", 4, 20), ("tcp", 4, 15), ("tcp", 4, 10), ("udp", 8, 60))
+_CHAIN = "topology: {kind: mesh, sizes: [8]}\nengine: realtime\nlab: {dilation: 20}"
+_PINGS = 200
+_WIRE = 24  # bytes that a frame takes on the wire beyond its own
+_PING, _TAG = 98, 4
+_BURNER = "while True: pass"
+
+
+def _run(plan_of: Callable[[], Any]) -> tuple[Outcome, dict[str, Any]]:
+    """Run a plan; its outcome and manifest."""
+    with tempfile.TemporaryDirectory() as folder:
+        outcome = run_scenario(plan_of(), Path(folder), progress)
+        return outcome, load_run(outcome.folder).manifest
+
+
+def _of(samples: tuple[Sample, ...], metric: str, **labels: str) -> list[Sample]:
+    return [one for one in samples if one.metric == metric and labels.items() <= one.labels.items()]
+
+
+def _spread(values: list[float], unit: str = "") -> str:
+    return f"median {statistics.median(values):.4g}{unit} ({min(values):.4g} – {max(values):.4g})"
+
+
+def _flow_text(outcome: Outcome) -> str:
+    ratios = [one.value / one.predicted for one in _of(outcome.samples, "goodput") if one.predicted]
+    late = _of(outcome.samples, "lateness", quantile="p99")
+    lost = [one.value for one in _of(outcome.samples, "loss")]
+    words = [
+        f"mean {statistics.mean(ratios):.4f}, worst {min(ratios):.4f} of the prediction",
+        f"lost {100 * max(lost):.3g} % at most" if lost else "",
+        f"p99 late by {max(one.value for one in late) * 1e6:.3g} µs" if late else "",
+        outcome.verdict.word,
+    ]
+    return "; ".join(word for word in words if word)
+
+
+@contextmanager
+def _burning() -> Iterator[None]:
+    """A process that uses a processor while the block runs."""
+    with subprocess.Popen([sys.executable, "-c", _BURNER]) as burner:
+        try:
+            yield
+        finally:
+            burner.kill()
+
+
+def flows(runs: int) -> list[Figure]:
+    """Flows of every host to its neighbour beside their prediction; once more beside a process that burns a core."""
+    figures = []
+    for protocol, size, dilation in _CASES:
+        text = _FLOWS.format(size=size, dilation=dilation, protocol=protocol)
+        name = f"{size}×{size} torus, {size * size} {protocol.upper()} flows, dilation {dilation}"
+        for run in range(1, runs + 1):
+            outcome, _ = _run(lambda text=text: make_plan(parse_scenario(text, "flows")))  # type: ignore[misc]
+            figures.append(Figure(f"{name}, run {run}", _flow_text(outcome)))
+    with _burning():
+        text = _FLOWS.format(size=4, dilation=25, protocol="udp")
+        outcome, _ = _run(lambda: make_plan(parse_scenario(text, "flows")))
+        figures.append(Figure("4×4 torus, 16 UDP flows, dilation 25, beside a busy process", _flow_text(outcome)))
+    return figures
+
+
+def latency(runs: int) -> list[Figure]:
+    """Round trips of lone echoes over one to eight switches, beside what the wire takes; laboratory time."""
+    plan = make_plan(parse_scenario(_CHAIN, "chain"))
+    dilation, figures = 20, []
+    with realtime.build(plan, progress) as lab:
+        lab.verify(plan)
+        delay = float(lab.model.live.delay[0]) * 1e-12
+        byte = float(lab.model.live.byte_time[0]) * 1e-12
+        for switches in range(2, 9):
+            measured = []
+            for _ in range(runs):
+                argv = ("ping", "-c", str(_PINGS), "-i", "0.005", "-q", f"10.0.0.{switches}")
+                text = lab.run_load(LoadRequest((Process("ping", "h1", argv),), 60.0)).outputs["ping"].stdout
+                measured.append(float(text.rpartition("= ")[2].split("/")[1]))
+            edge, trunk = byte * (_PING + _WIRE), byte * (_PING + _TAG + _WIRE)
+            wire = 2 * (2 * edge + (switches - 1) * trunk + (switches + 1) * delay) * 1e3
+            beyond = statistics.median(measured) - wire
+            text = f"mean {_spread(measured, ' ms')}, wire {wire:.3f} ms, {beyond:+.3f} ms"
+            figures.append(Figure(f"echo over {switches} switches, dilation {dilation}", text))
+    return figures
+
+
+def auto(runs: int) -> list[Figure]:
+    """The dilation that `auto` takes for UDP to neighbours, Open vSwitch and the model in turn."""
+    del runs
+    figures = []
+    for name in _FABRICS:
+        taken = {}
+        for engine in ("ovs", "realtime"):
+            words = [f"engine={engine}", "lab.dilation=auto", "workloads=[{kind: iperf3, protocol: udp, repeats: 1}]"]
+            _, manifest = _run(lambda name=name, words=words: make_plan(load_scenario(find_scenario(name), words)))  # type: ignore[misc]
+            taken[engine] = manifest["dilation"], manifest["dilation_choice"]["seconds"]
+        text = ", ".join(f"{engine} {dilation:g} in {took:.0f} s" for engine, (dilation, took) in taken.items())
+        figures.append(Figure(f"{name}, auto", f"{text}; ratio {taken['ovs'][0] / taken['realtime'][0]:.3g}"))
+    return figures
+
+
+def shared(runs: int) -> list[Figure]:
+    """Eight pairs over one link (Koibuchi 2011, Fig. 7): the model with PAUSE and without, and Open vSwitch."""
+    figures = []
+    for engine, control in (("realtime", "pause"), ("realtime", "none"), ("ovs", "none")):
+        for protocol in ("udp", "tcp"):
+            words = [
+                f"engine={engine}", f"lab.dilation={20 if engine == 'realtime' else 150}",
+                f"workloads=[{{kind: iperf3, protocol: {protocol}, repeats: {runs}}}]",
+                *([f"simulator.flow_control={control}"] if engine == "realtime" else []),
+            ]  # fmt: skip
+            outcome, _ = _run(lambda words=words: make_plan(load_scenario(find_scenario("pairs8"), words)))  # type: ignore[misc]
+            sums = [8 * one.value / 1e6 for one in _of(outcome.samples, "goodput_mean")]
+            lost = [100 * one.value for one in _of(outcome.samples, "loss")]
+            again = [one.value for one in _of(outcome.samples, "retransmits")]
+            more = f"lost {_spread(lost, ' %')}" if lost else f"retransmitted {_spread(again)}"
+            text = f"each way {_spread(sums, ' Mbit/s')}; {more}; {outcome.verdict.word}"
+            figures.append(Figure(f"eight pairs, {engine}, flow control {control}, {protocol.upper()}", text))
+    return figures
+
+
+def start(runs: int) -> list[Figure]:
+    """Seconds until a lab stands with every path checked, and what one ends in."""
+    figures = []
+    for size in (4, 8):
+        plan = make_plan(
+            parse_scenario(f"topology: {{kind: torus, sizes: [{size}, {size}]}}\nlab: {{dilation: 100}}", "up")
+        )
+        up, down = [], []
+        for _ in range(runs):
+            began = time.monotonic()
+            with realtime.build(plan, lambda text: None) as lab:
+                up.append(time.monotonic() - began)
+                assert lab.verify(plan) == []
+                began = time.monotonic()
+            down.append(time.monotonic() - began)
+        figures.append(Figure(f"{size}×{size} torus, up", f"{_spread(up, ' s')}; down {_spread(down, ' s')}"))
+    return figures
+
+
+PARTS = {"flows": flows, "latency": latency, "auto": auto, "shared": shared, "start": start}
+
+
+def in_real_time(part: str, runs: int) -> list[Figure]:
+    """Measure one part, `runs` times."""
+    return PARTS[part](runs)
