@@ -90,7 +90,7 @@ def test_options_are_settings_and_both_are_judged_alike():
     setting = command("run", "torus4x4", "--set", "engine=vmm", "--format", "json")
     assert (option.returncode, option.stdout) == (setting.returncode, setting.stdout)
     (problem,) = json.loads(option.stdout)["problems"]
-    assert problem["sentence"] == 'should be one of ovs, vm, simulate, not "vmm". Did you mean "vm"?'
+    assert problem["sentence"] == 'should be one of ovs, vm, realtime, simulate, not "vmm". Did you mean "vm"?'
 
 
 def test_virtual_time_is_asked_for_before_its_pace():
