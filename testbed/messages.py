@@ -93,6 +93,7 @@ class Disturbance:
         switches: that are killed or started.
         at: s after the start of a load; of no meaning for one that is to happen now.
         links: what changes of links, whatever `up` is.
+        pausing: hosts that pause their switch for ever, or no more.
     """
 
     up: bool
@@ -101,6 +102,7 @@ class Disturbance:
     switches: tuple[int, ...] = ()
     at: float = 0.0
     links: tuple[LinkChange, ...] = ()
+    pausing: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +182,7 @@ class Snapshot:
         late: of a model that keeps to the clock, how often what was how late, by the bins of LATE_BINS: `delivery` of
             frames to hosts, `reading` of what idle hosts sent, `loop` itself; empty for others.
         frame_seconds: of such a model, lab s that a full frame takes on its slowest link.
+        stalled: likewise, s for which nobody computed it, beyond what hosts' cards have ahead.
     """
 
     time: float
@@ -193,6 +196,7 @@ class Snapshot:
     processes: Mapping[str, tuple[float, ...]]
     late: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     frame_seconds: float = 0.0
+    stalled: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,8 @@ def build_with(
         CapabilityError: this machine cannot run a lab.
         LabError: building failed; nothing is left.
     """
-    order = replace(build_order(plan), model=model)
+    watchdog = plan.scenario.simulator.watchdog or 0.0
+    order = replace(build_order(plan), model=model, watchdog=watchdog / 1000)
     prepare_controller(plan)
     namespaces = start_namespaces(keep=keep)
     with ExitStack() as undo:

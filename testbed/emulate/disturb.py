@@ -18,6 +18,7 @@ def carry_out(what: Disturbance, fabric: Fabric, switches: SwitchBackend) -> Dis
         fabric.set_ports(what.channels, what.hosts, up=what.up)
         for name in fabric.switches_of(what.switches):
             (fabric.start_switch if what.up else fabric.kill_switch)(switches, name)
+        fabric.pause_hosts(what.pausing, paused=not what.up)
         if what.links:
             fabric.change_links(what.links)
     except Exception as problem:  # whatever it is, the load must end and tell it

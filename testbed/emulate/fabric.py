@@ -288,6 +288,12 @@ class Fabric(Mininet):  # type: ignore[misc]
         """Take the sending ports of channels, and switches' ports with hosts, down or up."""
         set_interfaces(self.ports_of(channels, hosts), up=up)
 
+    def pause_hosts(self, hosts: Sequence[int], *, paused: bool) -> None:
+        """Open vSwitch knows no flow control."""
+        del paused
+        if hosts:
+            raise LabError("Open vSwitch has no flow control, so no host can pause it; set engine: realtime")
+
     def snapshot(self, daemons: Sequence[int]) -> Snapshot:
         """Counters and clocks now; `daemons` are pids of the switches' processes."""
         return counters.snapshot(*counters.carried(self.order), daemons)

@@ -95,6 +95,7 @@ class BuildOrder:
         alone: switches that get a daemon each, so that one can be killed.
         stock: run Open vSwitch as it is installed; for benchmarks, which compare with it.
         model: whether switches are a model, which the lab's folder holds, and not Open vSwitch.
+        watchdog: real-world s after which a model drops what a pause holds back; 0 = never.
     """
 
     name: str
@@ -118,6 +119,7 @@ class BuildOrder:
     alone: tuple[str, ...] = ()
     stock: bool = False
     model: bool = False
+    watchdog: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

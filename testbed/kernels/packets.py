@@ -14,7 +14,18 @@ from testbed.kernels.flits import histogram_place
 from testbed.kernels.flits_traffic import draw
 from testbed.kernels.jit import jit, jit_inner
 from testbed.kernels.packets_hosts import wake
-from testbed.kernels.packets_links import BITS, append, link_of, opposite, release, show, start, tagged_length, tell
+from testbed.kernels.packets_links import (
+    BITS,
+    append,
+    link_of,
+    opposite,
+    release,
+    show,
+    start,
+    tagged_length,
+    take,
+    tell,
+)
 from testbed.kernels.packets_live import dress, duplicate, exits, hand_over, lose
 from testbed.kernels.packets_state import (
     AS_ASKED,
@@ -127,6 +138,14 @@ def _leave(
             queue(state.lanes, FRAME_ARRIVES, now + live.delay[0], frame)
     if tcp is not None:
         has_left(fabric, state, tcp, link, frame, now)
+    _give_back(fabric, state, tcp, live, frame, now)
+
+
+@jit_inner
+def _give_back(
+    fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, live: PacketLive | None, frame: int, now: int
+) -> None:
+    """The memory that a frame took is free; who was paused for it may go on."""
     node = int(state.holds[frame])
     if node < 0:
         return
@@ -148,6 +167,34 @@ def _leave(
         if state.off[other] and state.held[other] <= resume:
             state.off[other] = False
             tell(fabric, state, tcp, live, other, now)
+
+
+@jit
+def kick(fabric: PacketFabric, state: PacketState, live: PacketLive) -> None:
+    """Let every link that is free look whether it has something to send, since a pause was taken back from outside."""
+    for link in range(len(live.byte_time)):
+        if not state.busy[link]:
+            start(fabric, state, None, live, link, state.counts[NOW])
+
+
+@jit
+def shut(fabric: PacketFabric, state: PacketState, live: PacketLive, node: int) -> int:
+    """Let a node drop what waits in its queue and what comes for it, as a PFC watchdog does; returns the former."""
+    return _shut(fabric, state, live, node)
+
+
+@jit_inner
+def _shut(fabric: PacketFabric, state: PacketState, live: PacketLive, node: int) -> int:
+    live.shut[node] = True
+    now, dropped = state.counts[NOW], 0
+    while state.first[node] >= 0:
+        frame = take(state, None, live, node, now)
+        _give_back(fabric, state, None, live, frame, now)
+        release(state, frame)
+        dropped += 1
+    live.drops[node] += dropped
+    state.counts[DROPPED] += dropped
+    return dropped
 
 
 @jit_inner
@@ -228,6 +275,8 @@ def _store(
             full = full or state.held[holder] >= limit(fabric, state, switch)
     else:
         full = state.held[holder] + size > fabric.buffer
+    if live is not None:
+        full = full or live.shut[following]
     if full:
         if live is not None:
             live.drops[following] += 1

@@ -48,17 +48,17 @@ def start(
             priority = priority + 1 if priority + 1 < fabric.priorities else 0
             if state.first[node] >= 0 and not state.stopped[node]:
                 state.turn[link] = priority
-                frame = _take(state, tcp, live, node, now)
+                frame = take(state, tcp, live, node, now)
                 break
     elif link >= channels + hosts:
         node = fabric.virtual + link - channels
         if state.first[node] >= 0 and not state.stopped[node]:
-            frame = _take(state, tcp, live, node, now)
+            frame = take(state, tcp, live, node, now)
     elif not state.stopped[fabric.virtual + link - channels]:
         if tcp is None and live is None:
             frame = make_frame(fabric, state, link - channels, now)
         elif state.first[fabric.virtual + link - channels] >= 0:
-            frame = _take(state, tcp, live, fabric.virtual + link - channels, now)
+            frame = take(state, tcp, live, fabric.virtual + link - channels, now)
     if frame < 0:
         state.busy[link] = False
         return
@@ -72,7 +72,7 @@ def start(
 
 
 @jit_inner
-def _take(state: PacketState, tcp: PacketTcp | None, live: PacketLive | None, node: int, now: int) -> int:
+def take(state: PacketState, tcp: PacketTcp | None, live: PacketLive | None, node: int, now: int) -> int:
     """Take the frame at the head of a queue."""
     if tcp is not None:
         _tally(tcp, node, -1, now)

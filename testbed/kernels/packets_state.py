@@ -280,6 +280,7 @@ class PacketLive(NamedTuple):
         byte_time: (K,) ps that a byte takes on a link.
         delay: (1,) ps from a link's sending a last bit to the frame's standing in its next queue.
         down: (K,) links that lose what they carry.
+        shut: (N,) nodes that drop what comes for them, since they were paused too long.
         longer: (K,) ps by which a link takes longer than the others beside.
         loss: (K,) chance of a frame to be lost on a link, in 2^32nds.
         data: (Q, B) frames as hosts sent them, without a tag.
@@ -315,6 +316,7 @@ class PacketLive(NamedTuple):
     byte_time: Longs
     delay: Longs
     down: Bools
+    shut: Bools
     longer: Longs
     loss: Longs
     data: Octets

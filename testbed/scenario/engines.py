@@ -25,6 +25,8 @@ class Simulator:
     xon: Annotated[int, Ge(0)] | None = None  # bytes at which it may go on; none = half of xoff
     shared: bool = False  # whether the ports of a switch share their memory
     delay: Annotated[float, Ge(0), Le(1000)] = 1.0  # µs of cable and switch a hop
+    # ms after which a switch drops what a pause holds back, as PFC watchdogs do; none = it waits for ever
+    watchdog: Annotated[float, Ge(1), Le(60000)] | None = None
     duration: Annotated[float, Gt(0), Le(60000)] = 200.0  # ms of each repeat, the warm-up included
     warm_up: Annotated[float, Ge(0), Le(60000)] = 50.0  # ms at the beginning that do not count
 
@@ -58,7 +60,9 @@ ENGINES: dict[str, EngineName] = {
         "real hosts on modelled switches, at the pace of the clock",
         {"vm": (), "simulator": ("duration", "warm_up"), "lab": ("datapath", "switch_daemons", "controller")},
     ),
-    "simulate": EngineName("the packet-level simulator", {"vm": (), "lab": _OF_MACHINES}, fails=False),
+    "simulate": EngineName(
+        "the packet-level simulator", {"vm": (), "lab": _OF_MACHINES, "simulator": ("watchdog",)}, fails=False
+    ),
 }
 # As files of earlier versions call it: in a scenario, and in what is stored of a run.
 _FORMERLY = {"lab": "ovs", "native": "ovs"}
@@ -76,14 +80,19 @@ def unheard_keys(engine: str, blocks: Mapping[str, Any]) -> list[Problem]:
     """
     found = []
     for block, keys in ENGINES[engine].unheard.items():
-        spec, others = blocks[block], [name for name, other in ENGINES.items() if block not in other.unheard]
-        for part in dataclasses.fields(spec):
-            if (not keys or part.name in keys) and getattr(spec, part.name) != part.default:
-                sentence = f"is for engine: {' or '.join(others)} only, not {engine}; take it out, or set that"
+        for part in dataclasses.fields(blocks[block]):
+            if (not keys or part.name in keys) and getattr(blocks[block], part.name) != part.default:
+                others = " or ".join(name for name, other in ENGINES.items() if _hears(other, block, part.name))
+                sentence = f"is for engine: {others} only, not {engine}; take it out, or set that"
                 found.append(Problem(f"{block}.{part.name}", sentence))
     if isinstance(blocks["vm"], VmOptions) and blocks["vm"].shift and not blocks["vm"].virtual_time and engine == "vm":
         found.append(Problem("vm.shift", "is for vm.virtual_time: true only; take it out, or set that"))
     return found
+
+
+def _hears(engine: EngineName, block: str, key: str) -> bool:
+    keys = engine.unheard.get(block)
+    return keys is None or bool(keys and key not in keys)
 
 
 def require_ovs(engine: str, source: str) -> None:

@@ -62,6 +62,7 @@ def live_settings(plan: Plan) -> PacketSettings:
     lossy = scenario.simulator.flow_control == "none"
     if asked["buffer"] is None:
         asked["buffer"] = links.queue_frames * frame if lossy else PacketSettings().buffer
+    watchdog = asked.pop("watchdog")
     settings = PacketSettings(frame=frame, **asked)
     problems = packet_problems(settings, 1) or fabric_problems(
         settings, plan.routes, links.rate, links.edge_rate, mixed=True
@@ -71,6 +72,9 @@ def live_settings(plan: Plan) -> PacketSettings:
             "are not carried by this engine, which has no hash of a real switch; take them out, or set engine: ovs"
         )
         raise InputError.one("links.aggregation", sentence, scenario.source)
+    if watchdog is not None and lossy:
+        sentence = "watches for pauses that do not end, and without flow control there are none; take it out"
+        raise InputError.one("simulator.watchdog", sentence, scenario.source)
     if problems:
         keys = [dataclasses.replace(p, key=_key(p.key), file=scenario.source) for p in problems]
         raise InputError(keys)
@@ -112,6 +116,7 @@ def live_model(plan: Plan) -> PacketModel:
         byte_time=byte_time,
         delay=np.full(1, fabric.delay, dtype=np.int64),
         down=np.zeros(links, dtype=np.bool_),
+        shut=np.zeros(nodes, dtype=np.bool_),
         longer=longs(links),
         loss=longs(links),
         data=np.zeros((frames, _ROW), dtype=np.uint8),

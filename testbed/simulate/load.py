@@ -253,6 +253,7 @@ def _settings(plan: Plan, spec: Iperf3, wire: Transport) -> tuple[PacketSettings
     """Settings for the frames of a load, and bytes of a frame before a switch has tagged it."""
     scenario = plan.scenario
     asked = dataclasses.asdict(scenario.simulator)
+    del asked["watchdog"]  # refused with this engine
     edge_frame = wire.forward - GAP_BYTES
     frame = edge_frame + (VLAN_TAG if plan.vlans.tagged_trunks else 0)
     if asked["buffer"] is None:

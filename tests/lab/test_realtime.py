@@ -7,6 +7,8 @@ import os
 import re
 import signal
 import sys
+import threading
+import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,6 +22,8 @@ from testbed.routing.paths import path
 from testbed.run import lab, realtime
 from testbed.run.engines import run_scenario
 from testbed.scenario import parse_scenario
+
+from .leftovers import MARK
 
 pytestmark = pytest.mark.lab
 
@@ -142,6 +146,82 @@ def test_hosts_feel_a_pause_and_nothing_is_lost(untouched):
         # sent no more than fits there and into their sockets.
         assert sum(one["bits_per_second"] for one in sent) < 11e6
         assert running.model.live.pauses.sum() > 0
+
+
+_BLASTER = """
+import socket
+door = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+while True:
+    door.sendto(bytes(1400), ("10.0.0.3", 9))
+"""
+
+
+@pytest.mark.parametrize(
+    ("watchdog", "through"), [("", False), ("\nsimulator: {flow_control: pause, watchdog: 10}", True)]
+)
+def test_a_pause_storm_stops_others_until_a_watchdog_ends_it(watchdog, through, untouched):
+    # h3 pauses for ever. What h1 sends to it fills s3, s2, s1, and then h1 itself, so nothing goes to h2 either.
+    text = "topology: {kind: mesh, sizes: [3]}" + (watchdog or "\nsimulator: {flow_control: pause}")
+    with realtime.build(_plan(text, dilation=20), lambda text: None) as running:
+        running.disturb(Disturbance(up=False, pausing=(2,)))
+        blaster = Process("blast", "h1", ("timeout", "4", sys.executable, "-c", _BLASTER))
+        ping = Process("ping", "h1", ("sh", "-c", "sleep 1.5; ping -c 5 -i 0.2 -W 1 -q 10.0.0.2"))
+        seen = running.run_load(LoadRequest((blaster, ping), 30.0))
+        lost = re.search(r"([\d.]+)% packet loss", seen.outputs["ping"].stdout)
+        assert lost
+        assert (float(lost[1]) < 50) == through
+        assert seen.deadlock == ()  # nobody waits for himself
+        counted = running.frames().lost
+        assert (counted.get("in queues that the watchdog shut", 0) > 0) == through
+        running.disturb(Disturbance(up=True, pausing=(2,)))
+        assert running.reach() == []
+
+
+def test_a_model_that_was_stopped_says_so(tmp_path, untouched):
+    # For 0.3 s of three nobody computes switches: frames come late, and the run is not to be believed.
+    load = "{kind: iperf3, protocol: udp, seconds: 3, omit: 1, repeats: 1}"
+    text = f"topology: {{kind: mesh, sizes: [2]}}\nworkloads: [{load}]"
+    stopped = []
+
+    def watch(line):
+        if "16 flows" in line or "2 flows" in line:
+            stopped.append(threading.Thread(target=_stop_models, args=(2.5, 0.3)))
+            stopped[0].start()
+
+    outcome = run_scenario(_plan(text, dilation=20), tmp_path, watch)
+    stopped[0].join()
+    assert outcome.verdict.word == "invalid"
+    assert any("nobody computed the switches for" in reason for reason in outcome.reasons)
+
+
+def _stop_models(after, seconds):
+    time.sleep(after)
+    mine = list(_models())
+    for sign in (signal.SIGSTOP, signal.SIGCONT):
+        for pid in mine:
+            os.kill(pid, sign)
+        time.sleep(seconds)
+
+
+def _models():
+    """Pids of models that this process has started, by the environment that its labs inherit."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                command = (entry / "cmdline").read_bytes()
+                if (
+                    b"testbed.emulate.realtime.process" in command
+                    and f"{MARK}=".encode() in (entry / "environ").read_bytes()
+                ):
+                    yield int(entry.name)
+            except OSError:
+                continue
+
+
+def test_two_labs_side_by_side(untouched):
+    plan = _plan("topology: {kind: mesh, sizes: [2]}")
+    with realtime.build(plan, lambda text: None) as one, realtime.build(plan, lambda text: None) as other:
+        assert one.verify(plan) == other.verify(plan) == []
 
 
 def test_a_link_that_is_down_carries_nothing(untouched):

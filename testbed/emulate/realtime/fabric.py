@@ -24,11 +24,15 @@ from testbed.emulate.realtime.doors import (
     DEADLOCKED,
     DELIVERY,
     EMPTY,
+    FRAME,
     GRAIN,
+    KICK,
     LOOP,
     READING,
     REFUSED_BY_HOST,
+    STALLED_NS,
     STOP,
+    WATCHDOG_NS,
     Doors,
     new_doors,
     open_queues,
@@ -44,6 +48,7 @@ from testbed.kernels.packets_state import (
     LINK_DOWN,
     NO_ROOM,
     NOT_MEMBER,
+    NOW,
     REFUSED,
     PacketModel,
 )
@@ -56,8 +61,8 @@ if TYPE_CHECKING:
 DOORS = "doors"
 _READY = 120.0  # s, of which compiling takes most, once
 _PICOSECONDS = 1e12
-# The loop sleeps for a fifth of the time of a full frame, within bounds, ns.
-_FULL_BITS, _SHARE, _MIN_GRAIN, _MAX_GRAIN = 1538 * 8, 5, 20_000, 200_000
+# The loop sleeps for a part of the time of a full frame, within bounds, ns.
+_FULL_BITS, _MIN_GRAIN, _MAX_GRAIN = 1538 * 8, 20_000, 200_000
 
 Progress = Callable[[str], None]
 
@@ -221,7 +226,7 @@ class ModelFabric(Fabric):
 
     def _grain(self) -> int:
         fastest = max(self.order.link_rate, self.order.host_rate)
-        return int(min(max(_FULL_BITS / fastest * 1e9 / _SHARE, _MIN_GRAIN), _MAX_GRAIN))
+        return int(min(max(_FULL_BITS / fastest * 1e9 / FRAME, _MIN_GRAIN), _MAX_GRAIN))
 
     def port_rates(self) -> dict[str, float]:
         """Bit/s of each switch port; ports of the hosts first, then of the channels."""
@@ -246,6 +251,7 @@ class ModelFabric(Fabric):
         self.model.live.delay[0] = round(self.model.fabric.delay * dilation)
         self.model.live.byte_time[:] = self._byte_times()
         self.doors.control[GRAIN] = self._grain()
+        self.doors.control[WATCHDOG_NS] = int(self.order.watchdog * dilation * 1e9)
         line = self._host_shaping.change(HOST_INTERFACE)
         run_each({name: (in_host(pid, ["tc", "-batch", "-"]), line) for name, pid in self.holders.items()})
         problems = self.shaping_problems()
@@ -324,6 +330,18 @@ class ModelFabric(Fabric):
             for link in (fabric.channels + host, fabric.channels + fabric.hosts + host):
                 down[link] = not up
 
+    def pause_hosts(self, hosts: Sequence[int], *, paused: bool) -> None:
+        """Let hosts pause their switch for ever, as a broken network card does, or no more."""
+        model = self.model
+        require_numbers("host", hosts, model.fabric.hosts)
+        if hosts and not model.fabric.lossless:
+            raise LabError("without flow control a host cannot pause its switch; set simulator.flow_control")
+        for host in hosts:
+            node = model.fabric.virtual + model.fabric.hosts + host
+            model.state.since[node] = model.state.counts[NOW]
+            model.state.stopped[node] = paused
+        self.doors.control[KICK] = 1
+
     def kill_switch(self, switches: SwitchBackend, switch: str) -> None:
         """Let a switch lose everything."""
         del switches
@@ -354,8 +372,9 @@ class ModelFabric(Fabric):
             for row, name in ((DELIVERY, "delivery"), (READING, "reading"), (LOOP, "loop"))
         }
         slowest = float(model.live.byte_time.max()) / _PICOSECONDS * _FULL_BITS / 8
+        stalled = float(doors.control[STALLED_NS]) * 1e-9
         parts = tuple(count[:channels]), tuple(count[channels : channels + hosts])
-        return replace(counters.snapshot(*parts, daemons), late=late, frame_seconds=slowest)
+        return replace(counters.snapshot(*parts, daemons), late=late, frame_seconds=slowest, stalled=stalled)
 
     def port_figures(self) -> Longs:
         """(P, 9) what rtnetlink.FIGURES would be of the switches' ports."""
@@ -394,6 +413,8 @@ class ModelFabric(Fabric):
             f"in the model: {REFUSED[why]}": int(live.refused[why]) for why in (NOT_MEMBER, GIANT, LINK_DOWN, NO_ROOM)
         }
         lost["in a host's own queue"] = self._lost_in_hosts()
+        if self.order.watchdog:
+            lost["in queues that the watchdog shut"] = int(live.drops.sum())
         lost["at a host's interface"] = int(self.doors.control[REFUSED_BY_HOST])
         lost["in a receiving program's socket"] = counters.socket_drops(self.holders)
         to_switches = fabric.channels + fabric.hosts

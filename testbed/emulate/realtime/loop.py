@@ -17,6 +17,7 @@ from testbed.emulate.realtime.doors import (
     BINS,
     BUSY_NS,
     DELIVERY,
+    FRAME,
     GRAIN,
     KEPT,
     LOOP,
@@ -26,6 +27,7 @@ from testbed.emulate.realtime.doors import (
     READING,
     REFUSED_BY_HOST,
     SLEPT_NS,
+    STALLED_NS,
     STOP,
     TAP,
     TURNS,
@@ -211,5 +213,7 @@ def serve(fabric: PacketFabric, state: PacketState, live: PacketLive, doors: Doo
         slept = now
         now = _now(doors)
         control[SLEPT_NS] += now - slept
+        late = now - last - (timeout if timeout > 0 else grain)
         if count == 0 or timeout == 0:
-            _count(doors, LOOP, now - slept - max(timeout, grain if timeout == 0 else 0))
+            _count(doors, LOOP, late)
+        control[STALLED_NS] += max(0, late - AHEAD * FRAME * grain)

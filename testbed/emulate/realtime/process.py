@@ -20,12 +20,13 @@ from pathlib import Path
 
 import numpy as np
 
-from testbed.emulate.realtime.doors import DEADLOCKED, EMPTY, STOP, Doors
+from testbed.emulate.realtime.doors import DEADLOCKED, EMPTY, KICK, PS_A_NS, SHUT, STOP, WATCHDOG_NS, Doors
 from testbed.emulate.realtime.loop import serve
 from testbed.emulate.realtime.memory import attach
 from testbed.kernels.events import NEVER
+from testbed.kernels.packets import kick, shut
 from testbed.kernels.packets_check import waiting_cycle
-from testbed.kernels.packets_state import FREE, PacketModel
+from testbed.kernels.packets_state import FREE, NOW, PacketModel
 
 _TURN = 100_000_000  # ns between two looks at what is beside frames
 _PR_SET_TIMERSLACK = 29
@@ -53,11 +54,18 @@ def main() -> None:
     doors.zero[0] = time.monotonic_ns()
     serve(model.fabric, model.state, model.live, doors, 0)  # loads the machine code, or compiles it
     waiting_cycle(model.fabric, model.state, None, model.live)
+    if model.fabric.lossless:
+        shut(model.fabric, model.state, model.live, 0)  # likewise
+        kick(model.fabric, model.state, model.live)
+        model.live.shut[0] = False
     print(json.dumps({"pace": _take_precedence()}), flush=True)
     while not doors.control[STOP]:
         serve(model.fabric, model.state, model.live, doors, time.monotonic_ns() - int(doors.zero[0]) + _TURN)
         if model.fabric.lossless:
             _watch(model, doors)
+        if doors.control[KICK]:
+            doors.control[KICK] = 0
+            kick(model.fabric, model.state, model.live)
         if doors.control[EMPTY]:
             empty(model)
             doors.control[[DEADLOCKED, EMPTY]] = 0
@@ -92,7 +100,7 @@ def empty(model: PacketModel) -> None:
         nobody[:] = -1
     for zero in (state.held, state.used, state.told, state.under_way, live.waiting, live.waiting_bytes):
         zero[:] = 0
-    for no in (state.off, state.stopped, state.pending, state.busy):
+    for no in (state.off, state.stopped, state.pending, state.busy, live.shut):
         no[:] = False
     state.heap.count[0] = 0
     state.lanes.length[:] = 0
@@ -103,12 +111,19 @@ def empty(model: PacketModel) -> None:
 
 
 def _watch(model: PacketModel, doors: Doors) -> None:
-    """Look for nodes that wait for each other for ever, where one has been paused for long."""
-    state = model.state
-    paused = state.stopped & (state.counts[0] - state.since > _PATIENCE)
+    """Look for nodes that are paused for too long, and for those that wait for each other for ever."""
+    state, live = model.state, model.live
+    watchdog = int(doors.control[WATCHDOG_NS]) * PS_A_NS
+    if watchdog:
+        np.logical_and(live.shut, state.stopped, out=live.shut)  # whose pause has ended forwards again
+        for node in np.flatnonzero(state.stopped & ~live.shut & (state.counts[NOW] - state.since > watchdog)).tolist():
+            shut(model.fabric, state, live, node)
+            doors.control[SHUT] += 1
+        return
+    paused = state.stopped & (state.counts[NOW] - state.since > _PATIENCE)
     if not paused.any():
         return
-    cycle = waiting_cycle(model.fabric, state, None, model.live)
+    cycle = waiting_cycle(model.fabric, state, None, live)
     doors.cycle[: len(cycle)] = cycle
     doors.cycle[len(cycle) :] = -1
     doors.control[DEADLOCKED] = len(cycle)

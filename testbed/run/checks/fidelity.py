@@ -54,6 +54,8 @@ _ABOVE_PREDICTION = 0.02
 # Full frames' times that 99 % of what modelled switches deliver may be late. A host's card has three frames ahead: what
 # is later can leave its link idle.
 _LATE_WARN, _LATE_INVALID = 1.0, 3.0
+# Share of the time for which they may be computed by nobody.
+_STALLED_WARN, _STALLED_INVALID = 0.001, 0.01
 
 
 class Measured(Protocol):
@@ -177,6 +179,11 @@ def judge_lateness(results: Sequence[Measured], *, confirmed: bool = False) -> l
     """
     found = []
     for result in results:
+        stalled = result.after.stalled - result.before.stalled
+        share = stalled / max(result.after.time - result.before.time, 1e-9)
+        if share > _STALLED_WARN:
+            text = f"nobody computed the switches for {100 * share:.2g} % of the time, {stalled:.3g} s"
+            found.append((Verdict.INVALID if share > _STALLED_INVALID else Verdict.WARN, text))
         late, frame = lateness(result.before, result.after), result.after.frame_seconds
         if late is None or late[1] <= _LATE_WARN * frame:
             continue
