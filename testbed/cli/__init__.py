@@ -34,6 +34,7 @@ def _run() -> None:
         capture_command,
         compare_commands,
         doctor_commands,
+        exec_command,
         export_commands,
         lab_commands,
         link_command,

@@ -1,25 +1,45 @@
-"""Mininet's command line in a running lab."""
+"""Mininet's command line in a running lab, or one command there."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
+from testbed.emulate.commands import in_host
 from testbed.emulate.requests import LabState
 from testbed.emulate.wire import decode
 from testbed.errors import CapabilityError
 
 _STATE = Path("/run/lab/state.json")
+# Entering leaves the folder that one was in.
+_BACK = 'cd "$0" 2>/dev/null || cd /; exec "$@"'
 
 
 def enter(init: int) -> None:
     """Replace this process by Mininet's command line inside the lab of a process 1; does not return."""
+    _become(init, [sys.executable, "-m", "testbed.emulate.shell"], PYTHONPATH=str(Path(__file__).resolve().parents[2]))
+
+
+def execute_in(init: int, holder: int | None, group: str | None, command: Sequence[str]) -> None:
+    """Replace this process by a command inside the lab of a process 1; does not return.
+
+    Args:
+        init: pid of process 1.
+        holder: of the host, as the lab counts processes; None = beside the switches.
+        group: the file by which programs join the host's share of the processors; None where it has none.
+        command: program and arguments.
+    """
+    back = ["sh", "-c", _BACK, str(Path.cwd()), *command]
+    _become(init, back if holder is None else in_host(holder, back, group))
+
+
+def _become(init: int, inside: Sequence[str], **variables: str) -> None:
     if os.geteuid() != 0:
         raise CapabilityError("entering a lab needs root; run the command with sudo")
-    package_root = str(Path(__file__).resolve().parents[2])
-    environment = {**os.environ, "PYTHONPATH": package_root, "OVS_RUNDIR": "/run/lab/ovs"}
+    environment = {**os.environ, **variables, "OVS_RUNDIR": "/run/lab/ovs"}
     command = [
         "nsenter",
         "--target",
@@ -30,9 +50,7 @@ def enter(init: int) -> None:
         "--uts",
         "--ipc",
         "--",
-        sys.executable,
-        "-m",
-        "testbed.emulate.shell",
+        *inside,
     ]
     try:
         os.execvpe(command[0], command, environment)

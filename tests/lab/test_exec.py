@@ -1,0 +1,63 @@
+"""Commands in hosts of a running lab."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from testbed.emulate import registry
+from testbed.emulate.build import build_lab
+
+from .conftest import plan_of
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def execute(tmp_path: Path) -> Iterator[Run]:
+    """Runs `testbed exec` on a lab, given what follows its name."""
+    plan, name = plan_of("topology: {kind: mesh, sizes: [2]}\nlab: {dilation: 100}"), f"exec-{os.getpid()}"
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "testbed", "exec", name, *words]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    with build_lab(plan) as lab:
+        registry.register(name, lab.namespaces, plan.scenario.name, plan.digest)
+        entry = registry.find(name)
+        try:
+            yield run
+        finally:
+            registry.forget(entry)
+
+
+def test_commands_run_where_they_are_told_to(execute, tmp_path):
+    ping = execute("h1", "--", "ping", "-c", "1", "h2")
+    assert (ping.returncode, "1 received" in ping.stdout) == (0, True), ping.stderr
+    assert execute("h2", "sh", "-c", "ip -o -4 addr show eth0 | grep -c /").stdout == "1\n"
+    assert execute("h1", "--", "sh", "-c", 'pwd; echo "$@" >&2; exit 7', "x", "--", "a  b").__dict__.items() >= {
+        "returncode": 7, "stdout": f"{tmp_path}\n", "stderr": "-- a  b\n",
+    }.items()  # fmt: skip
+    flows = execute("s2", "--", "ovs-ofctl", "-O", "OpenFlow13", "dump-flows", "s2")
+    assert "actions=" in flows.stdout, flows.stderr
+    assert execute("h1", "--", "/no/such").returncode == 127
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("h3", "--", "true"), 'has no host or switch "h3". Did you mean "h2"?'),
+        (("h1",), "CMD: is missing; write a host and a command, such as h1 -- ping -c 3 h2"),
+        (("h1", "--"), "CMD: is missing; write a host and a command, such as h1 -- ping -c 3 h2"),
+    ],
+)
+def test_what_is_not_there_is_a_sentence(execute, words, sentence):
+    done = execute(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
