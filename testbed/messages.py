@@ -281,6 +281,7 @@ class Facts:
         folder: of the lab, as its programs see it.
         interface: of each host, by which its programs reach the fabric.
         pace: how a model keeps to the clock: its priority, and why none, if it has none; empty for others.
+        holds_lone_frames: whether a port keeps a frame that finds it idle for its time on the wire, too.
     """
 
     datapath: str
@@ -297,6 +298,7 @@ class Facts:
     folder: str
     interface: str
     pace: str = ""
+    holds_lone_frames: bool = False
 
 
 @dataclass(frozen=True, slots=True)

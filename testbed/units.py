@@ -11,10 +11,12 @@ from dataclasses import dataclass
 
 # Bytes of a full tagged frame on a real wire: preamble, frame check sequence and interframe gap included.
 MAX_WIRE_FRAME = 1542
-# HTB burst of a shaped port of a lab: the larger of 8 full frames and 1 ms at the link's rate. A port that the
-# scheduler serves late catches up by no more than that; the rest would stay in its queue.
-BURST_FRAMES = 8
-BURST_SECONDS = 1e-3
+# What a port of a lab makes up for when the scheduler serves it late; the rest would stay in its queue. A quarter of a
+# full frame at once, and 8 full frames or 1 ms of its rate at a rate by 1 % above its own.
+LATE_AT_ONCE = 0.25
+LATE_FRAMES = 8
+LATE_SECONDS = 1e-3
+LATE_RATE = 1.01
 
 _RATE_UNITS = {"bit/s": 1.0, "kbit/s": 1e3, "mbit/s": 1e6, "gbit/s": 1e9, "tbit/s": 1e12}
 _NUMBER = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"

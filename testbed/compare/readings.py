@@ -21,7 +21,7 @@ _SEVERITY = ("pass", "warn", "invalid", "fail")
 _MEASURING = ("seconds", "omit", "repeats", "count", "time_limit", "trace")
 # Labels over which flows are combined, and those that the load or the repeat already tells.
 _COMBINED = frozenset({"src", "dst", "channel"})
-_TOLD = frozenset({"load", "kind", "protocol", "pattern", "job", "kernel", "class", "repeat"})
+_TOLD = frozenset({"load", "kind", "protocol", "pattern", "job", "kernel", "class", "repeat", "unheld"})
 # Of a job's own statistics over its repeats, the one that is taken; over ranks it is the slowest that counts.
 _CENTRES = ("median", "mean", "avg")
 _SLOWEST = ("max", "max time")

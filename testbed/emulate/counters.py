@@ -11,11 +11,13 @@ import os
 import re
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from testbed.emulate.commands import run
 from testbed.emulate.names import channel_ports, host_ports
 from testbed.emulate.requests import BuildOrder
+from testbed.emulate.rtnetlink import FIGURES, PortCounters
 from testbed.messages import Count, FrameCounts, Snapshot
 from testbed.pipeline.tables import FORWARDING, Priority
 
@@ -27,16 +29,21 @@ _FLOW = re.compile(r"n_packets=(\d+).*\bin_port=(\d+)")
 
 
 def carried(order: BuildOrder) -> tuple[tuple[Count, ...], tuple[Count, ...]]:
-    """What each channel has carried, and each host has sent."""
-    ports = _port_counters()
+    """What each channel has carried, and each host has sent.
 
-    def counted(name: str, way: str) -> Count:
-        return Count(ports[name][f"{way}_bytes"], ports[name][f"{way}_packets"])
+    Rates are differences of these over the time between them, which a process that is started to ask would blur.
+    """
+    from testbed.emulate.rtnetlink import FIGURES, PortCounters  # noqa: PLC0415 - imports numpy; labs start without it
 
-    return (
-        tuple(counted(name, "tx") for name in channel_ports(order)),
-        tuple(counted(name, "rx") for name in host_ports(order)),
-    )
+    channels, hosts = channel_ports(order), host_ports(order)
+    with closing(PortCounters([*channels, *hosts])) as counters:
+        ports = counters.read()
+
+    def counted(way: str) -> tuple[Count, ...]:
+        columns = [FIGURES.index(f"{way}_bytes"), FIGURES.index(f"{way}_packets")]
+        return tuple(Count(size, frames) for size, frames in ports[:, columns].tolist())
+
+    return counted("tx")[: len(channels)], counted("rx")[len(channels) :]
 
 
 def snapshot(channels: tuple[Count, ...], hosts: tuple[Count, ...], daemons: Sequence[int] = ()) -> Snapshot:

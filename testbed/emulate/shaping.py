@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from testbed.emulate.netem import Netem
 from testbed.errors import LabError
-from testbed.units import BURST_FRAMES, BURST_SECONDS, MAX_WIRE_FRAME
+from testbed.units import LATE_AT_ONCE, LATE_FRAMES, LATE_RATE, LATE_SECONDS, MAX_WIRE_FRAME
 
 # Preamble, frame check sequence and gap, which Linux does not count; and the shortest frame with them.
 WIRE_OVERHEAD = 24
@@ -23,6 +23,7 @@ _PRINTED_PRECISION = 1e-3
 
 _RATE_FACTORS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _RATE = re.compile(r"\brate (\d+)([KMGT]?)bit\b")
+_CEIL = re.compile(r"\bceil (\d+)([KMGT]?)bit\b")
 _OVERHEAD = re.compile(r"\boverhead (\d+)\b")
 _QUEUE = re.compile(r"^qdisc (pfifo\w*) .*\blimit (\d+)p\b")
 
@@ -57,10 +58,11 @@ class Shaping:
 
     def change(self, interface: str) -> str:
         """The line for `tc -batch` that sets the rate alone, also of a port that carries frames already."""
-        burst = max(BURST_FRAMES * MAX_WIRE_FRAME, int(self.rate / 8 * BURST_SECONDS))
+        late = max(LATE_FRAMES * MAX_WIRE_FRAME, int(self.rate / 8 * LATE_SECONDS))
         return (
-            f"class replace dev {interface} parent 1: classid 1:1 htb rate {self.rate:.0f}bit ceil {self.rate:.0f}bit "
-            f"burst {burst} cburst {burst} quantum {MAX_WIRE_FRAME} overhead {self.overhead} mpu {MIN_WIRE_FRAME}\n"
+            f"class replace dev {interface} parent 1: classid 1:1 htb rate {self.rate:.0f}bit "
+            f"ceil {self.rate * LATE_RATE:.0f}bit burst {late} cburst {int(LATE_AT_ONCE * MAX_WIRE_FRAME)} "
+            f"quantum {MAX_WIRE_FRAME} overhead {self.overhead} mpu {MIN_WIRE_FRAME}\n"
         )
 
     def instead_of(self, before: Shaping, interface: str) -> str:
@@ -74,11 +76,12 @@ class Shaping:
         """Differences from what `tc -d` shows of the interface; one sentence each."""
         shown = list(shown)
         text = next((line for line in shown if line.startswith("class htb")), "")
-        found, extra = _RATE.search(text), _OVERHEAD.search(text)
-        got = float(found.group(1)) * _RATE_FACTORS[found.group(2)] if found else 0.0
-        problems = Netem.problems(self.netem, interface, shown)
-        if abs(got - self.rate) > max(1.0, self.rate * _PRINTED_PRECISION):
-            problems.append(f"{interface}: asked for {self.rate:.0f} bit/s, the kernel has {got:.0f} bit/s")
+        extra, problems = _OVERHEAD.search(text), Netem.problems(self.netem, interface, shown)
+        for pattern, asked, when in ((_RATE, self.rate, ""), (_CEIL, self.rate * LATE_RATE, " when late")):
+            found = pattern.search(text)
+            got = float(found.group(1)) * _RATE_FACTORS[found.group(2)] if found else 0.0
+            if abs(got - asked) > max(1.0, asked * _PRINTED_PRECISION):
+                problems.append(f"{interface}: asked for {asked:.0f} bit/s{when}, the kernel has {got:.0f} bit/s")
         if not extra or int(extra.group(1)) != self.overhead:
             problems.append(f"{interface}: frames are not counted as on the wire ({self.overhead} bytes more)")
         queues = [(match.group(1), int(match.group(2))) for line in shown if (match := _QUEUE.match(line))]

@@ -42,7 +42,7 @@ class TcpFabric(NamedTuple):
         way: (2F, longest) channels of a walk; the first is its host's own.
         hops: (2F,) how many.
         frame_time: (K,) of a full segment's frame.
-        burst: (K,) frames that a port lets go at once after a rest.
+        burst: (K,) frames that a port lets go at once after a rest, beside the first.
         acknowledgement: length of an acknowledgement's frame, as a share of a full one.
         queue: frames that wait at a port before one is lost.
         head_drop: whether that is the first in the queue of a switch, else the new one.

@@ -1,6 +1,6 @@
 """What a plan should give, computed from the paths and the frame sizes alone."""
 
-from testbed.predict.bounds import alltoall_bound, exchange_bound
+from testbed.predict.bounds import Least, alltoall_bound, exchange_bound, wire_shares
 from testbed.predict.frames import Transport, transport
 from testbed.predict.maxmin import fair_goodput
 from testbed.predict.reno import reno_goodput
@@ -8,6 +8,7 @@ from testbed.predict.tcp import TcpLoad, tcp_goodput
 from testbed.predict.wires import Ways, Wires, routed_ways
 
 __all__ = [
+    "Least",
     "TcpLoad",
     "Transport",
     "Ways",
@@ -19,4 +20,5 @@ __all__ = [
     "routed_ways",
     "tcp_goodput",
     "transport",
+    "wire_shares",
 ]

@@ -1,14 +1,65 @@
-"""What an exchange of messages takes at least, and how much work a load is for the switches."""
+"""What links allow at most, and how much work a load is for the switches.
+
+A bound is no expectation: no figure of any program can be beyond it, so one that is was not made by the links.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from testbed.model import Floats, Routes
-from testbed.predict.wires import Wires
+from testbed.predict.wires import Ways, Wires
 from testbed.routing.paths import channel_load, mean_switches_on_path, path, switches_on_path
+
+# Metrics whose prediction is the least there can be, and the most.
+AT_LEAST = frozenset(
+    {
+        "completion_time", "rtt_min", "rtt_mean", "mpi_latency", "mpi_pingping_time", "mpi_multi_pingping_time",
+        "mpi_sendrecv_time", "mpi_exchange_time", "mpi_alltoall_time", "mpi_allreduce_time", "mpi_bcast_time",
+        "mpi_barrier_time",
+    }
+)  # fmt: skip
+AT_MOST = frozenset(
+    {
+        "transactions", "mpi_bandwidth", "mpi_pingping_bandwidth", "mpi_multi_pingping_bandwidth",
+        "mpi_sendrecv_bandwidth", "mpi_exchange_bandwidth", "mpi_stream_bandwidth", "mpi_bidirectional_bandwidth",
+        "mpi_alltoall_bandwidth",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Least:
+    """The least time of something."""
+
+    seconds: float  # that links need
+    held: float  # what of it a lab's ports need; less where they let a frame that finds them idle go at once
+
+    @classmethod
+    def of(cls, seconds: Callable[[bool], float], *, exact: bool) -> Least:
+        """Work it out: `seconds` is the time, given whether ports hold every frame for its time on the wire.
+
+        `exact` says whether those of the lab do.
+        """
+        whole = seconds(True)
+        return cls(whole, whole if exact else seconds(False))
+
+    @property
+    def unheld(self) -> float:
+        """Share of the time that the lab's ports do not need, 0 to 1."""
+        return 1 - self.held / self.seconds if self.seconds > 0 else 0.0
+
+
+def wire_shares(wires: Wires, flows: Sequence[tuple[int, int]], ways: Ways, goodput: Floats) -> Floats:
+    """(R,) share of each wire's rate that the payload of flows takes with its headers; acknowledgements are left out.
+
+    `goodput`: (F,) bit/s.
+    """
+    forward, _ = wires.costs(flows, ways)
+    return np.asarray(goodput @ forward / wires.rates, dtype=np.float64)
 
 
 def alltoall_bound(wires: Wires, routes: Routes, bytes_a_pair: float) -> float:
@@ -20,12 +71,18 @@ def alltoall_bound(wires: Wires, routes: Routes, bytes_a_pair: float) -> float:
 
 
 def exchange_bound(
-    wires: Wires, routes: Routes, sent: Mapping[tuple[int, int], float], *, at_once: float = 0.0
+    wires: Wires,
+    routes: Routes,
+    sent: Mapping[tuple[int, int], float],
+    *,
+    at_once: float = 0.0,
+    edges_only: bool = False,
 ) -> float:
     """Least seconds in which all bytes between hosts can arrive, whatever the order they are sent in.
 
     `sent`: (source, destination) hosts → bytes of payload; acknowledgements are left out. `at_once`: bytes that a
-    channel lets pass at once after a pause, as a token bucket does.
+    channel lets pass at once after a pause, as a token bucket does. `edges_only`: whether hosts may
+    pass on what is for others, so that only the links of hosts count.
     """
     topology, wire = wires.topology, wires.transport
     channels, hosts = len(topology.channel_source), topology.host_count
@@ -33,7 +90,8 @@ def exchange_bound(
     for (source, destination), payload in sent.items():
         if source == destination:
             continue
-        load[list(path(topology, routes, source, destination))] += payload * wire.cost(tagged=wires.tagged)
+        if not edges_only:
+            load[list(path(topology, routes, source, destination))] += payload * wire.cost(tagged=wires.tagged)
         edge = payload * wire.cost(tagged=False)
         load[channels + source] += edge
         load[channels + hosts + destination] += edge

@@ -1,4 +1,4 @@
-"""What a request and its response take on a network that carries nothing else."""
+"""What a message, and a request with its response, take on a network that carries nothing else."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from testbed.model import Floats
 from testbed.predict.frames import ETHERNET_HEADER, TCP_HEADERS, TCP_PAYLOAD, UDP_HEADERS, VLAN_TAG, WIRE_OVERHEAD
 from testbed.predict.wires import Ways, Wires
+from testbed.units import LATE_AT_ONCE, MAX_WIRE_FRAME
 
 # Of the overhead on the wire the gap comes last: it holds up the next frame, and not the one before it.
 _GAP = 12
@@ -18,39 +19,59 @@ _SHORTEST = 84  # of 64 bytes, with preamble and gap
 def frame_sizes(protocol: str, payload: int) -> tuple[int, ...]:
     """Bytes that each frame of a message takes on an untagged wire, preamble, frame check sequence and gap included."""
     part, headers = (payload, UDP_HEADERS) if protocol == "udp" else (TCP_PAYLOAD, TCP_HEADERS)
-    parts = [min(part, payload - start) for start in range(0, payload, part)]
+    parts = [min(part, payload - start) for start in range(0, max(payload, 1), part)]
     return tuple(max(_SHORTEST, one + headers + ETHERNET_HEADER + WIRE_OVERHEAD) for one in parts)
 
 
 def round_trips(
-    wires: Wires, pairs: Sequence[tuple[int, int]], ways: Ways, request: Sequence[int], response: Sequence[int]
+    wires: Wires,
+    pairs: Sequence[tuple[int, int]],
+    ways: Ways,
+    request: Sequence[int],
+    response: Sequence[int],
+    *,
+    held: bool = True,
 ) -> Floats:
     """Seconds from the start of a request to the end of its response, at zero load, by store and forward.
 
-    Every switch sends a frame on when it has all of it (Dally and Towles, Principles and Practices of Interconnection
-    Networks, section 11.1). Cables, switching and the programs at both ends take no time.
-
-    `request` and `response` are sizes of frames, as frame_sizes() gives them.
+    `request` and `response` are sizes of frames, as frame_sizes() gives them; `held` as for one_way().
 
     Returns:
         (F,) of each pair.
     """
     return np.array(
         [
-            _one_way(wires, source, there, end, request) + _one_way(wires, end, back, source, response)
+            one_way(wires, (source, end), there, request, held=held)
+            + one_way(wires, (end, source), back, response, held=held)
             for (source, end), (there, back) in zip(pairs, ways, strict=True)
         ]
     )
 
 
-def _one_way(wires: Wires, source: int, channels: Sequence[int], end: int, frames: Sequence[int]) -> float:
-    """Seconds until the last frame is there; all are ready at the beginning."""
+def one_way(
+    wires: Wires, pair: tuple[int, int], channels: Sequence[int], frames: Sequence[int], *, held: bool = True
+) -> float:
+    """Seconds until the last frame of a message is there; all are ready at the beginning.
+
+    Every switch sends a frame on when it has all of it (Dally and Towles, Principles and Practices of Interconnection
+    Networks, section 11.1). Cables, switching and the programs at both ends take no time.
+
+    Args:
+        wires: of the network.
+        pair: source and destination, hosts.
+        channels: between them.
+        frames: bytes of each, as frame_sizes() gives them.
+        held: whether a port keeps each frame for its time on the wire, as links do. Else one that finds the port idle
+            leaves it at once, and only the next one waits, as in a lab that shapes by token buckets; by LATE_AT_ONCE of
+            a full frame less.
+    """
     first, tag, rates = len(wires.topology.channel_source), VLAN_TAG if wires.tagged else 0, wires.rates
-    links = [(first + source, 0), *((channel, tag) for channel in channels)]
+    links = [(first + pair[0], 0), *((channel, tag) for channel in channels)]
     there = [0.0] * len(frames)
-    for link, more in (*links, (first + wires.topology.host_count + end, 0)):
+    for link, more in (*links, (first + wires.topology.host_count + pair[1], 0)):
         byte, free = 8 / float(rates[link]), 0.0
         for number, size in enumerate(frames):
             start = max(there[number], free)
-            there[number], free = start + byte * (size + more - _GAP), start + byte * (size + more)
+            early = 0.0 if held or number else LATE_AT_ONCE * MAX_WIRE_FRAME
+            there[number], free = start + byte * (size + more - _GAP) * held, start + byte * (size + more - early)
     return there[-1]

@@ -21,7 +21,7 @@ from testbed.model import Floats, Longs
 from testbed.predict.frames import VLAN_TAG
 from testbed.predict.reno import reno_goodput
 from testbed.predict.wires import Ways, Wires
-from testbed.units import BURST_FRAMES, BURST_SECONDS, MAX_WIRE_FRAME
+from testbed.units import LATE_AT_ONCE, MAX_WIRE_FRAME
 
 _REPEATS = 16
 _HOPS = 20_000_000  # of frames, simulated in all; some seconds
@@ -81,7 +81,7 @@ def _fabric(wires: Wires, flows: Sequence[tuple[int, int]], ways: Ways, load: Tc
     return TcpFabric(
         way, hops,
         frame_time=frame[used] * 8 / rate[used],
-        burst=np.maximum(BURST_FRAMES * MAX_WIRE_FRAME, rate[used] / 8 * BURST_SECONDS) / frame[used],
+        burst=LATE_AT_ONCE * MAX_WIRE_FRAME / frame[used],
         acknowledgement=wire.ack / wire.forward,
         queue=min(load.queue_frames, _LONGEST_QUEUE),
         head_drop=load.head_drop,

@@ -34,6 +34,16 @@ class Wires:
         channels, hosts = len(self.topology.channel_source), self.topology.host_count
         return np.concatenate([np.broadcast_to(self.link_rate, channels), np.full(2 * hosts, self.host_rate)])
 
+    def name(self, wire: int) -> str:
+        """Which wire a number means: `s1→s2`, `h1→s1` or `s1→h1`."""
+        topology = self.topology
+        end = wire - len(topology.channel_source)
+        if end < 0:
+            return topology.channel_name(wire)
+        host = end % topology.host_count
+        ends = [topology.host_name(host), topology.switch_name(int(topology.host_switch[host]))]
+        return "→".join(ends if end < topology.host_count else ends[::-1])
+
     def costs(self, flows: Sequence[tuple[int, int]], ways: Ways) -> tuple[Floats, Floats]:
         """What each flow takes of each wire.
 

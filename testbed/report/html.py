@@ -13,7 +13,7 @@ from testbed.plan.rates import at_dilation
 from testbed.report import facts
 from testbed.report.figures import gap_text
 from testbed.report.palette import declarations
-from testbed.report.table import MIN_LINK_USE, result_rows
+from testbed.report.table import MIN_LINK_USE, UNHELD_NOTE, result_rows
 from testbed.results import Run
 from testbed.results.load import LoadHead, load_heads, texts
 from testbed.results.samples import load_changes, load_failures
@@ -57,6 +57,7 @@ def render_report(run: Run) -> str:
         dilation=facts.dilation_sentence(run),
         heads=[head for head in heads if head.verdict or any(row.load == head.label for row in rows)],
         rows=rows,
+        unheld_note=UNHELD_NOTE,
         gap_text=gap_text,
         charts=[
             (head, drawn)

@@ -45,8 +45,7 @@ class PairTool:
     parse: Callable[[str], Figures]  # reads that, or raises OutputError
     limit: Callable[[Any], float]  # laboratory seconds after which the programs of a pair are ended
     what: str  # goes lost, in the plural, for messages
+    messages: Callable[[Any], Messages]  # what goes to and fro, of which the time on the wires is predicted
     repeats: Callable[[Any], int] | None = None  # how often all pairs are measured; none = once
     # whether all pairs are measured at the same time, and not one after the other
     at_once: Callable[[Any], bool] = lambda parameters: False
-    # what goes to and fro, where its time on the wires is to be predicted
-    messages: Callable[[Any], Messages] | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from testbed.workloads.pairs import Ends, Figures, PairTool
+from testbed.workloads.pairs import Ends, Figures, Messages, PairTool
 from testbed.workloads.process import OutputError, Process
 from testbed.workloads.spec import Ping
 
@@ -70,4 +70,10 @@ def _figures(text: str) -> Figures:
     return Figures((*found, ("ping_loss", lost, "ratio")), lost)
 
 
-PAIRS = PairTool(_commands, _figures, lambda spec: _SPARE_SECONDS + spec.count * _MAX_GAP, "echoes")
+PAIRS = PairTool(
+    _commands,
+    _figures,
+    limit=lambda spec: _SPARE_SECONDS + spec.count * _MAX_GAP,
+    what="echoes",
+    messages=lambda spec: Messages("udp", spec.size, spec.size),  # headers of echoes are as long as those of UDP
+)

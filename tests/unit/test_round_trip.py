@@ -13,9 +13,9 @@ PLAN = plan_of("mesh", sizes=[3])
 PAIR = [(0, 2)]
 
 
-def trip(request, response, *, link_rate=1e9, host_rate=1e9, tagged=True):
+def trip(request, response, *, link_rate=1e9, host_rate=1e9, tagged=True, held=True):
     wires = Wires(PLAN.topology, transport("udp", 1), link_rate, host_rate, tagged)
-    return round_trips(wires, PAIR, routed_ways(PLAN.topology, PLAN.routes, PAIR), request, response)[0]
+    return round_trips(wires, PAIR, routed_ways(PLAN.topology, PLAN.routes, PAIR), request, response, held=held)[0]
 
 
 def test_a_short_message_is_the_shortest_frame():
@@ -46,3 +46,14 @@ def test_frames_follow_each_other():
     # A short one behind a long one never catches up with it: it waits for the long one on the last link, too.
     both = trip((1538, 84), (84,), tagged=False)
     assert both - alone == pytest.approx(8 * (12 + 72) / 1e9, rel=1e-12)
+
+
+def test_ports_that_hold_no_lone_frame_take_time_for_those_behind_the_first_alone():
+    assert trip((1538,), (84,), held=False) == 0
+    early = 0.25 * 1542
+    assert trip((1538, 1538), (84,), tagged=False, held=False) == pytest.approx(8 * (1538 - early) / 1e9, rel=1e-12)
+    assert trip((1538,) * 9, (84,), tagged=False, held=False) == pytest.approx(8 * (8 * 1538 - early) / 1e9, rel=1e-12)
+
+
+def test_an_empty_message_is_a_frame_too():
+    assert frame_sizes("tcp", 0) == (90,)

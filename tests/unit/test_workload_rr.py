@@ -108,7 +108,8 @@ class _Lab:
     def context(self, load, **labels):
         text = f"topology: {{kind: mesh, sizes: [3]}}\nlab: {{dilation: 100}}\nworkloads: [{load}]\n"
         plan = make_plan(scenario_of(text))
-        context = Context(plan, None, {"kind": "rr", **labels}, lambda name, text: None, lambda text: None)  # type: ignore[arg-type]
+        fabric = SimpleNamespace(facts=SimpleNamespace(holds_lone_frames=False))
+        context = Context(plan, fabric, {"kind": "rr", **labels}, lambda name, text: None, lambda text: None)
         lab = self
 
         class Noting(Context):
@@ -135,6 +136,8 @@ def test_pairs_come_one_after_the_other_in_real_world_units_beside_the_time_on_t
     assert first.predicted == pytest.approx(2 * 8 * (2 * 76 + switches * 80) / 1e9)
     assert by_metric["transactions"].predicted == pytest.approx(1 / (first.predicted or 0))
     assert by_metric["rtt_p99"].predicted is None
+    # A frame alone is not held by the ports: its time is software's.
+    assert [by_metric[metric].labels.get("unheld") for metric in ("rtt_min", "rtt_p99")] == ["1.00", None]
 
 
 def test_all_at_once_only_the_shortest_time_can_be_one_without_waiting():

@@ -14,6 +14,7 @@ from testbed.results import ResultFolder
 from testbed.results.samples import changes_file, failures_file
 from testbed.results.telemetry import file_name, join, telemetry_to_bytes
 from testbed.run.checks.fidelity import Finding, Judgement, Verdict
+from testbed.run.checks.wire import judge_wire
 from testbed.run.loads.context import Context, LoadOutcome
 from testbed.run.loads.failure_watch import run_probe
 from testbed.run.loads.run_iperf3 import run_iperf3
@@ -140,7 +141,7 @@ def record_of(
     title, number = " ".join(value for key, value in labels.items() if key != "load"), labels["load"]
     try:
         outcome = run()
-        findings = outcome.findings
+        findings = [*outcome.findings, *judge_wire(outcome.samples)]
         if outcome.failures:
             folder.write_json(failures_file(number), outcome.failures)
         if outcome.changes:

@@ -24,6 +24,7 @@ from testbed.run.checks.fidelity import (
     judge_prediction,
 )
 from testbed.run.checks.observed import departure_errors
+from testbed.run.checks.wire import judge_goodput
 from testbed.run.loads.context import Context, FrameLedger, LoadOutcome, LoadResult
 from testbed.run.loads.failure_watch import FailureWatch, timeline
 from testbed.run.loads.link_changes import LinkWatch
@@ -183,6 +184,9 @@ class _Load:
         if failures:
             outcome.findings.append((Verdict.FAIL, self._failed(failures, repeat)))
         outcome.samples += self._mean(goodput, goals, repeat)
+        outcome.findings += judge_goodput(
+            wires_of(context.plan, self.wire), self.pairs, logical_ways(context.plan, self.pairs), goodput
+        )
         self._links(result, goals, ways, repeat, outcome)
         outcome.samples += context.queues(result, repeat=repeat)
         outcome.samples += context.machine(result, repeat=repeat)

@@ -6,16 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from testbed.emulate import jobs
 from testbed.emulate.jobs import npb_job
 from testbed.errors import InputError, Problem, WorkloadError
 from testbed.model import Sample
 from testbed.plan import Plan
-from testbed.plan.rates import fair_rates, wires_of
-from testbed.predict import exchange_bound, transport
-from testbed.run.checks.fidelity import Verdict, judge_machine, judge_prediction
+from testbed.plan.rates import fair_rates, logical_ways, wires_of
+from testbed.predict import transport
+from testbed.run.checks.fidelity import Finding, Verdict, judge_machine, judge_prediction
+from testbed.run.checks.wire import bounded, judge_goodput, unheld
 from testbed.run.loads.context import Context, FrameLedger, LoadOutcome, LoadResult
 from testbed.run.loads.members import member_use
+from testbed.run.loads.mpi_bounds import mpi_bound, payload_bits
 from testbed.traffic import flows
 from testbed.workloads import mpi, mpi_trace, npb
 from testbed.workloads.mpi_output import JobOutputError
@@ -23,13 +27,8 @@ from testbed.workloads.mpi_placement import Ranks, place_ranks
 from testbed.workloads.process import Process
 from testbed.workloads.spec import Mpi, Npb
 
-# A job cannot beat the bottleneck channel; a little is clock and rounding.
-_FASTER_THAN_POSSIBLE = 0.98
-# A shaped port lets this pass at once after a pause (testbed/emulate/shaping.py): bytes, and seconds of its rate.
-_AT_ONCE_BYTES = 2 * 1542
-_AT_ONCE_SECONDS = 1e-3
-# So rates of single messages shorter than this say nothing about a link.
-_SMOOTHED_BYTES = 32 * 1024
+# A rate of single messages of which the lab's ports do not hold so much says nothing about a link.
+_MOSTLY_UNHELD = 0.2
 _SINGLE_MESSAGES = (
     "mpi_bandwidth", "mpi_pingping_bandwidth", "mpi_multi_pingping_bandwidth", "mpi_sendrecv_bandwidth",
     "mpi_exchange_bandwidth",
@@ -129,10 +128,11 @@ def run_mpi(context: Context, spec: Mpi | Npb) -> LoadOutcome:
     outcome.samples.append(context.sample("mpi_bytes_crossed", sum(sent.values()), "B", {}))
     outcome.samples.append(context.sample("mpi_frames_crossed", frames, "count", {}))
     fair = _fair(context, prepared)
-    for sample in parsed.samples:
-        if sample.metric in _SINGLE_MESSAGES and int(sample.labels["bytes"]) < _SMOOTHED_BYTES:
-            continue
-        outcome.samples.append(_finished(context, prepared, sample, fair, outcome))
+    samples = [_finished(context, prepared, sample, fair) for sample in parsed.samples]
+    outcome.samples += [
+        sample for sample in samples if sample.metric not in _SINGLE_MESSAGES or unheld(sample) <= _MOSTLY_UNHELD
+    ]
+    outcome.findings += _judge_pattern(context, prepared, samples)
     if trace is not None:
         _store_trace(context, prepared, trace, outcome)
     outcome.samples += [*context.machine(result), *context.link_use(result, {}), *context.queues(result)]
@@ -233,10 +233,9 @@ def _prove_crossing(context: Context, prepared: Prepared, moved: int, sent: Mapp
         )
 
 
-def _finished(
-    context: Context, prepared: Prepared, sample: Sample, fair: Mapping[tuple[str, str], float], outcome: LoadOutcome
-) -> Sample:
-    """Return a job's sample in real-world units, with hosts for ranks and its prediction; distrust the impossible."""
+def _finished(context: Context, prepared: Prepared, sample: Sample, fair: Mapping[tuple[str, str], float]) -> Sample:
+    """Return a job's sample in real-world units, with hosts for ranks, and its prediction or bound."""
+    least = mpi_bound(context.plan, prepared.ranks.hosts, sample, exact=context.lab.facts.holds_lone_frames)
     names = {
         key: prepared.ranks.name(int(sample.labels[key]), context.plan.topology)
         for key in ("src", "dst")
@@ -248,27 +247,21 @@ def _finished(
     sample = context.real_world(sample, job=prepared.job.name)
     if sample.metric == "goodput":
         return replace(sample, predicted=fair.get((names["src"], names["dst"])))
-    # A rank whose own messages avoid the bottleneck channel may be done before the others.
-    whole = "over" not in sample.labels or sample.labels["statistic"] == "max"
-    if sample.metric != "mpi_alltoall_time" or not whole:
-        return sample
-    bound = _alltoall_bound(context, prepared.ranks.hosts[: int(sample.labels["ranks"])], int(sample.labels["bytes"]))
-    if "over" not in sample.labels and sample.value < bound * _FASTER_THAN_POSSIBLE:
-        outcome.findings.append((Verdict.INVALID, "an all-to-all was faster than the bottleneck channel allows"))
-    return replace(sample, predicted=bound or None)
+    return sample if least is None else bounded(sample, least, payload_bits(sample))
 
 
-def _alltoall_bound(context: Context, hosts: Sequence[int], size: int) -> float:
-    """Least real-world seconds in which each of some ranks can send `size` bytes to each other one."""
-    plan, links = context.plan, context.plan.scenario.links
-    sent: dict[tuple[int, int], float] = {}
-    for source in hosts:
-        for destination in hosts:
-            sent[source, destination] = sent.get((source, destination), 0) + size
-    slowest = context.scale.lab_rate(min(links.rate, links.edge_rate))
-    members = 1 if plan.bundles is None else int(plan.bundles.sizes.max())  # each lets as much pass
-    at_once = members * max(_AT_ONCE_BYTES, slowest / 8 * _AT_ONCE_SECONDS)
-    return exchange_bound(wires_of(plan, transport("tcp", 0)), plan.routes, sent, at_once=at_once)
+def _judge_pattern(context: Context, prepared: Prepared, samples: Sequence[Sample]) -> list[Finding]:
+    """Whether the pairs of a pattern got more through than the links carry."""
+    goodput = [sample.value for sample in samples if sample.metric == "goodput"]
+    if prepared.pairs is None or len(goodput) != len(prepared.pairs):
+        return []
+    plan, hosts = context.plan, prepared.ranks.hosts
+    pairs = [(hosts[source], hosts[target]) for source, target in prepared.pairs]
+    apart = [number for number, (source, target) in enumerate(pairs) if source != target]
+    flows = [pairs[number] for number in apart]
+    return judge_goodput(
+        wires_of(plan, transport("tcp", 0)), flows, logical_ways(plan, flows), np.array([goodput[n] for n in apart])
+    )
 
 
 def _fair(context: Context, prepared: Prepared) -> dict[tuple[str, str], float]:

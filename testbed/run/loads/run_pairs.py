@@ -7,10 +7,12 @@ from typing import Any
 
 from testbed.model import host_ip
 from testbed.plan import Plan
-from testbed.plan.rates import logical_ways, wires_of
-from testbed.predict import transport
+from testbed.plan.rates import logical_ways
+from testbed.plan.wire_time import message_wires
+from testbed.predict import Least
 from testbed.predict.round_trip import frame_sizes, round_trips
 from testbed.run.checks.fidelity import Verdict, judge_lateness
+from testbed.run.checks.wire import bounded
 from testbed.run.loads.context import Context, LoadOutcome
 from testbed.traffic import flows
 from testbed.workloads import WORKLOADS
@@ -18,7 +20,8 @@ from testbed.workloads.pairs import Ends, Messages, PairTool
 
 # Beyond the time of the programs: starting and ending hundreds of them.
 _SECONDS_A_PAIR = 0.2
-_RATES, _TIMES = ("transactions",), ("rtt_min", "rtt_mean")
+# What is told beside the time that links need.
+_BOUND = ("transactions", "rtt_min", "rtt_mean")
 
 
 def run_pairs(context: Context, spec: Any) -> LoadOutcome:
@@ -28,7 +31,7 @@ def run_pairs(context: Context, spec: Any) -> LoadOutcome:
     if tool is None:
         raise ValueError(f"{context.labels['kind']} is not a load that measures pairs")
     pairs = flows(spec.pattern, plan.topology, plan.scenario.lab.seed)
-    predicted = [None] * len(pairs) if tool.messages is None else predicted_trips(plan, pairs, tool.messages(spec))
+    predicted = predicted_trips(plan, pairs, tool.messages(spec), exact=context.lab.facts.holds_lone_frames)
     name = plan.topology.host_name
     ends = [Ends(number, name(one), name(other), host_ip(other)) for number, (one, other) in enumerate(pairs)]
     for repeat in range(1, (tool.repeats(spec) if tool.repeats else 1) + 1):
@@ -44,16 +47,16 @@ def run_pairs(context: Context, spec: Any) -> LoadOutcome:
     return outcome
 
 
-def predicted_trips(plan: Plan, pairs: Sequence[tuple[int, int]], messages: Messages) -> list[float | None]:
-    """Real-world seconds of a request and its response of each pair at zero load; None over aggregated links.
+def predicted_trips(plan: Plan, pairs: Sequence[tuple[int, int]], messages: Messages, *, exact: bool) -> list[Least]:
+    """Real-world time of a request and its response of each pair at zero load; of a bundle the fastest member counts.
 
-    Which member of them a frame takes, and with it its rate, is not known beforehand.
+    `exact`: whether ports hold every frame for its time on the wire.
     """
-    if plan.bundles is not None:
-        return [None] * len(pairs)
     sizes = [frame_sizes(messages.protocol, size) for size in (messages.request, messages.response)]
-    wires = wires_of(plan, transport("udp", 1))
-    return [float(time) for time in round_trips(wires, pairs, logical_ways(plan, pairs), *sizes)]
+    wires, ways = message_wires(plan), logical_ways(plan, pairs)
+    whole = round_trips(wires, pairs, ways, *sizes)
+    held = whole if exact else round_trips(wires, pairs, ways, *sizes, held=False)
+    return [Least(*map(float, times)) for times in zip(whole, held, strict=True)]
 
 
 def _turn(labels: dict[str, str]) -> list[str]:
@@ -66,7 +69,7 @@ def _measure(
     tool: PairTool,
     outcome: LoadOutcome,
     ends: Sequence[Ends],
-    predicted: Sequence[float | None],
+    predicted: Sequence[Least],
     labels: dict[str, str],
 ) -> None:
     """Run the programs of some pairs at the same time, and add what they measured."""
@@ -75,18 +78,18 @@ def _measure(
     result = context.run([process for programs in commands for process in programs], limit)
     alone = len(ends) == 1
     outcome.findings += judge_lateness([result])
-    for end, programs, time in zip(ends, commands, predicted, strict=True):
+    for end, programs, least in zip(ends, commands, predicted, strict=True):
         text = result.outputs[programs[-1].id].stdout
         before = f"repeat{labels['repeat']}/" if labels else ""
         context.keep_raw(f"{before}{end.source}-{end.destination}.txt", text)
         figures = tool.parse(text)
         of_pair = {**labels, "src": end.source, "dst": end.destination}
         for metric, value, unit in figures.values:
-            goal = None
+            sample = context.sample(metric, value, unit, of_pair)
             # Among others a pair waits for them as well; its shortest time can still be without a wait.
-            if time is not None and (alone or metric == "rtt_min"):
-                goal = time if metric in _TIMES else 1 / time if metric in _RATES else None
-            outcome.samples.append(context.sample(metric, value, unit, of_pair, goal))
+            if metric in _BOUND and (alone or metric == "rtt_min"):
+                sample = bounded(sample, least)
+            outcome.samples.append(sample)
         if figures.lost > 0:
             lost = f"{end.source}→{end.destination} lost {100 * figures.lost:.2g} % of its {tool.what}"
             outcome.findings.append((Verdict.WARN, lost))

@@ -1,0 +1,97 @@
+"""No figure beats the wire: measured figures against what links allow at most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from testbed.model import Floats, Sample
+from testbed.predict import Least, Ways, Wires, wire_shares
+from testbed.predict.bounds import AT_LEAST, AT_MOST
+from testbed.run.checks.fidelity import Finding, Verdict
+from testbed.units import format_quantity
+
+# How far a figure may be beyond what links allow: a port that was served late makes up for it at a rate that is by less
+# than that above its link's, and counters are read within a moment, not at an instant.
+BEYOND = 0.02
+# Label of a figure part of whose time the lab's ports do not hold: which share of the prediction.
+UNHELD = "unheld"
+_NOT_THE_LINKS = "it was not the links that made it"
+_USE = frozenset({"link_use", "member_use"})
+
+
+def bounded(sample: Sample, least: Least, bits: float = 1.0) -> Sample:
+    """A sample beside its bound, with the share of it that the lab's ports do not hold where that counts.
+
+    Args:
+        sample: a real-world time or rate, of one of the metrics of AT_LEAST and AT_MOST.
+        least: time that links need.
+        bits: what that time is for; of rates.
+    """
+    if least.seconds <= 0:
+        return sample
+    labels = dict(sample.labels)
+    if least.unheld > BEYOND:
+        labels[UNHELD] = f"{least.unheld:.2f}"
+    return replace(
+        sample, labels=labels, predicted=least.seconds if sample.metric in AT_LEAST else bits / least.seconds
+    )
+
+
+def unheld(sample: Sample) -> float:
+    """Share of the predicted time that the lab's ports do not hold, so that what is measured is software's."""
+    return float(sample.labels.get(UNHELD, 0.0))
+
+
+def judge_wire(samples: Iterable[Sample]) -> list[Finding]:
+    """Whether figures are beyond what links allow; of each metric the one that is farthest."""
+    farthest: dict[str, tuple[float, Sample]] = {}
+    for sample in samples:
+        beyond = _beyond(sample)
+        if beyond > max(BEYOND, farthest.get(sample.metric, (0.0, sample))[0]):
+            farthest[sample.metric] = beyond, sample
+    return [(Verdict.INVALID, _sentence(sample)) for _, sample in farthest.values()]
+
+
+def _beyond(sample: Sample) -> float:
+    """By which share a figure is beyond its bound; 0 or less where it is not."""
+    if sample.metric in _USE:
+        return sample.value - 1
+    if sample.predicted is None or sample.predicted <= 0:
+        return 0.0
+    held = 1 - unheld(sample)
+    if sample.metric in AT_LEAST:
+        return 1 - sample.value / (sample.predicted * held) if held > 0 else 0.0
+    if sample.metric in AT_MOST:
+        return sample.value * held / sample.predicted - 1
+    return 0.0
+
+
+def _sentence(sample: Sample) -> str:
+    labels = sample.labels
+    if sample.metric in _USE:
+        return f"the link {labels.get('channel', '')} carried {100 * sample.value:.1f} % of what it can"
+    of = [f"{labels['src']}→{labels['dst']}"] if "src" in labels and "dst" in labels else []
+    what = " ".join([sample.metric, *of, *([f"{labels['bytes']} B"] if "bytes" in labels else [])])
+    time = sample.metric in AT_LEAST
+    limit = format_quantity((sample.predicted or 0.0) * (1 - unheld(sample)) ** (1 if time else -1), sample.unit)
+    allowed = f"at {'least' if time else 'most'} {limit}"
+    return f"{what} is {format_quantity(sample.value, sample.unit)} where the links allow {allowed}: {_NOT_THE_LINKS}"
+
+
+def judge_goodput(wires: Wires, flows: Sequence[tuple[int, int]], ways: Ways, goodput: Floats) -> list[Finding]:
+    """Payload that arrived must have had room on every wire, with its headers.
+
+    `goodput`: (F,) bit/s of each flow, NaN for one that is not known.
+    """
+    shares = wire_shares(wires, flows, ways, np.nan_to_num(goodput))
+    worst = int(shares.argmax())
+    if shares[worst] <= 1 + BEYOND:
+        return []
+    sentence = (
+        f"what arrived takes {100 * shares[worst]:.1f} % of what the link {wires.name(worst)} can carry: "
+        f"{_NOT_THE_LINKS}"
+    )
+    return [(Verdict.INVALID, sentence)]
