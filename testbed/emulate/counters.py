@@ -17,7 +17,6 @@ from pathlib import Path
 from testbed.emulate.commands import run
 from testbed.emulate.names import channel_ports, host_ports
 from testbed.emulate.requests import BuildOrder
-from testbed.emulate.rtnetlink import FIGURES, PortCounters
 from testbed.messages import Count, FrameCounts, Snapshot
 from testbed.pipeline.tables import FORWARDING, Priority
 

@@ -37,7 +37,7 @@ def test_each_difference_is_a_sentence():
 
 def test_a_port_without_shaping_is_found():
     found = shaping_problems({"s1-eth1": PORT, "s1-eth2": PORT}, _SHOWN + _BARE)
-    assert len(found) == 3
+    assert len(found) == 4
     assert all(problem.startswith("s1-eth2") for problem in found)
     assert found[-1].endswith("the kernel has none")
 
