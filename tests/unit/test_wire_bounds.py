@@ -11,8 +11,11 @@ from testbed.plan.rates import logical_ways, wires_of
 from testbed.plan.wire_time import zero_load_latency
 from testbed.predict import Least, transport, wire_shares
 from testbed.predict.bounds import AT_LEAST, AT_MOST
+from testbed.results import ResultFolder
 from testbed.run.checks.fidelity import Verdict
 from testbed.run.checks.wire import bounded, judge_goodput, judge_wire, unheld
+from testbed.run.loads.context import LoadOutcome
+from testbed.run.loads.one_load import record_of
 from tests.fabrics import plan_of, scenario_of
 
 ROW = plan_of("mesh", sizes=[3])
@@ -110,3 +113,13 @@ def test_a_link_that_carried_more_than_it_can_is_invalid(use, invalid):
 def test_an_expectation_is_no_bound():
     assert not AT_LEAST & AT_MOST
     assert judge_wire([Sample("goodput", 2e9, "bit/s", {}, 1e9)]) == []
+
+
+@pytest.mark.parametrize(("changes", "verdict"), [([], "invalid"), ([{"events": []}], "pass")])
+def test_of_a_load_whose_links_change_the_plan_says_nothing(changes, verdict, tmp_path):
+    samples = [Sample("link_use", 1.5, "ratio", {"channel": "s1→s2"}, 0.9)]
+    folder = ResultFolder(tmp_path, ROW)
+    record = record_of(
+        {"load": "1", "kind": "iperf3"}, folder, lambda: LoadOutcome(samples=samples, changes=list(changes))
+    )
+    assert record.entry["verdict"] == verdict

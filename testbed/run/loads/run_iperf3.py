@@ -184,9 +184,10 @@ class _Load:
         if failures:
             outcome.findings.append((Verdict.FAIL, self._failed(failures, repeat)))
         outcome.samples += self._mean(goodput, goals, repeat)
-        outcome.findings += judge_goodput(
-            wires_of(context.plan, self.wire), self.pairs, logical_ways(context.plan, self.pairs), goodput
-        )
+        if self.links is None:
+            outcome.findings += judge_goodput(
+                wires_of(context.plan, self.wire), self.pairs, logical_ways(context.plan, self.pairs), goodput
+            )
         self._links(result, goals, ways, repeat, outcome)
         outcome.samples += context.queues(result, repeat=repeat)
         outcome.samples += context.machine(result, repeat=repeat)
