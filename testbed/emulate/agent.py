@@ -163,6 +163,7 @@ class Agent:
             folder=str(FOLDER),
             interface=HOST_INTERFACE,
             pace=fabric.pace,
+            holds_lone_frames=True,
         )
         self.write_state(fabric)
         return self.facts
