@@ -35,6 +35,8 @@ settings.load_profile("explore" if _EXPLORE else "same")
 providers._get_local_constants = lambda: providers._local_constants
 
 _HERE = Path(__file__).parent
+# Begin first, each in another process: these compile the largest kernels.
+_COMPILING = ("test_assignment_table", "test_buffer_occupancy", "test_run_simulated")
 _BEGUN = pytest.StashKey[float]()
 
 
@@ -77,6 +79,7 @@ def _in_order(items: list[pytest.Item]) -> list[pytest.Item]:
     labs = [item for item in together if item.get_closest_marker("lab")]
     labs.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)  # what is longest begins first
     others = [item for item in together if not item.get_closest_marker("lab")]
+    others.sort(key=lambda item: item.path.stem not in _COMPILING)
     placed = [((n + 0.5) / len(kind), item) for kind in (labs, others) for n, item in enumerate(kind)]
     return [item for _, item in sorted(placed, key=lambda one: one[0])] + quiet + alone
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -40,6 +41,8 @@ def turn(folder: Path, *, alone: bool = False, seat: int | None = None) -> Itera
 def compile_once(folder: Path) -> None:
     """Let one process compile a kernel while the others wait for it, and take its machine code from the disk.
 
+    A kernel for arguments of other types is another one, which another process may compile meanwhile.
+
     Args:
         folder: of the locks, the same for all.
     """
@@ -51,7 +54,8 @@ def compile_once(folder: Path) -> None:
     compiling: set[str] = set()
 
     def compile_in_turn(self: Any, signature: Any) -> Any:
-        name = f"{self.py_func.__module__}.{self.py_func.__qualname__}"
+        types = hashlib.sha256(str(signature).encode()).hexdigest()[:16]
+        name = f"{self.py_func.__module__}.{self.py_func.__qualname__}-{types}"
         # The lock of threads goes first, as a thread that holds it may wait for what another one would compile.
         with global_compiler_lock:
             if name in compiling:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from testbed.kernels.jit import jit
-from testbed.kernels.packets import size_of
 from testbed.kernels.packets_links import link_of
 from testbed.kernels.packets_state import (
     FRAME_ARRIVES,
@@ -21,6 +20,15 @@ from testbed.kernels.packets_state import (
 from testbed.model import Bools, Ints, Longs
 
 
+def _sizes(state: PacketState, tcp: PacketTcp | None, live: PacketLive | None) -> Longs:
+    """(Q,) memory that each frame takes. By them what follows is the same for all and compiled once."""
+    if live is not None:
+        return live.memory.astype(np.int64)
+    if tcp is not None:
+        return np.where(tcp.wanted >= 0, tcp.size[1], tcp.size[0])
+    return np.ones(len(state.holds), dtype=np.int64)
+
+
 def waiting_cycle(
     fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None = None, live: PacketLive | None = None
 ) -> Ints:
@@ -31,11 +39,11 @@ def waiting_cycle(
     no PAUSE frame on its way that says otherwise, those that the others would let go on are taken out until none is
     left to take. The rest is a deadlock, exactly.
     """
-    return _waiting_cycle(fabric, state, tcp, live)
+    return _waiting_cycle(fabric, state, _sizes(state, tcp, live))
 
 
 @jit
-def _waiting_cycle(fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, live: PacketLive | None) -> Ints:
+def _waiting_cycle(fabric: PacketFabric, state: PacketState, sizes: Longs) -> Ints:
     nodes = len(state.first)
     if not fabric.lossless:
         return np.empty(0, dtype=np.int32)
@@ -51,7 +59,8 @@ def _waiting_cycle(fabric: PacketFabric, state: PacketState, tcp: PacketTcp | No
     in_switch = np.zeros(len(state.used), dtype=np.int64)
     for node in range(nodes):
         if for_ever[node]:
-            _count(fabric, state, tcp, live, node, 1, stuck, in_switch)
+            _count(fabric, state, sizes, node, stuck, in_switch)
+    off = -sizes
     changed = True
     while changed:
         changed = False
@@ -64,24 +73,20 @@ def _waiting_cycle(fabric: PacketFabric, state: PacketState, tcp: PacketTcp | No
                 resume = max(1, fabric.pool[switch] - in_switch[switch]) >> 1
             if stuck[node] <= resume:
                 for_ever[node] = False
-                _count(fabric, state, tcp, live, node, -1, stuck, in_switch)
+                _count(fabric, state, off, node, stuck, in_switch)
                 changed = True
     return _cycle_of(state, for_ever)
 
 
 @jit
-def _count(
-    fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, live: PacketLive | None, node: int, step: int,
-    stuck: Ints, in_switch: Longs,
-) -> None:  # fmt: skip
-    """Count the frames in a node's queue for the nodes whose memory they take, or take them off again."""
+def _count(fabric: PacketFabric, state: PacketState, sizes: Longs, node: int, stuck: Ints, in_switch: Longs) -> None:
+    """Count the frames in a node's queue for the nodes whose memory they take; by sizes below 0, take them off."""
     frame = state.first[node]
     while frame >= 0:
         holder = state.holds[frame]
         if holder >= 0:  # what waits in a host takes nobody's memory
-            size = step * size_of(tcp, live, frame)
-            stuck[holder] += size
-            in_switch[fabric.place[holder]] += size
+            stuck[holder] += sizes[frame]
+            in_switch[fabric.place[holder]] += sizes[frame]
         frame = state.behind[frame]
 
 
@@ -129,19 +134,15 @@ def lost_frames(
         (N,) memory of a node that is counted too much (or too little, below 0), (S,) likewise of a switch's, and the
         frames that are neither free nor anywhere. All zero where nothing is lost.
     """
-    return _lost_frames(fabric, state, tcp, live)
+    return _lost_frames(fabric, state, _sizes(state, tcp, live), 0 if tcp is None else int(tcp.unheard[0]))
 
 
 @jit
-def _lost_frames(
-    fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, live: PacketLive | None
-) -> tuple[Longs, Longs, int]:
+def _lost_frames(fabric: PacketFabric, state: PacketState, sizes: Longs, unheard: int) -> tuple[Longs, Longs, int]:
     held = state.held.astype(np.int64)
     used = state.used.copy()
     lanes = state.lanes
-    inside = lanes.length[FRAME_ARRIVES]
-    if tcp is not None:
-        inside += tcp.unheard[0]
+    inside = lanes.length[FRAME_ARRIVES] + unheard
     for node in range(len(state.first)):
         if fabric.place[node] >= 0:
             used[fabric.place[node]] -= state.held[node]
@@ -149,7 +150,7 @@ def _lost_frames(
         while frame >= 0:
             inside += 1
             if state.holds[frame] >= 0:
-                held[state.holds[frame]] -= size_of(tcp, live, frame)
+                held[state.holds[frame]] -= sizes[frame]
             frame = state.behind[frame]
     ring = lanes.time.shape[1] - 1
     for lane in range(len(lanes.length)):
@@ -159,5 +160,5 @@ def _lost_frames(
             frame = state.sending[lanes.what[lane, (lanes.start[lane] + index) & ring]]
             inside += 1
             if state.holds[frame] >= 0:
-                held[state.holds[frame]] -= size_of(tcp, live, frame)
+                held[state.holds[frame]] -= sizes[frame]
     return held, used, len(state.free) - state.counts[FREE] - inside

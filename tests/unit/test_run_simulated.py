@@ -68,9 +68,11 @@ def test_more_than_the_links_bear_is_dropped_or_held_back(tmp_path, flow_control
         assert of(outcome, "host_paused")[0].value > 0.3
 
 
+slow_to_compile = pytest.mark.slow  # half a minute
 TCP = "{kind: iperf3, protocol: tcp, pattern: complement, repeats: 2}"
 
 
+@slow_to_compile
 def test_tcp_gets_what_is_predicted_of_queues_like_a_labs(tmp_path):
     """Other code for queues and links, exact in time and without HTB, gives what the predictor's gives."""
     more = "engine: simulate\nsimulator: {duration: 6000, warm_up: 1000}\nlinks: {rate: 100 Mbit/s, queue_frames: 40}\n"
@@ -87,6 +89,7 @@ def test_tcp_gets_what_is_predicted_of_queues_like_a_labs(tmp_path):
     assert 0.9 < max(sample.value for sample in of(outcome, "link_use")) <= 1
 
 
+@slow_to_compile
 def test_two_tcp_flows_that_meet_have_a_wire_each_but_for_acknowledgements(tmp_path):
     text = "topology: {kind: mesh, sizes: [2]}\nengine: simulate\nsimulator: {duration: 2000, warm_up: 1000}\n"
     both = "workloads: [{kind: iperf3, protocol: tcp, pattern: pairwise, repeats: 1}]\n"
@@ -97,6 +100,7 @@ def test_two_tcp_flows_that_meet_have_a_wire_each_but_for_acknowledgements(tmp_p
         assert sample.value == pytest.approx(sample.predicted, rel=0.02)
 
 
+@slow_to_compile
 @pytest.mark.parametrize(("how", "more"), [
     ("pause", ""), ("pfc", ""), ("pause", "shared: true, "), ("pause", "buffer: 16000, xoff: 3044, "),
 ])  # fmt: skip
@@ -111,6 +115,7 @@ def test_tcp_over_lossless_switches_loses_nothing_and_has_the_fair_share(tmp_pat
     assert of(outcome, "host_paused")[0].value > 0.1
 
 
+@slow_to_compile
 def test_the_same_tcp_load_gives_the_same_samples(tmp_path):
     once, again = (run_scenario(plan_of(SIMULATED, TCP), tmp_path / name, say) for name in "ab")
     assert once.samples == again.samples
