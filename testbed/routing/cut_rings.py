@@ -30,12 +30,17 @@ class _Cut:
     first: int
 
 
-def route_cut_rings(topology: Topology) -> Routes:
+def route_cut_rings(topology: Topology, *, two_trees: bool) -> Routes:
     """Route a torus by dimension order; a ring with a dead link is a line, gone along the only way there is.
 
     The other rings are as in `dor`. A line has no cycle of dependencies and paths change dimension in one order, so
     none is left. Where a pair has lost some but not all of its parallel links, its ring is cut there as well, because
     the planes that break the cycle of a ring would be missing.
+
+    Args:
+        topology: a torus or ring.
+        two_trees: other rings are as in `dor` with `ring: two_trees`. The sources of a line then have one tree in it,
+            so of those along the first dimension each has one VLAN where other rings have two.
 
     Raises:
         InputError: a ring has lost two links (names them).
@@ -44,11 +49,11 @@ def route_cut_rings(topology: Topology) -> Routes:
     living = _living_channels(topology, whole)
     cuts = list(_cuts(topology, whole, living))
     roots = host_switches(topology)
-    routes = route_dor(whole, DorOptions())
+    routes = route_dor(whole, DorOptions(ring="two_trees" if two_trees else "auto"))
     of_whole = routes.tree_channel[roots]
     trees = living[of_whole]
     # On a line a source keeps to one plane, so that sources with one tree still have one.
-    plane = np.append(np.repeat(whole.plane, 2), whole.parallel_links)[of_whole].min(axis=1)[:, None]
+    plane = np.append(np.repeat(whole.plane, 2), whole.parallel_links)[of_whole].min(axis=1)[:, None] * (not two_trees)
     parallel = parallel_of_pair(topology)
     for cut in cuts:
         inside = np.flatnonzero(cut.inside)

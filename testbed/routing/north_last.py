@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -20,7 +21,14 @@ from testbed.routing.refusals import OTHERWISE, misfit
 
 @dataclass(frozen=True, slots=True)
 class NorthLastOptions:
-    """Nothing to choose: the way round follows from what is dead."""
+    """The way round follows from what is dead; a torus has rings without dead links beside it.
+
+    Attributes:
+        ring: how those are gone along: `auto` as by `dor` without options, or by the `two_trees` of `dor`, which keeps
+            the number of VLANs within 2k^(n-1) for every k with paths a little longer.
+    """
+
+    ring: Literal["auto", "two_trees"] = "auto"
 
 
 def route_north_last(topology: Topology, options: NorthLastOptions) -> Routes:
@@ -37,14 +45,15 @@ def route_north_last(topology: Topology, options: NorthLastOptions) -> Routes:
     Raises:
         InputError: not a grid, or dead links that cannot be gone round like this (names one).
     """
-    del options
     if not topology.sizes:
         raise misfit("north_last", "a mesh, torus, hypercube or ring", topology.kind)
     if topology.switch_count != math.prod(topology.sizes):
         dead = next((fault for fault in topology.faults if fault.startswith("switch")), "a switch")
         raise _impassable(f"goes round dead links and here {dead} is dead")
     if topology.kind in ("torus", "ring"):
-        return route_cut_rings(topology)
+        return route_cut_rings(topology, two_trees=options.ring == "two_trees")
+    if options.ring == "two_trees":
+        raise InputError.one("routing.ring", f'"two_trees" is for the rings of a torus, not for a {topology.kind}')
     return _route_mesh(topology)
 
 

@@ -92,7 +92,7 @@ def test_in_three_dimensions_only_the_row_of_the_dead_link_needs_one_vlan_more(k
 
 
 def test_a_4x4_torus_with_a_dead_link_needs_seven_vlans():
-    """Table 3 has 2(k+1) = 10, an upper bound: the ring that is cut has one tree instead of two."""
+    """Table 3 has 2(k+1) = 10; here the ring that is cut has one tree instead of two."""
     for y in range(4):
         for x in range(4):
             assert vlans_round("torus", (4, 4), (x, y), ((x + 1) % 4, y)) == 7

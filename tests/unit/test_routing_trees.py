@@ -32,8 +32,8 @@ def broken(kind, *links, dead=(), **parameters):
     return apply_faults(topology_of(kind, **parameters), Faults(links=links, switches=dead))
 
 
-def north_last(topology):
-    return route_north_last(topology, NorthLastOptions())
+def north_last(topology, **options):
+    return route_north_last(topology, NorthLastOptions(**options))
 
 
 def vlans_when_proved(topology, routes):
@@ -214,11 +214,12 @@ def test_a_torus_of_any_size_with_one_dead_link_is_proved(size, parallel_links):
         vlans_when_proved(topology, north_last(topology))
 
 
-def test_dead_links_in_several_rings_and_dimensions_are_proved():
+@pytest.mark.parametrize("rings", ["auto", "two_trees"])
+def test_dead_links_in_several_rings_and_dimensions_are_proved(rings):
     draw = random.Random(2)
     for _ in range(12):
         sizes = (draw.randint(3, 6), draw.randint(3, 5), draw.randint(1, 3))
-        whole = topology_of("torus", sizes=sizes, parallel_links=draw.randint(1, 3))
+        whole = topology_of("torus", sizes=sizes, parallel_links=draw.randint(1 + (rings == "two_trees"), 3))
         of_ring = {}
         for link in draw.sample(range(whole.link_count), 12):
             one, other = whole.links[link].tolist()
@@ -229,7 +230,23 @@ def test_dead_links_in_several_rings_and_dimensions_are_proved():
         dead = tuple((one, other, int(whole.plane[link])) for link, (one, other) in ends.items())
         assert len(dead) > 2
         topology = apply_faults(whole, Faults(links=dead))
-        vlans_when_proved(topology, north_last(topology))
+        vlans_when_proved(topology, north_last(topology, ring=rings))
+
+
+@pytest.mark.parametrize("size", range(3, 9))
+def test_two_trees_a_ring_and_one_on_a_line_take_one_vlan_less_than_a_whole_torus(size):
+    for dimension, taken in ((0, 2 * size - 1), (1, 2 * size)):
+        for y in range(size):
+            far = switch_at((size, size), *((2, y) if dimension == 0 else (1, (y + 1) % size)))
+            topology = broken("torus", (switch_at((size, size), 1, y), far), sizes=(size, size), parallel_links=2)
+            assert vlans_when_proved(topology, north_last(topology, ring="two_trees")) == taken
+
+
+def test_two_trees_take_a_torus_of_two_links_a_pair():
+    with pytest.raises(InputError, match='routing.ring: "two_trees" is for the rings of a torus, not for a mesh'):
+        north_last(topology_of("mesh", sizes=(4, 4)), ring="two_trees")
+    with pytest.raises(InputError, match='routing.ring: "two_trees" needs two links for each pair; set topology.para'):
+        north_last(topology_of("torus", sizes=(4, 4)), ring="two_trees")
 
 
 def test_a_pair_that_lost_one_of_its_links_cuts_the_ring_only_where_a_link_is_missing():
