@@ -40,10 +40,8 @@ vagrant-box: vm ## make boxes for Vagrant from it, so that `vagrant up` needs no
 npb: setup ## build the eight NAS Parallel Benchmarks of mpi_jobs/npb
 	@$(MAKE) --no-print-directory -C mpi_jobs/npb MPICC="$(CURDIR)/.venv/bin/mpicc"
 
-paper: setup ## run the sweeps of the papers' figures, one after the other
-	@for figure in fig7 fig8 fig10 fig11; do \
-		$(SUDO) .venv/bin/testbed sweep $(ARGS) "scenarios/sweeps/$$figure.yaml" || [ $$? = 3 ] || exit 1; \
-	done
+paper: setup ## obtain the papers' numbers and show ours beside them (quickly: ARGS=--quick)
+	@$(SUDO) .venv/bin/testbed paper $(ARGS)
 
 # tests/conftest.py says what goes together, and in which order.
 PYTEST := .venv/bin/python -m pytest --dist loadgroup --no-loadscope-reorder

@@ -8,11 +8,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from benchmarks import dl_figures, dl_table5, machine, realtime, regulate, sr_figures, virtual_time
-from benchmarks.curves import Effort
+from benchmarks import machine, realtime, regulate, virtual_time
 from benchmarks.data_plane import data_plane
-from benchmarks.dl_table6 import SIZES, TRAFFIC, dl_table6
-from benchmarks.dl_table7 import dl_table7
 from benchmarks.failures import failures
 from benchmarks.interrupts import TRIES, interrupts
 from benchmarks.lab_speed import lab_speed
@@ -60,28 +57,6 @@ def _parts(chosen: Chosen) -> list[str]:
     return list(chosen.part or PARTS[chosen.what])
 
 
-def _table6(chosen: Chosen) -> list[Figure]:
-    sizes, traffic = chosen.switches or SIZES, chosen.pattern or TRAFFIC
-    return dl_table6(chosen.runs or 3, chosen.clocks or 1_000_000, chosen.buffer, sizes, traffic)
-
-
-def _effort(chosen: Chosen, documented: Effort, full: Effort) -> Effort:
-    whole = full if chosen.full else documented
-    return Effort(chosen.clocks or whole.clocks, chosen.runs or whole.drawings)
-
-
-def _dl_table5(chosen: Chosen) -> list[Figure]:
-    return dl_table5.dl_table5(_effort(chosen, dl_table5.DOCUMENTED, dl_table5.FULL), chosen.buffer)
-
-
-def _dl_figure(draw: Callable[[Effort, int], list[Figure]]) -> Callable[[Chosen], list[Figure]]:
-    return lambda chosen: draw(_effort(chosen, dl_figures.DOCUMENTED, dl_figures.FULL), chosen.buffer)
-
-
-def _sr_figure(name: str) -> Callable[[Chosen], list[Figure]]:
-    return lambda chosen: sr_figures.sr_figure(name, _effort(chosen, sr_figures.DOCUMENTED, sr_figures.FULL))
-
-
 PARTS = {
     "regulate": regulate.PARTS,
     "virtual-time": virtual_time.PARTS,
@@ -104,13 +79,6 @@ BENCHMARKS: dict[str, Callable[[Chosen], list[Figure]]] = {
     "power": lambda chosen: power(),
     "failures": lambda chosen: failures(),
     "interrupts": lambda chosen: interrupts(chosen.runs or TRIES),
-    "dl-table5": _dl_table5,
-    "dl-table6": _table6,
-    "dl-table7": lambda chosen: dl_table7(chosen.runs or 10),
-    "dl-fig6": _dl_figure(dl_figures.dl_fig6),
-    "dl-fig7": _dl_figure(dl_figures.dl_fig7),
-    "sr-fig3": _sr_figure("sr-fig3"),
-    "sr-fig4": _sr_figure("sr-fig4"),
 }
 
 
@@ -118,17 +86,8 @@ def main() -> None:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(prog="benchmarks", description="Figures this project claims, measured here.")
     parser.add_argument("what", nargs="?", choices=BENCHMARKS, help="default: planning and lab")
-    parser.add_argument(
-        "--runs", type=int, help="runs of each, or networks drawn at random; default 3, dl-table7: 10, interrupts: 200"
-    )
+    parser.add_argument("--runs", type=int, help="runs of each; default 3, interrupts: 200")
     parser.add_argument("--size", type=int, action="append", help="torus size k of lab and data-plane; default 4 and 8")
-    papers = parser.add_argument_group("figures of papers: dl-…, sr-…")
-    papers.add_argument("--full", action="store_true", help="as long and as often as in the paper; minutes")
-    papers.add_argument("--clocks", type=int, help="of a run, the warm-up included")
-    papers.add_argument("--buffer", type=int, default=256, help="flits, of dl-…; the paper does not say")
-    table = parser.add_argument_group("dl-table6, a million clocks by default")
-    table.add_argument("--switches", type=int, action="append", choices=SIZES, help="default both")
-    table.add_argument("--pattern", action="append", choices=TRAFFIC, help="default both")
     every = [part for parts in PARTS.values() for part in parts]
     parser.add_argument(
         "--part", action="append", choices=every, help="of realtime, regulate, virtual-time, vm; default all"

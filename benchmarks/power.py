@@ -41,13 +41,13 @@ class _Fabric:
 
 _TORUS = "{{kind: torus, sizes: [4, 2], hosts_per_switch: {hosts}, parallel_links: 5}}"
 _COMPLETE = "{{kind: complete, switches: 6, hosts_per_switch: 11, parallel_links: {links}}}"
-# 23 ports of a switch are 8 for hosts and 15 for three neighbours (section 5.4.2). 20 % of what six switches take cannot
-# be saved on fewer than four links a pair by Table 2; Fig. 11b has two.
+# 23 ports of a switch are 8 for hosts and 15 for three neighbours (section 5.4.2). By Table 2 six switches cannot save
+# 20 % on fewer than four links a pair; Fig. 11b has two.
 _FABRICS = (
     _Fabric("torus 4×2 of 5 links, 8 hosts a switch", _TORUS.format(hosts=8), "PC5324", "up to 25 %, Fig. 13"),
     _Fabric("torus 4×2 of 5 links, 16 hosts a switch", _TORUS.format(hosts=16), "PC6248", "up to 19 %, Fig. 12", 128),
-    _Fabric("6 switches, all linked by 4, 11 hosts a switch", _COMPLETE.format(links=4), "PC6248", "up to 20 %, Fig. 12"),
-    _Fabric("6 switches, all linked by 2, 11 hosts a switch", _COMPLETE.format(links=2), "PC6248", "up to 20 %, Fig. 12"),
+    _Fabric("6 switches, all linked by 4, 11 hosts each", _COMPLETE.format(links=4), "PC6248", "up to 20 %, Fig. 12"),
+    _Fabric("6 switches, all linked by 2, 11 hosts each", _COMPLETE.format(links=2), "PC6248", "up to 20 %, Fig. 12"),
     _Fabric(
         "torus 4×4 of 3 links, 4 hosts a switch",
         "{kind: torus, sizes: [4, 4], hosts_per_switch: 4, parallel_links: 3}", "PC5324", "no such fabric",
@@ -56,7 +56,7 @@ _FABRICS = (
 
 
 def power() -> list[Figure]:
-    """Trace each kernel on as many ranks as plain processes, and select links of the paper's fabrics by what they send."""
+    """Trace each kernel as plain processes, and select links of the paper's fabrics by what they send."""
     build_tracer()
     sent = {
         ranks: {f"{kernel} {letter}": _trace(kernel, letter, ranks) for kernel, letter in kernels}

@@ -38,6 +38,7 @@ def _run() -> None:
         export_commands,
         lab_commands,
         link_command,
+        paper_command,
         plan_commands,
         power_commands,
         simulate_commands,

@@ -232,7 +232,7 @@ class Agent:
         del progress
         fabric = self.need_fabric()
         slowest = min(fabric.order.link_rate, fabric.order.host_rate)
-        return frames.teach(fabric.order.hosts, fabric.holders, request.vlans, slowest)
+        return frames.teach(fabric.order.hosts, fabric.holders, request.vlans, slowest, datagrams=request.datagrams)
 
     def storm(self, request: ask.WatchStorm, progress: Progress) -> list[ask.StormReading]:
         """One broadcast, watched."""

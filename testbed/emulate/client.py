@@ -251,9 +251,9 @@ class LabClient:
         """What `ofproto/trace` says of each (switch, flow)."""
         return self._ask(ask.Trace(tuple(frames)))
 
-    def learn(self, vlans: Sequence[int]) -> str:
+    def learn(self, vlans: Sequence[int], *, datagrams: bool) -> str:
         """Let every host send a broadcast in each of some VLANs; returns how the frames were made."""
-        return self._ask(ask.Learn(tuple(vlans)))
+        return self._ask(ask.Learn(tuple(vlans), datagrams))
 
     def storm(
         self, seconds: float, every: float, rules: Mapping[str, Sequence[str]] | None = None

@@ -1,8 +1,10 @@
 """Frames that a lab sends to look at itself: pings, broadcasts that teach switches, and one that storms.
 
 The learning procedure (Koibuchi et al. 2011, section 3.3): each host sends one broadcast in each VLAN. The paper makes
-a virtual interface a VLAN on every host. Where the kernel has 802.1Q interfaces so does this; where it has none, the
-host sends the same frame, tag and all, through a packet socket.
+a virtual interface a VLAN on every host, gives it an address in a network of its own, and broadcasts ICMP or UDP from
+it. With datagrams so does this where the kernel has 802.1Q interfaces; where it has none, the host sends the same
+frame, tag, addresses and all, through a packet socket. Without datagrams frames carry no protocol, and interfaces no
+address.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from ipaddress import IPv4Interface, IPv4Network
 
 from testbed.emulate.commands import in_host, in_network_of, run
 from testbed.emulate.fabric import Fabric
@@ -48,7 +51,10 @@ def unreachable_pairs(hosts: Sequence[HostOrder], holders: Mapping[str, int]) ->
         return [pair for pairs in pool.map(ping, hosts) for pair in pairs]
 
 
-INTERFACES, RAW = "802.1Q interfaces", "raw tagged frames"
+INTERFACES, RAW, DATAGRAMS = "802.1Q interfaces", "raw tagged frames", "UDP broadcasts"
+# Of no one's own network (RFC 6598), so none that hosts have.
+_BLOCK = IPv4Network("100.64.0.0/10")
+_IPV4, _DISCARD = 0x0800, 9
 # Experimental Ethernet type (IEEE 802, 9.2.3): no host answers, or looks into it.
 _TYPE = 0x88B5
 _BROADCAST = b"\xff" * 6
@@ -56,39 +62,86 @@ _MIN_FRAME, _ON_WIRE = 60, 84  # bytes without and with check sequence, preamble
 _MIN_GAP = 1e-3  # each frame is new to every switch it comes to
 
 
-def teach(hosts: Sequence[HostOrder], holders: Mapping[str, int], vlans: Sequence[int], rate: float) -> str:
+def teach(
+    hosts: Sequence[HostOrder], holders: Mapping[str, int], vlans: Sequence[int], rate: float, *, datagrams: bool
+) -> str:
     """Let every host send a broadcast in every VLAN, one after the other, so that no queue fills.
 
-    `holders`: host → pid; `rate`: bit/s of the slowest link.
+    `holders`: host → pid; `rate`: bit/s of the slowest link; `datagrams`: whether broadcasts are UDP from an address in
+    a network of each VLAN, or of no protocol.
 
     Returns:
-        how the frames were made: INTERFACES or RAW.
+        how the frames were made: INTERFACES or RAW, with DATAGRAMS before it.
 
     Raises:
         OSError: a host's interface cannot send.
+        LabError: there are not addresses enough.
     """
     gap = max(_MIN_GAP, 2 * _ON_WIRE * 8 / rate)
-    ways = {_teach_one(host, holders[host.name], vlans, gap) for host in hosts}
-    return INTERFACES if ways == {INTERFACES} else RAW
+    ways = set()
+    for number, host in enumerate(hosts):
+        networks = [vlan_address(place, number, len(hosts)) for place in range(len(vlans))] if datagrams else None
+        ways.add(_teach_one(host, holders[host.name], vlans, networks, gap))
+    way = INTERFACES if ways == {INTERFACES} else RAW
+    return f"{DATAGRAMS} by {way}" if datagrams else way
 
 
-def _teach_one(host: HostOrder, holder: int, vlans: Sequence[int], gap: float) -> str:
+def vlan_address(place: int, number: int, hosts: int) -> IPv4Interface:
+    """Address of a host on its interface of a VLAN, in a network that only this VLAN has.
+
+    Args:
+        place: of the VLAN, from 0.
+        number: of the host, from 0.
+        hosts: how many there are.
+
+    Raises:
+        LabError: the networks of all VLANs do not fit into the block of addresses.
+    """
+    length = 32 - (hosts + 1).bit_length()
+    first = int(_BLOCK.network_address) + (place << (32 - length))
+    if first + (1 << (32 - length)) > int(_BLOCK.broadcast_address) + 1:
+        raise LabError(
+            f"{_BLOCK} has no room for networks of {hosts} hosts for so many VLANs; set assignment.procedure: quick"
+        )
+    return IPv4Interface((first + 1 + number, length))
+
+
+def _teach_one(
+    host: HostOrder, holder: int, vlans: Sequence[int], networks: Sequence[IPv4Interface] | None, gap: float
+) -> str:
     mac = bytes.fromhex(host.mac.replace(":", ""))
     made = make_interfaces(holder, vlans)
     if made is None:
         with _opened(holder, HOST_INTERFACE) as sending:
-            for vlan in vlans:
-                sending.send(frame(mac, vlan))
+            for place, vlan in enumerate(vlans):
+                sending.send(frame(mac, vlan, networks[place] if networks is not None else None))
                 time.sleep(gap)
         return RAW
     try:
-        for name in made:
-            with _opened(holder, name) as sending:
-                sending.send(frame(mac))  # the interface tags it
+        for place, name in enumerate(made):
+            if networks is None:
+                with _opened(holder, name) as sending:
+                    sending.send(frame(mac))  # the interface tags it
+            else:
+                _broadcast(holder, name, networks[place])
             time.sleep(gap)
     finally:
         run(in_host(holder, ["ip", "-batch", "-"]), "".join(f"link del {name}\n" for name in made))
     return INTERFACES
+
+
+def _broadcast(holder: int, name: str, address: IPv4Interface) -> None:
+    """Give an interface its address and broadcast a datagram from it, as any program would."""
+    run(in_host(holder, ["ip", "-batch", "-"]), f"address add {address} broadcast + dev {name}\n")
+
+    def make() -> socket.socket:
+        made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, name.encode())
+        return made
+
+    with in_network_of(holder, make) as sending:
+        sending.sendto(b"", (str(address.network.broadcast_address), _DISCARD))
 
 
 def make_interfaces(holder: int, vlans: Sequence[int]) -> list[str] | None:
@@ -127,10 +180,21 @@ def _opened(holder: int, interface: str) -> socket.socket:
     return in_network_of(holder, make)
 
 
-def frame(mac: bytes, vlan: int | None = None) -> bytes:
-    """A broadcast of a host, tagged with a VLAN or untagged."""
+def frame(mac: bytes, vlan: int | None = None, address: IPv4Interface | None = None) -> bytes:
+    """A broadcast of a host, tagged with a VLAN or untagged; with an address an empty datagram to its network."""
     tag = b"" if vlan is None else struct.pack("!HH", 0x8100, vlan)
-    return (_BROADCAST + mac + tag + struct.pack("!H", _TYPE)).ljust(_MIN_FRAME + len(tag), b"\0")
+    content = struct.pack("!H", _TYPE) if address is None else struct.pack("!H", _IPV4) + _datagram(address)
+    return (_BROADCAST + mac + tag + content).ljust(_MIN_FRAME + len(tag), b"\0")
+
+
+def _datagram(address: IPv4Interface) -> bytes:
+    """An IPv4 packet with an empty UDP datagram from an address to the broadcast address of its network."""
+    udp = struct.pack("!HHHH", _DISCARD, _DISCARD, 8, 0)  # without a checksum, as UDP may be over IPv4
+    ends = address.ip.packed + address.network.broadcast_address.packed
+    head = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(udp), 0, 0, 64, socket.IPPROTO_UDP, 0) + ends
+    total = sum(struct.unpack("!10H", head))
+    total = (total & 0xFFFF) + (total >> 16)
+    return head[:10] + struct.pack("!H", ~(total + (total >> 16)) & 0xFFFF) + head[12:] + udp
 
 
 def watch_storm(switches: SwitchBackend, fabric: Fabric, request: WatchStorm) -> list[StormReading]:

@@ -249,10 +249,16 @@ class Reach(Request[list[tuple[str, str]]]):
 
 @dataclass(frozen=True, slots=True)
 class Learn(Request[str]):
-    """Let every host send a broadcast in each of some VLANs: how the frames were made."""
+    """Let every host send a broadcast in each of some VLANs: how the frames were made.
+
+    Attributes:
+        vlans: identifiers.
+        datagrams: whether they are UDP from an address in a network of each VLAN, or of no protocol.
+    """
 
     op: ClassVar[str] = "learn"
     vlans: tuple[int, ...]
+    datagrams: bool
 
 
 @dataclass(frozen=True, slots=True)

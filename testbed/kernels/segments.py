@@ -148,6 +148,43 @@ def ears(
 
 
 @jit
+def _restrict_link(
+    link: int,
+    leaving_start: Longs,
+    leaving: Ints,
+    target: Ints,
+    entrance: Bools,
+    placed: Bools,
+    earlier: Longs,
+    prohibited: Longs,
+    found: Ints,
+    count: int,
+) -> int:
+    """Make a link a segment of its own; return how many prohibited turns there are then."""
+    low, high = target[2 * link + 1], target[2 * link]
+    entering = 2 * link + 1
+    if low > high:
+        low, high, entering = high, low, 2 * link
+    if entrance[low] or (
+        not entrance[high]
+        and (earlier[high] < earlier[low] or (earlier[high] == earlier[low] and prohibited[high] < prohibited[low]))
+    ):
+        entering ^= 1
+    switch = target[entering]
+    for index in range(leaving_start[switch], leaving_start[switch + 1]):
+        channel = leaving[index]
+        if placed[channel // 2]:
+            found[count, 0] = entering
+            found[count, 1] = channel
+            count += 1
+            prohibited[switch] += 1
+    placed[link] = True
+    earlier[low] += 1
+    earlier[high] += 1
+    return count
+
+
+@jit
 def restrictions(
     leaving_start: Longs,
     leaving: Ints,
@@ -156,6 +193,7 @@ def restrictions(
     ear_start: Longs,
     ear: Ints,
     entrance: Bools,
+    soon: bool,
 ) -> Ints:
     """Turns that segment-based routing prohibits, both ways.
 
@@ -165,12 +203,15 @@ def restrictions(
     path could come from that bridge by this link and return to it.
 
     `bridge` is from bridges(), `ear_start` (N + 1,), `ear` and `entrance` (S,) are from ears().
+    `soon`: whether links of no ear come as soon as both their ends are on ears, or after all ears.
 
     Returns:
         (M, 2) channel that enters a switch and channel that leaves it.
     """
     switches = len(leaving_start) - 1
     links = len(target) // 2
+    in_ear = np.zeros(links, dtype=np.bool_)
+    in_ear[ear // 2] = True
     placed = np.zeros(links, dtype=np.bool_)
     earlier = np.zeros(switches, dtype=np.int64)  # links of segments so far
     prohibited = np.zeros(switches, dtype=np.int64)
@@ -179,7 +220,8 @@ def restrictions(
         widest = max(widest, leaving_start[switch + 1] - leaving_start[switch])
     found = np.empty((links * max(widest, 1), 2), dtype=np.int32)
     count = 0
-    for number in range(len(ear_start) - 1):
+    last_ear = len(ear_start) - 2
+    for number in range(last_ear + 1):
         first, last = ear_start[number], ear_start[number + 1]
         middle = first + (last - first - 1) // 2
         found[count, 0] = ear[middle]
@@ -190,27 +232,12 @@ def restrictions(
             placed[ear[index] // 2] = True
             earlier[target[ear[index]]] += 1
             earlier[target[ear[index] ^ 1]] += 1
-    for link in range(links):
-        if placed[link] or bridge[link]:
-            continue
-        low, high = target[2 * link + 1], target[2 * link]
-        entering = 2 * link + 1
-        if low > high:
-            low, high, entering = high, low, 2 * link
-        if entrance[low] or (
-            not entrance[high]
-            and (earlier[high] < earlier[low] or (earlier[high] == earlier[low] and prohibited[high] < prohibited[low]))
-        ):
-            entering ^= 1
-        switch = target[entering]
-        for index in range(leaving_start[switch], leaving_start[switch + 1]):
-            channel = leaving[index]
-            if placed[channel // 2]:
-                found[count, 0] = entering
-                found[count, 1] = channel
-                count += 1
-                prohibited[switch] += 1
-        placed[link] = True
-        earlier[low] += 1
-        earlier[high] += 1
+        if soon or number == last_ear:
+            for link in range(links):
+                if placed[link] or in_ear[link] or bridge[link]:
+                    continue
+                if earlier[target[2 * link]] and earlier[target[2 * link + 1]]:
+                    count = _restrict_link(
+                        link, leaving_start, leaving, target, entrance, placed, earlier, prohibited, found, count
+                    )
     return found[:count].copy()

@@ -21,13 +21,10 @@ from testbed.routing.refusals import OTHERWISE, misfit
 
 @dataclass(frozen=True, slots=True)
 class NorthLastOptions:
-    """The way round follows from what is dead; a torus has rings without dead links beside it.
+    """The way round follows from what is dead; a torus has rings without dead links beside it."""
 
-    Attributes:
-        ring: how those are gone along: `auto` as by `dor` without options, or by the `two_trees` of `dor`, which keeps
-            the number of VLANs within 2k^(n-1) for every k with paths a little longer.
-    """
-
+    # how those are gone along: `auto` as by `dor` without options, or by the `two_trees` of `dor`, which keeps the
+    # number of VLANs within 2k^(n-1) for every k with paths a little longer
     ring: Literal["auto", "two_trees"] = "auto"
 
 

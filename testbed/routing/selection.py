@@ -14,7 +14,7 @@ from testbed.routing.common import host_switches
 from testbed.routing.turns import by_switch, consistent_paths, no_path
 
 CANDIDATES = 16
-_BY_CANDIDATES = ("sancho", "high_physical")
+_BY_CANDIDATES = ("sancho", "high_virtual", "high_physical")
 _MAX_CANDIDATE_HOPS = 1 << 28  # about 3 GB of arrays
 _TREE_PASSES = 2
 _PATIENCE = 1000
@@ -26,12 +26,13 @@ class SelectionOptions:
 
     # `balanced`: one next hop for each channel and destination, toward the least loaded channels. `random`: any path,
     # all equally likely. `low_port`: the lowest port at every switch. `sancho`: of all candidates, one through the most
-    # loaded virtual channel is deleted until each pair has one left. `high_physical`: the same, but the most loaded
-    # virtual channel of the most loaded physical one. `tree`: the paths of every source form one tree, as the fixed
-    # VLAN assignment asks; only where that needs it are they longer.
-    selection: Literal["balanced", "random", "low_port", "sancho", "high_physical", "tree"] = "balanced"
+    # loaded physical channel is deleted until each pair has one left, whatever its virtual channels. `high_virtual`:
+    # the most loaded virtual channel. `high_physical`: the most loaded virtual channel of the most loaded physical one.
+    # `tree`: the paths of every source form one tree, as the fixed VLAN assignment asks; only where that needs it are
+    # they longer.
+    selection: Literal["balanced", "random", "low_port", "sancho", "high_virtual", "high_physical", "tree"] = "balanced"
     seed: Annotated[int, Ge(0)] | None = None  # what `random` draws from
-    # paths of a pair that `sancho` and `high_physical` choose from; where there are more, these are taken in even steps
+    # paths of a pair that `sancho` and the two after it choose from; where there are more, they are taken in even steps
     candidates: Annotated[int, Ge(1), Le(1024)] = CANDIDATES
 
 
@@ -79,7 +80,9 @@ def _check(options: SelectionOptions) -> None:
     if options.selection != "random" and options.seed is not None:
         problems.append(Problem("routing.seed", f"{useless} random"))
     if options.selection not in _BY_CANDIDATES and options.candidates != CANDIDATES:
-        problems.append(Problem("routing.candidates", f"{useless} {' or '.join(_BY_CANDIDATES)}"))
+        problems.append(
+            Problem("routing.candidates", f"{useless} {', '.join(_BY_CANDIDATES[:-1])} or {_BY_CANDIDATES[-1]}")
+        )
     if problems:
         raise InputError(problems)
 
@@ -151,9 +154,11 @@ def _random_paths(topology: Topology, graph: _Graph, seed: int) -> Paths:
 def _relieved_paths(topology: Topology, graph: _Graph, options: SelectionOptions) -> Paths:
     """Delete candidates through the most loaded channel until one is left (Sancho and Robles 2000).
 
-    Loads are numbers of pairs of hosts. `sancho` looks at virtual channels alone, `high_physical` at the channel first,
-    all its layers together, and then at the layer. More than the name of that rule is not known (Koibuchi et al. 2003
-    cite a paper of their own for it). In one layer the two are the same.
+    Loads are numbers of pairs of hosts. `sancho` counts physical channels: "it does not consider on virtual channels"
+    (Koibuchi et al. 2003, section 3.3), so of candidates that differ in their layers alone the last is left.
+    `high_virtual` counts virtual channels, `high_physical` looks at the channel first, all its layers together, and
+    then at the layer. More than the name of that rule is not known (the paper cites another of the same authors for
+    it). In one layer the three are the same.
 
     Raises:
         InputError: a pair has no legal path, or the candidates do not fit into memory.
@@ -173,10 +178,13 @@ def _relieved_paths(topology: Topology, graph: _Graph, options: SelectionOptions
         )
     base, first = _offsets(hops * ways), _offsets(ways)
     candidates = candidate_paths(*graph, hops, ways, base)
+    channels = max(len(topology.channel_source), 1)
     nodes = np.arange(len(graph.start) - 1, dtype=np.int32)
-    group = nodes if options.selection == "sancho" else nodes % max(len(topology.channel_source), 1)
+    counted, group = candidates, nodes % channels if options.selection == "high_physical" else nodes
+    if options.selection == "sancho":
+        counted = candidates % np.int32(channels)
     hosts = _hosts(topology, graph)
-    kept = relieve(first, base, hops, candidates, np.outer(hosts, hosts).reshape(-1), group)
+    kept = relieve(first, base, hops, counted, np.outer(hosts, hosts).reshape(-1), group)
     place = np.repeat(base[:-1] + kept * hops - start[:-1], hops) + np.arange(shortest)
     return Paths(start, candidates[place])
 

@@ -28,6 +28,9 @@ class SrOptions(SelectionOptions):
     # right and from right to left in turn, so that the prohibited turns of one row lean to the other side than those of
     # the next. `auto`: `rows` there, also if links are dead, unless `start` is given; else `shortest`.
     segments: Literal["auto", "shortest", "rows"] = "auto"
+    # whether a link between two switches that are visited becomes a segment as `soon` as they are, as in the paper,
+    # whose segments are "as short as possible", or after all others (`last`)
+    unitary: Literal["last", "soon"] = "last"
     backup: bool = True  # find a second path for each pair that shares no link with the first, where there is one
 
 
@@ -38,7 +41,7 @@ def route_sr(topology: Topology, options: SrOptions) -> Routes:
         InputError: the start is not a switch of the fabric, or the fabric has no rows.
     """
     start = switch_named(topology, options.start, "start")
-    turns = segment_turns(topology, start, by_rows=_by_rows(topology, options))
+    turns = segment_turns(topology, start, by_rows=_by_rows(topology, options), unitary=options.unitary)
     paths = select_paths(topology, turns, options)
     if not options.backup:
         return explicit_routes(topology, paths, turns)
@@ -74,14 +77,16 @@ def _stages(topology: Topology, *, by_rows: bool) -> tuple[Ints, Ints]:
     return stage, np.stack(order).astype(np.int32)
 
 
-def segment_turns(topology: Topology, start: int, *, by_rows: bool = False) -> AllowedTurns:
+def segment_turns(
+    topology: Topology, start: int, *, by_rows: bool = False, unitary: Literal["last", "soon"] = "last"
+) -> AllowedTurns:
     """Allow every turn but those that segments prohibit, each both ways.
 
     The fabric falls into parts between its bridges, which no cycle can cross. In each part, from the switch by which
     it is entered, the shortest ear is taken again and again: a way from a visited switch through unvisited ones back
     to a visited one. Each ear is a segment with one prohibited turn at its middle inner switch; the paper draws that
     switch at random. Links left over are unitary segments: all turns between such a link and links of earlier
-    segments are prohibited at the end where these are fewer.
+    segments are prohibited at the end where these are fewer. They come last, or as soon as both ends are visited.
 
     Why no cycle is left: of the segments on a closed walk take the last one made. The walk crosses it from end to
     end, so takes its prohibited turn. Over a bridge it would have to come back, and in the part behind no walk from
@@ -93,7 +98,9 @@ def segment_turns(topology: Topology, start: int, *, by_rows: bool = False) -> A
     bridge = segments.bridges(*leaving, topology.channel_target)
     stages = _stages(topology, by_rows=by_rows)
     ear_start, ear, entrance = segments.ears(*leaving, topology.channel_target, bridge, start, *stages)
-    prohibited = segments.restrictions(*leaving, topology.channel_target, bridge, ear_start, ear, entrance)
+    prohibited = segments.restrictions(
+        *leaving, topology.channel_target, bridge, ear_start, ear, entrance, unitary == "soon"
+    )
     return allow_all_but(topology, prohibited)
 
 

@@ -33,6 +33,9 @@ class FixedOptions:
     registration: Literal["static", "learning"] = "static"
     # seconds of the lab after which a switch forgets an address that has sent nothing; 0 = never
     ageing: Annotated[int, Ge(0), Le(_MAX_AGEING)] = 0
+    # how hosts teach switches that learn; `quick`: a frame of no protocol in each VLAN; `paper`: an interface a VLAN
+    # with an address of its own network, and a UDP broadcast from each (section 3.3)
+    procedure: Literal["quick", "paper"] = "quick"
 
 
 def assign_fixed(topology: Topology, routes: Routes, options: FixedOptions) -> VlanPlan:
@@ -42,7 +45,7 @@ def assign_fixed(topology: Topology, routes: Routes, options: FixedOptions) -> V
         InputError: the paths of a source are not one tree (names switch, in-port and destination), or more
             VLANs are needed than identifiers are left, or the routes have layers, or the ageing time has no meaning.
     """
-    _check_ageing(options)
+    _check_learning(options)
     refuse_layers("fixed", routes)
     trees = as_source_trees(topology, routes)
     if isinstance(trees, Conflict):
@@ -70,7 +73,10 @@ def assign_fixed(topology: Topology, routes: Routes, options: FixedOptions) -> V
     return VlanPlan(vlan_ids, pvid, vlan_links, untagged_hosts, options.entries)  # vlan_links: Step 4
 
 
-def _check_ageing(options: FixedOptions) -> None:
+def _check_learning(options: FixedOptions) -> None:
+    if options.procedure != "quick" and options.registration == "static":
+        sentence = "static entries are not learned; leave it out, or use registration: learning"
+        raise InputError.one("assignment.procedure", sentence)
     if options.ageing and options.registration == "static":
         sentence = "static entries do not age; leave it out, or use registration: learning"
         raise InputError.one("assignment.ageing", sentence)

@@ -34,8 +34,8 @@ NOTES = """
 - **Torus**: 2k^(n-1) with minimal paths holds for k = 4 alone. For other k `ring: two_trees` keeps the number with
   paths a little longer; with minimal paths the fewest are in brackets: k/2 · k^(n-1) for even k, k^n for odd k.
   Renamed: planes by destination, for k = 4 planes by link.
-- **Torus, dead link**: one x link between two switches; with two links a pair, as in the paper, both. Its ring becomes a
-  line, along which all sources have one tree, so with `north_last` and `ring: two_trees` 2k^(n-1) - 1 do, within the
+- **Torus, dead link**: one x link between two switches; with two links a pair, as in the paper, both. Its ring becomes
+  a line, along which all sources have one tree, so with `north_last` and `ring: two_trees` 2k^(n-1) - 1 do, within the
   paper's formula for every k. In brackets what takes more: planes by link on two links a pair, then single links,
   whose other rings `dor` goes along without passing coordinate 0. Those are above the formula, but for k = 4 on single
   links: the formula is no upper bound for them. Renamed: `ring: two_trees`, in brackets planes by link.

@@ -94,6 +94,22 @@ def test_with_the_procedure_nothing_is_flooded(untaught):
     assert "eth0." not in execute(lab, "ip", "link", "show", host="h1")
 
 
+def test_the_papers_procedure_teaches_all_that_the_quick_one_does(untouched):
+    plan = plan_of(
+        "topology: {kind: torus, sizes: [3, 3]}\nlab: {dilation: 50}\n"
+        "assignment: {kind: fixed, registration: learning, procedure: paper}\n"
+    )
+    with build_lab(plan) as lab:
+        assert len(unknown_addresses(plan, lab.flows())) > 0
+        assert teach(plan, lab) in ("UDP broadcasts by raw tagged frames", "UDP broadcasts by 802.1Q interfaces")
+        assert unknown_addresses(plan, lab.flows()) == []
+        assert installed_problems(plan, lab.flows()) == []
+        assert lab.reach() == []
+        # The host has its own address alone again, and no interface but its own.
+        assert execute(lab, "ip", "-o", "-4", "address", "show", "scope", "global", host="h1").count("inet") == 1
+        assert "eth0." not in execute(lab, "ip", "link", "show", host="h1")
+
+
 def test_switches_forget(untouched):
     # Also on a busy machine they are asked for all they know before they forget the first.
     plan = plan_of(_TORUS.format(ageing=20))

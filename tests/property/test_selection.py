@@ -24,7 +24,7 @@ from testbed.routing.updown import upward
 from testbed.verify.deadlock import check_routes
 from tests.fabrics import atlas_fabrics, fabric_of_pairs, random_fabrics
 
-SELECTIONS = ("balanced", "random", "low_port", "sancho", "high_physical", "tree")
+SELECTIONS = ("balanced", "random", "low_port", "sancho", "high_virtual", "high_physical", "tree")
 
 
 def up_down_turns(topology):
@@ -93,30 +93,32 @@ def all_shortest(topology, turns):
     }
 
 
-def deleted_one_by_one(topology, turns, candidates, by_channel):
+def deleted_one_by_one(topology, turns, candidates, name):
     """The path each pair is left with (Sancho and Robles 2000), with all loads counted anew for every deletion."""
     ends, hosts = np.unique(topology.host_switch, return_counts=True)
-    channels = len(topology.channel_source) if by_channel else len(turns.entry)
+    physical = max(len(topology.channel_source), 1)
+    channels = physical if name == "high_physical" else len(turns.entry)
+    counters = physical if name == "sancho" else len(turns.entry)
     left = {pair: list(paths) for pair, paths in candidates.items()}
     closed = set()
     while any(len(paths) > 1 for paths in left.values()):
         load: dict[int, int] = defaultdict(int)
         together: dict[int, int] = defaultdict(int)
         for (a, b), paths in left.items():
-            for hop in (hop for path in paths for hop in path):
+            for hop in (hop % counters for path in paths for hop in path):
                 load[hop] += int(hosts[a] * hosts[b])
                 together[hop % channels] += int(hosts[a] * hosts[b])
         order = [(-together[hop % channels], -load[hop], hop) for hop in load if hop not in closed]
         number = min(order)[2]
         spare = [
-            (-len(left[pair]), pair, path)
+            (-len(left[pair]), pair, place)
             for pair in sorted(left)
-            for path in left[pair]
-            if len(left[pair]) > 1 and number in path
+            for place, path in enumerate(left[pair])
+            if len(left[pair]) > 1 and number in [hop % counters for hop in path]
         ]
         if spare:
-            _, pair, path = min(spare)
-            left[pair].remove(path)
+            _, pair, place = min(spare)
+            del left[pair][place]
         else:
             closed.add(number)
     assert len(ends) * (len(ends) - 1) == len(left)
@@ -138,13 +140,13 @@ def test_all_but_trees_are_shortest_legal_paths(routing, topology):
         assert check_routes(topology, routes) == []
 
 
-@pytest.mark.parametrize("name", ["sancho", "high_physical"])
+@pytest.mark.parametrize("name", ["sancho", "high_virtual", "high_physical"])
 @pytest.mark.parametrize("routing", ["sr", "dl"])
 @given(fabrics())
 def test_what_is_left_is_what_deleting_one_by_one_leaves(routing, name, topology):
     turns = ROUTINGS[routing](topology)
     shortest = all_shortest(topology, turns)
-    expected = deleted_one_by_one(topology, turns, shortest, by_channel=name == "high_physical")
+    expected = deleted_one_by_one(topology, turns, shortest, name)
     most = max((len(paths) for paths in shortest.values()), default=1)
     routes = routes_of(topology, turns, name, candidates=max(most, 1))
     assert {(a, b): path for a, b, path in each_path(routes) if a != b} == expected
@@ -158,8 +160,8 @@ def test_no_more_candidates_than_asked_for_in_even_steps_through_all(topology, m
         pair: paths if len(paths) <= most else [paths[step * len(paths) // most] for step in range(most)]
         for pair, paths in shortest.items()
     }
-    expected = deleted_one_by_one(topology, turns, some, by_channel=False)
-    routes = routes_of(topology, turns, "sancho", candidates=most)
+    expected = deleted_one_by_one(topology, turns, some, "high_virtual")
+    routes = routes_of(topology, turns, "high_virtual", candidates=most)
     assert {(a, b): path for a, b, path in each_path(routes) if a != b} == expected
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from testbed.errors import InputError
 from testbed.model import Floats, Routes, Topology
+from testbed.paper.planned import MostSaved, most_saved, proved_plan
 from testbed.plan import Plan, make_plan
 from testbed.power import POWER_MODELS, Selection, fabric_watts, select_links
 from testbed.power.select import subfabric_without
@@ -39,6 +40,22 @@ def test_the_largest_power_of_each_model_is_near_the_one_the_paper_prints():
     printed = {"PC5324": 42.9, "PC6224": 91.1, "PC6248": 155.2, "SF-420": 55.4}
     largest = {name: model.base + ports[name] * model.port["1G"] for name, model in POWER_MODELS.items()}
     assert largest == {name: pytest.approx(watts, rel=0.022) for name, watts in printed.items()}
+
+
+@pytest.mark.parametrize(
+    ("topology", "model", "ports", "most"),
+    [
+        ({"kind": "torus", "sizes": [4, 2], "hosts_per_switch": 8, "parallel_links": 5}, "PC5324", 23, 33.8),
+        ({"kind": "torus", "sizes": [4, 2], "hosts_per_switch": 16, "parallel_links": 5}, "PC6248", 31, 20.7),
+        ({"kind": "complete", "switches": 6, "hosts_per_switch": 11, "parallel_links": 2}, "PC6248", 21, 10.4),
+        ({"kind": "complete", "switches": 6, "hosts_per_switch": 11, "parallel_links": 4}, "PC6248", 31, 25.8),
+    ],
+)
+def test_what_the_papers_fabrics_can_save_at_most(topology, model, ports, most):
+    """Section 5.4.2: 23 ports of a PC5324 are eight for hosts and fifteen for three neighbours, five links each."""
+    options = MostSaved(topology=topology, model=model)
+    assert proved_plan(options).wiring.port_count.tolist() == [ports] * len(proved_plan(options).wiring.port_count)
+    assert most_saved(options) == pytest.approx([most], abs=0.05)
 
 
 def test_watts_count_hosts_links_and_the_rest_of_a_switch():

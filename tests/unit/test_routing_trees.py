@@ -243,9 +243,11 @@ def test_two_trees_a_ring_and_one_on_a_line_take_one_vlan_less_than_a_whole_toru
 
 
 def test_two_trees_take_a_torus_of_two_links_a_pair():
-    with pytest.raises(InputError, match='routing.ring: "two_trees" is for the rings of a torus, not for a mesh'):
+    with pytest.raises(InputError, match=r'routing\.ring: "two_trees" is for the rings of a torus, not for a mesh'):
         north_last(topology_of("mesh", sizes=(4, 4)), ring="two_trees")
-    with pytest.raises(InputError, match='routing.ring: "two_trees" needs two links for each pair; set topology.para'):
+    with pytest.raises(
+        InputError, match=r'routing\.ring: "two_trees" needs two links for each pair; set topology.para'
+    ):
         north_last(topology_of("torus", sizes=(4, 4)), ring="two_trees")
 
 

@@ -196,6 +196,30 @@ def test_a_unitary_segment_prohibits_all_turns_with_earlier_segments_at_one_end(
     }
 
 
+def test_unitary_segments_come_last_or_as_soon_as_their_ends_are_visited():
+    # s1 s2 s3 s4 with s1–s3 across, then s5 between s2 and s3: what it adds at s3 is later than s1–s3 or earlier.
+    topology = one_host_each([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (1, 4), (4, 2)])
+    last, soon = (forbidden(topology, segment_turns(topology, 0, unitary=when)) for when in ("last", "soon"))
+    assert last == soon
+    turns = [segment_turns(complete(7), 0, unitary=when) for when in ("last", "soon")]
+    assert prohibited_turns(complete(7), turns[0])[0] > 0
+    differing = [
+        topology
+        for topology in random_fabrics()[:60]
+        if forbidden(topology, segment_turns(topology, 0))
+        != forbidden(topology, segment_turns(topology, 0, unitary="soon"))
+    ]
+    assert differing
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_unitary_segments_as_soon_as_can_be_leave_no_cycle_and_every_pair_a_path(seed):
+    topology = random_fabrics()[5 * seed]
+    turns = segment_turns(topology, 0, unitary="soon")
+    assert on_cycles(turns.start, turns.following).sum() == 0
+    assert check_routes(topology, route_sr(topology, SrOptions(unitary="soon"))) == []
+
+
 def test_a_fabric_without_loops_has_no_prohibited_turn():
     topology = topology_of("tree", switches=13, arity=3)
     assert prohibited_turns(topology, segment_turns(topology, 0))[0] == 0

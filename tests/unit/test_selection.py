@@ -17,7 +17,7 @@ from testbed.routing.turns import all_turns, allow, graph_of
 from testbed.routing.updown import upward
 from tests.fabrics import fabric_of_pairs, plan_of
 
-SELECTIONS = ("balanced", "random", "low_port", "sancho", "high_physical", "tree")
+SELECTIONS = ("balanced", "random", "low_port", "sancho", "high_virtual", "high_physical", "tree")
 
 
 def options(name, **others):
@@ -63,8 +63,8 @@ def test_a_random_selection_wants_a_seed():
 def test_options_without_effect_are_named_all_at_once():
     assert problems_of(selection="low_port", seed=3, candidates=7) == [
         "routing.seed: has no effect with selection: low_port; remove it or set selection: random",
-        "routing.candidates: has no effect with selection: low_port; remove it or set selection: sancho or "
-        "high_physical",
+        "routing.candidates: has no effect with selection: low_port; remove it or set selection: sancho, "
+        "high_virtual or high_physical",
     ]
     assert len(problems_of(selection="sancho", seed=3)) == 1
     assert len(problems_of(selection="random", seed=3, candidates=7)) == 1
@@ -170,7 +170,7 @@ def test_a_pair_of_many_hosts_weighs_more():
         assert topology.channel_target[path_of(topology, paths, 0, 5)[0]] == 3
 
 
-def test_only_high_physical_adds_the_layers_of_a_channel_up():
+def test_sancho_and_high_physical_add_the_layers_of_a_channel_up():
     # Paths from 0 and 1 to 2 meet on two links from 3 to 2, in different layers; only that from 1 has a choice.
     topology = fabric_of_pairs([(0, 3), (1, 3), (2, 3), (2, 3)], [3, 1, 5, 0])
     names = channels_by_name(topology)
@@ -185,10 +185,11 @@ def test_only_high_physical_adds_the_layers_of_a_channel_up():
     layered = graph_of(2 * layer, before, after, np.arange(2 * layer) < layer)
     last = {name: path_of(topology, select_paths(topology, layered, options(name)), 1, 2)[1] for name in SELECTIONS}
     assert last["high_physical"] == layer + one
-    assert last["sancho"] == layer + other  # both are free in its layer; the first is deleted
+    assert last["sancho"] == layer + one
+    assert last["high_virtual"] == layer + other  # both are free in its layer; the first is deleted
 
 
-@pytest.mark.parametrize("name", ["sancho", "high_physical"])
+@pytest.mark.parametrize("name", ["sancho", "high_virtual", "high_physical"])
 def test_one_candidate_is_the_path_of_lowest_channels(name):
     topology = two_ways()
     names = channels_by_name(topology)

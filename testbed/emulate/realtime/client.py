@@ -63,8 +63,9 @@ class ModelClient(LabClient):
     def verify(self, plan: Plan) -> list[str]:
         """Teach, walk the tables of the running model, and ping all pairs; see Session."""
         if isinstance(plan.vlans, LearningPlan):
+            datagrams = getattr(plan.scenario.assignment, "procedure", "quick") == "paper"
             for _ in range(_ROUNDS):
-                self.learn(plan.vlans.vlan_ids.tolist())
+                self.learn(plan.vlans.vlan_ids.tolist(), datagrams=datagrams)
                 if not self.walk(plan):
                     break
         return self.walk(plan) or [

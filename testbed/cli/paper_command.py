@@ -1,0 +1,108 @@
+"""The command about the papers' numbers: paper."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from testbed.cli.app import FORMAT, app
+from testbed.cli.output import Format, messages, print_json, results, steps, write_file
+from testbed.errors import EXIT_FAIL, EXIT_PASS, TestbedError
+
+if TYPE_CHECKING:
+    from testbed.paper.page import Score
+
+_STYLES = {"reproduced": "green", "trend": "yellow", "differs": "red", "failed": "red"}
+
+
+@app.command(
+    epilog="Examples: testbed paper --quick   |   testbed paper --only k11-table3 --only m07   |   "
+    "sudo testbed paper --document docs/scoreboard.md"
+)
+def paper(
+    only: Annotated[
+        list[str] | None, typer.Option("--only", help="an item such as k11-table3, or a paper such as k11; repeatable")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="leave out what needs a lab or a long simulation and has not been run")
+    ] = False,
+    folder: Annotated[
+        Path, typer.Option("--results", help="where values are kept, and the page and the table are written")
+    ] = Path("results/paper"),
+    document: Annotated[Path | None, typer.Option("--document", help="write the numbers as Markdown, too")] = None,
+    form: FORMAT = Format.text,
+) -> None:
+    """Obtain every published number that can be, and show it beside the paper's.
+
+    What was run before on the same code is taken as it is. Exit code 0; 1 a number is out of its tolerance without a
+    reason in the table, or its runner failed; 2 wrong input.
+    """
+    from testbed.files import make_folder
+    from testbed.paper.page import Score, as_csv, as_document, as_object, as_page
+    from testbed.paper.run import Store, run_items
+    from testbed.paper.table import chosen, load_tables
+
+    items = chosen(load_tables(), only or ())
+    with steps() as progress:
+        try:
+            found = run_items(items, Store(folder / "values"), progress, quick=quick)
+        except TestbedError:
+            raise
+        except BaseException:  # also Ctrl-C
+            messages.print("what is done is kept; the same command goes on", soft_wrap=True)
+            raise
+        score = Score(items, found, _made())
+        progress("drawing")
+        make_folder(folder)
+        write_file(folder / "index.html", as_page(score).encode())
+        write_file(folder / "numbers.csv", as_csv(score).encode())
+        if document is not None:
+            write_file(document, as_document(score).encode())
+    if form is Format.json:
+        print_json(as_object(score))
+    else:
+        _print(score)
+        results.print(
+            f"page:    {folder / 'index.html'}\nnumbers: {folder / 'numbers.csv'}", markup=False, soft_wrap=True
+        )
+    raise typer.Exit(EXIT_FAIL if score.unexplained else EXIT_PASS)
+
+
+def _made() -> str:
+    import testbed
+
+    date = time.strftime("%-d %B %Y", time.gmtime())
+    return f"Made on {date} with testbed {testbed.__version__} on {platform.machine()} with {os.cpu_count()} processors"
+
+
+def _print(score: Score) -> None:
+    from rich.table import Table
+
+    from testbed.paper.page import cells
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("item", "", "published", "ours", "ratio", ""):
+        table.add_column(title, justify="right" if title in ("published", "ours", "ratio") else "left")
+    for item in score.items:
+        alike = {result.state for result in score.results[item.name]}
+        if alike <= {"impossible"} or alike <= {"not run"}:
+            count = len(item.rows)
+            table.add_row(item.name, f"{count} number{'s' if count > 1 else ''}", "", "", "", *alike)
+            continue
+        for result in score.results[item.name]:
+            shown = cells(result)
+            state = shown["state"]
+            table.add_row(
+                shown["item"], shown["row"], f"{shown['published']} {shown['unit']}", shown["ours"], shown["ratio"],
+                f"[{_STYLES[state]}]{state}[/]" if state in _STYLES else state,
+            )  # fmt: skip
+    results.print(table)
+    for result in score.unexplained:
+        sentence = result.error or "is out of its tolerance, and the table has no reason for it"
+        results.print(f"{result.row.item}, {result.row.name}: {sentence}", markup=False, soft_wrap=True)
+    results.print(score.sentence, markup=False, soft_wrap=True)

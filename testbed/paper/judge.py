@@ -1,0 +1,95 @@
+"""Beside the published number: reproduced, trend, differs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from testbed.paper.table import Row
+
+REPRODUCED, TREND, DIFFERS = "reproduced", "trend", "differs"
+IMPOSSIBLE, FAILED, NOT_RUN = "impossible", "failed", "not run"
+STATES = (REPRODUCED, TREND, DIFFERS, IMPOSSIBLE, FAILED, NOT_RUN)
+# Where the two sides of a change lie.
+_NEUTRAL = {"×": 1.0, "%": 0.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of a row.
+
+    Attributes:
+        row: the published number.
+        state: one of STATES.
+        ours: None where there is none.
+        error: of a runner that failed.
+    """
+
+    row: Row
+    state: str
+    ours: float | None = None
+    error: str = ""
+
+    @property
+    def ratio(self) -> float | None:
+        """Ours as a multiple of the published number."""
+        return None if self.ours is None or not self.row.published else self.ours / self.row.published
+
+    @property
+    def unexplained(self) -> bool:
+        """Whether it should be within its tolerance and is not: a failure."""
+        return self.state == FAILED or (self.state in (TREND, DIFFERS) and not self.row.why)
+
+
+def judge(rows: Sequence[Row], ours: Sequence[float | None], errors: Sequence[str]) -> tuple[Result, ...]:
+    """Give each row its state.
+
+    `reproduced`: within the tolerance, or on the side of the number that the paper speaks of. `trend`: not that, but in
+    the same order as published towards every other row of its group; without a group, a ratio (×) on the same side of 1
+    or a change (%) on the same side of 0. `differs`: neither.
+
+    Args:
+        rows: of one item.
+        ours: value of each, None without.
+        errors: of each, empty without.
+    """
+    found = []
+    for number, (row, value, error) in enumerate(zip(rows, ours, errors, strict=True)):
+        if error:
+            found.append(Result(row, FAILED, None, error))
+        elif row.impossible:
+            found.append(Result(row, IMPOSSIBLE))
+        elif value is None:
+            found.append(Result(row, NOT_RUN))
+        elif _same(row, value):
+            found.append(Result(row, REPRODUCED, value))
+        else:
+            others = [
+                (other.published, theirs)
+                for place, (other, theirs) in enumerate(zip(rows, ours, strict=True))
+                if place != number and other.group == row.group and theirs is not None
+            ]
+            found.append(Result(row, TREND if _trend(row, value, others) else DIFFERS, value))
+    return tuple(found)
+
+
+def _same(row: Row, value: float) -> bool:
+    if row.relation == "above":
+        return value > row.published
+    if row.relation == "below":
+        return value < row.published
+    return abs(value - row.published) <= row.tolerance * abs(row.published) + 1e-9
+
+
+def _trend(row: Row, value: float, others: Sequence[tuple[float, float]]) -> bool:
+    if row.relation != "equal":
+        return False
+    if row.group and others:
+        # What the paper has as equal may come out in either order, as far as the tolerance goes.
+        return all(
+            (value - theirs) * (row.published - published) > 0
+            or (row.published == published and abs(value - theirs) <= max(row.tolerance, 0.05) * abs(theirs))
+            for published, theirs in others
+        )
+    neutral = _NEUTRAL.get(row.unit)
+    return neutral is not None and (value - neutral) * (row.published - neutral) > 0

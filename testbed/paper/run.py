@@ -1,0 +1,138 @@
+"""Going through the rows, so that nothing is computed twice and an interrupt costs one run at most."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.errors import InputError, TestbedError
+from testbed.files import make_folder, write_whole
+from testbed.paper.calls import Call
+from testbed.paper.judge import Result, judge
+from testbed.paper.runners import RUNNERS
+from testbed.paper.table import Item
+from testbed.units import format_eta
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a runner gave, kept in a file of its own.
+
+    Attributes:
+        call: runner and options.
+        values: one a drawing.
+        seconds: it took.
+    """
+
+    call: str
+    values: tuple[float, ...]
+    seconds: float
+
+
+class Store:
+    """Values of runners in a folder, by runner, options and the program's code; what other code gave is not taken."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def get(self, call: Call) -> Found | None:
+        """What the runner gave before; None where there is none, or none that can be read."""
+        try:
+            raw = json.loads(self._file(call).read_text(encoding="utf-8"))
+            return Found(raw["call"], tuple(float(value) for value in raw["values"]), float(raw["seconds"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def put(self, call: Call, values: Sequence[float], seconds: float) -> Found:
+        """Keep it.
+
+        Raises:
+            InputError: the folder cannot be written.
+        """
+        found = Found(call.text, tuple(map(float, values)), seconds)
+        content = json.dumps({"call": found.call, "values": found.values, "seconds": round(seconds, 3)}, indent=1)
+        try:
+            make_folder(self._folder)
+            write_whole(self._file(call), content.encode())
+        except OSError as error:
+            raise InputError.one(str(self._folder), f"cannot be written: {error.strerror}") from error
+        return found
+
+    def _file(self, call: Call) -> Path:
+        name = hashlib.sha256(f"{_code()}\n{call.text}".encode()).hexdigest()[:24]
+        return self._folder / f"{name}.json"
+
+
+@functools.cache
+def _code() -> str:
+    """Digest of all that can change a value: the program, without what only shows it."""
+    aside = {"cli", "report", "compare", "export"}
+    found = hashlib.sha256()
+    for file in sorted(_PACKAGE.rglob("*.py")):
+        if file.relative_to(_PACKAGE).parts[0] not in aside:
+            found.update(file.read_bytes())
+    return found.hexdigest()
+
+
+def run_items(
+    items: Sequence[Item], store: Store, progress: Callable[[str], None], *, quick: bool
+) -> dict[str, tuple[Result, ...]]:
+    """Obtain our numbers, cheapest first, and judge them.
+
+    A runner that fails fails the rows that need it; the others go on.
+
+    Args:
+        items: to go through.
+        store: of what was run before.
+        progress: called with one line on what is going on.
+        quick: leave out what needs a lab or a long simulation, but show what was run before.
+
+    Returns:
+        name of the item → results in the order of its rows.
+    """
+    calls: dict[str, Call] = {}
+    for row in (row for item in items for row in item.rows):
+        for leaf in row.call.leaves if row.call is not None else ():
+            calls.setdefault(leaf.text, leaf)
+    known = {text: found for text, call in calls.items() if (found := store.get(call)) is not None}
+    wanted = [call for text, call in calls.items() if text not in known and (call.quick or not quick)]
+    wanted.sort(key=lambda call: RUNNERS[call.run].seconds(call.options))
+    expected = [RUNNERS[call.run].seconds(call.options) for call in wanted]
+    errors: dict[str, str] = {}
+    taken = 0.0
+    for number, call in enumerate(wanted):
+        pace = taken / sum(expected[:number]) if number else 1.0
+        left = format_eta(pace * sum(expected[number:]))
+        progress(f"{number + 1} of {len(wanted)}: {_short(call.text)}, {left}")
+        started = time.monotonic()
+        try:
+            values = RUNNERS[call.run].run(call.options)
+            known[call.text] = store.put(call, values, time.monotonic() - started)
+        except TestbedError as error:
+            errors[call.text] = str(error)
+        except Exception as error:
+            errors[call.text] = f"{type(error).__name__}: {error}"
+        taken += time.monotonic() - started
+    return {item.name: _judged(item, known, errors) for item in items}
+
+
+def _judged(item: Item, known: dict[str, Found], errors: dict[str, str]) -> tuple[Result, ...]:
+    ours: list[float | None] = []
+    failed: list[str] = []
+    for row in item.rows:
+        leaves = row.call.leaves if row.call is not None else ()
+        failed.append("; ".join(errors[leaf.text] for leaf in leaves if leaf.text in errors))
+        whole = bool(leaves) and all(leaf.text in known for leaf in leaves)
+        ours.append(row.call.value(lambda call: known[call.text].values) if whole and row.call is not None else None)
+    return judge(item.rows, ours, failed)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 100 else f"{text[:99]}…"

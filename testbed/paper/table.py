@@ -1,0 +1,251 @@
+"""The published numbers, read from `papers/*.yaml`, with everything that is wrong with them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from testbed.errors import InputError, Problem, did_you_mean
+from testbed.paper.calls import Call, merged, read_call
+from testbed.scenario.models import fill, shown, unknown_key
+from testbed.scenario.read import read_blocks
+
+FOLDER = Path(__file__).resolve().parents[2] / "papers"
+UNITS = (
+    "VLANs", "switches", "links", "hops", "W", "%", "×", "Mbit/s", "Mbyte/s", "µs", "s", "flits/host/cycle", "GFlops",
+    "TFlops", "Mop/s",
+)  # fmt: skip
+Relation = Literal["equal", "above", "below"]
+_FILE_KEYS = ("paper", "short", "items")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A published number.
+
+    Attributes:
+        item: name of the table or figure it is in.
+        name: of the row, unique in the item.
+        published: the number.
+        unit: of it and of ours.
+        relation: what the paper says of it: the number itself, or only that it is above or below a number.
+        tolerance: relative difference up to which ours counts as the same.
+        group: rows whose order among each other the paper also tells; empty for none.
+        call: how ours is obtained; None where it is not.
+        why: reason why ours differs, found by experiment; empty where it should not.
+        impossible: why there can be no number of ours; empty where there can be one.
+    """
+
+    item: str
+    name: str
+    published: float
+    unit: str
+    relation: Relation = "equal"
+    tolerance: float = 0.0
+    group: str = ""
+    call: Call | None = None
+    why: str = ""
+    impossible: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A table or figure of a paper.
+
+    Attributes:
+        name: as `--only` takes it.
+        title: what it is.
+        paper: which it is in.
+        note: what holds for all its rows.
+        rows: its numbers, in order.
+    """
+
+    name: str
+    title: str
+    paper: str
+    note: str
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _ItemSpec:
+    name: str
+    title: str
+    unit: str
+    rows: tuple[Mapping[str, Any], ...] = field(metadata={"wanted": "a list of rows", "entry": "a block of keys"})
+    tolerance: float = 0.0
+    note: str = ""
+    how: Mapping[str, Any] | None = field(default=None, metadata={"wanted": "a block such as {run: plan}"})
+    columns: tuple[Mapping[str, Any], ...] = field(
+        default=(), metadata={"wanted": "a list of columns", "entry": "a block of keys"}
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _ColumnSpec:
+    column: str
+    how: Mapping[str, Any] | None = field(default=None, metadata={"wanted": "a block such as {pattern: uniform}"})
+    unit: str = ""
+    tolerance: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _RowSpec:
+    row: str
+    value: float | None = None
+    values: tuple[float | None, ...] = field(default=(), metadata={"wanted": "a list of numbers, one a column"})
+    how: Mapping[str, Any] | None = field(default=None, metadata={"wanted": "a block such as {run: plan}"})
+    unit: str = ""
+    tolerance: float | None = None
+    relation: Relation = "equal"
+    group: str = ""
+    why: str = ""
+    whys: tuple[str, ...] = field(default=(), metadata={"wanted": "a list of reasons, one a column"})
+    impossible: str = ""
+
+
+def load_tables(folder: Path = FOLDER) -> tuple[Item, ...]:
+    """Read all tables.
+
+    Raises:
+        InputError: everything that is wrong with any of them.
+    """
+    files = sorted(folder.glob("*.yaml"))
+    if not files:
+        raise InputError.one(str(folder), "holds no table; papers/*.yaml are those of the project")
+    items: list[Item] = []
+    problems: list[Problem] = []
+    for file in files:
+        try:
+            items += _read_file(file, problems)
+        except InputError as error:
+            problems += error.problems
+    problems += _twice("item", "", [item.name for item in items])
+    if problems:
+        raise InputError(problems)
+    return tuple(items)
+
+
+def chosen(items: Sequence[Item], names: Sequence[str]) -> tuple[Item, ...]:
+    """The items of these names; of none, all. A name ending in - or being a paper's beginning, such as k11, takes all.
+
+    Raises:
+        InputError: unknown names; all of them.
+    """
+    if not names:
+        return tuple(items)
+    papers = {item.name.partition("-")[0] for item in items}
+    known = [item.name for item in items]
+    problems = [
+        Problem(
+            "--only", f'there is no item "{name}".{did_you_mean(name, [*known, *papers])} Known: {", ".join(known)}'
+        )
+        for name in names
+        if name not in known and name not in papers
+    ]
+    if problems:
+        raise InputError(problems)
+    return tuple(item for item in items if item.name in names or item.name.partition("-")[0] in names)
+
+
+def _read_file(file: Path, problems: list[Problem]) -> list[Item]:
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise InputError.one(str(file), f"cannot be read: {reason}") from error
+    raw, _ = read_blocks(text, str(file), ())
+    found: list[Problem] = [Problem(key, unknown_key(key, _FILE_KEYS)) for key in raw if key not in _FILE_KEYS]
+    found += [
+        Problem(key, f"should be text, not {shown(raw.get(key))}")
+        for key in ("paper", "short")
+        if not isinstance(raw.get(key), str)
+    ]
+    blocks = raw.get("items")
+    items = []
+    if not isinstance(blocks, list) or not blocks:
+        found.append(Problem("items", f"should be a list of tables and figures, not {shown(blocks)}"))
+    else:
+        for number, block in enumerate(blocks):
+            item = _item(block, f"items.{number}", str(raw.get("paper")), str(raw.get("short")), found)
+            if item is not None:
+                items.append(item)
+    problems += [problem.in_file(str(file)) for problem in found]
+    return items
+
+
+def _item(block: object, place: str, paper: str, short: str, problems: list[Problem]) -> Item | None:
+    spec: _ItemSpec | None = fill(_ItemSpec, block, place, problems)
+    if spec is None:
+        return None
+    place = f"{place} ({spec.name})"
+    if not spec.name.startswith(f"{short}-"):
+        problems.append(Problem(f"{place}.name", f'should begin with "{short}-", not be "{spec.name}"'))
+    columns = [
+        column
+        for number, entry in enumerate(spec.columns)
+        if (column := fill(_ColumnSpec, entry, f"{place}.columns.{number}", problems)) is not None
+    ]
+    rows: list[Row] = []
+    for number, entry in enumerate(spec.rows):
+        where = f"{place}.rows.{number}"
+        row: _RowSpec | None = fill(_RowSpec, entry, where, problems)
+        if row is not None and len(columns) == len(spec.columns):
+            rows += _rows(spec, columns, row, where, problems)
+    problems += _twice("row", place, [row.name for row in rows])
+    return Item(spec.name, spec.title, paper, spec.note, tuple(rows))
+
+
+def _rows(
+    item: _ItemSpec, columns: Sequence[_ColumnSpec], row: _RowSpec, place: str, problems: list[Problem]
+) -> Iterable[Row]:
+    """The row, or one for each column it has a number in."""
+    if (row.value is None) == (not row.values) or bool(row.values) != bool(columns):
+        wanted = f"values, one for each of {len(columns)} columns" if columns else "value, the published number"
+        problems.append(Problem(place, f"should have {wanted}"))
+        return
+    for name, given in (("values", row.values), ("whys", row.whys)):
+        if given and len(given) != len(columns):
+            problems.append(Problem(f"{place}.{name}", f"should be {len(columns)}, one a column, not {len(given)}"))
+            return
+    cells = columns or [_ColumnSpec("")]
+    for number, column in enumerate(cells):
+        value = row.values[number] if row.values else row.value
+        if value is None:
+            continue
+        unit = row.unit or column.unit or item.unit
+        if unit not in UNITS:
+            meant = did_you_mean(unit, UNITS)
+            problems.append(Problem(f"{place}.unit", f'there is no unit "{unit}".{meant} Known: {", ".join(UNITS)}'))
+        tolerances = (row.tolerance, column.tolerance, item.tolerance)
+        tolerance = next(one for one in tolerances if one is not None)
+        if not 0 <= tolerance < 1:
+            problems.append(Problem(f"{place}.tolerance", f"should be from 0 to below 1, not {tolerance:g}"))
+        call = None
+        if row.impossible:
+            if row.how is not None:
+                problems.append(Problem(f"{place}.how", "says how to obtain what is impossible; remove one of them"))
+        else:
+            call = read_call(merged(item.how, column.how, row.how), f"{place}.how", problems)
+        yield Row(
+            item=item.name,
+            name=f"{row.row}, {column.column}" if column.column else row.row,
+            published=value,
+            unit=unit,
+            relation=row.relation,
+            tolerance=tolerance,
+            group=column.column or row.group,
+            call=call,
+            why=(row.whys[number] if row.whys else row.why).strip(),
+            impossible=row.impossible.strip(),
+        )
+
+
+def _twice(what: str, place: str, names: Sequence[str]) -> list[Problem]:
+    repeated = dict.fromkeys(name for name in names if names.count(name) > 1)
+    return [
+        Problem(place or "papers", f'two {what}s are called "{name}"; each needs a name of its own')
+        for name in repeated
+    ]
