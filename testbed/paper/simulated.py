@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -170,7 +170,7 @@ def packet_throughput(options: PacketThroughput) -> tuple[float, ...]:
 
     def one(drawing: int) -> float:
         plan = proved_plan(options, drawing)
-        network = packet_network(plan, settings)
+        network = replace(packet_network(plan, settings), pattern_seed=drawing)
 
         def accepted(load: float) -> float:
             point = simulate_packets(network, load, drawing)
