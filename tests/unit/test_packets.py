@@ -351,6 +351,16 @@ def test_priorities_of_a_link_take_turns():
     assert one == pytest.approx(other, rel=0.02)
 
 
+@pytest.mark.parametrize("plan", [layered_plan, lambda: plan_of("flat", hosts=4)])
+@pytest.mark.parametrize("changes", [{}, {"buffer": 1 << 20}, {"delay": 50.0}])
+def test_the_memory_of_a_run_is_about_what_its_state_takes(plan, changes):
+    network = network_of(plan(), quick(flow_control="pfc", **changes))
+    _, state = loaded(network, 0.5)
+    taken = sum(one.nbytes for one in state if isinstance(one, np.ndarray))
+    taken += sum(array.nbytes for part in state if isinstance(part, tuple) for array in part)
+    assert network.size == pytest.approx(taken, rel=0.1)
+
+
 def test_a_run_that_takes_too_much_memory_is_refused_with_its_size(monkeypatch):
     monkeypatch.setattr("testbed.simulate.packet_network.MOST_BYTES", 1 << 24)
     with pytest.raises(InputError, match=r"^--buffer: a run with room for .* takes \d+\.\d GiB and may take 0; give"):

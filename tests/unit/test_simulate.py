@@ -266,6 +266,18 @@ def test_percentiles_are_those_of_the_packets():
     assert state.counts[CLOCK] == 0
 
 
+def bytes_of(state):
+    return state.nbytes if isinstance(state, np.ndarray) else sum(map(bytes_of, state))
+
+
+@pytest.mark.parametrize("plan", [layered_plan, lambda: plan_of("flat", hosts=4)])
+@pytest.mark.parametrize("settings", [Settings(), Settings(packet=1, buffer=1 << 12)])
+def test_the_memory_of_a_run_is_about_what_its_state_takes(plan, settings):
+    network = network_of(plan(), settings)
+    state = new_state(network, fabric_of(network, 0.5), 1)
+    assert network.size == pytest.approx(bytes_of(state), rel=0.05)
+
+
 def test_a_run_that_takes_too_much_memory_is_refused_with_its_size(monkeypatch):
     monkeypatch.setattr("testbed.simulate.network.MOST_BYTES", 1 << 30)
     with pytest.raises(
