@@ -74,8 +74,10 @@ _LOCAL = _tests("unit/test_local_plans", "property/test_planted_faults_local")
 _PROOFS = _tests(
     "unit/test_plan", "unit/test_kernels_check", "property/test_planted_faults", "property/test_planted_path_faults"
 )
-_FLITS = _tests("unit/test_simulate", "unit/test_replay", "unit/test_simulate_command")
-_PACKETS = _tests("unit/test_packets", "unit/test_packets_command", "unit/test_run_simulated")
+_FLITS = _tests("unit/test_simulate_settings", "unit/test_simulate", "unit/test_replay", "unit/test_simulate_command")
+_PACKETS = _tests(
+    "unit/test_simulate_settings", "unit/test_packets", "unit/test_packets_command", "unit/test_run_simulated"
+)
 # Glob → files of tests that judge a fault there. The longest glob that fits holds.
 PLACES: dict[str, tuple[str, ...]] = {
     "testbed/routing/*.py": (*_SIMPLE, *_TURNS),
@@ -112,7 +114,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "testbed/kernels/packets*.py": _tests("unit/test_packets"),
     "testbed/kernels/packets_tcp.py": _tests("unit/test_run_simulated", "unit/test_packets"),
     "testbed/kernels/selection*.py": _tests("unit/test_selection"),
-    "testbed/kernels/sssp.py": _tests("unit/test_routing_layers"),
+    "testbed/kernels/sssp.py": _tests("unit/test_kernels_sssp", "unit/test_routing_layers"),
     "testbed/kernels/tcp*.py": _tests("unit/test_predict_tcp"),
     "testbed/kernels/trees.py": _tests("unit/test_routing", "unit/test_fewest", "unit/test_selection"),
     "testbed/kernels/vlans.py": _tests("unit/test_vlans", "unit/test_fewest", "unit/test_plan"),
