@@ -196,7 +196,8 @@ def run(chosen: Sequence[Mutation], jobs: int, found: list[Mutant]) -> None:
     known, done = explained(), {one.mutation for one in found}
     left = [one for one in chosen if one not in done]
     stamp = _stamp()
-    with ThreadPoolExecutor(jobs) as pool, FATES.open("a", encoding="utf-8") as fates:
+    pool = ThreadPoolExecutor(jobs)  # never waited for: on Ctrl-C what it does ends with this process
+    with FATES.open("a", encoding="utf-8") as fates:
         started = time.monotonic()
         for number, mutant in enumerate(pool.map(lambda one: _judge(one, copies, known, stamp), left), 1):
             found.append(mutant)
@@ -285,10 +286,11 @@ def _pytest(copy: Path, files: Sequence[str], tests: dict[str, float] | None) ->
     return process.exitcode, said
 
 
-def _end_with(parent: int) -> None:
-    """End this process, and those it has started, with the one that started it."""
-    while os.getppid() == parent:
-        time.sleep(0.5)
+def _end_with_main() -> None:
+    """End this process, and those it has started, with the one that asked for it; its parent lives as long as it."""
+    main = multiprocessing.parent_process()
+    assert main is not None
+    main.join()
     os.killpg(0, signal.SIGKILL)
 
 
@@ -298,7 +300,7 @@ def _in_child(copy: str, files: Sequence[str], tests: dict[str, float] | None) -
     Without a choice of tests, what all of them enter is left in the copy.
     """
     os.setsid()
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=_end_with_main, daemon=True).start()
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     output = os.open(Path(copy, "output.txt"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     for descriptor in (1, 2):
