@@ -101,7 +101,6 @@ PLACES: dict[str, tuple[str, ...]] = {
     "testbed/pipeline/compile_local.py": (*_LOCAL, *_tests("golden/test_rules_text")),
     "testbed/kernels/*.py": _TURNS,
     "testbed/kernels/check.py": _tests("unit/test_kernels_check"),
-    "testbed/kernels/conflicts.py": _tests("unit/test_fewest"),
     "testbed/kernels/cycles.py": _tests("unit/test_routing_turns", "unit/test_plan"),
     "testbed/kernels/dependencies.py": _tests("unit/test_routing_layers"),
     "testbed/kernels/distances.py": _tests("unit/test_routing_layers", "unit/test_analyse"),

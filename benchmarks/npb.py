@@ -9,9 +9,8 @@ import subprocess
 from benchmarks.command import testbed
 from benchmarks.table import Figure, median_text, progress
 from testbed.emulate.jobs import build_job, mpi_program, npb_job
-from testbed.workloads import mpi_npb
 from testbed.workloads.mpi_placement import Ranks
-from testbed.workloads.npb import VARIABLE
+from testbed.workloads.npb import VARIABLE, parse
 from testbed.workloads.spec import Kernel, Npb
 
 _SCENARIO = "npb-torus4x4"
@@ -50,7 +49,7 @@ def _seconds(kernel: Kernel, official: str) -> float:
         [str(mpi_program("mpiexec")), "-n", "1", job.binary, *([] if official else ["W"])],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    parsed = mpi_npb.parse(done.stdout, Ranks((0,)))
+    parsed = parse(done.stdout, Ranks((0,)))
     return next(sample.value for sample in parsed.samples if sample.metric == "npb_lab_time")
 
 

@@ -15,7 +15,7 @@ from networkx.generators.atlas import graph_atlas_g
 
 from testbed.model import Topology, VlanPlan
 from testbed.plan import Plan, make_plan
-from testbed.plan.digest import digest_of
+from testbed.plan.proof import digest_of
 from testbed.power.select import subfabric_without
 from testbed.routing import ROUTINGS
 from testbed.scenario import Scenario, parse_scenario

@@ -10,10 +10,9 @@ import numpy as np
 from testbed.analyse.load import shortest_hops
 from testbed.model import Ints, Routes, Topology
 from testbed.plan import Plan
-from testbed.routing.common import leaving_channels
+from testbed.routing.common import leaving_channels, switch_named
 from testbed.routing.dor import DorOptions
 from testbed.routing.paths import channel_load
-from testbed.routing.refusals import switch_named
 from testbed.routing.updown import UpDownOptions, upward
 from testbed.verify.deadlock import hop_name
 

@@ -110,8 +110,8 @@ def _draw(found: Replay) -> list[Path]:
     import numpy as np
 
     from testbed.files import write_whole
-    from testbed.report.figures import scale_for
     from testbed.report.heatmaps import draw_channel_use, draw_pair_times
+    from testbed.units import scale_for
 
     if found.outcome.cycle:
         return []

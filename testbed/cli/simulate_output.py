@@ -12,7 +12,7 @@ from testbed.units import format_rate, format_seconds
 
 if TYPE_CHECKING:
     from testbed.simulate import Outcome, PacketSettings
-    from testbed.simulate.rows import Row, Seeds
+    from testbed.simulate.point import Row, Seeds
 
 FIGURE, CHANNELS = "latency.svg", "channels.svg"
 Column = tuple[str, Callable[["Row"], str]]

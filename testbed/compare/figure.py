@@ -14,12 +14,12 @@ from testbed.compare.rows import ComparedRow, detail_text
 from testbed.compare.table import axis_name, block_scale, blocks, metric_name, relative_text
 from testbed.errors import InputError
 from testbed.report.charts import BOUND_NAMES
-from testbed.report.figures import Scale, bytes_text
 from testbed.report.marks import DASHED, MAX_LINES, Bars, Dash, Line, Mark, Note, Reach, look
 from testbed.report.palette import INK, MUTED, PREDICTED
 from testbed.report.panels import Axis, Block, Panel, Picture
 from testbed.report.render import FORMATS, write
 from testbed.report.table import BOUNDS
+from testbed.units import Scale, bytes_text
 
 __all__ = ["FORMATS", "MAX_PANELS", "draw", "picture_of"]
 

@@ -10,8 +10,8 @@ from typing import Literal
 from testbed.compare.readings import Detail, Judged, Load, Reading, usable, worse
 from testbed.compare.spread import Spread, spread
 from testbed.compare.variants import Baseline, Variant
-from testbed.report.figures import bytes_text
 from testbed.report.table import METRICS
+from testbed.units import bytes_text
 
 
 def detail_text(labels: Detail) -> str:

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from testbed.compare.axis import MESSAGE_SIZE, SWITCHES_ON_PATH
 from testbed.compare.comparison import Comparison, Remark
 from testbed.compare.rows import ComparedRow
-from testbed.report.figures import Scale, bytes_text, gap_text, scale_for
 from testbed.report.table import BOUNDS, METRICS
+from testbed.units import Scale, bytes_text, gap_text, scale_for
 
 COLUMNS = (
     "load", "metric", "detail", "unit", "scenario", "swept", "x", "dilation", "verdict", "usable", "repeats", "over",

@@ -14,7 +14,7 @@ from testbed import __version__
 from testbed.errors import CapabilityError
 from testbed.files import write_whole
 from testbed.plan import Plan
-from testbed.plan.demand import demand
+from testbed.plan.rates import demand
 from testbed.scenario.spec import largest_dilation
 from testbed.workloads import WORKLOADS
 

@@ -19,7 +19,7 @@ from annotated_types import Ge, Gt
 
 from testbed.errors import CapabilityError, InputError, Problem, did_you_mean
 from testbed.scenario.models import fill
-from testbed.workloads import mpi_npb, npb
+from testbed.workloads import npb
 from testbed.workloads.mpi import MpiJob, Output
 from testbed.workloads.spec import Npb
 
@@ -214,7 +214,7 @@ def npb_job(spec: Npb) -> MpiJob:
         binary = folder / "build" / "tree" / "bin" / f"{kernel}.{spec.class_}.x"
         make = [f"{npb.VARIABLE}={official}", f"KERNEL={kernel}", f"CLASS={spec.class_}"]
     return MpiJob(
-        f"npb-{kernel}", str(binary), mpi_npb.SUCCESS, time_limit=npb.TIME_LIMIT, output="npb", folder=str(folder),
+        f"npb-{kernel}", str(binary), npb.SUCCESS, time_limit=npb.TIME_LIMIT, output="npb", folder=str(folder),
         trace=official is not None, make=tuple(make),
     )  # fmt: skip
 

@@ -8,10 +8,9 @@ from testbed.errors import InputError
 from testbed.model import Bundles, Floats, Group, LocalPlan, Routes, Rule, Topology, Violation, VlanPlan
 from testbed.pipeline.bundles import compile_groups
 from testbed.pipeline.compile import compile_rules
-from testbed.plan.digest import digest_of
 from testbed.plan.fabric import logical_fabric
 from testbed.plan.loads import lab_problems
-from testbed.plan.proof import prove, require_proof, undeclared
+from testbed.plan.proof import digest_of, prove, require_proof, undeclared
 from testbed.routing import ROUTINGS
 from testbed.scenario import Scenario
 from testbed.verify import DEADLOCK

@@ -1,4 +1,4 @@
-"""Rates of a plan's links, the shares of them that flows take, and a plan at another dilation."""
+"""Rates of a plan's links, the shares of them that flows take, what loads ask of switches, and a plan slowed down."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ import numpy as np
 
 from testbed.model import Floats
 from testbed.plan import Plan
-from testbed.predict import Transport, Ways, Wires, fair_goodput, routed_ways
+from testbed.predict import Transport, Ways, Wires, fair_goodput, routed_ways, transport
+from testbed.predict.bounds import alltoall_frame_hops, frame_hops
+from testbed.traffic import flows
+from testbed.workloads import WORKLOADS, Traffic
+from testbed.workloads.spec import Iperf3
 
 
 def channel_rates(plan: Plan) -> float | Floats:
@@ -64,3 +68,33 @@ def at_dilation(plan: Plan, dilation: float, **settings: Any) -> Plan:
     """Return the plan with another dilation, and other keys of its `lab` block, whatever its scenario says."""
     lab = replace(plan.scenario.lab, dilation=dilation, **settings)
     return replace(plan, scenario=replace(plan.scenario, lab=lab))
+
+
+# What a lab is measured by when nothing else is asked: one flow from each host, short paths.
+STANDARD = Iperf3("udp", "neighbour")
+
+
+def demand(plan: Plan) -> float:
+    """Frames a second times switches, of the load that needs most; of the standard load where none sends much.
+
+    An MPI job counts as an all-to-all among all hosts, or as its pattern: what it needs at its busiest.
+    """
+    traffic = (WORKLOADS[load.kind].traffic(load.spec) for load in plan.scenario.workloads)
+    return max((_demand(plan, sent) for sent in traffic if sent is not None), default=0.0) or iperf3_demand(
+        plan, STANDARD
+    )
+
+
+def iperf3_demand(plan: Plan, spec: Iperf3) -> float:
+    """Frames a second times switches of an iperf3 load."""
+    sent = WORKLOADS["iperf3"].traffic(spec)
+    return _demand(plan, sent) if sent is not None else 0.0
+
+
+def _demand(plan: Plan, sent: Traffic) -> float:
+    wire = transport(sent.protocol, sent.payload)
+    wires = wires_of(plan, wire)
+    if sent.pattern is None:
+        return alltoall_frame_hops(wires, plan.routes)
+    pairs = flows(sent.pattern, plan.topology, plan.scenario.lab.seed)
+    return sent.share * frame_hops(wires, plan.routes, pairs, fair_rates(plan, pairs, wire))

@@ -1,4 +1,4 @@
-"""Goodput over aggregated links: which member a flow takes is up to a hash, and decides what the flow gets."""
+"""Max-min fair goodput; over aggregated links a hash decides which member a flow takes, and so what the flow gets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from testbed.model import Bundles, Floats, Longs
-from testbed.predict.maxmin import fair_goodput
 from testbed.predict.wires import Ways, Wires
 
 _DRAWS = 100
@@ -70,3 +69,32 @@ def expected_spread(
         shares.append(float(found.mean() / even.mean()))
     low, high = np.percentile(shares, _INTERVAL)
     return Spread(float(np.mean(shares)), float(low), float(high))
+
+
+_SATURATED = 1e-9
+
+
+def fair_goodput(wires: Wires, flows: Sequence[tuple[int, int]], ways: Ways) -> Floats:
+    """Goodput of each flow when all run at once and share every wire max-min fairly.
+
+    Returns:
+        (F,) goodput in bit/s. Acknowledgements take their share of the reverse path.
+    """
+    forward, backward = wires.costs(flows, ways)
+    return _fill(forward + backward, wires.rates)
+
+
+def _fill(cost: Floats, capacity: Floats) -> Floats:
+    """Raise all rates together; freeze the flows of each resource as it saturates."""
+    rate = np.zeros(len(cost))
+    rising = np.ones(len(cost), dtype=bool)
+    while rising.any():
+        left = capacity - rate @ cost
+        demand = cost[rising].sum(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            room = np.where(demand > 0, left / demand, np.inf)
+        step = room.min()
+        rate[rising] += step
+        full = room <= step * (1 + _SATURATED) + _SATURATED
+        rising &= ~(cost[:, full] > 0).any(axis=1)
+    return rate

@@ -10,8 +10,7 @@ import numpy as np
 from testbed.errors import InputError, Problem, did_you_mean
 from testbed.model import Bools, Routes, Topology, VlanPlan
 from testbed.plan import Plan
-from testbed.plan.digest import digest_of
-from testbed.plan.proof import prove
+from testbed.plan.proof import digest_of, prove
 from testbed.power import SPEEDS, Selection, select_links
 from testbed.power.select import subfabric_without
 from testbed.regulate.traffic import Traffic

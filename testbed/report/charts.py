@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 
 from testbed.model import Floats, Sample
-from testbed.report.figures import Scale, bytes_text, scale_for
 from testbed.report.marks import DASHED, Bars, Dash, Line, Mark, Reach, Stairs
 from testbed.report.palette import INK, MUTED, PREDICTED, TREES
 from testbed.report.panels import Axis, Block, Panel, Picture
 from testbed.report.render import for_page
 from testbed.report.table import BOUNDS, METRICS
-from testbed.units import format_seconds
+from testbed.units import Scale, bytes_text, format_seconds, scale_for
 
 MAX_UPRIGHT = 16  # more bars lie down
 MAX_BARS = 64  # more become a distribution

@@ -12,13 +12,12 @@ from testbed.model import Floats, Longs, Topology
 from testbed.plan import Plan
 from testbed.predict.frames import WIRE_OVERHEAD
 from testbed.report.charts import Chart
-from testbed.report.figures import scale_for
 from testbed.report.marks import Heat, Mark, full_share
 from testbed.report.palette import INK
 from testbed.report.panels import Axis, Block, Panel, Picture, rows_of_names
 from testbed.report.render import for_page, write
 from testbed.results.telemetry import Telemetry
-from testbed.units import TimeScale, format_quantity, format_seconds
+from testbed.units import TimeScale, format_quantity, format_seconds, scale_for
 
 Places = npt.NDArray[np.intp]
 MAX_ROWS = 64

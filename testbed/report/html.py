@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from testbed.model import Sample, Topology, VlanPlan
 from testbed.plan.rates import at_dilation
 from testbed.report import facts
-from testbed.report.figures import gap_text
 from testbed.report.palette import declarations
 from testbed.report.table import MIN_LINK_USE, UNHELD_NOTE, result_rows
 from testbed.results import Run
 from testbed.results.load import LoadHead, load_heads, texts
 from testbed.results.samples import load_changes, load_failures
 from testbed.results.telemetry import load_telemetry
+from testbed.units import gap_text
 
 if TYPE_CHECKING:
     from jinja2 import Template

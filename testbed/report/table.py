@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from testbed.model import Sample
 from testbed.predict.bounds import AT_LEAST, AT_MOST
-from testbed.report.figures import Scale, bytes_text, gap_text, scale_for
 from testbed.results import Run
 from testbed.results.load import load_heads
+from testbed.units import Scale, bytes_text, gap_text, scale_for
 from testbed.workloads import WORKLOADS
 
 if TYPE_CHECKING:

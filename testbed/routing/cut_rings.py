@@ -9,9 +9,8 @@ import numpy as np
 
 from testbed.errors import InputError
 from testbed.model import Bools, Ints, Routes, Topology
-from testbed.routing.common import host_switches, parallel_of_pair, source_trees
+from testbed.routing.common import OTHERWISE, host_switches, parallel_of_pair, source_trees
 from testbed.routing.dor import DorOptions, route_dor
-from testbed.routing.refusals import OTHERWISE
 from testbed.topologies.grid import Torus, torus
 
 

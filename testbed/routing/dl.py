@@ -9,10 +9,9 @@ import numpy as np
 from annotated_types import Ge, Le
 
 from testbed.model import AllowedTurns, Bools, Ints, Routes, Topology
-from testbed.routing.common import explicit_routes
+from testbed.routing.common import explicit_routes, switch_named
 from testbed.routing.layers import MAX_LAYERS
 from testbed.routing.lturn import left_first_turns
-from testbed.routing.refusals import switch_named
 from testbed.routing.selection import SelectionOptions, select_paths
 from testbed.routing.turns import all_turns, graph_of
 from testbed.routing.updown import upward

@@ -14,8 +14,15 @@ import numpy as np
 
 from testbed.errors import InputError
 from testbed.model import Bools, Ints, Routes, Topology
-from testbed.routing.common import host_switches, parallel_of_pair, plane_groups, source_trees
-from testbed.routing.refusals import misfit, require_every_pair, require_whole
+from testbed.routing.common import (
+    host_switches,
+    misfit,
+    parallel_of_pair,
+    plane_groups,
+    require_every_pair,
+    require_whole,
+    source_trees,
+)
 from testbed.topologies.grid import pair_count
 
 # The largest ring whose shortest paths on single links have no cyclic dependency, by tie rule.

@@ -8,8 +8,7 @@ from typing import Literal
 import numpy as np
 
 from testbed.model import Ints, Routes, Topology
-from testbed.routing.common import host_switches, plane_groups
-from testbed.routing.refusals import misfit, require_whole
+from testbed.routing.common import host_switches, misfit, plane_groups, require_whole
 
 
 @dataclass(frozen=True, slots=True)

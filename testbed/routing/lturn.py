@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from testbed.model import Bools, Ints, Routes, Topology
-from testbed.routing.common import explicit_routes
-from testbed.routing.refusals import switch_named
+from testbed.routing.common import explicit_routes, switch_named
 from testbed.routing.selection import SelectionOptions, select_paths
 from testbed.routing.stp import spanning_tree
 from testbed.routing.turns import all_turns, allow, breadth_first_levels

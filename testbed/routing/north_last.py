@@ -13,10 +13,9 @@ import numpy as np
 
 from testbed.errors import InputError
 from testbed.model import Bools, Ints, Routes, Topology
-from testbed.routing.common import host_switches, parallel_of_pair, source_trees
+from testbed.routing.common import OTHERWISE, host_switches, misfit, parallel_of_pair, source_trees
 from testbed.routing.cut_rings import route_cut_rings
 from testbed.routing.dor import entering_channels
-from testbed.routing.refusals import OTHERWISE, misfit
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from testbed.model import Ints, Routes, Topology
-from testbed.routing.common import host_switches, parallel_of_pair, source_trees
-from testbed.routing.refusals import misfit, require_every_pair
+from testbed.routing.common import host_switches, misfit, parallel_of_pair, require_every_pair, source_trees
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,7 @@ import numpy as np
 
 from testbed.errors import InputError, Problem
 from testbed.model import AllowedTurns, Ints, Longs, Paths, Routes, Topology
-from testbed.routing.common import explicit_routes, host_switches, leaving_channels
-from testbed.routing.refusals import switch_named
+from testbed.routing.common import explicit_routes, host_switches, leaving_channels, switch_named
 from testbed.routing.selection import SelectionOptions, select_paths
 from testbed.routing.turns import allow_all_but, by_switch
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from testbed.model import Ints, Routes, Topology
-from testbed.routing.common import host_switches, source_trees
-from testbed.routing.refusals import switch_named
+from testbed.routing.common import host_switches, source_trees, switch_named
 from testbed.routing.turns import breadth_first_levels
 
 

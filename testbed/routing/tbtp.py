@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from testbed.model import AllowedTurns, Routes, Topology
-from testbed.routing.common import explicit_routes, leaving_channels
-from testbed.routing.refusals import switch_named
+from testbed.routing.common import explicit_routes, leaving_channels, switch_named
 from testbed.routing.selection import SelectionOptions, select_paths
 from testbed.routing.stp import spanning_tree
 from testbed.routing.turns import allow_all_but

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from testbed.model import Bools, Routes, Topology
-from testbed.routing.common import explicit_routes
-from testbed.routing.refusals import switch_named
+from testbed.routing.common import explicit_routes, switch_named
 from testbed.routing.selection import SelectionOptions, select_paths
 from testbed.routing.turns import all_turns, allow, breadth_first_levels
 

@@ -11,8 +11,7 @@ from typing import Any
 from testbed.emulate.vm.boot import Report, run_job
 from testbed.emulate.vm.image import Image, qemu_version, require_image
 from testbed.emulate.vm.kvm import why_no_kvm
-from testbed.emulate.vm.machine import Machine
-from testbed.emulate.vm.memory import NEEDED_BY_TESTS, free_memory, needed_memory, require_memory
+from testbed.emulate.vm.machine import NEEDED_BY_TESTS, Machine, free_memory, needed_memory, require_memory
 from testbed.emulate.vm.project import LAB_PARTS
 from testbed.errors import CapabilityError, InputError, LabError, Problem, StorageError, TestbedError, VerificationError
 from testbed.plan import Plan

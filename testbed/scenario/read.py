@@ -1,14 +1,15 @@
-"""Text to raw blocks: YAML with a stricter reading of keys, and the settings of the command line."""
+"""Find a scenario; text to raw blocks: YAML with a stricter reading of keys, and the settings of the command line."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import yaml
 
-from testbed.errors import InputError, Problem
+from testbed.errors import InputError, Problem, did_you_mean
 from testbed.scenario.models import shown
 
 
@@ -106,3 +107,38 @@ def _set(raw: dict[str, object], setting: str) -> None:
         elif isinstance(block, dict) and block.get(key) is None:
             block[key] = {}
         block = block[index]
+
+
+_BESIDE_PACKAGE = Path(__file__).resolve().parents[2] / "scenarios"
+
+
+def scenario_folders() -> tuple[Path, ...]:
+    """Folders searched for names: `scenarios/` here, then the one of the testbed itself."""
+    here = Path("scenarios").resolve()
+    return (here,) if here == _BESIDE_PACKAGE else (here, _BESIDE_PACKAGE)
+
+
+def scenario_names() -> dict[str, Path]:
+    """Every name that can be given, with its file."""
+    found: dict[str, Path] = {}
+    for folder in reversed(scenario_folders()):
+        found.update({file.stem: file for file in sorted(folder.glob("*.yaml"))})
+    return dict(sorted(found.items()))
+
+
+def find_scenario(name: str) -> Path:
+    """Return the file of a scenario given as a file or as a name in `scenarios/`.
+
+    Raises:
+        InputError: there is none; suggests the nearest name.
+    """
+    if name.endswith((".yaml", ".yml")) or "/" in name:
+        file = Path(name)
+        if file.is_file():
+            return file
+        raise InputError.one(name, f"no such file.{did_you_mean(file.stem, scenario_names())}")
+    names = scenario_names()
+    if name in names:
+        return names[name]
+    known = f" Known: {', '.join(names)}." if names else " There is no scenarios/ folder here."
+    raise InputError.one(name, f"no scenario of that name.{did_you_mean(name, names)}{known}")

@@ -20,8 +20,7 @@ from testbed.results.store import locked
 from testbed.simulate.folder import new_folder, newest_folder, read_points, samples_of, store, write_point
 from testbed.simulate.levels import Runs, level_of, runs_of
 from testbed.simulate.packet_settings import PacketSettings
-from testbed.simulate.point import Point
-from testbed.simulate.rows import Row, rows_of
+from testbed.simulate.point import Point, Row, rows_of
 from testbed.simulate.settings import Settings, pattern_problems
 from testbed.units import format_eta
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import statistics
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -15,17 +16,18 @@ from testbed.results import load_run
 from testbed.results.store import locked
 from testbed.run.checks.fidelity import Verdict
 from testbed.run.engines import run_scenario
-from testbed.sweep.folder import (
+from testbed.sweep.plans import Planned
+from testbed.sweep.record import (
     RUNS,
+    Entry,
+    Record,
     new_folder,
     newest_folder,
+    read_record,
     remove_unfinished,
     run_folders,
     write_record,
 )
-from testbed.sweep.left import seconds_left
-from testbed.sweep.plans import Planned
-from testbed.sweep.record import Entry, Record, read_record
 from testbed.sweep.results import Outcome, write_comparison
 from testbed.units import format_eta
 
@@ -156,3 +158,20 @@ def _one(planned: Planned, folder: Path, record: Record, number: int, progress: 
     record = record.changed(number, **done, seconds=round(time.monotonic() - started, 3))
     write_record(folder, record)
     return record
+
+
+def seconds_left(entries: Sequence[Entry]) -> float | None:
+    """Seconds for all runs that are not done: each as long as its own repeats took, else as the mean of all.
+
+    Returns:
+        None before the first run is done.
+    """
+    done: dict[str, list[float]] = {}
+    for entry in entries:
+        if entry.state in ("finished", "broken") and entry.seconds is not None:
+            done.setdefault(entry.label, []).append(entry.seconds)
+    if not done:
+        return None
+    usual = statistics.fmean(seconds for some in done.values() for seconds in some)
+    left = (entry for entry in entries if entry.state in ("waiting", "running"))
+    return sum(statistics.fmean(done[entry.label]) if entry.label in done else usual for entry in left)

@@ -143,7 +143,7 @@ def fewest_renamed(topology: Topology, routes: Routes) -> Bounds | Conflict:
 def fewest_of_table(topology: Topology, routes: Routes, table: Ints) -> Bounds:
     """As fewest_renamed(), from a table that forwarding_table() has made for ports of arrival."""
     from testbed.kernels import forwarding
-    from testbed.kernels.conflicts import conflicts
+    from testbed.kernels.forwarding import conflicts
 
     used = np.flatnonzero((table != forwarding.NEVER).any(axis=1)).astype(np.int32)
     at = np.concatenate([topology.channel_target, key_switches(routes)[0]])[used]

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from testbed.workloads.process import OutputError, Process
+from testbed.messages import Process
+from testbed.workloads.pairs import OutputError
 from testbed.workloads.spec import Iperf3
 
 FIRST_PORT = 5201

@@ -6,7 +6,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from testbed.workloads.process import OutputError, Process
+from testbed.messages import Process
+from testbed.workloads.pairs import OutputError
 
 PORT = 7001
 SIZE = 64

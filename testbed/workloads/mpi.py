@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from testbed.workloads import mpi_hpl, mpi_imb, mpi_json, mpi_npb, mpi_osu
+from testbed.workloads import mpi_hpl, mpi_imb, mpi_json, mpi_osu, npb
 from testbed.workloads.mpi_output import JobOutputError, ParsedJob, short
 from testbed.workloads.mpi_placement import Ranks
 
@@ -106,7 +106,7 @@ _FORMS: Mapping[str, _Form] = {
     "imb": _Form(mpi_imb.parse, mpi_imb.problems),
     "osu": _Form(mpi_osu.parse),
     "hpl": _Form(mpi_hpl.parse, mpi_hpl.problems, mpi_hpl.data_file),
-    "npb": _Form(mpi_npb.parse, failure=mpi_npb.failure),
+    "npb": _Form(npb.parse, failure=npb.failure),
 }
 _DATA_FILE = "data.txt"
 TRACE_FILE = "trace.json"

@@ -1,4 +1,4 @@
-"""What a load is that measures pairs of hosts by programs in both."""
+"""Loads that measure pairs of hosts by programs in both, and the error of output that cannot be read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from testbed.workloads.process import Process
+from testbed.messages import Process
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +49,7 @@ class PairTool:
     repeats: Callable[[Any], int] | None = None  # how often all pairs are measured; none = once
     # whether all pairs are measured at the same time, and not one after the other
     at_once: Callable[[Any], bool] = lambda parameters: False
+
+
+class OutputError(ValueError):
+    """What a program printed is not what it prints when it worked; the text says what is wrong."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from testbed.workloads.pairs import Ends, Figures, Messages, PairTool
-from testbed.workloads.process import OutputError, Process
+from testbed.messages import Process
+from testbed.workloads.pairs import Ends, Figures, Messages, OutputError, PairTool
 from testbed.workloads.spec import Ping
 
 _INTERVAL = "0.02"

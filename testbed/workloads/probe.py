@@ -9,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from testbed.messages import Process
 from testbed.model import Floats
-from testbed.workloads.process import OutputError, Process
+from testbed.workloads.pairs import OutputError
 
 PROGRAM = Path(__file__).with_name("probe_program.py")
 FIRST_PORT = 6001

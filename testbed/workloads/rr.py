@@ -12,8 +12,7 @@ from annotated_types import Ge, Le
 
 from testbed.errors import Problem
 from testbed.messages import Process
-from testbed.workloads.pairs import Ends, Figures, Messages, PairTool
-from testbed.workloads.process import OutputError
+from testbed.workloads.pairs import Ends, Figures, Messages, OutputError, PairTool
 from testbed.workloads.spec import Pattern
 
 PROGRAM = Path(__file__).with_name("rr_program.py")

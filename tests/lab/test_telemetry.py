@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from testbed.messages import Process
 from testbed.model import host_ip
 from testbed.results import load_run
 from testbed.results.telemetry import load_telemetry
@@ -15,7 +16,6 @@ from testbed.run.checks.fidelity import Verdict
 from testbed.run.engines import run_scenario
 from testbed.run.loads import run_iperf3 as load_iperf3
 from testbed.workloads import iperf3
-from testbed.workloads.process import Process
 from testbed.workloads.spec import Iperf3
 
 from .conftest import plan_of

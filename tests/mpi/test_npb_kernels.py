@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from testbed.workloads import mpi_npb, npb
+from testbed.workloads import npb
 from testbed.workloads.mpi_output import JobOutputError
 from testbed.workloads.mpi_placement import Ranks
 from testbed.workloads.spec import Npb
@@ -31,7 +31,7 @@ def run(kernel, class_, ranks, folder="build"):
 def test_class_s_verifies(kernel, ranks):
     done = run(kernel, "S", ranks)
     assert done.returncode == 0, done.stdout + done.stderr
-    parsed = mpi_npb.parse(done.stdout, Ranks((0,) * ranks))
+    parsed = npb.parse(done.stdout, Ranks((0,) * ranks))
     assert parsed.verified
     figures = {sample.metric: sample.value for sample in parsed.samples if sample.labels.get("statistic") != "median"}
     assert 0 < figures["npb_lab_time"] < 60
@@ -48,7 +48,7 @@ def test_class_s_verifies(kernel, ranks):
 def test_class_w_verifies(kernel):
     done = run(kernel, "W", 2)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert mpi_npb.parse(done.stdout, Ranks((0, 0))).verified
+    assert npb.parse(done.stdout, Ranks((0, 0))).verified
 
 
 @pytest.fixture(scope="module")
@@ -61,10 +61,10 @@ def perturbed():
 def test_one_changed_constant_is_noticed(kernel):
     done = run(kernel, "S", 1, "build/perturbed")
     assert done.returncode not in (0, 2), done.stdout
-    assert mpi_npb.failure(done.stdout) == "its result is wrong: Verification = UNSUCCESSFUL"
+    assert npb.failure(done.stdout) == "its result is wrong: Verification = UNSUCCESSFUL"
     assert not json.loads(done.stdout.splitlines()[-1])["verified"]
     with pytest.raises(JobOutputError, match="Verification = UNSUCCESSFUL"):
-        mpi_npb.parse(done.stdout, Ranks((0,)))
+        npb.parse(done.stdout, Ranks((0,)))
 
 
 # Where the table of testbed/workloads/npb.py ends, so that it is the kernels' own.

@@ -10,7 +10,7 @@ import pytest
 from testbed.emulate import jobs
 from testbed.emulate.jobs import npb_job
 from testbed.errors import CapabilityError, InputError
-from testbed.workloads import mpi_npb
+from testbed.workloads import npb
 from testbed.workloads.mpi_output import JobOutputError
 from testbed.workloads.mpi_placement import Ranks
 from testbed.workloads.spec import Npb
@@ -40,7 +40,7 @@ def test_it_is_built_in_a_copy_and_its_output_is_read(sources):
     jobs.build_job(job)
     assert files(sources) == before
     done = mpirun(4, job.binary)
-    parsed = mpi_npb.parse(done.stdout, Ranks((0, 1, 2, 3)))
+    parsed = npb.parse(done.stdout, Ranks((0, 1, 2, 3)))
     assert [sample.value for sample in parsed.samples] == [0.25, 2.62e6]
     assert {sample.labels["code"] for sample in parsed.samples} == {"NPB 3.4.99"}
 
@@ -52,7 +52,7 @@ def test_a_wrong_result_is_seen_although_the_program_ends_well(sources):
     done = mpirun(2, job.binary)
     assert done.returncode == 0
     with pytest.raises(JobOutputError, match="UNSUCCESSFUL"):
-        mpi_npb.parse(done.stdout, Ranks((0, 1)))
+        npb.parse(done.stdout, Ranks((0, 1)))
 
 
 @needs_compiler
@@ -76,9 +76,9 @@ def test_fortran_finds_its_names_for_mpi(class_, verified):
     jobs.build_job(job)
     done = mpirun(3, job.binary)
     assert done.returncode == 0, done.stderr
-    assert mpi_npb.failure(done.stdout) == ("" if verified else "its result is wrong: Verification = UNSUCCESSFUL")
+    assert npb.failure(done.stdout) == ("" if verified else "its result is wrong: Verification = UNSUCCESSFUL")
     if verified:
-        assert mpi_npb.parse(done.stdout, Ranks((0, 1, 2))).samples[1].value == 17.5e6
+        assert npb.parse(done.stdout, Ranks((0, 1, 2))).samples[1].value == 17.5e6
 
 
 @needs_compiler

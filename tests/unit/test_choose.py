@@ -11,8 +11,7 @@ from testbed.emulate import calibration
 from testbed.emulate.calibration import Calibration
 from testbed.errors import CapabilityError, LabError
 from testbed.plan import Plan, make_plan
-from testbed.plan.demand import demand
-from testbed.plan.rates import at_dilation
+from testbed.plan.rates import at_dilation, demand
 from testbed.run.checks.fidelity import Judgement, Verdict
 from testbed.run.dilation import calibrate, choose, pilot
 from testbed.scenario import parse_scenario

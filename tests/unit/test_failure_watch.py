@@ -23,8 +23,8 @@ from testbed.run.checks.fidelity import Verdict
 from testbed.run.loads.context import LoadResult
 from testbed.run.loads.failure_cost import assess
 from testbed.run.loads.failure_watch import disturbance, watched_pairs
+from testbed.workloads.pairs import OutputError
 from testbed.workloads.probe import PROGRAM, Passage, commands, parse
-from testbed.workloads.process import OutputError
 from tests.fabrics import scenario_of
 
 

@@ -10,8 +10,7 @@ from testbed.emulate.counters import flooded_frames
 from testbed.emulate.frames import frame
 from testbed.errors import InputError, LabError
 from testbed.model import LearningPlan, Rule, host_mac
-from testbed.pipeline.compile import count_rules, entry_rules
-from testbed.pipeline.learning import LearningOracle
+from testbed.pipeline.compile import LearningOracle, count_rules, entry_rules
 from testbed.pipeline.oracle import BROADCAST
 from testbed.pipeline.text import FlowSyntaxError, format_rule, parse_rule
 from testbed.plan import Plan, make_plan

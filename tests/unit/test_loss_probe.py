@@ -15,7 +15,7 @@ import pytest
 from testbed.emulate import loss_probe as probe_program
 from testbed.emulate.loss_probe import LossProbe, PeerStats
 from testbed.workloads import loss_probe
-from testbed.workloads.process import OutputError
+from testbed.workloads.pairs import OutputError
 
 PAIRS = [("h1", "h2", "127.0.0.2"), ("h2", "h1", "127.0.0.1")]
 

@@ -8,10 +8,10 @@ from rich.console import Console
 from testbed.model import Sample
 from testbed.plan import make_plan
 from testbed.report import result_rows, rich_table
-from testbed.report.figures import bytes_text, gap_text, scale_for
 from testbed.results import Run
 from testbed.results.load import load_heads
 from testbed.scenario import parse_scenario
+from testbed.units import bytes_text, gap_text, scale_for
 
 
 def sample(value, predicted=None, metric="goodput", unit="bit/s", **labels):

@@ -18,8 +18,8 @@ from testbed.errors import InputError, LabError
 from testbed.results import INCOMPLETE, ResultFolder, load_run
 from testbed.run.checks.fidelity import Verdict
 from testbed.sweep import prepare, run_sweep
-from testbed.sweep.left import seconds_left
 from testbed.sweep.record import RECORD, Entry, finished_folders, read_record
+from testbed.sweep.run import seconds_left
 from testbed.units import format_eta
 from tests.runs import ENVIRONMENT, goodput, head
 

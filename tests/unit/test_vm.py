@@ -17,8 +17,7 @@ import pytest
 
 from testbed.emulate.vm import boot, building, image, kvm, stream, suite
 from testbed.emulate.vm.image import Image, build_image, find_image, image_digest, image_folder, require_image
-from testbed.emulate.vm.machine import Machine, qemu_command
-from testbed.emulate.vm.memory import needed_memory, require_memory
+from testbed.emulate.vm.machine import Machine, needed_memory, qemu_command, require_memory
 from testbed.emulate.vm.project import LAB_PARTS, ROOT, pack_project, unpack_results
 from testbed.errors import CapabilityError, InputError, LabError
 from testbed.plan import make_plan

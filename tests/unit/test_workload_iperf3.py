@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from testbed.workloads import iperf3
-from testbed.workloads.process import OutputError
+from testbed.workloads.pairs import OutputError
 from testbed.workloads.spec import Iperf3
 
 _DATA = Path(__file__).parents[1] / "data" / "iperf3"

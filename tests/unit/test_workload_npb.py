@@ -8,7 +8,7 @@ import pytest
 
 from testbed.scenario import parse_scenario
 from testbed.scenario.load import as_dict
-from testbed.workloads import WORKLOADS, mpi_npb, npb
+from testbed.workloads import WORKLOADS, npb
 from testbed.workloads.mpi_output import JobOutputError
 from testbed.workloads.mpi_placement import Ranks
 from testbed.workloads.spec import Npb
@@ -89,8 +89,8 @@ def test_only_npb_checks_its_parameters_together():
 
 
 def test_the_figures_of_a_kernel_of_this_project():
-    assert re.search(mpi_npb.SUCCESS, OWN, re.MULTILINE)
-    parsed = mpi_npb.parse(OWN, FOUR)
+    assert re.search(npb.SUCCESS, OWN, re.MULTILINE)
+    parsed = npb.parse(OWN, FOUR)
     line = json.loads(OWN.splitlines()[-1])
     assert parsed.verified
     assert parsed.fabric_bytes == line["fabric_bytes"] > 0
@@ -109,8 +109,8 @@ def test_the_figures_of_a_kernel_of_this_project():
 
 
 def test_the_figures_of_the_official_program():
-    assert re.search(mpi_npb.SUCCESS, OFFICIAL, re.MULTILINE)
-    parsed = mpi_npb.parse(OFFICIAL, FOUR)
+    assert re.search(npb.SUCCESS, OFFICIAL, re.MULTILINE)
+    parsed = npb.parse(OFFICIAL, FOUR)
     assert [(s.metric, s.value) for s in parsed.samples] == [("npb_lab_time", 0.07), ("npb_lab_rate", 2437.70e6)]
     assert {s.labels["code"] for s in parsed.samples} == {"NPB 3.4.2"}
     assert (parsed.verified, parsed.fabric_bytes, parsed.computing) == (True, 0, None)
@@ -120,12 +120,12 @@ WRONG = OWN.replace("  SUCCESSFUL", "UNSUCCESSFUL")
 
 
 def test_a_wrong_result_never_gives_figures():
-    assert not re.search(mpi_npb.SUCCESS, WRONG, re.MULTILINE)
+    assert not re.search(npb.SUCCESS, WRONG, re.MULTILINE)
     with pytest.raises(JobOutputError, match=r"The result of the NPB kernel is wrong: Verification = UNSUCCESSFUL\."):
-        mpi_npb.parse(WRONG, FOUR)
-    assert mpi_npb.failure(WRONG) == "its result is wrong: Verification = UNSUCCESSFUL"
-    assert mpi_npb.failure(OWN) == ""
-    assert mpi_npb.failure("sp: cannot run on 3 ranks") == ""
+        npb.parse(WRONG, FOUR)
+    assert npb.failure(WRONG) == "its result is wrong: Verification = UNSUCCESSFUL"
+    assert npb.failure(OWN) == ""
+    assert npb.failure("sp: cannot run on 3 ranks") == ""
 
 
 LINE = OWN.splitlines()[-1]
@@ -147,9 +147,9 @@ LINE = OWN.splitlines()[-1]
 )
 def test_output_that_is_not_whole_is_refused(text, sentence):
     with pytest.raises(JobOutputError, match=sentence):
-        mpi_npb.parse(text, FOUR)
+        npb.parse(text, FOUR)
 
 
 def test_a_program_that_ran_on_other_ranks_is_refused():
     with pytest.raises(JobOutputError, match="ran on 4 processes instead of 16"):
-        mpi_npb.parse(OFFICIAL, Ranks(tuple(range(16))))
+        npb.parse(OFFICIAL, Ranks(tuple(range(16))))

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from testbed.workloads import ping
-from testbed.workloads.process import OutputError
+from testbed.workloads.pairs import OutputError
 from testbed.workloads.spec import Ping
 
 _CAPTURED = (Path(__file__).parents[1] / "data" / "ping" / "ten.txt").read_text()

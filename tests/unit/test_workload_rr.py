@@ -18,8 +18,7 @@ from testbed.run.checks.fidelity import Verdict
 from testbed.run.loads.context import Context
 from testbed.run.loads.run_pairs import run_pairs
 from testbed.workloads import rr
-from testbed.workloads.pairs import Ends
-from testbed.workloads.process import OutputError
+from testbed.workloads.pairs import Ends, OutputError
 from testbed.workloads.rr import RequestResponse
 from tests.fabrics import scenario_of
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 
-from testbed.emulate.vm.memory import NEEDED_BY_TESTS, free_memory
+from testbed.emulate.vm.machine import NEEDED_BY_TESTS, free_memory
 from testbed.emulate.vm.project import ROOT
 from testbed.emulate.vm.stream import lines, started
 

@@ -15,10 +15,10 @@ from testbed.errors import CapabilityError, LabError
 from testbed.messages import LoadRequest
 from testbed.model import host_ip
 from testbed.plan import Plan, make_plan
-from testbed.plan.demand import STANDARD, iperf3_demand
+from testbed.plan.rates import STANDARD, iperf3_demand
 from testbed.run.checks.fidelity import Verdict
+from testbed.run.dilation.choose import chosen, next_step
 from testbed.run.dilation.pilot import make_pilot, trial
-from testbed.run.dilation.search import chosen, next_step
 from testbed.run.in_session import check_paths
 from testbed.scenario import parse_scenario
 from testbed.session import Session

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 
 from testbed.errors import WorkloadError
 from testbed.plan import Plan
-from testbed.plan.demand import STANDARD, demand, iperf3_demand
-from testbed.plan.rates import at_dilation, fair_rates
+from testbed.plan.rates import STANDARD, at_dilation, demand, fair_rates, iperf3_demand
 from testbed.predict import transport
 from testbed.run.checks.fidelity import Judgement, Verdict
 from testbed.run.loads.context import Context
@@ -21,7 +20,7 @@ from testbed.run.loads.run_iperf3 import run_iperf3
 from testbed.session import Session
 from testbed.traffic import flows
 from testbed.workloads import WORKLOADS
-from testbed.workloads.process import OutputError
+from testbed.workloads.pairs import OutputError
 from testbed.workloads.spec import Iperf3
 
 # Leaves iperf3's own messages room on links that are full.

@@ -16,7 +16,7 @@ import numpy as np
 from testbed.errors import WorkloadError
 from testbed.failover.events import Change
 from testbed.failover.outlook import Outlook
-from testbed.messages import ControllerStatus, Disturbance
+from testbed.messages import ControllerStatus, Disturbance, Process
 from testbed.model import Sample, Topology, host_ip
 from testbed.plan.failures import failure_outlooks, failures_of_load
 from testbed.run.checks.fidelity import judge_clock
@@ -26,7 +26,6 @@ from testbed.run.loads.link_changes import link_changes
 from testbed.transition.steps import drain_seconds
 from testbed.workloads import probe
 from testbed.workloads.probe import Passage
-from testbed.workloads.process import Process
 from testbed.workloads.spec import Probe
 
 DEFAULT_PAIRS, DEFAULT_RATE = 4, 1000

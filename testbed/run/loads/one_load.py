@@ -24,7 +24,7 @@ from testbed.scenario import Workload
 from testbed.scenario.models import key_of
 from testbed.session import Session
 from testbed.workloads import WORKLOADS
-from testbed.workloads.process import OutputError
+from testbed.workloads.pairs import OutputError
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ from testbed.run.loads.members import (
 )
 from testbed.traffic import flows
 from testbed.workloads import iperf3
-from testbed.workloads.process import OutputError
+from testbed.workloads.pairs import OutputError
 from testbed.workloads.spec import Iperf3, events_of, load_seconds
 
 # Beyond the load itself: starting and ending hundreds of processes.

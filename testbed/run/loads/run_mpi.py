@@ -11,6 +11,7 @@ import numpy as np
 from testbed.emulate import jobs
 from testbed.emulate.jobs import npb_job
 from testbed.errors import InputError, Problem, WorkloadError
+from testbed.messages import Process
 from testbed.model import Sample
 from testbed.plan import Plan
 from testbed.plan.rates import fair_rates, logical_ways, wires_of
@@ -24,7 +25,6 @@ from testbed.traffic import flows
 from testbed.workloads import mpi, mpi_trace, npb
 from testbed.workloads.mpi_output import JobOutputError
 from testbed.workloads.mpi_placement import Ranks, place_ranks
-from testbed.workloads.process import Process
 from testbed.workloads.spec import Mpi, Npb
 
 # A rate of single messages of which the lab's ports do not hold so much says nothing about a link.
