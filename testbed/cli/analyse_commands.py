@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from testbed.cli.app import FORMAT, SCENARIO, SETTINGS, app
-from testbed.cli.output import Format, messages, print_json, results, working, write_file
+from testbed.cli.output import Format, form_problems, made_plan, messages, print_json, results, say, working, write_file
 from testbed.errors import EXIT_FAIL, EXIT_PASS, InputError, Problem
 
 if TYPE_CHECKING:
@@ -51,9 +51,9 @@ def analyse(
     else:
         results.print(rich_table(found))
         for text in remarks(found):
-            results.print(text, markup=False, soft_wrap=True)
+            say(text)
         if plot is not None:
-            results.print(f"plot: {plot}", markup=False, soft_wrap=True)
+            say(f"plot: {plot}")
         for analysis in found:
             _print_violations(analysis.plan)
     raise typer.Exit(EXIT_PASS if all(analysis.plan.proved for analysis in found) else EXIT_FAIL)
@@ -86,9 +86,7 @@ def _plot_problems(plot: Path | None, scenarios: int) -> list[Problem]:
         return []
     from testbed.analyse.plot import FORMATS, MAX_CURVES
 
-    problems = []
-    if plot.suffix[1:].lower() not in FORMATS:
-        problems.append(Problem("--plot", f'should be a file that ends in .svg or .png, not "{plot}"'))
+    problems = form_problems("--plot", plot, *FORMATS)
     if scenarios > MAX_CURVES:
         problems.append(
             Problem("--plot", f"draws up to {MAX_CURVES} scenarios and here are {scenarios}; draw them in parts")
@@ -98,10 +96,7 @@ def _plot_problems(plot: Path | None, scenarios: int) -> list[Problem]:
 
 def _print_violations(plan: Plan) -> None:
     for violation in plan.violations:
-        messages.print(
-            f"{plan.scenario.name}: {violation.invariant}: {violation.sentence}",
-            style="red", markup=False, soft_wrap=True,
-        )  # fmt: skip
+        say(f"{plan.scenario.name}: {violation.invariant}: {violation.sentence}", "red", to=messages)
 
 
 @app.command(epilog="Examples: testbed explain torus4x4 h1 h16   |   testbed explain torus8x8 s2 s31 --format json")
@@ -118,11 +113,9 @@ def explain(
     """
     from testbed.analyse import explain as explain_pair
     from testbed.analyse.explain import as_object
-    from testbed.plan import make_plan
-    from testbed.scenario import find_scenario, load_scenario
 
     with working("planning and proving"):
-        plan = make_plan(load_scenario(find_scenario(name), settings or ()))
+        plan = made_plan(name, settings)
         found = explain_pair(plan, source, destination)
     if form is Format.json:
         print_json({**as_object(found), "proved": plan.proved})
@@ -134,9 +127,6 @@ def explain(
 
 def _print_explanation(found: Explanation) -> None:
     from rich.table import Table
-
-    def say(text: str) -> None:
-        results.print(text, markup=False, soft_wrap=True)
 
     say(f"{found.scenario}: {found.source} to {found.destination}, {found.routing}, {found.assignment}")
     table = Table(box=None, pad_edge=False, header_style="bold")

@@ -9,7 +9,7 @@ import typer
 
 from testbed.cli.app import FORMAT, app
 from testbed.cli.interrupts import Interrupted
-from testbed.cli.output import Format, messages, print_json, results, steps
+from testbed.cli.output import Format, messages, print_json, results, say, steps
 from testbed.errors import EXIT_PASS, EXIT_WARNINGS, InputError, LabError, StorageError
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def capture(
             f"{so_far.lost} further frames passed faster than they could be kept; name a filter, or a link with less"
             " traffic"
         )
-        messages.print(sentence, style="yellow", markup=False, soft_wrap=True)
+        say(sentence, "yellow", to=messages)
     raise typer.Exit(EXIT_WARNINGS if so_far.lost else EXIT_PASS)
 
 

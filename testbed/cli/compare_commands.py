@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from testbed.cli.app import FORMAT, app
-from testbed.cli.output import Format, messages, print_json, results, steps, working, write_file
+from testbed.cli.output import Format, form_problems, messages, print_json, results, say, steps, working, write_file
 from testbed.errors import EXIT_PASS, EXIT_WARNINGS, InputError, Problem, TestbedError
 
 if TYPE_CHECKING:
@@ -61,8 +61,9 @@ def compare(
     from testbed.compare import compare as compare_runs
     from testbed.compare.table import as_csv, as_object, table_text
 
-    if output is not None and output.suffix[1:].lower() not in ("svg", "pdf", "png"):
-        raise InputError.one("--output", f'should be a file that ends in .svg, .pdf or .png, not "{output}"')
+    problems = form_problems("--output", output, "svg", "pdf", "png")
+    if problems:
+        raise InputError(problems)
     with working("reading and comparing"):
         found = compare_runs(_load(folders), baseline=baseline, metrics=metrics or (), swept=swept, each=each)
     if output is not None:
@@ -78,7 +79,7 @@ def compare(
     else:
         results.print(table_text(found), markup=False, soft_wrap=True, end="")
         if output is not None:
-            results.print(f"figure: {output}\ndata:   {output.with_suffix('.csv')}", markup=False, soft_wrap=True)
+            say(f"figure: {output}\ndata:   {output.with_suffix('.csv')}")
     raise typer.Exit(EXIT_WARNINGS if found.left_out or found.warned else EXIT_PASS)
 
 
@@ -150,7 +151,7 @@ def sweep(
             raise
         except BaseException:  # also Ctrl-C
             asked = "" if repeats is None else f" --repeats {repeats}"
-            messages.print(f"go on with: testbed sweep {file}{asked} --resume", markup=False, soft_wrap=True)
+            say(f"go on with: testbed sweep {file}{asked} --resume", to=messages)
             raise
     if form is Format.json:
         print_json(outcome.as_object())
@@ -160,16 +161,13 @@ def sweep(
 
 
 def _print_outcome(outcome: Outcome) -> None:
-    def say(text: str) -> None:
-        results.print(text, markup=False, soft_wrap=True)
-
     for text in outcome.tables:
         say(text)
     for entry in outcome.record.entries:
         if entry.verdict != "pass":
             say(f"{entry.verdict or entry.state}: {entry.label}: {entry.error or '; '.join(entry.reasons)}")
     for problem in outcome.problems:
-        messages.print(problem, style="yellow", markup=False, soft_wrap=True)
+        say(problem, "yellow", to=messages)
     say(f"runs: {outcome.counts}")
     for written in outcome.files:
         say(f"written: {written}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from testbed.cli.app import FORMAT, app
-from testbed.cli.output import Format, print_json, results, steps
+from testbed.cli.output import Format, print_json, results, say, steps
 from testbed.errors import EXIT_FAIL, EXIT_WARNINGS
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def doctor(
         _print_capabilities(found)
         if measured is not None:
             _print_calibration(measured)
-            results.print(f"        stored in {calibration.file()}", markup=False, soft_wrap=True)
+            say(f"        stored in {calibration.file()}")
     if not complete:
         raise typer.Exit(EXIT_WARNINGS if possible else EXIT_FAIL)
 
@@ -69,10 +69,10 @@ def _print_capabilities(found: Iterable[Capability]) -> None:
             ("ok     ", "green") if capability.present else ("missing", "red" if capability.needed else "yellow")
         )
         results.print(f"[{style}]{mark}[/] {capability.name}: ", end="")
-        results.print(capability.detail, markup=False, soft_wrap=True)
+        say(capability.detail)
         if not capability.present:
-            results.print(f"        without it: {capability.consequence}", markup=False, soft_wrap=True)
-            results.print(f"        remedy: {capability.remedy}", markup=False, soft_wrap=True)
+            say(f"        without it: {capability.consequence}")
+            say(f"        remedy: {capability.remedy}")
 
 
 def _print_calibration(found: Calibration) -> None:
@@ -87,4 +87,4 @@ def _print_calibration(found: Calibration) -> None:
         f"a switch delays a frame by {median:.0f} µs of laboratory time ({low:.0f} to {high:.0f} over several rounds)",
         f"measured {when}; lab.dilation: auto begins its search there",
     ):
-        results.print(f"        {line}", markup=False, soft_wrap=True)
+        say(f"        {line}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from testbed.cli.app import FORMAT, SETTINGS, app
-from testbed.cli.output import Format, messages, print_json, results, working
+from testbed.cli.output import Format, made_plan, messages, print_json, results, say, working
 from testbed.errors import EXIT_FAIL, EXIT_PASS, InputError, Problem
 
 if TYPE_CHECKING:
@@ -64,8 +64,6 @@ def export(
 ) -> None:
     """Write a plan for real switches: a file or folder a switch, a cabling list, a README. All or nothing."""
     from testbed.export import DIALECTS, Options, export_plan
-    from testbed.plan import make_plan
-    from testbed.scenario import find_scenario, load_scenario
 
     if dialect == "list":
         _print_dialects(form)
@@ -83,15 +81,15 @@ def export(
     options = Options(dialect, ports, flow_control.value, floods.value, None if macs is None else _read_macs(macs))
     _must_be_ours(output)
     with working("planning and writing"):
-        made = export_plan(make_plan(load_scenario(find_scenario(name), settings or ())), options)
+        made = export_plan(made_plan(name, settings), options)
         _write_folder(output, made)
     if form is Format.json:
         print_json({"folder": str(output), **made.manifest})
         return
     for file in made.manifest["files"]:
-        results.print(f"  {file}", markup=False, soft_wrap=True)
+        say(f"  {file}")
     summary = DIALECTS[dialect].summary
-    results.print(f"{output}: {len(made.files)} files, {summary}; start with README.md", markup=False, soft_wrap=True)
+    say(f"{output}: {len(made.files)} files, {summary}; start with README.md")
 
 
 def _print_dialects(form: Format) -> None:
@@ -103,7 +101,7 @@ def _print_dialects(form: Format) -> None:
         return
     for name, dialect in DIALECTS.items():
         text = f"{name:<22} {dialect.summary} (ports {dialect.ports})"
-        results.print(text, markup=False, soft_wrap=True)
+        say(text)
 
 
 def _read_macs(file: Path) -> dict[str, str]:
@@ -199,13 +197,11 @@ def import_files(
     Exit code 1 if they differ.
     """
     from testbed.export import compare_files
-    from testbed.plan import make_plan
-    from testbed.scenario import find_scenario, load_scenario
 
     manifest = _manifest(folder)
     files = _texts(folder if running is None else running)
     with working("planning, reading and walking"):
-        plan = make_plan(load_scenario(find_scenario(against), settings or ()))
+        plan = made_plan(against, settings)
         found = compare_files(plan, manifest, files, running=running is not None)
     if form is Format.json:
         print_json(_as_object(found))
@@ -238,7 +234,7 @@ def _as_object(found: Comparison) -> dict[str, object]:
 def _print_comparison(folder: Path, against: str, found: Comparison) -> None:
     if found.other_plan is not None:
         note = f"note: {folder} was written from the plan {found.other_plan}, and {against} is another one now"
-        messages.print(note, markup=False, soft_wrap=True)
+        say(note, to=messages)
     for heading, lines in (
         ("lines that cannot be applied", found.unread),
         ("settings that differ", found.settings),
@@ -247,10 +243,10 @@ def _print_comparison(folder: Path, against: str, found: Comparison) -> None:
         if lines:
             results.print(f"{heading}: {len(lines)}", style="bold", markup=False)
         for line in lines[:_MAX_SHOWN]:
-            results.print(f"  {line}", markup=False, soft_wrap=True)
+            say(f"  {line}")
         if len(lines) > _MAX_SHOWN:
             results.print(f"  … and {len(lines) - _MAX_SHOWN} more; --format json has all", markup=False)
     verdict = "matches" if found.same else "DIFFERS FROM"
     walked = f"{found.pairs} pairs{' and all broadcasts' if found.broadcasts else ''} walked"
     text = f"{folder} {verdict} {against}: every setting compared, {walked}"
-    results.print(text, style="green" if found.same else "red", markup=False, soft_wrap=True)
+    say(text, "green" if found.same else "red")

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from testbed.cli.app import FORMAT, SCENARIO, SETTINGS, app
-from testbed.cli.output import Format, print_json, print_outcome, results, sample_object, steps
+from testbed.cli.output import Format, made_plan, outcome_object, print_json, print_outcome, results, say, steps
 from testbed.errors import EXIT_NOTHING_RAN, InputError
 
 LAB = Annotated[str | None, typer.Argument(help="lab; may be left out while only one is running")]
@@ -41,11 +41,9 @@ def run(
 
     --engine X is --set engine=X, and --memory N is --set vm.memory=N; so are the others.
     """
-    from testbed.plan import make_plan
     from testbed.report import rich_table
     from testbed.results import load_run
     from testbed.run.engines import run_scenario
-    from testbed.scenario import find_scenario, load_scenario
 
     options = {
         "engine": engine, "vm.virtual_time": "true" if virtual_time else None, "vm.memory": memory, "vm.limit": limit,
@@ -54,17 +52,10 @@ def run(
     more = [f"{key}={value}" for key, value in options.items() if value is not None]
     with steps() as progress:
         progress("planning and proving")
-        plan = make_plan(load_scenario(find_scenario(name), [*(settings or ()), *more]))
+        plan = made_plan(name, [*(settings or ()), *more])
         outcome = run_scenario(plan, folder, progress)
     if form is Format.json:
-        print_json(
-            {
-                "results": str(outcome.folder),
-                "verdict": outcome.verdict.word,
-                "reasons": list(outcome.reasons),
-                "samples": [sample_object(sample) for sample in outcome.samples],
-            }
-        )
+        print_json(outcome_object(outcome))
     else:
         results.print(rich_table(load_run(outcome.folder)))
         print_outcome(outcome)
@@ -80,15 +71,13 @@ def up(
 ) -> None:
     """Build a lab, check every path, and leave it running until `testbed down`."""
     from testbed.emulate import registry
-    from testbed.plan import make_plan
     from testbed.run.engines import standing
     from testbed.run.in_session import check_paths
-    from testbed.scenario import find_scenario, load_scenario
 
     started = time.monotonic()
     with steps() as progress:
         progress("planning and proving")
-        plan = make_plan(load_scenario(find_scenario(name), settings or ()))
+        plan = made_plan(name, settings)
         plan.require_proof()
         engine = standing(plan.scenario)
         chosen = lab or plan.scenario.name
@@ -118,12 +107,11 @@ def up(
     if form is Format.json:
         print_json(facts)
     else:
-        results.print(
+        say(
             f"{chosen} is running: {plan.topology.switch_count} switches, {plan.topology.host_count} hosts, "
             f"{facts['datapath']} datapath, dilation {facts['dilation']:.4g}; built in {facts['built_seconds']:.2f} s, "
-            f"paths checked in {facts['checked_seconds']:.2f} s\ntestbed shell {chosen}   testbed down {chosen}",
-            markup=False, soft_wrap=True,
-        )  # fmt: skip
+            f"paths checked in {facts['checked_seconds']:.2f} s\ntestbed shell {chosen}   testbed down {chosen}"
+        )
 
 
 @app.command(epilog="Example: testbed status")
@@ -152,12 +140,11 @@ def status(lab: LAB = None, form: FORMAT = Format.text) -> None:
     elif not rows:
         results.print("no lab is running")
     for row in rows if form is Format.text else []:
-        results.print(
+        say(
             f"{row['lab']}: scenario {row['scenario']}, {row['switches']} switches, {row['links']} links, "
             f"{row['hosts']} hosts, {row['datapath']} datapath, controller {row['controller'] or 'none'}, "
-            f"{row['doing']}, process {row['process']}, running for {row['running_seconds']:.0f} s",
-            markup=False, soft_wrap=True,
-        )  # fmt: skip
+            f"{row['doing']}, process {row['process']}, running for {row['running_seconds']:.0f} s"
+        )
     if not rows:
         raise typer.Exit(EXIT_NOTHING_RAN)
 

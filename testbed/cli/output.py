@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from testbed.errors import InputError, TestbedError
+from testbed.errors import InputError, Problem, TestbedError
 
 if TYPE_CHECKING:
     from testbed.model import Sample
+    from testbed.plan import Plan
     from testbed.run.engine import Outcome
 
 _STYLES = {"pass": "green", "warn": "yellow", "invalid": "red", "fail": "red"}
@@ -31,9 +32,30 @@ class Format(str, Enum):
     json = "json"
 
 
+def say(text: str, style: str | None = None, *, to: Console = results) -> None:
+    """Print text as it is, on lines as long as it has them."""
+    to.print(text, style=style, markup=False, soft_wrap=True)
+
+
 def print_json(value: Any) -> None:
     """Print one object, on its own."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=1) + "\n")
+
+
+def made_plan(name: str, settings: Sequence[str] | None = None) -> Plan:
+    """Plan and prove a scenario that is named on the command line."""
+    from testbed.plan import make_plan
+    from testbed.scenario import find_scenario, load_scenario
+
+    return make_plan(load_scenario(find_scenario(name), settings or ()))
+
+
+def form_problems(option: str, file: Path | None, *forms: str) -> list[Problem]:
+    """What is wrong with a file that is to be drawn, by its suffix."""
+    if file is None or file.suffix[1:].lower() in forms:
+        return []
+    *first, last = (f".{form}" for form in forms)
+    return [Problem(option, f'should be a file that ends in {", ".join(first)} or {last}, not "{file}"')]
 
 
 def write_file(file: Path, content: bytes) -> None:
@@ -52,13 +74,23 @@ def print_outcome(outcome: Outcome) -> None:
     """Print the verdict of a run, why, and where its results are."""
     results.print(f"verdict: {outcome.verdict.word}", style=_STYLES[outcome.verdict.word])
     for reason in outcome.reasons:
-        results.print(f"  {reason}", markup=False, soft_wrap=True)
-    results.print(f"results: {outcome.folder}", markup=False, soft_wrap=True)
-    results.print(f"report:  {outcome.folder / 'report.html'}", markup=False, soft_wrap=True)
+        say(f"  {reason}")
+    say(f"results: {outcome.folder}")
+    say(f"report:  {outcome.folder / 'report.html'}")
 
 
-def sample_object(sample: Sample) -> dict[str, object]:
-    """A sample as JSON has it."""
+def outcome_object(outcome: Outcome, **facts: object) -> dict[str, object]:
+    """A run as JSON has it."""
+    return {
+        "results": str(outcome.folder),
+        "verdict": outcome.verdict.word,
+        "reasons": list(outcome.reasons),
+        **facts,
+        "samples": [_sample_object(sample) for sample in outcome.samples],
+    }
+
+
+def _sample_object(sample: Sample) -> dict[str, object]:
     found = {"metric": sample.metric, "value": sample.value, "unit": sample.unit, "labels": dict(sample.labels)}
     return found if sample.predicted is None else {**found, "predicted": sample.predicted}
 
@@ -70,7 +102,7 @@ def print_error(error: TestbedError, *, as_json: bool) -> None:
         print_json({"error": str(error), "problems": problems, "exit_code": error.exit_code})
     lines = [str(problem) for problem in error.problems] if isinstance(error, InputError) else [str(error)]
     for line in lines:
-        messages.print(line, style="red", markup=False, soft_wrap=True)
+        say(line, "red", to=messages)
 
 
 class Steps:

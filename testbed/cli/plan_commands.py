@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from testbed.cli.app import FORMAT, SCENARIO, SETTINGS, app
-from testbed.cli.output import Format, messages, print_json, results, working, write_file
+from testbed.cli.output import Format, made_plan, messages, print_json, results, say, working, write_file
 from testbed.errors import EXIT_FAIL, EXIT_PASS
 
 _SHOWN_PAIRS = 4
@@ -22,14 +22,12 @@ def plan(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="write the whole plan as JSON here")] = None,
 ) -> None:
     """Plan a fabric and print its figures; nothing is built."""
-    from testbed.plan import make_plan
     from testbed.plan.failures import failure_outlooks
     from testbed.plan.store import plan_to_json
     from testbed.plan.summary import summary
-    from testbed.scenario import find_scenario, load_scenario
 
     with working("planning and proving"):
-        made = make_plan(load_scenario(find_scenario(name), settings or ()))
+        made = made_plan(name, settings)
         left = failure_outlooks(made)
     if output is not None:
         write_file(output, plan_to_json(made).encode())
@@ -48,26 +46,24 @@ def plan(
 @app.command(epilog="Example: testbed verify deadlock-torus8x8 --format json")
 def verify(name: SCENARIO, settings: SETTINGS = None, form: FORMAT = Format.text) -> None:
     """Prove a plan: delivery, trees, deadlock freedom, members, limits. Exit code 1 if an invariant does not hold."""
-    from testbed.plan import make_plan
     from testbed.plan.summary import summary
-    from testbed.scenario import find_scenario, load_scenario
 
     with working("planning and proving"):
-        made = make_plan(load_scenario(find_scenario(name), settings or ()))
+        made = made_plan(name, settings)
         figures, passed = summary(made), made.proved
     if form is Format.json:
         keys = ("scenario", "digest", "deadlock_free", "expect", "violations")
         print_json({**{key: figures[key] for key in keys}, "passed": passed})
     else:
         for violation in figures["violations"]:
-            results.print(f"{violation['invariant']}: {violation['sentence']}", markup=False, soft_wrap=True)
+            say(f"{violation['invariant']}: {violation['sentence']}")
         pairs = figures["hosts"] * (figures["hosts"] - 1)
-        results.print(
+        say(
             f"{name}: {'passed' if passed else 'FAILED'}: {pairs} pairs, {figures['vlans']} VLANs, "
             f"{'deadlock free' if figures['deadlock_free'] else 'can deadlock'}"
             f"{' as expected' if passed and not figures['deadlock_free'] else ''}",
-            style="green" if passed else "red", markup=False, soft_wrap=True,
-        )  # fmt: skip
+            "green" if passed else "red",
+        )
     raise typer.Exit(EXIT_PASS if passed else EXIT_FAIL)
 
 
@@ -94,11 +90,11 @@ def _print_summary(figures: dict[str, Any]) -> None:
         table.add_row(label, value)
     results.print(table)
     for left in figures.get("failures", ()):
-        results.print(_failure_line(left), markup=False, soft_wrap=True)
+        say(_failure_line(left))
     for note in figures["notes"]:
-        results.print(f"note: {note}", markup=False, soft_wrap=True)
+        say(f"note: {note}")
     for violation in figures["violations"]:
-        messages.print(f"{violation['invariant']}: {violation['sentence']}", style="red", markup=False, soft_wrap=True)
+        say(f"{violation['invariant']}: {violation['sentence']}", "red", to=messages)
 
 
 def _failure_line(left: dict[str, Any]) -> str:
@@ -157,7 +153,7 @@ def list_all(form: FORMAT = Format.text) -> None:
     for heading, entries in listing.items():
         results.print(heading.replace("_", " "), style="bold")
         for name, summary in entries.items():
-            results.print(f"  {name:<22} {summary}", markup=False, soft_wrap=True)
+            say(f"  {name:<22} {summary}")
 
 
 @app.command(epilog="Example: testbed schema > scenarios/schema.json")
@@ -200,4 +196,4 @@ def report(
         print_json({"report": str(file), "verdict": run.manifest["verdict"], "reasons": run.manifest["reasons"]})
         return
     results.print(rich_table(run))
-    results.print(str(file), markup=False, soft_wrap=True)
+    say(str(file))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -10,8 +11,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from testbed.cli.app import FORMAT, SCENARIO, SETTINGS, app
-from testbed.cli.output import Format, print_json, print_outcome, results, sample_object, steps, write_file
-from testbed.errors import InputError, Problem
+from testbed.cli.output import (
+    Format,
+    form_problems,
+    made_plan,
+    outcome_object,
+    print_json,
+    print_outcome,
+    results,
+    say,
+    steps,
+    write_file,
+)
+from testbed.errors import InputError
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -53,13 +65,11 @@ def power(
     ] = None,
 ) -> None:
     """Power of all switches with all links up, and with those off that the traffic can spare; nothing is built."""
-    from testbed.plan import make_plan
     from testbed.regulate.power import as_object
-    from testbed.scenario import find_scenario, load_scenario
 
     with steps() as progress:
         progress("planning and proving")
-        plan = make_plan(load_scenario(find_scenario(name), settings or ()))
+        plan = made_plan(name, settings)
         plan.require_proof()
         found = _choices(plan, patterns, matrices, model, slower=slower, plot=plot, progress=progress)
         if plot is not None:
@@ -72,7 +82,7 @@ def power(
         return
     _print(plan, found)
     if plot is not None:
-        results.print(f"plot: {plot}", markup=False, soft_wrap=True)
+        say(f"plot: {plot}")
 
 
 def _choices(
@@ -92,7 +102,7 @@ def _choices(
 
     asked = patterns or ([] if matrices else ["all_to_all"])
     traffic, problems = gather(asked, matrices or [], plan.topology, plan.scenario.lab.seed)
-    problems += _plot_problems(plot)
+    problems += form_problems("--plot", plot, "svg", "png")
     models = []
     try:
         models = models_for(plan, model)
@@ -110,12 +120,6 @@ def _choices(
         )
         found.append((choice, [power_of(plan, choice, model) for model in models]))
     return found
-
-
-def _plot_problems(plot: Path | None) -> list[Problem]:
-    if plot is None or plot.suffix[1:].lower() in ("svg", "png"):
-        return []
-    return [Problem("--plot", f'should be a file that ends in .svg or .png, not "{plot}"')]
 
 
 def _print(plan: Plan, found: Sequence[tuple[Choice, Sequence[Power]]]) -> None:
@@ -136,7 +140,7 @@ def _print(plan: Plan, found: Sequence[tuple[Choice, Sequence[Power]]]) -> None:
     results.print(table)
     for choice, powers in found:
         names = " ".join(choice.names) or "none"
-        results.print(f"{choice.traffic.name}, off: {names}", markup=False, soft_wrap=True)
+        say(f"{choice.traffic.name}, off: {names}")
         if len(powers) == 1:
             _print_switches(plan, powers[0])
 
@@ -148,7 +152,7 @@ def _print_switches(plan: Plan, power: Power) -> None:
         alike.setdefault(watts, []).append(plan.wiring.switch_name(switch))
     for (before, after), names in alike.items():
         each = " each" if len(names) > 1 else ""
-        results.print(f"  {before:.1f} W → {after:.1f} W{each}: {' '.join(names)}", markup=False, soft_wrap=True)
+        say(f"  {before:.1f} W → {after:.1f} W{each}: {' '.join(names)}")
 
 
 @app.command(epilog="Examples: testbed regulate torus4x4-3links   |   testbed regulate ring4 --every 0.5 --changes 100")
@@ -174,16 +178,14 @@ def regulate(
 
     With --every instead: latency, bandwidth and lost frames of a pair whose path changes, beside a path that stays.
     """
-    from testbed.plan import make_plan
     from testbed.regulate.power import models_for
-    from testbed.scenario import find_scenario, load_scenario
 
     if slower and every is not None:
         raise InputError.one("--slower", "is for links chosen by traffic, and --every changes one path; leave out one")
     controlled = [*(settings or ()), "lab.controller=switch_tagged"]
     with steps() as progress:
         progress("planning and proving")
-        plan = make_plan(load_scenario(find_scenario(name), controlled))
+        plan = made_plan(name, controlled)
         (chosen, *_) = models_for(plan, model or None)
         if every is None:
             from testbed.regulate.run import regulate as run_regulation
@@ -198,19 +200,11 @@ def regulate(
             rows = _changed(table7(outcome.samples), len(made))
             facts = {"changes": len(made), "table7": table7(outcome.samples)}
     if form is Format.json:
-        print_json(
-            {
-                "results": str(outcome.folder),
-                "verdict": outcome.verdict.word,
-                "reasons": list(outcome.reasons),
-                **facts,
-                "samples": [sample_object(sample) for sample in outcome.samples],
-            }
-        )
+        print_json(outcome_object(outcome, **facts))
     else:
         results.print(rows)
         for line in _losses(outcome.samples):
-            results.print(line, markup=False, soft_wrap=True)
+            say(line)
         print_outcome(outcome)
     raise typer.Exit(outcome.exit_code)
 
@@ -227,14 +221,8 @@ def regulated_object(found: Regulated) -> dict[str, object]:
         "watts_before": float(found.power.before.sum()),
         "watts_after": float(found.power.after.sum()),
         "saved": found.power.saved,
-        "loads": [
-            {
-                "title": one.title, "metric": one.metric, "unit": one.unit, "before": list(one.before),
-                "after": list(one.after), "ratio": one.ratio,
-            }
-            for one in found.compared
-        ],
-    }  # fmt: skip
+        "loads": [{**dataclasses.asdict(one), "ratio": one.ratio} for one in found.compared],
+    }
 
 
 def _regulated(found: Regulated) -> RichTable:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from testbed.cli.output import Format, print_json, results, steps
+from testbed.cli.output import Format, made_plan, print_json, say, steps
 from testbed.errors import EXIT_FAIL, EXIT_PASS, EXIT_WARNINGS, InputError, Problem
 from testbed.units import format_seconds
 
@@ -79,8 +79,6 @@ def run_replay(
     name: str, overrides: Sequence[str], asked: Asked, settings: Settings, folder: Path, form: Format
 ) -> int:
     """Replay and print; returns the exit code."""
-    from testbed.plan import make_plan
-    from testbed.scenario import find_scenario, load_scenario
     from testbed.simulate import replay_plan
     from testbed.simulate.settings import settings_problems
 
@@ -89,7 +87,7 @@ def run_replay(
         raise InputError(problems)
     with steps() as progress:
         progress("planning and proving")
-        plan = make_plan(load_scenario(find_scenario(name), overrides))
+        plan = made_plan(name, overrides)
         found = replay_plan(plan, settings, asked.recorded(plan.topology), folder, progress)
         figures = _draw(found)
     if form is Format.json:
@@ -129,9 +127,6 @@ def _draw(found: Replay) -> list[Path]:
 
 def _print(found: Replay, figures: Sequence[Path]) -> None:
     import numpy as np
-
-    def say(text: str, style: str | None = None) -> None:
-        results.print(text, style=style, markup=False, soft_wrap=True)
 
     settings, demand, outcome = found.settings, found.demand, found.outcome
     say(f"{found.plan.scenario.name}: {found.recorded.origin}")

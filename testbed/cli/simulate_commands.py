@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from testbed.cli.app import FORMAT, SCENARIO, SETTINGS, app
-from testbed.cli.output import Format, messages, print_json, steps
+from testbed.cli.output import Format, made_plan, messages, print_json, steps
 from testbed.cli.simulate_output import as_object, draw, draw_deadlock, print_outcome, static_bound
 from testbed.errors import EXIT_FAIL, EXIT_PASS, EXIT_WARNINGS, InputError, Problem, TestbedError
 
@@ -113,8 +113,6 @@ def simulate(
     Exit code 0 pass, 1 deadlock, 3 a declared deadlock did not form.
     """
     from testbed.cli.replay_commands import Asked, run_replay
-    from testbed.plan import make_plan
-    from testbed.scenario import find_scenario, load_scenario
     from testbed.simulate import Settings, simulate_plan
 
     of_flits = {"cycles": cycles, "packet": packet, "header": header}
@@ -138,7 +136,7 @@ def simulate(
     wanted = _checked(loads or (_PACKET_LOADS if level is Level.packet else _LOADS), asked, seeds, jobs, problems)
     with steps() as progress:
         progress("planning and proving")
-        plan = make_plan(load_scenario(find_scenario(name), settings or ()))
+        plan = made_plan(name, settings)
         try:
             outcome = simulate_plan(plan, asked, wanted, seeds, folder, progress, resume=resume, jobs=jobs)
         except TestbedError:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from testbed.cli.output import messages, results
+from testbed.cli.output import messages, results, say
 from testbed.units import format_rate, format_seconds
 
 if TYPE_CHECKING:
@@ -115,21 +115,17 @@ def print_outcome(outcome: Outcome, bound: float | None, figure: Path | None, ri
     highest = outcome.highest
     if highest is not None and highest.accepted is not None:
         rising = "" if highest.saturated else ", and all of that load: it may bear more"
-        _say(f"throughput: {highest.accepted.mean:.4f} at load {highest.load:g}{rising}")
+        say(f"throughput: {highest.accepted.mean:.4f} at load {highest.load:g}{rising}")
     if bound is not None:
-        _say(f"bottleneck channel saturates at injection rate {bound:.4f} (static bound)")
+        say(f"bottleneck channel saturates at injection rate {bound:.4f} (static bound)")
     _print_deadlock(outcome)
     if figure is not None:
-        _say(f"figure: {figure}")
+        say(f"figure: {figure}")
         if (figure.parent / CHANNELS).exists():
-            _say(f"figure: {figure.parent / CHANNELS}")
+            say(f"figure: {figure.parent / CHANNELS}")
     if ring:
-        _say(f"buffer occupancy over time: {' and '.join(map(str, ring))}")
-    _say(f"results: {outcome.folder}")
-
-
-def _say(text: str) -> None:
-    results.print(text, markup=False, soft_wrap=True)
+        say(f"buffer occupancy over time: {' and '.join(map(str, ring))}")
+    say(f"results: {outcome.folder}")
 
 
 def _print_flits(outcome: Outcome) -> None:
@@ -137,12 +133,12 @@ def _print_flits(outcome: Outcome) -> None:
 
     settings = outcome.settings
     assert isinstance(settings, Settings)
-    _say(
+    say(
         f"{outcome.plan.scenario.name}: {settings.pattern}, packets of {settings.packet} flits, buffers of "
         f"{settings.buffer}, {settings.clocks:,} cycles, the first {settings.warm_up:,} not measured"
     )
     _print_table(outcome, ("latency: mean", _of("latency", ".1f")), ("latency: p99", _of("p99", ".0f")))
-    _say("load and accepted in flits/host/cycle of hosts that send; latency in cycles, (min – max) over seeds")
+    say("load and accepted in flits/host/cycle of hosts that send; latency in cycles, (min – max) over seeds")
 
 
 def _print_packets(outcome: Outcome, settings: PacketSettings) -> None:
@@ -153,7 +149,7 @@ def _print_packets(outcome: Outcome, settings: PacketSettings) -> None:
     how = {"none": "no flow control", "pause": "PAUSE", "pfc": "PFC"}[settings.flow_control]
     shared = ", shared by the ports of a switch" if settings.shared else ""
     at = f", paused at {limits.xoff}, on again at {limits.xon}" if settings.lossless and not settings.shared else ""
-    _say(
+    say(
         f"{outcome.plan.scenario.name}: {settings.pattern}, {how}, frames of {settings.frame} bytes, memory for "
         f"{limits.buffer} frames a port{shared}{at}; {settings.duration:g} ms, the first {settings.warm_up:g} not "
         "measured"
@@ -169,7 +165,7 @@ def _print_packets(outcome: Outcome, settings: PacketSettings) -> None:
         return "–" if row.accepted is None else format_rate(row.accepted.mean * links.edge_rate)
 
     _print_table(outcome, ("a host", rate), *columns, last=paused if settings.lossless else dropped)
-    _say(
+    say(
         f"load and accepted as shares of a host's link of {format_rate(links.edge_rate)}, preamble and gap included; "
         "(min – max) over seeds"
     )
@@ -216,10 +212,10 @@ def _print_deadlock(outcome: Outcome) -> None:
         declared = " as declared" if expected else ""
         when = f"cycle {found.clocks:,}" if packets is None else f"{found.clocks / 1e9:.1f} ms"
         text = f"deadlock{declared} by {when}, load {found.load:g}, seed {found.seed}: {ring}"
-        results.print(text, style="green" if expected else "red", markup=False, soft_wrap=True)
+        say(text, "green" if expected else "red")
     elif expected and not outcome.must_not_deadlock:
         more = "time (--cycles)" if packets is None else "time (--duration), or less memory (--buffer)"
         text = f"the declared deadlock did not form; give more load (--loads 1) or {more}"
-        messages.print(text, style="yellow", markup=False, soft_wrap=True)
+        say(text, "yellow", to=messages)
     elif expected:
-        _say("without flow control nothing waits, so the declared deadlock cannot form: frames are dropped")
+        say("without flow control nothing waits, so the declared deadlock cannot form: frames are dropped")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from testbed.cli.app import FORMAT, app
-from testbed.cli.output import Format, print_json, results, steps
+from testbed.cli.output import Format, form_problems, print_json, results, say, steps, write_file
 from testbed.errors import EXIT_FAIL, EXIT_PASS, InputError
 
 if TYPE_CHECKING:
@@ -29,7 +29,9 @@ def storm(
     """
     from testbed.run.checks.storm import run_storm, storm_plan
 
-    _check_plot(plot)
+    problems = form_problems("--plot", plot, "svg", "png")
+    if problems:
+        raise InputError(problems)
     with steps() as progress:
         found = run_storm(storm_plan(switches, seconds, rate), seconds, progress)
     if plot is not None:
@@ -39,13 +41,8 @@ def storm(
     else:
         _print(found)
         if plot is not None:
-            results.print(f"plot: {plot}", markup=False, soft_wrap=True)
+            say(f"plot: {plot}")
     raise typer.Exit(EXIT_FAIL if found.problems else EXIT_PASS)
-
-
-def _check_plot(plot: Path | None) -> None:
-    if plot is not None and plot.suffix.lower() not in (".svg", ".png"):
-        raise InputError.one("--plot", f'should be a file that ends in .svg or .png, not "{plot}"')
 
 
 def _draw(found: Storm, plot: Path) -> None:
@@ -57,10 +54,7 @@ def _draw(found: Storm, plot: Path) -> None:
         "with the plan's VLANs": (found.vlans.seconds, found.vlans.frames),
     }
     title = f"One broadcast in a ring of {found.switches} switches, links of {format_rate(found.link_rate)}"
-    try:
-        plot.write_bytes(draw_growth(curves, title, "Frames sent by all switch ports", plot.suffix[1:].lower()))
-    except OSError as error:
-        raise InputError.one(str(plot), f"cannot be written: {error.strerror}") from error
+    write_file(plot, draw_growth(curves, title, "Frames sent by all switch ports", plot.suffix[1:].lower()))
 
 
 def _print(found: Storm) -> None:
@@ -90,7 +84,7 @@ def _print(found: Storm) -> None:
             soft_wrap=True,
         )
     for problem in found.problems:
-        results.print(problem, style="red", markup=False, soft_wrap=True)
+        say(problem, "red")
 
 
 def _as_object(found: Storm) -> dict[str, object]:

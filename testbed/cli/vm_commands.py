@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from testbed.cli.app import FORMAT, app
-from testbed.cli.output import Format, print_json, results, steps
+from testbed.cli.output import Format, print_json, results, say, steps
 from testbed.errors import InputError, LabError
 
 vm = typer.Typer(
@@ -42,7 +42,7 @@ def build(form: FORMAT = Format.text) -> None:
     if form is Format.json:
         print_json({"image": str(image.folder), "seconds": seconds, "versions": image.versions})
     else:
-        results.print(f"{image.folder}: kernel {image.versions['kernel']}; {seconds:g} s", markup=False, soft_wrap=True)
+        say(f"{image.folder}: kernel {image.versions['kernel']}; {seconds:g} s")
 
 
 @vm.command(epilog="Examples: testbed vm box --provider libvirt   |   testbed vm box -o boxes")
@@ -68,7 +68,7 @@ def box(
         print_json({"boxes": [str(file) for file in boxes], "seconds": seconds})
     else:
         for file in boxes:
-            results.print(str(file), markup=False, soft_wrap=True)
+            say(str(file))
         results.print(f"{seconds:g} s")
 
 

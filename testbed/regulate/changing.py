@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
@@ -22,10 +21,8 @@ from testbed.regulate.choice import Detour, find_detour
 from testbed.regulate.figure import Stretch, draw_rates
 from testbed.regulate.mover import Change
 from testbed.regulate.run import Stage, require_regulable
-from testbed.report import render_report
-from testbed.results import ResultFolder, load_run
+from testbed.results import ResultFolder
 from testbed.results.telemetry import Telemetry
-from testbed.run.checks.fidelity import Judgement
 from testbed.run.dilation.choose import choose_dilation
 from testbed.run.engine import Outcome
 from testbed.run.in_session import changes_since, lab_facts
@@ -78,14 +75,8 @@ def watch_changes(
         watch.frames()
         watch.bandwidth()
         watch.series()
-        stage.findings += changes_since(settled, lab)
-    judgement = Judgement.of(stage.findings)
-    folder.write_samples(stage.samples)
-    folder.write_json("changes.json", [asdict(change) for change in stage.changes])
-    folder.write_manifest(judgement.verdict.word, judgement.reasons, stage.loads, lab_facts(settled, dilation, lab))
-    folder.write_text("report.html", render_report(load_run(folder.path, unfinished=True)))
-    outcome = Outcome(folder.finish(), judgement.verdict, judgement.reasons, tuple(stage.samples))
-    return outcome, tuple(stage.changes)
+        stage.records.findings += changes_since(settled, lab)
+    return stage.finish(lab_facts(settled, dilation, lab)), tuple(stage.changes)
 
 
 class _Watch:

@@ -28,9 +28,9 @@ from testbed.regulate.speeds import retunings, unavoidable, watching_rate
 from testbed.regulate.traffic import TRACE, Traffic
 from testbed.results import ResultFolder
 from testbed.results.telemetry import join
-from testbed.run.checks.fidelity import Finding, Judgement, Verdict
+from testbed.run.checks.fidelity import Verdict
 from testbed.run.dilation.choose import choose_dilation
-from testbed.run.engine import Measured, Outcome, finish
+from testbed.run.engine import Outcome, Records, finish
 from testbed.run.in_session import changes_since, lab_facts
 from testbed.run.lab import checked_lab, missing
 from testbed.run.loads.context import Context, LoadOutcome
@@ -89,17 +89,13 @@ class Stage:
         # The waking of a link is no frame's time: it is waited for as it is, not slowed down with the links.
         self.session = PlanMover(lab, model.off_on)
         self.installed = plan
-        self.samples: list[Sample] = []
-        self.loads: list[dict[str, object]] = []
-        self.findings: list[Finding] = []
+        self.records = Records()
         self.changes: list[Change] = []
 
     def add(self, record: LoadRecord) -> LoadRecord:
         """Take over what a load gave, and store it."""
-        self.samples += record.samples
-        self.loads.append(record.entry)
-        self.findings += record.findings
-        self.folder.write_samples(self.samples)
+        self.records.add(record)
+        self.folder.write_samples(self.records.samples)
         return record
 
     def run_loads(self, plan: Plan, links: str, turn: int) -> list[LoadRecord]:
@@ -113,7 +109,7 @@ class Stage:
     @property
     def next(self) -> int:
         """Number of the next load."""
-        return len(self.loads) + 1
+        return len(self.records.loads) + 1
 
     def context(self, plan: Plan, kind: str, **labels: str) -> Context:
         """The context of the next load, which is none of the scenario's."""
@@ -153,6 +149,11 @@ class Stage:
         self.add(judged(self.context(plan, "change", name=name), self.folder, run))
         self.installed = goal
         return goal
+
+    def finish(self, facts: Mapping[str, Any]) -> Outcome:
+        """Judge all of it, store what is not stored yet, with further keys of the manifest, and name the folder."""
+        self.folder.write_json("changes.json", [asdict(change) for change in self.changes])
+        return finish(self.records.store(self.folder, facts), self.progress)
 
 
 def measured_traffic(plan: Plan, records: Sequence[LoadRecord]) -> Traffic:
@@ -208,16 +209,20 @@ def regulate(
         settled, dilation = choose_dilation(plan, lab, progress)
         stage = Stage(settled, lab, folder, model, progress)
         choice = _rounds(stage, rounds, slower=slower)
-        stage.findings += changes_since(settled, lab)
+        records = stage.records
+        records.findings += changes_since(settled, lab)
     power = power_of(settled, choice, model)
-    compared = before_and_after(stage.samples, ALL_ON, FEWER)
-    stage.samples += power_samples(power, choice, compared)
-    stage.findings += [
+    compared = before_and_after(records.samples, ALL_ON, FEWER)
+    records.samples += power_samples(power, choice, compared)
+    records.findings += [
         (Verdict.WARN, f"{one.title} took {100 * (one.ratio - 1):.1f} % longer without the links that were off")
         for one in compared
         if one.slowdown > _SLOWER and not one.within_noise
     ]
-    outcome = store(stage, choice, power, lab_facts(settled, dilation, lab))
+    stage.folder.write_json("power.json", as_object(settled, [(choice, [power])]))
+    if choice.off or choice.slower:
+        stage.folder.write_bytes("power.svg", draw(settled, [(choice, [power])], "svg"))
+    outcome = stage.finish(lab_facts(settled, dilation, lab))
     return Regulated(outcome, choice, power, tuple(stage.changes), tuple(compared))
 
 
@@ -231,7 +236,7 @@ def _rounds(stage: Stage, rounds: int, *, slower: bool) -> Choice:
             choice = choose_links(stage.plan, measured_traffic(stage.plan, records), slower=slower)
             choice = keeping(choice, unavoidable(stage.plan, choice.slower))
             if not choice.off and not choice.slower:
-                stage.findings.append((Verdict.WARN, "the traffic needs all links, so none went off"))
+                stage.records.findings.append((Verdict.WARN, "the traffic needs all links, so none went off"))
                 return choice
         installed = stage.change("links off", choice.plan, choice.off)
         stage.run_loads(installed, FEWER, turn)
@@ -257,16 +262,3 @@ def power_samples(power: Power, choice: Choice, compared: Sequence[BeforeAfter])
         if one.is_time
     ]
     return found
-
-
-def store(stage: Stage, choice: Choice, power: Power, facts: Mapping[str, Any]) -> Outcome:
-    """Write what a regulation came to, and give the folder its name."""
-    folder, plan = stage.folder, stage.plan
-    judgement = Judgement.of(stage.findings)
-    folder.write_samples(stage.samples)
-    folder.write_json("changes.json", [asdict(change) for change in stage.changes])
-    folder.write_json("power.json", as_object(plan, [(choice, [power])]))
-    if choice.off or choice.slower:
-        folder.write_bytes("power.svg", draw(plan, [(choice, [power])], "svg"))
-    folder.write_manifest(judgement.verdict.word, judgement.reasons, stage.loads, facts)
-    return finish(Measured(folder, judgement, tuple(stage.samples)), stage.progress)
