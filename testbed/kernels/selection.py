@@ -1,22 +1,43 @@
-"""Shortest legal paths of every pair: how long, how many, and some or one of them.
-
-Arguments named alike are the same in all functions. N counts virtual channels, E end switches.
-
-    ends                        (E,) end switches
-    start, following            (N + 1,) offsets and virtual channels that may follow each
-    first_start, first          (S + 1,) offsets and virtual channels by which a path may leave each switch first
-    arriving_start, arriving    (S + 1,) offsets and virtual channels that enter each switch
-    before_start, before        (N + 1,) offsets and virtual channels that may come before each
-    path_start                  (E·E + 1,) offset of the first hop of each pair, by (source, destination)
-"""
+"""Shortest legal paths of every pair: how long, how many, and some or one of them."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from testbed.kernels.jit import jit
 from testbed.kernels.turns import FAR, hops_to, nearest
 from testbed.model import Floats, Ints, Longs
+
+
+class Graph(NamedTuple):
+    """Virtual channels, N of them, between E switches with hosts."""
+
+    ends: Ints  # (E,) switches with hosts
+    start: Longs  # (N + 1,) offsets into
+    following: Ints  # virtual channels that may follow each
+    first_start: Longs  # (S + 1,) offsets into
+    first: Ints  # virtual channels by which a path may leave each switch first
+    arriving_start: Longs  # (S + 1,) offsets into
+    arriving: Ints  # virtual channels that enter each switch
+    before_start: Longs  # (N + 1,) offsets into
+    before: Ints  # virtual channels that may come before each
+
+
+@jit
+def hops_to_end(graph: Graph, end: int, distance: Ints, order: Ints) -> int:
+    """As hops_to(), to the end switch of an index."""
+    switch = graph.ends[end]
+    own = graph.arriving[graph.arriving_start[switch] : graph.arriving_start[switch + 1]]
+    return hops_to(switch, own, graph.before_start, graph.before, distance, order)
+
+
+@jit
+def first_hops(graph: Graph, source: int) -> Ints:
+    """Virtual channels by which a path may leave the end switch of an index."""
+    switch = graph.ends[source]
+    return graph.first[graph.first_start[switch] : graph.first_start[switch + 1]]
 
 
 @jit
@@ -59,15 +80,7 @@ def _at_rank(options: Ints, wanted: int, distance: Ints, ways: Floats, rank: flo
 
 @jit
 def lengths_and_ways(
-    ends: Ints,
-    start: Longs,
-    following: Ints,
-    first_start: Longs,
-    first: Ints,
-    arriving_start: Longs,
-    arriving: Ints,
-    before_start: Longs,
-    before: Ints,
+    graph: Graph,
     most: int,
 ) -> tuple[Ints, Ints, Ints]:
     """Hops of a shortest path of every pair, and how many shortest paths there are, up to `most`; 0: do not count.
@@ -76,21 +89,21 @@ def lengths_and_ways(
         (E, E) hops and (E, E) paths by [source, destination], 0 on the diagonal; and the first pair without a path
         as [source index, destination index], empty if there is none.
     """
-    nodes, count = len(start) - 1, len(ends)
+    start, following = graph.start, graph.following
+    nodes, count = len(start) - 1, len(graph.ends)
     distance = np.empty(nodes, dtype=np.int32)
     order = np.empty(nodes, dtype=np.int32)
     ways = np.zeros(nodes, dtype=np.float64)
     length = np.zeros((count, count), dtype=np.int32)
     paths = np.zeros((count, count), dtype=np.int32)
     for end in range(count):
-        own = arriving[arriving_start[ends[end]] : arriving_start[ends[end] + 1]]
-        reaching = order[: hops_to(ends[end], own, before_start, before, distance, order)]
+        reaching = order[: hops_to_end(graph, end, distance, order)]
         if most:
             _count_ways(reaching, start, following, distance, ways)
         for source in range(count):
             if source == end:
                 continue
-            options = first[first_start[ends[source]] : first_start[ends[source] + 1]]
+            options = first_hops(graph, source)
             fewest = nearest(options, distance)
             if fewest == FAR:
                 return length, paths, np.array([source, end], dtype=np.int32)
@@ -102,15 +115,7 @@ def lengths_and_ways(
 
 @jit
 def ranked_paths(
-    ends: Ints,
-    start: Longs,
-    following: Ints,
-    first_start: Longs,
-    first: Ints,
-    arriving_start: Longs,
-    arriving: Ints,
-    before_start: Longs,
-    before: Ints,
+    graph: Graph,
     rank: Ints,
     path_start: Longs,
 ) -> Ints:
@@ -121,16 +126,16 @@ def ranked_paths(
     Returns:
         hops of all paths.
     """
-    nodes, count = len(start) - 1, len(ends)
+    start, following = graph.start, graph.following
+    nodes, count = len(start) - 1, len(graph.ends)
     distance = np.empty(nodes, dtype=np.int32)
     order = np.empty(nodes, dtype=np.int32)
     hops = np.empty(path_start[-1], dtype=np.int32)
     for end in range(count):
-        own = arriving[arriving_start[ends[end]] : arriving_start[ends[end] + 1]]
-        hops_to(ends[end], own, before_start, before, distance, order)
+        hops_to_end(graph, end, distance, order)
         for source in range(count):
             pair = source * count + end
-            options = first[first_start[ends[source]] : first_start[ends[source] + 1]]
+            options = first_hops(graph, source)
             for index in range(path_start[pair], path_start[pair + 1]):
                 best = -1
                 for hop in options:
@@ -144,15 +149,7 @@ def ranked_paths(
 @jit
 def draw_paths(
     end: int,
-    ends: Ints,
-    start: Longs,
-    following: Ints,
-    first_start: Longs,
-    first: Ints,
-    arriving_start: Longs,
-    arriving: Ints,
-    before_start: Longs,
-    before: Ints,
+    graph: Graph,
     path_start: Longs,
     draws: Floats,
     hops: Ints,
@@ -162,17 +159,17 @@ def draw_paths(
     A next hop is drawn with the number of shortest paths that go by it as its weight. `draws` are numbers in [0, 1),
     one a hop, source by source; `hops` gets the hops of these paths.
     """
-    nodes, count = len(start) - 1, len(ends)
+    start, following = graph.start, graph.following
+    nodes, count = len(start) - 1, len(graph.ends)
     distance = np.empty(nodes, dtype=np.int32)
     order = np.empty(nodes, dtype=np.int32)
     ways = np.zeros(nodes, dtype=np.float64)
-    own = arriving[arriving_start[ends[end]] : arriving_start[ends[end] + 1]]
-    reaching = order[: hops_to(ends[end], own, before_start, before, distance, order)]
+    reaching = order[: hops_to_end(graph, end, distance, order)]
     _count_ways(reaching, start, following, distance, ways)
     used = 0
     for source in range(count):
         pair = source * count + end
-        options = first[first_start[ends[source]] : first_start[ends[source] + 1]]
+        options = first_hops(graph, source)
         for index in range(path_start[pair], path_start[pair + 1]):
             wanted = path_start[pair + 1] - index
             total = _ways_by(options, wanted, distance, ways)
@@ -183,15 +180,7 @@ def draw_paths(
 
 @jit
 def candidate_paths(
-    ends: Ints,
-    start: Longs,
-    following: Ints,
-    first_start: Longs,
-    first: Ints,
-    arriving_start: Longs,
-    arriving: Ints,
-    before_start: Longs,
-    before: Ints,
+    graph: Graph,
     length: Longs,
     wanted: Longs,
     base: Longs,
@@ -204,20 +193,20 @@ def candidate_paths(
     Returns:
         hops of all candidates.
     """
-    nodes, count = len(start) - 1, len(ends)
+    start, following = graph.start, graph.following
+    nodes, count = len(start) - 1, len(graph.ends)
     distance = np.empty(nodes, dtype=np.int32)
     order = np.empty(nodes, dtype=np.int32)
     ways = np.zeros(nodes, dtype=np.float64)
     hops = np.empty(base[-1], dtype=np.int32)
     for end in range(count):
-        own = arriving[arriving_start[ends[end]] : arriving_start[ends[end] + 1]]
-        reaching = order[: hops_to(ends[end], own, before_start, before, distance, order)]
+        reaching = order[: hops_to_end(graph, end, distance, order)]
         _count_ways(reaching, start, following, distance, ways)
         for source in range(count):
             pair = source * count + end
             place = base[pair]
             for candidate in range(wanted[pair]):
-                options = first[first_start[ends[source]] : first_start[ends[source] + 1]]
+                options = first_hops(graph, source)
                 total = _ways_by(options, length[pair], distance, ways)
                 rank = np.floor(candidate * total / wanted[pair])
                 for left in range(length[pair], 0, -1):

@@ -5,7 +5,7 @@ walk from the tree so far leads to it over alive ones. Taking one for a switch k
 and whatever only they led to; where that would cut a switch off, the search turns back. Virtual channels have no cycle
 of dependencies, so counting those that lead to each tells exactly which are alive.
 
-Arguments that kernels/selection.py does not explain:
+Arguments named alike are the same in all functions:
 
     source, target    (N,) switch that a virtual channel leaves and enters
     needed            (S,) True for switches that the tree must reach
@@ -23,7 +23,8 @@ from __future__ import annotations
 import numpy as np
 
 from testbed.kernels.jit import jit
-from testbed.kernels.turns import FAR, hops_to
+from testbed.kernels.selection import Graph, first_hops, hops_to_end
+from testbed.kernels.turns import FAR
 from testbed.model import Bools, Ints, Longs
 
 NONE, ROOT = -1, -2
@@ -33,26 +34,17 @@ _TAKEN, _KILLED, _PLACE, _OPTIONS, _REACHED, _LEVEL = 0, 1, 2, 3, 4, 5
 
 @jit
 def remaining_hops(
-    ends: Ints,
-    start: Longs,
-    following: Ints,
-    first_start: Longs,
-    first: Ints,
-    arriving_start: Longs,
-    arriving: Ints,
-    before_start: Longs,
-    before: Ints,
+    graph: Graph,
     hosts: Longs,
     switches: int,
 ) -> Longs:
     """(N,) hops of the shortest paths from each virtual channel to all hosts, summed; S where there is no path."""
-    nodes = len(start) - 1
+    nodes = len(graph.start) - 1
     distance = np.empty(nodes, dtype=np.int32)
     order = np.empty(nodes, dtype=np.int32)
     total = np.zeros(nodes, dtype=np.int64)
-    for index in range(len(ends)):
-        own = arriving[arriving_start[ends[index]] : arriving_start[ends[index] + 1]]
-        hops_to(ends[index], own, before_start, before, distance, order)
+    for index in range(len(graph.ends)):
+        hops_to_end(graph, index, distance, order)
         for node in range(nodes):
             total[node] += hosts[index] * (distance[node] if distance[node] < FAR else switches)
     return total
@@ -180,13 +172,7 @@ def _by_preference(
 
 @jit
 def legal_trees(
-    ends: Ints,
-    start: Longs,
-    following: Ints,
-    first_start: Longs,
-    first: Ints,
-    arriving_start: Longs,
-    arriving: Ints,
+    graph: Graph,
     hosts: Longs,
     source: Ints,
     target: Ints,
@@ -208,6 +194,8 @@ def legal_trees(
         does not go; and, where there is no tree, [source index, a switch that is cut off, 1 if the search was
         given up and 0 if it has shown that there is none], else empty.
     """
+    ends, start, following = graph.ends, graph.start, graph.following
+    arriving_start, arriving = graph.arriving_start, graph.arriving
     nodes, switches, count = len(start) - 1, len(arriving_start) - 1, len(ends)
     tree = np.full((count, switches), NONE, dtype=np.int32)
     load = np.zeros(channels, dtype=np.int64)
@@ -234,7 +222,7 @@ def legal_trees(
                     load[tree[own, at] % channels] -= hosts[own] * hosts[end]
                     at = source[tree[own, at]]
             tree[own] = NONE
-        entries = first[first_start[root] : first_start[root + 1]]
+        entries = first_hops(graph, own)
         _awake(root, start, following, entries, target, alive, support, supply, options)
         for switch in range(switches):
             if needed[switch] and switch != root and supply[switch] == 0:

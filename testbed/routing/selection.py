@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 from annotated_types import Ge, Le
 
 from testbed.errors import InputError, Problem
-from testbed.model import AllowedTurns, Ints, Longs, Paths, Topology
+from testbed.model import AllowedTurns, Longs, Paths, Topology
 from testbed.routing.common import host_switches
 from testbed.routing.turns import by_switch, consistent_paths, no_path
+
+if TYPE_CHECKING:
+    from testbed.kernels.selection import Graph
 
 CANDIDATES = 16
 _BY_CANDIDATES = ("sancho", "high_virtual", "high_physical")
@@ -34,20 +37,6 @@ class SelectionOptions:
     seed: Annotated[int, Ge(0)] | None = None  # what `random` draws from
     # paths of a pair that `sancho` and the two after it choose from; where there are more, they are taken in even steps
     candidates: Annotated[int, Ge(1), Le(1024)] = CANDIDATES
-
-
-class _Graph(NamedTuple):
-    """Arrays as kernels/selection.py describes them."""
-
-    ends: Ints
-    start: Longs
-    following: Ints
-    first_start: Longs
-    first: Ints
-    arriving_start: Longs
-    arriving: Ints
-    before_start: Longs
-    before: Ints
 
 
 def select_paths(topology: Topology, turns: AllowedTurns, options: SelectionOptions) -> Paths:
@@ -87,12 +76,13 @@ def _check(options: SelectionOptions) -> None:
         raise InputError(problems)
 
 
-def _graph(topology: Topology, turns: AllowedTurns) -> _Graph:
+def _graph(topology: Topology, turns: AllowedTurns) -> Graph:
+    from testbed.kernels.selection import Graph
     from testbed.kernels.turns import may_begin, reversed_graph
 
     layers = _layers(topology, turns.start)
     leaving_start, leaving = by_switch(np.tile(topology.channel_source, layers), topology.switch_count)
-    return _Graph(
+    return Graph(
         host_switches(topology),
         turns.start,
         turns.following,
@@ -106,16 +96,16 @@ def _layers(topology: Topology, start: Longs) -> int:
     return max(1, (len(start) - 1) // max(len(topology.channel_source), 1))
 
 
-def _hosts(topology: Topology, graph: _Graph) -> Longs:
+def _hosts(topology: Topology, graph: Graph) -> Longs:
     """(E,) hosts of each end switch."""
     return np.bincount(topology.host_switch, minlength=topology.switch_count)[graph.ends].astype(np.int64)
 
 
-def _lengths_and_ways(topology: Topology, graph: _Graph, most: int) -> tuple[Longs, Longs, Longs]:
+def _lengths_and_ways(topology: Topology, graph: Graph, most: int) -> tuple[Longs, Longs, Longs]:
     """(E·E + 1,) offsets of the paths, (E·E,) hops of each and (E·E,) number of shortest ones, none above `most`."""
     from testbed.kernels.selection import lengths_and_ways
 
-    length, ways, lost = lengths_and_ways(*graph, most)
+    length, ways, lost = lengths_and_ways(graph, most)
     if len(lost):
         raise no_path(topology, int(graph.ends[lost[0]]), int(graph.ends[lost[1]]))
     hops = length.reshape(-1).astype(np.int64)
@@ -126,7 +116,7 @@ def _offsets(counts: Longs) -> Longs:
     return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
 
 
-def _low_port_paths(topology: Topology, graph: _Graph) -> Paths:
+def _low_port_paths(topology: Topology, graph: Graph) -> Paths:
     """At every switch the lowest port of those one hop nearer; of its layers the highest, where the search begins."""
     from testbed.kernels.selection import ranked_paths
 
@@ -134,10 +124,10 @@ def _low_port_paths(topology: Topology, graph: _Graph) -> Paths:
     layers = _layers(topology, graph.start)
     below = np.repeat(np.arange(layers - 1, -1, -1), len(topology.out_port))
     rank = (np.tile(topology.out_port, layers) * layers + below).astype(np.int32)
-    return Paths(start, ranked_paths(*graph, rank, start))
+    return Paths(start, ranked_paths(graph, rank, start))
 
 
-def _random_paths(topology: Topology, graph: _Graph, seed: int) -> Paths:
+def _random_paths(topology: Topology, graph: Graph, seed: int) -> Paths:
     from testbed.kernels.selection import draw_paths
 
     start, hops, _ = _lengths_and_ways(topology, graph, 0)
@@ -147,11 +137,11 @@ def _random_paths(topology: Topology, graph: _Graph, seed: int) -> Paths:
     count = len(graph.ends)
     for end, total in enumerate(hops.reshape(count, count).sum(axis=0).tolist()):
         draws = (bits.random_raw(total) >> np.uint64(11)) * 2.0**-53
-        draw_paths(end, *graph, start, draws, hop)
+        draw_paths(end, graph, start, draws, hop)
     return Paths(start, hop)
 
 
-def _relieved_paths(topology: Topology, graph: _Graph, options: SelectionOptions) -> Paths:
+def _relieved_paths(topology: Topology, graph: Graph, options: SelectionOptions) -> Paths:
     """Delete candidates through the most loaded channel until one is left (Sancho and Robles 2000).
 
     Loads are numbers of pairs of hosts. `sancho` counts physical channels: "it does not consider on virtual channels"
@@ -177,7 +167,7 @@ def _relieved_paths(topology: Topology, graph: _Graph, options: SelectionOptions
             f"{_MAX_CANDIDATE_HOPS:,}; {remedy}",
         )
     base, first = _offsets(hops * ways), _offsets(ways)
-    candidates = candidate_paths(*graph, hops, ways, base)
+    candidates = candidate_paths(graph, hops, ways, base)
     channels = max(len(topology.channel_source), 1)
     nodes = np.arange(len(graph.start) - 1, dtype=np.int32)
     counted, group = candidates, nodes % channels if options.selection == "high_physical" else nodes
@@ -189,7 +179,7 @@ def _relieved_paths(topology: Topology, graph: _Graph, options: SelectionOptions
     return Paths(start, candidates[place])
 
 
-def _tree_paths(topology: Topology, graph: _Graph) -> Paths:
+def _tree_paths(topology: Topology, graph: Graph) -> Paths:
     """Paths of every source that are one tree, each switch being entered by one virtual channel.
 
     The search takes what is nearest first and turns back from dead ends, so for each source it finds a tree or shows
@@ -208,9 +198,9 @@ def _tree_paths(topology: Topology, graph: _Graph) -> Paths:
     layers = _layers(topology, graph.start)
     source = np.tile(topology.channel_source, layers)
     hosts = _hosts(topology, graph)
-    remaining = remaining_hops(*graph, hosts, topology.switch_count)
+    remaining = remaining_hops(graph, hosts, topology.switch_count)
     tree, lost = legal_trees(
-        *graph[:7], hosts, source, np.tile(topology.channel_target, layers), max(len(topology.channel_source), 1),
+        graph, hosts, source, np.tile(topology.channel_target, layers), max(len(topology.channel_source), 1),
         remaining, _TREE_PASSES, _PATIENCE,
     )  # fmt: skip
     if len(lost):
