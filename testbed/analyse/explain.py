@@ -90,11 +90,6 @@ def explain(plan: Plan, source: str, destination: str) -> Explanation:
     )
 
 
-def as_object(explanation: Explanation) -> dict[str, object]:
-    """Return the object that `testbed explain --format json` prints."""
-    return dataclasses.asdict(explanation)
-
-
 def _backup(plan: Plan, source: int, destination: int) -> tuple[int, ...] | None:
     routes = plan.routes
     if routes.backup is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -112,13 +113,12 @@ def explain(
     Exit code 1 if the plan fails verification.
     """
     from testbed.analyse import explain as explain_pair
-    from testbed.analyse.explain import as_object
 
     with working("planning and proving"):
         plan = made_plan(name, settings)
         found = explain_pair(plan, source, destination)
     if form is Format.json:
-        print_json({**as_object(found), "proved": plan.proved})
+        print_json({**asdict(found), "proved": plan.proved})
     else:
         _print_explanation(found)
         _print_violations(plan)

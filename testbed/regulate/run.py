@@ -25,8 +25,9 @@ from testbed.regulate.figure import draw
 from testbed.regulate.mover import Change, PlanMover, opposite
 from testbed.regulate.power import Power, as_object, power_of
 from testbed.regulate.speeds import retunings, unavoidable, watching_rate
-from testbed.regulate.traffic import TRACE, Traffic
+from testbed.regulate.traffic import Traffic
 from testbed.results import ResultFolder
+from testbed.results.samples import MPI_SENT, mpi_matrix
 from testbed.results.telemetry import join
 from testbed.run.checks.fidelity import Verdict
 from testbed.run.dilation.choose import choose_dilation
@@ -163,12 +164,10 @@ def measured_traffic(plan: Plan, records: Sequence[LoadRecord]) -> Traffic:
         LabError: nothing was recorded.
     """
     count = plan.topology.host_count
-    number = {plan.topology.host_name(host): host for host in range(count)}
     matrix = np.zeros((count, count))
     for record in records:
-        sent = [sample for sample in record.samples if sample.metric == TRACE]
-        for sample in sent:
-            matrix[number[sample.labels["src"]], number[sample.labels["dst"]]] += sample.value
+        sent = [sample for sample in record.samples if sample.metric == MPI_SENT]
+        matrix += mpi_matrix(sent, plan.topology)
         watched = record.outcome.telemetry if record.outcome is not None else []
         if not sent and watched:
             counted = join(watched)

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from testbed.errors import InputError, Problem, did_you_mean
-from testbed.model import Floats, Sample, Topology
+from testbed.model import Floats, Topology
 from testbed.results import Run, load_run
+from testbed.results.samples import MPI_SENT, mpi_matrix
 from testbed.results.telemetry import Names, load_telemetry
 from testbed.traffic import PATTERNS, PatternError, flows
 
-TRACE = "mpi_bytes_sent"
 _MAX_NAMED = 4
 
 
@@ -82,11 +82,12 @@ def recorded(path: Path, topology: Topology) -> list[Traffic]:
 def _of_run(run: Run, topology: Topology, place: str) -> Iterator[Traffic]:
     for load in run.manifest["loads"]:
         number, title = str(load["load"]), str(load["title"])
-        sent = [sample for sample in run.samples if sample.metric == TRACE and sample.labels.get("load") == number]
+        sent = [sample for sample in run.samples if sample.metric == MPI_SENT and sample.labels.get("load") == number]
         if sent:
             hosts = [run.plan.topology.host_name(host) for host in range(run.plan.topology.host_count)]
             _require_hosts(hosts, topology, place)
-            yield Traffic(title, _matrix(sent, hosts), f"bytes that MPI sent, {run.path.name}")
+            matrix = mpi_matrix(sent, run.plan.topology).astype(np.float64)
+            yield Traffic(title, matrix, f"bytes that MPI sent, {run.path.name}")
         else:
             yield from _counted(run.path, number, title, topology, place)
 
@@ -97,14 +98,6 @@ def _counted(folder: Path, load: str, title: str, topology: Topology, place: str
         _require_hosts(telemetry.hosts, topology, place)
         matrix = telemetry.traffic_matrix().astype(np.float64)
         yield Traffic(title, matrix, f"bytes counted in the fabric, {folder.name}")
-
-
-def _matrix(sent: Sequence[Sample], hosts: Sequence[str]) -> Floats:
-    number = {name: place for place, name in enumerate(hosts)}
-    matrix = np.zeros((len(hosts), len(hosts)))
-    for sample in sent:
-        matrix[number[sample.labels["src"]], number[sample.labels["dst"]]] += sample.value
-    return matrix
 
 
 def _require_hosts(found: Sequence[str] | Names, topology: Topology, place: str) -> None:

@@ -9,8 +9,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from testbed.errors import InputError
-from testbed.model import Sample
+from testbed.model import Longs, Sample, Topology
 
 COLUMNS = ("metric", "value", "unit", "predicted", "labels")
 
@@ -46,6 +48,18 @@ def samples_from_csv(text: str) -> tuple[Sample, ...]:
         )
         for row in reader
     )
+
+
+MPI_SENT = "mpi_bytes_sent"
+
+
+def mpi_matrix(samples: Iterable[Sample], topology: Topology) -> Longs:
+    """(H, H) bytes that ranks on a host (row) sent to those on another (column), of samples of MPI_SENT."""
+    number = {topology.host_name(host): host for host in range(topology.host_count)}
+    matrix = np.zeros((topology.host_count, topology.host_count), dtype=np.int64)
+    for sample in samples:
+        matrix[number[sample.labels["src"]], number[sample.labels["dst"]]] += int(sample.value)
+    return matrix
 
 
 def failures_file(load: str) -> str:

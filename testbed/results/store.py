@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import fcntl
+import itertools
 import json
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -46,17 +47,9 @@ class ResultFolder:
             InputError: the folder cannot be made.
         """
         self._started = time.time()
-        stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(self._started))
-        name = f"{stamp}-{plan.scenario.name}-{plan.digest[:8]}"
-        try:
-            self._owner = make_folder(root)
-            self.path = self._first_free(root, name)
-        except OSError as error:
-            raise InputError.one(
-                str(root),
-                f"results cannot be written there: {error.strerror}; give another folder with --results",
-            ) from error
         self._plan = plan
+        self.path = dated_folder(root, f"{plan.scenario.name}-{plan.digest[:8]}", ending=INCOMPLETE)
+        self._owner = root.stat()
 
     @classmethod
     def at(cls, path: Path, plan: Plan) -> ResultFolder:
@@ -64,20 +57,6 @@ class ResultFolder:
         found = cls.__new__(cls)
         found.path, found._plan, found._started, found._owner = path, plan, time.time(), path.parent.stat()
         return found
-
-    @staticmethod
-    def _first_free(root: Path, name: str) -> Path:
-        number = 1
-        while True:
-            final = root / (name if number == 1 else f"{name}-{number}")
-            working = final.with_name(final.name + INCOMPLETE)
-            if not final.exists():
-                try:
-                    working.mkdir()
-                    return working
-                except FileExistsError:
-                    pass
-            number += 1
 
     def write_text(self, name: str, text: str) -> None:
         """Write a file whole or not at all.
@@ -174,22 +153,25 @@ def _iso(seconds: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(seconds))
 
 
-def dated_folder(root: Path, name: str, inside: str) -> Path:
-    """Make a folder named by the clock and a name, with another in it.
+def dated_folder(root: Path, name: str, inside: str = ".", ending: str = "") -> Path:
+    """Make a folder named by the clock and a name, and so far with an ending, with another in it.
 
     Raises:
         InputError: it cannot be made.
     """
     stamp = time.strftime("%Y%m%d-%H%M%S")
     try:
-        make_folder(root)
-        number = 1
-        while True:
-            folder = root / (f"{stamp}-{name}" + (f"-{number}" if number > 1 else ""))
-            if not folder.exists():
-                make_folder(folder / inside)
-                return folder
-            number += 1
+        owner = make_folder(root)
+        for number in itertools.count(1):
+            final = root / (f"{stamp}-{name}" + (f"-{number}" if number > 1 else ""))
+            folder = final.with_name(final.name + ending)
+            if not final.exists():
+                with suppress(FileExistsError):
+                    folder.mkdir()
+                    break
+        os.chown(folder, owner.st_uid, owner.st_gid)
+        make_folder(folder / inside)
+        return folder
     except OSError as error:
         sentence = f"results cannot be written there: {error.strerror}; give another folder with --results"
         raise InputError.one(str(root), sentence) from error

@@ -73,7 +73,7 @@ def lab_facts(settled: Plan, choice: Choice | None, lab: Session) -> dict[str, o
     return {
         "engine": settled.scenario.engine,
         "dilation": settled.scenario.lab.chosen_dilation,
-        "dilation_choice": choice.as_dict() if choice else None,
+        "dilation_choice": asdict(choice) if choice else None,
         "holds_lone_frames": lab.facts.holds_lone_frames,
         "cpu_share": None if lab.facts.cpu_share is None else asdict(lab.facts.cpu_share),
     }

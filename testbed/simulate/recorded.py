@@ -11,16 +11,16 @@ from pathlib import Path
 import numpy as np
 
 from testbed.errors import InputError, Problem, did_you_mean
-from testbed.model import Longs, Topology
+from testbed.model import Longs, Sample, Topology
 from testbed.predict.frames import TCP_PAYLOAD, WIRE_OVERHEAD, transport
 from testbed.results import Run, load_run
+from testbed.results.samples import MPI_SENT, mpi_matrix
 from testbed.results.telemetry import load_telemetry
 
 WIRE = transport("tcp", TCP_PAYLOAD).forward  # bytes a full frame takes on the wire
 FRAME = WIRE - WIRE_OVERHEAD  # and as Linux counts it
 COLUMNS = ("source", "destination", "bytes")
 _TELEMETRY = "telemetry-"
-_MPI = "mpi_bytes_sent"
 _MAX_NAMED = 10
 
 
@@ -78,7 +78,7 @@ def read_run(folder: Path, load: str | None, topology: Topology) -> Recorded:
     """
     run = load_run(folder)
     titles = {str(entry.get("load", "")): str(entry.get("title", "load")) for entry in run.manifest["loads"]}
-    having = [number for number in titles if _has_mpi(run, number) or _has_traffic(folder, number)]
+    having = [number for number in titles if _mpi_sent(run, number) or _has_traffic(folder, number)]
     if not having:
         sentence = (
             "has no load with a traffic matrix; run it with lab.telemetry on a machine that can count pairs of hosts, "
@@ -91,7 +91,7 @@ def read_run(folder: Path, load: str | None, topology: Topology) -> Recorded:
     if chosen not in having:
         sentence = f'there is no load "{chosen}" with a matrix in {folder}; there are: {_listed(having, titles)}'
         raise InputError.one("--load", sentence)
-    if _has_mpi(run, chosen):
+    if _mpi_sent(run, chosen):
         return _mpi(run, chosen, topology)
     return _telemetry(folder, chosen, topology, "--trace")
 
@@ -100,8 +100,8 @@ def _listed(numbers: list[str], titles: Mapping[str, str]) -> str:
     return ", ".join(f"{number} ({titles[number]})" for number in numbers)
 
 
-def _has_mpi(run: Run, load: str) -> bool:
-    return any(sample.metric == _MPI and sample.labels.get("load") == load for sample in run.samples)
+def _mpi_sent(run: Run, load: str) -> list[Sample]:
+    return [sample for sample in run.samples if sample.metric == MPI_SENT and sample.labels.get("load") == load]
 
 
 def _has_traffic(folder: Path, load: str) -> bool:
@@ -112,11 +112,7 @@ def _has_traffic(folder: Path, load: str) -> bool:
 def _mpi(run: Run, load: str, topology: Topology) -> Recorded:
     recorded = run.plan.topology
     _require_hosts("--trace", recorded.host_count, topology)
-    number = {recorded.host_name(host): host for host in range(recorded.host_count)}
-    matrix = np.zeros((recorded.host_count, recorded.host_count), dtype=np.int64)
-    for sample in run.samples:
-        if sample.metric == _MPI and sample.labels.get("load") == load:
-            matrix[number[sample.labels["src"]], number[sample.labels["dst"]]] += int(sample.value)
+    matrix = mpi_matrix(_mpi_sent(run, load), recorded)
     return Recorded(matrix, TCP_PAYLOAD, f"{run.path}, load {load}: what ranks sent each other")
 
 

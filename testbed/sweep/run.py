@@ -8,13 +8,12 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol
 
 from testbed.errors import InputError, Problem, TestbedError
 from testbed.plan import Plan, make_plan
 from testbed.results import load_run
 from testbed.results.store import locked
-from testbed.run.checks.fidelity import Verdict
+from testbed.run.engine import Outcome as RunOutcome
 from testbed.run.engines import run_scenario
 from testbed.sweep.plans import Planned
 from testbed.sweep.record import (
@@ -34,23 +33,7 @@ from testbed.units import format_eta
 Progress = Callable[[str], None]
 
 
-class Finished(Protocol):
-    """What a runner gives back of a run."""
-
-    @property
-    def folder(self) -> Path:
-        """Its result folder."""
-
-    @property
-    def verdict(self) -> Verdict:
-        """The worst of its loads."""
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """Why."""
-
-
-Runner = Callable[[Plan, Path, Progress], Finished]
+Runner = Callable[[Plan, Path, Progress], RunOutcome]
 
 
 def run_sweep(

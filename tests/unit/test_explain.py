@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from testbed.analyse import explain
-from testbed.analyse.explain import as_object
 from testbed.errors import InputError
 from testbed.model import LocalPlan, Paths, VlanPlan
 from testbed.pipeline.oracle import matched_rules
@@ -338,7 +337,7 @@ def test_every_wrong_name_is_a_sentence():
 
 
 def test_the_object_is_json():
-    found = json.loads(json.dumps(as_object(explain(plan_of("torus", sizes=[8, 8]), "h9", "h64"))))
+    found = json.loads(json.dumps(dataclasses.asdict(explain(plan_of("torus", sizes=[8, 8]), "h9", "h64"))))
     assert found["shorter"]["switches"] == ["s9", "s16", "s8", "s64"]
     assert found["steps"][0]["vlan"] == 13
     assert found["shorter"]["forbidden"] is None

@@ -4,7 +4,6 @@ import fcntl
 import json
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from testbed.cli.app import app
 from testbed.errors import InputError, LabError
 from testbed.results import INCOMPLETE, ResultFolder, load_run
 from testbed.run.checks.fidelity import Verdict
+from testbed.run.engine import Outcome as RunOutcome
 from testbed.sweep import prepare, run_sweep
 from testbed.sweep.record import RECORD, Entry, finished_folders, read_record
 from testbed.sweep.run import seconds_left
@@ -46,13 +46,6 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-@dataclass(frozen=True)
-class Done:
-    folder: Path
-    verdict: Verdict = Verdict.PASS
-    reasons: tuple[str, ...] = ()
-
-
 class Lab:
     """Runs nothing and stores a made-up result; what a test wants to go wrong, goes wrong at a run's number."""
 
@@ -73,7 +66,7 @@ class Lab:
         written.write_samples(goodput(1e8 * len(self.ran), 1.1e8 * len(self.ran)))
         reasons = ["made up"] if verdict else []
         written.write_manifest(verdict.word, reasons, [head(1, "iperf3 udp neighbour", verdict.word, *reasons)])
-        return Done(written.finish(), verdict, tuple(reasons))
+        return RunOutcome(written.finish(), verdict, tuple(reasons), ())
 
 
 def swept(lab, *, resume=False, said=None, file="mine.yaml", repeats=None):

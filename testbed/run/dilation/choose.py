@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import takewhile
 
 from testbed.emulate.calibration import first_guess, frame_margin, least_dilation
@@ -42,10 +42,6 @@ class Choice:
     factor: float  # how many times faster than at the tried dilation links were
     tried: tuple[Trial, ...]  # in the order of trying
     seconds: float  # that the search took
-
-    def as_dict(self) -> dict[str, object]:
-        """Plain data for the manifest."""
-        return asdict(self)
 
 
 def choose_dilation(plan: Plan, lab: Session, progress: Callable[[str], None]) -> tuple[Plan, Choice | None]:
