@@ -109,10 +109,10 @@ class Hops:
 
 def shortest_hops(topology: Topology, roots: Ints) -> Ints:
     """(R, S) fewest hops between each root and each switch; -1 where no links lead."""
-    from testbed.kernels import distances
+    from testbed.kernels import sssp
 
     start, leaving = leaving_channels(topology)
-    return distances.from_switches(roots, start, leaving, topology.channel_target)
+    return sssp.from_switches(roots, start, leaving, topology.channel_target)
 
 
 def hops_of(topology: Topology, routes: Routes) -> Hops:

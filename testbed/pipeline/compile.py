@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
 
-from testbed.model import Bundles, LearningPlan, LocalPlan, Rule, Topology, VlanPlan, host_mac
-from testbed.pipeline.bundles import bundle_rules, count_bundle_rules, through_bundles
+from testbed.model import Bundles, Group, LearningPlan, LocalPlan, Rule, Topology, VlanPlan, host_mac
 from testbed.pipeline.compile_local import compile_local, count_local_rules
 from testbed.pipeline.oracle import Delivery, Frame, Oracle
-from testbed.pipeline.tables import FORWARDING, INGRESS, LEARN_AT_HOST, LEARN_AT_TRUNK, UNTAGGED, Priority
+from testbed.pipeline.tables import EGRESS, FORWARDING, INGRESS, LEARN_AT_HOST, LEARN_AT_TRUNK, UNTAGGED, Priority
 from testbed.vlans.entries import entries_of, entry_counts, vlans_on_switches
 
 
@@ -162,3 +161,60 @@ class LearningOracle(Oracle):
             send = (("pop_vlan", 0), *send)
         match = (("dl_vlan", frame.tag[0]), ("dl_dst", self._sender))
         self.add(Rule(switch, FORWARDING.number, Priority.STATIC_ENTRY, match, send))
+
+
+# Layers 2, 3 and 4, as far as a frame has them. No PVID: it is the same for all frames of a host.
+HASH_FIELDS = ("eth_src", "eth_dst", "ip_src", "ip_dst", "tcp_src", "tcp_dst", "udp_src", "udp_dst")
+
+
+def compile_groups(bundles: Bundles | None) -> tuple[Group, ...]:
+    """The group of each bundle at both of its switches, by switch and number; a single link needs none."""
+    if bundles is None:
+        return ()
+    groups = (Group(switch, ports[0], ports) for switch, ports in _ends(bundles))
+    return tuple(sorted(groups, key=lambda group: (group.switch, group.number)))
+
+
+def bundle_rules(bundles: Bundles) -> list[Rule]:
+    """The rules that stand beside those of the plan: arrival by further members, and the way out of each bundle."""
+    rules = []
+    for switch, (first, *others) in _ends(bundles):
+        for port in others:
+            actions = (("set_in_port", first), ("resubmit", INGRESS.number))
+            rules.append(Rule(switch, INGRESS.number, Priority.MEMBER, (("in_port", port),), actions))
+        out = ("bundle", first)
+        rules.append(Rule(switch, EGRESS.number, Priority.SAME_BUNDLE, (out, ("in_port", first)), ()))
+        rules.append(Rule(switch, EGRESS.number, Priority.BUNDLE, (out,), (("group", first),)))
+    return rules
+
+
+def through_bundles(rules: Iterable[Rule], bundles: Bundles) -> Iterator[Rule]:
+    """The rules of a plan, with the logical ports that are bundles in place of output ports."""
+    ends = {(switch, ports[0]) for switch, ports in _ends(bundles)}
+    for rule in rules:
+        actions: list[tuple[str, int]] = []
+        for action, value in rule.actions:
+            if action == "output" and (rule.switch, value) in ends:
+                actions += [("set_bundle", value), ("resubmit", EGRESS.number)]
+            else:
+                actions.append((action, value))
+        yield replace(rule, actions=tuple(actions))
+
+
+def count_bundle_rules(bundles: Bundles | None) -> int:
+    """Number of bundle_rules(), without making them."""
+    if bundles is None:
+        return 0
+    members = bundles.sizes[bundles.sizes > 1]
+    return 2 * int((members - 1 + 2).sum())
+
+
+def _ends(bundles: Bundles) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Switch and ports of both ends of every bundle of two links or more, first member first."""
+    wiring = bundles.wiring
+    for link, size in enumerate(bundles.sizes.tolist()):
+        if size < 2:
+            continue
+        for channel in (2 * link, 2 * link + 1):
+            members = bundles.channels(channel)
+            yield int(wiring.channel_source[members[0]]), tuple(int(wiring.out_port[c]) for c in members)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from testbed.model import Group, Rule
-from testbed.pipeline.bundles import HASH_FIELDS
+from testbed.pipeline.compile import HASH_FIELDS
 from testbed.pipeline.tables import (
     EGRESS,
     FORWARDING,

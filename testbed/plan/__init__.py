@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from testbed.errors import InputError
 from testbed.model import Bundles, Floats, Group, LocalPlan, Routes, Rule, Topology, Violation, VlanPlan
-from testbed.pipeline.bundles import compile_groups
-from testbed.pipeline.compile import compile_rules
+from testbed.pipeline.compile import compile_groups, compile_rules
 from testbed.plan.fabric import logical_fabric
 from testbed.plan.loads import lab_problems
 from testbed.plan.proof import digest_of, prove, require_proof, undeclared

@@ -10,7 +10,7 @@ import numpy as np
 
 from testbed.errors import VerificationError
 from testbed.model import Bundles, LocalPlan, Routes, Topology, Violation, VlanPlan
-from testbed.pipeline.bundles import bundle_rules, compile_groups
+from testbed.pipeline.compile import bundle_rules, compile_groups
 from testbed.scenario import Scenario
 from testbed.verify import DEADLOCK, verify
 from testbed.verify.bundles import check_bundles

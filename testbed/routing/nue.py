@@ -41,11 +41,11 @@ def route_nue(topology: Topology, options: NueOptions) -> Routes:
     Raises:
         InputError: a pair has no path (names it).
     """
-    from testbed.kernels import distances, nue
+    from testbed.kernels import nue, sssp
 
     ends = host_switches(topology)
     hosts = np.bincount(topology.host_switch, minlength=topology.switch_count).astype(np.int32)
-    hops = distances.from_switches(ends, *leaving_channels(topology), topology.channel_target)
+    hops = sssp.from_switches(ends, *leaving_channels(topology), topology.channel_target)
     if (hops[:, ends] < 0).any():
         one, other = np.argwhere(hops[:, ends] < 0)[0]
         raise no_path(topology, int(ends[one]), int(ends[other]))

@@ -1,18 +1,22 @@
-"""A topology block that names a file: the file is read here, and the scenario holds the graph it describes."""
+"""A topology block that names a file: it is read here, by its format, and the scenario holds the graph it describes."""
 
 from __future__ import annotations
 
+import re
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge
 
 from testbed.errors import InputError, Problem, did_you_mean
 from testbed.topologies import TOPOLOGIES
-from testbed.topologies.fabric_text import read_fabric
-from testbed.topologies.graph import Graph, quoted
+from testbed.topologies.graph import Graph, Listing, graph_of, quoted
+from testbed.topologies.graphml import read_graphml
+from testbed.topologies.ibnetdiscover import read_ibnetdiscover
+from testbed.topologies.node_link import read_node_link
 
 # A million links in the most verbose format are about as large.
 _MAX_BYTES = 256 * 2**20
@@ -72,3 +76,44 @@ def _text(file: Path) -> str:
         raise InputError.one("", "cannot be read: it is not UTF-8 text") from error
     except ValueError as error:  # a name that no file can have
         raise InputError.one("", f"cannot be read: {error}") from error
+
+
+READERS: dict[str, Callable[[str], Listing]] = {
+    "node_link": read_node_link,
+    "graphml": read_graphml,
+    "ibnetdiscover": read_ibnetdiscover,
+}
+_SUFFIXES = {".json": "node_link", ".graphml": "graphml", ".xml": "graphml", ".ibnetdiscover": "ibnetdiscover"}
+_NODE_LINE = re.compile(r'^(Switch|Ca)\s+[0-9]+\s+"', re.MULTILINE)
+
+
+def read_fabric(text: str, name: str, form: str, hosts_per_switch: int | None) -> Graph:
+    """Read a fabric.
+
+    `form`: key of READERS, or `auto`, by the suffix of `name`; `hosts_per_switch` is for files that name no host, None
+    is 1.
+
+    Raises:
+        InputError: all that is wrong with the text, each problem with its line or key.
+    """
+    text = text.removeprefix("\ufeff")
+    if not text.strip():
+        raise InputError.one("", "is empty")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError.one("", "is not UTF-8 text") from error
+    return graph_of(READERS[_form(text, name) if form == "auto" else form](text), hosts_per_switch)
+
+
+def _form(text: str, name: str) -> str:
+    suffix = PurePath(name).suffix.lower()
+    if suffix in _SUFFIXES:
+        return _SUFFIXES[suffix]
+    if text.lstrip()[0] == "{":
+        return "node_link"
+    if text.lstrip()[0] == "<":
+        return "graphml"
+    if _NODE_LINE.search(text):
+        return "ibnetdiscover"
+    raise InputError.one("", f"is in no known format; set format: to one of {', '.join(READERS)}")

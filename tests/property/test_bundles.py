@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from testbed.emulate.walk import installed_problems
 from testbed.model import Group, Rule, Violation
-from testbed.pipeline.bundles import bundle_rules, compile_groups
-from testbed.pipeline.compile import count_rules
+from testbed.pipeline.compile import bundle_rules, compile_groups, count_rules
 from testbed.pipeline.oracle import Copy, Oracle
 from testbed.pipeline.tables import TABLES, Priority
 from testbed.pipeline.text import format_group, format_rule, parse_group, parse_rule

@@ -9,8 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from testbed.errors import InputError
+from testbed.scenario.fabric_file import READERS, read_fabric
 from testbed.topologies.build import divided_pair
-from testbed.topologies.fabric_text import READERS, read_fabric
 from testbed.topologies.graph import Graph, check_graph, graph
 
 # ---------------------------------------------------------------------------------------------------------------------

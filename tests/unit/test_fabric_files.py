@@ -16,11 +16,10 @@ from testbed.errors import InputError
 from testbed.plan import make_plan
 from testbed.plan.store import plan_from_json, plan_to_json
 from testbed.scenario import load_scenario, parse_scenario
-from testbed.scenario.fabric_file import TOPOLOGY_BLOCKS, FabricFile
+from testbed.scenario.fabric_file import READERS, TOPOLOGY_BLOCKS, FabricFile, read_fabric
 from testbed.scenario.load import as_dict
 from testbed.scenario.schema import schema
 from testbed.topologies import TOPOLOGIES, size_problem
-from testbed.topologies.fabric_text import READERS, read_fabric
 from testbed.topologies.graph import Graph, graph
 from tests.fabrics import graph_of
 
