@@ -119,6 +119,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "testbed/kernels/packets*.py": _tests("unit/test_packets"),
     "testbed/kernels/packets_tcp.py": _tests("unit/test_run_simulated", "unit/test_packets"),
     "testbed/kernels/selection*.py": _tests("unit/test_selection"),
+    "testbed/kernels/sssp.py": _tests("unit/test_kernels_sssp", "unit/test_routing_layers"),
     "testbed/kernels/tcp*.py": _tests("unit/test_predict_tcp"),
     "testbed/kernels/trees.py": _tests("unit/test_routing", "unit/test_fewest", "unit/test_selection"),
     "testbed/kernels/vlans.py": _tests("unit/test_vlans", "unit/test_fewest", "unit/test_plan"),

@@ -55,8 +55,7 @@ def teach(plan: Plan, lab: LabClient) -> str:
         return ""
     unknown: list[str] = []
     for _ in range(_ROUNDS):
-        datagrams = getattr(plan.scenario.assignment, "procedure", "quick") == "paper"
-        way = lab.learn(plan.vlans.vlan_ids.tolist(), datagrams=datagrams)
+        way = lab.learn(plan.vlans.vlan_ids.tolist(), datagrams=by_datagrams(plan))
         unknown = unknown_addresses(plan, lab.flows())
         if not unknown:
             return way
@@ -64,6 +63,11 @@ def teach(plan: Plan, lab: LabClient) -> str:
         f"after {_ROUNDS} rounds of the learning procedure {len(unknown)} addresses are unknown or known wrongly: "
         f"{unknown[0]}"
     )
+
+
+def by_datagrams(plan: Plan) -> bool:
+    """Whether hosts teach as in the paper, by datagrams, and not by bare frames."""
+    return getattr(plan.scenario.assignment, "procedure", "quick") == "paper"
 
 
 def unknown_addresses(plan: Plan, dumped: Mapping[str, Sequence[str]]) -> list[str]:

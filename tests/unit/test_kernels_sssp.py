@@ -46,8 +46,10 @@ def test_trees_share_the_load_of_the_pairs_that_cross_a_channel(seed, balanced):
     def by_switch(of):
         return np.searchsorted(np.sort(of), np.arange(10)), np.argsort(of, kind="stable").astype(np.int32)
 
+    leaving_start, leaving = by_switch(side[:, 0])
+    arriving_start, arriving = by_switch(side[:, 1])
     found = shortest_trees(
         np.array(ends, dtype=np.int32), np.array(hosts, dtype=np.int32), side[:, 0].copy(), side[:, 1].copy(),
-        *by_switch(side[:, 0]), *by_switch(side[:, 1]), balanced,
+        leaving_start, leaving, arriving_start, arriving, balanced,
     )  # fmt: skip
     assert found.tolist() == by_walking(graph, channels, ends, hosts, balanced=balanced)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from functools import cached_property
 
 from testbed.emulate.build import build_with
-from testbed.emulate.checks import changed_links
+from testbed.emulate.checks import by_datagrams, changed_links
 from testbed.emulate.client import LabClient, Progress, quiet
 from testbed.emulate.launch import Namespaces
 from testbed.emulate.names import MODEL
@@ -63,9 +63,8 @@ class ModelClient(LabClient):
     def verify(self, plan: Plan) -> list[str]:
         """Teach, walk the tables of the running model, and ping all pairs; see Session."""
         if isinstance(plan.vlans, LearningPlan):
-            datagrams = getattr(plan.scenario.assignment, "procedure", "quick") == "paper"
             for _ in range(_ROUNDS):
-                self.learn(plan.vlans.vlan_ids.tolist(), datagrams=datagrams)
+                self.learn(plan.vlans.vlan_ids.tolist(), datagrams=by_datagrams(plan))
                 if not self.walk(plan):
                     break
         return self.walk(plan) or [
