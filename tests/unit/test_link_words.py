@@ -51,7 +51,7 @@ _SHOWN = """\
 qdisc netem 2: root refcnt 2 limit 1000000 delay 2ms loss 1%
 qdisc htb 1: parent 2:1 r2q 10 default 0x1 direct_packets_stat 0 ver 3.17 direct_qlen 1000
 qdisc pfifo 10: parent 1:1 limit 100p
-class htb 1:1 root leaf 10: prio 0 quantum 1542 rate 10Mbit overhead 24 ceil 10Mbit linklayer ethernet mpu 84b
+class htb 1:1 root leaf 10: prio 0 quantum 1542 rate 10Mbit overhead 24 ceil 10100Kbit linklayer ethernet mpu 84b
 """
 _PLAIN = Shaping(1e7, 100)
 _NETEM = Shaping(1e7, 100, netem=Netem(2e-3, 0.01))
