@@ -25,10 +25,16 @@ def _vlan(value: int | str) -> bytes:
     return struct.pack("!H", 0 if value == UNTAGGED else _VLAN_PRESENT | int(value))
 
 
+def _address(value: int | str) -> bytes:
+    """A MAC address, and its mask where it has one."""
+    return bytes.fromhex(str(value).replace(":", "").replace("/", ""))
+
+
 # Name of a field → its number, and its value as bytes. Prerequisites have lower numbers.
 _FIELDS: dict[str, tuple[int, Callable[[int | str], bytes]]] = {
     "in_port": (0, lambda value: struct.pack("!I", value)),
-    "dl_dst": (3, lambda value: bytes.fromhex(str(value).replace(":", ""))),
+    "dl_dst": (3, _address),
+    "dl_src": (4, _address),
     "dl_vlan": (6, _vlan),
     "dl_vlan_pcp": (7, lambda value: struct.pack("!B", value)),
 }
@@ -56,7 +62,7 @@ def _flow_mod(rule: Rule, command: int, instructions: bytes, transaction: int) -
 @lru_cache(maxsize=65536)
 def _oxm(number: int, name: str, value: int | str) -> bytes:
     content = _FIELDS[name][1](value)
-    return struct.pack("!HBB", _BASIC, number << 1, len(content)) + content
+    return struct.pack("!HBB", _BASIC, number << 1 | ("/" in str(value)), len(content)) + content
 
 
 def _padded(content: bytes) -> bytes:
@@ -81,6 +87,8 @@ def _action(name: str, value: int) -> bytes:
         return struct.pack("!HHxxxx", 18, 8)
     if name == "set_pcp":
         return _set_field("dl_vlan_pcp", value)
+    if name == "resubmit":  # Open vSwitch's own; the in-port stays
+        return struct.pack("!HHIHHBxxx", 0xFFFF, 16, 0x2320, 14, 0xFFF8, value)
     raise ValueError(f"no OpenFlow message for the action {name!r}")
 
 

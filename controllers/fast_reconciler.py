@@ -11,7 +11,8 @@ from controllers.switches import SwitchError
 from controllers.wire import by_switch, differences, place
 from testbed.failover.rules import sets_pvid
 from testbed.model import Rule
-from testbed.pipeline.tables import UNTAGGED
+from testbed.pipeline.admission import PRIORITY_TAGGED
+from testbed.pipeline.tables import UNTAGGED, Priority
 
 _AT_ONCE = 16
 
@@ -48,7 +49,7 @@ class FastReconciler(Reconciler):
             for wanted in self._wanted
             for rule in tuple(wanted.values())
             for name, number in (*rule.match, *rule.actions)
-            if name in ("dl_vlan", "push_vlan") and number != UNTAGGED
+            if name in ("dl_vlan", "push_vlan") and number not in (UNTAGGED, PRIORITY_TAGGED)
         }
 
     def _missing(self, rules: Iterable[Rule]) -> list[Rule]:
@@ -81,13 +82,14 @@ class FastReconciler(Reconciler):
                 raise error
 
     def _keep_only(self, rules: Iterable[Rule], vlans: Iterable[int] = ()) -> None:
-        """Remove all rules but these, those of some VLANs, and PVIDs, which are replaced and never removed."""
+        """Remove all rules but these, those of some VLANs, and PVIDs and filters, which are never removed."""
         kept, vlans = set(rules), set(vlans)
         there = [rule for wanted in self._wanted for rule in tuple(wanted.values())]
         self._change(
             remove=[
                 rule for rule in there
-                if rule not in kept and not sets_pvid(rule) and dict(rule.match)["dl_vlan"] not in vlans
+                if rule not in kept and rule.priority != Priority.FILTER and not sets_pvid(rule)
+                and dict(rule.match)["dl_vlan"] not in vlans
             ]
         )  # fmt: skip
 

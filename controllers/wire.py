@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from testbed.model import Rule
+from testbed.pipeline.admission import MASKED
 from testbed.pipeline.tables import (
     FORWARDING,
     LEARN,
@@ -21,7 +22,10 @@ from testbed.pipeline.tables import (
 
 _VLAN_PRESENT = 0x1000
 _TAG_TYPE = 0x8100
-_FIELDS = {"in_port": "in_port", "dl_vlan": "vlan_vid", "dl_vlan_pcp": "vlan_pcp", "dl_dst": "eth_dst"}
+_FIELDS = {
+    "in_port": "in_port", "dl_vlan": "vlan_vid", "dl_vlan_pcp": "vlan_pcp", "dl_src": "eth_src", "dl_dst": "eth_dst",
+}  # fmt: skip
+_SAME_PORT = 0xFFF8  # for Open vSwitch's action to look a frame up once more
 _NAMES = {field: name for name, field in _FIELDS.items()}
 # Of bundles that carry their messages out all together or not at all (ONF extension 230, which Open vSwitch knows).
 _ALL_OR_NONE = 1
@@ -90,7 +94,9 @@ def _flow_mod(datapath: Any, rule: Rule, command: int, instructions: list[Any]) 
     )
 
 
-def _value(name: str, value: int | str) -> int | str:
+def _value(name: str, value: int | str) -> int | str | tuple[str, ...]:
+    if "/" in str(value):
+        return tuple(str(value).split("/"))
     if name != "dl_vlan":
         return value
     return 0 if value == UNTAGGED else _VLAN_PRESENT | int(value)
@@ -112,6 +118,8 @@ def _instructions(datapath: Any, rule: Rule) -> list[Any]:
             actions.append(parser.OFPActionOutput(value))
         elif action in LEARN:
             actions.append(_learn(parser, action, value))
+        elif action == "resubmit":
+            actions.append(parser.NXActionResubmitTable(in_port=_SAME_PORT, table_id=value))
         elif action == "goto_table":
             instructions.append(parser.OFPInstructionGotoTable(value))
         else:
@@ -139,9 +147,12 @@ def rule_of(switch: int, datapath: Any, flow: Any) -> Rule | None:
     """The rule that an entry of a flow statistics reply is, or None for one this pipeline never writes."""
     match: list[tuple[str, int | str]] = []
     for field, value in flow.match.items():
-        if field not in _NAMES or isinstance(value, tuple):
+        name = _NAMES.get(field, "")
+        if (name, masked := "/".join(value) if isinstance(value, tuple) else "") in MASKED:
+            match.append((name, masked))
+            continue
+        if not name or isinstance(value, tuple):
             return None
-        name = _NAMES[field]
         untagged = name == "dl_vlan" and value == 0
         match.append((name, UNTAGGED if untagged else value & ~_VLAN_PRESENT if name == "dl_vlan" else value))
     actions = _actions(datapath, flow.instructions)
@@ -190,6 +201,8 @@ def _own_action(parser: Any, action: Any) -> tuple[str, int] | None:
         for kind in (LEARN_AT_HOST, LEARN_AT_TRUNK):
             if bytes(_learn(parser, kind, ageing).serialize_body()) == said:
                 return kind, ageing
+    if isinstance(action, parser.NXActionResubmitTable):
+        return ("resubmit", int(action.table_id)) if action.in_port == _SAME_PORT else None
     if isinstance(action, parser.NXActionRegLoad):
         whole_tag = (action.dst, action.ofs_nbits, action.value) == (_TAG[0], _WHOLE_TAG_BITS - 1, 0)
         return ("pop_vlan", 0) if whole_tag else None

@@ -268,10 +268,10 @@ class Rule:
     table: int  # table number
     priority: int  # higher wins
     # (field, value) pairs; fields are `bundle` (chosen by an earlier rule), `in_port`, `dl_vlan` (-1 = untagged),
-    # `dl_vlan_pcp` and `dl_dst`
+    # `dl_vlan_pcp`, `dl_src` and `dl_dst`, addresses perhaps with a mask behind a slash
     match: tuple[tuple[str, int | str], ...]
-    # (action, value) pairs; actions are `push_vlan`, `set_pcp`, `pop_vlan`, `output`, `goto_table`, and for link
-    # aggregation `set_in_port`, `set_bundle`, `resubmit` (to a table) and `group`
+    # (action, value) pairs; actions are `push_vlan`, `set_pcp`, `pop_vlan`, `output`, `goto_table`, `resubmit`
+    # (to a table), and for link aggregation `set_in_port`, `set_bundle` and `group`
     actions: tuple[tuple[str, int], ...]
 
 

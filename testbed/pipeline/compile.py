@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from testbed.model import Bundles, Group, LearningPlan, LocalPlan, Rule, Topology, VlanPlan, host_mac
+from testbed.pipeline.admission import FILTERS, filter_rules
 from testbed.pipeline.compile_local import compile_local, count_local_rules
 from testbed.pipeline.oracle import Delivery, Frame, Oracle
 from testbed.pipeline.tables import EGRESS, FORWARDING, INGRESS, LEARN_AT_HOST, LEARN_AT_TRUNK, UNTAGGED, Priority
@@ -20,12 +21,13 @@ def compile_rules(topology: Topology, vlans: VlanPlan | LocalPlan, bundles: Bund
     rules = compile_local(topology, vlans) if isinstance(vlans, LocalPlan) else _compile_fixed(topology, vlans)
     if bundles is not None:
         rules = [*through_bundles(rules, bundles), *bundle_rules(bundles)]
+    rules = [*filter_rules(topology.switch_count), *rules]
     return tuple(sorted(rules, key=lambda rule: (rule.switch, rule.table, -rule.priority, str(rule.match))))
 
 
 def count_rules(topology: Topology, vlans: VlanPlan | LocalPlan, bundles: Bundles | None = None) -> int:
     """Count the rules that compile_rules() makes, without making them."""
-    beside = count_bundle_rules(bundles)
+    beside = count_bundle_rules(bundles) + FILTERS * topology.switch_count
     if isinstance(vlans, LocalPlan):
         return beside + count_local_rules(topology, vlans)
     trunks, floods = 2 * int(vlans.tagged_links.sum()), int(vlans_on_switches(topology, vlans).sum())
@@ -150,16 +152,11 @@ def _learning(rule: Rule, ageing: int, hosts: set[tuple[int, int]]) -> Rule:
 class LearningOracle(Oracle):
     """An oracle whose switches learn from every frame that it follows, and forget nothing."""
 
-    def send(self, source: int, destination_mac: str, vlan: int = UNTAGGED) -> Delivery:
-        """Let host `source` send one frame; switches learn its address on the way."""
-        self._sender = host_mac(source)
-        return super().send(source, destination_mac, vlan)
-
     def _learn(self, switch: int, action: str, frame: Frame) -> None:
         send: tuple[tuple[str, int], ...] = (("output", frame.in_port),)
         if action == LEARN_AT_HOST:
             send = (("pop_vlan", 0), *send)
-        match = (("dl_vlan", frame.tag[0]), ("dl_dst", self._sender))
+        match = (("dl_vlan", frame.tag[0]), ("dl_dst", frame.source_mac))
         self.add(Rule(switch, FORWARDING.number, Priority.STATIC_ENTRY, match, send))
 
 

@@ -13,8 +13,10 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from testbed.model import Bundles, Group, Rule, Topology, host_mac
+from testbed.pipeline.admission import MASKED, matches
 from testbed.pipeline.tables import INGRESS, LEARN, UNTAGGED
 
 BROADCAST = "ff:ff:ff:ff:ff:ff"
@@ -48,6 +50,7 @@ class Frame:
 
     in_port: int
     tag: Tag
+    source_mac: str
     destination_mac: str
     bundle: int = 0
 
@@ -56,7 +59,9 @@ class Frame:
         seen: dict[str, object] = {
             "in_port": self.in_port,
             "dl_vlan": self.tag[0],
+            "dl_src": self.source_mac,
             "dl_dst": self.destination_mac,
+            **_groups(self.source_mac, self.destination_mac),
             "bundle": self.bundle,
         }
         if self.tag != _NO_TAG:
@@ -80,6 +85,19 @@ class Frame:
         return True
 
 
+@lru_cache(maxsize=1024)
+def _groups(source_mac: str, destination_mac: str) -> dict[str, str]:
+    """Matches with a mask that the addresses of a frame fulfil; see _place()."""
+    macs = {"dl_src": source_mac, "dl_dst": destination_mac}
+    return {f"{name}/": masked for name, masked in MASKED if matches(macs[name], masked)}
+
+
+def _place(rule: Rule) -> tuple[tuple[str, ...], tuple[object, ...]]:
+    """Fields and values that a rule matches; a field with a mask has a name of its own, since frames have no masks."""
+    names = tuple(f"{name}/" if "/" in str(value) else name for name, value in rule.match)
+    return names, tuple(value for _, value in rule.match)
+
+
 class Oracle:
     """Rules of a whole fabric, indexed for look-up. Rules and groups are of all switches, in any order."""
 
@@ -90,6 +108,7 @@ class Oracle:
         self, topology: Topology, rules: Iterable[Rule], bundles: Bundles | None = None, groups: Iterable[Group] = ()
     ) -> None:
         self._topology = topology
+        self._sender = ""  # address that the frame under way comes from
         self._wiring = topology if bundles is None else bundles.wiring
         self._logical = range(len(topology.channel_source)) if bundles is None else bundles.of_channel.tolist()
         self._groups = {(group.switch, group.number): group.ports for group in groups}
@@ -98,8 +117,8 @@ class Oracle:
             lambda: defaultdict(dict)
         )
         for rule in rules:
-            fields = tuple(name for name, _ in rule.match)
-            grouped[rule.switch, rule.table][rule.priority, fields][tuple(v for _, v in rule.match)] = rule
+            fields, values = _place(rule)
+            grouped[rule.switch, rule.table][rule.priority, fields][values] = rule
         self._tables = {
             key: sorted(((prio, fields, index) for (prio, fields), index in groups.items()), key=lambda g: -g[0])
             for key, groups in grouped.items()
@@ -113,12 +132,13 @@ class Oracle:
             for channel, (s, p) in enumerate(zip(self._wiring.channel_source, self._wiring.out_port, strict=True))
         }
 
-    def send(self, source: int, destination_mac: str, vlan: int = UNTAGGED) -> Delivery:
+    def send(self, source: int, destination_mac: str, vlan: int = UNTAGGED, source_mac: str | None = None) -> Delivery:
         """Let host `source` send one frame and follow every copy.
 
         `destination_mac` is a host's, or BROADCAST; `vlan` the identifier of a tag that the host itself puts on the
-        frame.
+        frame; `source_mac` another address than its own.
         """
+        self._sender = source_mac or host_mac(source)
         topology = self._topology
         received: dict[int, int] = defaultdict(int)
         tagged: list[int] = []
@@ -189,7 +209,7 @@ class Oracle:
 
     def add(self, rule: Rule) -> None:
         """Put a rule in, or in the place of the one with the same match and priority."""
-        fields, values = tuple(name for name, _ in rule.match), tuple(value for _, value in rule.match)
+        fields, values = _place(rule)
         table = self._tables.setdefault((rule.switch, rule.table), [])
         for priority, names, index in table:
             if (priority, names) == (rule.priority, fields):
@@ -204,7 +224,7 @@ class Oracle:
     def _forward(self, switch: int, in_port: int, tag: Tag, destination_mac: str) -> list[Copy]:
         """What one frame becomes at one switch."""
         copies: list[Copy] = []
-        self._apply(switch, INGRESS.number, Frame(in_port, tag, destination_mac), copies, 0)
+        self._apply(switch, INGRESS.number, Frame(in_port, tag, self._sender, destination_mac), copies, 0)
         return copies
 
     def _apply(self, switch: int, table: int, frame: Frame, copies: list[Copy], depth: int) -> None:

@@ -26,6 +26,7 @@ class Priority(IntEnum):
     BUNDLE = 400  # a frame for a bundle: one of its members
     SAME_BUNDLE = 500  # a frame for the bundle that it came by: dropped
     MEMBER = 600  # a frame that came by a member beside the first: as by the first
+    FILTER = 700  # what no switch forwards or learns, and tags without a VLAN
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Table:
 INGRESS = Table(
     number=0,
     purpose="tag an untagged frame with the PVID; admit tagged frames of the VLANs that the trunk is a member of",
-    match_fields=frozenset({"in_port", "dl_vlan"}),
+    match_fields=frozenset({"in_port", "dl_vlan", "dl_src", "dl_dst"}),
     goto=frozenset({0, 1}),
     miss="drop (802.1Q ingress filtering)",
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from testbed.model import Group, Rule
+from testbed.pipeline.admission import MASKED
 from testbed.pipeline.compile import HASH_FIELDS
 from testbed.pipeline.tables import (
     EGRESS,
@@ -106,7 +107,7 @@ def _parse(switch: int, line: str) -> Rule:
             priority = int(value)
         elif name in ("in_port", "dl_vlan", "dl_vlan_pcp"):
             match.append((name, int(value)))
-        elif name == "dl_dst":
+        elif name in ("dl_src", "dl_dst") and ("/" not in value or (name, value) in MASKED):
             match.append((name, value))
         elif name == _BUNDLE:
             match.append(("bundle", int(value, 0)))

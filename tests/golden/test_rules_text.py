@@ -15,6 +15,11 @@ from testbed.plan import make_plan
 from testbed.vlans import ASSIGNMENTS
 from tests.fabrics import plan_of, scenario_of
 
+FILTERS = """\
+table=0,priority=700,dl_dst=01:80:c2:00:00:00/ff:ff:ff:ff:ff:f0,actions=drop
+table=0,priority=700,dl_src=01:00:00:00:00:00/01:00:00:00:00:00,actions=drop
+table=0,priority=700,dl_vlan=0,actions=pop_vlan,resubmit(,0)
+"""
 FIRST_SWITCH = """\
 table=0,priority=300,in_port=1,vlan_tci=0x0000/0x1fff,actions=push_vlan:0x8100,set_field:4106->vlan_vid,goto_table:1
 table=0,priority=300,in_port=2,dl_vlan=10,actions=goto_table:1
@@ -34,7 +39,7 @@ table=1,priority=100,dl_vlan=12,actions=output:3,pop_vlan,output:1
 
 def test_rules_of_the_first_switch():
     rules = [rule for rule in plan_of("ring", switches=3).rules if rule.switch == 0]
-    assert "".join(f"{format_rule(rule)}\n" for rule in rules) == FIRST_SWITCH
+    assert "".join(f"{format_rule(rule)}\n" for rule in rules) == FILTERS + FIRST_SWITCH
 
 
 RENAMED = """\
@@ -80,7 +85,7 @@ table=1,priority=100,dl_vlan=1,actions=output:2,output:3,pop_vlan,output:1
 def test_rules_of_the_first_switch_by_the_port_of_arrival(assignment, text):
     blocks = {"topology": {"kind": "ring", "switches": 3}, "assignment": {"kind": assignment}}
     rules = [rule for rule in make_plan(scenario_of(blocks)).rules if rule.switch == 0]
-    assert "".join(f"{format_rule(rule)}\n" for rule in rules) == text
+    assert "".join(f"{format_rule(rule)}\n" for rule in rules) == FILTERS + text
 
 
 def test_rules_stay_inside_what_their_table_declares():

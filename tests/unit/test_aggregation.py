@@ -89,6 +89,9 @@ def test_the_papers_networks():
 
 
 RULES = """\
+table=0,priority=700,dl_dst=01:80:c2:00:00:00/ff:ff:ff:ff:ff:f0,actions=drop
+table=0,priority=700,dl_src=01:00:00:00:00:00/01:00:00:00:00:00,actions=drop
+table=0,priority=700,dl_vlan=0,actions=pop_vlan,resubmit(,0)
 table=0,priority=600,in_port=4,actions=set_field:3->in_port,resubmit(,0)
 table=0,priority=600,in_port=5,actions=set_field:3->in_port,resubmit(,0)
 table=0,priority=300,in_port=1,vlan_tci=0x0000/0x1fff,actions=push_vlan:0x8100,set_field:4106->vlan_vid,goto_table:1
