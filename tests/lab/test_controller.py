@@ -155,7 +155,7 @@ def test_a_bridge_that_lost_its_rules_is_refilled(controlled):
 def test_foreign_rules_of_a_switch_that_connects_again_are_removed(controlled):
     plan, lab = controlled
     lab.stop_controller()
-    pvid = next(rule for rule in plan.rules if rule.switch == 0 and rule.actions[0][0] == "push_vlan")
+    pvid = next(rule for rule in plan.rules if rule.switch == 0 and "push_vlan" in dict(rule.actions))
     for command, flow in (
         ("add-flow", "table=0,priority=1,actions=NORMAL"),
         ("add-flow", "table=3,priority=77,ip,nw_src=10.0.0.0/24,actions=drop"),
