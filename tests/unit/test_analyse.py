@@ -16,6 +16,7 @@ from testbed.analyse.plot import draw
 from testbed.analyse.table import remarks, rich_table
 from testbed.errors import InputError
 from testbed.model import LocalPlan, SwitchModel, VlanPlan
+from testbed.pipeline.tables import Priority
 from testbed.plan import make_plan
 from testbed.routing.paths import path
 from testbed.traffic import PATTERNS, flows
@@ -246,8 +247,7 @@ def test_local_vlans_count_by_switch():
     assert not isinstance(found.fewest_fixed, Bounds)
     assert found.multiplication is not None
     assert found.multiplication[1] >= found.multiplication[0] >= 1
-    addresses = [rule for rule in found.plan.rules if any(name == "dl_dst" and value != "ff:ff:ff:ff:ff:ff" and "/" not in str(value)
-                                                         for name, value in rule.match)]  # fmt: skip
+    addresses = [rule for rule in found.plan.rules if rule.priority == Priority.STATIC_ENTRY]
     assert found.mac_entries == np.bincount([rule.switch for rule in addresses]).max()
 
 
