@@ -45,14 +45,12 @@ def admit(source: str, destination: str, vlan: int | None, pvid: int, tagged: Co
 
 def filter_rules(switches: int) -> list[Rule]:
     """The rules of that at each switch, before all others: two drop, and one takes off a tag without a VLAN."""
-    untag = (("pop_vlan", 0), ("resubmit", INGRESS.number))
+    untag: tuple[tuple[str, int], ...] = (("pop_vlan", 0), ("resubmit", INGRESS.number))
+    drops: list[tuple[tuple[str, int | str], tuple[tuple[str, int], ...]]] = [(masked, ()) for masked in sorted(MASKED)]
     return [
         Rule(switch, INGRESS.number, Priority.FILTER, (match,), actions)
         for switch in range(switches)
-        for match, actions in (
-            *((masked, ()) for masked in sorted(MASKED)),
-            (("dl_vlan", PRIORITY_TAGGED), untag),
-        )
+        for match, actions in (*drops, (("dl_vlan", PRIORITY_TAGGED), untag))
     ]
 
 

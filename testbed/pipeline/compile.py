@@ -11,7 +11,7 @@ import numpy as np
 from testbed.model import Bundles, Group, LearningPlan, LocalPlan, Rule, Topology, VlanPlan, host_mac
 from testbed.pipeline.admission import FILTERS, filter_rules
 from testbed.pipeline.compile_local import compile_local, count_local_rules
-from testbed.pipeline.oracle import Delivery, Frame, Oracle
+from testbed.pipeline.oracle import Frame, Oracle
 from testbed.pipeline.tables import EGRESS, FORWARDING, INGRESS, LEARN_AT_HOST, LEARN_AT_TRUNK, UNTAGGED, Priority
 from testbed.vlans.entries import entries_of, entry_counts, vlans_on_switches
 

@@ -8,7 +8,7 @@ import pytest
 
 from testbed.model import host_mac
 from testbed.pipeline.admission import GROUP_SOURCE, RESERVED_GROUP, admit, matches
-from testbed.pipeline.learning import LearningOracle
+from testbed.pipeline.compile import LearningOracle
 from testbed.pipeline.oracle import BROADCAST, Oracle
 from testbed.pipeline.tables import UNTAGGED
 from testbed.pipeline.text import FlowSyntaxError, format_rule, parse_rule
