@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import socket
+import struct
 import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
+from testbed.emulate.commands import in_network_of
 from testbed.export import Options, export_plan
 from testbed.model import host_mac
 from testbed.plan import Plan
@@ -16,6 +21,7 @@ from testbed.plan import Plan
 from .observe import Network, switch_ports
 
 _LIMIT = 30.0
+_SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP, _IFF_RUNNING = 0x8913, 0x8914, 0x1, 0x40
 
 
 @dataclass(frozen=True)
@@ -46,15 +52,14 @@ def _run(pid: int, *command: str, text: str | None = None) -> str:
 def bridges(plan: Plan) -> Iterator[Bridges]:
     """Build them by the very scripts that a user would run on the switches; all ends with the block."""
     topology = plan.wiring
-    holders = [
-        subprocess.Popen(["unshare", "--net", "sh", "-c", "ip link set lo up; echo up; exec sleep infinity"],
-                         stdout=subprocess.PIPE)
-        for _ in range(topology.switch_count + topology.host_count)
-    ]  # fmt: skip
+    nodes = range(topology.switch_count + topology.host_count)
+    holders = [subprocess.Popen(["unshare", "--net", "sleep", "infinity"]) for _ in nodes]
     try:
-        for holder in holders:
-            assert holder.stdout.readline() == b"up\n"
         pids = [holder.pid for holder in holders]
+        for pid in pids:
+            _wait_for_namespace(pid)
+            # Else hosts talk of their own accord for seconds, and frames do not come to rest.
+            in_network_of(pid, lambda: Path("/proc/sys/net/ipv6/conf/default/disable_ipv6").write_text("1"))
         switch, host = pids[: topology.switch_count], pids[topology.switch_count :]
         _links(plan, switch, host)
         exported = export_plan(plan, Options("linux-bridge-iproute2", ports="swp{}", flow_control="keep"))
@@ -70,22 +75,44 @@ def bridges(plan: Plan) -> Iterator[Bridges]:
         for holder in holders:
             holder.kill()
             holder.wait()
-            holder.stdout.close()
 
 
 def _wait(standing: Bridges) -> None:
     """Until every port forwards and every host sends: both hear of a carrier late, and drop frames until then."""
     until = time.monotonic() + _LIMIT
-    asked: list[tuple[int, tuple[str, ...], str, str]]
-    asked = [(pid, ("bridge", "-j", "link", "show"), "state", "forwarding") for pid in standing.switch]
-    asked += [(pid, ("ip", "-j", "link", "show", "eth0"), "operstate", "UP") for pid in standing.network.host]
-    for pid, command, key, wanted in asked:
-        while True:
-            states = {row["ifname"]: row[key] for row in json.loads(_run(pid, *command))}
-            if set(states.values()) == {wanted}:
-                break
-            assert time.monotonic() < until, f"interfaces that are not {wanted}: {states}"
+    for pid in standing.switch:
+        while set((states := _port_states(pid)).values()) != {"forwarding"}:
+            assert time.monotonic() < until, f"ports that do not forward: {states}"
             time.sleep(0.1)
+    for host, pid in enumerate(standing.network.host, 1):
+        while not _flags(pid) & _IFF_RUNNING:
+            assert time.monotonic() < until, f"h{host} does not hear of its carrier"
+            time.sleep(0.1)
+
+
+def _port_states(pid: int) -> dict[str, str]:
+    return {row["ifname"]: row["state"] for row in json.loads(_run(pid, "bridge", "-j", "link", "show"))}
+
+
+def _wait_for_namespace(pid: int) -> None:
+    own, until = Path("/proc/self/ns/net").readlink(), time.monotonic() + _LIMIT
+    while Path(f"/proc/{pid}/ns/net").readlink() == own:
+        assert time.monotonic() < until, f"process {pid} got no network namespace of its own"
+        time.sleep(0.005)
+
+
+def _flags(pid: int, add: int = 0) -> int:
+    """Flags of a host's interface, with some more if asked; by the kernel, since starting programs takes long here."""
+
+    def inside() -> int:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+            request = fcntl.ioctl(one, _SIOCGIFFLAGS, struct.pack("16sH14x", b"eth0", 0))
+            flags: int = struct.unpack("16sH14x", request)[1] | add
+            if add:
+                fcntl.ioctl(one, _SIOCSIFFLAGS, struct.pack("16sH14x", b"eth0", flags))
+            return flags
+
+    return in_network_of(pid, inside)
 
 
 def _links(plan: Plan, switch: list[int], host: list[int]) -> None:
@@ -101,4 +128,4 @@ def _links(plan: Plan, switch: list[int], host: list[int]) -> None:
         )
     subprocess.run(["ip", "-batch", "-"], input="\n".join(lines), text=True, check=True, timeout=120)
     for pid in host:
-        subprocess.run(["nsenter", f"--net=/proc/{pid}/ns/net", "ip", "link", "set", "eth0", "up"], check=True)
+        _flags(pid, add=_IFF_UP)
