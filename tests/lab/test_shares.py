@@ -127,7 +127,6 @@ def test_the_next_lab_removes_what_a_killed_program_left(untouched):
         assert execute(lab, "echo", "here", host="h1") == "here\n"
 
 
-@pytest.mark.quiet(seat=1)
 def test_mininets_shell_and_mpi_ranks_have_the_share_of_their_host(tmp_path, untouched):
     file = tmp_path / "shares.yaml"
     file.write_text(_RING + "workloads: [{kind: mpi, job: ./which}]\n")
@@ -150,7 +149,7 @@ def test_mininets_shell_and_mpi_ranks_have_the_share_of_their_host(tmp_path, unt
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     found = json.loads(done.stdout)
-    assert found["verdict"] in ("pass", "warn"), done.stderr
+    assert found["verdict"] != "fail", done.stderr  # others use the processors, too
     manifest = json.loads((Path(found["results"]) / "manifest.json").read_text())
     assert manifest["cpu_share"]["processors"] == 0.2
     up = subprocess.run([*testbed, "up", str(file), "--name", "shared"], capture_output=True, text=True, check=False)
