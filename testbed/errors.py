@@ -6,6 +6,7 @@ TestbedError                  one sentence; exit 1
 ├── CapabilityError           this machine cannot do it: what, the consequence, the remedy; exit 2
 ├── LabError                  the lab broke while being built or used; exit 1
 ├── WorkloadError             a load did not run or its output cannot be trusted; exit 1
+│   └── DeadlockError         a load came to a stop, because links wait for each other for ever; exit 1
 └── StorageError              results cannot be written, as on a full disk; exit 1
 """
 

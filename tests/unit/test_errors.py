@@ -9,7 +9,7 @@ from testbed.errors import InputError, Problem, TestbedError, did_you_mean
 
 
 def test_the_tree_in_the_docstring_is_the_tree_of_the_classes():
-    drawn = re.findall(r"^(?:[├└]── )?(\w+Error) .*exit (\d)$", errors.__doc__ or "", re.MULTILINE)
+    drawn = re.findall(r"^[│ ├└─]*(\w+Error) .*exit (\d)$", errors.__doc__ or "", re.MULTILINE)
     classes = {
         name: value
         for name, value in vars(errors).items()
