@@ -39,7 +39,7 @@ class _Namespaces:
 
 @pytest.fixture
 def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[bytes], _Namespaces]]:
-    """Play an agent that answers its first request with the line given, and hangs up."""
+    """Play an agent that takes the plan, answers the next request with the line given, and hangs up."""
     threads = []
 
     def play(answer: bytes) -> _Namespaces:
@@ -52,7 +52,8 @@ def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
             with listener:
                 connection, _ = listener.accept()
             with connection, connection.makefile("rb") as requests:
-                requests.readline()
+                while b'"op": "write"' in requests.readline():
+                    connection.sendall(b'{"result": "/run/lab/plan.json"}\n')
                 connection.sendall(answer)
 
         threads.append(threading.Thread(target=serve))

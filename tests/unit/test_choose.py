@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -84,6 +85,7 @@ class MadeUpLab:
 
     def __init__(self, least: float) -> None:
         self.least = least
+        self.facts = SimpleNamespace(pace="")
         self.shaped: list[LabSettings] = []
 
     def set_rates(self, plan: Plan) -> None:
@@ -113,7 +115,7 @@ def test_the_smallest_dilation_that_is_faithful_is_chosen_and_the_lab_shaped_for
     assert settled.digest == plan.digest
     assert plan.scenario.lab.dilation == "auto"
     assert {one.dilation: one.verdict for one in choice.tried}[100] == "invalid"
-    assert json.loads(json.dumps(choice.as_dict()))["guess_from"] == "default"
+    assert json.loads(json.dumps(asdict(choice)))["guess_from"] == "default"
 
 
 def test_a_number_is_taken_as_it_is(lab_that_keeps_up_at):

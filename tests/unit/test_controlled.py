@@ -40,7 +40,7 @@ def lab(controller: str | None, flows: dict[str, list[str]], status: ControllerS
         return status
 
     facts = SimpleNamespace(controller=controller)
-    return SimpleNamespace(facts=facts, flows=lambda: flows, controller=told, shaping_problems=list)
+    return SimpleNamespace(facts=facts, flows=lambda: flows, controller=told, shaping_problems=list, link_states=dict)
 
 
 def status(**states: str) -> ControllerStatus:
