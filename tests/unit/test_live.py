@@ -15,6 +15,9 @@ from testbed.routing.paths import path
 from testbed.scenario import parse_scenario
 from testbed.simulate.live import live_model
 
+# The first to run compiles kernels, which takes minutes on a busy machine.
+pytestmark = pytest.mark.timeout(1200)
+
 _BROADCAST = "ff:ff:ff:ff:ff:ff"
 _LATER = 10**12
 

@@ -15,6 +15,9 @@ from testbed.run.engines import run_scenario
 from tests.fabrics import scenario_of
 from tests.runs import goodput, head, run_of, stored
 
+# The first to run compiles kernels, which takes minutes on a busy machine.
+pytestmark = pytest.mark.timeout(1200)
+
 FABRIC = "topology: {kind: mesh, sizes: [4, 2]}\n"
 SIMULATED = "engine: simulate\nsimulator: {duration: 60, warm_up: 10}\n"
 MANAGED = f"{SIMULATED}lab: {{controller: segment_manager}}\n"

@@ -115,7 +115,7 @@ class _Lab:
             def run(self, processes, limit, *given, **more):
                 lab.asked.append([process.id for process in processes])
                 outputs = {process.id: Output(0, lab.text, "") for process in processes}
-                counters = SimpleNamespace(late={}, frame_seconds=0.0)
+                counters = SimpleNamespace(late={}, frame_seconds=0.0, stalled=0.0, time=0.0)
                 return SimpleNamespace(outputs=outputs, before=counters, after=counters)
 
         return Noting(context.plan, context.lab, context.labels, context.keep_raw, context.progress), plan
