@@ -6,11 +6,9 @@ pipeline compiles and what this makes of the same plan can be held against each 
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 
-from testbed.errors import InputError
+from testbed.errors import InputError, Problem
 from testbed.kernels.packets_state import (
     DISCARD,
     FLOOD,
@@ -22,17 +20,19 @@ from testbed.kernels.packets_state import (
     PacketFabric,
     PacketLive,
     PacketModel,
-    PacketState,
     PacketTables,
 )
 from testbed.model import Ints, LearningPlan, LocalPlan, Longs, Topology, VlanPlan
 from testbed.plan import Plan
 from testbed.simulate.network import Network, fabric_of
+from testbed.simulate.packet_network import empty_state, memory_of
 from testbed.simulate.packet_settings import (
     PICOSECONDS,
     PacketSettings,
     fabric_problems,
+    in_scenario,
     packet_problems,
+    settings_of,
     thresholds,
 )
 from testbed.simulate.settings import Settings
@@ -57,32 +57,19 @@ def live_settings(plan: Plan) -> PacketSettings:
         InputError: all that is wrong, by keys of the scenario.
     """
     scenario, links = plan.scenario, plan.scenario.links
-    asked = dataclasses.asdict(scenario.simulator)
-    frame = MTU + _HEADER + _CHECK + (_TAG if plan.vlans.tagged_trunks else 0)
-    lossy = scenario.simulator.flow_control == "none"
-    if asked["buffer"] is None:
-        asked["buffer"] = links.queue_frames * frame if lossy else PacketSettings().buffer
-    watchdog = asked.pop("watchdog")
-    settings = PacketSettings(frame=frame, **asked)
+    settings = settings_of(scenario, MTU + _HEADER + _CHECK + (_TAG if plan.vlans.tagged_trunks else 0))
     problems = packet_problems(settings, 1) or fabric_problems(
         settings, plan.routes, links.rate, links.edge_rate, mixed=True
     )
     if plan.bundles is not None:
-        sentence = (
-            "are not carried by this engine, which has no hash of a real switch; take them out, or set engine: ovs"
-        )
-        raise InputError.one("links.aggregation", sentence, scenario.source)
-    if watchdog is not None and lossy:
+        sentence = "needs the hash of a real switch, which this engine has not; take it out, or set engine: ovs"
+        problems.append(Problem("links.aggregate", sentence))
+    if scenario.simulator.watchdog is not None and not settings.lossless:
         sentence = "watches for pauses that do not end, and without flow control there are none; take it out"
-        raise InputError.one("simulator.watchdog", sentence, scenario.source)
+        problems.append(Problem("simulator.watchdog", sentence))
     if problems:
-        keys = [dataclasses.replace(p, key=_key(p.key), file=scenario.source) for p in problems]
-        raise InputError(keys)
+        raise InputError(in_scenario(problems, scenario))
     return settings
-
-
-def _key(option: str) -> str:
-    return f"simulator.{option[2:].replace('-', '_')}" if option.startswith("--") else option
 
 
 def live_model(plan: Plan) -> PacketModel:
@@ -95,7 +82,11 @@ def live_model(plan: Plan) -> PacketModel:
     fabric = _fabric(plan, settings)
     frames = _frames(fabric, settings)
     nodes, links, hosts = len(fabric.place), len(fabric.frame_time), fabric.hosts
-    state = empty_state_of(fabric, plan.topology, frames)
+    ring = 1 << frames.bit_length()
+    state = empty_state(
+        fabric, switches=plan.topology.switch_count, frames=frames, longest=1, ring=ring, lanes=LANES,
+        events=2 * links + frames, random=np.random.PCG64(0).random_raw(1),
+    )  # fmt: skip
     tables = live_tables(plan)
     longest = int(np.diff(tables.flood_start).max(initial=1)) + 1
 
@@ -110,7 +101,6 @@ def live_model(plan: Plan) -> PacketModel:
     byte_time[: fabric.channels] = round(8 * PICOSECONDS / rate)
     if plan.speeds is not None:
         byte_time[: fabric.channels] = np.rint(8 * PICOSECONDS / (rate * np.repeat(plan.speeds, 2)))
-    ring = 1 << frames.bit_length()
     live = PacketLive(
         tables=tables,
         byte_time=byte_time,
@@ -157,14 +147,6 @@ def _fabric(plan: Plan, settings: PacketSettings) -> PacketFabric:
     priorities = plan.routes.layers if settings.flow_control == "pfc" else 1
     limits = thresholds(settings, links.rate, links.edge_rate, mixed=True)
     unit = settings.frame if settings.lossless else 1
-    nowhere = np.full(hosts, -1)
-    ends = topology.channel_target if settings.lossless else topology.channel_source
-    of_hosts = [topology.host_switch, nowhere] if settings.lossless else [nowhere, topology.host_switch]
-    place = np.concatenate([*([ends] * priorities), *of_hosts]).astype(np.int32)
-    holders = np.flatnonzero(place >= 0)
-    order = holders[np.argsort(place[holders], kind="stable")]
-    at_switch = np.bincount(place[holders], minlength=topology.switch_count)
-    reserve = limits.headroom + 1 if settings.lossless else 0
     no_times = np.zeros(channels + 2 * hosts, dtype=np.int64)
     return PacketFabric(
         paths=fabric_of(Network(topology, plan.routes, Settings(), 1, 1), 1.0),
@@ -176,19 +158,12 @@ def _fabric(plan: Plan, settings: PacketSettings) -> PacketFabric:
         control_time=no_times,
         delay=round(settings.delay * 1e6),
         lossless=settings.lossless,
-        buffer=unit * limits.buffer,
-        xoff=unit * limits.xoff,
-        xon=unit * limits.xon,
         shared=settings.shared,
-        place=place,
-        pool=(at_switch * unit * (limits.buffer - reserve)).astype(np.int64),
-        memory=(at_switch * unit * limits.buffer).astype(np.int64),
-        near=np.concatenate([[0], np.cumsum(at_switch)]).astype(np.int64),
-        node=order.astype(np.int32),
         flows=np.zeros(hosts + 1, dtype=np.int64),
         goal=np.zeros(0, dtype=np.int32),
         gap=np.zeros(0, dtype=np.float64),
         paced=True,
+        **memory_of(topology, limits, priorities, unit, lossless=settings.lossless)._asdict(),
     )
 
 
@@ -196,16 +171,6 @@ def _frames(fabric: PacketFabric, settings: PacketSettings) -> int:
     """Frames that can be in the network at a time; memory in bytes may be full of the shortest."""
     each = fabric.buffer // _SHORT if settings.lossless else fabric.buffer
     return int((len(fabric.place) - fabric.hosts) * each + 4 * len(fabric.frame_time) + _SPARE)
-
-
-def empty_state_of(fabric: PacketFabric, topology: Topology, frames: int) -> PacketState:
-    """An empty network for so many frames."""
-    from testbed.simulate.packet_network import empty_state  # noqa: PLC0415
-
-    return empty_state(
-        fabric, switches=topology.switch_count, frames=frames, longest=1, ring=1 << frames.bit_length(), lanes=LANES,
-        events=2 * len(fabric.frame_time) + frames, random=np.random.PCG64(0).random_raw(1),
-    )  # fmt: skip
 
 
 # --------------------------------------------------------------------------------------------------------------- tables
@@ -222,7 +187,7 @@ def live_tables(plan: Plan) -> PacketTables:
     cells = classes * plan.topology.host_count
     if cells > _MAX_CELLS:
         sentence = f"needs a table of {cells:,} next hops and may have {_MAX_CELLS:,}; take a smaller fabric"
-        raise InputError.one("topology.sizes", sentence, plan.scenario.source)
+        raise InputError.one("topology", sentence, plan.scenario.source)
     return _local(plan.topology, vlans) if isinstance(vlans, LocalPlan) else _global(plan.topology, vlans)
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,9 +20,10 @@ from testbed.simulate.packet_point import Counters, check_frames, go_on
 from testbed.simulate.packet_settings import (
     GAP_BYTES,
     PICOSECONDS,
-    PacketSettings,
     fabric_problems,
+    in_scenario,
     packet_problems,
+    settings_of,
 )
 from testbed.simulate.point import latency_of
 from testbed.traffic import flows
@@ -228,7 +228,9 @@ def _network(plan: Plan, spec: Iperf3, wire: Transport, connections: int) -> Pac
     Raises:
         InputError: all that is wrong, by keys of the scenario.
     """
-    settings, edge_frame = _settings(plan, spec, wire)
+    edge_frame = wire.forward - GAP_BYTES  # before a switch has tagged it
+    frame = edge_frame + (VLAN_TAG if plan.vlans.tagged_trunks else 0)
+    settings = settings_of(plan.scenario, frame, spec.pattern)
     links, tcp = plan.scenario.links, None
     if spec.protocol == "tcp":
         ack = int(wire.ack) - GAP_BYTES
@@ -241,22 +243,4 @@ def _network(plan: Plan, spec: Iperf3, wire: Transport, connections: int) -> Pac
             raise InputError(problems)
         return packet_network(plan, settings, edge_frame, tcp)
     except InputError as error:
-        raise InputError([replace(p, key=_key(p.key), file=plan.scenario.source) for p in error.problems]) from error
-
-
-def _key(option: str) -> str:
-    """The key of a scenario for an option of the command."""
-    return f"simulator.{option[2:].replace('-', '_')}" if option.startswith("--") else option
-
-
-def _settings(plan: Plan, spec: Iperf3, wire: Transport) -> tuple[PacketSettings, int]:
-    """Settings for the frames of a load, and bytes of a frame before a switch has tagged it."""
-    scenario = plan.scenario
-    asked = dataclasses.asdict(scenario.simulator)
-    del asked["watchdog"]  # refused with this engine
-    edge_frame = wire.forward - GAP_BYTES
-    frame = edge_frame + (VLAN_TAG if plan.vlans.tagged_trunks else 0)
-    if asked["buffer"] is None:
-        lossy = scenario.simulator.flow_control == "none"
-        asked["buffer"] = scenario.links.queue_frames * frame if lossy else PacketSettings().buffer
-    return PacketSettings(pattern=spec.pattern, frame=frame, **asked), edge_frame
+        raise InputError(in_scenario(error.problems, plan.scenario)) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -186,6 +187,49 @@ class PacketNetwork:
         return [(source, ANYWHERE if uniform else goal) for source, goal in pairs]
 
 
+class Memory(NamedTuple):
+    """The memory of all nodes and switches; each as in PacketFabric."""
+
+    buffer: int
+    xoff: int
+    xon: int
+    place: Ints
+    pool: Longs
+    memory: Longs
+    near: Longs
+    node: Ints
+
+
+def memory_of(topology: Topology, limits: Thresholds, priorities: int, unit: int, *, lossless: bool) -> Memory:
+    """Share memory out: frames take it of the switch where their node ends, or without flow control where it begins.
+
+    Args:
+        topology: the network.
+        limits: in frames.
+        priorities: of a link between switches.
+        unit: units of memory that a full frame takes.
+        lossless: whether receivers pause senders.
+    """
+    nowhere = np.full(topology.host_count, -1)
+    ends = topology.channel_target if lossless else topology.channel_source
+    of_hosts = [topology.host_switch, nowhere] if lossless else [nowhere, topology.host_switch]
+    place = np.concatenate([*([ends] * priorities), *of_hosts]).astype(np.int32)
+    holders = np.flatnonzero(place >= 0)
+    order = holders[np.argsort(place[holders], kind="stable")]
+    at_switch = np.bincount(place[holders], minlength=topology.switch_count)
+    reserve = limits.headroom + 1 if lossless else 0
+    return Memory(
+        buffer=unit * limits.buffer,
+        xoff=unit * limits.xoff,
+        xon=unit * limits.xon,
+        place=place,
+        pool=(at_switch * unit * (limits.buffer - reserve)).astype(np.int64),
+        memory=(at_switch * unit * limits.buffer).astype(np.int64),
+        near=np.concatenate([[0], np.cumsum(at_switch)]).astype(np.int64),
+        node=order.astype(np.int32),
+    )
+
+
 def packet_fabric(
     network: PacketNetwork, flows: Sequence[tuple[int, int]], gaps: Floats, *, paced: bool = False
 ) -> PacketFabric:
@@ -197,18 +241,16 @@ def packet_fabric(
         gaps: (F,) picoseconds between two frames of a flow, on average.
         paced: whether that is the time always, or the mean of an exponential distribution.
     """
-    topology, settings, limits = network.topology, network.settings, network.thresholds
+    topology, settings = network.topology, network.settings
     channels, hosts = len(topology.channel_source), topology.host_count
     virtual = network.priorities * channels
     paths = fabric_of(Network(topology, network.routes, Settings(), 1, network.longest), 1.0)
     if network.priorities < network.routes.layers:
         paths = paths._replace(hop=paths.hop % channels, virtual=virtual)
     source = np.array([flow[0] for flow in flows], dtype=np.int64)
-    place = _places(network)
-    holders = np.flatnonzero(place >= 0)
-    order = holders[np.argsort(place[holders], kind="stable")]
-    at_switch = np.bincount(place[holders], minlength=topology.switch_count)
-    reserve, unit = limits.headroom + 1 if settings.lossless else 0, network.frame_memory
+    memory = memory_of(
+        topology, network.thresholds, network.priorities, network.frame_memory, lossless=settings.lossless
+    )
     return PacketFabric(
         paths=paths,
         channels=channels,
@@ -219,35 +261,18 @@ def packet_fabric(
         control_time=_by_link(network, *(time_of(CONTROL_BYTES, rate) for rate in (network.rate, network.edge_rate))),
         delay=network.delay,
         lossless=settings.lossless,
-        buffer=unit * limits.buffer,
-        xoff=unit * limits.xoff,
-        xon=unit * limits.xon,
         shared=settings.shared,
-        place=place,
-        pool=(at_switch * unit * (limits.buffer - reserve)).astype(np.int64),
-        memory=(at_switch * unit * limits.buffer).astype(np.int64),
-        near=np.concatenate([[0], np.cumsum(at_switch)]).astype(np.int64),
-        node=order.astype(np.int32),
         flows=np.searchsorted(source, np.arange(hosts + 1)).astype(np.int64),
         goal=np.array([flow[1] for flow in flows], dtype=np.int32),
         gap=gaps.astype(np.float64),
         paced=paced,
+        **memory._asdict(),
     )
 
 
 def _by_link(network: PacketNetwork, on_channel: int, on_edge: int) -> Longs:
     channels = len(network.topology.channel_source)
     return np.where(np.arange(network.links) < channels, on_channel, on_edge).astype(np.int64)
-
-
-def _places(network: PacketNetwork) -> Ints:
-    """(N,) switch whose memory frames of a node take: where it ends, or without flow control where it begins."""
-    topology = network.topology
-    nowhere = np.full(topology.host_count, -1)
-    ends = topology.channel_target if network.settings.lossless else topology.channel_source
-    of_hosts = [topology.host_switch, nowhere] if network.settings.lossless else [nowhere, topology.host_switch]
-    places: Ints = np.concatenate([*([ends] * network.priorities), *of_hosts]).astype(np.int32)
-    return places
 
 
 def new_packet_state(network: PacketNetwork, fabric: PacketFabric, seed: int) -> PacketState:

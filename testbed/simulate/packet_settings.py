@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from testbed.errors import Problem
 from testbed.model import Routes
+from testbed.scenario import Scenario
 from testbed.simulate.settings import MAX_SEEDS, UNIFORM
 
 FlowControl = Literal["none", "pause", "pfc"]
@@ -73,6 +75,31 @@ class Thresholds:
     headroom: int
     xoff: int
     xon: int
+
+
+def settings_of(scenario: Scenario, frame: int, pattern: str = UNIFORM) -> PacketSettings:
+    """What a scenario says of its switches.
+
+    Args:
+        scenario: whose watchdog is not among them, since it looks at switches from beside.
+        frame: bytes of a full frame between switches.
+        pattern: of the traffic.
+    """
+    asked = dataclasses.asdict(scenario.simulator)
+    del asked["watchdog"]
+    if asked["buffer"] is None:
+        lossy = scenario.simulator.flow_control == "none"
+        asked["buffer"] = scenario.links.queue_frames * frame if lossy else PacketSettings().buffer
+    return PacketSettings(pattern=pattern, frame=frame, **asked)
+
+
+def in_scenario(problems: Sequence[Problem], scenario: Scenario) -> list[Problem]:
+    """Problems by keys of the scenario, where they are by options of the command."""
+    return [dataclasses.replace(one, key=_key(one.key), file=scenario.source) for one in problems]
+
+
+def _key(option: str) -> str:
+    return f"simulator.{option[2:].replace('-', '_')}" if option.startswith("--") else option
 
 
 def time_of(size: int, rate: float) -> int:

@@ -294,7 +294,7 @@ def _is_model(entry, inside):
 
 def test_aggregated_links_are_refused():
     plan = _plan("topology: {kind: mesh, sizes: [2], parallel_links: 2}\nlinks: {aggregate: true}")
-    with pytest.raises(InputError, match="are not carried by this engine"):
+    with pytest.raises(InputError, match=r"links\.aggregate: needs the hash of a real switch"):
         realtime.missing(plan, lambda text: None).refuse()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from testbed.errors import InputError
 from testbed.kernels.packets import run
 from testbed.kernels.packets_check import lost_frames
 from testbed.kernels.packets_live import offer
@@ -13,7 +14,8 @@ from testbed.model import host_mac
 from testbed.plan import Plan, make_plan
 from testbed.routing.paths import path
 from testbed.scenario import parse_scenario
-from testbed.simulate.live import live_model
+from testbed.simulate import live
+from testbed.simulate.live import live_model, live_settings
 
 # The first to run compiles kernels, which takes minutes on a busy machine.
 pytestmark = pytest.mark.timeout(1200)
@@ -54,6 +56,61 @@ def _settle(model: PacketModel) -> list[tuple[int, bytes]]:
     assert not used.any()
     assert missing == 0
     return arrived
+
+
+_LAYERS = "routing: {kind: dl, layers: 3}\nassignment: {kind: openflow}\n"
+
+
+@pytest.mark.parametrize(("more", "problems"), [
+    ("links: {aggregate: true}", [
+        "links.aggregate: needs the hash of a real switch, which this engine has not; take it out, or set engine: ovs",
+    ]),
+    ("simulator: {watchdog: 10}", [
+        "simulator.watchdog: watches for pauses that do not end, and without flow control there are none; take it out",
+    ]),
+    ("simulator: {buffer: 1000, watchdog: 10}\nlinks: {aggregate: true}", [
+        "simulator.buffer: holds 1,000 bytes and a frame has 1,522; a switch that stores and forwards needs room for a "
+        "whole one, so give it 1,522 or more",
+        "links.aggregate: needs the hash of a real switch, which this engine has not; take it out, or set engine: ovs",
+        "simulator.watchdog: watches for pauses that do not end, and without flow control there are none; take it out",
+    ]),
+    ("simulator: {flow_control: pause, buffer: 3000, xon: 2000}", [
+        "simulator.buffer: has room for 1 frames; 4 can arrive after a pause was asked for, so frames would be "
+        "dropped. Give it 7,610 bytes or more",
+    ]),
+    (f"{_LAYERS}simulator: {{flow_control: pause}}", [
+        "simulator.flow_control: PAUSE stops a whole link with all priorities on it, and the plan is proved for 3 "
+        "layers that wait on their own; use pfc",
+    ]),
+])  # fmt: skip
+def test_all_that_switches_cannot_be_is_said_at_once(more: str, problems: list[str]) -> None:
+    plan = _plan(f"topology: {{kind: torus, sizes: [3, 3], parallel_links: 2}}\nengine: realtime\n{more}")
+    with pytest.raises(InputError) as refused:
+        live_settings(plan)
+    assert str(refused.value).split("\n") == [f"test: {problem}" for problem in problems]
+
+
+def test_tables_may_be_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = _plan(TORUS)
+    cells = plan.vlans.vlan_count * 16 * 16
+    monkeypatch.setattr(live, "_MAX_CELLS", cells)
+    live_model(plan)
+    monkeypatch.setattr(live, "_MAX_CELLS", cells - 1)
+    with pytest.raises(InputError, match=rf"^test: topology: needs a table of {cells:,} next hops and may have "):
+        live_model(plan)
+
+
+def test_memory_is_at_the_end_of_a_link_where_receivers_pause_senders() -> None:
+    both = "topology: {kind: mesh, sizes: [2]}\nengine: realtime\nsimulator: {flow_control: "
+    lossy, lossless = (live_model(_plan(f"{both}{how}}}")).fabric for how in ("none", "pause"))
+    # s1→s2, s2→s1; from h1, h2; to h1, h2.
+    assert lossy.place.tolist() == [0, 1, -1, -1, 0, 1]
+    assert lossless.place.tolist() == [1, 0, 0, 1, -1, -1]
+    assert (lossy.buffer, lossless.buffer) == (100, 65536 // 1522 * 1522)  # frames, bytes
+    assert lossy.memory.tolist() == [200, 200]
+    assert lossless.memory.tolist() == 2 * [2 * lossless.buffer]
+    # What 4 full frames, which can arrive after a pause was asked for, and one more take is never shared.
+    assert lossless.pool.tolist() == [size - 2 * 5 * 1522 for size in lossless.memory.tolist()]
 
 
 PLANS = {
