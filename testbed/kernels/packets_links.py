@@ -93,7 +93,6 @@ def append(state: PacketState, tcp: PacketTcp | None, live: PacketLive | None, n
     if live is not None:
         live.waiting[node] += 1
         live.waiting_bytes[node] += tagged_length(live, frame)
-        live.peak[node] = max(live.peak[node], live.waiting[node])
     state.behind[frame] = -1
     if state.first[node] < 0:
         state.first[node] = frame

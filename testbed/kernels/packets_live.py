@@ -78,7 +78,6 @@ def take_in(state: PacketState, live: PacketLive, host: int, frame: int, size: i
         return False
     state.counts[MADE] += 1
     live.memory[frame] = live.length[frame] if live.unit else 1
-    live.source[frame] = host
     state.holds[frame] = -1
     to = host_of(live, data, 0)
     if to >= 0:
@@ -215,7 +214,7 @@ def duplicate(state: PacketState, live: PacketLive, frame: int) -> int:
     for place in range(length):
         live.data[copy, place] = live.data[frame, place]
     live.length[copy], live.tag[copy] = length, live.tag[frame]
-    live.memory[copy], live.source[copy] = live.memory[frame], live.source[frame]
+    live.memory[copy] = live.memory[frame]
     state.holds[copy], state.birth[copy] = -1, state.birth[frame]
     state.by[copy] = state.by[frame]
     return copy

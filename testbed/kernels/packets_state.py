@@ -31,11 +31,10 @@ NOW, MADE, DELIVERED, DROPPED, FREE, PAUSES, RESUMES, COUNTS = range(8)
 # Why switches do not forward a frame of a real host, or the fabric loses it outside a queue; places in `refused`.
 REFUSED = (
     "tagged frame at a host's port", "not a member of the VLAN", "no entry for the address", "reserved group address",
-    "PAUSE from a host", "shorter than a header", "longer than the MTU", "link down", "no room in the engine",
-    "lost as asked",
+    "PAUSE from a host", "shorter than a header", "link down", "no room in the engine", "lost as asked",
 )  # fmt: skip
 (
-    TAGGED_AT_HOST, NOT_MEMBER, NO_ENTRY, RESERVED, PAUSE_OF_HOST, RUNT, GIANT, LINK_DOWN, NO_ROOM, AS_ASKED,
+    TAGGED_AT_HOST, NOT_MEMBER, NO_ENTRY, RESERVED, PAUSE_OF_HOST, RUNT, LINK_DOWN, NO_ROOM, AS_ASKED,
 ) = range(len(REFUSED))  # fmt: skip
 # Kinds of tables, see PacketTables.
 GLOBAL_VLANS, LOCAL_VLANS, PRIORITIES = range(3)
@@ -288,14 +287,12 @@ class PacketLive(NamedTuple):
         tag: (Q,) priority and VLAN (`pcp << 12 | vid`) on the link that a frame is on, -1 = untagged.
         memory: (Q,) units of memory that a frame takes.
         unit: bytes that count as one; 0 = each frame counts as one.
-        source: (Q,) host that sent it.
         chosen: (longest flood,) nodes of one frame.
         given: (R,) ring of frames that hosts are to be given, R a power of two.
         given_at: (R,) ps at which each has arrived.
         ends: (2,) frames that were ever put into the ring, and taken out of it.
         waiting: (N,) frames that wait in a node's queue.
         waiting_bytes: (N,) their bytes.
-        peak: (N,) the most frames there were.
         drops: (N,) frames that found no memory on their way into a node's queue.
         sent_bytes: (K,) of frames that went over a link, tags included; the frames are in PacketState.
         pauses: (K,) PAUSE frames that were sent over a link.
@@ -324,14 +321,12 @@ class PacketLive(NamedTuple):
     tag: Ints
     memory: Ints
     unit: int
-    source: Ints
     chosen: Ints
     given: Ints
     given_at: Longs
     ends: Longs
     waiting: Ints
     waiting_bytes: Longs
-    peak: Ints
     drops: Longs
     sent_bytes: Longs
     pauses: Longs

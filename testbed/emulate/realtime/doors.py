@@ -47,9 +47,8 @@ PS_A_NS = 1000
 AHEAD, KEPT = 3, 1024
 TAP, QUEUE = 1, 2  # bits of `ready`
 # Places in `control`. STALLED_NS is how long the loop was away, beyond what hosts' cards have ahead; WATCHDOG_NS the
-# laboratory time for which a node may be paused, 0 = for ever; SHUT counts those that were paused longer.
-STOP, READ, WRITTEN, REFUSED_BY_HOST, TURNS, BUSY_NS, SLEPT_NS, GRAIN = range(8)
-DEADLOCKED, EMPTY, WATCHDOG_NS, SHUT, KICK, STALLED_NS, CONTROLS = range(8, 15)
+# laboratory time for which a node may be paused, 0 = for ever.
+STOP, REFUSED_BY_HOST, GRAIN, DEADLOCKED, EMPTY, WATCHDOG_NS, KICK, STALLED_NS, CONTROLS = range(9)
 FRAME = 5  # grains that a full frame takes
 
 

@@ -44,7 +44,6 @@ from testbed.emulate.shaping import Shaping, read_back_commands, require_speeds,
 from testbed.emulate.switches import SwitchBackend
 from testbed.errors import LabError
 from testbed.kernels.packets_state import (
-    GIANT,
     LINK_DOWN,
     NO_ROOM,
     NOT_MEMBER,
@@ -409,9 +408,7 @@ class ModelFabric(Fabric):
         """Everything that counts frames."""
         del switches
         fabric, state, live = self.model.fabric, self.model.state, self.model.live
-        lost = {
-            f"in the model: {REFUSED[why]}": int(live.refused[why]) for why in (NOT_MEMBER, GIANT, LINK_DOWN, NO_ROOM)
-        }
+        lost = {f"in the model: {REFUSED[why]}": int(live.refused[why]) for why in (NOT_MEMBER, LINK_DOWN, NO_ROOM)}
         lost["in a host's own queue"] = self._lost_in_hosts()
         if self.order.watchdog:
             lost["in queues that the watchdog shut"] = int(live.drops.sum())

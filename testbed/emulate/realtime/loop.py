@@ -15,7 +15,6 @@ from testbed.emulate.realtime.doors import (
     AHEAD,
     BIN,
     BINS,
-    BUSY_NS,
     DELIVERY,
     FRAME,
     GRAIN,
@@ -23,15 +22,11 @@ from testbed.emulate.realtime.doors import (
     LOOP,
     PS_A_NS,
     QUEUE,
-    READ,
     READING,
     REFUSED_BY_HOST,
-    SLEPT_NS,
     STALLED_NS,
     STOP,
     TAP,
-    TURNS,
-    WRITTEN,
     Doors,
 )
 from testbed.kernels.events import NEVER
@@ -87,7 +82,6 @@ def _give(fabric: PacketFabric, state: PacketState, live: PacketLive, doors: Doo
         _count(doors, DELIVERY, _now(doors) - live.given_at[place] // PS_A_NS)
         if _write(doors.taps[host], live.data[frame].ctypes.data, int(live.length[frame])) < 0:
             doors.control[REFUSED_BY_HOST] += 1
-        doors.control[WRITTEN] += 1
         live.ends[1] += 1
         release(state, frame)
 
@@ -158,7 +152,6 @@ def _take(fabric: PacketFabric, state: PacketState, live: PacketLive, doors: Doo
             now = _now(doors)
             if not state.busy[fabric.channels + host]:
                 _count(doors, READING, now - last)  # it may have waited since the last look
-            doors.control[READ] += 1
             # The model's time is that of its last event; a frame is never put in before.
             offer(fabric, state, live, host, size, now * PS_A_NS)
         if taken:
@@ -187,10 +180,7 @@ def serve(fabric: PacketFabric, state: PacketState, live: PacketLive, doors: Doo
         _give(fabric, state, live, doors)
         _take(fabric, state, live, doors, last)
         last = now
-        control[TURNS] += 1
-        woke = now
         now = _now(doors)
-        control[BUSY_NS] += now - woke
         wait = _next_event(state) - now
         grain = control[GRAIN]
         clock[2] = 0
@@ -210,9 +200,7 @@ def serve(fabric: PacketFabric, state: PacketState, live: PacketLive, doors: Doo
         for number in range(count):
             which = doors.events[_EVENT * number + _DATA]
             doors.ready[which >> 1] |= QUEUE if which & 1 else TAP
-        slept = now
         now = _now(doors)
-        control[SLEPT_NS] += now - slept
         late = now - last - (timeout if timeout > 0 else grain)
         if count == 0 or timeout == 0:
             _count(doors, LOOP, late)

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from testbed.emulate.realtime.doors import DEADLOCKED, EMPTY, KICK, PS_A_NS, SHUT, STOP, WATCHDOG_NS, Doors
+from testbed.emulate.realtime.doors import DEADLOCKED, EMPTY, KICK, PS_A_NS, STOP, WATCHDOG_NS, Doors
 from testbed.emulate.realtime.loop import serve
 from testbed.emulate.realtime.memory import attach
 from testbed.kernels.events import NEVER
@@ -118,7 +118,6 @@ def _watch(model: PacketModel, doors: Doors) -> None:
         np.logical_and(live.shut, state.stopped, out=live.shut)  # whose pause has ended forwards again
         for node in np.flatnonzero(state.stopped & ~live.shut & (state.counts[NOW] - state.since > watchdog)).tolist():
             shut(model.fabric, state, live, node)
-            doors.control[SHUT] += 1
         return
     paused = state.stopped & (state.counts[NOW] - state.since > _PATIENCE)
     if not paused.any():
