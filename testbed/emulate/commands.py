@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import select
 import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -45,6 +46,26 @@ def run_each(jobs: Mapping[str, tuple[Sequence[str], str | None]], timeout: floa
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         futures = {name: pool.submit(run, command, text, timeout) for name, (command, text) in jobs.items()}
         return {name: future.result() for name, future in futures.items()}
+
+
+def first_line(process: subprocess.Popen[bytes], what: str, seconds: float) -> bytes:
+    """Wait for a process to print its first line.
+
+    Args:
+        process: its standard output is a pipe.
+        what: it is, for messages.
+        seconds: it may take.
+
+    Returns:
+        the line; empty where it has ended without one.
+
+    Raises:
+        LabError: it has said nothing in time.
+    """
+    assert process.stdout is not None
+    if not select.select([process.stdout], [], [], seconds)[0]:
+        raise LabError(f"{what} has not answered in {seconds:g} s")
+    return process.stdout.readline()
 
 
 def in_host(holder: int, command: Iterable[str], procs: str | None = None) -> list[str]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from testbed import __version__
 from testbed.emulate import counters
-from testbed.emulate.commands import in_host, run_each
+from testbed.emulate.commands import first_line, in_host, run_each
 from testbed.emulate.fabric import Fabric, require_numbers
 from testbed.emulate.names import HOST_INTERFACE, MODEL, channel_ports, host_ports
 from testbed.emulate.realtime.doors import (
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from testbed.emulate.telemetry import Telemetry
 
 DOORS = "doors"
-_READY = 120.0  # s, of which compiling takes most, once
+_READY = 600.0  # s, of which compiling takes most, once
 _PICOSECONDS = 1e12
 # The loop sleeps for a part of the time of a full frame, within bounds, ns.
 _FULL_BITS, _MIN_GRAIN, _MAX_GRAIN = 1538 * 8, 20_000, 200_000
@@ -192,10 +192,9 @@ class ModelFabric(Fabric):
         for door in (*taps, *queues):
             os.close(door)
         self._process = process
-        assert process.stdout is not None
-        line = process.stdout.readline()
+        line = first_line(process, "the process that computes the switches", _READY)
         if not line:
-            raise LabError(f"the model did not start: {self.last_words()}")
+            raise LabError(f"the process that computes the switches did not start: {self.last_words()}")
         self.pace = json.loads(line)["pace"] + why_not
 
     def last_words(self) -> str:
