@@ -184,6 +184,11 @@ class Fabric(Mininet):  # type: ignore[misc]
     def _host_shaping(self) -> Shaping:
         return Shaping(self.order.host_rate, self.order.queue_frames)
 
+    def _reshape_hosts(self) -> None:
+        """Give hosts the rate of the order while the lab runs."""
+        line = self._host_shaping.change(HOST_INTERFACE)
+        run_each({name: (in_host(pid, ["tc", "-batch", "-"]), line) for name, pid in self.holders.items()})
+
     def _port_shaping(self) -> dict[str, Shaping]:
         """How each switch port is shaped."""
         order, kernel = self.order, self.datapath == "kernel"
@@ -222,8 +227,7 @@ class Fabric(Mininet):  # type: ignore[misc]
         self.order = replace(self.order, link_rate=link_rate, host_rate=host_rate, dilation=dilation)
         ports = self._port_shaping().items()
         run(["tc", "-batch", "-"], "".join(shaping.instead_of(shaping, name) for name, shaping in ports))
-        line = self._host_shaping.change(HOST_INTERFACE)
-        run_each({name: (in_host(pid, ["tc", "-batch", "-"]), line) for name, pid in self.holders.items()})
+        self._reshape_hosts()
         problems = self.shaping_problems()
         if problems:
             raise LabError(f"{len(problems)} ports do not have their new rate: {'; '.join(problems[:3])}")
@@ -369,13 +373,16 @@ class Fabric(Mininet):  # type: ignore[misc]
         """Differences between the shaping asked for and the kernel's, on switches and hosts."""
         ports = self._port_shaping()
         problems = shaping_problems(ports, run(["tc", "-d", "-batch", "-"], read_back_commands(ports)))
+        return problems + self._host_problems()
+
+    def _host_problems(self) -> list[str]:
+        """Differences between the shaping asked for and the kernel's, on hosts."""
         ask = read_back_commands([HOST_INTERFACE])
         jobs = {name: (in_host(pid, ["tc", "-d", "-batch", "-"]), ask) for name, pid in self.holders.items()}
-        for name, text in run_each(jobs).items():
-            problems += [
-                f"{name} {problem}" for problem in shaping_problems({HOST_INTERFACE: self._host_shaping}, text)
-            ]
-        return problems
+        wanted = {HOST_INTERFACE: self._host_shaping}
+        return [
+            f"{name} {problem}" for name, text in run_each(jobs).items() for problem in shaping_problems(wanted, text)
+        ]
 
 
 def require_numbers(what: str, numbers: Sequence[int], count: int) -> None:

@@ -40,7 +40,7 @@ from testbed.emulate.realtime.doors import (
 )
 from testbed.emulate.realtime.memory import attach, write
 from testbed.emulate.requests import BuildOrder
-from testbed.emulate.shaping import Shaping, read_back_commands, require_speeds, shaping_problems
+from testbed.emulate.shaping import require_speeds
 from testbed.emulate.switches import SwitchBackend
 from testbed.errors import LabError
 from testbed.kernels.packets_state import (
@@ -250,8 +250,7 @@ class ModelFabric(Fabric):
         self.model.live.byte_time[:] = self._byte_times()
         self.doors.control[GRAIN] = self._grain()
         self.doors.control[WATCHDOG_NS] = int(self.order.watchdog * dilation * 1e9)
-        line = self._host_shaping.change(HOST_INTERFACE)
-        run_each({name: (in_host(pid, ["tc", "-batch", "-"]), line) for name, pid in self.holders.items()})
+        self._reshape_hosts()
         problems = self.shaping_problems()
         if problems:
             raise LabError(f"{len(problems)} hosts do not have their new rate: {'; '.join(problems[:3])}")
@@ -262,22 +261,12 @@ class ModelFabric(Fabric):
         self.order = replace(self.order, speeds={**self.order.speeds, **speeds})
         self.model.live.byte_time[:] = self._byte_times()
 
-    @property
-    def _host_shaping(self) -> Shaping:
-        return Shaping(self.order.host_rate, self.order.queue_frames)
-
     def shaping_problems(self) -> list[str]:
         """Differences between the rates asked for and those of the model and of hosts' interfaces."""
         problems = []
         if (self.model.live.byte_time != self._byte_times()).any():
             problems.append("links of the model have other rates than asked for")
-        ask = read_back_commands([HOST_INTERFACE])
-        jobs = {name: (in_host(pid, ["tc", "-d", "-batch", "-"]), ask) for name, pid in self.holders.items()}
-        for name, text in run_each(jobs).items():
-            problems += [
-                f"{name} {problem}" for problem in shaping_problems({HOST_INTERFACE: self._host_shaping}, text)
-            ]
-        return problems
+        return problems + self._host_problems()
 
     def change_links(self, changes: Sequence[LinkChange]) -> None:
         """Let links between switches run otherwise than planned, or as planned again, while the lab runs."""
