@@ -15,7 +15,9 @@ METHODS = {
     "student": "Student's t over the repeats (2 to 5 of them), for their mean",
     "ranks": "by ranks over the repeats (6 or more), for their median",
 }
-_MACHINE = ("engine", "machine", "processors", "kernel", "datapath", "open_vswitch", "tools", "testbed", "python")
+_MACHINE = (
+    "engine", "machine", "processors", "kernel", "datapath", "open_vswitch", "switches", "tools", "testbed", "python",
+)  # fmt: skip
 _MAX_SHOWN = 4
 _HOSTS = "hosts"
 

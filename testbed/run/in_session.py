@@ -76,6 +76,7 @@ def lab_facts(settled: Plan, choice: Choice | None, lab: Session) -> dict[str, o
         "dilation_choice": asdict(choice) if choice else None,
         "holds_lone_frames": lab.facts.holds_lone_frames,
         "cpu_share": None if lab.facts.cpu_share is None else asdict(lab.facts.cpu_share),
+        **({"pace": lab.facts.pace} if lab.facts.pace else {}),
     }
 
 

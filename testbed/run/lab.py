@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from testbed import __version__
@@ -50,6 +50,11 @@ def build(plan: Plan, progress: Progress, keep: bool = False) -> LabClient:
 
 def environment(engine: str, lab: Session) -> dict[str, object]:
     """The machine and versions a run was made with."""
+    return environment_with(engine, lab, {"open_vswitch": lab.facts.version})
+
+
+def environment_with(engine: str, lab: Session, switches: Mapping[str, object]) -> dict[str, object]:
+    """As environment(), with what is to be said of other switches."""
     facts = lab.facts
     return {
         "testbed": __version__,
@@ -57,7 +62,7 @@ def environment(engine: str, lab: Session) -> dict[str, object]:
         "datapath": facts.datapath,
         "switch_daemons": len(facts.switch_daemons),
         "controller": facts.controller or "none",
-        "open_vswitch": facts.version,
+        **switches,
         "kernel": facts.kernel,
         "tools": versions(),
         "python": platform.python_version(),

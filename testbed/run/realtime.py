@@ -10,6 +10,7 @@ from testbed.plan import Plan
 from testbed.run import lab
 from testbed.run.engine import Missing, Progress
 from testbed.run.in_session import Fabric, checked, measure_in
+from testbed.session import Session
 
 
 def missing(plan: Plan, progress: Progress) -> Missing:
@@ -33,6 +34,11 @@ def build(plan: Plan, progress: Progress, keep: bool = False) -> ModelClient:
     )
 
 
-LAB = Fabric(build, lab.environment)
+def environment(engine: str, running: Session) -> dict[str, object]:
+    """The machine and versions a run was made with."""
+    return lab.environment_with(engine, running, {"switches": f"model, {running.facts.version}"})
+
+
+LAB = Fabric(build, environment)
 measure = partial(measure_in, LAB)
 checked_lab = partial(checked, LAB)

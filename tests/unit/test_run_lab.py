@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from testbed.errors import LabError
-from testbed.run import in_session
+from testbed.messages import Facts
+from testbed.plan.rates import at_dilation
+from testbed.run import in_session, realtime
+from testbed.run import lab as ovs
 from testbed.run.in_session import Fabric
 from tests.fabrics import plan_of
 
@@ -80,3 +84,26 @@ def test_what_carries_the_frames_says_what_it_is_before_paths_are_checked(lab):
     with in_session.checked(fabric_of(lab), plan_of("mesh", sizes=[2]), folder, lambda text: None) as session:
         assert session is lab
     assert stored == [{"engine": "ovs"}]
+
+
+def facts_of(**others):
+    asked = dict.fromkeys((field.name for field in dataclasses.fields(Facts)), ())
+    return Facts(**{**asked, "controller": None, "cpu_share": None, "pace": "", **others})
+
+
+def test_results_say_what_the_switches_are():
+    session = SimpleNamespace(facts=facts_of(datapath="userspace", version="3.1.0"))
+    told = ovs.environment("ovs", session)
+    assert (told["open_vswitch"], told["datapath"], "switches" in told) == ("3.1.0", "userspace", False)
+    session = SimpleNamespace(facts=facts_of(datapath="model", version="testbed 0.9"))
+    told = realtime.environment("realtime", session)
+    assert (told["switches"], told["datapath"], "open_vswitch" in told) == ("model, testbed 0.9", "model", False)
+
+
+@pytest.mark.parametrize(("pace", "told"), [
+    ("", {}), ("SCHED_FIFO 10 on processor 3", {"pace": "SCHED_FIFO 10 on processor 3"}),
+])  # fmt: skip
+def test_results_say_how_a_model_keeps_pace(pace, told):
+    plan = at_dilation(plan_of("mesh", sizes=[2]), 10.0)
+    facts = in_session.lab_facts(plan, None, SimpleNamespace(facts=facts_of(pace=pace)))
+    assert {key: value for key, value in facts.items() if key == "pace"} == told
