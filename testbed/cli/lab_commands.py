@@ -79,13 +79,13 @@ def up(
         progress("planning and proving")
         plan = made_plan(name, settings)
         plan.require_proof()
-        engine = standing(plan.scenario)
+        missing, build = standing(plan.scenario)
         chosen = lab or plan.scenario.name
         if not chosen.replace("-", "").replace("_", "").isalnum():
             raise InputError.one("--name", f'should be letters, digits, "-" and "_", not "{chosen}"')
         registry.reserve(chosen)
-        engine.missing(replace(plan, scenario=replace(plan.scenario, workloads=())), progress).refuse()
-        running = engine.build(plan, progress, True)
+        missing(replace(plan, scenario=replace(plan.scenario, workloads=())), progress).refuse()
+        running = build(plan, progress, True)
         try:
             built = time.monotonic() - started
             progress("checking the path of every pair")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.emulate.client import LabClient
@@ -13,15 +12,6 @@ from testbed.run import lab, realtime, simulated, vm
 from testbed.run.engine import Engine, Missing, Outcome, Progress, finish
 from testbed.scenario import Scenario
 
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """See Engine."""
-
-    missing: Callable[[Plan, Progress], Missing]
-    build: Callable[[Plan, Progress, bool], LabClient]
-
-
 ENGINES: dict[str, Engine] = {
     "ovs": Engine(lab.missing, lab.measure, lab.build),
     "vm": Engine(vm.missing, vm.measure),
@@ -30,8 +20,10 @@ ENGINES: dict[str, Engine] = {
 }
 
 
-def standing(scenario: Scenario) -> Standing:
-    """What a lab of a scenario lacks, and what builds it.
+def standing(
+    scenario: Scenario,
+) -> tuple[Callable[[Plan, Progress], Missing], Callable[[Plan, Progress, bool], LabClient]]:
+    """`missing` and `build` of a scenario's engine.
 
     Raises:
         InputError: no lab of its engine can run by itself on this machine.
@@ -43,7 +35,7 @@ def standing(scenario: Scenario) -> Standing:
             f"is {scenario.engine}, and this command needs a lab on this machine; leave it out, or --set engine={able}"
         )
         raise InputError.one("engine", sentence, scenario.source)
-    return Standing(engine.missing, engine.build)
+    return engine.missing, engine.build
 
 
 def run_scenario(plan: Plan, results: Path, progress: Progress) -> Outcome:
