@@ -174,6 +174,9 @@ def _hold() -> int:
         _configure(made, _LONGEST, struct.pack("!I", _PACKETS))
     except OSError as error:
         raise LabError(f"{NO_QUEUE} ({error.strerror})") from error
+    # Not with --queue-bypass. Whoever listens to the queue also holds the tap, so without a listener there is no
+    # interface either. Were the queue alone lost, packets would come by the tap, hosts would feel no pause, and nobody
+    # would notice; so they are lost, and the next ping finds it.
     held = ["-d", "10.0.0.0/8", "-o", HOST_INTERFACE]
     run(["iptables", "-w", "-t", "mangle", "-A", "POSTROUTING", *held, "-j", "NFQUEUE", "--queue-num", "0"])
     return made.detach()
