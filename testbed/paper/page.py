@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import csv
-import functools
-import importlib.resources
 import io
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from testbed.paper.judge import NOT_RUN, STATES, Result
 from testbed.paper.runners import RUNNERS
 from testbed.paper.table import Item
-from testbed.report.palette import declarations
-
-if TYPE_CHECKING:
-    from jinja2 import Template
+from testbed.report.page import template
 
 _SIGNS = {"above": "> ", "below": "< "}
 _HEAD = """# The papers' numbers beside ours
@@ -160,10 +155,8 @@ def _plain(text: str) -> str:
 
 def as_page(score: Score) -> str:
     """One page that needs nothing beside itself, each item with a chart of the published numbers and ours."""
-    return _template().render(
+    return template("testbed.paper", "page.html").render(
         score=score,
-        light=declarations(dark=False),
-        dark=declarations(dark=True),
         tables=[
             (item, [cells(result) for result in score.results[item.name]], chart(item, score.results[item.name]))
             for item in score.items
@@ -194,12 +187,3 @@ def chart(item: Item, results: Sequence[Result]) -> str:
         y = Axis(low=len(rows) - 0.45, high=-0.55, ticks=ticks, grid=True)
         panels.append(Panel(marks, Axis(unit, grid=True), y, group, width=300, height=22.0 * len(rows) + 14))
     return for_page(Picture([Block(panels, 1)]), item.name, f"{item.title}: published numbers and ours")
-
-
-@functools.cache
-def _template() -> Template:
-    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 - only a page needs it
-
-    text = importlib.resources.files("testbed.paper").joinpath("page.html").read_text(encoding="utf-8")
-    page = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return page.from_string(text)

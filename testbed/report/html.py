@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import functools
-import importlib.resources
 import statistics
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from testbed.model import Sample, Topology, VlanPlan
 from testbed.plan.rates import at_dilation
 from testbed.report import facts
-from testbed.report.palette import declarations
+from testbed.report.page import template
 from testbed.report.table import MIN_LINK_USE, UNHELD_NOTE, result_rows
 from testbed.results import Run
 from testbed.results.load import LoadHead, load_heads, texts
 from testbed.results.samples import load_changes, load_failures
 from testbed.results.telemetry import load_telemetry
 from testbed.units import gap_text
-
-if TYPE_CHECKING:
-    from jinja2 import Template
 
 _MAX_FURTHER_USES = 3
 
@@ -43,11 +38,9 @@ def render_report(run: Run) -> str:
     verdict = str(manifest.get("verdict") or "")
     sign, meaning = facts.VERDICTS.get(verdict, ("?", "This run was not judged."))
     files, raw_files = facts.result_files(run)
-    return _template().render(
+    return template("testbed.report", "template.html").render(
         plan=plan,
         manifest=manifest,
-        light=declarations(dark=False),
-        dark=declarations(dark=True),
         verdict=verdict or "not judged",
         sign=sign,
         meaning=meaning,
@@ -111,12 +104,3 @@ def _link_uses(
         (head, draw_topology(topology, f"use-{number}", use))
         for number, (head, use) in enumerate(found[: _MAX_FURTHER_USES + 1])
     ]
-
-
-@functools.cache
-def _template() -> Template:
-    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 - only a page needs it
-
-    text = importlib.resources.files("testbed.report").joinpath("template.html").read_text(encoding="utf-8")
-    page = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return page.from_string(text)
