@@ -10,6 +10,7 @@ import resource
 import signal
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,15 +50,15 @@ def judging(seen: Mapping[str, Seen], file: str, line: int) -> dict[str, float]:
     return {test: seconds for test, seconds in quick.items() if seen[test].concerns(file, line)} or quick
 
 
-class _Limiting:
+class _Limiting(ABC):
     """Ends tests that use too much processor time."""
 
     def __init__(self) -> None:
         signal.signal(signal.SIGPROF, self._end)
 
+    @abstractmethod
     def limit(self, test: str) -> float:
         """Seconds."""
-        raise NotImplementedError
 
     def _end(self, _number: int, _frame: FrameType | None) -> None:
         raise TooLong
@@ -72,9 +73,9 @@ class _Limiting:
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
 
+    @abstractmethod
     def ended(self, test: str) -> None:
         """Say what that means."""
-        raise NotImplementedError
 
 
 class Watch(_Limiting):

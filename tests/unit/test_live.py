@@ -9,7 +9,7 @@ from testbed.errors import InputError
 from testbed.kernels.packets import run
 from testbed.kernels.packets_check import lost_frames
 from testbed.kernels.packets_live import offer
-from testbed.kernels.packets_state import FREE, REFUSED, PacketModel
+from testbed.kernels.packets_state import DELIVERED, FREE, MADE, REFUSED, PacketModel
 from testbed.model import host_mac
 from testbed.plan import Plan, make_plan
 from testbed.routing.paths import path
@@ -40,7 +40,7 @@ def _send(model: PacketModel, host: int, frame: bytes) -> bool:
 
 
 def _settle(model: PacketModel) -> list[tuple[int, bytes]]:
-    """Let all frames go where they go; (host, frame) of what has arrived."""
+    """Let all frames go where they go, and lose none; (host, frame) of what has arrived."""
     state, live = model.state, model.live
     run(model.fabric, state, int(state.counts[0]) + _LATER, None, live)
     arrived = []
@@ -184,14 +184,22 @@ def test_garbage_loses_no_frame_of_the_model() -> None:
         _plan("topology: {kind: mesh, sizes: [2, 2]}\nsimulator: {flow_control: pause}\nengine: realtime")
     )
     random = np.random.default_rng(1)
+    free, taken, arrived = int(model.state.counts[FREE]), 0, []
     for number in range(20_000):
         frame = bytearray(random.bytes(int(random.integers(1, 1514))))
         if number % 3 == 0:
             frame[:6] = bytes.fromhex(host_mac(number % 4).replace(":", ""))
-        _send(model, number % 4, bytes(frame))
+        taken += _send(model, number % 4, bytes(frame))
         if number % 50 == 0:
-            _settle(model)
-    _settle(model)
+            arrived += _settle(model)
+    arrived += _settle(model)
+    # None is under way, what a port did not take is counted, and what has arrived is what hosts were sent.
+    assert int(model.state.counts[FREE]) == free
+    assert taken == model.state.counts[MADE]
+    refused = dict(zip(REFUSED, model.live.refused.tolist(), strict=True))
+    assert sum(refused.values()) - refused["no entry for the address"] == 20_000 - taken
+    assert len(arrived) == model.state.counts[DELIVERED] == model.state.sent[-4:].sum() > 5000
+    assert not model.live.drops.any()
 
 
 def test_switches_learn_and_forget() -> None:
