@@ -60,22 +60,39 @@ def _plan(text, engine="realtime", dilation=50):
 def _counted(plan, running):
     """Frames and bytes of each channel for what each host sends, in turn; and frames to each host of all."""
     hosts, found, before = range(plan.topology.host_count), [], running.frames().to_hosts
+    arrived, old = _settled(running)
     for source in hosts:
         others = [host_mac(host) for host in hosts if host != source] + ["ff:ff:ff:ff:ff:ff"]
         argv = (sys.executable, "-c", _SENDER, host_mac(source), json.dumps(others))
-        seen = running.run_load(LoadRequest((Process("send", plan.topology.host_name(source), argv),), 30.0))
+        seen = running.run_load(LoadRequest((Process("send", plan.topology.host_name(source), argv),), 60.0))
         assert seen.outputs["send"].code == 0, seen.outputs["send"].stderr
-        channels = [
-            (new.frames - old.frames, new.bytes - old.bytes)
-            for old, new in zip(seen.before.channels, running_counts(running), strict=True)
-        ]
-        found.append(channels)
+        wanted = arrived + 2 * (len(hosts) - 1)  # each other host gets a frame and the broadcast
+        arrived, new = _settled(running, wanted)
+        assert arrived == wanted
+        found.append([(b.frames - a.frames, b.bytes - a.bytes) for a, b in zip(old, new, strict=True)])
+        old = new
     return [*found, [new - old for old, new in zip(before, running.frames().to_hosts, strict=True)]]
 
 
-def running_counts(running):
-    """Counters of the channels when all frames have arrived."""
-    return running.run_load(LoadRequest((Process("wait", None, ("sleep", "0.05")),), 10.0)).after.channels
+def _settled(running, wanted=0):
+    """Frames that hosts have received, and the channels' counters, when so many have come and no more do.
+
+    Frames wait for whoever forwards them, a daemon or the model, which on a busy machine has its own time: what is
+    counted too early would count for the next sender.
+    """
+    argv = ("cat", *(f"/proc/{pid}/net/dev" for pid in running.facts.holders.values()))
+    until, still, last = time.monotonic() + 60, 0.0, None
+    while True:
+        seen = running.run_load(LoadRequest((Process("count", None, argv),), 60.0))
+        lines = seen.outputs["count"].stdout.splitlines()
+        eth0 = [line.split(":")[1].split() for line in lines if line.strip().startswith("eth0:")]
+        assert len(eth0) == len(running.facts.holders)
+        counts = sum(int(figures[1]) for figures in eth0), seen.after.channels
+        now = time.monotonic()
+        if counts != last:
+            still, last = now, counts
+        if now > until or (counts[0] >= wanted and now - still > 0.2):
+            return counts
 
 
 @pytest.mark.parametrize("name", FABRICS)
