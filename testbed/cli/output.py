@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from testbed.run.engine import Outcome
 
 _STYLES = {"pass": "green", "warn": "yellow", "invalid": "red", "fail": "red"}
+# What is said behind a verdict that is easily taken for another; its reasons follow.
+_MEANING = {"warn": ", the figures can be used with this reserve:"}
 messages = Console(stderr=True, highlight=False)
 results = Console(highlight=False)
 
@@ -72,7 +74,8 @@ def write_file(file: Path, content: bytes) -> None:
 
 def print_outcome(outcome: Outcome) -> None:
     """Print the verdict of a run, why, and where its results are."""
-    results.print(f"verdict: {outcome.verdict.word}", style=_STYLES[outcome.verdict.word])
+    word = outcome.verdict.word
+    say(f"verdict: {word}{_MEANING.get(word, '')}", _STYLES[word])
     for reason in outcome.reasons:
         say(f"  {reason}")
     say(f"results: {outcome.folder}")
