@@ -15,7 +15,7 @@ from testbed.report.marks import DASHED, Bars, Dash, Line, Mark, Reach, Stairs
 from testbed.report.palette import INK, MUTED, PREDICTED, TREES
 from testbed.report.panels import Axis, Block, Panel, Picture
 from testbed.report.render import for_page
-from testbed.report.table import BOUNDS, METRICS
+from testbed.report.table import BOUNDS, METRICS, UNHELD_MARK, unheld_share
 from testbed.units import Scale, bytes_text, format_seconds, scale_for
 
 MAX_UPRIGHT = 16  # more bars lie down
@@ -73,7 +73,7 @@ def load_charts(samples: Sequence[Sample], prefix: str) -> list[Chart]:
         charts.append(Chart(flow_chart(flows, "Goodput", "bit/s", f"{prefix}-goodput"), caption + "."))
     trips = _round_trips(samples)
     if trips:
-        svg = flow_chart(trips, "Round-trip time", "s", f"{prefix}-rtt")
+        svg = flow_chart(trips, _marked("Round-trip time", of["rtt_mean"]), "s", f"{prefix}-rtt")
         charts.append(Chart(svg, f"Round-trip time of each pair: mean, {_WHISKERS}."))
     panels = _size_panels(samples)
     if panels:
@@ -190,8 +190,14 @@ def _size_panels(samples: Sequence[Sample]) -> list[Panel]:
             points = {size: Summary.of(str(size), group) for size, group in sorted(sizes.items())}
             unit = next(iter(sizes.values()))[0].unit
             predicted = BOUND_NAMES.get(BOUNDS.get(metric, ""), "predicted")
-            panels.append(_size_panel(METRICS[metric], unit, predicted, points))
+            title = _marked(METRICS[metric], [sample for group in sizes.values() for sample in group])
+            panels.append(_size_panel(title, unit, predicted, points))
     return panels
+
+
+def _marked(name: str, samples: Iterable[Sample]) -> str:
+    """The name of figures, with the mark of those that are in part software's."""
+    return f"{name} {UNHELD_MARK}" if unheld_share(samples) else name
 
 
 def _size_panel(title: str, unit: str, predicted: str, points: Mapping[int, Summary]) -> Panel:

@@ -108,10 +108,10 @@ PAGE_ONLY = frozenset(
 )  # fmt: skip
 # Metrics whose prediction is a bound and no expectation.
 BOUNDS = {**dict.fromkeys(AT_LEAST, "≥"), **dict.fromkeys(AT_MOST, "≤")}
-# Behind the name of a figure of which the lab's ports do not hold all of the predicted time.
+# Behind the name of a figure of which the lab's ports do not hold all of the time that links need.
 UNHELD_MARK = "†"
 UNHELD_NOTE = (
-    "† the lab's ports let a frame that finds them idle go at once: a share of the predicted time (unheld in "
+    "† the lab's ports let a frame that finds them idle go at once: a share of the time that links need (unheld in "
     "samples.csv) is missing in what was measured, and in its place is software's time divided by the dilation"
 )
 # A link predicted to be used less than this carries little but acknowledgements; its gap says nothing.
@@ -134,7 +134,7 @@ class ResultRow:
     predicted: float | None  # median of the predictions; None where there are none
     mean_gap: float | None  # mean of measured / predicted - 1
     worst_gap: float | None  # the one of largest size
-    unheld: float = 0.0  # largest share of the prediction that the lab's ports do not hold
+    unheld: float = 0.0  # largest share of the links' time that the lab's ports do not hold
 
     @property
     def name(self) -> str:
@@ -161,6 +161,11 @@ def gap(sample: Sample) -> float | None:
     if sample.predicted is None or not math.isfinite(sample.predicted) or sample.predicted <= least:
         return None
     return sample.value / sample.predicted - 1
+
+
+def unheld_share(samples: Iterable[Sample]) -> float:
+    """Largest share of what links need that the lab's ports do not hold; 0 where they hold all of it."""
+    return max((float(sample.labels.get("unheld", 0)) for sample in samples), default=0.0)
 
 
 def result_rows(samples: Iterable[Sample]) -> list[ResultRow]:
@@ -201,7 +206,7 @@ def _row(key: tuple[str, str, str, str], samples: list[Sample]) -> ResultRow:
         predicted=statistics.median(predicted) if predicted else None,
         mean_gap=statistics.fmean(gaps) if gaps else None,
         worst_gap=max(gaps, key=abs) if gaps else None,
-        unheld=max(float(sample.labels.get("unheld", 0)) for sample in samples),
+        unheld=unheld_share(samples),
     )
 
 

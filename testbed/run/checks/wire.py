@@ -32,12 +32,15 @@ def bounded(sample: Sample, least: Least, bits: float = 1.0) -> Sample:
     """
     if least.seconds <= 0:
         return sample
-    labels = dict(sample.labels)
-    if least.unheld > BEYOND:
-        labels[UNHELD] = f"{least.unheld:.2f}"
-    return replace(
-        sample, labels=labels, predicted=least.seconds if sample.metric in AT_LEAST else bits / least.seconds
-    )
+    predicted = least.seconds if sample.metric in AT_LEAST else bits / least.seconds
+    return replace(marked(sample, least), predicted=predicted)
+
+
+def marked(sample: Sample, least: Least) -> Sample:
+    """A sample with the share of the links' time that the lab's ports do not hold, where that counts."""
+    if least.unheld <= BEYOND:
+        return sample
+    return replace(sample, labels={**sample.labels, UNHELD: f"{least.unheld:.2f}"})
 
 
 def unheld(sample: Sample) -> float:
