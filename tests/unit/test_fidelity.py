@@ -86,6 +86,33 @@ def test_a_prediction_that_is_met_outweighs_a_busy_machine():
 
 
 @pytest.mark.parametrize(
+    ("idle", "behind", "verdict"),
+    [
+        (0.5, 0.5, [Verdict.WARN]),
+        (0.5, 0.065, []),
+        (0.05, 0.065, []),
+        (0.021, 0.199, []),
+        (0.019, 0.199, [Verdict.WARN]),
+        (0.0, -0.01, [Verdict.WARN]),
+        (0.0, 0.201, [Verdict.INVALID, Verdict.WARN]),
+        (0.0, None, [Verdict.INVALID, Verdict.WARN]),
+    ],
+)
+def test_a_job_as_fast_as_its_links_allow_outweighs_a_busy_machine(idle, behind, verdict):
+    assert [one for one, _ in judge_processor(idle, 0.69, behind=behind)] == verdict
+
+
+def test_what_is_not_as_fast_as_links_allow_is_told_where_nothing_was_idle():
+    assert judge_machine([counted(idle=0.0)], behind=0.125) == [
+        (
+            Verdict.WARN,
+            "the processors were idle 0.0 % of the time; what fills the links is within 12 % of what they allow all "
+            "the same, but times of single messages are a busy machine's",
+        )
+    ]
+
+
+@pytest.mark.parametrize(
     ("protocol", "ratios", "count"),
     [
         ("udp", [1.0, 0.99], 0),
@@ -300,8 +327,10 @@ def test_lateness_is_read_off_the_bins():
 )
 def test_late_deliveries_are_judged_by_the_time_of_a_frame(place, confirmed, verdict):
     # Bin 13 ends at 0.91 ms, 14 at 1.28, 16 at 2.56 and 17 at 3.62; a full frame takes 1 ms.
-    found = judge_lateness([_late(_counts(b0=50, **{f"b{place}": 50}))], confirmed=confirmed)
+    late = _late(_counts(b0=50, **{f"b{place}": 50}))
+    found = judge_lateness([late], confirmed=confirmed)
     assert [one for one, _ in found] == ([] if verdict is None else [verdict])
+    assert judge_machine([late], confirmed=confirmed) == judge_machine([late], behind=0.2 if confirmed else 0.3)
 
 
 def test_idle_processors_are_not_asked_where_lateness_is_known():

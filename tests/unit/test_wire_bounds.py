@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -13,7 +15,7 @@ from testbed.predict import Least, transport, wire_shares
 from testbed.predict.bounds import AT_LEAST, AT_MOST
 from testbed.results import ResultFolder
 from testbed.run.checks.fidelity import Verdict
-from testbed.run.checks.wire import bounded, judge_goodput, judge_wire, unheld
+from testbed.run.checks.wire import behind_bounds, bounded, judge_goodput, judge_wire, unheld
 from testbed.run.loads.context import LoadOutcome
 from testbed.run.loads.one_load import record_of
 from tests.fabrics import plan_of, scenario_of
@@ -94,6 +96,37 @@ def test_what_the_ports_do_not_hold_is_no_fault_but_told():
     rate = bounded(Sample("mpi_bandwidth", 1.0, "bit/s"), long, 1000.0)
     assert rate.predicted == pytest.approx(1e7)
     assert "at most 10.87 Mbit/s" in judge_wire([Sample("mpi_bandwidth", 1.2e7, "bit/s", rate.labels, 1e7)])[0][1]
+
+
+def alltoall(ratio, **labels):
+    return Sample("mpi_alltoall_time", ratio * 1e-3, "s", {"statistic": "median", **labels}, 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("samples", "behind"),
+    [
+        ([], None),
+        ([alltoall(1.065)], 0.065),
+        ([alltoall(0.99)], -0.01),
+        ([alltoall(1.065), alltoall(1.2)], 0.2),
+        # The median counts, and of ranks that of the slowest.
+        ([alltoall(1.065), alltoall(1.5, statistic="max"), alltoall(0.99, statistic="min")], 0.065),
+        ([alltoall(0.99, statistic="min")], None),
+        ([alltoall(1.2, statistic="max", over="ranks")], 0.2),
+        # Times of lone frames are software's, and show nothing either way.
+        ([time(300e-6, unheld="1.00")], None),
+        ([alltoall(1.065), time(300e-6, unheld="1.00")], 0.065),
+        ([alltoall(1.065), time(300e-6, unheld="0.07")], 2.0),
+        ([alltoall(1.065), time(300e-6, unheld="0.20")], 2.0),
+        ([Sample("mpi_alltoall_bandwidth", 0.8e9, "bit/s", {}, 1e9)], 0.25),
+        ([Sample("mpi_alltoall_bandwidth", 0.0, "bit/s", {}, 1e9)], math.inf),
+        ([Sample("npb_lab_time", 5.0, "s"), Sample("goodput", 1e9, "bit/s", {}, 1e9)], None),
+        ([Sample("mpi_alltoall_time", 1e-3, "s", {}, None)], None),
+    ],
+)
+def test_how_far_a_job_is_behind_what_its_links_allow(samples, behind):
+    found = behind_bounds(samples)
+    assert found is None if behind is None else found == pytest.approx(behind)
 
 
 def test_what_takes_no_time_has_no_bound():

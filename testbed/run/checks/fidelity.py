@@ -41,6 +41,8 @@ _PRESSURE_WARN = 0.60
 # How far below the prediction a lab without processor time left was itself the reason; and the share of a processor
 # from which a daemon's thread has none left (it polls, so that it may use nearly as much when it keeps up).
 _OVERLOAD_GAP, _DAEMON_FULL = 0.20, 0.85
+# How far a job's figures may be behind what links allow to have met that: a lab can have added no more.
+_BOUND_GAP = 0.20
 # Share of frames lost where no queue was full.
 _LOST_WARN, _LOST_INVALID = 0.0005, 0.005
 # How far the system clock may be off after a load: step, s, and slew, s a second.
@@ -130,7 +132,12 @@ def quantiles(values: Sequence[float]) -> tuple[float, float, float]:
 
 
 def judge_processor(
-    idle: float, pressure: float | None, *, confirmed: bool = False, computing: float = 0.0
+    idle: float,
+    pressure: float | None,
+    *,
+    confirmed: bool = False,
+    behind: float | None = None,
+    computing: float = 0.0,
 ) -> list[Finding]:
     """The machine must have had time left, unless the figures themselves show that the lab kept up.
 
@@ -138,11 +145,20 @@ def judge_processor(
         idle: share of processor time that was idle.
         pressure: share of time in which some task waited for a processor.
         confirmed: the load has a prediction, meets it, and lost no frame outside a queue.
+        behind: of a load that lost none, by which share its figures are behind what links allow; None = not known. A
+            lab that keeps so near to that was not the reason of much. Its times of single messages, though, are
+            software's, and a machine without any time left makes them longer.
         computing: share of the time that the load's own programs computed. Where that is most of it, they and not the
             switches kept the processors busy; whether switches lacked them shows in the frames that were lost.
     """
     if confirmed:
         return []
+    if behind is not None and behind <= _BOUND_GAP:
+        if idle >= _IDLE_INVALID:
+            return []
+        near = f"what fills the links is within {100 * max(behind, 0):.0f} % of what they allow all the same"
+        sentence = f"the processors were idle {100 * idle:.1f} % of the time; {near}, but times of single messages"
+        return [(Verdict.WARN, f"{sentence} are a busy machine's")]
     found: list[Finding] = []
     if idle < _IDLE_INVALID:
         found.append((Verdict.INVALID, f"the processors were idle {100 * idle:.1f} % of the time; raise lab.dilation"))
@@ -198,22 +214,26 @@ def judge_lateness(results: Sequence[Measured], *, confirmed: bool = False) -> l
     return found
 
 
-def judge_machine(results: Sequence[Measured], *, confirmed: bool = False, computing: float = 0.0) -> list[Finding]:
+def judge_machine(
+    results: Sequence[Measured], *, confirmed: bool = False, behind: float | None = None, computing: float = 0.0
+) -> list[Finding]:
     """Judge processors and clock over all repeats of a load: the busiest counts, and every jump.
 
     Args:
         results: with the snapshots before and after.
         confirmed: as for judge_processor.
+        behind: likewise.
         computing: likewise.
     """
     if any(result.after.late for result in results):
-        late = judge_lateness(results, confirmed=confirmed)
+        late = judge_lateness(results, confirmed=confirmed or (behind is not None and behind <= _BOUND_GAP))
         return late + [finding for result in results for finding in judge_clock(result.before, result.after)]
     shares = [processor(result.before, result.after) for result in results]
     pressures = [pressure for _, pressure in shares if pressure is not None]
     found = judge_processor(
-        min(idle for idle, _ in shares), max(pressures, default=None), confirmed=confirmed, computing=computing
-    )
+        min(idle for idle, _ in shares), max(pressures, default=None),
+        confirmed=confirmed, behind=behind, computing=computing,
+    )  # fmt: skip
     return found + [finding for result in results for finding in judge_clock(result.before, result.after)]
 
 

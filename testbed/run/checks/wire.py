@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -16,6 +17,8 @@ from testbed.units import format_quantity
 # How far a figure may be beyond what links allow: a port that was served late makes up for it at a rate that is by less
 # than that above its link's, and counters are read within a moment, not at an instant.
 BEYOND = 0.02
+# A figure of which the lab's ports do not hold so much says nothing about a link.
+MOSTLY_UNHELD = 0.2
 # Label of a figure part of whose time the lab's ports do not hold: which share of the prediction.
 UNHELD = "unheld"
 _NOT_THE_LINKS = "it was not the links that made it"
@@ -46,6 +49,28 @@ def marked(sample: Sample, least: Least) -> Sample:
 def unheld(sample: Sample) -> float:
     """Share of the predicted time that the lab's ports do not hold, so that what is measured is software's."""
     return float(sample.labels.get(UNHELD, 0.0))
+
+
+def behind_bounds(samples: Iterable[Sample]) -> float | None:
+    """By which share the figures that links decide are behind what links allow, the farthest of them; None without one.
+
+    Of several statistics of a figure the median or mean counts, over ranks that of the slowest; times of single frames,
+    which ports do not hold, do not.
+    """
+    return max((_behind(sample) for sample in samples if _decided_by_links(sample)), default=None)
+
+
+def _decided_by_links(sample: Sample) -> bool:
+    central = "over" in sample.labels or sample.labels.get("statistic") not in ("min", "max")
+    bound = sample.metric in AT_LEAST | AT_MOST and sample.predicted is not None and sample.predicted > 0
+    return bound and central and unheld(sample) <= MOSTLY_UNHELD
+
+
+def _behind(sample: Sample) -> float:
+    predicted = sample.predicted or 0.0
+    if sample.metric in AT_LEAST:
+        return sample.value / predicted - 1
+    return predicted / sample.value - 1 if sample.value > 0 else math.inf
 
 
 def judge_wire(samples: Iterable[Sample]) -> list[Finding]:

@@ -17,7 +17,7 @@ from testbed.plan import Plan
 from testbed.plan.rates import fair_rates, logical_ways, wires_of
 from testbed.predict import transport
 from testbed.run.checks.fidelity import Finding, Verdict, judge_machine, judge_prediction
-from testbed.run.checks.wire import bounded, judge_goodput, unheld
+from testbed.run.checks.wire import MOSTLY_UNHELD, behind_bounds, bounded, judge_goodput, unheld
 from testbed.run.loads.context import Context, FrameLedger, LoadOutcome, LoadResult
 from testbed.run.loads.members import member_use
 from testbed.run.loads.mpi_bounds import mpi_bound, payload_bits
@@ -27,8 +27,7 @@ from testbed.workloads.mpi_output import JobOutputError
 from testbed.workloads.mpi_placement import Ranks, place_ranks
 from testbed.workloads.spec import Mpi, Npb
 
-# A rate of single messages of which the lab's ports do not hold so much says nothing about a link.
-_MOSTLY_UNHELD = 0.2
+# Rates of single messages, which are left out where the lab's ports do not hold them.
 _SINGLE_MESSAGES = (
     "mpi_bandwidth", "mpi_pingping_bandwidth", "mpi_multi_pingping_bandwidth", "mpi_sendrecv_bandwidth",
     "mpi_exchange_bandwidth",
@@ -130,7 +129,7 @@ def run_mpi(context: Context, spec: Mpi | Npb) -> LoadOutcome:
     fair = _fair(context, prepared)
     samples = [_finished(context, prepared, sample, fair) for sample in parsed.samples]
     outcome.samples += [
-        sample for sample in samples if sample.metric not in _SINGLE_MESSAGES or unheld(sample) <= _MOSTLY_UNHELD
+        sample for sample in samples if sample.metric not in _SINGLE_MESSAGES or unheld(sample) <= MOSTLY_UNHELD
     ]
     outcome.findings += _judge_pattern(context, prepared, samples)
     if trace is not None:
@@ -140,8 +139,10 @@ def run_mpi(context: Context, spec: Mpi | Npb) -> LoadOutcome:
         outcome.samples += member_use(context, context.plan.bundles, result)[0]
     lost = ledger.close()
     confirmed = not lost and _as_predicted([sample for sample in outcome.samples if sample.metric == "goodput"])
+    behind = None if lost else behind_bounds(samples)
     computing = parsed.computing if parsed.computing is not None or trace is None else trace.computing
-    outcome.findings += [*judge_machine([result], confirmed=confirmed, computing=computing or 0.0), *lost]
+    outcome.findings += judge_machine([result], confirmed=confirmed, behind=behind, computing=computing or 0.0)
+    outcome.findings += lost
     return outcome
 
 
