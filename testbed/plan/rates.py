@@ -80,7 +80,7 @@ def demand(plan: Plan) -> float:
     An MPI job counts as an all-to-all among all hosts, or as its pattern: what it needs at its busiest.
     """
     traffic = (WORKLOADS[load.kind].traffic(load.spec) for load in plan.scenario.workloads)
-    return max((_demand(plan, sent) for sent in traffic if sent is not None), default=0.0) or iperf3_demand(
+    return max((demand_of(plan, sent) for sent in traffic if sent is not None), default=0.0) or iperf3_demand(
         plan, STANDARD
     )
 
@@ -88,10 +88,11 @@ def demand(plan: Plan) -> float:
 def iperf3_demand(plan: Plan, spec: Iperf3) -> float:
     """Frames a second times switches of an iperf3 load."""
     sent = WORKLOADS["iperf3"].traffic(spec)
-    return _demand(plan, sent) if sent is not None else 0.0
+    return demand_of(plan, sent) if sent is not None else 0.0
 
 
-def _demand(plan: Plan, sent: Traffic) -> float:
+def demand_of(plan: Plan, sent: Traffic) -> float:
+    """Frames a second times switches of what a load sends when it sends most."""
     wire = transport(sent.protocol, sent.payload)
     wires = wires_of(plan, wire)
     if sent.pattern is None:

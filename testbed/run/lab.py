@@ -14,9 +14,11 @@ from testbed.emulate.client import LabClient
 from testbed.emulate.probe import capabilities, require, versions
 from testbed.errors import CapabilityError, InputError, Problem
 from testbed.plan import Plan
+from testbed.run.dilation.pilot import pilot_job
 from testbed.run.engine import Missing, Progress
 from testbed.run.in_session import Fabric, checked, measure_in
 from testbed.run.loads.one_load import RUNNERS, load_labels
+from testbed.run.loads.run_mpi import prepare_mpi
 from testbed.session import Session
 
 
@@ -40,6 +42,13 @@ def missing(plan: Plan, progress: Progress) -> Missing:
                 problems |= dict.fromkeys(error.problems)
             except CapabilityError as error:
                 lacking[str(error)] = None
+    job = pilot_job(plan, 1.0) if plan.scenario.lab.dilation == "auto" else None
+    if job is not None:
+        progress(f"building {job.job}, which stands for the jobs where the dilation is chosen")
+        try:
+            prepare_mpi(plan, job)
+        except CapabilityError as error:
+            lacking[str(error)] = None
     return Missing(tuple(problems), tuple(lacking))
 
 

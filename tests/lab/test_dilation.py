@@ -74,6 +74,25 @@ def test_a_scenario_chooses_its_dilation(tmp_path, untouched):
 
 
 @pytest.mark.alone
+def test_with_jobs_the_dilation_is_tried_with_one(tmp_path, untouched):
+    load = "{kind: mpi, job: fabric_bench, args: [--tests, alltoall, --repeats, '3']}"
+    file = tmp_path / "jobs.yaml"
+    file.write_text(f"topology: {{kind: mesh, sizes: [2, 2]}}\nworkloads: [{load}]\n")
+    done = subprocess.run(
+        [*_TESTBED, "run", str(file), "--results", str(tmp_path / "results"), "--format", "json"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    found = json.loads(done.stdout)
+    assert found["verdict"] in ("pass", "warn"), done.stderr
+    assert "with an MPI all-to-all" in done.stderr
+    manifest = json.loads((Path(found["results"]) / "manifest.json").read_text())
+    choice = manifest["dilation_choice"]
+    with_job = [one for one in choice["tried"] if one["job"]]
+    assert choice["kept_up_with_job"] is (with_job[-1]["verdict"] == "pass")
+    assert choice["dilation"] == manifest["dilation"] == with_job[-1 if choice["kept_up_with_job"] else 0]["dilation"]
+
+
+@pytest.mark.alone
 @pytest.mark.timeout(400)
 def test_calibration_is_measured_stored_and_shown(tmp_path, untouched):
     done = subprocess.run(

@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, replace
 from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from testbed.emulate import calibration
+from testbed.emulate import jobs as jobs_of
 from testbed.emulate.calibration import Calibration
-from testbed.errors import CapabilityError, LabError
+from testbed.errors import CapabilityError, LabError, WorkloadError
 from testbed.plan import Plan, make_plan
 from testbed.plan.rates import at_dilation, demand
 from testbed.run.checks.fidelity import Judgement, Verdict
 from testbed.run.dilation import calibrate, choose, pilot
 from testbed.scenario import parse_scenario
 from testbed.scenario.spec import LabSettings, largest_dilation
+from testbed.workloads import mpi
 
 TORUS = "topology: {kind: torus, sizes: [4, 4]}\n"
 UDP = "{kind: iperf3, protocol: udp}"
@@ -77,14 +80,45 @@ def test_the_pilot_makes_up_for_what_it_needs_less():
     assert pilot.make_pilot(plan_of(all_to_all), 1.25).spec.pattern == "neighbour"
 
 
+def test_without_mpi_jobs_no_job_is_tried():
+    assert pilot.pilot_job(plan_of(UDP, "{kind: ping}"), 100) is None
+
+
+@pytest.mark.parametrize(
+    ("dilation", "args"),
+    [
+        # 20,000 bytes from each to each take 2.55 ms by the fullest link (or host's): three seconds of them.
+        (1, "--tests alltoall --alltoall-bytes 20000 --repeats 1177 --warmup 1"),
+        (200, "--tests alltoall --alltoall-bytes 20000 --repeats 6 --warmup 1"),
+        # Where one takes longer than a fifth of that, blocks are shorter.
+        (1000, "--tests alltoall --alltoall-bytes 4707 --repeats 5 --warmup 1"),
+        (10_000, "--tests alltoall --alltoall-bytes 2000 --repeats 5 --warmup 1"),
+    ],
+)
+def test_an_all_to_all_of_some_seconds_stands_for_jobs(dilation, args):
+    job = pilot.pilot_job(plan_of(UDP, MPI, "{kind: npb, kernel: CG}"), dilation)
+    assert job is not None
+    assert (job.job, " ".join(job.args or ()), pilot.job_name(job)) == ("fabric_bench", args, "MPI all-to-all")
+
+
+def test_of_jobs_with_a_pattern_the_one_that_sends_most_is_tried():
+    patterns = ("neighbour", "transpose", "pairwise")
+    jobs = {name: f"{{kind: mpi, job: pattern, pattern: {name}}}" for name in patterns}
+    most = max(patterns, key=lambda name: demand(plan_of(jobs[name])))
+    job = pilot.pilot_job(plan_of(*jobs.values()), 100)
+    assert job is not None
+    assert (job.job, job.pattern, pilot.job_name(job)) == ("pattern", most, f"MPI {most}")
+    assert mpi.argument_problems(replace(jobs_of.read_job("pattern", ""), args=job.args or ()), 16, ((0, 1),)) == []
+
+
 # --- the trials -----------------------------------------------------------------------------------------------
 
 
 class MadeUpLab:
-    """A lab that keeps up from a dilation on."""
+    """A lab that keeps up with flows from a dilation on, and with jobs from another."""
 
-    def __init__(self, least: float) -> None:
-        self.least = least
+    def __init__(self, least: float, with_jobs: float = 0) -> None:
+        self.least, self.with_jobs = least, with_jobs
         self.facts = SimpleNamespace(pace="")
         self.shaped: list[LabSettings] = []
 
@@ -99,12 +133,19 @@ def lab_that_keeps_up_at(monkeypatch):
         kept_up = dilation >= lab.least
         return Judgement(Verdict.PASS, ()) if kept_up else Judgement(Verdict.INVALID, ("it did not keep up",))
 
+    def tried_with(plan, lab, job, dilation):
+        del plan
+        assert job.job == "fabric_bench"
+        kept_up = dilation >= lab.with_jobs
+        return Judgement(Verdict.PASS, ()) if kept_up else Judgement(Verdict.WARN, ("nothing was idle",))
+
     monkeypatch.setattr(choose, "trial", tried)
+    monkeypatch.setattr(choose, "trial_of_job", tried_with)
     return MadeUpLab
 
 
-def choice_of(plan, lab):
-    return choose.choose_dilation(plan, lab, lambda text: None)
+def choice_of(plan, lab, say=lambda text: None):
+    return choose.choose_dilation(plan, lab, say)
 
 
 def test_the_smallest_dilation_that_is_faithful_is_chosen_and_the_lab_shaped_for_it(lab_that_keeps_up_at):
@@ -116,6 +157,53 @@ def test_the_smallest_dilation_that_is_faithful_is_chosen_and_the_lab_shaped_for
     assert plan.scenario.lab.dilation == "auto"
     assert {one.dilation: one.verdict for one in choice.tried}[100] == "invalid"
     assert json.loads(json.dumps(asdict(choice)))["guess_from"] == "default"
+
+
+@pytest.mark.parametrize(
+    ("with_jobs", "dilation", "tried", "kept_up"),
+    [
+        (0, 150, [150], True),
+        (150, 150, [150], True),
+        (160, 200, [150, 200], True),
+        (500, 500, [150, 200, 300, 500], True),
+        # More is not tried, for it is not dilation that is wanting then.
+        (501, 150, [150, 200, 300, 500], False),
+    ],
+)
+def test_with_jobs_the_smallest_at_which_the_lab_keeps_up_with_one_is_chosen(
+    with_jobs, dilation, tried, kept_up, lab_that_keeps_up_at
+):
+    told: list[str] = []
+    lab = lab_that_keeps_up_at(120, with_jobs)
+    settled, choice = choice_of(plan_of(UDP, MPI), lab, told.append)
+    assert choice is not None
+    assert (settled.scenario.lab.dilation, choice.dilation, lab.shaped[-1].dilation) == (dilation,) * 3
+    assert [one.dilation for one in choice.tried if one.job == "MPI all-to-all"] == tried
+    assert choice.kept_up_with_job is kept_up
+    assert f"choosing the dilation: trying {tried[0]} with an MPI all-to-all" in told
+    assert (told[-1] == (
+        "choosing the dilation: with an MPI all-to-all the lab keeps up at none of 150, 200, 300, 500 (nothing was "
+        "idle); 150 is taken, at which it does with flows, and jobs are judged by themselves"
+    )) is not kept_up  # fmt: skip
+
+
+def test_without_jobs_nothing_is_said_of_them(lab_that_keeps_up_at):
+    _, choice = choice_of(plan_of(UDP), lab_that_keeps_up_at(120, 1e9))
+    assert choice is not None
+    assert (choice.kept_up_with_job, {one.job for one in choice.tried}) == (None, {""})
+
+
+def test_a_trial_that_fails_is_a_verdict_and_the_lab_is_shaped_for_it(monkeypatch):
+    def fails(context, job):
+        raise WorkloadError(f"{job.job} at {context.scale.dilation:g} did not end")
+
+    monkeypatch.setattr(pilot, "run_mpi", fails)
+    plan, lab = plan_of(UDP, MPI), cast(Any, MadeUpLab(0))
+    job = pilot.pilot_job(plan, 70)
+    assert job is not None
+    found = pilot.trial_of_job(plan, lab, job, 70)
+    assert found == Judgement(Verdict.FAIL, ("fabric_bench at 70 did not end",))
+    assert [(one.dilation, one.telemetry) for one in lab.shaped] == [(70, 0)]
 
 
 def test_a_number_is_taken_as_it_is(lab_that_keeps_up_at):

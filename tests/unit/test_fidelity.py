@@ -100,6 +100,9 @@ def test_a_prediction_that_is_met_outweighs_a_busy_machine():
 )
 def test_a_job_as_fast_as_its_links_allow_outweighs_a_busy_machine(idle, behind, verdict):
     assert [one for one, _ in judge_processor(idle, 0.69, behind=behind)] == verdict
+    # Without times of single messages there is nothing left to warn of.
+    alone = [one for one, _ in judge_processor(idle, 0.69, behind=behind, lone=False)]
+    assert alone == ([] if behind is not None and behind < 0.2 else verdict)
 
 
 def test_what_is_not_as_fast_as_links_allow_is_told_where_nothing_was_idle():

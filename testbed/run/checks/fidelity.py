@@ -137,6 +137,7 @@ def judge_processor(
     *,
     confirmed: bool = False,
     behind: float | None = None,
+    lone: bool = True,
     computing: float = 0.0,
 ) -> list[Finding]:
     """The machine must have had time left, unless the figures themselves show that the lab kept up.
@@ -146,15 +147,16 @@ def judge_processor(
         pressure: share of time in which some task waited for a processor.
         confirmed: the load has a prediction, meets it, and lost no frame outside a queue.
         behind: of a load that lost none, by which share its figures are behind what links allow; None = not known. A
-            lab that keeps so near to that was not the reason of much. Its times of single messages, though, are
-            software's, and a machine without any time left makes them longer.
+            lab that keeps so near to that was not the reason of much.
+        lone: whether it has also times of single messages. They are software's, and a machine without any time left
+            makes them longer.
         computing: share of the time that the load's own programs computed. Where that is most of it, they and not the
             switches kept the processors busy; whether switches lacked them shows in the frames that were lost.
     """
     if confirmed:
         return []
     if behind is not None and behind <= _BOUND_GAP:
-        if idle >= _IDLE_INVALID:
+        if idle >= _IDLE_INVALID or not lone:
             return []
         near = f"what fills the links is within {100 * max(behind, 0):.0f} % of what they allow all the same"
         sentence = f"the processors were idle {100 * idle:.1f} % of the time; {near}, but times of single messages"
@@ -215,7 +217,12 @@ def judge_lateness(results: Sequence[Measured], *, confirmed: bool = False) -> l
 
 
 def judge_machine(
-    results: Sequence[Measured], *, confirmed: bool = False, behind: float | None = None, computing: float = 0.0
+    results: Sequence[Measured],
+    *,
+    confirmed: bool = False,
+    behind: float | None = None,
+    lone: bool = True,
+    computing: float = 0.0,
 ) -> list[Finding]:
     """Judge processors and clock over all repeats of a load: the busiest counts, and every jump.
 
@@ -223,6 +230,7 @@ def judge_machine(
         results: with the snapshots before and after.
         confirmed: as for judge_processor.
         behind: likewise.
+        lone: likewise.
         computing: likewise.
     """
     if any(result.after.late for result in results):
@@ -232,7 +240,7 @@ def judge_machine(
     pressures = [pressure for _, pressure in shares if pressure is not None]
     found = judge_processor(
         min(idle for idle, _ in shares), max(pressures, default=None),
-        confirmed=confirmed, behind=behind, computing=computing,
+        confirmed=confirmed, behind=behind, lone=lone, computing=computing,
     )  # fmt: skip
     return found + [finding for result in results for finding in judge_clock(result.before, result.after)]
 

@@ -12,11 +12,13 @@ from testbed.errors import LabError
 from testbed.plan import Plan
 from testbed.plan.rates import at_dilation
 from testbed.run.checks.fidelity import Verdict
-from testbed.run.dilation.pilot import make_pilot, trial
+from testbed.run.dilation.pilot import job_name, make_pilot, pilot_job, trial, trial_of_job
 from testbed.scenario.spec import largest_dilation
 from testbed.session import Session
 
 _SHOWN_REASONS = 3
+# Dilations that are tried with a job at most: where it keeps up at none of them, it is not for lack of dilation.
+_JOB_TRIALS = 4
 # How many times faster than switches of software the modelled ones are, about; only where the search begins.
 _MODEL_GAIN = 10.0
 
@@ -28,13 +30,14 @@ class Trial:
     dilation: float
     verdict: str
     reasons: tuple[str, ...]
+    job: str = ""  # what MPI job was run; empty = UDP flows
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
     """How a dilation was chosen."""
 
-    dilation: float  # the smallest that was faithful
+    dilation: float  # the smallest that was faithful, with jobs, too, unless that is said below
     guess: float  # where the search began
     guess_from: str  # `calibration` of this machine, or `default`
     margin: float  # how many times more than the loads need the lab had to manage
@@ -42,6 +45,8 @@ class Choice:
     factor: float  # how many times faster than at the tried dilation links were
     tried: tuple[Trial, ...]  # in the order of trying
     seconds: float  # that the search took
+    # whether the lab kept up with the MPI job that was tried as well; None = there are no jobs
+    kept_up_with_job: bool | None = None
 
 
 def choose_dilation(plan: Plan, lab: Session, progress: Callable[[str], None]) -> tuple[Plan, Choice | None]:
@@ -76,12 +81,44 @@ def choose_dilation(plan: Plan, lab: Session, progress: Callable[[str], None]) -
     dilation = chosen(allowed, tried)
     if dilation is None:
         raise LabError(_refusal(trials))
+    dilation, with_job = _for_jobs(plan, lab, [step for step in allowed if step >= dilation], progress)
     settled = at_dilation(plan, dilation)
     lab.set_rates(settled)
     took = round(time.monotonic() - started, 2)
     return settled, Choice(
-        dilation, round(guess, 3), guess_from, margin, pilot.spec.pattern, round(pilot.factor, 4), tuple(trials), took,
+        dilation, round(guess, 3), guess_from, margin, pilot.spec.pattern, round(pilot.factor, 4),
+        (*trials, *with_job), took,
+        kept_up_with_job=with_job[-1].verdict == Verdict.PASS.word if with_job else None,
     )  # fmt: skip
+
+
+def _for_jobs(
+    plan: Plan, lab: Session, steps: Sequence[float], progress: Callable[[str], None]
+) -> tuple[float, list[Trial]]:
+    """The smallest of some steps at which the lab keeps up with the scenario's MPI jobs, and what was tried.
+
+    Where it does so at none that is tried, the smallest step: the jobs are then judged by themselves.
+    """
+    trials: list[Trial] = []
+    for step in steps[:_JOB_TRIALS]:
+        job = pilot_job(plan, step)
+        if job is None:
+            break
+        name = job_name(job)
+        progress(f"choosing the dilation: trying {step:g} with an {name}")
+        found = trial_of_job(plan, lab, job, step)
+        trials.append(Trial(step, found.verdict.word, found.reasons, name))
+        progress(f"choosing the dilation: {step:g} with an {name}: {found.verdict.word}")
+        if found.verdict is Verdict.PASS:
+            return step, trials
+    if trials:
+        tried = ", ".join(f"{one.dilation:g}" for one in trials)
+        reasons = "; ".join(trials[-1].reasons[:_SHOWN_REASONS])
+        progress(
+            f"choosing the dilation: with an {trials[-1].job} the lab keeps up at none of {tried} ({reasons}); "
+            f"{steps[0]:g} is taken, at which it does with flows, and jobs are judged by themselves"
+        )
+    return steps[0], trials
 
 
 def _refusal(trials: list[Trial]) -> str:

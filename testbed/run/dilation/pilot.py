@@ -1,32 +1,40 @@
-"""A short load that tells whether a lab keeps up at a dilation, whatever loads its scenario has.
+"""Short loads that tell whether a lab keeps up at a dilation, whatever loads its scenario has.
 
 What limits a software switch is the number of frames that it forwards. So the pilot sends UDP datagrams, which need no
 time to settle, at a rate at which all switches together forward as many frames a second as under the scenario's
-greatest load, and some more for a margin.
+greatest load, and some more for a margin. What MPI jobs need is more than that: their programs want the processors as
+well, and what they send comes in bursts. So a scenario with jobs has a second pilot, a short job as it is.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from testbed.errors import WorkloadError
 from testbed.plan import Plan
-from testbed.plan.rates import STANDARD, at_dilation, demand, fair_rates, iperf3_demand
+from testbed.plan.rates import STANDARD, at_dilation, demand, demand_of, fair_rates, iperf3_demand, wires_of
 from testbed.predict import transport
+from testbed.predict.bounds import alltoall_bound
 from testbed.run.checks.fidelity import Judgement, Verdict
-from testbed.run.loads.context import Context
+from testbed.run.loads.context import Context, LoadOutcome
 from testbed.run.loads.run_iperf3 import run_iperf3
+from testbed.run.loads.run_mpi import run_mpi
 from testbed.session import Session
 from testbed.traffic import flows
 from testbed.workloads import WORKLOADS
 from testbed.workloads.pairs import OutputError
-from testbed.workloads.spec import Iperf3
+from testbed.workloads.spec import Iperf3, Mpi
 
 # Leaves iperf3's own messages room on links that are full.
 _OFFERED = 0.9
 # So many frames of the slowest flow are counted, so that one more or less is no deviation; but not for longer.
 _FRAMES, _MAX_SECONDS = 150, 10
+# Of the job: laboratory seconds that count, times that it exchanges its blocks in them, and bytes of a block. Shorter
+# ones would be passed on by other ranks, or be software's time.
+_JOB_SECONDS, _EXCHANGES, _MAX_BLOCK, _MIN_BLOCK = 3, 5, 20_000, 2_000
+_JOB_LIMIT = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +71,47 @@ def _few_flows(plan: Plan) -> Iperf3:
 def trial(plan: Plan, lab: Session, pilot: Pilot, dilation: float) -> Judgement:
     """Run the pilot as it is at a dilation; the lab stays shaped for it."""
     fast = at_dilation(plan, dilation / pilot.factor, telemetry=0)
-    lab.set_rates(fast)
     frames = _OFFERED * _slowest_rate(pilot, dilation) / (8 * pilot.spec.payload)
     seconds = min(max(1, math.ceil(_FRAMES / frames)), _MAX_SECONDS)
+    return _judged(fast, lab, lambda context: run_iperf3(context, replace(pilot.spec, seconds=seconds)))
+
+
+def pilot_job(plan: Plan, dilation: float) -> Mpi | None:
+    """The job that stands for the scenario's MPI jobs at a dilation; None where it has none.
+
+    The one that sends most counts, as an all-to-all among all hosts, or by its pattern.
+    """
+    traffic = [WORKLOADS[load.kind].traffic(load.spec) for load in plan.scenario.workloads]
+    jobs = [sent for sent in traffic if sent is not None and sent.bursts]
+    if not jobs:
+        return None
+    pattern = max(jobs, key=lambda sent: demand_of(plan, sent)).pattern
+    if pattern is not None:
+        return Mpi("pattern", ("--omit", "1", "--seconds", str(_JOB_SECONDS)), _JOB_LIMIT, pattern=pattern)
+    exchange = dilation * alltoall_bound(wires_of(plan, transport("tcp", 0)), plan.routes, _MAX_BLOCK)
+    wanted = _JOB_SECONDS / _EXCHANGES
+    block = max(_MIN_BLOCK, round(_MAX_BLOCK * min(1.0, wanted / exchange)))
+    repeats = max(_EXCHANGES, round(_JOB_SECONDS / exchange))
+    args = ("--tests", "alltoall", "--alltoall-bytes", str(block), "--repeats", str(repeats), "--warmup", "1")
+    return Mpi("fabric_bench", args, _JOB_LIMIT)
+
+
+def job_name(job: Mpi) -> str:
+    """What the job does, in words."""
+    return "MPI all-to-all" if job.pattern is None else f"MPI {job.pattern}"
+
+
+def trial_of_job(plan: Plan, lab: Session, job: Mpi, dilation: float) -> Judgement:
+    """Run the job at a dilation; the lab stays shaped for it."""
+    return _judged(at_dilation(plan, dilation, telemetry=0), lab, lambda context: run_mpi(context, job))
+
+
+def _judged(plan: Plan, lab: Session, run: Callable[[Context], LoadOutcome]) -> Judgement:
+    lab.set_rates(plan)
     # Loads count from 1: nothing of the pilot is taken for a part of them.
-    context = Context(fast, lab, {"load": "0"}, lambda name, text: None, lambda text: None)
+    context = Context(plan, lab, {"load": "0"}, lambda name, text: None, lambda text: None)
     try:
-        outcome = run_iperf3(context, replace(pilot.spec, seconds=seconds))
+        outcome = run(context)
     except (WorkloadError, OutputError) as error:
         return Judgement(Verdict.FAIL, (str(error),))
     return Judgement.of(outcome.findings)

@@ -139,9 +139,11 @@ def run_mpi(context: Context, spec: Mpi | Npb) -> LoadOutcome:
         outcome.samples += member_use(context, context.plan.bundles, result)[0]
     lost = ledger.close()
     confirmed = not lost and _as_predicted([sample for sample in outcome.samples if sample.metric == "goodput"])
-    behind = None if lost else behind_bounds(samples)
+    behind, lone = None if lost else behind_bounds(samples), any(unheld(one) > MOSTLY_UNHELD for one in samples)
     computing = parsed.computing if parsed.computing is not None or trace is None else trace.computing
-    outcome.findings += judge_machine([result], confirmed=confirmed, behind=behind, computing=computing or 0.0)
+    outcome.findings += judge_machine(
+        [result], confirmed=confirmed, behind=behind, lone=lone, computing=computing or 0.0
+    )
     outcome.findings += lost
     return outcome
 
