@@ -87,8 +87,7 @@ def compare(
     if not common:
         raise InputError(_nothing_in_common(groups, judged))
     titles = _titles(common)
-    dilations = [run.dilation for run in runs]
-    rows = rows_of(groups, [r for r in readings if r.load in titles], judged, titles, dilations)
+    rows = rows_of(groups, [r for r in readings if r.load in titles], judged, titles)
     if not any(row.spread for row in rows):
         raise InputError.one("", "no run has a figure to compare: " + _why(judged))
     rows = relative_rows(rows, reference, groups)

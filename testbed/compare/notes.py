@@ -92,7 +92,7 @@ _DIFFERENCES: tuple[tuple[str, str, Callable[[Run], str], str], ...] = (
     (
         "lab.dilation",
         "Dilations differ",
-        lambda run: "" if run.simulated else f"{run.dilation:g}",
+        lambda run: "" if run.simulated else " and ".join(f"{one:g}" for one in run.dilations),
         "Delays of the software are divided by it, so times of short messages are not comparable.",
     ),
     ("links.rate", "Link rates differ", _rates, "Only relative figures can then be compared."),

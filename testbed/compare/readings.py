@@ -48,6 +48,7 @@ class Judged:
     verdict: str  # `pass`, `warn`, `invalid` or `fail`
     reasons: tuple[str, ...]  # of the verdict
     x: float | None  # place on the axis of a swept key; None without one, or where each flow has its own
+    dilation: float  # of the lab
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ def read(runs: Sequence[Run], swept: str | None = None) -> tuple[list[Reading], 
         axis = SweptAxis.of(run, swept)
         for head in _heads(run):
             load = _load(run.plan, head, swept)
-            judged.append(Judged(number, load, head.verdict, head.reasons, axis.place))
+            judged.append(Judged(number, load, head.verdict, head.reasons, axis.place, head.dilation or run.dilation))
             if head.verdict != "fail":
                 samples = [sample for sample in central[number] if sample.labels.get("load", "") == head.label]
                 readings += _readings(samples, judged[-1], axis, telling)

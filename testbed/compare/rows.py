@@ -61,11 +61,10 @@ def rows_of(
     readings: Sequence[Reading],
     judged: Sequence[Judged],
     titles: Mapping[Load, str],
-    dilations: Sequence[float],
 ) -> list[ComparedRow]:
     """Rows by load, metric, detail, variant and x, not yet relative to anything.
 
-    `titles` has the loads to show, in their order, and what each is called; `dilations` are of each run.
+    `titles` has the loads to show, in their order, and what each is called.
     """
     group_of = {run: number for number, group in enumerate(groups) for run in group.runs}
     blocks: dict[tuple[Load, str, str, Detail], dict[tuple[int, float | None], list[Reading]]] = {}
@@ -83,6 +82,7 @@ def rows_of(
     for key in sorted(blocks, key=order):
         load, metric, unit, detail = key
         of_load = [one for one in judged if one.load == load]
+        dilations = {one.run: one.dilation for one in of_load}
         cells = dict(blocks[key])
         for one in of_load:  # what failed has no reading, and yet a row
             group = group_of[one.run]

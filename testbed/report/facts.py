@@ -16,6 +16,7 @@ from testbed.model import LocalPlan
 from testbed.plan import Plan
 from testbed.plan.summary import summary
 from testbed.results import Run
+from testbed.results.load import LoadHead, load_heads
 from testbed.units import format_rate
 from testbed.vlans.local import vlan_count
 
@@ -146,7 +147,6 @@ def _multiplication(found: dict[str, object] | None) -> list[Fact]:
 
 
 def _pace(run: Run) -> Fact:
-    plan = run.plan
     if run.simulated:
         asked = run.environment.get("simulator", {})
         if "flow_control" not in asked:
@@ -155,11 +155,22 @@ def _pace(run: Run) -> Fact:
         how = {"none": "frames without memory are dropped", "pause": "802.3x PAUSE", "pfc": "802.1Qbb, by priority"}
         flow_control = asked["flow_control"]
         return Fact("Engine", "simulator", f"flow control {flow_control}: {how[flow_control]}")
-    return Fact("Dilation", f"{run.dilation:g}", f"lab time runs that many times slower{_by_whom(plan)}")
+    others = "".join(f"; {head.dilation:g} for {head.title}" for head in _at_others(run))
+    return Fact("Dilation", f"{run.dilation:g}{others}", f"lab time runs that many times slower{_by_whom(run)}")
 
 
-def _by_whom(plan: Plan) -> str:
-    return "; the smallest at which this machine kept up" if plan.scenario.lab.dilation == "auto" else ""
+def _by_whom(run: Run) -> str:
+    if run.plan.scenario.lab.dilation != "auto":
+        return ""
+    choice = run.manifest.get("dilation_choice") or {}
+    if choice.get("kept_up_with_job") is False:
+        return "; the smallest at which this machine kept up with flows, with an MPI job it did at none that was tried"
+    return "; the smallest at which this machine kept up when it was tried"
+
+
+def _at_others(run: Run) -> list[LoadHead]:
+    """Loads that ran at another dilation than the run."""
+    return [head for head in load_heads(run.manifest, ()) if head.dilation not in (None, run.dilation)]
 
 
 def dilation_sentence(run: Run) -> str:
@@ -170,13 +181,23 @@ def dilation_sentence(run: Run) -> str:
             "Nothing was built: the loads were simulated at real-world rates, so no machine limits the "
             "figures, and none of its effects is in them."
         )
-    if dilation == 1:
+    if run.dilations == (1,):
         return "The lab ran in real time: the figures are as measured."
+    others = "".join(f" In the same way, {head.title} ran {head.dilation:g} times slower." for head in _at_others(run))
     return (
         f"All figures are in the real-world units of the scenario. The lab ran {dilation:g} times slower: "
         f"its links carried {format_rate(rate / dilation)} in place of {format_rate(rate)}. A rate in the "
         f"lab was the rate shown here × 1/{dilation:g}, and a duration in the lab was the duration shown here "
-        f"× {dilation:g}."
+        f"× {dilation:g}.{others}"
+    )
+
+
+def again(head: LoadHead) -> tuple[str, ...]:
+    """Of a load that ran again, at which dilation that was, and what came of the attempts before."""
+    return tuple(
+        f"These figures are of dilation {head.dilation:g}; at {one.dilation:g} it was {one.verdict}: "
+        f"{'; '.join(one.reasons)}"
+        for one in head.attempts
     )
 
 

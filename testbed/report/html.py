@@ -48,6 +48,7 @@ def render_report(run: Run) -> str:
         settings=facts.settings(run),
         figures=facts.key_figures(plan),
         dilation=facts.dilation_sentence(run),
+        again=facts.again,
         heads=[head for head in heads if head.verdict or any(row.load == head.label for row in rows)],
         rows=rows,
         unheld_note=UNHELD_NOTE,
@@ -68,7 +69,10 @@ def render_report(run: Run) -> str:
             if (telemetry := load_telemetry(run.path, head.label))
             and (
                 drawn := telemetry_charts(
-                    at_dilation(plan, run.dilation), telemetry, f"watched-{number}", _changes(run.path, head.label)
+                    at_dilation(plan, head.dilation or run.dilation),
+                    telemetry,
+                    f"watched-{number}",
+                    _changes(run.path, head.label),
                 )
             )
         ],

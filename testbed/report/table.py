@@ -238,6 +238,8 @@ def rich_table(run: Run | Iterable[Sample]) -> Table:
     for load in load_heads(manifest, (row.load for row in rows)):
         head = Text(f"{load.label}  {load.title}  ".lstrip(), style="bold")
         head.append(load.verdict, style=_STYLES.get(load.verdict, ""))
+        for one in load.attempts:
+            head.append(f"  at dilation {load.dilation:g}; {one.verdict} at {one.dilation:g}", style="dim")
         whole.add_row(head)
         whole.add_row(part([cells[row] for row in rows if row.load == load.label], "dim" * load.unfaithful))
     if any(row.unheld for row in rows):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -34,6 +34,12 @@ class Run:
     def dilation(self) -> float:
         """Dilation of the lab, also where the scenario left the choice of it to the machine."""
         return float(self.manifest["dilation"])
+
+    @property
+    def dilations(self) -> tuple[float, ...]:
+        """That and those of loads that ran at another, each once."""
+        others = sorted({head.dilation for head in load_heads(self.manifest, ()) if head.dilation is not None})
+        return tuple(dict.fromkeys([self.dilation, *others]))
 
     @property
     def simulated(self) -> bool:
@@ -107,6 +113,15 @@ UNFAITHFUL = ("invalid", "fail")
 
 
 @dataclass(frozen=True, slots=True)
+class Attempt:
+    """A load that ran, and whose figures do not count, since it ran again."""
+
+    dilation: float  # of the lab
+    verdict: str  # as of a load
+    reasons: tuple[str, ...]  # of the verdict
+
+
+@dataclass(frozen=True, slots=True)
 class LoadHead:
     """What a load is called and how it went."""
 
@@ -115,6 +130,8 @@ class LoadHead:
     verdict: str = ""  # empty where none is given
     reasons: tuple[str, ...] = ()  # of the verdict
     no_matrix: str = ""  # why its telemetry has no traffic matrix; empty where it has one, or none was wanted
+    dilation: float | None = None  # of the lab while it ran; None = that of the run
+    attempts: tuple[Attempt, ...] = ()  # of it before this one, at other dilations
 
     @property
     def unfaithful(self) -> bool:
@@ -132,6 +149,8 @@ def load_heads(manifest: Mapping[str, object], labels: Iterable[str]) -> list[Lo
             str(entry.get("verdict") or ""),
             texts(entry.get("reasons")),
             str(entry.get("no_traffic_matrix") or ""),
+            _number(entry.get("dilation")),
+            tuple(_attempts(entry.get("attempts"))),
         )
         for entry in (listed if isinstance(listed, list) else [])
         if isinstance(entry, Mapping)
@@ -140,6 +159,16 @@ def load_heads(manifest: Mapping[str, object], labels: Iterable[str]) -> list[Lo
     return heads + [
         LoadHead(label, "load" if label else "whole run") for label in dict.fromkeys(labels) if label not in known
     ]
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _attempts(value: object) -> Iterator[Attempt]:
+    for one in value if isinstance(value, list) else []:
+        if isinstance(one, Mapping) and (dilation := _number(one.get("dilation"))) is not None:
+            yield Attempt(dilation, str(one.get("verdict") or ""), texts(one.get("reasons")))
 
 
 def texts(value: object) -> tuple[str, ...]:

@@ -78,6 +78,19 @@ class ResultFolder:
         except OSError as error:
             raise StorageError(f"{name} cannot be written: {error.strerror}", self.path) from error
 
+    def move(self, name: str, to: str) -> None:
+        """Give a file or folder another name, if it is there.
+
+        Raises:
+            StorageError: that cannot be done.
+        """
+        try:
+            if (self.path / name).exists():
+                make_folder((self.path / to).parent)
+                (self.path / name).rename(self.path / to)
+        except OSError as error:
+            raise StorageError(f"{name} cannot be moved to {to}: {error.strerror}", self.path) from error
+
     def write_json(self, name: str, value: Any) -> None:
         """Write an object as indented JSON."""
         self.write_text(name, json.dumps(value, indent=1, ensure_ascii=False) + "\n")

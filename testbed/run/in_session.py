@@ -10,11 +10,11 @@ from pathlib import Path
 from testbed.errors import LabError
 from testbed.plan import Plan
 from testbed.results import ResultFolder
+from testbed.run.attempts import Attempts
 from testbed.run.checks.fidelity import Finding, Verdict
 from testbed.run.dilation.choose import Choice, choose_dilation
 from testbed.run.engine import Measured, Progress, run_loads
 from testbed.run.loads.context import flood_findings, flooded
-from testbed.run.loads.one_load import run_load
 from testbed.session import Session
 
 _SHOWN_PROBLEMS = 5
@@ -35,9 +35,8 @@ def measure_in(fabric: Fabric, plan: Plan, results: Path, progress: Progress) ->
     with checked(fabric, plan, folder, progress) as lab:
         settled, choice = choose_dilation(plan, lab, progress)
         flooded_before = flooded(plan, lab)
-        records = run_loads(
-            settled, folder, lambda load, number, which: run_load(settled, lab, folder, load, number, progress, which)
-        )
+        attempts = Attempts(settled, lab, folder, progress, choice)
+        records = run_loads(settled, folder, attempts.run)
         records.findings += flood_findings(plan, flooded_before, flooded(plan, lab))
         records.findings += changes_since(plan, lab)
     return records.store(folder, lab_facts(settled, choice, lab))

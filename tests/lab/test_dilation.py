@@ -11,6 +11,13 @@ import pytest
 
 from testbed.emulate.build import build_lab
 from testbed.plan.rates import at_dilation
+from testbed.results import load_run
+from testbed.results.samples import samples_from_csv
+from testbed.run.checks.fidelity import Judgement, Slow, Verdict
+from testbed.run.dilation import choose
+from testbed.run.engines import run_scenario
+from testbed.run.loads import one_load
+from testbed.run.loads.run_iperf3 import run_iperf3
 
 from .conftest import execute, plan_of
 
@@ -90,6 +97,35 @@ def test_with_jobs_the_dilation_is_tried_with_one(tmp_path, untouched):
     with_job = [one for one in choice["tried"] if one["job"]]
     assert choice["kept_up_with_job"] is (with_job[-1]["verdict"] == "pass")
     assert choice["dilation"] == manifest["dilation"] == with_job[-1 if choice["kept_up_with_job"] else 0]["dilation"]
+
+
+@pytest.mark.quiet(seat=1)
+def test_a_load_that_the_lab_is_too_slow_for_runs_again_at_a_larger_dilation(tmp_path, untouched, monkeypatch):
+    monkeypatch.setattr(choose, "trial", lambda plan, lab, pilot, step: Judgement(Verdict(2 * (step < 150)), ()))
+    runs = []
+
+    def slow_at_first(context, spec):
+        runs.append(run_iperf3(context, spec))
+        if len(runs) == 1:
+            runs[0].findings.append((Verdict.INVALID, Slow("the lab was too slow")))
+        return runs[-1]
+
+    monkeypatch.setitem(one_load.RUNNERS, "iperf3", one_load.Runner(slow_at_first))
+    load = "{kind: iperf3, protocol: udp, seconds: 2, omit: 0, repeats: 1, offered: 0.5}"
+    plan = plan_of(f"topology: {{kind: mesh, sizes: [2]}}\nworkloads: [{{kind: ping, count: 2}}, {load}, {load}]")
+    run = load_run(run_scenario(plan, tmp_path, lambda text: None).folder)
+    assert run.manifest["dilation"] == run.manifest["dilation_choice"]["dilation"] == 150
+    assert [entry["dilation"] for entry in run.manifest["loads"]] == [150, 300, 150]
+    (before,) = run.manifest["loads"][1]["attempts"]
+    assert (before["dilation"], before["verdict"], before["reasons"][-1]) == (150, "invalid", "the lab was too slow")
+    # What counts is in real-world units by its own dilation, and the lab is in the end what it was.
+    goodput = [sample.value for sample in run.samples if sample.metric == "goodput"]
+    assert goodput == pytest.approx([0.5 * 957e6] * 4, rel=0.1)
+    assert run.manifest["verdict"] in ("pass", "warn"), run.manifest["reasons"]
+    first = samples_from_csv((run.path / before["folder"] / "samples.csv").read_text())
+    assert {sample.labels["load"] for sample in first} == {"2"}
+    assert (run.path / "telemetry-2.npz").is_file()
+    assert (run.path / before["folder"] / "telemetry-2.npz").is_file()
 
 
 @pytest.mark.alone

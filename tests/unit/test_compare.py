@@ -155,6 +155,14 @@ def test_settings_that_differ_are_part_of_the_name_and_each_has_its_counterpart(
     assert "dilation" in table_text(found).splitlines()[0]
 
 
+def test_a_load_that_ran_again_has_the_dilation_it_had():
+    loads = [{**head(1, "iperf3 udp transpose"), "dilation": 400.0}]
+    again = run_of(text_of(TORUS, UDP, dilation=200), goodput(4.5e8), loads, name="torus4")
+    found = compare([flat(9e8, dilation=200), again])
+    assert [row.dilation for row in found.rows] == [200, 400]
+    assert any("Dilations differ: 200 in flat4; 200 and 400 in torus4." in note for note in found.notes)
+
+
 def test_what_has_no_counterpart_in_the_baseline_is_not_relative():
     runs = [flat(9e8, dilation=100), flat(8e8, dilation=200), torus(4.5e8, dilation=400)]
     found = compare(runs)

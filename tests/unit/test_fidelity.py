@@ -21,6 +21,7 @@ from testbed.run.checks.fidelity import (
     process_shares,
     processor,
     quantiles,
+    too_slow,
 )
 from testbed.run.loads.context import LoadResult
 
@@ -200,6 +201,30 @@ def test_a_clock_that_is_off_by_just_what_it_may_be():
     assert judge_clock(still, replace(still, wall=0.02)) == []
 
 
+@pytest.mark.parametrize(
+    "found",
+    [
+        lambda: judge_processor(0.0, None),
+        lambda: judge_overload([counted(daemon=0.99)], [0.3]),
+        lambda: judge_losses({"in a switch": 600}, 100_000),
+        lambda: judge_departures([0.5] * 20),
+        lambda: judge_lateness([_late(_counts(b0=50, b20=50))]),
+        lambda: judge_lateness([_stalled(0.02)]),
+    ],
+)
+def test_what_a_larger_dilation_may_remedy_is_known(found):
+    assert [verdict for verdict, _ in found()] == [Verdict.INVALID]
+    assert too_slow(found())
+    assert too_slow([*found(), (Verdict.WARN, "the clock jumped")])
+    assert not too_slow([*found(), (Verdict.INVALID, "a link carried more than it can")])
+
+
+def test_what_is_no_more_than_a_warning_is_not_too_slow():
+    assert not too_slow([])
+    assert not too_slow(judge_processor(0.05, 0.9))
+    assert not too_slow([(Verdict.FAIL, "it crashed")])
+
+
 def test_of_several_repeats_the_busiest_counts():
     repeats = [counted(idle=0.5), counted(idle=0.05), counted(idle=0.4)]
     assert judge_machine(repeats) == [(Verdict.WARN, "the processors were idle only 5.0 % of the time")]
@@ -301,6 +326,12 @@ def _late(counts, frame=1e-3):
         for late in (zeros, {"delivery": counts})
     )
     return SimpleNamespace(before=before, after=after)
+
+
+def _stalled(share):
+    """What was counted around a load of 10 s for so much of which nobody computed the switches."""
+    before, after = (Snapshot(time, 0.0, (), (), 0, 0, 0, None, {}) for time in (0.0, 10.0))
+    return SimpleNamespace(before=before, after=replace(after, stalled=10 * share))
 
 
 def _counts(**places):

@@ -256,8 +256,20 @@ def test_real_time_and_dilated_runs_say_so(tmp_path):
     assert "real time" in render_report(make_run(tmp_path, f"{TORUS}\nlab: {{dilation: 1}}"))
     chosen = render_report(make_run(tmp_path, dilation=150.0))
     assert "150 times slower" in chosen
-    assert "the smallest at which this machine kept up" in chosen
+    assert "the smallest at which this machine kept up when it was tried" in chosen
     assert "kept up" not in render_report(make_run(tmp_path, f"{TORUS}\nlab: {{dilation: 150}}"))
+    without = render_report(make_run(tmp_path, dilation=150.0, dilation_choice={"kept_up_with_job": False}))
+    assert "kept up with flows, with an MPI job it did at none that was tried" in without
+
+
+def test_a_load_that_ran_again_says_so_and_why(tmp_path):
+    attempts = [{"dilation": 150.0, "verdict": "invalid", "reasons": ["it was busy", "it was slow"]}]
+    loads = [{**LOAD, "dilation": 300.0, "attempts": attempts}]
+    page = Page(render_report(make_run(tmp_path, samples=flow_samples(), dilation=150.0, loads=loads)))
+    text = " ".join(" ".join(page.text).split())
+    assert "These figures are of dilation 300; at 150 it was invalid: it was busy; it was slow" in text
+    assert "150; 300 for iperf3 udp neighbour" in text
+    assert "In the same way, iperf3 udp neighbour ran 300 times slower." in text
 
 
 def test_busiest_load_is_drawn_first_and_the_others_folded_away(tmp_path):

@@ -9,7 +9,7 @@ from testbed.model import Sample
 from testbed.plan import make_plan
 from testbed.report import result_rows, rich_table
 from testbed.results import Run
-from testbed.results.load import load_heads
+from testbed.results.load import Attempt, load_heads
 from testbed.scenario import parse_scenario
 from testbed.units import bytes_text, gap_text, scale_for
 
@@ -127,6 +127,23 @@ def test_terminal_table_of_a_run_names_its_loads():
     text = printed(Run(Path("none"), {"loads": loads}, {}, plan, (sample(1e6),)))
     assert "1  iperf3 [udp]  invalid" in text
     assert "2  ping  fail" in text
+
+
+RAN_AGAIN = {
+    "load": "1", "title": "iperf3", "verdict": "pass", "dilation": 500.0,
+    "attempts": [{"dilation": 200.0, "verdict": "invalid", "reasons": ["busy", "slow"]}, "damaged", {}],
+}  # fmt: skip
+
+
+def test_terminal_table_of_a_load_that_ran_again_says_so():
+    plan = make_plan(parse_scenario("topology: {kind: ring, switches: 4}", "ring.yaml"))
+    manifest = {"dilation": 200.0, "loads": [RAN_AGAIN, {"load": "2", "title": "ping", "dilation": 200.0}]}
+    run = Run(Path("none"), manifest, {}, plan, (sample(1e6),))
+    assert "1  iperf3  pass  at dilation 500; invalid at 200" in printed(run)
+    assert run.dilations == (200, 500)
+    again, other = load_heads(manifest, [])
+    assert again.attempts == (Attempt(200.0, "invalid", ("busy", "slow")),)
+    assert (again.dilation, other.dilation, other.attempts) == (500, 200, ())
 
 
 def test_terminal_table_fits_a_narrow_terminal():

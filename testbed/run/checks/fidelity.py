@@ -32,6 +32,22 @@ class Verdict(IntEnum):
 
 Finding = tuple[Verdict, str]
 
+
+class Slow(str):
+    """A reason that a larger dilation may remedy: the lab had not the time for what was asked of it."""
+
+    __slots__ = ()
+
+
+def too_slow(findings: Iterable[Finding]) -> bool:
+    """Whether findings make figures void, and for no other reason than that the lab was too slow.
+
+    Programs that failed in such a lab may have done so for the same reason.
+    """
+    reasons = [reason for verdict, reason in findings if verdict is Verdict.INVALID]
+    return bool(reasons) and all(isinstance(reason, Slow) for reason in reasons)
+
+
 # Share of processor time that must have been idle, mean over the load's window.
 _IDLE_WARN, _IDLE_INVALID = 0.10, 0.02
 # Share of its time from which on a job is one that computes.
@@ -120,7 +136,7 @@ def judge_departures(errors: Sequence[float], *, confirmed: bool = False) -> lis
         f"busy ports let frames go {100 * ninth:.2g} % (p90) and {100 * last:.2g} % (p99) off the rate of their links"
     )
     if ninth > _GAPS_INVALID:
-        return [(Verdict.INVALID, text)]
+        return [(Verdict.INVALID, Slow(text))]
     return [(Verdict.WARN, text)] if last > _GAPS_WARN else []
 
 
@@ -163,7 +179,8 @@ def judge_processor(
         return [(Verdict.WARN, f"{sentence} are a busy machine's")]
     found: list[Finding] = []
     if idle < _IDLE_INVALID:
-        found.append((Verdict.INVALID, f"the processors were idle {100 * idle:.1f} % of the time; raise lab.dilation"))
+        text = f"the processors were idle {100 * idle:.1f} % of the time; raise lab.dilation"
+        found.append((Verdict.INVALID, Slow(text)))
     elif idle < _IDLE_WARN:
         found.append((Verdict.WARN, f"the processors were idle only {100 * idle:.1f} % of the time"))
     if pressure is not None and pressure > _PRESSURE_WARN:
@@ -195,13 +212,13 @@ def judge_lateness(results: Sequence[Measured], *, confirmed: bool = False) -> l
         results: with the snapshots before and after.
         confirmed: as for judge_processor.
     """
-    found = []
+    found: list[Finding] = []
     for result in results:
         stalled = result.after.stalled - result.before.stalled
         share = stalled / max(result.after.time - result.before.time, 1e-9)
         if share > _STALLED_WARN:
             text = f"nobody computed the switches for {100 * share:.2g} % of the time, {stalled:.3g} s"
-            found.append((Verdict.INVALID if share > _STALLED_INVALID else Verdict.WARN, text))
+            found.append((Verdict.INVALID if share > _STALLED_INVALID else Verdict.WARN, Slow(text)))
         late, frame = lateness(result.before, result.after), result.after.frame_seconds
         if late is None or late[1] <= _LATE_WARN * frame:
             continue
@@ -210,7 +227,7 @@ def judge_lateness(results: Sequence[Measured], *, confirmed: bool = False) -> l
             f"{late[1] / frame:.2g} times what a full frame takes"
         )
         if late[1] > _LATE_INVALID * frame:
-            found.append((Verdict.INVALID, f"{text}; raise lab.dilation"))
+            found.append((Verdict.INVALID, Slow(f"{text}; raise lab.dilation")))
         elif not confirmed:
             found.append((Verdict.WARN, text))
     return found
@@ -265,7 +282,7 @@ def judge_overload(results: Sequence[Measured], ratios: Sequence[float]) -> list
     if idle < _IDLE_WARN:
         who = f"the processors were idle {100 * idle:.1f} % of the time"
     text = f"the lab was too slow: the mean of the flows is {100 * below:.0f} % below the prediction while {who}"
-    return [(Verdict.INVALID, f"{text}; raise lab.dilation")]
+    return [(Verdict.INVALID, Slow(f"{text}; raise lab.dilation"))]
 
 
 def judge_losses(lost: Mapping[str, int], frames: int) -> list[Finding]:
@@ -280,7 +297,8 @@ def judge_losses(lost: Mapping[str, int], frames: int) -> list[Finding]:
     if share > _LOST_WARN:
         verdict = Verdict.INVALID if share > _LOST_INVALID else Verdict.WARN
         places = ", ".join(f"{count} {where}" for where, count in lost.items() if count)
-        return [(verdict, f"{total} of {frames} frames were lost outside the queues ({100 * share:.2g} %): {places}")]
+        text = f"{total} of {frames} frames were lost outside the queues ({100 * share:.2g} %): {places}"
+        return [(verdict, Slow(text))]
     return []
 
 

@@ -17,6 +17,8 @@ from testbed.scenario.spec import largest_dilation
 from testbed.session import Session
 
 _SHOWN_REASONS = 3
+# How many times slower a lab is made that was too slow, at least.
+_SLOWER = 2.0
 # Dilations that are tried with a job at most: where it keeps up at none of them, it is not for lack of dilation.
 _JOB_TRIALS = 4
 # How many times faster than switches of software the modelled ones are, about; only where the search begins.
@@ -47,6 +49,11 @@ class Choice:
     seconds: float  # that the search took
     # whether the lab kept up with the MPI job that was tried as well; None = there are no jobs
     kept_up_with_job: bool | None = None
+
+    @property
+    def failed_with_job(self) -> float:
+        """The largest dilation at which the lab did not keep up with the job; 0 = none."""
+        return max((one.dilation for one in self.tried if one.job and one.verdict != Verdict.PASS.word), default=0.0)
 
 
 def choose_dilation(plan: Plan, lab: Session, progress: Callable[[str], None]) -> tuple[Plan, Choice | None]:
@@ -131,6 +138,17 @@ def _refusal(trials: list[Trial]) -> str:
         "was run. Use a smaller fabric or fewer flows, end what else keeps the machine busy, or set a number to run it "
         "all the same"
     )
+
+
+def larger_dilation(plan: Plan, dilation: float, beyond: float = 0.0) -> float | None:
+    """What to try where the lab was too slow at a dilation: twice as much or the next step, or the most there can be.
+
+    It is larger than `beyond`, too, if it can be; None = there is none larger than `dilation`.
+    """
+    allowed = steps(least_dilation(plan), largest_dilation(plan.scenario.links, plan.scenario.lab))
+    above = [step for step in allowed if step > dilation]
+    wanted = (step for step in above if step >= _SLOWER * dilation and step > beyond)
+    return next(wanted, above[-1] if above else None)
 
 
 _DECADE = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)

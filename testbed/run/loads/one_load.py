@@ -13,7 +13,7 @@ from testbed.plan import Plan
 from testbed.results import ResultFolder
 from testbed.results.samples import changes_file, failures_file
 from testbed.results.telemetry import file_name, join, telemetry_to_bytes
-from testbed.run.checks.fidelity import Finding, Judgement, Verdict
+from testbed.run.checks.fidelity import Finding, Judgement, Verdict, too_slow
 from testbed.run.checks.wire import judge_wire
 from testbed.run.loads.context import Context, LoadOutcome
 from testbed.run.loads.failure_watch import run_probe
@@ -60,12 +60,14 @@ class LoadRecord:
         entry: of the manifest.
         findings: about fidelity, each with the load's title.
         outcome: as its runner gave it; None where it failed.
+        too_slow: whether its figures are void only because the lab was too slow for it.
     """
 
     samples: list[Sample]
     entry: dict[str, object]
     findings: list[Finding]
     outcome: LoadOutcome | None
+    too_slow: bool = False
 
 
 def run_load(
@@ -109,8 +111,8 @@ def load_context(
     labels: Mapping[str, str],
 ) -> Context:
     """The context of a load: its samples have its number, kind and labels, its raw output a folder of its own."""
-    title = " ".join([kind, *labels.values()])
-    prefix = f"raw/{number}-{title.replace(' ', '-')}"
+    title = title_of(kind, labels)
+    prefix = raw_folder(number, title)
     return Context(
         plan=plan,
         lab=lab,
@@ -118,6 +120,16 @@ def load_context(
         keep_raw=lambda name, text: folder.write_text(f"{prefix}/{name}", text),
         progress=lambda text: progress(f"{which}, {title}: {text}"),
     )
+
+
+def title_of(kind: str, labels: Mapping[str, str]) -> str:
+    """A load in words."""
+    return " ".join([kind, *labels.values()])
+
+
+def raw_folder(number: int, title: str) -> str:
+    """Where the raw output of a load is, in the folder of the run."""
+    return f"raw/{number}-{title.replace(' ', '-')}"
 
 
 def judged(context: Context, folder: ResultFolder, run: Callable[[Context], LoadOutcome]) -> LoadRecord:
@@ -165,7 +177,8 @@ def record_of(
         **({"no_traffic_matrix": no_matrix} if no_matrix else {}),
     }
     samples = outcome.samples if outcome else []
-    return LoadRecord(samples, entry, [(verdict, f"{title}: {reason}") for verdict, reason in findings], outcome)
+    told = [(verdict, f"{title}: {reason}") for verdict, reason in findings]
+    return LoadRecord(samples, entry, told, outcome, too_slow(findings))
 
 
 def load_labels(load: Workload) -> Mapping[str, str]:
