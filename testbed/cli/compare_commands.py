@@ -166,6 +166,8 @@ def _print_outcome(outcome: Outcome) -> None:
     for entry in outcome.record.entries:
         if entry.verdict != "pass":
             say(f"{entry.verdict or entry.state}: {entry.label}: {entry.error or '; '.join(entry.reasons)}")
+        if entry.advice:
+            say(f"  {entry.advice}")
     for problem in outcome.problems:
         say(problem, "yellow", to=messages)
     say(f"runs: {outcome.counts}")

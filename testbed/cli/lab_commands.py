@@ -13,6 +13,7 @@ from testbed.cli.app import FORMAT, SCENARIO, SETTINGS, app
 from testbed.cli.output import Format, made_plan, outcome_object, print_json, print_outcome, results, say, steps
 from testbed.errors import EXIT_NOTHING_RAN, InputError
 
+_RESULTS = Path("results")
 LAB = Annotated[str | None, typer.Argument(help="lab; may be left out while only one is running")]
 
 
@@ -20,7 +21,7 @@ LAB = Annotated[str | None, typer.Argument(help="lab; may be left out while only
 def run(
     name: SCENARIO,
     settings: SETTINGS = None,
-    folder: Annotated[Path, typer.Option("--results", help="where the run's folder is made")] = Path("results"),
+    folder: Annotated[Path, typer.Option("--results", help="where the run's folder is made")] = _RESULTS,
     engine: Annotated[
         str | None,
         typer.Option(help="ovs: on this machine; vm: in a virtual machine (`make vm`); simulate: not built"),
@@ -43,6 +44,7 @@ def run(
     """
     from testbed.report import rich_table
     from testbed.results import load_run
+    from testbed.run.advice import Asked
     from testbed.run.engines import run_scenario
 
     options = {
@@ -53,7 +55,8 @@ def run(
     with steps() as progress:
         progress("planning and proving")
         plan = made_plan(name, [*(settings or ()), *more])
-        outcome = run_scenario(plan, folder, progress)
+        elsewhere = () if folder == _RESULTS else ("--results", str(folder))
+        outcome = run_scenario(plan, folder, progress, Asked(name, (*(settings or ()), *more), elsewhere))
     if form is Format.json:
         print_json(outcome_object(outcome))
     else:

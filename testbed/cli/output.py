@@ -78,6 +78,8 @@ def print_outcome(outcome: Outcome) -> None:
     say(f"verdict: {word}{_MEANING.get(word, '')}", _STYLES[word])
     for reason in outcome.reasons:
         say(f"  {reason}")
+    if outcome.advice:
+        say(outcome.advice)
     say(f"results: {outcome.folder}")
     say(f"report:  {outcome.folder / 'report.html'}")
 
@@ -88,6 +90,7 @@ def outcome_object(outcome: Outcome, **facts: object) -> dict[str, object]:
         "results": str(outcome.folder),
         "verdict": outcome.verdict.word,
         "reasons": list(outcome.reasons),
+        **({"advice": outcome.advice} if outcome.advice else {}),
         **facts,
         "samples": [_sample_object(sample) for sample in outcome.samples],
     }

@@ -132,6 +132,7 @@ class LoadHead:
     no_matrix: str = ""  # why its telemetry has no traffic matrix; empty where it has one, or none was wanted
     dilation: float | None = None  # of the lab while it ran; None = that of the run
     attempts: tuple[Attempt, ...] = ()  # of it before this one, at other dilations
+    too_slow: bool = False  # whether its figures are void only because the lab was too slow for it
 
     @property
     def unfaithful(self) -> bool:
@@ -151,6 +152,7 @@ def load_heads(manifest: Mapping[str, object], labels: Iterable[str]) -> list[Lo
             str(entry.get("no_traffic_matrix") or ""),
             _number(entry.get("dilation")),
             tuple(_attempts(entry.get("attempts"))),
+            entry.get("too_slow") is True,
         )
         for entry in (listed if isinstance(listed, list) else [])
         if isinstance(entry, Mapping)

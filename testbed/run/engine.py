@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from testbed.errors import EXIT_FAIL, EXIT_PASS, EXIT_WARNINGS, CapabilityError,
 from testbed.model import Sample
 from testbed.plan import Plan
 from testbed.results import ResultFolder, load_run
+from testbed.run.advice import Asked, advice
 from testbed.run.checks.fidelity import Finding, Judgement, Verdict
 from testbed.run.loads.one_load import LoadRecord
 from testbed.scenario import Workload
@@ -27,6 +28,7 @@ class Outcome:
     verdict: Verdict  # worst verdict of all loads
     reasons: tuple[str, ...]  # why
     samples: tuple[Sample, ...]  # every figure, in real-world units
+    advice: str = ""  # what to type where the lab was too slow; mostly empty
 
     @property
     def exit_code(self) -> int:
@@ -109,11 +111,19 @@ def run_loads(plan: Plan, folder: ResultFolder, run: Callable[[Workload, int, st
     return records
 
 
-def finish(measured: Measured, progress: Progress) -> Outcome:
-    """Draw the report of a run of which all else is stored, and give its folder the final name."""
+def finish(measured: Measured, progress: Progress, asked: Asked | None = None) -> Outcome:
+    """Draw the report of a run of which all else is stored, and give its folder the final name.
+
+    `asked` is how `testbed run` was asked for it, to say what to type where the lab was too slow; None = it was not.
+    """
     progress("writing the report")
     from testbed.report import render_report  # noqa: PLC0415 - the virtual machine, which is slow, needs none
 
     folder, judgement = measured.folder, measured.judgement
-    folder.write_text("report.html", render_report(load_run(folder.path, unfinished=True)))
-    return Outcome(folder.finish(), judgement.verdict, judgement.reasons, measured.samples)
+    run = load_run(folder.path, unfinished=True)
+    said = advice(run, asked) if asked is not None else ""
+    if said:
+        run = replace(run, manifest={**run.manifest, "advice": said})
+        folder.write_json("manifest.json", run.manifest)
+    folder.write_text("report.html", render_report(run))
+    return Outcome(folder.finish(), judgement.verdict, judgement.reasons, measured.samples, said)

@@ -9,6 +9,7 @@ from testbed.emulate.client import LabClient
 from testbed.errors import InputError
 from testbed.plan import Plan
 from testbed.run import lab, realtime, simulated, vm
+from testbed.run.advice import Asked
 from testbed.run.engine import Engine, Missing, Outcome, Progress, finish
 from testbed.scenario import Scenario
 
@@ -38,8 +39,10 @@ def standing(
     return engine.missing, engine.build
 
 
-def run_scenario(plan: Plan, results: Path, progress: Progress) -> Outcome:
+def run_scenario(plan: Plan, results: Path, progress: Progress, asked: Asked | None = None) -> Outcome:
     """Run the plan's loads by the scenario's engine, and store everything.
+
+    `asked` is how `testbed run` is asked for it; None = by the scenario's file alone.
 
     Raises:
         InputError, VerificationError, CapabilityError: nothing was measured and nothing is left.
@@ -52,4 +55,4 @@ def run_scenario(plan: Plan, results: Path, progress: Progress) -> Outcome:
         raise InputError.one("workloads", sentence, scenario.source)
     engine = ENGINES[scenario.engine]
     engine.missing(plan, progress).refuse()
-    return finish(engine.measure(plan, results, progress), progress)
+    return finish(engine.measure(plan, results, progress), progress, asked or Asked.of(scenario))

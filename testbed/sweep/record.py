@@ -33,6 +33,7 @@ class Entry:
     folder: str | None = None  # result folder, below the sweep's folder; of a broken run what it has left
     verdict: str = ""  # of a finished run
     reasons: tuple[str, ...] = ()  # of the verdict
+    advice: str = ""  # what to type where the lab was too slow; mostly empty
     seconds: float | None = None  # that it took
     error: str = ""  # why it is broken
 

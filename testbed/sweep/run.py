@@ -13,6 +13,7 @@ from testbed.errors import InputError, Problem, TestbedError
 from testbed.plan import Plan, make_plan
 from testbed.results import load_run
 from testbed.results.store import locked
+from testbed.run.advice import Asked
 from testbed.run.engine import Outcome as RunOutcome
 from testbed.run.engines import run_scenario
 from testbed.sweep.plans import Planned
@@ -33,7 +34,7 @@ from testbed.units import format_eta
 Progress = Callable[[str], None]
 
 
-Runner = Callable[[Plan, Path, Progress], RunOutcome]
+Runner = Callable[[Plan, Path, Progress, Asked], RunOutcome]
 
 
 def run_sweep(
@@ -103,8 +104,9 @@ def _resumed(folder: Path, fresh: Record, progress: Progress) -> Record:
                 continue
             except InputError as error:
                 progress(f"{entry.label} is run again: {error}")
-        waiting = {"state": "waiting", "folder": None, "verdict": "", "reasons": (), "seconds": None, "error": ""}
-        record = record.changed(number, **waiting)
+        record = record.changed(
+            number, state="waiting", folder=None, verdict="", reasons=(), advice="", seconds=None, error=""
+        )
     remove_unfinished(run_folders(folder) - used)
     kept = len(used)
     progress(f"{kept} of {len(record.entries)} runs are done already")
@@ -123,10 +125,11 @@ def _one(planned: Planned, folder: Path, record: Record, number: int, progress: 
     try:
         progress(f"{head}: planning")
         plan = make_plan(next(job.scenario for job in planned.jobs if job.label == entry.label))
-        outcome = runner(plan, folder / RUNS, lambda text: progress(f"{head}: {text}"))
+        asked = Asked.of(plan.scenario, entry.settings)
+        outcome = runner(plan, folder / RUNS, lambda text: progress(f"{head}: {text}"), asked)
         done: dict[str, object] = {
             "state": "finished", "folder": str(outcome.folder.relative_to(folder)), "verdict": outcome.verdict.word,
-            "reasons": outcome.reasons,
+            "reasons": outcome.reasons, "advice": outcome.advice,
         }  # fmt: skip
     except Exception as error:
         # One run's trouble, even a fault of this program, must not cost a night's other runs; it is told at the end.

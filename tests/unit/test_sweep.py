@@ -49,11 +49,12 @@ def here(tmp_path, monkeypatch):
 class Lab:
     """Runs nothing and stores a made-up result; what a test wants to go wrong, goes wrong at a run's number."""
 
-    def __init__(self, at=0, what=None, verdicts=()):
-        self.at, self.what, self.verdicts = at, what, verdicts
-        self.ran = []
+    def __init__(self, at=0, what=None, verdicts=(), advice=""):
+        self.at, self.what, self.verdicts, self.advice = at, what, verdicts, advice
+        self.ran, self.asked = [], []
 
-    def __call__(self, plan, folder, progress):
+    def __call__(self, plan, folder, progress, asked):
+        self.asked.append(asked)
         progress("building the lab")
         name = f"{plan.scenario.name} lab.dilation={plan.scenario.lab.dilation:g}"
         self.ran.append(name)
@@ -66,7 +67,7 @@ class Lab:
         written.write_samples(goodput(1e8 * len(self.ran), 1.1e8 * len(self.ran)))
         reasons = ["made up"] if verdict else []
         written.write_manifest(verdict.word, reasons, [head(1, "iperf3 udp neighbour", verdict.word, *reasons)])
-        return RunOutcome(written.finish(), verdict, tuple(reasons), ())
+        return RunOutcome(written.finish(), verdict, tuple(reasons), (), self.advice)
 
 
 def swept(lab, *, resume=False, said=None, file="mine.yaml", repeats=None):
@@ -306,7 +307,7 @@ def test_a_figure_that_cannot_be_made_is_a_reserve_and_takes_no_other_with_it():
 
 def test_when_all_is_broken_there_is_nothing_to_compare():
     class Broken(Lab):
-        def __call__(self, plan, folder, progress):
+        def __call__(self, plan, folder, progress, asked):
             raise LabError("no lab")
 
     outcome = swept(Broken())
@@ -420,6 +421,21 @@ def test_the_command_says_what_came_of_it(monkeypatch):
     assert [run["state"] for run in found["runs"]] == ["finished"] * 4
     compared = CliRunner().invoke(app, ["compare", found["results"], "--format", "json"])
     assert len(json.loads(compared.stdout)["rows"]) == 4
+
+
+def test_what_to_type_where_a_lab_was_too_slow_is_told_with_the_run(monkeypatch):
+    lab = Lab(verdicts={3: Verdict.INVALID}, advice="type: testbed run mesh6 --set lab.dilation=300")
+    monkeypatch.setattr("testbed.sweep.run_sweep", lambda *given, **options: run_sweep(*given, **options, runner=lab))
+    done = CliRunner().invoke(app, ["sweep", "mine.yaml"])
+    told = done.stdout.splitlines()
+    at = told.index("invalid: mesh6 lab.dilation=100: made up")
+    assert told[at + 1] == "  type: testbed run mesh6 --set lab.dilation=300"
+    assert [entry.advice for entry in read_record(the_folder()).entries] == [lab.advice] * 4
+    # Each run is known by what `testbed run` takes for it.
+    assert lab.asked[2].at_dilation(300) == (
+        """testbed run mesh6 --set 'workloads=[{"kind": "iperf3", "protocol": "udp", "pattern": "neighbour"}]' """
+        "--set lab.dilation=300"
+    )
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")

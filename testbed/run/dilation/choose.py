@@ -135,8 +135,8 @@ def _refusal(trials: list[Trial]) -> str:
     reasons = "; ".join(last.reasons[:_SHOWN_REASONS])
     return (
         f"lab.dilation: auto finds none: this machine does not keep up even at {last.dilation:g} ({reasons}); no load "
-        "was run. Use a smaller fabric or fewer flows, end what else keeps the machine busy, or set a number to run it "
-        "all the same"
+        "was run. Use a smaller fabric or fewer flows, end what else keeps the machine busy, or run it all the same: "
+        f"--set lab.dilation={last.dilation:g}"
     )
 
 
