@@ -145,12 +145,13 @@ def test_a_link_changes_its_speed_under_traffic_and_goodput_follows(kept):
 
         def change(step: Retuning, then: Plan) -> list[Change]:
             watching = Context(plan, lab, {"load": "1"}, kept.__setitem__, lambda text: None)
+            # 500 datagrams a second take half of the slow link; 1,000 would fill its queue within three seconds.
             made, losses, _ = session.while_probing(
-                watching, [(0, 1), (1, 0)], 1000,
+                watching, [(0, 1), (1, 0)], 500,
                 lambda other: [session.retune(other, "a", step, 0.3), session.move(other, "b", then, ())],
             )  # fmt: skip
             assert [(loss.lost, loss.duplicates, loss.broken) for loss in losses] == [(0, 0, "")] * 2
-            assert min(loss.sent for loss in losses) > 1500
+            assert min(loss.sent for loss in losses) > 750
             assert [one.problems for one in made] == [(), ()]
             return list(made)
 
