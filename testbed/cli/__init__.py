@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import sys
-
-from testbed.cli.interrupts import Interrupted, Interrupts, leave
-from testbed.errors import StorageError, TestbedError
 
 
 def _end_labs() -> None:
@@ -18,6 +14,13 @@ def _end_labs() -> None:
 
 def main() -> None:
     """Run the command line and end with its exit code."""
+    if sys.argv[1:] == ["--version"]:  # most of the time of this would go into imports
+        from testbed import __version__
+
+        sys.stdout.write(f"testbed {__version__}\n")
+        return
+    from testbed.cli.interrupts import Interrupted, Interrupts, leave
+
     interrupts = Interrupts(_end_labs)
     try:
         _run()
@@ -29,6 +32,8 @@ def main() -> None:
 
 
 def _run() -> None:
+    import errno
+
     from testbed.cli import (  # noqa: F401 - they add their commands
         analyse_commands,
         capture_command,
@@ -38,6 +43,7 @@ def _run() -> None:
         export_commands,
         lab_commands,
         link_command,
+        list_command,
         paper_command,
         plan_commands,
         power_commands,
@@ -45,13 +51,11 @@ def _run() -> None:
         storm_command,
         vm_commands,
     )
-    from testbed.cli.app import app
+    from testbed.cli.app import app, wants_json
     from testbed.cli.output import print_error
+    from testbed.errors import StorageError, TestbedError
 
-    as_json = any(
-        word == "--format=json" or pair == ("--format", "json")
-        for word, pair in zip(sys.argv[1:], zip(sys.argv[1:], [*sys.argv[2:], ""], strict=False), strict=False)
-    )
+    as_json = wants_json(sys.argv[1:])
     try:
         app()
     except TestbedError as error:

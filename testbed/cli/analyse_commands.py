@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from testbed.cli.app import FORMAT, SCENARIO, SETTINGS, app
+from testbed.cli.app import FORMAT, SCENARIO, SCENARIOS, SETTINGS, app
 from testbed.cli.output import Format, form_problems, made_plan, messages, print_json, results, say, working, write_file
 from testbed.errors import EXIT_FAIL, EXIT_PASS, InputError, Problem
 
@@ -18,23 +18,22 @@ if TYPE_CHECKING:
 
 
 @app.command(
-    epilog="Examples: testbed analyse mesh4x4 torus4x4 --pattern transpose   |   "
-    "testbed analyse torus8x8 --plot loads.svg"
+    epilog="Examples: testbed analyse mesh4x4 torus4x4 --pattern transpose   |   testbed analyse torus8x8 -o loads.svg"
 )
 def analyse(
-    names: Annotated[list[str], typer.Argument(metavar="SCENARIO...", help="scenario files, or names in scenarios/")],
+    names: SCENARIOS,
     settings: SETTINGS = None,
     patterns: Annotated[
         list[str] | None, typer.Option("--pattern", help="traffic pattern, default all_to_all; repeatable")
     ] = None,
     form: FORMAT = Format.text,
     plot: Annotated[
-        Path | None, typer.Option("--plot", help="draw channel loads and path lengths; FILE.svg or FILE.png")
+        Path | None, typer.Option("--output", "-o", help="draw channel loads and path lengths; FILE.svg or FILE.png")
     ] = None,
 ) -> None:
-    """Compare plans: paths, loads, turns, VLANs, tables, switch models; nothing is built.
+    """Compare plans: paths, loads, turns, VLANs, tables, switch models.
 
-    Exit code 1 if a plan fails verification.
+    Nothing is built. Exit code 1 if a plan fails verification.
     """
     from testbed.analyse.figures import as_object
     from testbed.analyse.load import ALL_TO_ALL
@@ -87,10 +86,10 @@ def _plot_problems(plot: Path | None, scenarios: int) -> list[Problem]:
         return []
     from testbed.analyse.plot import FORMATS, MAX_CURVES
 
-    problems = form_problems("--plot", plot, *FORMATS)
+    problems = form_problems("--output", plot, *FORMATS)
     if scenarios > MAX_CURVES:
         problems.append(
-            Problem("--plot", f"draws up to {MAX_CURVES} scenarios and here are {scenarios}; draw them in parts")
+            Problem("--output", f"draws up to {MAX_CURVES} scenarios and here are {scenarios}; draw them in parts")
         )
     return problems
 
@@ -108,9 +107,9 @@ def explain(
     settings: SETTINGS = None,
     form: FORMAT = Format.text,
 ) -> None:
-    """Show a path hop by hop with its VLANs and rules, and why no shorter one is taken.
+    """Show a path hop by hop, and why no shorter one is taken.
 
-    Exit code 1 if the plan fails verification.
+    With the VLANs of its frames and the rules that they match. Exit code 1 if the plan fails verification.
     """
     from testbed.analyse import explain as explain_pair
 

@@ -1,24 +1,123 @@
-"""The application and the parameters that several commands share."""
+"""The application, the order of its commands, and the parameters that several of them share."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import itertools
+import sys
+from collections.abc import Iterator
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from testbed.cli.output import Format
+from testbed import __version__
+from testbed.cli.output import Format, messages
+
+# Every command, in the order in which help shows them.
+PANELS = {
+    "Plan and prove": ("list", "plan", "verify", "analyse", "explain", "power", "schema"),
+    "Simulate": ("simulate",),
+    "Labs": ("run", "up", "status", "exec", "shell", "link", "capture", "down", "regulate", "storm"),
+    "Results": ("sweep", "compare", "report", "paper"),
+    "Real switches": ("export", "import"),
+    "This machine": ("doctor", "vm"),
+}
+# Names of options up to 0.1; they are understood for one more release.
+OLD_OPTIONS = {"--plot": "--output", "--load": "--trace-load"}
+JSON = "--json"
+
+
+class Commands(TyperGroup):
+    """Commands in the panels of help, whose options are also understood by the names that people try."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names in the order of the panels, and put each into its own."""
+        panels = {name: panel for panel, names in PANELS.items() for name in names}
+        for name, command in self.commands.items():
+            command.rich_help_panel = panels.get(name)  # type: ignore[attr-defined]  # Typer's commands have it
+        order = list(panels)
+        return sorted(self.commands, key=lambda name: order.index(name) if name in panels else len(order))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """Return the command that is named and its arguments as they are written today."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is None or isinstance(command, TyperGroup):
+            return name, command, rest
+        options = {option for parameter in command.params for option in parameter.opts}
+        return name, command, list(_as_today(rest, options))
+
+
+def _as_today(words: list[str], options: set[str]) -> Iterator[str]:
+    """Yield the words with `--json` and old names replaced, up to a `--`."""
+    for number, word in enumerate(words):
+        if word == "--":
+            yield from words[number:]
+            return
+        option, equals, value = word.partition("=")
+        today = OLD_OPTIONS.get(option, "")
+        if word == JSON and "--format" in options and JSON not in options:
+            yield "--format=json"
+        elif today in options and option not in options:
+            messages.print(f"{option} is called {today} now", style="yellow", markup=False)
+            yield today + equals + value
+        else:
+            yield word
+
+
+def wants_json(words: list[str]) -> bool:
+    """Whether a command line asks for JSON, even one that cannot be carried out."""
+    words = words[: words.index("--")] if "--" in words else words
+    return JSON in words or "--format=json" in words or ("--format", "json") in itertools.pairwise(words)
+
 
 app = typer.Typer(
     name="testbed",
+    cls=Commands,
     help="Routing on Ethernet fabrics that contain loops: plan, prove, build, measure.",
+    epilog="Start with: testbed list   |   testbed plan torus4x4   |   sudo testbed run torus4x4",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-SCENARIO = Annotated[str, typer.Argument(help="a scenario file, or a name in scenarios/")]
+
+def say_version(wanted: bool) -> None:
+    """Print the version and end, if that is wanted."""
+    if wanted:
+        sys.stdout.write(f"testbed {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=say_version)
+    ] = False,
+) -> None:
+    pass
+
+
+def _scenarios(incomplete: str) -> list[tuple[str, str]]:
+    """Names of scenarios for the shell, with what they are."""
+    from testbed.scenario.catalogue import scenario_summaries
+
+    return [(name, text) for name, text in scenario_summaries().items() if name.startswith(incomplete)]
+
+
+def _labs(incomplete: str) -> list[str]:
+    """Names of running labs for the shell."""
+    from testbed.emulate import registry
+
+    return [entry.name for entry in registry.entries() if entry.name.startswith(incomplete)]
+
+
+SCENARIO = Annotated[str, typer.Argument(help="a scenario file, or a name in scenarios/", autocompletion=_scenarios)]
+SCENARIOS = Annotated[
+    list[str],
+    typer.Argument(metavar="SCENARIO...", help="scenario files, or names in scenarios/", autocompletion=_scenarios),
+]
+LAB = Annotated[str | None, typer.Argument(help="lab; may be left out while only one is running", autocompletion=_labs)]
 SETTINGS = Annotated[
     list[str] | None, typer.Option("--set", help="replace a key of the scenario, as in lab.dilation=50; repeatable")
 ]
-FORMAT = Annotated[Format, typer.Option("--format", help="form of the output")]
+FORMAT = Annotated[Format, typer.Option("--format", help="form of the output; --json is --format json")]

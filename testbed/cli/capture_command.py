@@ -41,7 +41,9 @@ def capture(
     ] = None,
     form: FORMAT = Format.text,
 ) -> None:
-    """Write the frames that pass a link, both ways, VLAN tags as on the wire, as pcapng; loads go on meanwhile.
+    """Write the frames that pass a link as pcapng.
+
+    Both ways, VLAN tags as on the wire; loads go on meanwhile.
 
     WHERE is a link (s3-s7, or s3-s7#1 of parallel ones), a port (s3-eth2) or a host (h5). Exit code 0 also after
     Ctrl-C, 1 if the lab ends or the disk is full, 3 if frames came faster than they could be kept. The file is whole

@@ -54,7 +54,9 @@ def compare(
     title: Annotated[str, typer.Option("--title", help="over the figure")] = "",
     form: Annotated[TableFormat, typer.Option("--format", help="form of the output")] = TableFormat.text,
 ) -> None:
-    """Compare runs: medians with 95 % intervals beside predictions, relative to one.
+    """Compare runs: medians with intervals beside predictions.
+
+    Intervals are of 95 %; figures are also shown relative to one run.
 
     Exit code 3 if a run has warnings.
     """
@@ -122,36 +124,46 @@ def _load(folders: Sequence[Path]) -> list[Run]:
     return runs
 
 
-@app.command(
-    epilog="Examples: testbed sweep scenarios/sweeps/fig10.yaml --repeats 1   |   "
-    "testbed sweep mine.yaml --resume --format json"
-)
+def _sweeps(incomplete: str) -> list[tuple[str, str]]:
+    from testbed.scenario.catalogue import summaries, sweep_names
+
+    return [(name, text) for name, text in summaries(sweep_names()).items() if name.startswith(incomplete)]
+
+
+@app.command(epilog="Examples: testbed sweep fig10 --repeats 1   |   testbed sweep mine.yaml --resume --format json")
 def sweep(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="sweep file: scenarios, settings, repeats, figures")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="SWEEP",
+            help="a sweep file (scenarios, settings, repeats, figures), or a name in scenarios/sweeps/",
+            autocompletion=_sweeps,
+        ),
+    ],
     folder: Annotated[Path, typer.Option("--results", help="where the sweep's folder is made")] = Path("results"),
     resume: Annotated[bool, typer.Option("--resume", help="resume the newest sweep of this name there")] = False,
     repeats: Annotated[
         int | None,
-        typer.Option("--repeats", help="runs of each, whatever FILE says; --resume can add"),
+        typer.Option("--repeats", help="runs of each, whatever SWEEP says; --resume can add"),
     ] = None,
     form: FORMAT = Format.text,
 ) -> None:
-    """Run every scenario with every setting, one after the other, and compare.
+    """Run every scenario with every setting, and compare.
 
     Exit code 0 pass, 1 fail, 3 warnings.
     """
-    from testbed.sweep import prepare, run_sweep
+    from testbed.sweep import find_sweep, prepare, run_sweep
 
     with steps() as progress:
         progress("reading the sweep")
-        planned = prepare(file, progress, repeats=repeats)
+        planned = prepare(find_sweep(name), progress, repeats=repeats)
         try:
             outcome = run_sweep(planned, folder, progress, resume=resume)
         except TestbedError:
             raise
         except BaseException:  # also Ctrl-C
             asked = "" if repeats is None else f" --repeats {repeats}"
-            say(f"go on with: testbed sweep {file}{asked} --resume", to=messages)
+            say(f"go on with: testbed sweep {name}{asked} --resume", to=messages)
             raise
     if form is Format.json:
         print_json(outcome.as_object())

@@ -23,7 +23,7 @@ def doctor(
     ] = False,
     form: FORMAT = Format.text,
 ) -> None:
-    """Check this machine's prerequisites, and say how to install those that are missing.
+    """Check this machine's prerequisites, with remedies.
 
     Exit code 0 if all are there, 3 if something is missing, 1 if no lab is possible.
     """

@@ -62,7 +62,10 @@ def export(
     settings: SETTINGS = None,
     form: FORMAT = Format.text,
 ) -> None:
-    """Write a plan for real switches: a file or folder a switch, a cabling list, a README. All or nothing."""
+    """Write a plan as configuration files of real switches.
+
+    A file or folder a switch, a cabling list, a README; all or nothing.
+    """
     from testbed.export import DIALECTS, Options, export_plan
 
     if dialect == "list":

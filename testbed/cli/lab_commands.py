@@ -9,12 +9,11 @@ from typing import Annotated
 
 import typer
 
-from testbed.cli.app import FORMAT, SCENARIO, SETTINGS, app
+from testbed.cli.app import FORMAT, LAB, SCENARIO, SETTINGS, app
 from testbed.cli.output import Format, made_plan, outcome_object, print_json, print_outcome, results, say, steps
 from testbed.errors import EXIT_NOTHING_RAN, InputError
 
 _RESULTS = Path("results")
-LAB = Annotated[str | None, typer.Argument(help="lab; may be left out while only one is running")]
 
 
 @app.command(epilog="Examples: testbed run torus4x4 --set lab.dilation=200   |   testbed run torus4x4 --engine vm")
@@ -38,7 +37,9 @@ def run(
     ] = None,
     form: FORMAT = Format.text,
 ) -> None:
-    """Plan, prove, build, check every path, load, measure, store, report. Exit code 0 pass, 1 fail, 3 warnings.
+    """Plan, prove, build, check, load, measure, store and report.
+
+    Exit code 0 pass, 1 fail, 3 warnings.
 
     --engine X is --set engine=X, and --memory N is --set vm.memory=N; so are the others.
     """
@@ -72,7 +73,7 @@ def up(
     lab: Annotated[str | None, typer.Option("--name", help="name of the lab; default the scenario's")] = None,
     form: FORMAT = Format.text,
 ) -> None:
-    """Build a lab, check every path, and leave it running until `testbed down`."""
+    """Build a lab, check every path, and leave it running."""
     from testbed.emulate import registry
     from testbed.run.engines import standing
     from testbed.run.in_session import check_paths
@@ -154,7 +155,10 @@ def status(lab: LAB = None, form: FORMAT = Format.text) -> None:
 
 @app.command(epilog="Example: testbed shell torus4x4, then at its prompt: h1 ping -c 3 h16")
 def shell(lab: LAB = None) -> None:
-    """Open Mininet's command line in a running lab; `exit` leaves the lab running."""
+    """Open Mininet's command line in a running lab.
+
+    `exit` leaves it, and the lab goes on.
+    """
     from testbed.emulate import registry
     from testbed.emulate.shell import enter
 

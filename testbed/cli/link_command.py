@@ -33,7 +33,9 @@ def link(
     reset: Annotated[bool, typer.Option("--reset", help="rate, delay and loss as planned, before the others")] = False,
     form: FORMAT = Format.text,
 ) -> None:
-    """Change a link between switches of a running lab, both ways, also while a load runs; or tell how it is.
+    """Change a link of a running lab, or tell how it is.
+
+    Both ways, also while a load runs.
 
     WHERE is a link (s3-s7, or s3-s7#1 of parallel ones) or a port (s3-eth2). What is not named stays as it is. Rates
     and delays are of the real world: at dilation 50 a delay of 20us takes 1 ms. Exit code 2 if this machine cannot.

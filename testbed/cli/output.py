@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+import textwrap
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
@@ -34,9 +35,32 @@ class Format(str, Enum):
     json = "json"
 
 
-def say(text: str, style: str | None = None, *, to: Console = results) -> None:
-    """Print text as it is, on lines as long as it has them."""
+def say(text: str, style: str | None = None, *, to: Console = results, whole: bool = False) -> None:
+    """Print text: on a terminal in lines that end between words, elsewhere on lines as long as it has them.
+
+    `whole` leaves it to the terminal where a line ends: for what is copied, such as a command.
+    """
+    if to.is_terminal and not whole:
+        text = "\n".join(_wrapped(line, to.width) for line in text.split("\n"))
     to.print(text, style=style, markup=False, soft_wrap=True)
+
+
+def _wrapped(line: str, width: int) -> str:
+    """A line as lines that fit; those after the first are two columns further in. A long word stays whole."""
+    indent = " " * (len(line) - len(line.lstrip(" ")) + 2)
+    return "\n".join(
+        textwrap.wrap(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    )
+
+
+def say_entries(entries: Mapping[str, str]) -> None:
+    """Print names in a column and what they are in another."""
+    column = max(map(len, entries)) + 4
+    for name, text in entries.items():
+        line = f"  {name:<{column - 2}}{text}"
+        if results.is_terminal:
+            line = textwrap.fill(line, results.width, subsequent_indent=" " * column, break_on_hyphens=False)
+        say(line, whole=True)
 
 
 def print_json(value: Any) -> None:

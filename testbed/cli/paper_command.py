@@ -37,7 +37,7 @@ def paper(
     document: Annotated[Path | None, typer.Option("--document", help="write the numbers as Markdown, too")] = None,
     form: FORMAT = Format.text,
 ) -> None:
-    """Obtain every published number that can be, and show it beside the paper's.
+    """Obtain published numbers, and show ours beside them.
 
     What was run before on the same code is taken as it is. Exit code 0; 1 a number is out of its tolerance without a
     reason in the table, or its runner failed; 2 wrong input.

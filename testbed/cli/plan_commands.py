@@ -1,4 +1,4 @@
-"""Commands that touch nothing: plan, verify, list, schema, report."""
+"""Commands that touch nothing: plan, verify, schema, report."""
 
 from __future__ import annotations
 
@@ -45,7 +45,10 @@ def plan(
 
 @app.command(epilog="Example: testbed verify deadlock-torus8x8 --format json")
 def verify(name: SCENARIO, settings: SETTINGS = None, form: FORMAT = Format.text) -> None:
-    """Prove a plan: delivery, trees, deadlock freedom, members, limits. Exit code 1 if an invariant does not hold."""
+    """Prove a plan: delivery, trees, deadlock freedom, members, limits.
+
+    Exit code 1 if an invariant does not hold.
+    """
     from testbed.plan.summary import summary
 
     with working("planning and proving"):
@@ -121,39 +124,6 @@ def _vlan_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(("VLANs: max per switch if merged by forwarding entries alone", f"{figures['vlans_by_entries']}"))
     copies = "unbounded" if found["endless"] else f"{found['mean']:.4g}, {found['max']:,.0f}"
     return [*rows, ("copies of a frame flooded to all members: mean, max", copies)]
-
-
-@app.command("list", epilog="Example: testbed list --format json")
-def list_all(form: FORMAT = Format.text) -> None:
-    """List scenarios, topologies, routings, assignments, loads, MPI jobs and switch models."""
-    from testbed.emulate.jobs import job_names
-    from testbed.routing import ROUTINGS
-    from testbed.scenario import TOPOLOGY_BLOCKS, scenario_names
-    from testbed.traffic import PATTERNS
-    from testbed.verify.limits import SWITCH_MODELS
-    from testbed.vlans import ASSIGNMENTS
-    from testbed.workloads import WORKLOADS
-
-    listing: dict[str, dict[str, str]] = {
-        "scenarios": {name: str(file) for name, file in scenario_names().items()},
-        "topologies": {name: kind.summary for name, kind in TOPOLOGY_BLOCKS.items()},
-        "routings": {name: routing.summary for name, routing in ROUTINGS.items()},
-        "assignments": {name: assignment.summary for name, assignment in ASSIGNMENTS.items()},
-        "workloads": {name: load.summary for name, load in WORKLOADS.items()},
-        "patterns": {name: (make.__doc__ or "").strip().split("\n")[0] for name, make in PATTERNS.items()},
-        "mpi_jobs": {name: f"mpi_jobs/{name}/job.yaml" for name in job_names()},
-        "switch_models": {
-            name: f"{model.ports} ports, {model.max_vlans} VLANs, {model.mac_table} MAC entries"
-            for name, model in SWITCH_MODELS.items()
-        },
-    }
-    if form is Format.json:
-        print_json(listing)
-        return
-    for heading, entries in listing.items():
-        results.print(heading.replace("_", " "), style="bold")
-        for name, summary in entries.items():
-            say(f"  {name:<22} {summary}")
 
 
 @app.command(epilog="Example: testbed schema > scenarios/schema.json")

@@ -50,7 +50,7 @@ SLOWER = Annotated[bool, typer.Option("--slower", help="let links run at 100 or 
 
 @app.command(
     epilog="Examples: testbed power torus4x4-3links --model PC5324 --pattern neighbour   |   "
-    "testbed power torus4x4-3links --matrix results/<folder> --plot power.svg"
+    "testbed power torus4x4-3links --matrix results/<folder> -o power.svg"
 )
 def power(
     name: SCENARIO,
@@ -61,10 +61,13 @@ def power(
     slower: SLOWER = False,
     form: FORMAT = Format.text,
     plot: Annotated[
-        Path | None, typer.Option("--plot", help="draw the links that are off, and watts; FILE.svg or FILE.png")
+        Path | None, typer.Option("--output", "-o", help="draw the links that are off, and watts; FILE.svg or FILE.png")
     ] = None,
 ) -> None:
-    """Power of all switches with all links up, and with those off that the traffic can spare; nothing is built."""
+    """Compute the watts of all switches, and without the links to spare.
+
+    Spare is what the traffic does not need; nothing is built.
+    """
     from testbed.regulate.power import as_object
 
     with steps() as progress:
@@ -102,7 +105,7 @@ def _choices(
 
     asked = patterns or ([] if matrices else ["all_to_all"])
     traffic, problems = gather(asked, matrices or [], plan.topology, plan.scenario.lab.seed)
-    problems += form_problems("--plot", plot, "svg", "png")
+    problems += form_problems("--output", plot, "svg", "png")
     models = []
     try:
         models = models_for(plan, model)
@@ -174,7 +177,9 @@ def regulate(
     folder: Annotated[Path, typer.Option("--results", help="where the run's folder is made")] = Path("results"),
     form: FORMAT = Format.text,
 ) -> None:
-    """Switch links off by the traffic of the loads and on again in a lab, and measure what that saves and costs.
+    """Switch links off by traffic in a lab; measure gain and cost.
+
+    By the traffic of the loads, and on again before the next.
 
     With --every instead: latency, bandwidth and lost frames of a pair whose path changes, beside a path that stays.
     """

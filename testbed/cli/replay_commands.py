@@ -58,7 +58,7 @@ class Asked:
         elif self.message is not None and not 1 <= self.message < 1 << 40:
             found.append(Problem("--message", f"should be from 1 to 2^40 bytes, not {self.message:,}"))
         if self.load is not None and self.trace is None:
-            found.append(Problem("--load", "is a load of the run that --trace names, which is not given"))
+            found.append(Problem("--trace-load", "is a load of the run that --trace names, which is not given"))
         if self.wanted:
             sentence = "has no effect on a replay, which ends when everything has arrived; leave it out"
             found += [Problem(f"--{name.replace('_', '-')}", sentence) for name in _ENDLESS if name in given]

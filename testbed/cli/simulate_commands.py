@@ -56,7 +56,7 @@ def simulate(
     trace: Annotated[
         Path | None, typer.Option("--trace", help="replay what was sent in a run: its result folder")
     ] = None,
-    load: Annotated[str | None, typer.Option("--load", help="number of the load of --trace")] = None,
+    load: Annotated[str | None, typer.Option("--trace-load", help="number of the load of --trace")] = None,
     message: Annotated[
         int | None, typer.Option("--message", help="bytes of a message of all_to_all; default 65536")
     ] = None,
@@ -108,7 +108,7 @@ def simulate(
     jobs: Annotated[int | None, typer.Option("--jobs", help="runs in parallel; default one per CPU")] = None,
     form: FORMAT = Format.text,
 ) -> None:
-    """Simulate lossless switches, or lossy ones.
+    """Simulate lossless switches, or lossy ones, by flits or by frames.
 
     Exit code 0 pass, 1 deadlock, 3 a declared deadlock did not form.
     """
@@ -116,7 +116,7 @@ def simulate(
     from testbed.simulate import Settings, simulate_plan
 
     of_flits = {"cycles": cycles, "packet": packet, "header": header}
-    replayed = {"matrix": matrix, "trace": trace, "load": load, "message": message}
+    replayed = {"matrix": matrix, "trace": trace, "trace_load": load, "message": message}
     of_packets = {
         "flow_control": flow_control, "duration": duration, "frame": frame, "xoff": xoff, "xon": xon,
         "shared": shared, "delay": delay,

@@ -15,21 +15,23 @@ if TYPE_CHECKING:
     from testbed.run.checks.storm import Storm, StormCounts
 
 
-@app.command(epilog="Examples: testbed storm   |   testbed storm --switches 8 --seconds 4 --plot storm.svg")
+@app.command(epilog="Examples: testbed storm   |   testbed storm --switches 8 --seconds 4 -o storm.svg")
 def storm(
     switches: Annotated[int, typer.Option("--switches", help="switches in the ring, a host on each")] = 4,
     seconds: Annotated[float, typer.Option("--seconds", help="how long each of the two broadcasts is watched")] = 2.0,
     rate: Annotated[str, typer.Option("--rate", help="rate of all links, which caps the storm")] = "1 Mbit/s",
-    plot: Annotated[Path | None, typer.Option("--plot", help="draw the counters; FILE.svg or FILE.png")] = None,
+    plot: Annotated[Path | None, typer.Option("--output", "-o", help="draw the counters; FILE.svg or FILE.png")] = None,
     form: FORMAT = Format.text,
 ) -> None:
-    """Let one broadcast circulate in a ring without VLANs and STP, in a lab of its own, then with the plan's VLANs.
+    """Let a broadcast circulate in a ring, without VLANs and with.
+
+    In a lab of its own: first without VLANs and STP, then with the plan's VLANs.
 
     Exit code 1 if it does not circulate without VLANs, or passes a port twice with them.
     """
     from testbed.run.checks.storm import run_storm, storm_plan
 
-    problems = form_problems("--plot", plot, "svg", "png")
+    problems = form_problems("--output", plot, "svg", "png")
     if problems:
         raise InputError(problems)
     with steps() as progress:

@@ -11,12 +11,14 @@ from typing import Annotated
 
 import typer
 
-from testbed.cli.app import FORMAT, app
+from testbed.cli.app import FORMAT, Commands, app
 from testbed.cli.output import Format, print_json, results, say, steps
 from testbed.errors import InputError, LabError
 
 vm = typer.Typer(
-    help="The virtual machine for labs: build its image, make boxes of it, run the tests in it.", no_args_is_help=True
+    help="Build the virtual machine for labs, make boxes of it, test in it.",
+    cls=Commands,
+    no_args_is_help=True,
 )
 app.add_typer(vm, name="vm")
 _TESTS_LIMIT = 1800.0

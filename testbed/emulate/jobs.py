@@ -49,6 +49,11 @@ def job_names() -> list[str]:
     return sorted(file.parent.name for file in FOLDER.glob("*/job.yaml"))
 
 
+def job_summaries() -> dict[str, str]:
+    """Every job of the testbed itself, with its description."""
+    return {name: _read(FOLDER / name / "job.yaml").description for name in job_names()}
+
+
 def read_job(name: str, key: str, base: Path = Path(), source: str = "") -> MpiJob:
     """Return a job as its file describes it.
 
@@ -74,6 +79,15 @@ def read_job(name: str, key: str, base: Path = Path(), source: str = "") -> MpiJ
 
 
 def _job(file: Path) -> MpiJob:
+    said = _read(file)
+    binary = str((file.parent / said.binary).resolve())
+    return MpiJob(
+        said.name, binary, said.success, said.args, said.time_limit_seconds, said.output, said.fabric_bytes,
+        sys.executable if said.interpreter else "", said.pattern, str(file.parent),
+    )  # fmt: skip
+
+
+def _read(file: Path) -> _JobFile:
     try:
         raw = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -85,11 +99,7 @@ def _job(file: Path) -> MpiJob:
     if said is None or problems:
         keys = (problem.key.removeprefix("job").removeprefix(".") for problem in problems)
         raise InputError([Problem(key, p.sentence, str(file)) for key, p in zip(keys, problems, strict=True)])
-    binary = str((file.parent / said.binary).resolve())
-    return MpiJob(
-        said.name, binary, said.success, said.args, said.time_limit_seconds, said.output, said.fabric_bytes,
-        sys.executable if said.interpreter else "", said.pattern, str(file.parent),
-    )  # fmt: skip
+    return said
 
 
 def _more_problems(said: _JobFile) -> list[Problem]:

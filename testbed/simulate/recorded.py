@@ -86,11 +86,11 @@ def read_run(folder: Path, load: str | None, topology: Topology) -> Recorded:
         )
         raise InputError.one(str(folder), sentence)
     if load is None and len(having) > 1:
-        raise InputError.one("--load", f"is required, as several loads have a matrix: {_listed(having, titles)}")
+        raise InputError.one("--trace-load", f"is required, as several loads have a matrix: {_listed(having, titles)}")
     chosen = having[0] if load is None else load
     if chosen not in having:
         sentence = f'there is no load "{chosen}" with a matrix in {folder}; there are: {_listed(having, titles)}'
-        raise InputError.one("--load", sentence)
+        raise InputError.one("--trace-load", sentence)
     if _mpi_sent(run, chosen):
         return _mpi(run, chosen, topology)
     return _telemetry(folder, chosen, topology, "--trace")

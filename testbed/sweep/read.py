@@ -10,12 +10,30 @@ from pathlib import Path
 from typing import Any
 
 from testbed.errors import InputError, Problem, did_you_mean
-from testbed.scenario import find_scenario
+from testbed.scenario import find_scenario, scenario_names
+from testbed.scenario.catalogue import sweep_names
 from testbed.scenario.models import fill, shown, unknown_key
 from testbed.scenario.read import read_blocks
 from testbed.sweep.spec import KEYS, MAX_REPEATS, MAX_RUNS, Combination, FigureSpec, Sweep
 
 _HIDDEN = "workloads"  # a key of its own, since its value is a list
+
+
+def find_sweep(name: str) -> Path:
+    """Return the file of a sweep given as a file or as a name in `scenarios/sweeps/`.
+
+    Raises:
+        InputError: there is none of that name; suggests the nearest.
+    """
+    if name.endswith((".yaml", ".yml")) or "/" in name:
+        return Path(name)
+    names = sweep_names()
+    if name in names:
+        return names[name]
+    if name in scenario_names():
+        raise InputError.one(name, f"is a scenario, and no sweep; run it by: testbed run {name}")
+    known = f" Known: {', '.join(names)}." if names else ""
+    raise InputError.one(name, f"no sweep of that name.{did_you_mean(name, names)}{known}")
 
 
 def load_sweep(file: Path, repeats: int | None = None) -> tuple[Sweep | None, list[Problem]]:

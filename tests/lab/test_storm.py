@@ -19,7 +19,7 @@ def test_a_broadcast_circulates_only_without_vlans(tmp_path, untouched):
     in_time = pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1], abs=0.15)
     for _ in range(3):  # a busy machine may read too late
         done = subprocess.run(
-            [*_STORM, "--seconds", "1", "--format", "json", "--plot", str(plot)],
+            [*_STORM, "--seconds", "1", "--format", "json", "--output", str(plot)],
             capture_output=True,
             text=True,
             check=False,

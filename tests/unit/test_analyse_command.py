@@ -77,8 +77,10 @@ def test_a_plan_that_is_not_proved_is_shown_and_ends_with_1(tmp_path):
 def test_all_problems_of_all_scenarios_come_at_once(tmp_path):
     (tmp_path / "wrong.yaml").write_text("topology: {kind: messh, sizes: [2, 2]}\n")
     (tmp_path / "six.yaml").write_text("topology: {kind: mesh, sizes: [3, 2]}\n")
-    found = problems_of("analyse", str(tmp_path / "wrong.yaml"), "mesh4x5", "--pattern", "transpsoe", "--plot", "x.pdf")
-    assert found[0] == '--plot: should be a file that ends in .svg or .png, not "x.pdf"'
+    found = problems_of(
+        "analyse", str(tmp_path / "wrong.yaml"), "mesh4x5", "--pattern", "transpsoe", "--output", "x.pdf"
+    )
+    assert found[0] == '--output: should be a file that ends in .svg or .png, not "x.pdf"'
     assert found[1].startswith('--pattern: there is no pattern "transpsoe". Did you mean "transpose"? Known: ')
     assert found[2].startswith(f'{tmp_path / "wrong.yaml"}: topology.kind: there is no topology "messh".')
     assert found[3].startswith('mesh4x5: no scenario of that name. Did you mean "mesh4x4"?')
@@ -89,21 +91,21 @@ def test_all_problems_of_all_scenarios_come_at_once(tmp_path):
 
 
 def test_too_many_scenarios_for_one_plot():
-    found = problems_of("analyse", *["mesh4x2"] * 13, "--plot", "x.svg")
-    assert found == ["--plot: draws up to 12 scenarios and here are 13; draw them in parts"]
+    found = problems_of("analyse", *["mesh4x2"] * 13, "--output", "x.svg")
+    assert found == ["--output: draws up to 12 scenarios and here are 13; draw them in parts"]
 
 
 @pytest.mark.parametrize("suffix", ["svg", "PNG"])
 def test_a_plot_is_written(tmp_path, suffix):
     file = tmp_path / f"loads.{suffix}"
-    code, text = typed("analyse", "mesh4x4", "torus4x4", "--plot", str(file))
+    code, text = typed("analyse", "mesh4x4", "torus4x4", "--output", str(file))
     assert (code, f"plot: {file}" in text) == (0, True)
     if suffix == "svg":
         drawn = "".join(ElementTree.fromstring(file.read_text()).itertext())
         assert "torus4x4 (mean 2.13 hops)" in drawn
     else:
         assert file.read_bytes().startswith(b"\x89PNG\r\n")
-    assert problems_of("analyse", "mesh4x4", "--plot", str(tmp_path / "no" / file.name)) == [
+    assert problems_of("analyse", "mesh4x4", "--output", str(tmp_path / "no" / file.name)) == [
         f"{tmp_path / 'no' / file.name}: cannot be written: No such file or directory"
     ]
 

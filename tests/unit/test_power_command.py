@@ -125,7 +125,7 @@ def test_all_that_is_wrong_comes_at_once(four, tmp_path):
     found = problems_of(
         four, "--pattern", "neighbor", "--pattern", "transpose", "--matrix", str(folder), "--matrix", str(empty),
         "--matrix", str(tmp_path / "telemetry-1.npz"), "--matrix", str(tmp_path / "matrix.csv"),
-        "--model", "PC5342", "--plot", "x.pdf",
+        "--model", "PC5342", "--output", "x.pdf",
     )  # fmt: skip
     assert found[0].startswith('--pattern: there is no pattern "neighbor". Did you mean "neighbour"? Known: neighbour,')
     assert found[1:] == [
@@ -135,7 +135,7 @@ def test_all_that_is_wrong_comes_at_once(four, tmp_path):
         "lab.telemetry is false or the kernel cannot count pairs of hosts; MPI loads with trace: true always",
         f"--matrix {tmp_path / 'telemetry-1.npz'}: is not a file",
         f"--matrix {tmp_path / 'matrix.csv'}: should be a result folder, or a file telemetry-<load>.npz of one",
-        '--plot: should be a file that ends in .svg or .png, not "x.pdf"',
+        '--output: should be a file that ends in .svg or .png, not "x.pdf"',
         '--model: there is no switch model "PC5342". Did you mean "PC5324"? Known: PC5324, PC6224, PC6248, SF-420',
     ]
 
@@ -161,7 +161,7 @@ def test_a_routing_that_needs_all_links_is_told_with_the_scenarios_file(tmp_path
 @pytest.mark.parametrize("suffix", ["svg", "PNG"])
 def test_the_fabric_is_drawn(four, tmp_path, suffix):
     file = tmp_path / f"power.{suffix}"
-    code, text = typed(four, "--pattern", "neighbour", "--pattern", "complement", "--plot", str(file))
+    code, text = typed(four, "--pattern", "neighbour", "--pattern", "complement", "--output", str(file))
     assert (code, f"plot: {file}" in text) == (0, True)
     if suffix == "svg":
         drawn = "".join(ElementTree.fromstring(file.read_text()).itertext())
@@ -170,7 +170,7 @@ def test_the_fabric_is_drawn(four, tmp_path, suffix):
         assert "PC6248" in drawn
     else:
         assert file.read_bytes().startswith(b"\x89PNG\r\n")
-    (found,) = problems_of(four, "--plot", str(tmp_path / "no" / file.name))
+    (found,) = problems_of(four, "--output", str(tmp_path / "no" / file.name))
     assert found == f"{tmp_path / 'no' / file.name}: cannot be written: No such file or directory"
 
 

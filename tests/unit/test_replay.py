@@ -276,7 +276,7 @@ def test_files_that_are_no_matrix(typed, tmp_path, name, content, sentence):
      ["--trace: says what is sent, and so does --pattern uniform; give one of them"]),
     (("--message", "10"), ["--message: is the size of messages of --pattern all_to_all, which is not asked for"]),
     (("--pattern", "all_to_all", "--message", "0"), ["--message: should be from 1 to 2^40 bytes, not 0"]),
-    (("--load", "1"), ["--load: is a load of the run that --trace names, which is not given"]),
+    (("--trace-load", "1"), ["--trace-load: is a load of the run that --trace names, which is not given"]),
     (("--pattern", "all_to_all", "--loads", "0.1", "--clocks", "100", "--resume"), [
         f"--{name}: has no effect on a replay, which ends when everything has arrived; leave it out"
         for name in ("loads", "cycles", "resume")
@@ -319,8 +319,8 @@ def test_what_ranks_sent_each_other_is_replayed_on_another_fabric(typed, tmp_pat
     assert problems_of(typed, "mesh4x4", "--trace", folder) == [
         "--trace: was recorded on 4 hosts and this fabric has 16; take one with as many"
     ]
-    assert problems_of(typed, tmp_path / "ring.yaml", "--trace", folder, "--load", "2") == [
-        f'--load: there is no load "2" with a matrix in {folder}; there are: 1 (mpi fabric_bench)'
+    assert problems_of(typed, tmp_path / "ring.yaml", "--trace", folder, "--trace-load", "2") == [
+        f'--trace-load: there is no load "2" with a matrix in {folder}; there are: 1 (mpi fabric_bench)'
     ]
 
 
@@ -344,6 +344,6 @@ def test_the_matrix_of_the_telemetry_is_replayed(typed, tmp_path):
     )
     (folder / file_name("1")).write_bytes(content)
     assert problems_of(typed, tmp_path / "ring.yaml", "--trace", folder) == [
-        "--load: is required, as several loads have a matrix: 1 (iperf3 udp transpose), 2 (iperf3 udp neighbour)"
+        "--trace-load: is required, as several loads have a matrix: 1 (iperf3 udp transpose), 2 (iperf3 udp neighbour)"
     ]
-    assert typed(tmp_path / "ring.yaml", "--trace", folder, "--load", "1")[0] == 0
+    assert typed(tmp_path / "ring.yaml", "--trace", folder, "--trace-load", "1")[0] == 0

@@ -1,0 +1,156 @@
+"""What the command line looks like: panels of help, names of options, completion, lists, lines."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import pytest
+
+import testbed
+from testbed import cli
+from testbed.cli.app import PANELS, app, wants_json
+from testbed.errors import InputError
+from testbed.sweep import find_sweep
+
+
+class _Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def typed(*words, terminal=False, columns="80"):
+    """Exit code, output and messages of a command line in this process."""
+    out, err, code = (_Terminal() if terminal else io.StringIO()), io.StringIO(), 0
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.setattr(sys, "argv", ["testbed", *words])
+        patch.setenv("COLUMNS", columns)
+        patch.setenv("TERM", "dumb")
+        try:
+            cli._run()
+        except SystemExit as end:
+            code = int(end.code or 0)
+    return code, out.getvalue(), err.getvalue()
+
+
+def test_every_command_is_in_a_panel_and_on_one_line_of_help():
+    code, text, _ = typed("--help")
+    lines = text.splitlines()
+    assert code == 0
+    shown: dict[str, list[str]] = {}
+    for line in lines:
+        words = line.strip("│ ").split()
+        if line.startswith("╭─"):
+            panel = line.strip("╭╮─ ")
+        elif line.startswith("│") and not line.startswith("│  ") and not words[0].startswith("--"):
+            shown.setdefault(panel, []).append(words[0])
+    assert shown == {panel: list(names) for panel, names in PANELS.items()}
+    assert {command.name or command.callback.__name__ for command in app.registered_commands} <= {
+        name for names in PANELS.values() for name in names
+    }
+
+
+def test_the_version_is_told_at_once_and_without_the_rest_of_the_program():
+    root = str(Path(testbed.__file__).parents[1])
+    script = (
+        "import sys; sys.argv = ['testbed', '--version']; from testbed.cli import main; main(); print(len(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", f"{script}; assert 'typer' not in sys.modules"],
+        capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": root},
+    )  # fmt: skip
+    assert done.stdout.splitlines()[0] == f"testbed {testbed.__version__}"
+    assert typed("--version")[1] == f"testbed {testbed.__version__}\n"
+
+
+def test_json_is_understood_and_stands_for_its_format():
+    assert typed("plan", "ring4", "--json") == typed("plan", "ring4", "--format", "json")
+    code, text, _ = typed("plan", "torus4x5", "--json")
+    assert (code, json.loads(text)["exit_code"]) == (2, 2)
+
+
+def test_json_behind_two_dashes_is_a_word_of_its_own():
+    assert wants_json(["plan", "--json"])
+    assert wants_json(["plan", "--format", "json"])
+    assert not wants_json(["exec", "h1", "--", "ip", "--json"])
+
+
+def test_options_by_their_old_names_still_work_and_say_so(tmp_path):
+    code, _, said = typed("analyse", "ring4", f"--plot={tmp_path / 'loads.svg'}")
+    assert (code, said) == (0, "--plot is called --output now\n")
+    assert (tmp_path / "loads.svg").exists()
+    code, _, said = typed("simulate", "ring4", "--load", "1")
+    assert code == 2
+    assert "--load is called --trace-load now" in said
+
+
+def complete(line):
+    root = str(Path(testbed.__file__).parents[1])
+    words = line.split(" ")
+    env = {
+        **os.environ, "PYTHONPATH": root, "_TESTBED_COMPLETE": "complete_bash", "COMP_WORDS": line,
+        "COMP_CWORD": str(len(words) - 1),
+    }  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys; sys.argv = ['testbed']; from testbed.cli import main; main()"],
+        capture_output=True, text=True, check=False, env=env,
+    )  # fmt: skip
+    return done.stdout.split()
+
+
+def test_the_shell_completes_commands_scenarios_sweeps_and_options():
+    assert complete("testbed simu") == ["simulate"]
+    assert {"torus4x4", "torus8x8"} <= set(complete("testbed plan torus"))
+    assert complete("testbed sweep fig1") == ["fig10", "fig11"]
+    assert complete("testbed simulate --flow") == ["--flow-control"]
+
+
+def test_a_list_has_descriptions_and_no_paths():
+    code, text, _ = typed("list")
+    assert code == 0
+    assert "4×4 torus, dimension-order routing, fixed VLAN assignment (Koibuchi 2011, Table 11)" in text
+    assert "traffic patterns on seven topologies against a flat switch (Koibuchi 2011, Fig. 10)" in text
+    assert ".yaml" not in text
+    found = json.loads(typed("list", "--json")[1])
+    assert all("description:" not in text for text in [*found["scenarios"].values(), *found["sweeps"].values()])
+
+
+def test_a_list_takes_kinds_and_words():
+    assert json.loads(typed("list", "routings", "--json")[1]).keys() == {"routings"}
+    found = json.loads(typed("list", "switch-models", "scenarios", "torus", "Watanabe", "--json")[1])
+    assert found.keys() == {"scenarios"}
+    assert set(found["scenarios"]) == {"torus4x2-lag"}
+    assert typed("list", "routngs")[::2] == (2, 'list: nothing has routngs. Did you mean "routings"?\n')
+
+
+def test_lists_of_a_scenario_that_says_nothing_or_nonsense(tmp_path, monkeypatch):
+    (tmp_path / "scenarios").mkdir()
+    (tmp_path / "scenarios" / "silent.yaml").write_text("topology: {kind: ring, switches: 4}\n")
+    (tmp_path / "scenarios" / "broken.yaml").write_text("topology: {kind: [\n")
+    monkeypatch.chdir(tmp_path)
+    found = json.loads(typed("list", "scenarios", "--json")[1])["scenarios"]
+    assert (found["silent"], found["broken"]) == ("has no description:", "cannot be read")
+
+
+def test_on_a_terminal_lines_end_between_words_and_elsewhere_they_stay_whole():
+    code, text, _ = typed("list", "scenarios", "torus4x4-failures", terminal=True)
+    assert code == 0
+    assert text.splitlines()[1:] == [
+        "  torus4x4-failures  4×4 torus whose links, ports and switches die; backup",
+        "                     paths, then new tables (Mejia et al. 2007, 2.3)",
+    ]
+    assert len(typed("list", "scenarios", "torus4x4-failures")[1].splitlines()) == 2
+
+
+def test_a_sweep_is_found_by_name():
+    assert find_sweep("fig10").name == "fig10.yaml"
+    assert find_sweep("mine.yaml") == Path("mine.yaml")
+    with pytest.raises(InputError, match=r'fig12: no sweep of that name. Did you mean "fig11"\? Known: fig10, fig11'):
+        find_sweep("fig12")
+    with pytest.raises(InputError, match="torus4x4: is a scenario, and no sweep; run it by: testbed run torus4x4"):
+        find_sweep("torus4x4")
