@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,7 +11,11 @@ from testbed.cli.app import FORMAT, SCENARIO, SETTINGS, app
 from testbed.cli.output import Format, made_plan, messages, print_json, results, say, working, write_file
 from testbed.errors import EXIT_FAIL, EXIT_PASS
 
+if TYPE_CHECKING:
+    from testbed.results import Run
+
 _SHOWN_PAIRS = 4
+_TABLES = (".csv", ".parquet")
 
 
 @app.command(epilog="Example: testbed plan torus4x4 --set topology.sizes=[8,8]")
@@ -146,11 +150,15 @@ def schema(
         raise typer.Exit(EXIT_FAIL)
 
 
-@app.command(epilog="Example: testbed report results/20260101-120000-torus4x4-0123abcd")
+@app.command(
+    epilog="Examples: testbed report results/20260101-120000-torus4x4-0123abcd   |   "
+    "testbed report results/20260101-120000-torus4x4-0123abcd -o samples.parquet"
+)
 def report(
     folder: Annotated[Path, typer.Argument(help="result folder of a run")],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="file to write; default report.html in it")
+        Path | None,
+        typer.Option("--output", "-o", help="file to write; .csv or .parquet: its figures; default report.html in it"),
     ] = None,
     form: FORMAT = Format.text,
 ) -> None:
@@ -161,9 +169,24 @@ def report(
     run = load_run(folder)
     file = output or folder / "report.html"
     with working("drawing"):
-        write_file(file, render_report(run).encode())
+        write_file(file, _as_table(run, file.suffix) if file.suffix in _TABLES else render_report(run).encode())
     if form is Format.json:
         print_json({"report": str(file), "verdict": run.manifest["verdict"], "reasons": run.manifest["reasons"]})
         return
     results.print(rich_table(run))
     say(str(file))
+
+
+def _as_table(run: Run, suffix: str) -> bytes:
+    """The figures of a run as the content of a file."""
+    from testbed.results.samples import samples_to_csv
+
+    if suffix == ".csv":
+        return samples_to_csv(run.samples).encode()
+    from testbed.api.extras import library
+
+    library("pandas", "--output FILE.parquet")
+    library("pyarrow", "--output FILE.parquet")
+    from testbed.results.frames import parquet, samples_frame
+
+    return parquet(samples_frame(run.samples))

@@ -20,7 +20,8 @@ _BACK = 'cd "$0" 2>/dev/null || cd /; exec "$@"'
 
 def enter(init: int) -> None:
     """Replace this process by Mininet's command line inside the lab of a process 1; does not return."""
-    _become(init, [sys.executable, "-m", "testbed.emulate.shell"], PYTHONPATH=str(Path(__file__).resolve().parents[2]))
+    package = str(Path(__file__).resolve().parents[2])
+    _become(*_entering(init, [sys.executable, "-m", "testbed.emulate.shell"], PYTHONPATH=package))
 
 
 def execute_in(init: int, holder: int | None, group: str | None, command: Sequence[str]) -> None:
@@ -32,14 +33,24 @@ def execute_in(init: int, holder: int | None, group: str | None, command: Sequen
         group: the file by which programs join the host's share of the processors; None where it has none.
         command: program and arguments.
     """
+    _become(*inside(init, holder, group, command))
+
+
+def inside(
+    init: int, holder: int | None, group: str | None, command: Sequence[str]
+) -> tuple[list[str], dict[str, str]]:
+    """The command that runs another one inside a lab, and its environment; see execute_in().
+
+    Raises:
+        CapabilityError: not root.
+    """
     back = ["sh", "-c", _BACK, str(Path.cwd()), *command]
-    _become(init, back if holder is None else in_host(holder, back, group))
+    return _entering(init, back if holder is None else in_host(holder, back, group))
 
 
-def _become(init: int, inside: Sequence[str], **variables: str) -> None:
+def _entering(init: int, inside: Sequence[str], **variables: str) -> tuple[list[str], dict[str, str]]:
     if os.geteuid() != 0:
         raise CapabilityError("entering a lab needs root; run the command with sudo")
-    environment = {**os.environ, **variables, "OVS_RUNDIR": "/run/lab/ovs"}
     command = [
         "nsenter",
         "--target",
@@ -52,6 +63,10 @@ def _become(init: int, inside: Sequence[str], **variables: str) -> None:
         "--",
         *inside,
     ]
+    return command, {**os.environ, **variables, "OVS_RUNDIR": "/run/lab/ovs"}
+
+
+def _become(command: list[str], environment: dict[str, str]) -> None:
     try:
         os.execvpe(command[0], command, environment)
     except FileNotFoundError as error:

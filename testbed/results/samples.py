@@ -1,4 +1,4 @@
-"""Samples as CSV (metric, value, unit, predicted, labels as a JSON object), and what failures cost, as JSON."""
+"""Samples as CSV, a column a label, and what failures cost, as JSON."""
 
 from __future__ import annotations
 
@@ -14,18 +14,27 @@ import numpy as np
 from testbed.errors import InputError
 from testbed.model import Longs, Sample, Topology
 
-COLUMNS = ("metric", "value", "unit", "predicted", "labels")
+COLUMNS = ("metric", "value", "unit", "predicted")
+# Until version 0.1 all labels were one column, a JSON object; such files are still read.
+_OLD = (*COLUMNS, "labels")
+# Before the name of a label that would be taken for another column.
+_PREFIX = "label_"
 
 
 def samples_to_csv(samples: Iterable[Sample]) -> str:
-    """Return CSV text with a header line."""
+    """Return CSV text with a header line: COLUMNS, then a column for each label that any sample has, by name.
+
+    A sample without a label has an empty cell there.
+    """
+    every = tuple(samples)
+    labels = sorted({label for sample in every for label in sample.labels})
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for sample in samples:
+    writer.writerow((*COLUMNS, *map(_column, labels)))
+    for sample in every:
         predicted = "" if sample.predicted is None else repr(float(sample.predicted))
-        labels = json.dumps(dict(sample.labels), ensure_ascii=False, sort_keys=True)
-        writer.writerow((sample.metric, repr(float(sample.value)), sample.unit, predicted, labels))
+        cells = (_cell(sample.labels[label]) if label in sample.labels else "" for label in labels)
+        writer.writerow((sample.metric, repr(float(sample.value)), sample.unit, predicted, *cells))
     return text.getvalue()
 
 
@@ -33,21 +42,49 @@ def samples_from_csv(text: str) -> tuple[Sample, ...]:
     """Return the samples of a CSV text.
 
     Raises:
-        ValueError: a column is missing or a figure is none.
+        ValueError: a column is missing or there twice, a line is not as long as the first, or a figure is none.
     """
-    reader = csv.DictReader(io.StringIO(text), strict=True)
-    if tuple(reader.fieldnames or ()) != COLUMNS:
-        raise ValueError(f"its columns should be {', '.join(COLUMNS)}")
-    return tuple(
-        Sample(
-            row["metric"],
-            float(row["value"]),
-            row["unit"],
-            json.loads(row["labels"]),
-            float(row["predicted"]) if row["predicted"] else None,
+    if not text.endswith("\n"):
+        raise ValueError("its last line is cut off")
+    rows = csv.reader(io.StringIO(text), strict=True)
+    header = tuple(next(rows, ()))
+    if header[: len(COLUMNS)] != COLUMNS or len(set(header)) != len(header):
+        raise ValueError(f"its columns should be {', '.join(COLUMNS)} and one for each label")
+    old, labels = header == _OLD, [_label(name) for name in header[len(COLUMNS) :]]
+    found = []
+    for line, row in enumerate(rows, 2):
+        if len(row) != len(header):
+            raise ValueError(f"line {line} has {len(row)} cells and the first has {len(header)}")
+        metric, value, unit, predicted, *cells = row
+        said = {name: _value(cell) for name, cell in zip(labels, cells, strict=True) if cell}
+        found.append(
+            Sample(
+                metric,
+                float(value),
+                unit,
+                json.loads(cells[0]) if old else said,
+                float(predicted) if predicted else None,
+            )
         )
-        for row in reader
-    )
+    return tuple(found)
+
+
+def _column(label: str) -> str:
+    return f"{_PREFIX}{label}" if label in _OLD or label.startswith(_PREFIX) else label
+
+
+def _label(column: str) -> str:
+    return column.removeprefix(_PREFIX)
+
+
+def _cell(value: str) -> str:
+    """What stands for a value: JSON where else it would be taken for no label, for JSON, or for several lines."""
+    plain = value and not value.startswith('"') and value.isprintable()
+    return value if plain else json.dumps(value)
+
+
+def _value(cell: str) -> str:
+    return str(json.loads(cell)) if cell.startswith('"') else cell
 
 
 MPI_SENT = "mpi_bytes_sent"

@@ -1,0 +1,115 @@
+"""A lab on this machine that ends with the block, and commands in its hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from testbed.api.extras import Progress, Steps
+from testbed.api.plans import PlannedFabric
+from testbed.errors import InputError, did_you_mean
+from testbed.model import host_ip
+
+if TYPE_CHECKING:
+    from testbed.emulate.client import LabClient
+    from testbed.emulate.inside import Completed, Started
+
+
+@contextmanager
+def lab(plan: PlannedFabric, progress: Progress | None = None) -> Iterator[RunningLab]:
+    """Build a plan's lab and check every path; it ends with the block, however that ends. It needs root.
+
+    `progress` is called with each step; None = steps on standard error.
+
+    Raises:
+        VerificationError, CapabilityError: nothing was started.
+        LabError: the lab broke, or is not what the plan says; nothing is left.
+    """
+    from testbed.run.engines import standing
+    from testbed.run.in_session import check_paths
+
+    say, core = progress or Steps(), plan.core
+    core.require_proof()
+    missing, build = standing(core.scenario)
+    missing(replace(core, scenario=replace(core.scenario, workloads=())), say).refuse()
+    with build(core, say, False) as running:
+        say("checking the path of every pair")
+        check_paths(core, running)
+        yield RunningLab(plan, running)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RunningLab:
+    """A lab that runs, as tb.lab() yields it."""
+
+    plan: PlannedFabric  # what it was built from
+    core: LabClient  # what talks to its agent
+
+    @property
+    def dilation(self) -> float:
+        """How much slower than in the real world its links are."""
+        return self.core.facts.dilation
+
+    def host(self, name: str) -> LabHost:
+        """One of its hosts.
+
+        Raises:
+            InputError: there is none of that name.
+        """
+        names = self.plan.hosts
+        if name not in names:
+            raise InputError.one("host", f'the lab has no host "{name}".{did_you_mean(name, names)}')
+        return LabHost(self, name)
+
+    def unreachable(self) -> list[tuple[str, str]]:
+        """Ping all pairs of hosts: those without an answer."""
+        return self.core.reach()
+
+    def __repr__(self) -> str:
+        """One line."""
+        facts = self.core.facts
+        hosts = f"{len(self.plan.switches)} switches, {len(self.plan.hosts)} hosts"
+        return f"<lab {self.plan.name}: {hosts}, {facts.datapath} datapath, dilation {facts.dilation:.4g}>"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabHost:
+    """A host of a running lab."""
+
+    lab: RunningLab
+    name: str
+
+    @property
+    def ip(self) -> str:
+        """Its address."""
+        return host_ip(self.lab.plan.hosts.index(self.name))
+
+    def run(self, command: Sequence[str], timeout: float = 60.0) -> Completed:
+        """Run a command and wait for its end; names of hosts in it become their addresses.
+
+        `timeout` in laboratory seconds.
+
+        Raises:
+            WorkloadError: it did not end in time, and is ended then, or there is no such program.
+        """
+        from testbed.emulate.inside import run_inside
+
+        return run_inside(*self._place(), self._addressed(command), timeout)
+
+    def start(self, command: Sequence[str]) -> Started:
+        """Start a command that goes on, such as a server; it is ended by its stop(), or with the lab."""
+        from testbed.emulate.inside import start_inside
+
+        return start_inside(*self._place(), self._addressed(command))
+
+    def _place(self) -> tuple[int, int, str | None]:
+        core = self.lab.core
+        return core.namespaces.init, core.facts.holders[self.name], core.facts.groups.get(self.name)
+
+    def _addressed(self, command: Sequence[str]) -> list[str]:
+        if isinstance(command, str):
+            raise InputError.one("command", f'should be a list of words such as ["ping", "h2"], not "{command}"')
+        addresses = {name: host_ip(number) for number, name in enumerate(self.lab.plan.hosts)}
+        return [addresses.get(word, word) for word in command]
