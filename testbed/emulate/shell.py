@@ -75,14 +75,14 @@ def _become(command: list[str], environment: dict[str, str]) -> None:
 
 def main() -> None:
     """Adopt the lab's hosts and switches, and read commands until `exit`; the lab goes on."""
-    from mininet.cli import CLI  # noqa: PLC0415 - only inside the lab
-    from mininet.log import setLogLevel  # noqa: PLC0415
+    from mininet.log import setLogLevel  # noqa: PLC0415 - only inside the lab
 
     from testbed.emulate.fabric import Fabric  # noqa: PLC0415
+    from testbed.emulate.prompt import Prompt  # noqa: PLC0415
 
     state = decode(LabState, json.loads(_STATE.read_text()))
     setLogLevel("info")
-    CLI(Fabric(state.order, state.holders, state.groups))
+    Prompt(Fabric(state.order, state.holders, state.groups))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -61,3 +62,26 @@ def test_what_is_not_there_is_a_sentence(execute, words, sentence):
     assert (done.returncode, done.stdout) == (2, "")
     assert sentence in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_commands_of_mininets_walkthrough_work_at_its_prompt(execute):
+    typed = "net\nlinks\npingall\niperf h1 h2\niperfudp 2M h1 h2\niperf h1 h9\niperf h1\nexit\n"
+    shell = [sys.executable, "-m", "testbed", "shell", f"exec-{os.getpid()}"]
+    done = subprocess.run(shell, input=typed, capture_output=True, text=True, check=False, timeout=100)
+    said = done.stdout + done.stderr
+    assert done.returncode == 0
+    assert "s1 lo:  s1-eth1:eth0 s1-eth2:s2-eth2" in said
+    assert "s1-eth2<->s2-eth2 (OK OK)" in said
+    assert "h1-eth0<->s1-eth1 (OK OK)" in said
+    assert "Results: 0% dropped (2/2 received)" in said
+    tests = re.findall(
+        r"testing (\w+) bandwidth between h1 and h2\n\*\*\* Results: \['(\S+) Mbits/sec', '(\S+) Mb", said
+    )
+    (tcp, sent, received), (udp, asked, carried) = tests
+    assert (tcp, udp) == ("TCP", "UDP")
+    assert 1 < float(received) <= float(sent) < 20  # of 10 Mbit/s in the lab; a burst may have been sent only
+    assert float(asked) == pytest.approx(2, rel=0.1)
+    assert float(carried) == pytest.approx(2, rel=0.1)
+    assert "at dilation 100: " in said
+    assert "'h9' is not a host of this lab" in said
+    assert "invalid number of args" in said
