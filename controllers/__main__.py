@@ -12,7 +12,7 @@ import typer
 from controllers.framework import run_app
 from controllers.refused import RefusedError, refuse_plan
 from testbed.errors import TestbedError
-from testbed.plan.store import plan_from_json
+from testbed.plan.stored import read_stored
 
 
 class Name(str, Enum):
@@ -44,13 +44,9 @@ def main(
     Example: python -m controllers switch_tagged --plan plan.json --dilation 200
     """
     try:
-        made = plan_from_json(plan.read_text())
+        made = read_stored(plan)
         made.require_proof()
         refuse_plan(made, learning=name is Name.learning)
-    except OSError as error:
-        sys.exit(_refuse(f"{plan}: {error.strerror}; `testbed plan NAME --output FILE` writes a plan"))
-    except (ValueError, KeyError) as error:
-        sys.exit(_refuse(f"{plan}: is not a plan ({error}); `testbed plan NAME --output FILE` writes one"))
     except TestbedError as error:
         sys.exit(_refuse(str(error)))
     except RefusedError as error:

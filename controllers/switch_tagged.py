@@ -21,7 +21,7 @@ from controllers.reconciler import Reconciler
 from controllers.status import serve_status
 from controllers.switches import Switches
 from testbed.plan import Plan
-from testbed.plan.store import plan_from_json
+from testbed.plan.stored import proved_plan, read_stored
 from testbed.units import TimeScale
 
 cfg.CONF.register_opts(
@@ -42,7 +42,7 @@ class SwitchTagged(OpenFlowApp):  # type: ignore[misc]  # whichever framework th
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        plan = plan_from_json(Path(cfg.CONF.plan).read_text())
+        plan = read_stored(Path(cfg.CONF.plan))
         topology, scenario = plan.topology, plan.scenario
         self.switches = Switches(tuple(topology.switch_name(number) for number in range(topology.switch_count)))
         self._full_rate = scenario.links.rate
@@ -64,8 +64,11 @@ class SwitchTagged(OpenFlowApp):  # type: ignore[misc]  # whichever framework th
         return Reconciler(plan, self.switches, rate)
 
     def _move(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Move to `plan` (its JSON text) with the links `off`; `wake_up` and `pause` in s as in Reconciler.move_to."""
-        plan, off = plan_from_json(request["plan"]), [int(link) for link in request["off"]]
+        """Move to `plan` (its JSON text) with the links `off`; `wake_up` and `pause` in s as in Reconciler.move_to.
+
+        The plan is proved first.
+        """
+        plan, off = proved_plan(request["plan"], "plan"), [int(link) for link in request["off"]]
         seconds = {key: float(request[key]) for key in ("wake_up", "pause") if key in request}
         return self.reconciler.move_to(plan, off, **seconds)
 

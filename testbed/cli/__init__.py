@@ -49,6 +49,7 @@ def _run() -> None:
         power_commands,
         simulate_commands,
         storm_command,
+        verify_command,
         vm_commands,
     )
     from testbed.cli.app import app, wants_json

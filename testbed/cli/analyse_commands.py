@@ -47,7 +47,7 @@ def analyse(
         with working("drawing"):
             write_file(plot, draw(found, plot.suffix[1:].lower()))
     if form is Format.json:
-        print_json([as_object(analysis) for analysis in found])
+        print_json({"analyses": [as_object(analysis) for analysis in found]})
     else:
         results.print(rich_table(found))
         for text in remarks(found):

@@ -100,7 +100,8 @@ def _print_dialects(form: Format) -> None:
 
     if form is Format.json:
         keys = ("summary", "ports", "models")
-        print_json({name: {key: getattr(dialect, key) for key in keys} for name, dialect in DIALECTS.items()})
+        listed = {name: {key: getattr(dialect, key) for key in keys} for name, dialect in DIALECTS.items()}
+        print_json({"dialects": listed})
         return
     for name, dialect in DIALECTS.items():
         text = f"{name:<22} {dialect.summary} (ports {dialect.ports})"

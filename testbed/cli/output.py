@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _STYLES = {"pass": "green", "warn": "yellow", "invalid": "red", "fail": "red"}
 # What is said behind a verdict that is easily taken for another; its reasons follow.
 _MEANING = {"warn": ", the figures can be used with this reserve:"}
+# Version of the form of every command's JSON: higher when something in it is renamed, removed or means another thing.
+JSON_VERSION = 1
 messages = Console(stderr=True, highlight=False)
 results = Console(highlight=False)
 
@@ -63,9 +65,10 @@ def say_entries(entries: Mapping[str, str]) -> None:
         say(line, whole=True)
 
 
-def print_json(value: Any) -> None:
-    """Print one object, on its own."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=1) + "\n")
+def print_json(value: Mapping[str, Any]) -> None:
+    """Print one object, on its own, with the version of its form."""
+    numbered = {"schema_version": JSON_VERSION, **value}
+    sys.stdout.write(json.dumps(numbered, ensure_ascii=False, indent=1) + "\n")
 
 
 def made_plan(name: str, settings: Sequence[str] | None = None) -> Plan:

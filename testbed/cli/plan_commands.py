@@ -1,4 +1,4 @@
-"""Commands that touch nothing: plan, verify, schema, report."""
+"""Commands that touch nothing: plan, schema, report."""
 
 from __future__ import annotations
 
@@ -45,33 +45,6 @@ def plan(
     else:
         _print_summary(figures)
     raise typer.Exit(EXIT_PASS if made.proved else EXIT_FAIL)
-
-
-@app.command(epilog="Example: testbed verify deadlock-torus8x8 --format json")
-def verify(name: SCENARIO, settings: SETTINGS = None, form: FORMAT = Format.text) -> None:
-    """Prove a plan: delivery, trees, deadlock freedom, members, limits.
-
-    Exit code 1 if an invariant does not hold.
-    """
-    from testbed.plan.summary import summary
-
-    with working("planning and proving"):
-        made = made_plan(name, settings)
-        figures, passed = summary(made), made.proved
-    if form is Format.json:
-        keys = ("scenario", "digest", "deadlock_free", "expect", "violations")
-        print_json({**{key: figures[key] for key in keys}, "passed": passed})
-    else:
-        for violation in figures["violations"]:
-            say(f"{violation['invariant']}: {violation['sentence']}")
-        pairs = figures["hosts"] * (figures["hosts"] - 1)
-        say(
-            f"{name}: {'passed' if passed else 'FAILED'}: {pairs} pairs, {figures['vlans']} VLANs, "
-            f"{'deadlock free' if figures['deadlock_free'] else 'can deadlock'}"
-            f"{' as expected' if passed and not figures['deadlock_free'] else ''}",
-            "green" if passed else "red",
-        )
-    raise typer.Exit(EXIT_PASS if passed else EXIT_FAIL)
 
 
 def _print_summary(figures: dict[str, Any]) -> None:

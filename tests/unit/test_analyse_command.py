@@ -51,7 +51,7 @@ def test_scenarios_stand_side_by_side():
 
 def test_as_json_there_is_one_object_a_scenario():
     code, text = typed("analyse", "mesh4x4", "mesh4x2", "--format", "json")
-    found = json.loads(text)
+    found = json.loads(text)["analyses"]
     assert code == 0
     assert [one["scenario"] for one in found] == ["mesh4x4", "mesh4x2"]
     assert [one["mean_switches_on_path"] for one in found] == [3.5, 2.75]
@@ -59,7 +59,9 @@ def test_as_json_there_is_one_object_a_scenario():
 
 
 def test_settings_hold_for_every_scenario():
-    found = json.loads(typed("analyse", "mesh4x4", "torus4x4", "--set", "topology.sizes=[8,2]", "--format=json")[1])
+    found = json.loads(typed("analyse", "mesh4x4", "torus4x4", "--set", "topology.sizes=[8,2]", "--format=json")[1])[
+        "analyses"
+    ]
     assert [one["switch_links"] for one in found] == [22, 24]
 
 

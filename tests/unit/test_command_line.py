@@ -140,7 +140,7 @@ def test_verify_fails_with_the_cycle_and_a_declared_one_passes():
     assert "waits for" in cyclic.stdout
     declared = command("verify", "deadlock-torus8x8", "--format", "json")
     found = json.loads(declared.stdout)
-    assert (declared.returncode, found["passed"], found["deadlock_free"]) == (0, True, False)
+    assert (declared.returncode, found["passed"], found["plans"][0]["deadlock_free"]) == (0, True, False)
     wrong = command("verify", "torus4x4", "--set", "expect=deadlock")
     assert wrong.returncode == 1
 

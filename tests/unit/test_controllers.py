@@ -403,15 +403,19 @@ def test_what_switches_have_learned_stays_unless_it_leads_elsewhere():
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        (None, "No such file or directory; `testbed plan NAME --output FILE` writes a plan"),
+        (None, "cannot be read: No such file or directory; testbed plan NAME --output FILE writes one"),
         ("{", "is not a plan"),
+        ("changed", "and its tables have"),
         ("auto", "its dilation is auto; give that of the links, such as --dilation 200"),
     ],
 )
 def test_a_plan_that_cannot_be_used_is_told_before_anything_listens(tmp_path, capsys, text, told):
     file = tmp_path / "plan.json"
     if text is not None:
-        file.write_text(plan_to_json(fixed_plan()) if text == "auto" else text)
+        stored = plan_to_json(fixed_plan())
+        changed = stored.replace('"entry_rule": "used"', '"entry_rule": "all"')
+        assert changed != stored
+        file.write_text({"auto": stored, "changed": changed}.get(text, text))
     with pytest.raises(SystemExit) as ended:
         main(Name.switch_tagged, file)
     assert ended.value.code == 2

@@ -54,7 +54,7 @@ def test_the_list_of_dialects():
     assert code == 0
     assert [line.split()[0] for line in text.splitlines()] == list(DIALECTS)
     code, text = typed("export", "--dialect", "list", "--format", "json")
-    assert json.loads(text)["powerconnect-6200"]["models"] == ["PC6224", "PC6248"]
+    assert json.loads(text)["dialects"]["powerconnect-6200"]["models"] == ["PC6224", "PC6248"]
 
 
 def test_a_folder_a_switch_with_readme_cabling_and_manifest(tmp_path, mesh):
