@@ -121,9 +121,9 @@ def test_a_list_has_descriptions_and_no_paths():
 
 
 def test_a_list_takes_kinds_and_words():
-    assert json.loads(typed("list", "routings", "--json")[1]).keys() == {"routings"}
+    assert json.loads(typed("list", "routings", "--json")[1]).keys() == {"schema_version", "routings"}
     found = json.loads(typed("list", "switch-models", "scenarios", "torus", "Watanabe", "--json")[1])
-    assert found.keys() == {"scenarios"}
+    assert found.keys() == {"schema_version", "scenarios"}
     assert set(found["scenarios"]) == {"torus4x2-lag"}
     assert typed("list", "routngs")[::2] == (2, 'list: nothing has routngs. Did you mean "routings"?\n')
 

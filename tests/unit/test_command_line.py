@@ -168,6 +168,7 @@ def test_list_names_everything():
     found = json.loads(command("list", "--format", "json").stdout)
     assert {"torus4x4", "mesh4x2", "fattree14"} <= found["scenarios"].keys()
     assert "fabric_bench" in found["mpi_jobs"]
+    assert found.pop("schema_version") == 1
     assert all(summary for kind in found.values() for summary in kind.values())
     text = command("list").stdout
     assert "myrinet_clos" in text
