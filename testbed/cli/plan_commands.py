@@ -106,20 +106,29 @@ def _vlan_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
 @app.command(epilog="Example: testbed schema > scenarios/schema.json")
 def schema(
     check: Annotated[
-        bool, typer.Option("--check", help="compare with scenarios/schema.json instead of printing")
+        bool, typer.Option("--check", help="compare with scenarios/schema.json and docs/engines.md instead of printing")
+    ] = False,
+    engines: Annotated[
+        bool, typer.Option("--engines", help="print which key holds on which engine, as Markdown, instead")
     ] = False,
 ) -> None:
-    """Print the JSON schema of scenario files."""
+    """Print the JSON schema of scenario files, or which of their keys hold on which engine."""
     import sys
 
+    from testbed.scenario.engine_table import engine_table
     from testbed.scenario.schema import schema_text
 
     if not check:
-        sys.stdout.write(schema_text())
+        sys.stdout.write(engine_table() if engines else schema_text())
         return
-    file = Path("scenarios/schema.json")
-    if not file.exists() or file.read_text(encoding="utf-8") != schema_text():
-        messages.print(f"{file} is not current; write it with: testbed schema > {file}", style="red", markup=False)
+    file, page = Path("scenarios/schema.json"), Path("docs/engines.md")
+    text, table = (one.read_text(encoding="utf-8") if one.exists() else "" for one in (file, page))
+    stale = {} if text == schema_text() else {file: f"write it with: testbed schema > {file}"}
+    if engine_table() not in table:
+        stale[page] = "its table is what is printed by: testbed schema --engines"
+    for one, how in stale.items():
+        messages.print(f"{one} is not current; {how}", style="red", markup=False)
+    if stale:
         raise typer.Exit(EXIT_FAIL)
 
 

@@ -184,13 +184,16 @@ def regulate(
     With --every instead: latency, bandwidth and lost frames of a pair whose path changes, beside a path that stays.
     """
     from testbed.regulate.power import models_for
+    from testbed.scenario import find_scenario, load_scenario
 
     if slower and every is not None:
         raise InputError.one("--slower", "is for links chosen by traffic, and --every changes one path; leave out one")
-    controlled = [*(settings or ()), "lab.controller=switch_tagged"]
+    asked = list(settings or ())
+    if load_scenario(find_scenario(name), asked).engine == "ovs":  # a model needs no controller
+        asked.append("lab.controller=switch_tagged")
     with steps() as progress:
         progress("planning and proving")
-        plan = made_plan(name, controlled)
+        plan = made_plan(name, asked)
         (chosen, *_) = models_for(plan, model or None)
         if every is None:
             from testbed.regulate.run import regulate as run_regulation

@@ -15,8 +15,10 @@ from testbed.kernels.flits_traffic import draw
 from testbed.kernels.jit import jit, jit_inner
 from testbed.kernels.packets_hosts import wake
 from testbed.kernels.packets_links import (
+    ARRIVES,
     BITS,
     append,
+    duplicate,
     link_of,
     opposite,
     release,
@@ -26,7 +28,7 @@ from testbed.kernels.packets_links import (
     take,
     tell,
 )
-from testbed.kernels.packets_live import dress, duplicate, exits, hand_over, lose
+from testbed.kernels.packets_live import dress, exits, hand_over, lose
 from testbed.kernels.packets_state import (
     AS_ASKED,
     CONTROL_ARRIVES,
@@ -47,7 +49,6 @@ from testbed.kernels.packets_state import (
 from testbed.kernels.packets_tcp import arrive_at_host, expire, has_left
 
 _HEAP = TCP_LANES
-ARRIVES = 1 << 40  # in the heap, plus a frame that comes by a link which takes longer than others
 _32 = np.uint64(32)
 _SMOOTHING = 16  # RFC 3550, section 6.4.1
 
@@ -132,6 +133,11 @@ def _leave(
         live.sent_bytes[link] += tagged_length(live, frame)
         if live.watched[link]:
             show(live, link, frame, 0, now)
+        if live.early[link]:
+            live.early[link] = False
+            _give_back(fabric, state, tcp, live, frame, now)
+            release(state, frame)
+            return
         if live.longer[link]:
             push(state.heap, now + live.delay[0] + live.longer[link], ARRIVES + frame)
         else:

@@ -16,6 +16,7 @@ from testbed.kernels.packets_state import (
     FRAME_ON_CHANNEL,
     FRAME_ON_EDGE,
     FREE,
+    NO_ROOM,
     PAUSES,
     RESUMES,
     PacketFabric,
@@ -26,6 +27,11 @@ from testbed.kernels.packets_state import (
 
 BITS = 8  # of a number that stands for the priorities of a link
 
+ARRIVES = 1 << 40  # in the heap, plus a frame that comes by a link which takes longer than others, or cut through
+
+# Bytes of a frame on the wire, preamble included, by which a switch that cuts through decides: those that no collision
+# leaves behind.
+HEAD = 72
 # Bytes: a tag, the shortest frame without check sequence, what a frame takes on the wire beyond it, a PAUSE frame.
 TAG, MIN_FRAME, GAP, CONTROL_FRAME = 4, 60, 24, 60
 
@@ -65,10 +71,33 @@ def start(
     state.sending[link] = frame
     if live is not None:
         push(state.heap, now + wire_time(live, link, frame), link)
+        if live.cuts[link] and state.counts[FREE] > 0:
+            # Each of the two takes memory of its own switch, until its last bit has left that.
+            copy = duplicate(state, live, frame)
+            live.early[link] = True
+            push(state.heap, now + HEAD * live.byte_time[link] + live.delay[0] + live.longer[link], ARRIVES + copy)
     elif tcp is not None and tcp.wanted[frame] >= 0:
         queue(state.lanes, ACK_ON_EDGE if on_edge else ACK_ON_CHANNEL, now + tcp.ack_time[link], link)
     else:
         queue(state.lanes, FRAME_ON_EDGE if on_edge else FRAME_ON_CHANNEL, now + fabric.frame_time[link], link)
+
+
+@jit_inner
+def duplicate(state: PacketState, live: PacketLive, frame: int) -> int:
+    """A copy of a frame that has not been stored yet; -1 where there is no room for one."""
+    if state.counts[FREE] == 0:
+        live.refused[NO_ROOM] += 1
+        return -1
+    state.counts[FREE] -= 1
+    copy = int(state.free[state.counts[FREE]])
+    length = int(live.length[frame])
+    for place in range(length):
+        live.data[copy, place] = live.data[frame, place]
+    live.length[copy], live.tag[copy] = length, live.tag[frame]
+    live.memory[copy] = live.memory[frame]
+    state.holds[copy], state.birth[copy] = -1, state.birth[frame]
+    state.by[copy] = state.by[frame]
+    return copy
 
 
 @jit_inner

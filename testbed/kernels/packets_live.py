@@ -6,7 +6,10 @@ group addresses table 8-1, tags clause 9.
 
 from __future__ import annotations
 
+import numpy as np
+
 from testbed.kernels.jit import jit_inner
+from testbed.kernels.packets_hash import member_of
 from testbed.kernels.packets_links import append, release, start
 from testbed.kernels.packets_state import (
     DELIVERED,
@@ -14,10 +17,10 @@ from testbed.kernels.packets_state import (
     FLOOD,
     FREE,
     GLOBAL_VLANS,
+    LINK_DOWN,
     LOCAL_VLANS,
     MADE,
     NO_ENTRY,
-    NO_ROOM,
     NOT_MEMBER,
     PAUSE_OF_HOST,
     PRIORITIES,
@@ -28,7 +31,7 @@ from testbed.kernels.packets_state import (
     PacketLive,
     PacketState,
 )
-from testbed.model import Octets
+from testbed.model import Longs, Octets
 
 _ADDRESSES, _HEADER = 12, 14
 
@@ -126,8 +129,8 @@ def exits(fabric: PacketFabric, state: PacketState, live: PacketLive, frame: int
     from_host = node >= fabric.virtual
     channel = int(node % fabric.channels) if not from_host else int(node - fabric.virtual + fabric.channels)
     switch = int(tables.switch_of[channel])
-    # Never back by the port of arrival.
-    back = tables.arrive + node - fabric.virtual if from_host else channel ^ 1
+    # Never back by the port of arrival, or by a link of its bundle.
+    back = int(tables.arrive + node - fabric.virtual if from_host else tables.first[channel] ^ 1)
     if not from_host:
         kind = _class_of(live, frame, channel, switch)
     elif live.tag[frame] >= 0:
@@ -161,7 +164,28 @@ def exits(fabric: PacketFabric, state: PacketState, live: PacketLive, frame: int
         count = 1
     if count == 0:
         lose(state, live, frame, NO_ENTRY)
+    elif tables.bundled:
+        count = _by_members(fabric, live, frame, count)
+        if count == 0:
+            lose(state, live, frame, LINK_DOWN)
     return count
+
+
+@jit_inner
+def _by_members(fabric: PacketFabric, live: PacketLive, frame: int, count: int) -> int:
+    """Put the link that a frame takes in place of each bundle in `chosen`; how many are left that work."""
+    left = 0
+    for number in range(count):
+        hop = int(live.chosen[number])
+        if hop < live.tables.arrive:
+            layer, first = divmod(hop, fabric.channels)
+            channel = member_of(live, frame, first)
+            if channel < 0:
+                continue
+            hop = layer * fabric.channels + channel
+        live.chosen[left] = hop
+        left += 1
+    return left
 
 
 @jit_inner
@@ -202,19 +226,13 @@ def dress(fabric: PacketFabric, live: PacketLive, frame: int, hop: int) -> int:
     return int(hop if fabric.priorities > 1 else hop % fabric.channels)
 
 
-@jit_inner
-def duplicate(state: PacketState, live: PacketLive, frame: int) -> int:
-    """A copy of a frame that has not been stored yet; -1 where there is no room for one."""
-    if state.counts[FREE] == 0:
-        live.refused[NO_ROOM] += 1
-        return -1
-    state.counts[FREE] -= 1
-    copy = int(state.free[state.counts[FREE]])
-    length = int(live.length[frame])
-    for place in range(length):
-        live.data[copy, place] = live.data[frame, place]
-    live.length[copy], live.tag[copy] = length, live.tag[frame]
-    live.memory[copy] = live.memory[frame]
-    state.holds[copy], state.birth[copy] = -1, state.birth[frame]
-    state.by[copy] = state.by[frame]
-    return copy
+def set_byte_times(fabric: PacketFabric, live: PacketLive, times: Longs) -> None:
+    """Give links their rates, (K,) ps a byte, and find those whose frames need not be stored before they go on."""
+    live.byte_time[:] = times
+    if not live.cut_through:
+        return
+    channels, hosts, switch_of = fabric.channels, fabric.hosts, live.tables.switch_of
+    fastest = np.full(live.tables.switches, np.iinfo(np.int64).max)
+    np.minimum.at(fastest, switch_of[np.arange(channels) ^ 1], times[:channels])
+    np.minimum.at(fastest, switch_of[channels:], times[channels + hosts :])
+    live.cuts[: channels + hosts] = times[: channels + hosts] <= fastest[switch_of]

@@ -38,6 +38,8 @@ REFUSED = (
 ) = range(len(REFUSED))  # fmt: skip
 # Kinds of tables, see PacketTables.
 GLOBAL_VLANS, LOCAL_VLANS, PRIORITIES = range(3)
+# Places in `edition`.
+ASKED, TAKEN = range(2)
 # In place of a node that a frame is sent by.
 FLOOD, DISCARD = -1, -2
 
@@ -231,6 +233,9 @@ class PacketTables(NamedTuple):
     LOCAL_VLANS the VLAN inside the switch, which the port of arrival gives it; with PRIORITIES that port and its
     priority.
 
+    Where links are aggregated, channels are those of the links themselves. A next hop is then the first channel of its
+    bundle, whose others follow it in steps of two.
+
     Attributes:
         kind: GLOBAL_VLANS (tagged on links between switches), LOCAL_VLANS (untagged everywhere), or PRIORITIES (one
             VLAN, tagged on links between switches, with the layer as priority).
@@ -247,6 +252,9 @@ class PacketTables(NamedTuple):
         flood_channel: virtual channels, or `arrive` + host.
         by_class: whether floods are of a class, or else of a switch.
         switch_of: (C + H,) switch that a channel enters, and a host hangs on.
+        bundled: whether links are aggregated.
+        first: (C,) first channel of the bundle that a channel is of.
+        members: (C,) links of that bundle.
         learns: whether switches learn addresses.
         ageing: ps after which they forget one; 0 = never.
         learned: (classes, H) ps at which a switch last saw a frame of a host, -1 = never.
@@ -266,6 +274,9 @@ class PacketTables(NamedTuple):
     flood_channel: Ints
     by_class: bool
     switch_of: Ints
+    bundled: bool
+    first: Ints
+    members: Ints
     learns: bool
     ageing: int
     learned: Longs
@@ -276,7 +287,11 @@ class PacketLive(NamedTuple):
 
     Attributes:
         tables: how switches forward.
+        edition: (2,) numbers of the other tables that are to take their place, and of those that have; 0 = these.
         byte_time: (K,) ps that a byte takes on a link.
+        cut_through: whether switches send on what has not arrived as a whole.
+        cuts: (K,) links whose frames they do so with: those that are no slower than the links it may go on by.
+        early: (K,) whether the frame that a link sends is at its next switch already, by a copy.
         delay: (1,) ps from a link's sending a last bit to the frame's standing in its next queue.
         down: (K,) links that lose what they carry.
         shut: (N,) nodes that drop what comes for them, since they were paused too long.
@@ -310,7 +325,11 @@ class PacketLive(NamedTuple):
     """
 
     tables: PacketTables
+    edition: Longs
     byte_time: Longs
+    cut_through: bool
+    cuts: Bools
+    early: Bools
     delay: Longs
     down: Bools
     shut: Bools

@@ -22,7 +22,7 @@ def lab_problems(scenario: Scenario, topology: Topology) -> list[Problem]:
     """What is wrong with loads, addresses, switch daemons, controller and ports, known before anything is routed."""
     model = SWITCH_MODELS[scenario.switch_model] if scenario.switch_model else None
     ports = check_ports(topology, model) if model is not None else []
-    blocks = {"lab": scenario.lab, "vm": scenario.vm, "simulator": scenario.simulator}
+    blocks = {"links": scenario.links, "lab": scenario.lab, "vm": scenario.vm, "simulator": scenario.simulator}
     return [
         *unheard_keys(scenario.engine, blocks),
         *load_problems(scenario, topology),
@@ -66,9 +66,16 @@ def event_problems(scenario: Scenario, topology: Topology) -> list[Problem]:
         fails = any(event.action != "link" for event in events)
         if not events:
             continue
-        if not ENGINES[scenario.engine].fails:
+        engine = ENGINES[scenario.engine]
+        if not engine.changes:
             what = "links and switches do not fail" if fails else "links do not change"
             sentence = f"{what} with engine: {scenario.engine}; take them out, or set another engine"
+            found.append(Problem(place, sentence))
+        elif fails and not engine.fails:
+            sentence = (
+                f"nothing moves paths away from what is dead with engine: {scenario.engine}; take them out, or set "
+                "engine: ovs and lab.controller: segment_manager"
+            )
             found.append(Problem(place, sentence))
         elif fails and scenario.lab.controller != "segment_manager":
             sentence = (

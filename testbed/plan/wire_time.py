@@ -17,8 +17,8 @@ def zero_load_latency(
 ) -> float:
     """Least real-world seconds from a host's sending a message until another has all of it.
 
-    It is the time on the wires, each switch sending a frame on when it has all of it. Cables, switching and programs
-    take no time.
+    It is the time on the wires, each switch sending a frame on when it has all of it, or its head if it cuts
+    through. Cables, switching and programs take no time.
 
     Args:
         plan: with its links' rates.
@@ -36,7 +36,7 @@ def zero_load_latency(
 
 def message_wires(plan: Plan) -> Wires:
     """The wires that one message meets: of a bundle of links the fastest member. Real-world rates."""
-    wires = wires_of(plan, transport("udp", 1))
+    wires = replace(wires_of(plan, transport("udp", 1)), cut_through=plan.scenario.simulator.cut_through)
     if plan.bundles is None:
         return wires
     rates = np.broadcast_to(wire_rates(plan), 2 * int(plan.bundles.start[-1]))

@@ -14,6 +14,8 @@ from testbed.units import LATE_AT_ONCE, MAX_WIRE_FRAME
 # Of the overhead on the wire the gap comes last: it holds up the next frame, and not the one before it.
 _GAP = 12
 _SHORTEST = 84  # of 64 bytes, with preamble and gap
+# Bytes after which a switch that cuts through sends a frame on, with preamble; as kernels.packets_links has it.
+HEAD = 72
 
 
 def frame_sizes(protocol: str, payload: int) -> tuple[int, ...]:
@@ -53,8 +55,9 @@ def one_way(
 ) -> float:
     """Seconds until the last frame of a message is there; all are ready at the beginning.
 
-    Every switch sends a frame on when it has all of it (Dally and Towles, Principles and Practices of Interconnection
-    Networks, section 11.1). Cables, switching and the programs at both ends take no time.
+    Every switch sends a frame on when it has all of it, or its head where it cuts through (Dally and Towles, Principles
+    and Practices of Interconnection Networks, section 11.1). Cables, switching and the programs at both ends take no
+    time.
 
     Args:
         wires: of the network.
@@ -67,11 +70,13 @@ def one_way(
     """
     first, tag, rates = len(wires.topology.channel_source), VLAN_TAG if wires.tagged else 0, wires.rates
     links = [(first + pair[0], 0), *((channel, tag) for channel in channels)]
-    there = [0.0] * len(frames)
+    there, cuts = [0.0] * len(frames), wires.cuts
     for link, more in (*links, (first + wires.topology.host_count + pair[1], 0)):
         byte, free = 8 / float(rates[link]), 0.0
         for number, size in enumerate(frames):
             start = max(there[number], free)
             early = 0.0 if held or number else LATE_AT_ONCE * MAX_WIRE_FRAME
-            there[number], free = start + byte * (size + more - _GAP) * held, start + byte * (size + more - early)
+            whole = (size + more - _GAP) * held
+            there[number] = start + byte * (min(HEAD, whole) if cuts[link] else whole)
+            free = start + byte * (size + more - early)
     return there[-1]

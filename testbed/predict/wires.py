@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from testbed.model import Floats, Routes, Topology
+from testbed.model import Bools, Floats, Routes, Topology
 from testbed.predict.frames import Transport
 from testbed.routing.paths import path
 
@@ -27,12 +27,29 @@ class Wires:
     link_rate: float | Floats  # bit/s of a link between switches, or (C,) of each channel
     host_rate: float  # bit/s of a host's link
     tagged: bool = True  # whether frames between switches carry a VLAN tag
+    cut_through: bool = False  # whether switches send on what has not arrived as a whole
 
     @property
     def rates(self) -> Floats:
         """(R,) bit/s of each wire."""
         channels, hosts = len(self.topology.channel_source), self.topology.host_count
         return np.concatenate([np.broadcast_to(self.link_rate, channels), np.full(2 * hosts, self.host_rate)])
+
+    @property
+    def cuts(self) -> Bools:
+        """(R,) whether a switch sends frames of a wire on before they have all arrived.
+
+        The wire must be no slower than all by which the switch sends.
+        """
+        topology, rates = self.topology, self.rates
+        channels, hosts = len(topology.channel_source), topology.host_count
+        fastest = np.zeros(topology.switch_count)
+        np.maximum.at(fastest, topology.channel_source, rates[:channels])
+        np.maximum.at(fastest, topology.host_switch, rates[channels + hosts :])
+        into = np.concatenate([topology.channel_target, topology.host_switch])
+        found = np.zeros(channels + 2 * hosts, dtype=bool)
+        found[: channels + hosts] = self.cut_through & (rates[: channels + hosts] >= fastest[into])
+        return found
 
     def name(self, wire: int) -> str:
         """Which wire a number means: `s1→s2`, `h1→s1` or `s1→h1`."""

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 
-from testbed.emulate.probe import require
 from testbed.errors import LabError
 from testbed.model import Floats, Sample, host_ip
 from testbed.plan import Plan
@@ -25,8 +24,8 @@ from testbed.results import ResultFolder
 from testbed.results.telemetry import Telemetry
 from testbed.run.dilation.choose import choose_dilation
 from testbed.run.engine import Outcome
+from testbed.run.engines import ENGINES, checked_session
 from testbed.run.in_session import changes_since, lab_facts
-from testbed.run.lab import checked_lab
 from testbed.run.loads.context import Context, LoadOutcome
 from testbed.run.loads.one_load import judged
 from testbed.session import Session
@@ -66,9 +65,9 @@ def watch_changes(
     plan.require_proof()
     require_regulable(plan)
     detour = find_detour(plan, pair)
-    require(plan.scenario)
+    ENGINES[plan.scenario.engine].missing(plan, progress).refuse()
     folder = ResultFolder(results, plan)
-    with checked_lab(plan, folder, progress) as lab:
+    with checked_session(plan, folder, progress) as lab:
         settled, dilation = choose_dilation(plan, lab, progress)
         stage = Stage(settled, lab, folder, model, progress)
         watch = _Watch(stage, detour, every, count)

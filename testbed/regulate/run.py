@@ -32,11 +32,11 @@ from testbed.results.telemetry import join
 from testbed.run.checks.fidelity import Verdict
 from testbed.run.dilation.choose import choose_dilation
 from testbed.run.engine import Outcome, Records, finish
+from testbed.run.engines import ENGINES, checked_session
 from testbed.run.in_session import changes_since, lab_facts
-from testbed.run.lab import checked_lab, missing
 from testbed.run.loads.context import Context, LoadOutcome
 from testbed.run.loads.one_load import LoadRecord, judged, load_context, run_load
-from testbed.scenario.engines import require_ovs
+from testbed.scenario.engines import lab_problems
 from testbed.session import Session
 from testbed.workloads import WORKLOADS, loss_probe
 
@@ -64,8 +64,8 @@ def require_regulable(plan: Plan) -> None:
     Raises:
         InputError: all that is in the way.
     """
-    source, problems = plan.scenario.source, []
-    require_ovs(plan.scenario.engine, source)
+    source = plan.scenario.source
+    problems = lab_problems(plan.scenario.engine, source)
     if plan.scenario.assignment_kind != "fixed":
         problems.append(
             Problem(
@@ -74,6 +74,9 @@ def require_regulable(plan: Plan) -> None:
                 f"{plan.scenario.assignment_kind}; set assignment.kind=fixed, with a routing that it can carry",
             )
         )
+    if plan.bundles is not None:
+        sentence = "makes parallel links one, and a change of plans switches them singly; set links.aggregate=false"
+        problems.append(Problem(f"{source}: links.aggregate", sentence))
     if plan.topology.host_count < 2:
         problems.append(Problem(f"{source}: topology", "has fewer than two hosts, so there is no traffic to go by"))
     if problems:
@@ -202,9 +205,9 @@ def regulate(
     if all(WORKLOADS[load.kind].pairs is not None for load in plan.scenario.workloads):
         none = "there is no load but pings and requests" if plan.scenario.workloads else "there is none"
         raise InputError.one("workloads", f"{none}, so there is no traffic to go by; add one", plan.scenario.source)
-    missing(plan, progress).refuse()
+    ENGINES[plan.scenario.engine].missing(plan, progress).refuse()
     folder = ResultFolder(results, plan)
-    with checked_lab(plan, folder, progress) as lab:
+    with checked_session(plan, folder, progress) as lab:
         settled, dilation = choose_dilation(plan, lab, progress)
         stage = Stage(settled, lab, folder, model, progress)
         choice = _rounds(stage, rounds, slower=slower)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from testbed.emulate.client import LabClient
 from testbed.errors import InputError
 from testbed.plan import Plan
+from testbed.results import ResultFolder
 from testbed.run import lab, realtime, simulated, vm
 from testbed.run.advice import Asked
 from testbed.run.engine import Engine, Missing, Outcome, Progress, finish
+from testbed.run.in_session import checked
 from testbed.scenario import Scenario
+from testbed.session import Session
 
 ENGINES: dict[str, Engine] = {
     "ovs": Engine(lab.missing, lab.measure, lab.build),
@@ -19,6 +23,7 @@ ENGINES: dict[str, Engine] = {
     "realtime": Engine(realtime.missing, realtime.measure, realtime.build),
     "simulate": Engine(simulated.missing, simulated.measure),
 }
+_LABS = {"ovs": lab.LAB, "realtime": realtime.LAB}
 
 
 def standing(
@@ -37,6 +42,14 @@ def standing(
         )
         raise InputError.one("engine", sentence, scenario.source)
     return engine.missing, engine.build
+
+
+def checked_session(plan: Plan, folder: ResultFolder, progress: Progress) -> AbstractContextManager[Session]:
+    """The lab of the scenario's engine, with its paths checked; see in_session.checked().
+
+    `plan`: of an engine that is a lab on this machine.
+    """
+    return checked(_LABS[plan.scenario.engine], plan, folder, progress)
 
 
 def run_scenario(plan: Plan, results: Path, progress: Progress, asked: Asked | None = None) -> Outcome:

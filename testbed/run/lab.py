@@ -16,7 +16,7 @@ from testbed.errors import CapabilityError, InputError, Problem
 from testbed.plan import Plan
 from testbed.run.dilation.pilot import pilot_job
 from testbed.run.engine import Missing, Progress
-from testbed.run.in_session import Fabric, checked, measure_in
+from testbed.run.in_session import Fabric, measure_in
 from testbed.run.loads.one_load import RUNNERS, load_labels
 from testbed.run.loads.run_mpi import prepare_mpi
 from testbed.session import Session
@@ -84,4 +84,3 @@ def environment_with(engine: str, lab: Session, switches: Mapping[str, object]) 
 
 LAB = Fabric(build, environment)
 measure = partial(measure_in, LAB)
-checked_lab = partial(checked, LAB)

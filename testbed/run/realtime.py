@@ -9,7 +9,7 @@ from testbed.errors import InputError
 from testbed.plan import Plan
 from testbed.run import lab
 from testbed.run.engine import Missing, Progress
-from testbed.run.in_session import Fabric, checked, measure_in
+from testbed.run.in_session import Fabric, measure_in
 from testbed.session import Session
 
 
@@ -41,4 +41,3 @@ def environment(engine: str, running: Session) -> dict[str, object]:
 
 LAB = Fabric(build, environment)
 measure = partial(measure_in, LAB)
-checked_lab = partial(checked, LAB)

@@ -19,7 +19,6 @@ from testbed.run.loads.one_load import LoadRecord, load_labels, record_of
 from testbed.scenario import Workload
 from testbed.simulate.folder import environment
 from testbed.simulate.load import SimulatedLoad
-from testbed.simulate.runs import bundle_problems
 from testbed.workloads import WORKLOADS
 
 
@@ -63,7 +62,7 @@ def simulated_loads(plan: Plan) -> dict[int, SimulatedLoad]:
         InputError: there is none, or the switches do not go with the fabric or the frames; all problems.
     """
     scenario = plan.scenario
-    problems = bundle_problems(plan)
+    problems: list[Problem] = []
     found: dict[int, SimulatedLoad] = {}
     loads = enumerate(scenario.workloads, 1)
     wanted = [number for number, load in loads if not WORKLOADS[load.kind].why_not_simulated(load.spec)]

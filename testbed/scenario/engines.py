@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Gt, Le
 
-from testbed.errors import InputError, Problem
+from testbed.errors import Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,7 @@ class Simulator:
     delay: Annotated[float, Ge(0), Le(1000)] = 1.0  # µs of cable and switch a hop
     # ms after which a switch drops what a pause holds back, as PFC watchdogs do; none = it waits for ever
     watchdog: Annotated[float, Ge(1), Le(60000)] | None = None
+    cut_through: bool = False  # whether switches send a frame on when they have its head, and not all of it
     duration: Annotated[float, Gt(0), Le(60000)] = 200.0  # ms of each repeat, the warm-up included
     warm_up: Annotated[float, Ge(0), Le(60000)] = 50.0  # ms at the beginning that do not count
 
@@ -48,7 +49,9 @@ class EngineName:
     summary: str  # one line for help and schema
     # block → its keys that mean nothing to this engine; no keys = none of them does
     unheard: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    fails: bool = True  # whether links and switches can fail in it while a load runs
+    fails: bool = True  # whether something moves paths away from links and switches that fail while a load runs
+    changes: bool = True  # whether links can change while a load runs
+    programs: bool = True  # whether hosts run real programs
 
 
 # Rates of the simulator are real-world rates, so of a lab's settings it takes any dilation for what it is.
@@ -59,11 +62,18 @@ ENGINES: dict[str, EngineName] = {
     "realtime": EngineName(
         "real hosts on modelled switches, at the pace of the clock",
         {"vm": (), "simulator": ("duration", "warm_up"), "lab": ("datapath", "switch_daemons", "controller")},
+        fails=False,
     ),
     "simulate": EngineName(
-        "the packet-level simulator", {"vm": (), "lab": _OF_MACHINES, "simulator": ("watchdog",)}, fails=False
+        "the packet-level simulator",
+        {"vm": (), "lab": _OF_MACHINES, "simulator": ("watchdog", "cut_through"), "links": ("aggregate",)},
+        fails=False,
+        changes=False,
+        programs=False,
     ),
 }
+# Those that are a lab on this machine, which a command can work in.
+LABS = ("ovs", "realtime")
 # As files of earlier versions call it: in a scenario, and in what is stored of a run.
 _FORMERLY = {"lab": "ovs", "native": "ovs"}
 
@@ -82,7 +92,7 @@ def unheard_keys(engine: str, blocks: Mapping[str, Any]) -> list[Problem]:
     for block, keys in ENGINES[engine].unheard.items():
         for part in dataclasses.fields(blocks[block]):
             if (not keys or part.name in keys) and getattr(blocks[block], part.name) != part.default:
-                others = " or ".join(name for name, other in ENGINES.items() if _hears(other, block, part.name))
+                others = " or ".join(name for name, other in ENGINES.items() if hears(other, block, part.name))
                 sentence = f"is for engine: {others} only, not {engine}; take it out, or set that"
                 found.append(Problem(f"{block}.{part.name}", sentence))
     if isinstance(blocks["vm"], VmOptions) and blocks["vm"].shift and not blocks["vm"].virtual_time and engine == "vm":
@@ -90,13 +100,16 @@ def unheard_keys(engine: str, blocks: Mapping[str, Any]) -> list[Problem]:
     return found
 
 
-def _hears(engine: EngineName, block: str, key: str) -> bool:
+def hears(engine: EngineName, block: str, key: str) -> bool:
+    """Whether a key of a block means anything to an engine."""
     keys = engine.unheard.get(block)
     return keys is None or bool(keys and key not in keys)
 
 
-def require_ovs(engine: str, source: str) -> None:
-    """Raise InputError, naming the scenario, unless its engine is a lab that a command can work in."""
-    if engine != "ovs":
-        sentence = f"is {engine}, and this command needs a lab on this machine; leave it out, or --set engine=ovs"
-        raise InputError.one("engine", sentence, source)
+def lab_problems(engine: str, source: str) -> list[Problem]:
+    """What is wrong, if a scenario's engine is no lab on this machine that a command can work in."""
+    if engine in LABS:
+        return []
+    able = " or ".join(LABS)
+    sentence = f"is {engine}, and this command needs a lab on this machine; leave it out, or --set engine={able}"
+    return [Problem(f"{source}: engine", sentence)]

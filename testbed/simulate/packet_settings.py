@@ -81,12 +81,13 @@ def settings_of(scenario: Scenario, frame: int, pattern: str = UNIFORM) -> Packe
     """What a scenario says of its switches.
 
     Args:
-        scenario: whose watchdog is not among them, since it looks at switches from beside.
+        scenario: whose watchdog is not among them, since it looks at switches from beside, nor what only real hosts'
+            switches do.
         frame: bytes of a full frame between switches.
         pattern: of the traffic.
     """
     asked = dataclasses.asdict(scenario.simulator)
-    del asked["watchdog"]
+    del asked["watchdog"], asked["cut_through"]
     if asked["buffer"] is None:
         lossy = scenario.simulator.flow_control == "none"
         asked["buffer"] = scenario.links.queue_frames * frame if lossy else PacketSettings().buffer

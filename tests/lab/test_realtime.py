@@ -12,15 +12,21 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from testbed.errors import InputError, LabError
-from testbed.messages import Disturbance, LinkChange, LoadRequest, Process, Tap
+from testbed.errors import LabError, WorkloadError
+from testbed.messages import Disturbance, Flow, LinkChange, LoadRequest, Process, Tap
 from testbed.model import host_mac
 from testbed.plan import make_plan
+from testbed.power import POWER_MODELS
+from testbed.regulate.choice import plan_without
+from testbed.regulate.mover import PlanMover, opposite
+from testbed.regulate.run import regulate
 from testbed.routing.paths import path
 from testbed.run import lab, realtime
 from testbed.run.engines import run_scenario
+from testbed.run.loads.context import Context
 from testbed.scenario import parse_scenario
 
 from .leftovers import MARK
@@ -50,6 +56,18 @@ FABRICS = {
     "fat tree": "topology: {kind: fat_tree, up: 2, down: 2, rounds: 2}",
     "parallel links": "topology: {kind: mesh, sizes: [3], parallel_links: 2}",
     "a dead link": "topology: {kind: torus, sizes: [3, 3]}\nfaults: {links: [[s1, s2]]}\nrouting: {kind: updown}",
+    "a dead link, renamed": (
+        "topology: {kind: torus, sizes: [3, 3]}\nfaults: {links: [[s1, s2]]}\nrouting: {kind: updown}\n"
+        "assignment: {kind: renamed}"
+    ),
+    "bundles": "topology: {kind: mesh, sizes: [3, 2], parallel_links: 3}\nlinks: {aggregate: true}",
+    "bundles, layers": (
+        "topology: {kind: hyperx, sizes: [3, 3], parallel_links: 2}\nrouting: {kind: dl}\nlinks: {aggregate: true}"
+    ),
+    "bundles, a dead member": (
+        "topology: {kind: complete, switches: 4, parallel_links: 3}\nlinks: {aggregate: true}\n"
+        "assignment: {kind: renamed}\nfaults: {links: [[s1, s2, 0], [s1, s3, 0], [s1, s3, 1]]}"
+    ),
 }
 
 
@@ -309,10 +327,44 @@ def _is_model(entry, inside):
         return False
 
 
-def test_aggregated_links_are_refused():
+def test_flows_take_the_members_that_they_take_on_open_vswitch(untouched):
+    text = "topology: {kind: mesh, sizes: [3], parallel_links: 4}\nlinks: {aggregate: true}"
+    flows = [Flow(0, 2, ("tcp", "udp")[port % 2], 20000 + 7 * port, 5201 + port) for port in range(40)]
+    taken = []
+    for engine, module in (("ovs", lab), ("realtime", realtime)):
+        plan = _plan(text, engine)
+        with module.build(plan, lambda text: None) as running:
+            assert running.verify(plan) == []
+            whole = running.taken_channels(plan, flows)
+            # Of s1-s2 the first and the third link, whose flows go to the others.
+            running.disturb(Disturbance(up=False, channels=(0, 1, 4, 5)))
+            taken.append((whole, running.taken_channels(plan, flows)))
+    assert taken[1] == taken[0]
+    whole, fewer = taken[0]
+    assert {there[0] for there, _ in whole} == {0, 2, 4, 6}
+    assert {there[0] for there, _ in fewer} == {2, 6}
+
+
+def test_members_carry_the_flows_that_the_hash_gives_them(tmp_path, untouched):
+    text = "topology: {kind: mesh, sizes: [2], hosts_per_switch: 4, parallel_links: 2}\nlinks: {aggregate: true}\n"
+    text += "workloads: [{kind: iperf3, protocol: udp, seconds: 2, omit: 1, repeats: 1, pattern: complement}]"
+    outcome = run_scenario(_plan(text), tmp_path, lambda text: None)
+    assert not [reason for reason in outcome.reasons if "by another" in reason]
+    used = [(one.value, one.predicted) for one in outcome.samples if one.metric == "member_use"]
+    assert len(used) == 4
+    assert all(value == pytest.approx(predicted, abs=0.05) for value, predicted in used)
+
+
+def test_a_bundle_without_a_link_loses_what_it_should_carry(untouched):
     plan = _plan("topology: {kind: mesh, sizes: [2], parallel_links: 2}\nlinks: {aggregate: true}")
-    with pytest.raises(InputError, match=r"links\.aggregate: needs the hash of a real switch"):
-        realtime.missing(plan, lambda text: None).refuse()
+    with realtime.build(plan, lambda text: None) as running:
+        running.disturb(Disturbance(up=False, channels=(0, 1)))
+        assert running.reach() == []
+        running.disturb(Disturbance(up=False, channels=(2, 3)))
+        assert running.reach() == [("h1", "h2"), ("h2", "h1")]
+        assert running.frames().lost["in the model: link down"] > 0
+        with pytest.raises(WorkloadError, match="every link of s1→s2 is down, so no flow goes by it"):
+            running.taken_channels(plan, [Flow(0, 1, "udp", 1, 2)])
 
 
 def test_a_capture_shows_tags_times_and_pauses(tmp_path, untouched):
@@ -344,3 +396,57 @@ def test_a_capture_shows_tags_times_and_pauses(tmp_path, untouched):
         assert pauses
         assert not any(frame.outbound for frame in pauses)  # the switch stops the host
         assert {frame.data[14:16] for frame in pauses} == {b"\x00\x01"}
+
+
+_RING = "topology: {kind: ring, switches: 4}\nrouting: {kind: north_last}"
+
+
+def _without_first(plan):
+    off = np.zeros(plan.topology.link_count, dtype=bool)
+    off[0] = True
+    return plan_without(plan, off)
+
+
+def test_a_link_goes_off_and_on_under_traffic_without_a_lost_frame(kept, untouched):
+    plan = _plan(_RING)
+    fewer = _without_first(plan)
+    with realtime.build(plan, lambda text: None) as running:
+        mover = PlanMover(running, wake_up=0.3)
+
+        def changes(other):
+            gone = mover.move(other, "off", fewer, (0,))
+            down = [(link, state.up) for link, state in other.link_states().items()]
+            return [gone, down, mover.move(other, "on", plan, ())]
+
+        watching = Context(plan, running, {"load": "1"}, kept.__setitem__, lambda text: None)
+        (gone, down, back), losses, _ = mover.while_probing(watching, opposite(4), 200, changes)
+        assert [step.action for step in gone.steps] == ["add", "move", "drain", "remove", "links off"]
+        assert [step.action for step in back.steps] == ["links on", "add", "move", "drain", "remove"]
+        assert back.steps[0].seconds >= 0.3
+        assert down == [(0, False)]
+        assert (gone.problems, back.problems) == ((), ())
+        assert [(loss.lost, loss.duplicates, loss.broken) for loss in losses] == [(0, 0, "")] * 4
+        assert min(loss.sent for loss in losses) > 300
+        assert running.deviations(plan) == []
+        # What is not safe is refused, and nothing has changed.
+        with pytest.raises(LabError, match=r"^the way to this plan is not safe: .* which is off"):
+            mover.move(running, "off", plan, (0,))
+        with pytest.raises(LabError, match="a plan for another topology"):
+            mover.move(running, "off", _plan(_RING.replace("4", "5")), ())
+        assert running.reach() == []
+
+
+def test_a_regulated_model_is_a_run_like_any_other(tmp_path, untouched):
+    load = "workloads: [{kind: iperf3, protocol: tcp, pattern: neighbour, omit: 1, seconds: 2, repeats: 1}]"
+    text = (
+        f"topology: {{kind: torus, sizes: [2, 2], parallel_links: 2}}\nlab: {{telemetry: true, dilation: 50}}\n{load}"
+    )
+    plan = make_plan(parse_scenario(f"{text}\nengine: realtime", "test"))
+    found = regulate(plan, tmp_path, POWER_MODELS["SF-420"], 1, lambda text: None)
+    assert len(found.choice.off) > 0
+    assert found.power.after.sum() < found.power.before.sum()
+    assert [change.name for change in found.changes] == ["links off", "links on"]
+    assert not any(change.problems for change in found.changes)
+    lost = [sample.value for sample in found.outcome.samples if sample.metric == "frames_lost"]
+    assert lost
+    assert not any(lost)

@@ -12,6 +12,7 @@ from testbed.kernels.packets_live import offer
 from testbed.kernels.packets_state import DELIVERED, FREE, MADE, REFUSED, PacketModel
 from testbed.model import host_mac
 from testbed.plan import Plan, make_plan
+from testbed.plan.wire_time import zero_load_latency
 from testbed.routing.paths import path
 from testbed.scenario import parse_scenario
 from testbed.simulate import live
@@ -62,16 +63,12 @@ _LAYERS = "routing: {kind: dl, layers: 3}\nassignment: {kind: openflow}\n"
 
 
 @pytest.mark.parametrize(("more", "problems"), [
-    ("links: {aggregate: true}", [
-        "links.aggregate: needs the hash of a real switch, which this engine has not; take it out, or set engine: ovs",
-    ]),
     ("simulator: {watchdog: 10}", [
         "simulator.watchdog: watches for pauses that do not end, and without flow control there are none; take it out",
     ]),
-    ("simulator: {buffer: 1000, watchdog: 10}\nlinks: {aggregate: true}", [
+    ("simulator: {buffer: 1000, watchdog: 10}", [
         "simulator.buffer: holds 1,000 bytes and a frame has 1,522; a switch that stores and forwards needs room for a "
         "whole one, so give it 1,522 or more",
-        "links.aggregate: needs the hash of a real switch, which this engine has not; take it out, or set engine: ovs",
         "simulator.watchdog: watches for pauses that do not end, and without flow control there are none; take it out",
     ]),
     ("simulator: {flow_control: pause, buffer: 3000, xon: 2000}", [
@@ -119,6 +116,13 @@ PLANS = {
     "renamed": "topology: {kind: torus, sizes: [4, 4]}\nassignment: {kind: renamed}",
     "static": "topology: {kind: mesh, sizes: [4, 2], hosts_per_switch: 2}\nassignment: {kind: static}",
     "layers": "topology: {kind: torus, sizes: [4, 4]}\nrouting: {kind: dl, layers: 3}\nassignment: {kind: openflow}",
+    "bundles": "topology: {kind: torus, sizes: [3, 3], parallel_links: 3}\nlinks: {aggregate: true}",
+    "bundles, layers": (
+        "topology: {kind: hyperx, sizes: [3, 3], parallel_links: 2}\nrouting: {kind: dl}\nlinks: {aggregate: true}"
+    ),
+    "bundles, renamed": (
+        "topology: {kind: ring, switches: 5, parallel_links: 3}\nrouting: {kind: updown}\nlinks: {aggregate: true}"
+    ),
 }
 
 
@@ -138,7 +142,9 @@ def test_every_pair_takes_its_path(name: str) -> None:
             taken = np.flatnonzero(model.state.sent - before)
             channels = sorted(path(topology, plan.routes, source, destination))
             ends = [model.fabric.channels + source, model.fabric.channels + hosts + destination]
-            assert taken.tolist() == [*channels, *ends]
+            assert taken.tolist()[-2:] == ends
+            logical = taken[:-2] if plan.bundles is None else plan.bundles.of_channel[taken[:-2]]
+            assert logical.tolist() == channels
     assert not model.live.refused.any()
 
 
@@ -232,3 +238,42 @@ def test_frames_take_their_time_on_the_wire() -> None:
         # h1 to s1 and s2 to h2 untagged, s1 to s2 tagged; 1 Gbit/s is 8 ns a byte.
         assert took == 8000 * (2 * (size + 24) + size + 4 + 24) + 3 * 3_000_000
         _settle(model)
+
+
+@pytest.mark.parametrize(("rates", "cut"), [("host_rate: 1 Gbit/s", True), ("host_rate: 100 Mbit/s", False)])
+def test_switches_that_cut_through_send_a_frame_on_when_they_have_its_head(rates: str, cut: bool) -> None:
+    # From s1 to s2 to s3; a host's slow link is stored first, since s1 could run out of it on a fast one.
+    text = f"topology: {{kind: mesh, sizes: [3]}}\nengine: realtime\nlinks: {{{rates}}}\n"
+    took = {}
+    for through in (False, True):
+        plan = _plan(f"{text}simulator: {{delay: 2, cut_through: {str(through).lower()}}}")
+        model = live_model(plan)
+        for size in (60, 1514):
+            began = int(model.state.counts[0])
+            _send(model, 0, _frame(host_mac(0), host_mac(2), size))
+            run(model.fabric, model.state, began + _LATER, None, model.live)
+            took[through, size] = int(model.live.given_at[(model.live.ends[0] - 1) % len(model.live.given)]) - began
+            assert _settle(model) == [(2, _frame(host_mac(0), host_mac(2), size))]
+            assert not model.live.early.any()
+            # A prediction counts neither the gap after a frame that is stored nor the switches' own time.
+            byte = 80_000 if "100" in rates else 8000
+            gaps = 12 * byte + (0 if through and cut else 12 * byte) + (0 if through else 2 * 12 * 8000)
+            predicted = zero_load_latency(plan, 0, 2, size - 42) * 1e12
+            assert took[through, size] == round(predicted) + gaps + 4 * 2_000_000
+    for size in (60, 1514):
+        # Two links between switches, and the first of all where it is as fast, take a head of 72 bytes.
+        saved = 2 * (size + 4 + 24 - 72) + (size + 24 - 72 if cut else 0)
+        assert took[False, size] - took[True, size] == 8000 * saved
+
+
+def test_frames_that_cut_through_share_links_and_pauses_as_others_do() -> None:
+    text = "topology: {kind: mesh, sizes: [3]}\nengine: realtime\nsimulator: {flow_control: pause, cut_through: true}"
+    model = live_model(_plan(text))
+    random = np.random.default_rng(1)
+    for number in range(3000):
+        host = number % 2
+        assert _send(model, host, _frame(host_mac(host), host_mac(2), int(random.integers(60, 1514))))
+    # Both hosts' frames go by s2→s3 at its full rate, with a pause of the faster ones, and none is lost.
+    assert len(_settle(model)) == 3000
+    assert model.live.pauses.sum() > 0
+    assert not model.live.drops.any()

@@ -12,6 +12,7 @@ from testbed.cli import power_commands
 from testbed.cli.app import app
 from testbed.errors import InputError, LabError
 from testbed.model import Sample
+from testbed.plan import make_plan
 from testbed.regulate.before_after import before_and_after, change_findings, loss_findings
 from testbed.regulate.changing import table7
 from testbed.regulate.choice import find_detour
@@ -21,6 +22,7 @@ from testbed.regulate.run import measured_traffic, require_regulable
 from testbed.routing.paths import path
 from testbed.run.checks.fidelity import Verdict
 from testbed.run.loads.one_load import LoadRecord
+from testbed.scenario import parse_scenario
 from testbed.workloads.loss_probe import PairLoss
 from tests.fabrics import plan_of
 
@@ -129,6 +131,21 @@ def test_what_cannot_be_regulated_is_refused_at_once():
     with pytest.raises(InputError, match="needs VLANs of the whole fabric, fixed, not renamed"):
         require_regulable(plan)
     require_regulable(plan_of("torus", sizes=[3, 3]))
+
+
+def test_all_that_keeps_a_plan_from_being_regulated_is_said_at_once():
+    text = "topology: {kind: mesh, sizes: [2], parallel_links: 2}\nlinks: {aggregate: true}\n"
+    text += "assignment: {kind: renamed}\nengine: vm"
+    with pytest.raises(InputError) as refused:
+        require_regulable(make_plan(parse_scenario(text, "test")))
+    assert str(refused.value).split("\n") == [
+        "test: engine: is vm, and this command needs a lab on this machine; leave it out, or --set engine=ovs or "
+        "realtime",
+        "test: assignment.kind: a change of plans without loss needs VLANs of the whole fabric, fixed, not renamed; "
+        "set assignment.kind=fixed, with a routing that it can carry",
+        "test: links.aggregate: makes parallel links one, and a change of plans switches them singly; set "
+        "links.aggregate=false",
+    ]
 
 
 def test_a_scenario_that_aggregates_links_is_refused_before_anything_is_built():

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import struct
 from collections.abc import Collection, Sequence
 from functools import cached_property
+from socket import inet_aton
+
+import numpy as np
 
 from testbed.emulate.build import build_with
 from testbed.emulate.checks import by_datagrams, changed_links
@@ -12,14 +17,21 @@ from testbed.emulate.launch import Namespaces
 from testbed.emulate.names import MODEL
 from testbed.emulate.realtime.capture import ModelFrames
 from testbed.emulate.realtime.memory import attach, write
+from testbed.emulate.realtime.move import Mover, tables_now
 from testbed.emulate.realtime.walk import walked_problems
-from testbed.errors import LabError
+from testbed.errors import LabError, WorkloadError
+from testbed.kernels.packets_hash import frame_hash, member_by_hash
 from testbed.kernels.packets_state import PacketModel
-from testbed.messages import Deviation, Flow, Tap
-from testbed.model import LearningPlan
+from testbed.messages import Deviation, Disturbance, Flow, PlanMove, Tap
+from testbed.model import LearningPlan, host_ip, host_mac
 from testbed.plan import Plan
+from testbed.plan.store import plan_from_json
+from testbed.routing.paths import path
 
 _ROUNDS = 3
+_MOVE_LIMIT = 120.0  # s
+_INSTALLED = "installed"  # file with the plan that a change has brought, and links that are off since
+_PROTOCOLS = {"tcp": 6, "udp": 17}
 
 
 def build_model_lab(plan: Plan, model: PacketModel, *, keep: bool = False, progress: Progress = quiet) -> ModelClient:
@@ -73,7 +85,7 @@ class ModelClient(LabClient):
 
     def walk(self, plan: Plan, off: Collection[int] | None = None) -> list[str]:
         """Walk the tables of the running model; see Session."""
-        problems = walked_problems(plan, self.model)
+        problems = walked_problems(plan, tables_now(self._file.parent, self.model))
         if off is None:
             return problems
         down = self.model.live.down
@@ -87,7 +99,55 @@ class ModelClient(LabClient):
             found += [Deviation(True, problem) for problem in self.walk(plan)[:1]]
         return found + changed_links(plan, self.link_states(), controlled=False)
 
+    def move_to(
+        self, plan: str, off: Sequence[int], *, limit: float = _MOVE_LIMIT, wake_up: float = 0.0, pause: float = 0.0
+    ) -> PlanMove:
+        """Put other tables into the model, make before break; see Session."""
+        installed, were_off = self.plan(), []
+        if self.count_files(_INSTALLED):
+            said = json.loads(self.read(_INSTALLED))
+            installed, were_off = plan_from_json(said["plan"]), said["off"]
+
+        def switch(links: Collection[int], up: bool) -> None:
+            self.disturb(Disturbance(up=up, channels=tuple(2 * one + way for one in links for way in (0, 1))))
+
+        mover = Mover(self._file.parent, self.model, installed, plan_from_json(plan), (were_off, off), switch)
+        steps = mover.carry_out(limit, wake_up, pause)
+        self.write(_INSTALLED, json.dumps({"plan": plan, "off": list(off)}))
+        return PlanMove(steps, mover.deadlock)
+
     def taken_channels(self, plan: Plan, flows: Sequence[Flow]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-        """Links are not aggregated here; see Session."""
-        del plan, flows
-        raise LabError("the links of this lab are not aggregated")
+        """Ask the hash of the model; see Session."""
+        if plan.bundles is None:
+            raise LabError("the links of this lab are not aggregated")
+        return [
+            (
+                self._taken(plan, flow, flow.source, flow.destination),
+                self._taken(plan, flow, flow.destination, flow.source) if flow.protocol == "tcp" else (),
+            )
+            for flow in flows
+        ]
+
+    def _taken(self, plan: Plan, flow: Flow, start: int, end: int) -> tuple[int, ...]:
+        assert plan.bundles is not None
+        ports = (flow.source_port, flow.destination_port)
+        frame = np.frombuffer(
+            _first_bytes(flow.protocol, start, end, *ports[:: 1 if start == flow.source else -1]), np.uint8
+        )
+        mixed = frame_hash(frame, len(frame))
+        logical = path(plan.topology, plan.routes, start, end)
+        taken = [member_by_hash(self.model.live, mixed, plan.bundles.channels(channel)[0]) for channel in logical]
+        if -1 in taken:
+            name = plan.topology.channel_name(logical[taken.index(-1)])
+            raise WorkloadError(f"every link of {name} is down, so no flow goes by it")
+        return tuple(taken)
+
+
+def _first_bytes(protocol: str, start: int, end: int, from_port: int, to_port: int) -> bytes:
+    """A frame of a flow, up to its ports."""
+    ethernet = bytes.fromhex((host_mac(end) + host_mac(start)).replace(":", "")) + b"\x08\x00"
+    number = _PROTOCOLS[protocol]
+    packet = struct.pack(
+        "!BBHHHBBH4s4s", 0x45, 0, 28, 0, 0, 64, number, 0, *(inet_aton(host_ip(h)) for h in (start, end))
+    )
+    return ethernet + packet + struct.pack("!HH", from_port, to_port)

@@ -43,6 +43,7 @@ from testbed.emulate.requests import BuildOrder
 from testbed.emulate.shaping import require_speeds
 from testbed.emulate.switches import SwitchBackend
 from testbed.errors import LabError
+from testbed.kernels.packets_live import set_byte_times
 from testbed.kernels.packets_state import (
     LINK_DOWN,
     NO_ROOM,
@@ -243,11 +244,14 @@ class ModelFabric(Fabric):
         rates = np.array([*self._channel_rates(), *[self.order.host_rate] * (2 * len(self.order.hosts))])
         return np.rint(8 * _PICOSECONDS / rates).astype(np.int64)
 
+    def _set_rates(self) -> None:
+        set_byte_times(self.model.fabric, self.model.live, self._byte_times())
+
     def reshape(self, link_rate: float, host_rate: float, dilation: float) -> None:
         """Give all links other rates, and cables and switches their delay, while the lab runs."""
         self.order = replace(self.order, link_rate=link_rate, host_rate=host_rate, dilation=dilation)
         self.model.live.delay[0] = round(self.model.fabric.delay * dilation)
-        self.model.live.byte_time[:] = self._byte_times()
+        self._set_rates()
         self.doors.control[GRAIN] = self._grain()
         self.doors.control[WATCHDOG_NS] = int(self.order.watchdog * dilation * 1e9)
         self._reshape_hosts()
@@ -259,7 +263,7 @@ class ModelFabric(Fabric):
         """Let links between switches run at other shares of their rate while the lab runs."""
         require_speeds(speeds, len(self.order.links))
         self.order = replace(self.order, speeds={**self.order.speeds, **speeds})
-        self.model.live.byte_time[:] = self._byte_times()
+        self._set_rates()
 
     def shaping_problems(self) -> list[str]:
         """Differences between the rates asked for and those of the model and of hosts' interfaces."""
@@ -280,7 +284,7 @@ class ModelFabric(Fabric):
             ends = slice(2 * link, 2 * link + 2)
             live.longer[ends] = round(state.delay * self.order.dilation * _PICOSECONDS)
             live.loss[ends] = round(state.loss * 2**32)
-        live.byte_time[:] = self._byte_times()
+        self._set_rates()
 
     def link_states(self) -> dict[int, LinkState]:
         """Links between switches that are not as planned, by number."""

@@ -26,7 +26,7 @@ from testbed.emulate.realtime.memory import attach
 from testbed.kernels.events import NEVER
 from testbed.kernels.packets import kick, shut
 from testbed.kernels.packets_check import waiting_cycle
-from testbed.kernels.packets_state import FREE, NOW, PacketModel
+from testbed.kernels.packets_state import ASKED, FREE, NOW, TAKEN, PacketModel, PacketTables
 
 _TURN = 100_000_000  # ns between two looks at what is beside frames
 _PR_SET_TIMERSLACK = 29
@@ -63,6 +63,10 @@ def main() -> None:
         serve(model.fabric, model.state, model.live, doors, time.monotonic_ns() - int(doors.zero[0]) + _TURN)
         if model.fabric.lossless:
             _watch(model, doors)
+        if model.live.edition[TAKEN] != (asked := int(model.live.edition[ASKED])):
+            tables = attach(Path(sys.argv[1]).with_name(f"tables-{asked}"), PacketTables)
+            model = model._replace(live=model.live._replace(tables=tables))
+            model.live.edition[TAKEN] = asked
         if doors.control[KICK]:
             doors.control[KICK] = 0
             kick(model.fabric, model.state, model.live)
@@ -100,7 +104,7 @@ def empty(model: PacketModel) -> None:
         nobody[:] = -1
     for zero in (state.held, state.used, state.told, state.under_way, live.waiting, live.waiting_bytes):
         zero[:] = 0
-    for no in (state.off, state.stopped, state.pending, state.busy, live.shut):
+    for no in (state.off, state.stopped, state.pending, state.busy, live.shut, live.early):
         no[:] = False
     state.heap.count[0] = 0
     state.lanes.length[:] = 0

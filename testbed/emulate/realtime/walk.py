@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from testbed.kernels.packets_state import GLOBAL_VLANS, LOCAL_VLANS, PacketModel, PacketTables
+from testbed.kernels.packets_state import GLOBAL_VLANS, LOCAL_VLANS, PacketTables
 from testbed.model import Ints, Topology
 from testbed.plan import Plan
 from testbed.routing.paths import path
@@ -10,15 +10,17 @@ from testbed.routing.paths import path
 _SHOWN = 20
 
 
-def walked_problems(plan: Plan, model: PacketModel) -> list[str]:
+def walked_problems(plan: Plan, tables: PacketTables) -> list[str]:
     """One sentence for each pair of hosts whose frames would not take the plan's path; no more than twenty."""
     topology, problems = plan.topology, []
+    logical = range(len(topology.channel_source)) if plan.bundles is None else plan.bundles.of_channel.tolist()
     for source in range(topology.host_count):
         for destination in range(topology.host_count):
             if source == destination:
                 continue
             wanted = list(path(topology, plan.routes, source, destination))
-            taken, end = walk(model.live.tables, topology, source, destination)
+            links, end = walk(tables, plan.wiring, source, destination)
+            taken = [logical[channel] for channel in links]
             if taken != wanted or end != destination:
                 pair = f"{topology.host_name(source)}→{topology.host_name(destination)}"
                 by = " ".join(topology.channel_name(channel) for channel in taken) or "no link"
@@ -30,7 +32,10 @@ def walked_problems(plan: Plan, model: PacketModel) -> list[str]:
 
 
 def walk(tables: PacketTables, topology: Topology, source: int, destination: int) -> tuple[list[int], int]:
-    """The channels that a frame would take by next hops alone, and the host where it would end; -1 = none."""
+    """The channels that a frame would take by next hops alone, and the host where it would end; -1 = none.
+
+    Of aggregated links the first of each bundle stands for all; a frame that fares differently by another ends there.
+    """
     channels = len(topology.channel_source)
     taken: list[int] = []
     kind = int(tables.host_class[source])
@@ -42,7 +47,10 @@ def walk(tables: PacketTables, topology: Topology, source: int, destination: int
             break
         layer, channel = divmod(hop, channels)
         taken.append(channel)
-        kind = _class_after(tables, kind, layer, channel)
+        kinds = {
+            _class_after(tables, kind, layer, channel + 2 * number) for number in range(int(tables.members[channel]))
+        }
+        kind = kinds.pop() if len(kinds) == 1 else -1
     return taken, -1
 
 

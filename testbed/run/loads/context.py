@@ -117,7 +117,7 @@ class Context:
         )  # fmt: skip
 
     def _deadlock(self, cycle: Sequence[int]) -> str:
-        topology, layers = self.plan.topology, self.plan.routes.layers
+        topology, layers = self.plan.wiring, self.plan.routes.layers
         names = [hop_name(topology, hop, layers) for hop in cycle]
         return f"deadlock: {' waits for '.join([*names, names[0]])}; every one of them is paused for ever"
 

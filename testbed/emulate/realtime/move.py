@@ -1,0 +1,179 @@
+"""A running model carried over to another plan, make before break (Koibuchi et al. 2011, section 3.6).
+
+What a controller does to switches by rules is done here to tables: for a while they hold the VLANs of both plans, and
+PVIDs change one by one. The model tells which frames are under way, so that frames of old VLANs are waited for exactly.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+import numpy as np
+
+from testbed.emulate.realtime.memory import attach, write
+from testbed.errors import LabError
+from testbed.kernels.packets_state import ASKED, FREE, GLOBAL_VLANS, TAKEN, PacketModel, PacketTables
+from testbed.messages import PlanStep
+from testbed.model import Ints, LearningPlan, VlanPlan
+from testbed.plan import Plan
+from testbed.transition import Transition, make_transition, transition_deadlock, transition_problems
+from testbed.vlans.switch_tables import switch_tables
+
+_LOOK, _TAKES = 0.005, 10.0  # s between two looks, and until other tables are in force at the latest
+
+
+def tables_now(folder: Path, model: PacketModel) -> PacketTables:
+    """The tables that are in force."""
+    number = int(model.live.edition[TAKEN])
+    return attach(folder / f"tables-{number}", PacketTables) if number else model.live.tables
+
+
+def put_tables(folder: Path, model: PacketModel, tables: PacketTables) -> PacketTables:
+    """Put tables in place of those in force; returns them as they are computed by.
+
+    Raises:
+        LabError: the process that computes the switches does not take them.
+    """
+    edition, number = model.live.edition, int(model.live.edition[ASKED]) + 1
+    file = folder / f"tables-{number}"
+    write(file, tables)
+    edition[ASKED] = number
+    until = time.monotonic() + _TAKES
+    while edition[TAKEN] != number:
+        if time.monotonic() > until:
+            raise LabError(f"the process that computes the switches has not taken other tables in {_TAKES:g} s")
+        time.sleep(_LOOK)
+    (folder / f"tables-{number - 1}").unlink(missing_ok=True)
+    return attach(file, PacketTables)
+
+
+def both(old: PacketTables, new: PacketTables) -> PacketTables:
+    """Tables with the VLANs of two plans of one fabric, and the PVIDs of the first.
+
+    A VLAN of one identifier has the same links and members in both; entries of either are there.
+    """
+    switches, kept = old.switches, np.isin(new.vlan_id, old.vlan_id)
+    fresh = np.flatnonzero(~kept)
+
+    def by_vlan(tables: PacketTables) -> Ints:
+        return tables.next_hop.reshape(len(tables.vlan_id), switches, -1)
+
+    hops = np.concatenate([by_vlan(old), by_vlan(new)[fresh]])
+    for vlan in np.flatnonzero(kept).tolist():
+        there = int(old.vlan_of[new.vlan_id[vlan]])
+        hops[there] = np.where(hops[there] < 0, by_vlan(new)[vlan], hops[there])
+    classes = (fresh[:, None] * switches + np.arange(switches)).reshape(-1).tolist()
+    rows = [new.flood_channel[new.flood_start[one] : new.flood_start[one + 1]] for one in classes]
+    ids = np.concatenate([old.vlan_id, new.vlan_id[fresh]]).astype(np.int32)
+    vlan_of = np.full(len(old.vlan_of), -1, dtype=np.int32)
+    vlan_of[ids] = np.arange(len(ids))
+    return old._replace(
+        next_hop=hops.reshape(-1, hops.shape[-1]),
+        member=np.concatenate([old.member, new.member[:, fresh]], axis=1),
+        vlan_id=ids,
+        vlan_of=vlan_of,
+        flood_start=np.concatenate(
+            [old.flood_start, old.flood_start[-1] + np.cumsum([len(row) for row in rows])]
+        ).astype(np.int64),
+        flood_channel=np.concatenate([old.flood_channel, *rows]).astype(np.int32),
+    )
+
+
+def pvids_of(new: PacketTables, among: PacketTables) -> Ints:
+    """(H,) the classes that a plan gives frames of hosts, by the numbers of tables that have its VLANs among others."""
+    vlan, switch = np.divmod(new.host_class, new.switches)
+    found: Ints = (among.vlan_of[new.vlan_id[vlan]] * new.switches + switch).astype(np.int32)
+    return found
+
+
+class Mover:
+    """Carries a model over from one plan to another.
+
+    Args:
+        folder: of the lab, with its tables.
+        model: as it is computed.
+        old: the plan that is installed.
+        new: the other one.
+        off: links that are off now, and afterwards.
+        switch: lets links, by number, carry frames or not.
+
+    Raises:
+        LabError: the change is refused; nothing has changed.
+    """
+
+    def __init__(
+        self, folder: Path, model: PacketModel, old: Plan, new: Plan, off: tuple[Collection[int], Collection[int]],
+        switch: Callable[[Collection[int], bool], object],
+    ) -> None:  # fmt: skip
+        self._folder, self._model, self._switch = folder, model, switch
+        self._old, self._new = old, new
+        _refuse_what_cannot_be(old, new)
+        before, after = (set(links) for links in off)
+        topology = old.topology
+        assert isinstance(old.vlans, VlanPlan)
+        assert isinstance(new.vlans, VlanPlan)
+        self._transition: Transition = make_transition(
+            topology, old.vlans, new.vlans, on=tuple(sorted(before - after)), off=tuple(sorted(after - before))
+        )
+        problems = transition_problems(topology, self._transition, old.routes, new.routes, before)
+        if problems:
+            raise LabError(f"the way to this plan is not safe: {problems[0].sentence}")
+        cycles = transition_deadlock(topology, (old.routes, old.vlans), (new.routes, new.vlans))
+        self.deadlock = tuple(violation.sentence for violation in cycles)
+
+    def carry_out(self, limit: float, wake_up: float, pause: float) -> tuple[PlanStep, ...]:
+        """Take the steps; see Session.move_to."""
+        until, done = time.monotonic() + limit, []
+        tables, goal = tables_now(self._folder, self._model), switch_tables(self._new.topology, self._new.vlans, None)
+        for step in self._transition.steps:
+            started = time.monotonic()
+            what = step.sentence(self._old.topology)
+            if step.action == "links on":
+                self._switch(step.links, True)
+                time.sleep(wake_up)
+            elif step.action == "links off":
+                self._switch(step.links, False)
+            elif step.action == "add":
+                added = len(set(goal.vlan_id.tolist()) - set(tables.vlan_id.tolist()))
+                tables = put_tables(self._folder, self._model, both(tables, goal))
+                what = f"add entries, and {added} VLANs that no frame is in yet"
+            elif step.action == "move":
+                tables.host_class[:] = pvids_of(goal, tables)
+            elif step.action == "drain":
+                self._drain(set(tables.vlan_id.tolist()) - set(goal.vlan_id.tolist()), until)
+            elif step.action == "remove":
+                gone = len(set(tables.vlan_id.tolist()) - set(goal.vlan_id.tolist()))
+                tables = put_tables(self._folder, self._model, goal)
+                what = f"remove entries, and {gone} VLANs that no frame is in any more"
+            done.append(PlanStep(step.action, what, round(time.monotonic() - started, 4)))
+            time.sleep(pause)
+        return tuple(done)
+
+    def _drain(self, gone: set[int], until: float) -> None:
+        """Wait until no frame is in VLANs that are left; looked at twice, since frames go on meanwhile."""
+        live, state = self._model.live, self._model.state
+        vlans, none = np.array(sorted(gone), dtype=np.int32), 0
+        while none < 2:
+            time.sleep(_LOOK)
+            under_way = np.ones(len(live.tag), dtype=np.bool_)
+            under_way[state.free[: int(state.counts[FREE])]] = False
+            tags = live.tag[under_way]
+            none = none + 1 if not np.isin(tags[tags >= 0] & 0xFFF, vlans).any() else 0
+            if time.monotonic() > until:
+                raise LabError("frames on the old paths have not arrived; does a pause hold them?")
+
+
+def _refuse_what_cannot_be(old: Plan, new: Plan) -> None:
+    if old.topology.links.tolist() != new.topology.links.tolist() or old.topology.host_count != new.topology.host_count:
+        raise LabError("this is a plan for another topology; switches, hosts and links must be the same")
+    if not new.proved:
+        raise LabError("this plan is not proved: " + "; ".join(violation.sentence for violation in new.violations[:3]))
+    for one in (old, new):
+        kind = switch_tables(one.topology, one.vlans, None).kind
+        if kind != GLOBAL_VLANS or isinstance(one.vlans, LearningPlan) or one.bundles is not None:
+            raise LabError(
+                "a change of plans without loss needs VLANs of the whole fabric with static entries (assignment "
+                "fixed), and links that are not aggregated"
+            )

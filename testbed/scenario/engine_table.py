@@ -1,0 +1,46 @@
+"""Which key of a scenario holds on which engine, as a table for docs/engines.md, made from what refuses them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from testbed.scenario.engines import ENGINES, Simulator, VmOptions, hears
+from testbed.scenario.spec import LabSettings, Links
+from testbed.workloads import WORKLOADS
+
+YES, NO = "yes", "refused"
+_EVERYWHERE = "`topology`, `faults`, `routing`, `assignment`, `switch_model`, `expect`"
+_BLOCKS = {"links": Links, "lab": LabSettings, "simulator": Simulator, "vm": VmOptions}
+
+
+def engine_table() -> str:
+    """The table in Markdown, a row for keys of a block that hold on the same engines."""
+    head = [f"| key | {' | '.join(f'`{name}`' for name in ENGINES)} |", f"| --- |{' --- |' * len(ENGINES)}"]
+    rows = [(_EVERYWHERE, [YES] * len(ENGINES)), *_keys(), *_events(), *_loads()]
+    return "\n".join([*head, *(f"| {keys} | {' | '.join(cells)} |" for keys, cells in rows)]) + "\n"
+
+
+def _keys() -> Iterator[tuple[str, list[str]]]:
+    for block, kind in _BLOCKS.items():
+        alike: dict[tuple[str, ...], list[str]] = {}
+        for key in dataclasses.fields(kind):
+            cells = tuple(YES if hears(engine, block, key.name) else NO for engine in ENGINES.values())
+            alike.setdefault(cells, []).append(f"`{block}.{key.name}`")
+        yield from ((", ".join(keys), list(cells)) for cells, keys in alike.items())
+
+
+def _events() -> Iterator[tuple[str, list[str]]]:
+    engines = ENGINES.values()
+    yield "`workloads`: `failures`, which `probe` is for", [YES if engine.fails else NO for engine in engines]
+    yield "`workloads`: `timeline` of links that change", [YES if engine.changes else NO for engine in engines]
+
+
+def _loads() -> Iterator[tuple[str, list[str]]]:
+    alike: dict[bool, list[str]] = {}
+    for name, kind in WORKLOADS.items():
+        if name != "probe":
+            alike.setdefault(bool(kind.why_not_simulated(kind.spec)), []).append(f"`{name}`")
+    for programs, names in alike.items():
+        cells = ["a warning" if programs and not engine.programs else YES for engine in ENGINES.values()]
+        yield f"`workloads`: {', '.join(names)}", cells

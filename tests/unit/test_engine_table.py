@@ -1,0 +1,80 @@
+"""The table of keys by engine: what it says of each key is what becomes of a scenario with that key."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from testbed.errors import InputError
+from testbed.plan import make_plan
+from testbed.scenario import parse_scenario
+from testbed.scenario.engine_table import NO, YES, engine_table
+from testbed.scenario.engines import ENGINES, Simulator, VmOptions
+from testbed.scenario.spec import LabSettings, Links
+
+# A value of each key that is not its default, and what must stand beside it.
+_VALUES: dict[str, dict[str, Any]] = {
+    "links": {"rate": "100 Mbit/s", "host_rate": "2 Gbit/s", "queue_frames": 50, "aggregate": True},
+    "lab": {
+        "dilation": 50, "datapath": "userspace", "arp": "broadcast", "seed": 2, "telemetry": 500, "cpu_share": 0.1,
+        "switch_daemons": 2, "controller": "switch_tagged",
+    },
+    "simulator": {
+        "flow_control": "pause", "buffer": 100_000, "xoff": 50_000, "xon": 20_000, "shared": True, "delay": 2.0,
+        "watchdog": 10, "cut_through": True, "duration": 100.0, "warm_up": 20.0,
+    },
+    "vm": {"virtual_time": True, "memory": 1024, "limit": 100.0, "shift": 1},
+}  # fmt: skip
+
+
+def _told() -> dict[str, dict[str, str]]:
+    """What the table says: key → engine → cell."""
+    _, _, *rows = engine_table().splitlines()
+    found: dict[str, dict[str, str]] = {}
+    for row in rows:
+        keys, *cells = (part.strip() for part in row.strip("|").split("|"))
+        found |= {key.strip("` "): dict(zip(ENGINES, cells, strict=True)) for key in keys.split(", ")}
+    return found
+
+
+def _refusals(blocks: dict[str, object]) -> str:
+    try:
+        make_plan(parse_scenario(yaml.safe_dump({"topology": {"kind": "mesh", "sizes": [2]}, **blocks}), "test"))
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+def test_every_key_has_a_value_here() -> None:
+    for block, kind in (("links", Links), ("lab", LabSettings), ("simulator", Simulator), ("vm", VmOptions)):
+        assert {part.name for part in dataclasses.fields(kind)} == set(_VALUES[block])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("key", [f"{block}.{name}" for block, keys in _VALUES.items() for name in keys])
+def test_a_key_is_refused_where_the_table_says_so(engine: str, key: str) -> None:
+    block, _, name = key.partition(".")
+    refused = f"test: {key}: is for engine: " in _refusals({"engine": engine, block: {name: _VALUES[block][name]}})
+    assert _told()[key][engine] == (NO if refused else YES)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("row", "load", "lab"), [
+    ("failures", {"kind": "probe", "failures": ["at 1s: down s1-s2", "at 2s: up s1-s2"]},
+     {"controller": "segment_manager"}),
+    ("timeline",
+     {"kind": "iperf3", "protocol": "udp", "timeline": [{"at": "2 s", "link": "s1-s2", "rate": "100M"}]}, {}),
+])  # fmt: skip
+def test_events_are_refused_where_the_table_says_so(engine: str, row: str, load: object, lab: object) -> None:
+    (line,) = (line for line in engine_table().splitlines() if f"`{row}`" in line)
+    cells = dict(zip(ENGINES, (part.strip() for part in line.strip("|").split("|")[1:]), strict=True))
+    told = _refusals({"engine": engine, "workloads": [load], "lab": lab})
+    assert cells[engine] == (NO if f"workloads.0.{row}: " in told else YES), told
+
+
+def test_the_page_has_the_table() -> None:
+    assert engine_table() in Path("docs/engines.md").read_text(encoding="utf-8")
