@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
+from dataclasses import dataclass
 
+from testbed.errors import did_you_mean
 from testbed.model import Topology
 
 Flows = tuple[tuple[int, int], ...]
@@ -23,10 +25,42 @@ def flows(pattern: str, topology: Topology, seed: int) -> Flows:
     """Return the (source, destination) host pairs of a pattern.
 
     Raises:
-        PatternError: the pattern needs another number of hosts.
+        PatternError: the pattern needs another number of hosts, or names one that there is not.
         KeyError: no such pattern.
     """
-    return tuple(pair for pair in PATTERNS[pattern](topology, seed) if pair[0] != pair[1])
+    name, colon, parameter = pattern.partition(":")
+    made = FAMILIES[name].make(topology, parameter) if colon else PATTERNS[pattern](topology, seed)
+    return tuple(pair for pair in made if pair[0] != pair[1])
+
+
+def is_pattern(pattern: str) -> bool:
+    """Whether there is a pattern of that name, or of that name and parameter."""
+    name, colon, parameter = pattern.partition(":")
+    return name in FAMILIES and bool(parameter) if colon else pattern in PATTERNS
+
+
+def pattern_names() -> list[str]:
+    """Every pattern, those with a parameter with an example of it."""
+    return [*PATTERNS, *(family.example for family in FAMILIES.values())]
+
+
+def no_pattern(pattern: str, without: str = "") -> str:
+    """The sentence for a name that is no pattern's; `without` is one that is no good either."""
+    name = pattern.partition(":")[0]
+    if name in FAMILIES:
+        return f'"{pattern}" needs a parameter, such as {FAMILIES[name].example}: {FAMILIES[name].summary}'
+    known = [name for name in pattern_names() if name != without]
+    meant = did_you_mean(pattern, [*PATTERNS, *FAMILIES])
+    return f'there is no pattern "{pattern}".{meant} Known: {", ".join(known)}'
+
+
+_LONGEST_LABEL = 32
+
+
+def pattern_label(pattern: str) -> str:
+    """A pattern in a few words, fit for names of files: pairs by their number where they are many."""
+    count = pattern.count(",") + 1
+    return pattern if len(pattern) <= _LONGEST_LABEL else f"{pattern.partition(':')[0]}-of-{count}"
 
 
 def _address_bits(topology: Topology, pattern: str) -> int:
@@ -115,6 +149,22 @@ def _uniform(topology: Topology, seed: int) -> Flows:
     return tuple((host, (host + generator.randrange(1, count)) % count) for host in range(count))
 
 
+def _tornado(topology: Topology, seed: int) -> Flows:
+    """Half of the way round in each dimension, less one: the worst of a torus; without a grid of the host numbers."""
+    del seed
+    sizes, count = topology.sizes or (topology.host_count,), topology.host_count
+    per_switch = count // topology.switch_count if topology.sizes else 1
+    pairs = []
+    for host in range(count):
+        rest, place = divmod(host, per_switch)
+        to, stride = 0, 1
+        for size in sizes:
+            rest, at = divmod(rest, size)
+            to, stride = to + (at + (size + 1) // 2 - 1) % size * stride, stride * size
+        pairs.append((host, to * per_switch + place))
+    return tuple(pairs)
+
+
 PATTERNS: dict[str, Callable[[Topology, int], Flows]] = {
     "neighbour": _neighbour,
     "all_to_all": _all_to_all,
@@ -124,4 +174,60 @@ PATTERNS: dict[str, Callable[[Topology, int], Flows]] = {
     "complement": _complement,
     "pairwise": _pairwise,
     "uniform": _uniform,
+    "tornado": _tornado,
 }
+
+
+def _host(topology: Topology, name: str) -> int:
+    names = [topology.host_name(host) for host in range(topology.host_count)]
+    if name in names:
+        return names.index(name)
+    raise PatternError(f'there is no host "{name}" for the pattern.{did_you_mean(name, names)}')
+
+
+def _hotspot(topology: Topology, parameter: str) -> Flows:
+    goal = _host(topology, parameter)
+    return tuple((host, goal) for host in range(topology.host_count))
+
+
+def _shift(topology: Topology, parameter: str) -> Flows:
+    count = topology.host_count
+    if not parameter.removeprefix("-").isdecimal() or int(parameter) % max(count, 1) == 0:
+        raise PatternError(f'"shift:{parameter}" should have a whole number that is no multiple of the {count} hosts')
+    return tuple((host, (host + int(parameter)) % count) for host in range(count))
+
+
+def _pairs(topology: Topology, parameter: str) -> Flows:
+    found = []
+    for pair in parameter.split(","):
+        source, arrow, destination = pair.strip().partition(">")
+        if not arrow:
+            raise PatternError(f'"{pair}" is no pair; write pairs as in pairs:h1>h5,h2>h6')
+        one, other = _host(topology, source.strip()), _host(topology, destination.strip())
+        if one == other:
+            raise PatternError(f'"{pair}" is a host and itself; a pair has two hosts')
+        if (one, other) in found:
+            raise PatternError(f'"{pair}" is listed twice; a pair has one flow')
+        found.append((one, other))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Patterns with a parameter, written behind a colon."""
+
+    make: Callable[[Topology, str], Flows]  # the pairs; raises PatternError
+    example: str  # one of them
+    summary: str  # one line
+
+
+FAMILIES: dict[str, Family] = {
+    "hotspot": Family(_hotspot, "hotspot:h5", "every host to one host"),
+    "shift": Family(_shift, "shift:4", "every host to the one that many numbers on"),
+    "pairs": Family(_pairs, "pairs:h1>h5", "the pairs that are listed, with commas between"),
+}
+
+
+def pairs_pattern(pairs: list[tuple[str, str]]) -> str:
+    """The pattern of pairs of host names."""
+    return f"pairs:{','.join(f'{source}>{destination}' for source, destination in pairs)}"

@@ -10,14 +10,14 @@ import numpy as np
 
 from testbed.analyse.capacity import Fit, fit_of, needs_of
 from testbed.analyse.load import ALL_TO_ALL, Hops, Load, hops_of, load_of, pattern_problem
-from testbed.errors import InputError, Problem, did_you_mean
+from testbed.errors import InputError, Problem
 from testbed.model import LocalPlan, Routes, Topology
 from testbed.pipeline.compile import count_rules
 from testbed.plan import Plan
 from testbed.routing.paths import hop_counts, key_switches
 from testbed.routing.relation import Conflict, Relation, relations
 from testbed.routing.turns import prohibited_turns
-from testbed.traffic import PATTERNS
+from testbed.traffic import is_pattern, no_pattern
 from testbed.verify.flooding import multiplication
 from testbed.verify.limits import SWITCH_MODELS
 from testbed.vlans.fewest import Bounds, fewest_fixed, fewest_renamed
@@ -56,13 +56,7 @@ class Analysis:
 
 def check_patterns(patterns: Sequence[str]) -> list[Problem]:
     """Every name that is not a pattern."""
-    return [
-        Problem(
-            "--pattern", f'there is no pattern "{name}".{did_you_mean(name, PATTERNS)} Known: {", ".join(PATTERNS)}'
-        )
-        for name in dict.fromkeys(patterns)
-        if name not in PATTERNS
-    ]
+    return [Problem("--pattern", no_pattern(name)) for name in dict.fromkeys(patterns) if not is_pattern(name)]
 
 
 def analyse(plan: Plan, patterns: Sequence[str] = (ALL_TO_ALL,)) -> Analysis:
@@ -74,7 +68,7 @@ def analyse(plan: Plan, patterns: Sequence[str] = (ALL_TO_ALL,)) -> Analysis:
         InputError: patterns that do not exist, or not for this number of hosts, each with the scenario's file.
     """
     topology, routes, seed = plan.topology, plan.routes, plan.scenario.lab.seed
-    known = [name for name in dict.fromkeys(patterns) if name in PATTERNS]
+    known = [name for name in dict.fromkeys(patterns) if is_pattern(name)]
     found = (pattern_problem(topology, name, seed) for name in known)
     problems = [*check_patterns(patterns), *(problem for problem in found if problem is not None)]
     if problems:

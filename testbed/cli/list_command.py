@@ -69,7 +69,7 @@ def _listing(kinds: Sequence[str]) -> dict[str, Mapping[str, str]]:
     from testbed.routing import ROUTINGS
     from testbed.scenario import TOPOLOGY_BLOCKS
     from testbed.scenario.catalogue import scenario_summaries, summaries, sweep_names
-    from testbed.traffic import PATTERNS
+    from testbed.traffic import FAMILIES, PATTERNS
     from testbed.verify.limits import SWITCH_MODELS
     from testbed.vlans import ASSIGNMENTS
     from testbed.workloads import WORKLOADS
@@ -82,7 +82,8 @@ def _listing(kinds: Sequence[str]) -> dict[str, Mapping[str, str]]:
         "assignments": lambda: {name: assignment.summary for name, assignment in ASSIGNMENTS.items()},
         "workloads": lambda: {name: load.summary for name, load in WORKLOADS.items()},
         "patterns": lambda: {
-            name: (make.__doc__ or "").strip().split("\n")[0].rstrip(".") for name, make in PATTERNS.items()
+            **{name: (make.__doc__ or "").strip().split("\n")[0].rstrip(".") for name, make in PATTERNS.items()},
+            **{family.example: family.summary for family in FAMILIES.values()},
         },
         "mpi_jobs": job_summaries,
         "switch_models": lambda: {

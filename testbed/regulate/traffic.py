@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from testbed.errors import InputError, Problem, did_you_mean
+from testbed.errors import InputError, Problem
 from testbed.model import Floats, Topology
 from testbed.results import Run, load_run
 from testbed.results.samples import MPI_SENT, mpi_matrix
 from testbed.results.telemetry import Names, load_telemetry
-from testbed.traffic import PATTERNS, PatternError, flows
+from testbed.traffic import PatternError, flows, is_pattern, no_pattern
 
 _MAX_NAMED = 4
 
@@ -34,9 +34,8 @@ def of_pattern(pattern: str, topology: Topology, seed: int, place: str = "--patt
     Raises:
         InputError: there is no such pattern, it does not fit the number of hosts, or gives no flow.
     """
-    if pattern not in PATTERNS:
-        known = f"{did_you_mean(pattern, PATTERNS)} Known: {', '.join(PATTERNS)}"
-        raise InputError.one(place, f'there is no pattern "{pattern}".{known}')
+    if not is_pattern(pattern):
+        raise InputError.one(place, no_pattern(pattern))
     matrix = np.zeros((topology.host_count, topology.host_count))
     try:
         for source, destination in flows(pattern, topology, seed):

@@ -12,6 +12,7 @@ from testbed.routing import ROUTINGS
 from testbed.scenario.engines import ENGINES, Simulator, VmOptions, engine_name
 from testbed.scenario.fabric_file import TOPOLOGY_BLOCKS, read_fabric_file
 from testbed.scenario.models import fill, key_of, not_one_of, shown, unknown_key
+from testbed.scenario.own_traffic import with_pattern
 from testbed.scenario.read import read_blocks
 from testbed.scenario.spec import (
     EXPECTATIONS,
@@ -102,7 +103,7 @@ def _scenario(raw: dict[str, Any], source: str, problems: list[Problem]) -> Scen
     lab = fill(LabSettings, raw.get("lab", {}), "lab", problems)
     vm = fill(VmOptions, raw.get("vm", {}), "vm", problems)
     simulator = fill(Simulator, raw.get("simulator", {}), "simulator", problems)
-    workloads = _workloads(raw.get("workloads", []), problems)
+    workloads = _workloads(raw.get("workloads", []), Path(source).parent, problems)
     if links is not None and lab is not None:
         problems += [*_too_slow(links, lab), *_too_small_share(lab)]
     if links is not None and links.aggregate:
@@ -182,19 +183,27 @@ def _kind(
     return kind, fill(getattr(table[kind], part), values, place, problems, ["kind"])
 
 
-def _workloads(raw: object, problems: list[Problem]) -> tuple[Workload, ...]:
+def _workloads(raw: object, folder: Path, problems: list[Problem]) -> tuple[Workload, ...]:
     if not isinstance(raw, list):
         problems.append(Problem("workloads", f"should be a list such as [{{kind: ping}}], not {shown(raw)}"))
         return ()
     loads = []
     for number, load in enumerate(raw):
         place = f"workloads.{number}"
+        if isinstance(load, dict) and takes_pattern(load.get("kind")):
+            load = with_pattern(load, place, folder, problems)  # noqa: PLW2901 - the same load, in other words
         kind, spec = _kind(load, place, problems, table=WORKLOADS, part="spec")
         if spec is not None:
             found = [*WORKLOADS[kind].check(spec), *WORKLOADS[kind].meaningless(spec, list(load))]
             problems += [Problem(f"{place}.{p.key}", p.sentence) for p in found]
         loads.append(Workload(kind, spec))
     return tuple(loads)
+
+
+def takes_pattern(kind: object) -> bool:
+    """Whether loads of a kind say who sends to whom."""
+    entry = WORKLOADS.get(kind) if isinstance(kind, str) else None
+    return entry is not None and any(field.name == "pattern" for field in dataclasses.fields(entry.spec))
 
 
 def _too_slow(links: Links, lab: LabSettings) -> list[Problem]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from testbed.routing import ROUTINGS
+from testbed.scenario import own_traffic
 from testbed.scenario.engines import ENGINES, Simulator, VmOptions
 from testbed.scenario.fabric_file import TOPOLOGY_BLOCKS
 from testbed.scenario.models import model_of
@@ -62,6 +63,8 @@ def _kinds(table: Mapping[str, Any], part: str, *, required: bool) -> dict[str, 
         block = _block(getattr(entry, part))
         block["description"] = entry.summary
         block["properties"] = {"kind": {"const": kind}, **block["properties"]}
+        if table is WORKLOADS and "pattern" in block["properties"]:
+            block["properties"] |= own_traffic.SCHEMA
         if required:
             block["required"] = ["kind", *block.get("required", [])]
         kinds.append(block)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from testbed.errors import InputError, Problem, did_you_mean
+from testbed.errors import InputError, Problem
 from testbed.model import Topology
-from testbed.traffic import PATTERNS, PatternError, flows
+from testbed.traffic import PatternError, flows, is_pattern, no_pattern
 
 UNIFORM = "uniform"
 ALL_TO_ALL = "all_to_all"
@@ -91,10 +91,8 @@ def pattern_problems(pattern: str, topology: Topology, seed: int) -> list[Proble
     place = "--pattern"
     if pattern == ALL_TO_ALL:
         return [Problem(place, f"{ALL_TO_ALL} is no order of packets; {UNIFORM} draws each packet's destination anew")]
-    if pattern not in PATTERNS:
-        known = [name for name in PATTERNS if name != ALL_TO_ALL]
-        meant = did_you_mean(pattern, known)
-        return [Problem(place, f'there is no pattern "{pattern}".{meant} Known: {", ".join(known)}')]
+    if not is_pattern(pattern):
+        return [Problem(place, no_pattern(pattern, without=ALL_TO_ALL))]
     if topology.host_count < 2:
         return [Problem(place, "a load needs two hosts or more and this topology has one")]
     try:

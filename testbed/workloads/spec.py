@@ -5,19 +5,42 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Gt, Le, MinLen
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import core_schema
 
 from testbed.errors import Problem, did_you_mean
-from testbed.traffic import PATTERNS
+from testbed.traffic import FAMILIES, PATTERNS, is_pattern, pattern_names
 from testbed.workloads.timeline import Event, EventText, FailureText, parse_event
 
-if TYPE_CHECKING:
-    Pattern = str
-else:  # the names of the table, which only exist at run time
-    Pattern = Literal[tuple(PATTERNS)]
+
+class _AnyPattern:
+    """Checks a name against the table of patterns, which plug-ins may add to."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        """Accept what is_pattern() does."""
+        return core_schema.no_info_before_validator_function(_pattern, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """The names, and what those with a parameter begin with."""
+        del schema, handler
+        return {"anyOf": [{"enum": [*PATTERNS]}, {"type": "string", "pattern": f"^({'|'.join(FAMILIES)}):."}]}
+
+
+def _pattern(value: object) -> str:
+    if isinstance(value, str) and is_pattern(value):
+        return value
+    names = pattern_names()
+    meant = did_you_mean(str(value), [*PATTERNS, *FAMILIES])
+    shown = json.dumps(value, ensure_ascii=False, default=str)
+    raise ValueError(f"should be one of {', '.join(names)}, not {shown}{'.' if meant else ''}{meant}")
+
+
+Pattern = Annotated[str, _AnyPattern()]
 
 
 # iperf3 keys that mean something for one protocol only.

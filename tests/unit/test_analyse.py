@@ -19,7 +19,7 @@ from testbed.model import LocalPlan, SwitchModel, VlanPlan
 from testbed.pipeline.tables import Priority
 from testbed.plan import make_plan
 from testbed.routing.paths import path
-from testbed.traffic import PATTERNS, flows
+from testbed.traffic import flows, pattern_names
 from testbed.vlans.entries import entries_of
 from testbed.vlans.fewest import Bounds
 from tests.fabrics import graph_of, plan_of, scenario_of, topology_of
@@ -128,7 +128,8 @@ def test_every_problem_of_patterns_is_named():
     with pytest.raises(InputError) as caught:
         analyse(made, ["transpose", "buterfly", "complement", "all_to_all"])
     assert [str(problem) for problem in caught.value.problems] == [
-        f'test.yaml: --pattern: there is no pattern "buterfly". Did you mean "butterfly"? Known: {", ".join(PATTERNS)}',
+        'test.yaml: --pattern: there is no pattern "buterfly". Did you mean "butterfly"? Known: '
+        f"{', '.join(pattern_names())}",
         'test.yaml: --pattern: pattern "transpose" needs a square number of hosts, not 6',
         'test.yaml: --pattern: pattern "complement" needs a power of two of hosts, not 6',
     ]

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-from typing import get_args
-
 import pytest
 
-from testbed.traffic import PATTERNS, PatternError, flows
-from testbed.workloads.spec import Pattern
-from tests.fabrics import topology_of
+from testbed.errors import InputError
+from testbed.scenario import parse_scenario
+from testbed.traffic import FAMILIES, PATTERNS, PatternError, flows, is_pattern, pattern_label
+from tests.fabrics import scenario_of, topology_of
 
 PERMUTATIONS = ["bit_reversal", "butterfly", "complement", "transpose"]
 
@@ -15,8 +14,94 @@ def flat(hosts):
     return topology_of("flat", hosts=hosts)
 
 
+def loads_of(*loads, hosts=6):
+    topology = {"kind": "flat", "hosts": hosts}
+    return scenario_of(
+        {"topology": topology, "workloads": [{"kind": "iperf3", "protocol": "tcp", **load} for load in loads]}
+    )
+
+
 def test_the_patterns_of_a_scenario_are_those_there_are():
-    assert set(get_args(Pattern)) == set(PATTERNS)
+    names = [*PATTERNS, *(family.example for family in FAMILIES.values())]
+    assert [load.spec.pattern for load in loads_of(*({"pattern": name} for name in names)).workloads] == names
+    assert not any(map(is_pattern, [*FAMILIES, "hotspot:", "neighbour:1", "hotspots:h1", ""]))
+
+
+def test_tornado_goes_half_of_the_way_round_in_each_dimension():
+    pairs = dict(flows("tornado", topology_of("torus", sizes=(8, 5), hosts_per_switch=2), seed=1))
+    assert pairs[0] == 2 * (3 + 8 * 2)  # (0, 0) to (3, 2)
+    assert pairs[2 * 7 + 1] == 2 * (2 + 8 * 2) + 1  # (7, 0) to (2, 2), same place
+    assert sorted(pairs) == sorted(pairs.values()) == list(range(80))
+    assert flows("tornado", flat(7), seed=1)[0] == (0, 3)
+    assert flows("tornado", topology_of("torus", sizes=(2, 2)), seed=1) == ()
+
+
+def test_patterns_with_a_parameter():
+    assert flows("hotspot:h2", flat(3), seed=1) == ((0, 1), (2, 1))
+    assert flows("shift:2", flat(3), seed=1) == flows("shift:-1", flat(3), seed=1) == ((0, 2), (1, 0), (2, 1))
+    assert flows("pairs:h1>h3, h1>h2", flat(3), seed=1) == ((0, 2), (0, 1))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "sentence"),
+    [
+        ("hotspot:h4", 'there is no host "h4" for the pattern. Did you mean "h3"?'),
+        ("shift:3", '"shift:3" should have a whole number that is no multiple of the 3 hosts'),
+        ("shift:x", '"shift:x" should have a whole number'),
+        ("pairs:h1-h2", '"h1-h2" is no pair; write pairs as in pairs:h1>h5,h2>h6'),
+        ("pairs:h1>h1", '"h1>h1" is a host and itself; a pair has two hosts'),
+        ("pairs:h1>h2,h1>h2", '"h1>h2" is listed twice; a pair has one flow'),
+    ],
+)
+def test_a_parameter_that_cannot_be_is_a_sentence(pattern, sentence):
+    with pytest.raises(PatternError) as error:
+        flows(pattern, flat(3), seed=1)
+    assert sentence in str(error.value)
+
+
+def test_pairs_and_a_matrix_are_a_pattern(tmp_path):
+    (tmp_path / "m.csv").write_text("source,destination,bytes\nh1,h2,10\nh2,h3,0\nh3,h1,10\n")
+    (tmp_path / "n.csv").write_text("source,destination\nh2,h1\n")
+    text = "topology: {kind: flat, hosts: 3}\nworkloads:\n"
+    keys = ("pairs: [[h1, h2], [h3, h1]]", "matrix: m.csv", "matrix: n.csv")
+    text += "".join(f"- {{kind: iperf3, protocol: tcp, {key}}}\n" for key in keys)
+    scenario = parse_scenario(text, str(tmp_path / "x.yaml"))
+    assert [load.spec.pattern for load in scenario.workloads] == ["pairs:h1>h2,h3>h1"] * 2 + ["pairs:h2>h1"]
+
+
+def test_many_pairs_have_a_short_label():
+    assert pattern_label("hotspot:h5") == "hotspot:h5"
+    assert pattern_label("pairs:" + ",".join(f"h{n}>h{n + 1}" for n in range(1, 17))) == "pairs-of-16"
+
+
+@pytest.mark.parametrize(
+    ("load", "problem"),
+    [
+        (
+            {"pairs": [["h1", "h2"]], "pattern": "uniform"},
+            "pairs: stands beside pattern, which says the same; remove one",
+        ),
+        ({"pairs": "h1"}, 'pairs: should be a list such as [[h1, h5], [h2, h6]], not "h1"'),
+        ({"pairs": [["h1"]]}, 'pairs.0: should be two hosts such as [h1, h5], not ["h1"]'),
+        ({"matrix": 3}, "matrix: should be a file such as traffic.csv, not 3"),
+        ({"matrix": "none.csv"}, "matrix: none.csv: cannot be read: No such file or directory"),
+        ({"matrix": "a.csv"}, 'matrix: a.csv: should begin with the line "source,destination,bytes", not "from,to"'),
+        ({"matrix": "b.csv"}, "matrix: b.csv: has 1 bytes in line 2 and 2 in line 3, and the flows of a load send"),
+        ({"matrix": "c.csv"}, 'matrix: c.csv: line 2: should have whole bytes, not "x"'),
+        ({"matrix": "d.csv"}, "matrix: d.csv: has no pair with an amount, so nothing would be sent"),
+        ({"matrix": "e.csv"}, 'matrix: e.csv: line 2: should be two hosts and bytes, not "h1"'),
+    ],
+)
+def test_own_traffic_that_cannot_be_is_a_sentence(load, problem, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = {"a": "from,to\n", "b": "h1,h2,1\nh2,h1,2\n", "c": "h1,h2,x\n", "d": "h1,h2,0\n", "e": "h1\n"}
+    for name, text in rows.items():
+        head = "" if name == "a" else "source,destination,bytes\n"
+        (tmp_path / f"{name}.csv").write_text(head + text)
+    with pytest.raises(InputError) as error:
+        loads_of(load)
+    assert str(error.value).startswith(f"test.yaml: workloads.0.{problem}")
+    assert len(error.value.problems) == 1
 
 
 @pytest.mark.parametrize("pattern", PERMUTATIONS)

@@ -103,7 +103,8 @@ def test_ranks_are_placed(keys, expected):
             "pattern: neighbor",
             [
                 "pattern: should be one of neighbour, all_to_all, bit_reversal, transpose, butterfly, complement, "
-                'pairwise, uniform, not "neighbor". Did you mean "neighbour"?'
+                'pairwise, uniform, tornado, hotspot:h5, shift:4, pairs:h1>h5, not "neighbor". Did you mean '
+                '"neighbour"?'
             ],
         ),
     ],

@@ -23,6 +23,7 @@ from testbed.run.loads.run_pairs import run_pairs
 from testbed.scenario import Workload
 from testbed.scenario.models import key_of
 from testbed.session import Session
+from testbed.traffic import pattern_label
 from testbed.workloads import WORKLOADS
 from testbed.workloads.pairs import OutputError
 
@@ -184,5 +185,6 @@ def record_of(
 def load_labels(load: Workload) -> Mapping[str, str]:
     """What tells a load from others of its kind, by label."""
     found = {key_of(name): getattr(load.spec, name) for name in WORKLOADS[load.kind].labels}
-    # A job may be a path; its last part then says enough.
-    return {name: value.rstrip("/").rpartition("/")[2] for name, value in found.items() if value is not None}
+    # A job may be a path; its last part then says enough. Listed pairs may be many.
+    short = {name: pattern_label(value) if name == "pattern" and value else value for name, value in found.items()}
+    return {name: value.rstrip("/").rpartition("/")[2] for name, value in short.items() if value is not None}
