@@ -55,7 +55,7 @@ def box(
 ) -> None:
     """Make boxes for Vagrant from the image, unless they are there. Needs root, the image, and 6 GB."""
     from testbed.emulate.vm.box import PROVIDERS, build_boxes
-    from testbed.emulate.vm.building import CACHE
+    from testbed.shipped import CACHE
 
     started = time.monotonic()
     wanted = PROVIDERS if provider is Provider.both else (provider.value,)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from testbed.errors import LabError
+from testbed.shipped import setup
 
 # Switches and their controller come before hosts, as in hardware: programs that spin must not starve them. The
 # controller, which elsewhere has a machine of its own, must not be starved by busy switches either.
@@ -32,7 +33,7 @@ def run(command: Sequence[str], text: str | None = None, timeout: float = 120.0)
     try:
         done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=timeout, check=False)
     except FileNotFoundError as error:
-        raise LabError(f"{command[0]} is not installed; run `make setup`") from error
+        raise LabError(f"{command[0]} is not installed; {setup()}") from error
     except subprocess.TimeoutExpired as error:
         raise LabError(f"{name} … did not end in {timeout:g} s") from error
     if done.returncode != 0:

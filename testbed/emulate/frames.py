@@ -24,6 +24,7 @@ from testbed.emulate.names import HOST_INTERFACE
 from testbed.emulate.requests import HostOrder, StormReading, WatchStorm
 from testbed.emulate.switches import SwitchBackend
 from testbed.errors import LabError
+from testbed.shipped import setup
 
 _HOSTS_AT_ONCE = 8
 _GAP_MS = "2"
@@ -43,7 +44,7 @@ def unreachable_pairs(hosts: Sequence[HostOrder], holders: Mapping[str, int]) ->
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False)
         except FileNotFoundError as error:
-            raise LabError("fping is not installed; run `make setup`") from error
+            raise LabError(f"fping is not installed; {setup()}") from error
         alive = {line.split()[0] for line in done.stdout.splitlines() if line.endswith("is alive")}
         return [(source.name, name_of[ip]) for ip in targets if ip not in alive]
 

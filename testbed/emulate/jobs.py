@@ -18,12 +18,14 @@ import yaml
 from annotated_types import Ge, Gt
 
 from testbed.errors import CapabilityError, InputError, Problem, did_you_mean
+from testbed.files import make_folder
 from testbed.scenario.models import fill
+from testbed.shipped import part, setup, workshop
 from testbed.workloads import npb
 from testbed.workloads.mpi import MpiJob, Output
 from testbed.workloads.spec import Npb
 
-FOLDER = Path(__file__).resolve().parents[2] / "mpi_jobs"
+FOLDER = part("mpi_jobs")
 _BUILD_LIMIT = 600.0
 _SHOWN_LINES = 6
 
@@ -80,10 +82,11 @@ def read_job(name: str, key: str, base: Path = Path(), source: str = "") -> MpiJ
 
 def _job(file: Path) -> MpiJob:
     said = _read(file)
-    binary = str((file.parent / said.binary).resolve())
+    folder = workshop("mpi_jobs") / file.parent.name if file.parent.parent == FOLDER else file.parent
+    binary = str((folder / said.binary).resolve())
     return MpiJob(
         said.name, binary, said.success, said.args, said.time_limit_seconds, said.output, said.fabric_bytes,
-        sys.executable if said.interpreter else "", said.pattern, str(file.parent),
+        sys.executable if said.interpreter else "", said.pattern, str(folder),
     )  # fmt: skip
 
 
@@ -123,7 +126,7 @@ def mpi_program(name: str) -> Path:
     """
     program = Path(sys.prefix) / "bin" / name
     if not program.exists():
-        raise CapabilityError(f"{name} of MPICH is not in {program.parent}; MPI jobs cannot run; run `make setup`")
+        raise CapabilityError(f"{name} of MPICH is not in {program.parent}; MPI jobs cannot run; {setup()}")
     return program
 
 
@@ -140,7 +143,8 @@ def build_job(job: MpiJob) -> None:
     Raises:
         CapabilityError: something it needs is missing, or it does not compile.
     """
-    _make("shim", FOLDER / "shim")
+    _fetch()
+    _make("shim", workshop("mpi_jobs") / "shim")
     folder = Path(job.folder)
     if (folder / "Makefile").exists():
         _make(job.name, folder, f"MPICC={mpi_program('mpicc')}", *job.make)
@@ -149,6 +153,26 @@ def build_job(job: MpiJob) -> None:
         raise CapabilityError(f"the MPI job {job.name} has no program {program}; its Makefile should make it")
     if not job.interpreter and not os.access(program, os.X_OK):
         raise CapabilityError(f"the program {program} of the MPI job {job.name} is not executable; chmod +x it")
+
+
+def _fetch() -> None:
+    """Copy the sources of an installed package to where programs may be built."""
+    folder = workshop("mpi_jobs")
+    if folder.exists():
+        return
+    partial = folder.with_name(f".{folder.name}.{os.getpid()}")
+    try:
+        make_folder(folder.parent)
+        shutil.copytree(FOLDER, partial)
+        partial.rename(folder)
+    except OSError as error:
+        if not folder.exists():  # another program has not been quicker
+            sentence = (
+                f"{folder} cannot be written, so MPI jobs cannot be built: {error.strerror}; run the command with sudo"
+            )
+            raise CapabilityError(sentence) from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
 
 
 def _make(name: str, folder: Path, *settings: str) -> None:
@@ -160,7 +184,7 @@ def _make(name: str, folder: Path, *settings: str) -> None:
                 check=False,
             )  # fmt: skip
     except FileNotFoundError as error:
-        raise CapabilityError("make is not installed, so MPI jobs cannot be built; run `make setup`") from error
+        raise CapabilityError(f"make is not installed, so MPI jobs cannot be built; {setup()}") from error
     except subprocess.TimeoutExpired as error:
         raise CapabilityError(f"the MPI job {name} was not built in {_BUILD_LIMIT:g} s") from error
     if done.returncode != 0:
@@ -191,17 +215,18 @@ def build_tracer() -> None:
     Raises:
         CapabilityError: something it needs is missing.
     """
-    _make("trace", FOLDER / "trace", f"MPICC={mpi_program('mpicc')}")
+    _fetch()
+    _make("trace", workshop("mpi_jobs") / "trace", f"MPICC={mpi_program('mpicc')}")
 
 
 def tracer_path() -> Path:
     """The library that records what ranks send each other."""
-    return FOLDER / "trace" / "build" / "trace.so"
+    return workshop("mpi_jobs") / "trace" / "build" / "trace.so"
 
 
 def shim_path() -> Path:
     """The library that lets waiting ranks sleep."""
-    return FOLDER / "shim" / "build" / "blocking_poll.so"
+    return workshop("mpi_jobs") / "shim" / "build" / "blocking_poll.so"
 
 
 _PARTS = ("Makefile", "sys", "config")
@@ -216,11 +241,11 @@ def npb_job(spec: Npb) -> MpiJob:
     """
     official, kernel = official_folder(), spec.kernel.lower()
     if official is None:
-        folder = FOLDER / "npb"
+        folder = workshop("mpi_jobs") / "npb"
         binary, make = folder / "build" / kernel, [f"build/{kernel}"]
     else:
         _require_sources(official, spec)
-        folder = FOLDER / "npb" / "official"
+        folder = workshop("mpi_jobs") / "npb" / "official"
         binary = folder / "build" / "tree" / "bin" / f"{kernel}.{spec.class_}.x"
         make = [f"{npb.VARIABLE}={official}", f"KERNEL={kernel}", f"CLASS={spec.class_}"]
     return MpiJob(

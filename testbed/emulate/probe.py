@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,6 +17,7 @@ from testbed.emulate import cgroup, pairs
 from testbed.emulate.netem import MISSING
 from testbed.errors import CapabilityError
 from testbed.scenario import Scenario
+from testbed.shipped import setup
 from testbed.workloads import WORKLOADS
 from testbed.workloads.spec import events_of
 
@@ -24,7 +25,7 @@ OPENFLOW = "openflow framework"
 NETEM = "netem"
 TAPS, SWITCHES = "taps", "open vswitch"
 _LIMIT = 20.0
-_SETUP = "run `make setup`"
+_SETUP = setup()
 # A throw-away network namespace; nothing tried in it can be seen outside.
 _APART = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-ec")
 _VETH = "ip link add probe0 type veth peer name probe1; "
@@ -130,7 +131,7 @@ def capabilities() -> tuple[Capability, ...]:
             "run the command with sudo",
         ),
         _commands(SWITCHES, ("ovs-vswitchd", "ovsdb-server", "ovs-vsctl", "ovs-ofctl"), "no lab can be built"),
-        _commands("mininet", ("mnexec",), "no lab can be built"),
+        _mininet(),
         _commands("network tools", ("ip", "tc", "ethtool", "unshare", "nsenter", "setpriv"), "no lab can be built"),
         _commands("fping", ("fping",), "paths cannot be checked by pings, so no load is run"),
         _commands("iperf3", ("iperf3",), "iperf3 loads cannot run", needed=False),
@@ -165,6 +166,14 @@ def _commands(name: str, programs: Sequence[str], consequence: str, *, needed: b
     missing = [program for program in programs if shutil.which(program, path=_path()) is None]
     detail = f"missing: {', '.join(missing)}" if missing else ", ".join(programs)
     return Capability(name, not missing, needed, detail, consequence, _SETUP)
+
+
+def _mininet() -> Capability:
+    """Its program and its Python module, which is the system's."""
+    found = _commands("mininet", ("mnexec",), "no lab can be built")
+    if not found.present or find_spec("mininet") is not None:
+        return found
+    return replace(found, present=False, detail=f"{sys.executable} does not find the Python module mininet")
 
 
 def _path() -> str:

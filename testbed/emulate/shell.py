@@ -12,6 +12,7 @@ from testbed.emulate.commands import in_host
 from testbed.emulate.requests import LabState
 from testbed.emulate.wire import decode
 from testbed.errors import CapabilityError
+from testbed.shipped import setup
 
 _STATE = Path("/run/lab/state.json")
 # Entering leaves the folder that one was in.
@@ -70,7 +71,7 @@ def _become(command: list[str], environment: dict[str, str]) -> None:
     try:
         os.execvpe(command[0], command, environment)
     except FileNotFoundError as error:
-        raise CapabilityError("nsenter is not installed (package util-linux); run `make setup`") from error
+        raise CapabilityError(f"nsenter is not installed (package util-linux); {setup()}") from error
 
 
 def main() -> None:

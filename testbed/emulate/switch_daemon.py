@@ -16,6 +16,7 @@ from pathlib import Path
 from testbed.emulate.commands import FIRST, run
 from testbed.emulate.requests import BuildOrder
 from testbed.errors import LabError
+from testbed.shipped import setup
 
 SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
 START_LIMIT = 60.0  # generous, for busy machines that QEMU translates: what has ended is seen at once
@@ -132,7 +133,7 @@ class SwitchDaemon:
                 env={**os.environ, **(_MALLOC if self._quick else {})},
             )  # fmt: skip
         except FileNotFoundError as error:
-            raise LabError(f"{program} is not installed; run `make setup`") from error
+            raise LabError(f"{program} is not installed; {setup()}") from error
 
     def _wait_for(self, path: Path, program: str) -> None:
         self._wait_until(path.exists, program)

@@ -11,8 +11,9 @@ from testbed.errors import InputError, Problem, did_you_mean
 from testbed.paper.calls import Call, merged, read_call
 from testbed.scenario.models import fill, shown, unknown_key
 from testbed.scenario.read import read_blocks
+from testbed.shipped import part
 
-FOLDER = Path(__file__).resolve().parents[2] / "papers"
+FOLDER = part("papers")
 UNITS = (
     "VLANs", "switches", "links", "hops", "W", "%", "×", "Mbit/s", "Mbyte/s", "µs", "s", "flits/host/cycle", "GFlops",
     "TFlops", "Mop/s",

@@ -11,6 +11,7 @@ import yaml
 
 from testbed.errors import InputError, Problem, did_you_mean
 from testbed.scenario.models import shown
+from testbed.shipped import part
 
 
 class _Loader(yaml.SafeLoader):
@@ -109,7 +110,7 @@ def _set(raw: dict[str, object], setting: str) -> None:
         block = block[index]
 
 
-_BESIDE_PACKAGE = Path(__file__).resolve().parents[2] / "scenarios"
+_BESIDE_PACKAGE = part("scenarios")
 
 
 def scenario_folders() -> tuple[Path, ...]:

@@ -18,13 +18,14 @@ import pytest
 from testbed.emulate.vm import boot, building, image, kvm, stream, suite
 from testbed.emulate.vm.image import Image, build_image, find_image, image_digest, image_folder, require_image
 from testbed.emulate.vm.machine import Machine, needed_memory, qemu_command, require_memory
-from testbed.emulate.vm.project import LAB_PARTS, ROOT, pack_project, unpack_results
+from testbed.emulate.vm.project import LAB_PARTS, pack_project, unpack_results
 from testbed.errors import CapabilityError, InputError, LabError
 from testbed.plan import make_plan
 from testbed.run import vm
 from testbed.run.vm import choose_machine, raise_reported
 from testbed.scenario import parse_scenario
 from testbed.scenario.engines import VmOptions
+from testbed.shipped import PACKAGES as ROOT
 
 _PARTS = ("root.img", "vmlinuz", "initrd.img", "versions")
 _SMALL = "topology: {kind: mesh, sizes: [2]}\nworkloads: [{kind: ping}]\n"
@@ -219,7 +220,7 @@ def test_a_building_that_ends_early_leaves_nothing(error, tmp_path, monkeypatch,
 
 
 def test_a_failed_script_is_told_with_its_last_lines(tmp_path, monkeypatch, able):
-    monkeypatch.setattr(building, "ROOT", tmp_path)
+    monkeypatch.setattr(building, "part", lambda name: tmp_path / name)
     monkeypatch.setattr(image, "pack_project", lambda target, job: target.write_text(""))
     monkeypatch.setattr(building, "environment", lambda: {"PATH": f"{tmp_path}:{os.environ['PATH']}"})
     script = tmp_path / "unshare"

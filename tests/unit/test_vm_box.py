@@ -23,8 +23,8 @@ from testbed.cli.app import app
 from testbed.emulate.vm import box, building
 from testbed.emulate.vm.box import BOX_INPUTS, PROVIDERS, box_file, build_boxes
 from testbed.emulate.vm.image import Image
-from testbed.emulate.vm.project import ROOT
 from testbed.errors import CapabilityError, InputError, LabError
+from testbed.shipped import PACKAGES as ROOT
 
 
 def _quiet(text: str) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from testbed.emulate.vm.building import (
     BUILDING,
-    CACHE,
     alone,
     clean_up,
     missing_commands,
@@ -18,6 +17,7 @@ from testbed.emulate.vm.building import (
 )
 from testbed.emulate.vm.image import INPUTS, image_digest, require_image
 from testbed.errors import CapabilityError
+from testbed.shipped import CACHE
 
 PROVIDERS = ("libvirt", "virtualbox")
 BOX_INPUTS = (*INPUTS, "scripts/vm-box", "scripts/vm-box.ovf", "scripts/vagrant.pub")

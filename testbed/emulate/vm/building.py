@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from testbed.emulate.vm.project import ROOT
 from testbed.emulate.vm.stream import lines, started
 from testbed.errors import CapabilityError, LabError
+from testbed.shipped import part
 
-CACHE = Path("/var/cache/testbed")
 BUILDING = ".building"  # ends the name of a folder that is not whole
 _LIMIT = 3600.0
 _SHOWN_LINES = 20
@@ -70,7 +69,7 @@ def run_script(name: str, arguments: Sequence[str], what: str, errors: Path, pro
         LabError: it failed.
     """
     command = [
-        "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", str(ROOT / "scripts" / name),
+        "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", str(part("scripts") / name),
         *arguments,
     ]  # fmt: skip
     with errors.open("wb") as sink, started(command, sink, env=environment()) as process:

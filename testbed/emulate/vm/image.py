@@ -12,7 +12,6 @@ from pathlib import Path
 
 from testbed.emulate.vm.building import (
     BUILDING,
-    CACHE,
     alone,
     clean_up,
     missing_commands,
@@ -20,12 +19,14 @@ from testbed.emulate.vm.building import (
     require_space,
     run_script,
 )
-from testbed.emulate.vm.project import ROOT, pack_project
+from testbed.emulate.vm.project import pack_project
 from testbed.errors import CapabilityError
+from testbed.shipped import CACHE, IN_CLONE, SHARE, setup
 
 # What the image is made from. The project itself is not part of it: each run brings it as it then is.
 INPUTS = ("scripts/vm-image", "scripts/vm-init", "scripts/vm-initrd", "scripts/setup", "locks/dev.txt")
 _PARTS = ("root.img", "vmlinuz", "initrd.img", "versions")
+_BUILD = "make vm" if IN_CLONE else "testbed vm build"
 _WHAT = "the image of the virtual machine"
 # While it is built: the root file system, the image of it, and packages as they were fetched.
 NEEDED_BYTES = 5 << 30
@@ -60,7 +61,7 @@ class Image:
         return {row[0]: row[1] for row in rows}
 
 
-def image_digest(root: Path = ROOT, inputs: Sequence[str] = INPUTS) -> str:
+def image_digest(root: Path = SHARE, inputs: Sequence[str] = INPUTS) -> str:
     """Twelve hexadecimal digits that change with any input of the image."""
     digest = hashlib.sha256()
     for name in inputs:
@@ -90,7 +91,7 @@ def require_image() -> Image:
     if found is None:
         raise CapabilityError(
             f"there is no image of the virtual machine for this version of the project ({image_folder()}); without it "
-            "no lab runs in one; run `make vm`, which takes several minutes once"
+            f"no lab runs in one; run `{_BUILD}`, which takes several minutes once"
         )
     return found
 
@@ -146,8 +147,7 @@ def _require_means(cache: Path) -> None:
     missing = missing_commands(_COMMANDS)
     if missing:
         raise CapabilityError(
-            f"missing: {', '.join(missing)}; without them no image of the virtual machine can be built; run "
-            "`scripts/setup vm`"
+            f"missing: {', '.join(missing)}; without them no image of the virtual machine can be built; {setup('vm')}"
         )
     require_space(cache, NEEDED_BYTES, _WHAT)
 
@@ -162,7 +162,7 @@ def qemu_version() -> str:
         said = subprocess.run(["qemu-system-x86_64", "--version"], capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError) as error:
         raise CapabilityError(
-            "qemu-system-x86_64 is missing or does not start; without it no virtual machine runs; run "
-            "`scripts/setup vm` (package qemu-system-x86)"
+            "qemu-system-x86_64 is missing or does not start; without it no virtual machine runs; "
+            f"{setup('vm')} (package qemu-system-x86)"
         ) from error
     return said.splitlines()[0]

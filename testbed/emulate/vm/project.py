@@ -7,7 +7,8 @@ import tarfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
+from testbed import shipped
+
 JOB = "job"
 # All that runs in a lab. Results, environments and caches stay out.
 LAB_PARTS = ("pyproject.toml", "testbed", "controllers", "mpi_jobs")
@@ -19,18 +20,21 @@ ALL_PARTS = (
 _COMPILED = ".cpython-311.pyc"
 
 
-def pack_project(target: Path, job: Mapping[str, str], parts: Sequence[str] = ALL_PARTS, root: Path = ROOT) -> None:
+def pack_project(
+    target: Path, job: Mapping[str, str], parts: Sequence[str] = ALL_PARTS, root: Path | None = None
+) -> None:
     """Write the archive.
 
-    `job` is name → text of further files, put into the folder `job`.
+    `job` is name → text of further files, put into the folder `job`; `root` a clone, by default this project.
 
     Raises:
         OSError: a file cannot be read or written.
     """
     with tarfile.open(target, "w", format=tarfile.PAX_FORMAT) as archive:
         for part in parts:
-            if (root / part).exists():
-                archive.add(root / part, part, filter=_wanted)
+            place = shipped.part(part) if root is None else root / part
+            if place.exists():
+                archive.add(place, part, filter=_wanted)
         for name, text in job.items():
             content = text.encode()
             member = tarfile.TarInfo(f"{JOB}/{name}")
@@ -42,7 +46,8 @@ def _wanted(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
     parts = Path(member.name).parts
     built = parts[0] == "mpi_jobs" and "build" in parts  # linked with the libraries of this machine
     stale = "__pycache__" in parts[:-1] and not member.name.endswith(_COMPILED)
-    if built or stale or not (member.isfile() or member.isdir() or member.issym()):
+    shared = parts[:2] == ("testbed", "share")  # of an installed package: the other parts, once more
+    if built or stale or shared or not (member.isfile() or member.isdir() or member.issym()):
         return None
     member.uid = member.gid = 0
     member.uname = member.gname = "root"
