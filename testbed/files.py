@@ -7,8 +7,10 @@ from contextlib import suppress
 from pathlib import Path
 
 
-def write_whole(file: Path, content: bytes) -> None:
+def write_whole(file: Path, content: bytes, mode: int | None = None) -> None:
     """Write a file whole or not at all.
+
+    `mode` are its permissions, whatever the umask; None leaves them to that.
 
     Raises:
         OSError: it cannot be written; what was there before still is.
@@ -16,6 +18,8 @@ def write_whole(file: Path, content: bytes) -> None:
     partial = file.with_name(f".{file.name}.{os.getpid()}.partial")
     try:
         partial.write_bytes(content)
+        if mode is not None:
+            partial.chmod(mode)
         owner = file.parent.stat()
         with suppress(PermissionError):  # in another's folder, such as /tmp
             os.chown(partial, owner.st_uid, owner.st_gid)

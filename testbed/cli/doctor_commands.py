@@ -25,13 +25,14 @@ def doctor(
 ) -> None:
     """Check this machine's prerequisites, with remedies.
 
-    Exit code 0 if all are there, 3 if something is missing, 1 if no lab is possible.
+    Exit code 0 if all are there, 3 if something is missing or a lab was left behind, 1 if no lab is possible.
     """
     from dataclasses import asdict
 
-    from testbed.emulate import calibration
+    from testbed.emulate import calibration, registry
     from testbed.emulate.probe import capabilities
 
+    strays = registry.strays()
     found = capabilities()
     possible = all(capability.present for capability in found if capability.needed)
     complete = all(capability.present for capability in found)
@@ -41,6 +42,7 @@ def doctor(
             {
                 "lab_possible": possible,
                 "capabilities": [asdict(capability) for capability in found],
+                "left_behind": [{"scenario": stray.scenario, "process": stray.init} for stray in strays],
                 "calibration": None if measured is None else {**asdict(measured), "file": str(calibration.file())},
             }
         )
@@ -49,7 +51,9 @@ def doctor(
         if measured is not None:
             _print_calibration(measured)
             say(f"        stored in {calibration.file()}")
-    if not complete:
+        for stray in strays:
+            say(f"{stray.sentence}; end it with `testbed down --all`", "yellow")
+    if not complete or strays:
         raise typer.Exit(EXIT_WARNINGS if possible else EXIT_FAIL)
 
 

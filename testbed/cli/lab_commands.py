@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +13,7 @@ import typer
 
 from testbed.cli.app import FORMAT, LAB, SCENARIO, SETTINGS, app
 from testbed.cli.output import Format, made_plan, outcome_object, print_json, print_outcome, results, say, steps
-from testbed.errors import EXIT_NOTHING_RAN, InputError
+from testbed.errors import EXIT_NOTHING_RAN
 
 _RESULTS = Path("results")
 
@@ -85,20 +87,19 @@ def up(
         plan.require_proof()
         missing, build = standing(plan.scenario)
         chosen = lab or plan.scenario.name
-        if not chosen.replace("-", "").replace("_", "").isalnum():
-            raise InputError.one("--name", f'should be letters, digits, "-" and "_", not "{chosen}"')
-        registry.reserve(chosen)
-        missing(replace(plan, scenario=replace(plan.scenario, workloads=())), progress).refuse()
-        running = build(plan, progress, True)
-        try:
-            built = time.monotonic() - started
-            progress("checking the path of every pair")
-            check_paths(plan, running)
-            registry.register(chosen, running.namespaces, plan.scenario.name, plan.digest)
-            running.close()
-        except BaseException:
-            running.end()
-            raise
+        registry.check_name(chosen)
+        with registry.reserved(chosen):
+            missing(replace(plan, scenario=replace(plan.scenario, workloads=())), progress).refuse()
+            running = build(plan, progress, True)
+            try:
+                built = time.monotonic() - started
+                progress("checking the path of every pair")
+                check_paths(plan, running)
+                registry.register(chosen, running.namespaces, plan.scenario.name, plan.digest)
+                running.close()
+            except BaseException:
+                running.end()
+                raise
     facts = {
         "lab": chosen,
         "process": running.namespaces.init,
@@ -120,13 +121,17 @@ def up(
 
 @app.command(epilog="Example: testbed status")
 def status(lab: LAB = None, form: FORMAT = Format.text) -> None:
-    """Show the running labs. Exit code 2 if there is none."""
+    """Show the running labs, those being built, and those that nobody has. Exit code 2 if there is none."""
     from testbed.emulate import registry
     from testbed.emulate.client import connect
 
-    chosen = [registry.find(lab)] if lab else registry.entries()
+    claims = [claim for claim in registry.being_built() if lab in (None, claim.name)]
+    strays = [stray for stray in registry.strays() if lab in (None, stray.scenario)]
+    chosen = [registry.find(lab)] if lab and not claims and not strays else registry.entries()
     rows = []
     for entry in chosen:
+        if lab not in (None, entry.name):
+            continue
         talk = connect(entry.namespaces)
         rows.append(
             {
@@ -140,16 +145,27 @@ def status(lab: LAB = None, form: FORMAT = Format.text) -> None:
         )
         talk.close()
     if form is Format.json:
-        print_json({"labs": rows})
-    elif not rows:
-        results.print("no lab is running")
-    for row in rows if form is Format.text else []:
-        say(
-            f"{row['lab']}: scenario {row['scenario']}, {row['switches']} switches, {row['links']} links, "
-            f"{row['hosts']} hosts, {row['datapath']} datapath, controller {row['controller'] or 'none'}, "
-            f"{row['doing']}, process {row['process']}, running for {row['running_seconds']:.0f} s"
+        print_json(
+            {
+                "labs": rows,
+                "being_built": [{"lab": claim.name, "by_process": claim.owner} for claim in claims],
+                "left_behind": [{"scenario": stray.scenario, "process": stray.init} for stray in strays],
+            }
         )
-    if not rows:
+    else:
+        for row in rows:
+            say(
+                f"{row['lab']}: scenario {row['scenario']}, {row['switches']} switches, {row['links']} links, "
+                f"{row['hosts']} hosts, {row['datapath']} datapath, controller {row['controller'] or 'none'}, "
+                f"{row['doing']}, process {row['process']}, running for {row['running_seconds']:.0f} s"
+            )
+        for claim in claims:
+            say(f"{claim.name}: being built by process {claim.owner}")
+        for stray in strays:
+            say(f"{stray.sentence}; end it with `testbed down --all`", "yellow")
+        if not (rows or claims or strays):
+            results.print("no lab is running")
+    if not (rows or claims or strays):
         raise typer.Exit(EXIT_NOTHING_RAN)
 
 
@@ -171,16 +187,34 @@ def down(
     everything: Annotated[bool, typer.Option("--all", help="end every lab")] = False,
     form: FORMAT = Format.text,
 ) -> None:
-    """End a lab and all that is in it."""
+    """End a lab and all that is in it; with --all also those that are being built and those that nobody has."""
     from testbed.emulate import registry
     from testbed.emulate.client import connect
 
+    claims = [claim for claim in registry.being_built() if everything or claim.name == lab]
+    strays = [stray for stray in registry.strays() if everything or stray.scenario == lab]
+    if everything:
+        entries = registry.entries()
+    elif claims:
+        entries = []
+    elif strays:
+        entries = [entry for entry in registry.entries() if entry.name == lab]
+    else:
+        entries = [registry.find(lab)]
     ended = []
-    for entry in registry.entries() if everything else [registry.find(lab)]:
+
+    def end(name: str, how: Callable[[], None]) -> None:
         started = time.monotonic()
-        connect(entry.namespaces).end()
+        how()
+        ended.append({"lab": name, "seconds": round(time.monotonic() - started, 3)})
+
+    for entry in entries:
+        end(entry.name, connect(entry.namespaces).end)
         registry.forget(entry)
-        ended.append({"lab": entry.name, "seconds": round(time.monotonic() - started, 3)})
+    for claim in claims:
+        end(claim.name, partial(registry.give_up, claim))
+    for stray in strays:
+        end(stray.scenario, stray.namespaces.end)
     if form is Format.json:
         print_json({"ended": ended})
     else:

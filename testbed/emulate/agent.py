@@ -12,6 +12,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -349,8 +350,21 @@ def _mount(kind: str, source: str, target: str, flags: int = 0, options: str = "
         raise OSError(code, f"mounting {target}: {os.strerror(code)}")
 
 
+def _hold(leash: int) -> None:
+    """End the lab when the program that started it ends without a word: then nobody knows of it."""
+    os.set_inheritable(leash, False)
+    if not os.read(leash, 1):
+        os._exit(1)
+    os.close(leash)
+
+
 def main() -> None:
-    """Prepare the namespaces, then listen."""
+    """Prepare the namespaces, then listen.
+
+    The last word of the command line, after what `launch.labs` reads, is the descriptor of a pipe, or `-`.
+    """
+    if sys.argv[-1].isdecimal():
+        threading.Thread(target=_hold, args=(int(sys.argv[-1]),), daemon=True).start()
     hierarchy = cgroup.find_hierarchy()
     _mount("tmpfs", "lab", "/run", options="mode=755")
     FOLDER.mkdir()

@@ -96,7 +96,7 @@ def build_with(
     Args:
         plan: without verification's blessing nothing is started.
         connect: makes the client of a lab whose process 1 runs.
-        keep: let the lab outlive this process.
+        keep: let the lab outlive this process once it is registered.
         progress: called with the name of each step.
         model: whether switches are the model that `connect` puts into the lab, and not Open vSwitch.
 
@@ -108,7 +108,7 @@ def build_with(
     watchdog = plan.scenario.simulator.watchdog or 0.0
     order = replace(build_order(plan), model=model, watchdog=watchdog / 1000)
     prepare_controller(plan)
-    namespaces = start_namespaces(keep=keep)
+    namespaces = start_namespaces(keep=keep, name=order.name)
     with ExitStack() as undo:
         undo.callback(namespaces.end)
         lab = connect(namespaces)

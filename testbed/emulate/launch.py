@@ -8,7 +8,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -19,6 +21,7 @@ _START_LIMIT = 60.0  # translated by QEMU on a busy machine, it takes some 10
 _END_LIMIT = 120.0  # its processes may wait for the kernel's one lock on networks, which other labs want, too
 _SOCKET_INSIDE = "run/lab/agent.sock"
 _CLEARED = 10.0  # seconds that an interrupted program waits for its labs to be gone
+_AGENT = "testbed.emulate.agent"
 
 _started: list[subprocess.Popen[bytes]] = []  # by this program; each waits for a process 1
 
@@ -30,9 +33,10 @@ class Namespaces:
         init: its pid in the namespace of the caller.
     """
 
-    def __init__(self, init: int, starter: subprocess.Popen[bytes] | None = None) -> None:
+    def __init__(self, init: int, starter: subprocess.Popen[bytes] | None = None, leash: int | None = None) -> None:
         self.init = init
         self._starter = starter  # our child, which waits for process 1
+        self._leash = leash  # a pipe to process 1, which ends when it is closed without a word
 
     @property
     def socket(self) -> Path:
@@ -54,6 +58,13 @@ class Namespaces:
         # Its last thread ends the others' namespaces and files; the first one may be a zombie before.
         return state not in "ZX" or threads > 1
 
+    def let_go(self) -> None:
+        """Let the lab outlive this program, where it was started to be kept: from now on somebody else can find it."""
+        if self._leash is not None:
+            os.write(self._leash, b"k")
+            os.close(self._leash)
+            self._leash = None
+
     def end(self) -> None:
         """Kill process 1, and with it all that is in the lab; returns when it and its groups are gone."""
         with suppress(ProcessLookupError):
@@ -65,13 +76,70 @@ class Namespaces:
             time.sleep(0.002)
         if self._starter is not None:
             self._starter.wait()
+        if self._leash is not None:
+            os.close(self._leash)
+            self._leash = None
         remove_stale()
 
 
-def start_namespaces(*, keep: bool) -> Namespaces:
+def born(pid: int) -> int:
+    """Start time of a process in clock ticks, so that a recycled number is not taken for it; -1 where it has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except OSError:
+        return -1
+    return -1 if fields[0] in "ZX" else int(fields[19])
+
+
+@dataclass(frozen=True, slots=True)
+class Lab:
+    """A lab as the kernel knows it: by the command line of its process 1, from that one's first moment on."""
+
+    init: int  # pid of process 1
+    scenario: str  # name of its scenario
+    owner: int  # pid of the program that started it
+    owner_born: int  # that program's start time
+
+    @property
+    def namespaces(self) -> Namespaces:
+        """The lab's namespaces."""
+        return Namespaces(self.init)
+
+    @property
+    def sentence(self) -> str:
+        """What it is, where nobody has it."""
+        return f"{self.scenario or 'a lab'}: left behind by process {self.owner}, which is gone; process {self.init}"
+
+    @property
+    def owned(self) -> bool:
+        """Whether the program that started it still runs."""
+        return born(self.owner) == self.owner_born
+
+
+def labs() -> Iterator[Lab]:
+    """All labs that run on this machine, also those that are in no record."""
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            words = (entry / "cmdline").read_bytes().decode(errors="replace").rstrip("\0").split("\0")
+            if _AGENT not in words or entry.stat().st_uid != 0:
+                continue
+            numbers = next(line for line in (entry / "status").read_text().splitlines() if line.startswith("NSpid:"))
+            # Process 1 of a namespace below this one; before it is the agent it is still called unshare.
+            if len(numbers.split()) != 3 or numbers.split()[-1] != "1":
+                continue
+            scenario, owner, began = words[words.index(_AGENT) + 1 :][:3]
+            yield Lab(int(entry.name), scenario, int(owner), int(began))
+        except (OSError, ValueError, StopIteration):
+            continue  # it has ended meanwhile, or is something else
+
+
+def start_namespaces(*, keep: bool, name: str = "") -> Namespaces:
     """Start a lab's process 1.
 
-    With `keep` it outlives this process; otherwise the kernel ends it with this process, even on SIGKILL.
+    It ends with this process, even on SIGKILL: by the kernel, or with `keep` by itself, until `let_go`. `name`, of the
+    scenario, is in its command line.
 
     Raises:
         CapabilityError: not root, or namespaces cannot be made.
@@ -83,20 +151,25 @@ def start_namespaces(*, keep: bool) -> Namespaces:
         )
     remove_stale()
     command = [] if keep else ["setpriv", "--pdeathsig", "KILL"]
+    far, near = os.pipe() if keep else (None, None)
     command += [
         "unshare", "--pid", "--net", "--mount", "--uts", "--ipc", "--fork", "--kill-child", "--mount-proc",
-        sys.executable, "-m", "testbed.emulate.agent",
+        sys.executable, "-m", _AGENT, name, str(os.getpid()), str(born(os.getpid())), str(far if keep else "-"),
     ]  # fmt: skip
     with tempfile.TemporaryFile() as log:
         try:
             process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, env=_environment()
-            )
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, env=_environment(),
+                pass_fds=() if far is None else (far,),
+            )  # fmt: skip
         except FileNotFoundError as error:
             raise CapabilityError(f"{command[0]} is not installed (package util-linux); without it no lab") from error
+        finally:
+            if far is not None:
+                os.close(far)
         _started.append(process)
         try:
-            return _wait_for_agent(process, log)
+            return Namespaces(_wait_for_agent(process, log), process, near)
         except BaseException:
             process.kill()
             process.wait()
@@ -116,12 +189,12 @@ def end_started() -> None:
         remove_stale()
 
 
-def _wait_for_agent(process: subprocess.Popen[bytes], log: IO[bytes]) -> Namespaces:
+def _wait_for_agent(process: subprocess.Popen[bytes], log: IO[bytes]) -> int:
     until = time.monotonic() + _START_LIMIT
     while True:
         init = _child_of(process.pid)
         if init is not None and Namespaces(init).socket.exists():
-            return Namespaces(init, process)
+            return init
         if process.poll() is not None or time.monotonic() > until:
             raise LabError(f"the lab's agent did not come up: {_tail(log)}")
         time.sleep(0.005)

@@ -1,19 +1,26 @@
-"""Labs that were left running by `testbed up`: one small file each under /run/testbed."""
+"""Labs that `testbed up` builds and leaves running: a small file each in /run/testbed, from before anything starts."""
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import signal
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from testbed.emulate.launch import Namespaces
-from testbed.errors import CapabilityError, InputError, did_you_mean
+from testbed.emulate.launch import Lab, Namespaces, born, labs
+from testbed.errors import CapabilityError, InputError, LabError, did_you_mean
 from testbed.files import write_whole
 
 FOLDER = Path("/run/testbed")
+_LOCK = ".lock"
+_LONGEST = 100  # bytes; a file is named after it
+_GIVE_UP = 30.0  # seconds that a program has to end the lab it is building
+_PAUSE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,58 +39,95 @@ class Entry:
         """The lab's namespaces."""
         return Namespaces(self.init)
 
-
-def _born(pid: int) -> int:
-    try:
-        return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19])
-    except OSError:
-        return -1
+    @property
+    def holds(self) -> bool:
+        """Whether the lab still is."""
+        return self.namespaces.alive() and born(self.init) == self.born
 
 
-def reserve(name: str) -> None:
-    """Make sure a name is free.
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A name that a program has taken for the lab it is building."""
+
+    name: str  # of the lab
+    owner: int  # pid of the program
+    owner_born: int  # its start time in clock ticks
+
+    @property
+    def holds(self) -> bool:
+        """Whether the program still runs; if not, its lab has ended with it."""
+        return born(self.owner) == self.owner_born
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that no lab can have.
 
     Raises:
-        InputError: a lab of that name is running.
+        InputError: it cannot be the name of a file.
     """
-    for entry in entries():
-        if entry.name == name:
+    if not name.replace("-", "").replace("_", "").isalnum():
+        raise InputError.one("--name", f'should be letters, digits, "-" and "_", not "{name[:_LONGEST]}"')
+    if len(name.encode()) > _LONGEST:
+        raise InputError.one("--name", f"should be {_LONGEST} letters at most, not {len(name.encode())}")
+
+
+@contextmanager
+def reserved(name: str) -> Iterator[None]:
+    """Hold a name, while its lab is built in the block, which ends in `register`.
+
+    Raises:
+        InputError: a lab of that name is running, or being built.
+        CapabilityError: not root.
+    """
+    with _locked():
+        held = _read(_file(name))
+        if isinstance(held, Entry) and held.holds:
             raise InputError.one(
                 name,
                 "a lab of that name is already running; end it with `testbed down`, or give this one another --name",
             )
+        if isinstance(held, Claim) and held.holds:
+            sentence = f"a lab of that name is being built by process {held.owner}; give this one another --name"
+            raise InputError.one(name, sentence)
+        claim = Claim(name, os.getpid(), born(os.getpid()))
+        _write(claim)
+    try:
+        yield
+    except BaseException:
+        with _locked():
+            if _read(_file(name)) == claim:
+                _file(name).unlink(missing_ok=True)
+        raise
 
 
 def register(name: str, namespaces: Namespaces, scenario: str, digest: str) -> None:
-    """Record a lab that outlives this program."""
-    try:
-        FOLDER.mkdir(mode=0o755, exist_ok=True)
-        entry = Entry(name, namespaces.init, _born(namespaces.init), scenario, digest, time.time())
-        write_whole(FOLDER / f"{name}.json", json.dumps(asdict(entry)).encode())
-    except OSError as error:
-        raise CapabilityError(f"{FOLDER} cannot be written ({error.strerror}); run the command with sudo") from error
+    """Record a lab that is built, and let it outlive this program."""
+    with _locked():
+        _write(Entry(name, namespaces.init, born(namespaces.init), scenario, digest, time.time()))
+    namespaces.let_go()
 
 
 def forget(entry: Entry) -> None:
-    """Remove the record of a lab, and the folder with the last one."""
-    (FOLDER / f"{entry.name}.json").unlink(missing_ok=True)
-    with suppress(OSError):  # another lab is running
-        FOLDER.rmdir()
+    """Remove the record of a lab, unless another has taken its name."""
+    with _locked():
+        if _read(_file(entry.name)) == entry:
+            _file(entry.name).unlink(missing_ok=True)
 
 
 def entries() -> list[Entry]:
     """All running labs; records of labs that have died are removed where that is allowed."""
-    found = []
-    for file in sorted(FOLDER.glob("*.json")):
-        try:
-            entry = Entry(**json.loads(file.read_text()))
-        except (OSError, ValueError, TypeError):
-            continue
-        if entry.namespaces.alive() and _born(entry.init) == entry.born:
-            found.append(entry)
-        elif os.access(FOLDER, os.W_OK):
-            forget(entry)
-    return found
+    return [one for one in _held() if isinstance(one, Entry)]
+
+
+def being_built() -> list[Claim]:
+    """Names of labs that are being built."""
+    return [one for one in _held() if isinstance(one, Claim)]
+
+
+def strays() -> list[Lab]:
+    """Labs that are in no record and whose program is gone."""
+    known = {entry.init for entry in entries()}
+    return [lab for lab in labs() if lab.init not in known and not lab.owned]
 
 
 def find(name: str | None) -> Entry:
@@ -96,6 +140,8 @@ def find(name: str | None) -> Entry:
     names = [entry.name for entry in running]
     if name is None and len(running) == 1:
         return running[0]
+    if name is not None and (owner := next((one.owner for one in being_built() if one.name == name), None)):
+        raise InputError.one(name, f"is still being built, by process {owner}")
     if not running:
         raise InputError.one(name or "", "no lab is running; build one with `testbed up NAME`")
     if name is None:
@@ -104,3 +150,78 @@ def find(name: str | None) -> Entry:
         if entry.name == name:
             return entry
     raise InputError.one(name, f"no running lab of that name.{did_you_mean(name, names)} Running: {', '.join(names)}")
+
+
+def give_up(claim: Claim) -> None:
+    """End the program that is building a lab, and with it the lab.
+
+    Raises:
+        LabError: it does not end.
+    """
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.kill(claim.owner, number)
+        until = time.monotonic() + _GIVE_UP
+        while claim.holds and time.monotonic() < until:
+            time.sleep(_PAUSE)
+        if not claim.holds:
+            break
+    until = time.monotonic() + _GIVE_UP
+    while any(lab.owner == claim.owner for lab in labs()) and time.monotonic() < until:
+        time.sleep(_PAUSE)
+    if claim.holds:
+        raise LabError(f"process {claim.owner}, which builds the lab {claim.name}, does not end")
+
+
+@contextmanager
+def _locked() -> Iterator[None]:
+    """Let one program at a time change records.
+
+    Raises:
+        CapabilityError: not root.
+    """
+    try:
+        FOLDER.mkdir(mode=0o755, exist_ok=True)
+        FOLDER.chmod(0o755)
+        handle = os.open(FOLDER / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise CapabilityError(f"{FOLDER} cannot be written ({error.strerror}); run the command with sudo") from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _held() -> list[Entry | Claim]:
+    found: list[Entry | Claim] = []
+    stale: list[Entry | Claim] = []
+    for file in sorted(FOLDER.glob("*.json")):
+        one = _read(file)
+        if one is not None:
+            (found if one.holds else stale).append(one)
+    if stale and os.access(FOLDER, os.W_OK):
+        with _locked():
+            for one in stale:
+                if _read(_file(one.name)) == one:  # nobody has taken the name since
+                    _file(one.name).unlink(missing_ok=True)
+    return found
+
+
+def _file(name: str) -> Path:
+    return FOLDER / f"{name}.json"
+
+
+def _read(file: Path) -> Entry | Claim | None:
+    try:
+        facts = json.loads(file.read_text())
+        return Entry(**facts) if "init" in facts else Claim(**facts)
+    except (OSError, ValueError, TypeError):
+        return None  # there is none, or what else is remembered there
+
+
+def _write(record: Entry | Claim) -> None:
+    try:
+        write_whole(_file(record.name), json.dumps(asdict(record)).encode(), mode=0o644)
+    except OSError as error:
+        raise CapabilityError(f"{_file(record.name)} cannot be written: {error.strerror}") from error

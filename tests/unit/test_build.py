@@ -58,7 +58,7 @@ def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
 
         threads.append(threading.Thread(target=serve))
         threads[-1].start()
-        monkeypatch.setattr(build, "start_namespaces", lambda *, keep: namespaces)
+        monkeypatch.setattr(build, "start_namespaces", lambda *, keep, name: namespaces)
         return namespaces
 
     yield play
@@ -97,7 +97,7 @@ def test_a_lab_that_is_not_built_is_ended_and_hung_up(agent, labs, answer, sente
 
 def test_a_lab_that_does_not_answer_is_ended(tmp_path, monkeypatch):
     namespaces = _Namespaces(tmp_path / "nothing.sock", init=12)
-    monkeypatch.setattr(build, "start_namespaces", lambda *, keep: namespaces)
+    monkeypatch.setattr(build, "start_namespaces", lambda *, keep, name: namespaces)
     with pytest.raises(LabError, match=r"^the lab \(process 12\) does not answer: No such file or directory$"):
         build.build_lab(_PLAN)
     assert namespaces.ended == ["ended"]

@@ -219,4 +219,4 @@ def test_records_of_dead_labs_are_dropped(monkeypatch, tmp_path):
     dead = {"name": "old", "init": 2**22, "born": 1, "scenario": "x", "digest": "d", "started": 0.0}
     (tmp_path / "labs" / "old.json").write_text(json.dumps(dead))
     assert registry.entries() == []
-    assert not (tmp_path / "labs").exists()
+    assert [*(tmp_path / "labs").glob("*.json")] == []

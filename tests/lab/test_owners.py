@@ -1,0 +1,108 @@
+"""Labs whose program is killed while it builds them: they end with it, and what does not can be found and ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from uuid import uuid4
+
+import pytest
+
+from testbed.emulate import launch, registry
+
+
+def call(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "testbed", *arguments], capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    name = f"owned-{uuid4().hex[:8]}"
+    file = tmp_path / f"{name}.yaml"
+    file.write_text("topology: {kind: mesh, sizes: [2, 2]}\nlab: {dilation: 50}\n")
+    return file
+
+
+def building(scenario, step: str) -> subprocess.Popen[str]:
+    """A `testbed up` that has come to a step."""
+    program = subprocess.Popen(
+        [sys.executable, "-m", "testbed", "up", str(scenario)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL,
+        text=True,
+    )  # fmt: skip
+    for line in program.stderr:
+        if step in line:
+            return program
+    raise AssertionError(f"{step} never came")
+
+
+def init_of(program: subprocess.Popen[str]) -> launch.Lab:
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        for lab in launch.labs():
+            if lab.owner == program.pid:
+                return lab
+        time.sleep(0.002)
+    raise AssertionError("no lab")
+
+
+@pytest.mark.parametrize("step", ["planning and proving", "open vswitch", "ports", "checking the path"])
+def test_a_lab_ends_with_the_program_that_builds_it(untouched, scenario, step):
+    program = building(scenario, step)
+    lab = init_of(program)  # from its first moment on
+    assert lab.scenario == scenario.stem
+    assert lab.owned
+    program.kill()
+    program.communicate()
+    until = time.monotonic() + 20
+    while lab.namespaces.alive() and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not lab.namespaces.alive()
+    assert scenario.stem not in [claim.name for claim in registry.being_built()]
+
+
+def test_what_does_not_end_is_named_and_ended(untouched, scenario):
+    program = building(scenario, "ports")
+    lab = init_of(program)
+    os.kill(lab.init, signal.SIGSTOP)  # so that it does not notice
+    program.kill()
+    program.communicate()
+    sentence = (
+        f"{scenario.stem}: left behind by process {program.pid}, which is gone; process {lab.init}; "
+        "end it with `testbed down --all`"
+    )
+    shown = call("status", scenario.stem)
+    assert (shown.stdout, shown.returncode) == (f"{sentence}\n", 0)
+    ended = call("down", scenario.stem)
+    assert ended.stdout.startswith(f"{scenario.stem} ended in "), ended
+    assert not lab.namespaces.alive()
+
+
+def test_a_lab_that_is_being_built_is_shown_and_ended(untouched, scenario):
+    program = building(scenario, "open vswitch")
+    os.kill(init_of(program).init, signal.SIGSTOP)  # so that it goes on being built
+    assert call("status", scenario.stem).stdout == f"{scenario.stem}: being built by process {program.pid}\n"
+    twin = call("up", str(scenario))
+    assert f"a lab of that name is being built by process {program.pid}; give this one" in twin.stderr
+    assert twin.returncode == 2
+    assert call("down", scenario.stem).stdout.startswith(f"{scenario.stem} ended in ")
+    program.communicate()
+    assert program.returncode == 130
+    assert call("status", scenario.stem).returncode == 2
+
+
+def test_a_lab_that_stands_outlives_its_program(untouched, scenario):
+    up = call("up", str(scenario), "--format", "json")
+    assert up.returncode == 0, up.stderr
+    init = json.loads(up.stdout)["process"]
+    time.sleep(0.5)
+    (lab,) = [lab for lab in launch.labs() if lab.init == init]
+    assert not lab.owned
+    assert lab.init not in [stray.init for stray in registry.strays()]
+    assert call("down", scenario.stem).returncode == 0
+    assert not lab.namespaces.alive()

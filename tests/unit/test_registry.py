@@ -1,0 +1,130 @@
+"""Names of labs are taken by one program at a time, and what is remembered belongs to root."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from testbed.emulate import registry
+from testbed.emulate.launch import born
+from testbed.errors import CapabilityError, InputError
+
+
+@pytest.fixture(autouse=True)
+def folder(monkeypatch, tmp_path):
+    monkeypatch.setattr(registry, "FOLDER", tmp_path / "labs")
+    return tmp_path / "labs"
+
+
+_HOLD = """
+import sys, time
+from pathlib import Path
+from testbed.emulate import registry
+from testbed.errors import InputError
+registry.FOLDER = Path(sys.argv[1])
+try:
+    with registry.reserved("twin"):
+        print("mine", flush=True)
+        sys.stdin.read()
+except InputError as error:
+    print(error, flush=True)
+    sys.exit(error.exit_code)
+"""
+
+
+def holder(folder: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", _HOLD, str(folder)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def test_of_two_programs_one_gets_the_name(folder):
+    programs = [holder(folder) for _ in range(6)]
+    said = {program.pid: program.stdout.readline().strip() for program in programs}
+    owners = [pid for pid, line in said.items() if line == "mine"]
+    assert len(owners) == 1
+    sentence = f"twin: a lab of that name is being built by process {owners[0]}; give this one another --name"
+    assert sorted(said.values()) == sorted(["mine", *[sentence] * 5])
+    assert [claim.owner for claim in registry.being_built()] == owners
+    with pytest.raises(InputError, match=f"twin: is still being built, by process {owners[0]}"):
+        registry.find("twin")
+    for program in programs:
+        program.communicate()
+    assert sorted(program.returncode for program in programs) == [0, 2, 2, 2, 2, 2]
+
+
+def test_a_name_whose_program_was_killed_is_free(folder):
+    program = holder(folder)
+    assert program.stdout.readline() == "mine\n"
+    program.kill()
+    program.communicate()
+    assert registry.being_built() == []
+    assert [*folder.glob("*.json")] == []
+    with registry.reserved("twin"):
+        assert [claim.owner for claim in registry.being_built()] == [os.getpid()]
+
+
+def test_a_lab_that_could_not_be_built_gives_its_name_back():
+    with pytest.raises(ValueError, match="no room"), registry.reserved("twin"):
+        raise ValueError("no room")
+    assert registry.being_built() == []
+
+
+def test_a_program_that_builds_a_lab_can_be_ended(folder):
+    program = holder(folder)
+    assert program.stdout.readline() == "mine\n"
+    (claim,) = registry.being_built()
+    registry.give_up(claim)
+    assert program.wait() == -15
+    assert registry.being_built() == []
+    program.communicate()
+
+
+def test_nobody_else_writes_records(folder):
+    before = os.umask(0)
+    try:
+        with registry.reserved("twin"):
+            modes = {path.name: path.stat().st_mode & 0o777 for path in (folder, *folder.iterdir())}
+    finally:
+        os.umask(before)
+    assert modes == {"labs": 0o755, ".lock": 0o600, "twin.json": 0o644}
+
+
+def test_a_record_of_another_program_is_not_forgotten(folder):
+    mine = registry.Entry("twin", os.getpid(), born(os.getpid()), "x", "d", 0.0)
+    with registry.reserved("twin"):
+        registry.forget(mine)
+        assert [claim.name for claim in registry.being_built()] == ["twin"]
+
+
+def test_a_folder_that_cannot_be_written_is_told(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(registry, "FOLDER", tmp_path / "file" / "labs")
+    with pytest.raises(CapabilityError, match=r"labs cannot be written \(Not a directory\); run the command with sudo"):
+        registry.reserved("twin").__enter__()
+
+
+def test_what_else_is_remembered_is_no_lab(folder):
+    folder.mkdir()
+    (folder / "kvm.json").write_text(json.dumps({"boots": True}))
+    assert registry.entries() == []
+    assert (folder / "kvm.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("a" * 300, "--name: should be 100 letters at most, not 300"),
+        ("", '--name: should be letters, digits, "-" and "_", not ""'),
+        ("../x", '--name: should be letters, digits, "-" and "_", not "../x"'),
+    ],
+    ids=["long", "empty", "path"],
+)
+def test_names_that_no_lab_can_have(name, sentence):
+    with pytest.raises(InputError) as caught:
+        registry.check_name(name)
+    assert str(caught.value) == sentence
