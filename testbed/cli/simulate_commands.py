@@ -11,7 +11,7 @@ import typer
 
 from testbed.cli.app import FORMAT, SCENARIO, SETTINGS, app
 from testbed.cli.output import Format, made_plan, messages, print_json, steps
-from testbed.cli.simulate_output import as_object, draw, draw_deadlock, print_outcome, static_bound
+from testbed.cli.simulate_output import as_object, draw, draw_deadlock, print_outcome, seeds_by_load, static_bound
 from testbed.errors import EXIT_FAIL, EXIT_PASS, EXIT_WARNINGS, InputError, Problem, TestbedError
 
 if TYPE_CHECKING:
@@ -46,7 +46,10 @@ def simulate(
         str | None,
         typer.Option("--loads", help="flits per host and cycle, or share of a host's link; comma-separated"),
     ] = None,
-    seeds: Annotated[int, typer.Option("--seeds", help="runs of each load, with seeds 1, 2, …")] = 1,
+    seeds: Annotated[
+        int | None,
+        typer.Option("--seeds", help="runs of each load, with seeds 1, 2, …; default 1, near saturation 3"),
+    ] = None,
     pattern: Annotated[
         str, typer.Option("--pattern", help="uniform: a destination drawn for each packet; a permutation; all_to_all")
     ] = "uniform",
@@ -78,6 +81,18 @@ def simulate(
     packet: Annotated[int | None, typer.Option("--packet", help="flit level: flits of a packet; default 128")] = None,
     header: Annotated[
         int | None, typer.Option("--header", help="flit level: cycles of a header from switch to switch; default 3")
+    ] = None,
+    channels: Annotated[
+        int | None,
+        typer.Option("--channels", help="flit level: copies of each virtual channel, a packet takes any; default 1"),
+    ] = None,
+    buffer_gap: Annotated[
+        int | None,
+        typer.Option("--buffer-gap", help="flit level: cycles between packets of a buffer; default header - 2"),
+    ] = None,
+    output_gap: Annotated[
+        int | None,
+        typer.Option("--output-gap", help="flit level: cycles between packets of a virtual channel; default 0"),
     ] = None,
     flow_control: Annotated[
         str | None,
@@ -115,7 +130,10 @@ def simulate(
     from testbed.cli.replay_commands import Asked, run_replay
     from testbed.simulate import Settings, simulate_plan
 
-    of_flits = {"cycles": cycles, "packet": packet, "header": header}
+    of_flits = {
+        "cycles": cycles, "packet": packet, "header": header, "channels": channels, "buffer_gap": buffer_gap,
+        "output_gap": output_gap,
+    }  # fmt: skip
     replayed = {"matrix": matrix, "trace": trace, "trace_load": load, "message": message}
     of_packets = {
         "flow_control": flow_control, "duration": duration, "frame": frame, "xoff": xoff, "xon": xon,
@@ -133,18 +151,20 @@ def simulate(
             switches = {name: value for name, value in given.items() if name != "warm_up" and value is not None}
             raise typer.Exit(run_replay(name, settings or (), sent, Settings(**switches), folder, form))  # type: ignore[arg-type]  # typed by the options
     asked = _settings(level, pattern, given, problems)
-    wanted = _checked(loads or (_PACKET_LOADS if level is Level.packet else _LOADS), asked, seeds, jobs, problems)
+    typed_loads = loads or (_PACKET_LOADS if level is Level.packet else _LOADS)
+    wanted = _checked(typed_loads, asked, 1 if seeds is None else seeds, jobs, problems)
     with steps() as progress:
         progress("planning and proving")
         plan = made_plan(name, settings)
         try:
-            outcome = simulate_plan(plan, asked, wanted, seeds, folder, progress, resume=resume, jobs=jobs)
+            runs = seeds_by_load(plan, asked) if seeds is None else seeds
+            outcome = simulate_plan(plan, asked, wanted, runs, folder, progress, resume=resume, jobs=jobs)
         except TestbedError:
             raise
         except BaseException:  # also Ctrl-C
             messages.print("what is done is kept; go on with the same command and --resume", soft_wrap=True)
             raise
-        bound = static_bound(outcome)
+        bound = static_bound(plan, asked)
         figure = draw(outcome, bound)
         if outcome.deadlock is not None:
             progress("drawing how the deadlock came about")

@@ -11,24 +11,38 @@ from testbed.cli.output import messages, results, say
 from testbed.units import format_rate, format_seconds
 
 if TYPE_CHECKING:
-    from testbed.simulate import Outcome, PacketSettings
+    from testbed.plan import Plan
+    from testbed.simulate import Outcome, PacketSettings, Settings
     from testbed.simulate.point import Row, Seeds
 
 FIGURE, CHANNELS = "latency.svg", "channels.svg"
 Column = tuple[str, Callable[["Row"], str]]
 
 
-def static_bound(outcome: Outcome) -> float | None:
+def static_bound(plan: Plan, settings: Settings | PacketSettings) -> float | None:
     """Injection rate at which the bottleneck channel saturates, by paths alone; of a host's link at packet level."""
     from testbed.analyse.load import ALL_TO_ALL, load_of
-    from testbed.simulate.settings import UNIFORM
+    from testbed.simulate.settings import UNIFORM, Settings
 
-    plan, pattern = outcome.plan, outcome.settings.pattern
-    spread = ALL_TO_ALL if pattern == UNIFORM else pattern
+    spread = ALL_TO_ALL if settings.pattern == UNIFORM else settings.pattern
     bound = load_of(plan.topology, plan.routes, spread, plan.scenario.lab.seed).saturation
-    if bound is None or outcome.packet_settings is None:
+    if bound is None or isinstance(settings, Settings):
         return bound
     return bound * plan.scenario.links.rate / plan.scenario.links.edge_rate
+
+
+# Above this share of the static bound runs with different seeds differ, so there are several.
+_NEAR_SATURATION, _SEEDS_THERE = 0.7, 3
+
+
+def seeds_by_load(plan: Plan, settings: Settings | PacketSettings) -> Callable[[float], int]:
+    """How often each load is run where no number was asked for. What it returns needs a pattern that fits the plan."""
+
+    def seeds(load: float) -> int:
+        bound = static_bound(plan, settings)
+        return 1 if bound is None or load < _NEAR_SATURATION * bound else _SEEDS_THERE
+
+    return seeds
 
 
 def draw(outcome: Outcome, bound: float | None) -> Path | None:
@@ -136,6 +150,7 @@ def _print_flits(outcome: Outcome) -> None:
     say(
         f"{outcome.plan.scenario.name}: {settings.pattern}, packets of {settings.packet} flits, buffers of "
         f"{settings.buffer}, {settings.clocks:,} cycles, the first {settings.warm_up:,} not measured"
+        + (f", {settings.channels} copies of each virtual channel" if settings.channels > 1 else "")
     )
     _print_table(outcome, ("latency: mean", _of("latency", ".1f")), ("latency: p99", _of("p99", ".0f")))
     say("load and accepted in flits/host/cycle of hosts that send; latency in cycles, (min – max) over seeds")

@@ -52,7 +52,9 @@ def _go_on(fabric: Fabric, state: State, until: int) -> None:
     while counts[CLOCK] < until:
         clock = counts[CLOCK]
         _wake(state, fabric, clock)
-        _arrive(state, clock, fabric.routing)
+        _arrive(state, fabric, clock)
+        if fabric.output_gap:
+            _free_again(state, fabric, clock)
         _ask(state, fabric, clock)
         _give(state, fabric, clock)
         _send(state, fabric, clock)
@@ -78,8 +80,19 @@ def schedule(state: State, host: int) -> None:
 
 
 @jit_inner
+def _first_copy(fabric: Fabric, node: int) -> int:
+    """The first of the copies of which a node is one."""
+    if fabric.copies == 1:
+        return node
+    if node < fabric.virtual:
+        return node % fabric.single
+    first_exit = fabric.virtual + fabric.copies * fabric.hosts
+    return node if node >= first_exit else fabric.virtual + (node - fabric.virtual) % fabric.hosts
+
+
+@jit_inner
 def _try(state: State, node: int) -> None:
-    """Look at a node when outputs are given away next."""
+    """Look at a node, a first copy, when outputs are given away next."""
     if not state.nodes[node].tried:
         state.nodes[node].tried = True
         state.trying[state.counts[TRYING]] = node
@@ -102,7 +115,7 @@ def _wake(state: State, fabric: Fabric, clock: int) -> None:
 
 
 @jit_inner
-def _arrive(state: State, clock: int, routing: int) -> None:
+def _arrive(state: State, fabric: Fabric, clock: int) -> None:
     """Flits come out of the links."""
     slot = clock & (SLOTS - 1)
     for index in range(state.lines[slot]):
@@ -110,8 +123,10 @@ def _arrive(state: State, clock: int, routing: int) -> None:
     state.lines[slot] = 0
     for index in range(state.heads[slot]):
         node, packet = state.head_node[slot, index], state.head_packet[slot, index]
+        if len(state.came):
+            state.came[packet] = clock
         if state.nodes[node].queued == 0:
-            _get_ready(state, node, clock + routing)
+            _get_ready(state, node, clock + fabric.routing)
         state.queue[node, (state.nodes[node].front + state.nodes[node].queued) % state.queue.shape[1]] = packet
         state.nodes[node].queued += 1
     state.heads[slot] = 0
@@ -136,7 +151,7 @@ def _ask(state: State, fabric: Fabric, clock: int) -> None:
             wanted = state.way[packet, state.step[packet]]
             state.step[packet] += 1
         else:
-            wanted = fabric.virtual + fabric.hosts + state.goal[packet]
+            wanted = fabric.virtual + fabric.copies * fabric.hosts + state.goal[packet]
         state.nodes[node].wants = wanted
         state.nodes[node].after = state.nodes[wanted].waiting
         state.nodes[wanted].waiting = node
@@ -146,44 +161,61 @@ def _ask(state: State, fabric: Fabric, clock: int) -> None:
 
 @jit_inner
 def _give(state: State, fabric: Fabric, clock: int) -> None:
-    """Give outputs that are free, and whose buffer has room for a packet, to those that wait: round robin."""
+    """Give outputs that are free, and whose buffer has room for a packet, to those that wait: round robin.
+
+    Of several copies the first that is free is given.
+    """
     counts = state.counts
-    nodes = len(state.nodes)
-    first_host, first_exit = fabric.virtual, fabric.virtual + fabric.hosts
+    first_host, first_exit = fabric.virtual, fabric.virtual + fabric.copies * fabric.hosts
     for index in range(counts[TRYING]):
-        node = state.trying[index]
-        state.nodes[node].tried = False
-        if state.nodes[node].room < fabric.packet:
-            continue
-        if first_host <= node < first_exit:
-            _begin(state, fabric, node - first_host, clock)
-            continue
-        if state.nodes[node].held or state.nodes[node].waiting < 0:
-            continue
-        chosen, least, before_chosen = -1, nodes, -1
-        before, waits = -1, state.nodes[node].waiting
-        while waits >= 0:
-            distance = waits - state.nodes[node].served - 1
-            if distance < 0:
-                distance += nodes
-            if distance < least:
-                chosen, least, before_chosen = waits, distance, before
-            before, waits = waits, state.nodes[waits].after
-        if before_chosen < 0:
-            state.nodes[node].waiting = state.nodes[chosen].after
-        else:
-            state.nodes[before_chosen].after = state.nodes[chosen].after
-        state.nodes[chosen].wants = -1
-        state.nodes[node].held = True
-        state.nodes[chosen].output = node
-        state.nodes[node].served = chosen
-        state.nodes[chosen].left = fabric.packet
-        if node < first_host:
-            state.nodes[node].room -= fabric.packet
-        link = state.nodes[node].link
-        state.busy[link >> 6] |= _ONE << np.uint64(link & 63)
-        _take_a_place(state, link, chosen)
+        first = state.trying[index]
+        state.nodes[first].tried = False
+        copies, apart = fabric.copies, fabric.single
+        if first >= first_exit:
+            copies = 1
+        elif first >= first_host:
+            apart = fabric.hosts
+        for copy in range(copies):
+            node = first + copy * apart
+            if state.nodes[node].room < fabric.packet:
+                continue
+            if first_host <= node < first_exit:
+                _begin(state, fabric, first - first_host, node, clock)
+                break
+            if state.nodes[first].waiting < 0:
+                break
+            if not state.nodes[node].held:
+                _give_one(state, fabric, first, node)
     counts[TRYING] = 0
+
+
+@jit_inner
+def _give_one(state: State, fabric: Fabric, first: int, node: int) -> None:
+    """Give a node to that of the buffers waiting for it, or for other copies of it, whose turn it is."""
+    nodes = len(state.nodes)
+    chosen, least, before_chosen = -1, nodes, -1
+    before, waits = -1, state.nodes[first].waiting
+    while waits >= 0:
+        distance = waits - state.nodes[first].served - 1
+        if distance < 0:
+            distance += nodes
+        if distance < least:
+            chosen, least, before_chosen = waits, distance, before
+        before, waits = waits, state.nodes[waits].after
+    if before_chosen < 0:
+        state.nodes[first].waiting = state.nodes[chosen].after
+    else:
+        state.nodes[before_chosen].after = state.nodes[chosen].after
+    state.nodes[chosen].wants = -1
+    state.nodes[node].held = True
+    state.nodes[chosen].output = node
+    state.nodes[first].served = chosen
+    state.nodes[chosen].left = fabric.packet
+    if node < fabric.virtual:
+        state.nodes[node].room -= fabric.packet
+    link = state.nodes[node].link
+    state.busy[link >> 6] |= _ONE << np.uint64(link & 63)
+    _take_a_place(state, link, chosen)
 
 
 @jit_inner
@@ -200,8 +232,8 @@ def _take_a_place(state: State, link: int, buffer: int) -> None:
 
 
 @jit_inner
-def _begin(state: State, fabric: Fabric, host: int, clock: int) -> None:
-    """Let a host send its next packet if that is there and the last one is out."""
+def _begin(state: State, fabric: Fabric, host: int, node: int, clock: int) -> None:
+    """Let a host send its next packet by a copy of its channel if that is there and the last one is out."""
     counts = state.counts
     if state.to_send[host] or state.due[host] > clock:
         return
@@ -218,7 +250,8 @@ def _begin(state: State, fabric: Fabric, host: int, clock: int) -> None:
         state.due[host] += gap(state.random, host, fabric.chance)
     state.current[host] = packet
     state.to_send[host] = fabric.packet
-    state.nodes[fabric.virtual + host].room -= fabric.packet
+    state.through[host] = node
+    state.nodes[node].room -= fabric.packet
     state.sending[counts[SENDING]] = host
     counts[SENDING] += 1
 
@@ -286,9 +319,9 @@ def _send_over(state: State, fabric: Fabric, link: int, clock: int) -> None:
         nodes[buffer].stored -= 1
         nodes[buffer].room += 1
         if nodes[buffer].room == fabric.packet:
-            _try(state, buffer)
+            _try(state, _first_copy(fabric, buffer))
         links[link].sent += 1
-        if node < fabric.virtual + fabric.hosts:
+        if node < fabric.virtual:
             state.line[slot, state.lines[slot]] = node
             state.lines[slot] += 1
             if nodes[buffer].left == fabric.packet:
@@ -312,10 +345,13 @@ def _let_go(state: State, fabric: Fabric, buffer: int, node: int, clock: int) ->
     """The last flit of a packet has left a buffer: its output is free, and the packet behind it is routed."""
     counts = state.counts
     packet = state.queue[buffer, state.nodes[buffer].front]
-    state.nodes[node].held = False
-    if state.nodes[node].waiting >= 0:
-        _try(state, node)
-    if node >= fabric.virtual + fabric.hosts:
+    if fabric.output_gap:
+        slot = (clock + 1 + fabric.output_gap) % len(state.lettings)
+        state.letting[slot, state.lettings[slot]] = node
+        state.lettings[slot] += 1
+    else:
+        _free(state, fabric, node)
+    if node >= fabric.virtual:
         latency = clock + HOP - state.birth[packet]
         state.histogram[histogram_place(latency)] += 1
         counts[LATENCIES] += latency
@@ -327,7 +363,28 @@ def _let_go(state: State, fabric: Fabric, buffer: int, node: int, clock: int) ->
     state.nodes[buffer].front = (state.nodes[buffer].front + 1) % state.queue.shape[1]
     state.nodes[buffer].queued -= 1
     if state.nodes[buffer].queued:
-        _get_ready(state, buffer, clock + 1 + fabric.routing)
+        ready = clock + 1 + fabric.buffer_gap
+        if len(state.came):
+            ready = max(ready, state.came[state.queue[buffer, state.nodes[buffer].front]] + fabric.routing)
+        _get_ready(state, buffer, ready)
+
+
+@jit_inner
+def _free(state: State, fabric: Fabric, node: int) -> None:
+    """A packet holds a node no more."""
+    state.nodes[node].held = False
+    first = _first_copy(fabric, node)
+    if state.nodes[first].waiting >= 0:
+        _try(state, first)
+
+
+@jit_inner
+def _free_again(state: State, fabric: Fabric, clock: int) -> None:
+    """Virtual channels whose idle clocks after a packet are over."""
+    slot = clock % len(state.lettings)
+    for index in range(state.lettings[slot]):
+        _free(state, fabric, state.letting[slot, index])
+    state.lettings[slot] = 0
 
 
 @jit_inner
@@ -338,7 +395,7 @@ def _inject(state: State, fabric: Fabric, clock: int) -> None:
     index = 0
     while index < counts[SENDING]:
         host = state.sending[index]
-        node = fabric.virtual + host
+        node = state.through[host]
         state.line[slot, state.lines[slot]] = node
         state.lines[slot] += 1
         if state.to_send[host] == fabric.packet:
@@ -353,6 +410,6 @@ def _inject(state: State, fabric: Fabric, clock: int) -> None:
         counts[SENDING] -= 1
         state.sending[index] = state.sending[counts[SENDING]]
         if state.due[host] <= clock + 1:
-            _try(state, node)
+            _try(state, fabric.virtual + host)
         else:
             schedule(state, host)

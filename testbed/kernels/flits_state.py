@@ -1,9 +1,11 @@
 """What a flit-level simulation is made of: virtual channels, their buffers, the packets in them, and statistics.
 
-With C channels, V = layers·C virtual ones and H hosts, node v < V is a virtual channel, V + h the channel from host h
-to its switch, V + H + h the one from its switch to host h. The buffer of a node is at its far end, in the switch it
-enters; hosts take everything at once. A link carries one flit a clock: links are the C channels, then the H from hosts,
-then the H to hosts.
+With C channels, layers·C virtual ones in the plan, n copies of each, V = n·layers·C, and H hosts, node v < V is a
+virtual channel, the copy v // (layers·C) of that of the plan; V + i·H + h is copy i of the channel from host h to its
+switch, and V + n·H + h the one from its switch to host h. A packet takes whichever copy of its virtual channel is free;
+where something waits for any of them, the first copy stands for all. The buffer of a node is at its far end, in the
+switch it enters; hosts take everything at once. A link carries one flit a clock: links are the C channels, then the H
+from hosts, then the H to hosts.
 """
 
 from __future__ import annotations
@@ -41,14 +43,14 @@ NODE = np.dtype(
         ("output", np.int32),  # node that the packet at the front holds, if it holds one
         ("beside", np.int32),  # buffer whose turn on the link of that node comes next
         ("link", np.int32),
-        ("wants", np.int32),  # node that the packet at the front waits for, or -1
-        ("waiting", np.int32),  # first of the buffers that wait for the node, or -1
+        ("wants", np.int32),  # first copy of the node that the packet at the front waits for, or -1
+        ("waiting", np.int32),  # of a first copy: first of the buffers that wait for any of its copies, or -1
         ("after", np.int32),  # the next of those that wait for what this one waits for
-        ("served", np.int32),  # buffer whose packet held the node last
+        ("served", np.int32),  # of a first copy: buffer whose packet was the last to be given one
         ("front", np.int32),  # place of the first packet in its `queue`
         ("queued", np.int32),  # packets in the buffer
         ("held", np.bool_),  # whether a packet holds the node as its output
-        ("tried", np.bool_),  # whether the node is in `trying`
+        ("tried", np.bool_),  # of a first copy: whether it is in `trying`
     ],
     align=True,
 )
@@ -68,10 +70,16 @@ class Fabric(NamedTuple):
     """What does not change while a simulation runs."""
 
     channels: int  # C
+    copies: int  # n
+    single: int  # layers·C
     virtual: int  # V
     hosts: int  # H
     packet: int  # flits of a packet
     routing: int  # clocks that a header waits at the front of a buffer before it asks for an output
+    buffer_gap: (
+        int  # clocks after the last flit of a packet has left a buffer in which the one behind it does not leave
+    )
+    output_gap: int  # clocks after the last flit of a packet in which its virtual channel is given to no other
     start: Longs  # (P + 1,) offsets of explicit paths, or empty
     hop: Ints  # their virtual channels
     tree: Ints  # (T, S) trees where there are no explicit paths
@@ -100,16 +108,19 @@ class State(NamedTuple):
     links: Records  # (K,) LINK of each link
     # (N, B // packet + 2) packets of a buffer, the ring they stand in. A packet may stand in several buffers.
     queue: Ints
-    trying: Ints  # (N,) nodes that may be given away
+    trying: Ints  # (N,) first copies of which one may be given away
     busy: Bits  # (⌈K / 64⌉,) a bit for each link, whether it has an active buffer
     line: Ints  # (SLOTS, K) nodes whose buffers get a flit, by clock of arrival
     lines: Ints  # (SLOTS,) how many
     head_node: Ints  # (SLOTS, K) nodes that get the first flit of a packet
     head_packet: Ints  # (SLOTS, K) that packet
     heads: Ints  # (SLOTS,) how many
-    ready: Ints  # (routing + 2, N) buffers whose front asks for an output, by clock
-    readies: Ints  # (routing + 2,) how many
+    ready: Ints  # (max(routing, buffer_gap) + 2, N) buffers whose front asks for an output, by clock
+    readies: Ints  # as long: how many
+    letting: Ints  # (output_gap + 2, K) nodes that are free again, by clock
+    lettings: Ints  # (output_gap + 2,) how many
     birth: Longs  # (Q,) clock at which a packet was made
+    came: Longs  # (Q,) clock at which its header came into the buffer it is in; (0,) where no gap is short enough
     step: Ints  # (Q,) hops it has asked for
     hops: Ints  # (Q,) hops of its path
     way: Ints  # (Q, longest path) its path
@@ -118,6 +129,7 @@ class State(NamedTuple):
     due: Longs  # (H,) clock at which a host makes, or made, its next packet
     to_send: Ints  # (H,) flits of the packet on its way out of the host
     current: Ints  # (H,) that packet
+    through: Ints  # (H,) copy of the host's channel that it takes
     sending: Ints  # (H,) hosts that send a packet
     wheel: Ints  # (W,) first host of those that make a packet at a clock, modulo W; W a power of two
     wheel_next: Ints  # (H,) the next of them

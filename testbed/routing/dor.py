@@ -13,8 +13,9 @@ from typing import Literal
 import numpy as np
 
 from testbed.errors import InputError
-from testbed.model import Bools, Ints, Routes, Topology
+from testbed.model import Bools, Ints, Paths, Routes, Topology
 from testbed.routing.common import (
+    explicit_routes,
     host_switches,
     misfit,
     parallel_of_pair,
@@ -23,6 +24,7 @@ from testbed.routing.common import (
     require_whole,
     source_trees,
 )
+from testbed.routing.paths import all_paths
 from testbed.topologies.grid import pair_count
 
 # The largest ring whose shortest paths on single links have no cyclic dependency, by tie rule.
@@ -43,13 +45,15 @@ class DorOptions:
         ring: `shortest` way round, or `no_transit`: never through coordinate 0, which keeps rings of single
             links acyclic at the price of longer paths, or `two_trees`: a ring of k is cut open at the wrap link on
             plane 0 and at k/2-1|k/2 on plane 1, and a source takes the line it is nearer the middle of, so that
-            2k^(n-1) VLANs do for every k with paths a little longer. `auto`: `no_transit` only where nothing else
-            breaks the cycle.
+            2k^(n-1) VLANs do for every k with paths a little longer, or `datelines`: the shortest way in two layers, in
+            layer 1 as long as the wrap link lies ahead in a ring and in layer 0 after it (Dally and Seitz 1987), which
+            takes switches with virtual channels or priorities. `auto`: `no_transit` only where nothing else breaks the
+            cycle.
     """
 
     ties: Literal["auto", "alternating", "opposite", "positive"] = "auto"
     planes: Literal["auto", "none", "link", "node", "dest"] = "auto"
-    ring: Literal["auto", "shortest", "no_transit", "two_trees"] = "auto"
+    ring: Literal["auto", "shortest", "no_transit", "two_trees", "datelines"] = "auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,7 @@ def route_dor(topology: Topology, options: DorOptions) -> Routes:
     Where no plane is told from another, each pair of neighbours may have lost some of its parallel links.
 
     Returns:
-        Source trees, or destination trees for the plane rule `dest`.
+        Source trees, or destination trees for the plane rule `dest`, or paths in two layers for `datelines`.
 
     Raises:
         InputError: not a grid, a plane rule without parallel links, or dead links that it cannot do without.
@@ -80,9 +84,9 @@ def route_dor(topology: Topology, options: DorOptions) -> Routes:
     planes, ring = options.planes, options.ring
     cyclic = longest > MAX_ACYCLIC_RING["alternating" if options.ties == "auto" else options.ties]
     notes: list[str] = []
-    if ring == "two_trees":
+    if ring in ("two_trees", "datelines"):
         if planes not in ("auto", "none"):
-            raise InputError.one("routing.planes", f'"{planes}" has no effect with ring: two_trees; leave it out')
+            raise InputError.one("routing.planes", f'"{planes}" has no effect with ring: {ring}; leave it out')
         planes = "none"
     elif planes == "auto":
         planes = "link" if cyclic and topology.parallel_links > 1 else "none"
@@ -105,7 +109,26 @@ def route_dor(topology: Topology, options: DorOptions) -> Routes:
     arrive = entering_channels(topology)
     if planes == "dest":
         return _by_destination(topology, rings, arrive, tuple(notes))
-    return _by_source(topology, rings, arrive, 1 if planes == "none" and ring != "two_trees" else 2, tuple(notes))
+    by_source = _by_source(topology, rings, arrive, 1 if planes == "none" and ring != "two_trees" else 2, tuple(notes))
+    return _with_datelines(topology, by_source) if ring == "datelines" else by_source
+
+
+def _with_datelines(topology: Topology, routes: Routes) -> Routes:
+    """The same paths, in layer 1 up to the wrap link of a ring and in layer 0 after it and without it."""
+    paths = all_paths(topology, routes)
+    apart = topology.coordinates[topology.channel_source] - topology.coordinates[topology.channel_target]
+    dimension, wraps = np.argmax(apart != 0, axis=1), np.abs(apart).max(axis=1, initial=0) > 1
+    pair = np.repeat(np.arange(len(paths.start) - 1), np.diff(paths.start))
+    # A path crosses each dimension in one piece, and in that a wrap link at most once.
+    new = np.ones(len(paths.hop), dtype=np.bool_)
+    new[1:] = (np.diff(pair) != 0) | (np.diff(dimension[paths.hop]) != 0)
+    piece = np.cumsum(new) - 1
+    crossing = np.full(len(paths.hop), -1)
+    at = np.flatnonzero(wraps[paths.hop])
+    crossing[piece[at]] = at
+    layer = (np.arange(len(paths.hop)) <= crossing[piece]).astype(np.int32)
+    layered = Paths(paths.start, paths.hop + layer * np.int32(len(topology.channel_source)))
+    return explicit_routes(topology, layered, None, 2, routes.notes)
 
 
 def _ring(size: int, wraps: bool, ties: str, planes: str, rule: str) -> _Ring:

@@ -13,6 +13,7 @@ from testbed.kernels.flits_state import (
     COUNTS,
     EXACT,
     FREE,
+    HOP,
     IDLE,
     LINK,
     LISTED,
@@ -62,8 +63,9 @@ class Network:
 
     @property
     def nodes(self) -> int:
-        """Virtual channels, and those from and to hosts."""
-        return self.routes.layers * len(self.topology.channel_source) + 2 * self.topology.host_count
+        """Virtual channels with their copies, and those from and to hosts."""
+        copies, hosts = self.settings.channels, self.topology.host_count
+        return copies * (self.routes.layers * len(self.topology.channel_source) + hosts) + hosts
 
     @property
     def packets(self) -> int:
@@ -75,8 +77,10 @@ class Network:
         """Bytes that a run takes, about."""
         nodes, packets = self.nodes, self.packets
         queue = self.settings.buffer // self.settings.packet + 2
-        a_node = NODE.itemsize + LINK.itemsize + 4 * (queue + self.settings.header + 1) + 3 * 4 * SLOTS
-        return nodes * a_node + packets * (8 + 4 * (4 + max(self.longest, 1))) + 8 * (EXACT + OCTAVES * OCTAVE)
+        waits = max(self.settings.header, self.settings.idle + 2) + self.settings.output_gap
+        a_node = NODE.itemsize + LINK.itemsize + 4 * (queue + waits + 1) + 3 * 4 * SLOTS
+        a_packet = 8 if self.settings.idle >= self.settings.header - HOP else 16
+        return nodes * a_node + packets * (a_packet + 4 * (4 + max(self.longest, 1))) + 8 * (EXACT + OCTAVES * OCTAVE)
 
     @property
     def senders(self) -> int:
@@ -100,10 +104,14 @@ def fabric_of(network: Network, load: float) -> Fabric:
     channels = len(topology.channel_source)
     return Fabric(
         channels=channels,
-        virtual=routes.layers * channels,
+        copies=settings.channels,
+        single=routes.layers * channels,
+        virtual=settings.channels * routes.layers * channels,
         hosts=topology.host_count,
         packet=settings.packet,
-        routing=settings.header - flits_state.HOP,
+        routing=settings.header - HOP,
+        buffer_gap=settings.idle,
+        output_gap=settings.output_gap,
         start=none if paths is None else paths.start,
         hop=nothing if paths is None else paths.hop,
         tree=routes.tree_channel.astype(np.int32, copy=False).reshape(-1, topology.switch_count),
@@ -128,8 +136,12 @@ def new_state(network: Network, fabric: Fabric, seed: int) -> State:
     of_node = np.recarray(nodes, dtype=NODE)
     of_node[:] = 0
     of_node.port = np.where(virtual, node % max(channels, 1), node)
-    of_node.link = np.where(virtual, of_node.port, node + channels - fabric.virtual)
-    of_node.room = np.where(node < fabric.virtual + hosts, depth, _ENDLESS)
+    leaving = node >= fabric.virtual + fabric.copies * hosts
+    enters = fabric.virtual + (node - fabric.virtual) % max(hosts, 1)
+    of_node.port = np.where(virtual | leaving, of_node.port, enters)
+    first_link = channels - fabric.virtual + np.where(leaving, hosts, 0)
+    of_node.link = np.where(virtual, of_node.port, enters + first_link)
+    of_node.room = np.where(leaving, _ENDLESS, depth)
     for field in ("used", "wants", "waiting", "after", "served"):
         of_node[field] = -1
     of_link = np.recarray(links, dtype=LINK)
@@ -154,9 +166,12 @@ def new_state(network: Network, fabric: Fabric, seed: int) -> State:
         head_node=zeros(SLOTS, links),
         head_packet=zeros(SLOTS, links),
         heads=zeros(SLOTS),
-        ready=zeros(fabric.routing + 2, nodes),
-        readies=zeros(fabric.routing + 2),
+        ready=zeros(max(fabric.routing, fabric.buffer_gap) + 2, nodes),
+        readies=zeros(max(fabric.routing, fabric.buffer_gap) + 2),
+        letting=zeros(fabric.output_gap + 2, links),
+        lettings=zeros(fabric.output_gap + 2),
         birth=np.zeros(packets, dtype=np.int64),
+        came=np.zeros(packets if fabric.buffer_gap < fabric.routing else 0, dtype=np.int64),
         step=zeros(packets),
         hops=zeros(packets),
         way=zeros(packets, max(network.longest, 1)),
@@ -165,6 +180,7 @@ def new_state(network: Network, fabric: Fabric, seed: int) -> State:
         due=np.zeros(hosts, dtype=np.int64),
         to_send=zeros(hosts),
         current=zeros(hosts),
+        through=zeros(hosts),
         sending=zeros(hosts),
         wheel=no_index(_WHEEL),
         wheel_next=no_index(hosts),

@@ -78,7 +78,7 @@ def simulate_plan(
     plan: Plan,
     settings: Settings | PacketSettings,
     loads: Sequence[float],
-    seeds: int,
+    seeds: int | Callable[[float], int],
     results: Path,
     progress: Progress,
     *,
@@ -89,8 +89,8 @@ def simulate_plan(
 
     Runs are threads: the kernels let go of the interpreter's lock.
 
-    `loads`: flits for each host that sends and clock; `seeds`: 1 to this number; `jobs`: runs at a time, None = as many
-    as there are processors for this program.
+    `loads`: flits for each host that sends and clock; `seeds`: 1 to this number, the same for all loads or by load;
+    `jobs`: runs at a time, None = as many as there are processors for this program.
 
     Raises:
         InputError: settings that do not fit each other or the fabric, or no such simulation to resume.
@@ -99,7 +99,7 @@ def simulate_plan(
     plan.require_proof()
     problems = [
         *bundle_problems(plan),
-        *level_of(settings).problems(plan, settings, seeds),
+        *level_of(settings).problems(plan, settings, seeds if isinstance(seeds, int) else 1),
         *pattern_problems(settings.pattern, plan.topology, _seed(plan)),
     ]
     if problems:
@@ -110,7 +110,8 @@ def simulate_plan(
     folder = newest_folder(results, name, asked, word) if resume else new_folder(results, name, asked, word)
     with locked(folder, "simulation"):
         done = {(point.load, point.seed): point for point in read_points(folder)}
-        wanted = [(load, seed) for load in sorted(loads) for seed in range(1, seeds + 1)]
+        runs_at = (lambda load: seeds) if isinstance(seeds, int) else seeds
+        wanted = [(load, seed) for load in sorted(loads) for seed in range(1, runs_at(load) + 1)]
         waiting = [pair for pair in wanted if pair not in done]
         if done:
             progress(f"{len(wanted) - len(waiting)} of {len(wanted)} runs are done already")

@@ -14,6 +14,7 @@ ALL_TO_ALL = "all_to_all"
 MAX_CYCLES = 1_000_000_000
 MAX_SEEDS = 1000
 MIN_HEADER = 3
+MAX_CHANNELS = 16
 _LARGEST = 1 << 24  # flits of a packet or a buffer
 
 
@@ -28,6 +29,15 @@ class Settings:
     packet: int = 128  # flits of a packet
     buffer: int = 256  # flits of the buffer of each virtual channel; the paper does not say
     header: int = MIN_HEADER  # cycles that a header takes from one switch to the next
+    channels: int = 1  # copies of each virtual channel of the plan, of which a packet takes any that is free
+    # cycles after a packet has left a buffer in which the one behind it does not; None: as long as that is routed
+    buffer_gap: int | None = None
+    output_gap: int = 0  # cycles after a packet in which its virtual channel is given to no other
+
+    @property
+    def idle(self) -> int:
+        """Cycles in which a buffer sends nothing between two packets."""
+        return max(self.header - 2, 0) if self.buffer_gap is None else self.buffer_gap
 
 
 def parse_loads(text: str, most: str = "up to 1 flit per host and cycle") -> tuple[float, ...]:
@@ -65,6 +75,9 @@ def settings_problems(settings: Settings, seeds: int) -> list[Problem]:
         ("--packet", settings.packet, 1, _LARGEST),
         ("--buffer", settings.buffer, 1, _LARGEST),
         ("--header", settings.header, MIN_HEADER, 1000),
+        ("--channels", settings.channels, 1, MAX_CHANNELS),
+        ("--buffer-gap", settings.idle, 0, 1000),
+        ("--output-gap", settings.output_gap, 0, 1000),
         ("--seeds", seeds, 1, MAX_SEEDS),
     ):
         if not least <= value <= most:

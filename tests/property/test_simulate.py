@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -54,10 +55,12 @@ def test_no_proved_plan_ever_deadlocks(number):
         routes = ROUTINGS[name].route(topology, ROUTINGS[name].options(**options))
         assert check_routes(topology, routes) == []
         assert find_deadlock(topology, turns_taken(topology, routes), routes.layers) == []
-        point = simulate(Network.of(topology, routes, HARSH, 1), 1.0, number)
-        assert point is not None
-        assert point.cycle == ()
-        assert point.packets > 0
+        for channels in (1, 2):
+            settings = dataclasses.replace(HARSH, channels=channels)
+            point = simulate(Network.of(topology, routes, settings, 1), 1.0, number)
+            assert point is not None
+            assert point.cycle == ()
+            assert point.packets > 0
         flowing += 1
     assert flowing >= 10
 
@@ -82,7 +85,8 @@ def test_plans_with_a_cycle_stand_still_on_one_of_the_verifiers_and_the_others_n
         nodes = len(topology.channel_source)
         on_a_cycle = on_cycles(*adjacency(nodes, turns))
         assert bool(find_deadlock(topology, turns, 1)) == bool(on_a_cycle.any())
-        point = simulate(Network.of(topology, routes, LONGER, 1), 1.0, number)
+        settings = dataclasses.replace(LONGER, channels=1 + number // 4 % 2)
+        point = simulate(Network.of(topology, routes, settings, 1), 1.0, number)
         if not on_a_cycle.any():
             assert point.cycle == ()
             continue
@@ -91,4 +95,4 @@ def test_plans_with_a_cycle_stand_still_on_one_of_the_verifiers_and_the_others_n
         number_of = {hop_name(topology, node, 1): node for node in range(nodes)}
         assert all(on_a_cycle[number_of[name]] for name in point.cycle)
     assert cyclic >= 50
-    assert stood_still >= 0.8 * cyclic
+    assert stood_still >= 0.75 * cyclic

@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 from testbed.errors import InputError
+from testbed.plan import make_plan
 from testbed.routing import ROUTINGS
 from testbed.routing.common import plane_groups
 from testbed.routing.dor import DorOptions
 from testbed.routing.fat_tree import FatTreeOptions
-from testbed.routing.paths import channel_load, path, switches_on_path
+from testbed.routing.paths import channel_load, hops, path, switches_on_path
 from testbed.routing.simple import DirectOptions, TreeOptions
 from testbed.topologies import TOPOLOGIES
-from tests.fabrics import topology_of
+from tests.fabrics import scenario_of, topology_of
 
 CASES = {"dor": DorOptions(), "fat_tree": FatTreeOptions(), "tree": TreeOptions(), "direct": DirectOptions()}
 EXAMPLES: dict[str, dict[str, Any]] = {
@@ -113,6 +114,34 @@ def test_no_transit_never_passes_through_coordinate_0(size):
         for end in range(size):
             inside = topology.channel_target[list(path(topology, routes, source, end))][:-1]
             assert 0 not in inside
+
+
+@pytest.mark.parametrize(("kind", "shape"), [
+    ("torus", {"sizes": (8, 8)}), ("torus", {"sizes": (5, 4, 3)}), ("torus", {"sizes": (6, 2), "parallel_links": 3}),
+    ("ring", {"switches": 7}), ("mesh", {"sizes": (4, 4)}),
+])  # fmt: skip
+def test_datelines_keep_the_shortest_ways_in_two_layers_without_a_cycle(kind, shape):
+    blocks = {"topology": {"kind": kind, **shape}, "assignment": {"kind": "openflow"}}
+    plan = make_plan(scenario_of({**blocks, "routing": {"kind": "dor", "ring": "datelines"}}))
+    topology, channels = plan.topology, len(plan.topology.channel_source)
+    plan.require_proof()
+    shortest = ROUTINGS["dor"].route(topology, DorOptions(ring="shortest"))
+    assert np.array_equal(switches_on_path(topology, plan.routes), switches_on_path(topology, shortest))
+    seen = set()
+    for source in range(topology.host_count):
+        for end in range(topology.host_count):
+            layers = [hop // channels for hop in hops(topology, plan.routes, source, end)]
+            links = [abs(np.diff(topology.coordinates[list(topology.links[hop % channels // 2])], axis=0)).max()
+                     for hop in hops(topology, plan.routes, source, end)]  # fmt: skip
+            assert sum(layers) >= sum(length > 1 for length in links)
+            assert all(layer == 1 for layer, length in zip(layers, links, strict=True) if length > 1)
+            seen.update(layers)
+    assert seen == ({0} if kind == "mesh" else {0, 1})
+
+
+def test_datelines_take_no_planes():
+    with pytest.raises(InputError, match=r'^routing.planes: "link" has no effect with ring: datelines; leave it out'):
+        ROUTINGS["dor"].route(topology_of("torus", sizes=(5, 5)), DorOptions(ring="datelines", planes="link"))
 
 
 @pytest.mark.parametrize(

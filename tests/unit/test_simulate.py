@@ -85,8 +85,47 @@ def test_what_shares_a_link_shares_it_fairly():
     assert from_hosts.max() - from_hosts.min() <= 3 * fabric.packet
 
 
-def test_in_no_clock_does_a_link_or_a_port_carry_two_flits_or_a_buffer_overflow():
-    network = network_of(layered_plan())
+@pytest.mark.parametrize(("buffer_gap", "output_gap", "header", "idle"), [
+    (None, 0, 3, 1), (0, 0, 3, 0), (0, 1, 3, 1), (3, 0, 3, 3), (0, 4, 3, 4), (3, 4, 3, 4), (None, 0, 6, 4),
+    (0, 0, 6, 0),
+])  # fmt: skip
+def test_between_two_packets_a_buffer_and_a_virtual_channel_are_idle_for_as_long_as_asked(
+    buffer_gap, output_gap, header, idle
+):
+    settings = dataclasses.replace(QUICK, packet=8, header=header, buffer_gap=buffer_gap, output_gap=output_gap)
+    network = network_of(plan_of("mesh", sizes=[3]), settings)
+    fabric, state = alone(network, [(0, 2)], 1.0)
+    flits.run(fabric, state, 9_000)
+    assert state.links.sent[-1] / 9_000 == pytest.approx(8 / (8 + idle), abs=0.005)
+
+
+def test_with_copies_packets_pass_those_that_wait_for_another_channel():
+    """BookSim2's routers, which choose freely, carry 11 % more on a mesh with two virtual channels than with one."""
+    plan = plan_of("mesh", sizes=[8, 8])
+    accepted = {}
+    for channels in (1, 2):
+        settings = dataclasses.replace(QUICK, clocks=40_000, warm_up=10_000, channels=channels)
+        point = simulate(network_of(plan, settings), 0.7, 1)
+        assert point is not None
+        assert point.accepted is not None
+        accepted[channels] = point.accepted
+    assert accepted[2] > 1.1 * accepted[1]
+
+
+def test_a_packet_alone_takes_as_long_with_copies_and_what_is_made_is_the_same():
+    plan = plan_of("mesh", sizes=[3, 3])
+    few = [dataclasses.replace(QUICK, channels=channels) for channels in (1, 3)]
+    one, three = (simulate(network_of(plan, settings), 0.001, 1) for settings in few)
+    assert one is not None
+    assert three is not None
+    assert dataclasses.replace(one, seconds=0) == dataclasses.replace(three, seconds=0)
+
+
+@pytest.mark.parametrize("more", [
+    {}, {"channels": 3}, {"buffer_gap": 0, "output_gap": 1}, {"channels": 2, "buffer_gap": 0, "output_gap": 2}
+])  # fmt: skip
+def test_in_no_clock_does_a_link_or_a_port_carry_two_flits_or_a_buffer_overflow(more):
+    network = network_of(layered_plan(), dataclasses.replace(QUICK, **more))
     fabric = fabric_of(network, 0.9)
     state = new_state(network, fabric, 5)
     nodes = len(state.nodes.link) - fabric.hosts
@@ -192,11 +231,18 @@ CYCLIC = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "parameters", "routing"), CYCLIC)
-def test_what_the_verifier_calls_cyclic_stands_still_and_the_cycle_is_one_of_its_graph(kind, parameters, routing):
+# With two copies of each channel a ring of five with one host a switch takes too long to fill them all.
+@pytest.mark.parametrize(("kind", "parameters", "routing", "channels"), [
+    *((*case, 1) for case in CYCLIC),
+    *((*case, 2) for case in CYCLIC if case[1] != {"switches": 5}),
+])  # fmt: skip
+def test_what_the_verifier_calls_cyclic_stands_still_and_the_cycle_is_one_of_its_graph(
+    kind, parameters, routing, channels
+):
     plan = plan_of(kind, {"kind": "dor", **routing}, **parameters)
     assert not plan.deadlock_free
-    point = simulate(network_of(plan, dataclasses.replace(QUICK, clocks=1_000_000, buffer=16)), 1.0, 1)
+    settings = dataclasses.replace(QUICK, clocks=1_000_000, buffer=16, channels=channels)
+    point = simulate(network_of(plan, settings), 1.0, 1)
     assert point.cycle
     assert (point.accepted, point.latency, point.fullest_use) == (None, None, None)
     assert point.clocks < 1_000_000
@@ -211,9 +257,10 @@ def test_what_the_verifier_calls_cyclic_stands_still_and_the_cycle_is_one_of_its
         assert inside[before]
 
 
-def test_a_deadlock_is_for_ever():
+@pytest.mark.parametrize("channels", [1, 2])
+def test_a_deadlock_is_for_ever(channels):
     plan = plan_of("ring", {"kind": "dor", "ring": "shortest"}, switches=6)
-    network = network_of(plan, dataclasses.replace(QUICK, buffer=16))
+    network = network_of(plan, dataclasses.replace(QUICK, buffer=16, channels=channels))
     fabric = fabric_of(network, 1.0)
     state = new_state(network, fabric, 1)
     clock = 0
@@ -271,7 +318,9 @@ def bytes_of(state):
 
 
 @pytest.mark.parametrize("plan", [layered_plan, lambda: plan_of("flat", hosts=4)])
-@pytest.mark.parametrize("settings", [Settings(), Settings(packet=1, buffer=1 << 12)])
+@pytest.mark.parametrize("settings", [
+    Settings(), Settings(packet=1, buffer=1 << 12), Settings(channels=3, buffer_gap=0, output_gap=5)
+])  # fmt: skip
 def test_the_memory_of_a_run_is_about_what_its_state_takes(plan, settings):
     network = network_of(plan(), settings)
     state = new_state(network, fabric_of(network, 0.5), 1)

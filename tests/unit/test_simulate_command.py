@@ -88,7 +88,8 @@ def test_as_json(typed, tmp_path):
     (folder,) = (tmp_path / "results").iterdir()
     assert (code, found["scenario"], found["expect"], found["deadlock"]) == (0, "mesh4x4", "deadlock_free", None)
     assert found["settings"] == {
-        "pattern": "transpose", "clocks": 12000, "warm_up": 2000, "packet": 16, "buffer": 32, "header": 3
+        "pattern": "transpose", "clocks": 12000, "warm_up": 2000, "packet": 16, "buffer": 32, "header": 3,
+        "channels": 1, "buffer_gap": None, "output_gap": 0,
     }  # fmt: skip
     assert [row["saturated"] for row in found["loads"]] == [False, True]
     assert found["throughput"] == max(row["accepted"]["mean"] for row in found["loads"])
@@ -104,7 +105,7 @@ def test_a_declared_deadlock_is_shown_and_passes(typed, tmp_path):
     ring = line.split("seed 1: ")[1].split(" waits for ")
     assert len(ring) == 7
     assert ring[0] == ring[-1] == "s1→s2"
-    assert "1, 1 deadlocked" in text
+    assert "3, 3 deadlocked" in text
     assert not list((tmp_path / "results").glob("*/latency.svg"))
 
 
@@ -134,6 +135,21 @@ def test_an_unproved_plan_is_refused_and_leaves_nothing(typed, tmp_path):
     with pytest.raises(VerificationError, match="declares it with expect: deadlock"):
         typed(str(tmp_path / "cyclic.yaml"))
     assert not (tmp_path / "results").exists()
+
+
+def test_near_saturation_a_load_is_run_with_several_seeds_and_their_spread_is_shown(typed):
+    words = ("mesh4x4", "--loads", "0.1,0.9", "--channels", "2", "--format", "json")
+    loads = json.loads(typed(*words)[1])["loads"]
+    assert [row["seeds"] for row in loads] == [1, 3]
+    assert loads[1]["accepted"]["min"] < loads[1]["accepted"]["mean"] < loads[1]["accepted"]["max"]
+    assert [row["seeds"] for row in json.loads(typed(*words, "--seeds", "2")[1])["loads"]] == [2, 2]
+
+
+def test_copies_and_gaps_are_of_the_flit_level():
+    options = ("--channels", "2", "--buffer-gap", "0", "--output-gap", "1")
+    assert problems_of("mesh4x4", "--level", "packet", *options) == [
+        f"{name}: applies only to --level flit; leave it out" for name in options[::2]
+    ]
 
 
 def test_all_that_is_wrong_with_the_options_comes_at_once():
