@@ -45,9 +45,20 @@ def jit_inner(function: Kernel) -> Kernel:
     """As jit(), for a function that makes no array and that only kernels call, once an event.
 
     References to arrays are not counted in it and it is inlined: with dozens of arrays to count and to hand over, a
-    call takes longer than what the function does.
+    call takes longer than what the function does. It has no entry for the interpreter, which would take as long to
+    compile as the function.
     """
-    return _compiled(function, cache=True, nogil=True, _nrt=False, forceinline=True)
+    inner: Any = _compiled(function, cache=True, nogil=True, _nrt=False, forceinline=True, no_cpython_wrapper=True)
+
+    def keep(result: Any) -> None:
+        inner.overloads[tuple(result.signature.args)] = result
+
+    def refuse(*_: object) -> None:
+        raise TypeError(f"{function.__name__} is called by kernels only: it has no entry for the interpreter")
+
+    if not INTERPRETED:  # numba would jump to an entry that is not there
+        inner.add_overload, inner._compile_for_args = keep, refuse
+    return cast(Kernel, inner)
 
 
 def _compiled(function: Kernel, **options: bool) -> Kernel:
@@ -55,7 +66,8 @@ def _compiled(function: Kernel, **options: bool) -> Kernel:
         return function
     import numba  # noqa: PLC0415 - takes 0.2 s
 
-    decorate: Any = numba.njit(**options)  # type: ignore[call-overload]  # numba's types leave `_nrt` out
+    # Nobody passes kernels to C code, for which numba would compile one more entry.
+    decorate: Any = numba.njit(no_cfunc_wrapper=True, **options)  # type: ignore[call-overload]  # its types lack `_nrt`
     compiled = decorate(function)
     # numba itself compiles anew only when the function's own file has changed, but a kernel may call one of another.
     compiled._cache._cache_file._source_stamp = _stamp(function.__module__)

@@ -56,3 +56,29 @@ def test_kernels_can_be_interpreted_without_importing_numba():
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert done.stdout.split() == ["function", "False"]
+
+
+INNER = (
+    "from testbed.kernels.jit import jit, jit_inner\n\n\n@jit_inner\ndef inner(n):\n    return n + 1\n\n\n"
+    "@jit\ndef outer(n):\n    return inner(n)\n"
+)
+
+
+def test_what_only_kernels_call_cannot_be_called_otherwise(tmp_path):
+    package = tmp_path / "testbed" / "kernels"
+    package.mkdir(parents=True)
+    (tmp_path / "testbed" / "__init__.py").write_text("")
+    for name in ("__init__.py", "jit.py"):
+        shutil.copy(Path(testbed.kernels.__file__).parent / name, package / name)
+    (package / "made.py").write_text(INNER)
+    refused = "inner is called by kernels only: it has no entry for the interpreter"
+    for first in ("", "print(made.outer(1));"):
+        program = (
+            f"from testbed.kernels import made\n{first}\ntry:\n    made.inner(1)\nexcept TypeError as e:\n    print(e)"
+        )
+        for _ in ("compiled", "from the disk"):
+            done = subprocess.run(
+                [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True,
+                env={**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")},
+            )  # fmt: skip
+            assert done.stdout.split("\n")[:-1] == (["2"] if first else []) + [refused]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import numba
 import numpy as np
 import pytest
 
 from testbed.errors import InputError
+from testbed.kernels import packets_live
 from testbed.kernels.packets import run
 from testbed.kernels.packets_check import lost_frames
-from testbed.kernels.packets_live import offer
 from testbed.kernels.packets_state import DELIVERED, FREE, MADE, REFUSED, PacketModel
 from testbed.model import host_mac
 from testbed.plan import Plan, make_plan
@@ -20,6 +21,12 @@ from testbed.simulate.live import live_model, live_settings
 
 # The first to run compiles kernels, which takes minutes on a busy machine.
 pytestmark = pytest.mark.timeout(1200)
+
+
+@numba.njit
+def _offer(fabric, state, live, host, length, now):
+    return packets_live.offer(fabric, state, live, host, length, now)
+
 
 _BROADCAST = "ff:ff:ff:ff:ff:ff"
 _LATER = 10**12
@@ -37,7 +44,7 @@ def _frame(source: str, destination: str, size: int = 60, tag: bytes = b"") -> b
 def _send(model: PacketModel, host: int, frame: bytes) -> bool:
     place = model.state.free[model.state.counts[FREE] - 1]
     model.live.data[place, : len(frame)] = np.frombuffer(frame, dtype=np.uint8)
-    return bool(offer(model.fabric, model.state, model.live, host, len(frame), int(model.state.counts[0])))
+    return bool(_offer(model.fabric, model.state, model.live, host, len(frame), int(model.state.counts[0])))
 
 
 def _settle(model: PacketModel) -> list[tuple[int, bytes]]:
