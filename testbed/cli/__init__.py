@@ -37,6 +37,7 @@ def _run() -> None:
     from testbed.cli import (  # noqa: F401 - they add their commands
         analyse_commands,
         capture_command,
+        check_command,
         compare_commands,
         doctor_commands,
         exec_command,

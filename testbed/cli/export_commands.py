@@ -1,4 +1,4 @@
-"""Commands for real switches: export, import."""
+"""The command export: a plan in the words of switches."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from testbed.cli.app import FORMAT, SETTINGS, app
-from testbed.cli.output import Format, made_plan, messages, print_json, results, say, working
-from testbed.errors import EXIT_FAIL, EXIT_PASS, InputError, Problem
+from testbed.cli.output import Format, made_plan, print_json, say, working
+from testbed.errors import InputError, Problem
 
 if TYPE_CHECKING:
-    from testbed.export import Comparison, Export
+    from testbed.export import Export
 
 MANIFEST = "export.json"
 _MAX_SHOWN = 20
@@ -184,73 +184,3 @@ def _write_folder(folder: Path, made: Export) -> None:
     finally:
         for path in (partial, old):
             shutil.rmtree(path, ignore_errors=True)
-
-
-@app.command("import", epilog="Example: testbed import torus4x4-switches --against torus4x4")
-def import_files(
-    folder: Annotated[Path, typer.Argument(help="folder that testbed export wrote, edited since or not")],
-    against: Annotated[str, typer.Option("--against", help="scenario whose plan the files should carry out")],
-    running: Annotated[
-        Path | None, typer.Option("--running", help="folder of what bridges show now, in place of the files")
-    ] = None,
-    settings: SETTINGS = None,
-    form: FORMAT = Format.text,
-) -> None:
-    """Read files for Linux bridges back and compare with a plan: all settings and all pairs.
-
-    Exit code 1 if they differ.
-    """
-    from testbed.export import compare_files
-
-    manifest = _manifest(folder)
-    files = _texts(folder if running is None else running)
-    with working("planning, reading and walking"):
-        plan = made_plan(against, settings)
-        found = compare_files(plan, manifest, files, running=running is not None)
-    if form is Format.json:
-        print_json(_as_object(found))
-    else:
-        _print_comparison(folder if running is None else running, against, found)
-    raise typer.Exit(EXIT_PASS if found.same else EXIT_FAIL)
-
-
-def _texts(folder: Path) -> dict[str, str]:
-    """Every file in a folder: name → text."""
-    if not folder.is_dir():
-        raise InputError.one(str(folder), "is not a folder")
-    files = {}
-    for file in sorted(folder.rglob("*")):
-        if file.is_file():
-            try:
-                files[str(file.relative_to(folder))] = file.read_text(encoding="utf-8")
-            except (OSError, UnicodeDecodeError) as error:
-                raise InputError.one(str(file), f"cannot be read: {error}") from error
-    return files
-
-
-def _as_object(found: Comparison) -> dict[str, object]:
-    import dataclasses
-
-    unread = [{"place": problem.place, "sentence": problem.sentence} for problem in found.unread]
-    return {"same": found.same, **dataclasses.asdict(found), "unread": unread}
-
-
-def _print_comparison(folder: Path, against: str, found: Comparison) -> None:
-    if found.other_plan is not None:
-        note = f"note: {folder} was written from the plan {found.other_plan}, and {against} is another one now"
-        say(note, to=messages)
-    for heading, lines in (
-        ("lines that cannot be applied", found.unread),
-        ("settings that differ", found.settings),
-        ("paths that differ", found.walks),
-    ):
-        if lines:
-            results.print(f"{heading}: {len(lines)}", style="bold", markup=False)
-        for line in lines[:_MAX_SHOWN]:
-            say(f"  {line}")
-        if len(lines) > _MAX_SHOWN:
-            results.print(f"  … and {len(lines) - _MAX_SHOWN} more; --format json has all", markup=False)
-    verdict = "matches" if found.same else "DIFFERS FROM"
-    walked = f"{found.pairs} pairs{' and all broadcasts' if found.broadcasts else ''} walked"
-    text = f"{folder} {verdict} {against}: every setting compared, {walked}"
-    say(text, "green" if found.same else "red")

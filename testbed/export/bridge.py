@@ -36,6 +36,7 @@ class BridgePort:
     flood: bool = True  # whether unknown unicast frames leave by it
     bcast_flood: bool = True  # whether broadcasts do
     mcast_flood: bool = True  # whether multicasts do
+    filters: bool = True  # whether frames of VLANs that the port is not a member of are dropped as they arrive
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ class Walker:
         if bridge is None or arrival is None:
             return []
         vlan = tag or arrival.pvid
-        if not bridge.vlan_filtering or vlan is None or vlan not in arrival.members:
+        if not bridge.vlan_filtering or vlan is None or (arrival.filters and vlan not in arrival.members):
             return []
         group = int(destination[:2], 16) & 1
         registered = None if group else bridge.fdb.get((vlan, destination))

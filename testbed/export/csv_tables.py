@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from testbed.export.dialect import AGEING, Dialect, Writing, nothing_refused
 from testbed.export.port_names import listed
+from testbed.export.read_tables import read_csv
 
 PORT_COLUMNS = ("switch", "port", "peer", "peer_port", "pvid", "tagged", "untagged", "floods", "stp", "flow_control")
 ENTRY_COLUMNS = ("switch", "vlan", "mac", "host", "port")
@@ -47,6 +48,7 @@ CSV = Dialect(
     floods_by_port=True,
     refusals=nothing_refused,
     write=_write,
+    read=read_csv,
     apply="by hand, or by a script of your own; ports are identified by their numbers",
     notes=(
         "floods: no means that broadcasts and unknown addresses must not leave by that port; a switch that cannot do "

@@ -40,11 +40,11 @@ class Dialect:
     floods_by_port: bool  # whether a switch can be kept from flooding by some ports
     refusals: Callable[[Writing], list[Problem]]  # what of a plan it cannot express, each problem with its place
     write: Callable[[Writing], dict[str, str]]  # file name → text, for all switches
+    # what the files of one switch (by its name) make of it, and what in them is wrong
+    read: Callable[[str, Mapping[str, str]], tuple[Bridge, list[Problem]]]
     apply: str  # how a switch is given its file, one line for the README
     notes: tuple[str, ...] = ()  # what else a user must know, one sentence each
-    # what the files of one switch (by its name) make of it, and what in them is wrong; None where nothing reads them
-    # back
-    read: Callable[[str, Mapping[str, str]], tuple[Bridge, list[Problem]]] | None = None
+    learns: bool = False  # whether ports learn addresses all the same: a static entry stays where it is then
 
 
 def nothing_refused(writing: Writing) -> list[Problem]:

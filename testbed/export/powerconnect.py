@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from testbed.errors import Problem
 from testbed.export.dialect import AGEING, DEFAULT_VLAN, Dialect, Writing, header
 from testbed.export.port_names import PortNames, listed, ranges
+from testbed.export.read_powerconnect import read_powerconnect
 from testbed.export.settings import PortSettings, SwitchSettings
 
 
@@ -139,6 +140,8 @@ POWERCONNECT_5300 = Dialect(
     floods_by_port=False,
     refusals=_refusals,
     write=_writer(_5300),
+    read=read_powerconnect,
+    learns=True,
     apply=_APPLY,
     notes=_SILENT,
 )
@@ -149,6 +152,8 @@ POWERCONNECT_6200 = Dialect(
     floods_by_port=False,
     refusals=_refusals,
     write=_writer(_6200),
+    read=read_powerconnect,
+    learns=True,
     apply=_APPLY,
     notes=_SILENT,
 )

@@ -12,6 +12,7 @@ import json
 
 from testbed.errors import Problem
 from testbed.export.dialect import AGEING, Dialect, Writing, one_untagged_vlan
+from testbed.export.read_tables import read_sonic
 from testbed.export.settings import SwitchSettings
 
 
@@ -76,6 +77,8 @@ SONIC = Dialect(
     floods_by_port=False,
     refusals=_refusals,
     write=_write,
+    read=read_sonic,
+    learns=True,
     apply=(
         "on the switch: config load s1/config_db.json; docker cp s1/fdb.json swss:/; docker exec swss swssconfig "
         "/fdb.json"

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from testbed.errors import InputError
 from testbed.export import Options, compare_files, export_plan
 from testbed.export.bridge import BROADCAST, Bridge, Walker
-from testbed.export.compare import planned_bridges, setting_differences, walk_differences, wiring_of
+from testbed.export.compare import planned_bridges, setting_differences
 from testbed.export.port_names import port_names
 from testbed.export.settings import settings_of
+from testbed.export.walks import walk_differences, wiring_of
 from testbed.model import LocalPlan, VlanPlan, host_mac
 from testbed.plan import Plan, make_plan
 from testbed.power.select import subfabric_without
@@ -245,7 +246,7 @@ def test_faults_that_frames_meet_are_found_by_walking_alone(which):
     cases["no switch"] = {name: found for name, found in planned.items() if name != "s2"}
     for what, bridges in cases.items():
         found = walk_differences(plan, bridges, PORTS, macs)
-        assert any(difference.switch == "h1" for difference in found), what
+        assert any(difference.source == "h1" for difference in found), what
 
 
 def far_end(plan: Plan, port: str) -> str:
