@@ -41,6 +41,7 @@ def _run() -> None:
         compare_commands,
         doctor_commands,
         exec_command,
+        exercise_commands,
         export_commands,
         lab_commands,
         link_command,
