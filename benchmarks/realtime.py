@@ -166,7 +166,68 @@ def start(runs: int) -> list[Figure]:
     return figures
 
 
-PARTS = {"flows": flows, "latency": latency, "auto": auto, "shared": shared, "start": start}
+def same(runs: int) -> list[Figure]:
+    """One UDP load over a shared link, simulated and sent by real hosts over the same switches."""
+    figures = []
+    for pairs, offered in ((2, 0.6), (4, 0.9), (4, 1.25)):
+        found: dict[str, dict[str, list[float]]] = {}
+        for run in range(runs):
+            for engine in ("simulate", "realtime"):
+                load = f"{{kind: iperf3, protocol: udp, offered: {offered}, seconds: 5, omit: 2, repeats: 1}}"
+                text = f"topology: {{kind: mesh, sizes: [2], hosts_per_switch: {pairs}}}\nengine: {engine}\n"
+                text += f"lab: {{dilation: 20, seed: {run + 1}}}\nworkloads: [{load}]"
+                outcome, _ = _run(lambda text=text: make_plan(parse_scenario(text, "same")))  # type: ignore[misc]
+                values = found.setdefault(engine, {})
+                for metric, scale in (("goodput", 1e-6), ("loss", 100), ("latency_mean", 1e6)):
+                    every = [scale * one.value for one in _of(outcome.samples, metric)]
+                    values.setdefault(metric, []).append(statistics.mean(every))
+        for metric, unit in (("goodput", "Mbit/s"), ("loss", "%"), ("latency_mean", "µs")):
+            here, there = (statistics.median(found[engine][metric]) for engine in ("realtime", "simulate"))
+            beyond = f"{100 * (here / there - 1):+.2f} %" if there else "–"
+            text = f"{here:.4g} {unit}, simulated {there:.4g} {unit}; {beyond}"
+            figures.append(Figure(f"{pairs} pairs over one link, {offered:g} of it offered, {metric}", text))
+    return figures
+
+
+def hops(runs: int) -> list[Figure]:
+    """Processor time of the switches' process for each packet of a UDP flow, over one switch and over eight."""
+    text = "topology: {kind: mesh, sizes: [8], hosts_per_switch: 2}\nengine: realtime\nlab: {dilation: 5}"
+    plan = make_plan(parse_scenario(text, "hops"))
+    argv = ("-u", "-b", "180M", "-l", "1448", "-t", "4")
+    found: dict[int, list[float]] = {1: [], 8: []}
+    with realtime.build(plan, progress) as lab:
+        lab.verify(plan)
+        for _ in range(runs):
+            for switches, host in ((1, 2), (8, 16)):
+                server = Process("s", f"h{host}", ("iperf3", "-s", "-1"), 5201)
+                client = Process("c", "h1", ("iperf3", "-c", f"10.0.0.{host}", *argv))
+                seen = lab.run_load(LoadRequest((server, client), 60.0))
+                used = seen.after.processes["switches"][0] - seen.before.processes["switches"][0]
+                packets = seen.after.hosts[0].frames - seen.before.hosts[0].frames
+                found[switches].append(1e6 * used / packets)
+    ratio = [eight / one for one, eight in zip(found[1], found[8], strict=True)]
+    figures = [
+        Figure(f"a packet over {switches} switch{'es' if switches > 1 else ''}", _spread(values, " µs"))
+        for switches, values in found.items()
+    ]
+    return [*figures, Figure("ratio", _spread(ratio))]
+
+
+def whole(runs: int) -> list[Figure]:
+    """All of `testbed run torus4x4 --engine realtime`, with kernels and jobs compiled before."""
+    took, words = [], []
+    for _ in range(runs + 1):
+        began = time.monotonic()
+        outcome, _ = _run(lambda: make_plan(load_scenario(find_scenario("torus4x4"), ["engine=realtime"])))
+        took.append(time.monotonic() - began)
+        words.append(outcome.verdict.word)
+    return [Figure("torus4x4, whole, warm", f"{_spread(took[1:], ' s')}; {', '.join(words[1:])}")]
+
+
+PARTS = {
+    "flows": flows, "latency": latency, "auto": auto, "shared": shared, "start": start, "same": same, "hops": hops,
+    "whole": whole,
+}  # fmt: skip
 
 
 def in_real_time(part: str, runs: int) -> list[Figure]:

@@ -183,6 +183,8 @@ class Snapshot:
             frames to hosts, `reading` of what idle hosts sent, `loop` itself; empty for others.
         frame_seconds: of such a model, lab s that a full frame takes on its slowest link.
         stalled: likewise, s for which nobody computed it, beyond what hosts' cards have ahead.
+        delivered: likewise, frames that have arrived at hosts.
+        transit: s that these took from their host's card to there, together.
     """
 
     time: float
@@ -197,6 +199,8 @@ class Snapshot:
     late: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     frame_seconds: float = 0.0
     stalled: float = 0.0
+    delivered: int = 0
+    transit: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +247,8 @@ class FrameCounts:
         channels: (physical C,) sent into each channel between switches.
         to_hosts: (H,) sent to each host.
         admitted: (S,) that each switch took in.
+        refused: why → frames that switches have not forwarded for what they are, which is no loss; engine: realtime
+            alone counts them.
     """
 
     arrived: int
@@ -251,6 +257,7 @@ class FrameCounts:
     channels: tuple[int, ...]
     to_hosts: tuple[int, ...]
     admitted: tuple[int, ...]
+    refused: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

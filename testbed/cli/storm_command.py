@@ -20,6 +20,7 @@ def storm(
     switches: Annotated[int, typer.Option("--switches", help="switches in the ring, a host on each")] = 4,
     seconds: Annotated[float, typer.Option("--seconds", help="how long each of the two broadcasts is watched")] = 2.0,
     rate: Annotated[str, typer.Option("--rate", help="rate of all links, which caps the storm")] = "1 Mbit/s",
+    engine: Annotated[str, typer.Option("--engine", help="ovs, or realtime for modelled switches")] = "ovs",
     plot: Annotated[Path | None, typer.Option("--output", "-o", help="draw the counters; FILE.svg or FILE.png")] = None,
     form: FORMAT = Format.text,
 ) -> None:
@@ -35,7 +36,7 @@ def storm(
     if problems:
         raise InputError(problems)
     with steps() as progress:
-        found = run_storm(storm_plan(switches, seconds, rate), seconds, progress)
+        found = run_storm(storm_plan(switches, seconds, rate, engine), seconds, progress)
     if plot is not None:
         _draw(found, plot)
     if form is Format.json:

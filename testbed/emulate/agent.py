@@ -93,10 +93,11 @@ class Agent:
         }
 
     def need_fabric(self) -> Fabric:
-        """Return the network, or raise LabError when it is not built or its switches died."""
+        """Return the network, or raise LabError when it is not built or its switches or hosts died."""
         if self.fabric is None:
             raise LabError("the lab is not built yet")
         self.switches.check_alive()
+        self.fabric.check_hosts()
         return self.fabric
 
     def build(self, request: ask.Build, progress: Progress) -> Facts:

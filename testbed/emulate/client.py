@@ -258,7 +258,10 @@ class LabClient:
     def storm(
         self, seconds: float, every: float, rules: Mapping[str, Sequence[str]] | None = None
     ) -> list[ask.StormReading]:
-        """One broadcast, by other `rules` if given, counted for `seconds` each `every`; then switches have no rules."""
+        """One broadcast of the first host, counted for `seconds` each `every`; then switches have no rules.
+
+        `rules` are those of switches that flood everything; None = by the plan's.
+        """
         return self._ask(ask.WatchStorm(seconds, every, rules))
 
     # -------------------------------------------------------------------------------------------------- controller

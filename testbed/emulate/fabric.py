@@ -83,6 +83,15 @@ class Fabric(Mininet):  # type: ignore[misc]
         """Pid of the process that keeps each host's namespaces."""
         return {host.name: host.holder for host in self.hosts}
 
+    def check_hosts(self) -> None:
+        """Raise LabError if what keeps a host's namespaces has died, so that no program can enter them any more."""
+        dead = [name for name, pid in self.holders.items() if not _has_network(pid)]
+        if dead:
+            raise LabError(
+                f"{', '.join(dead[:5])} died: no program can enter such a host any more, and what ran there was left "
+                "alone; end the lab with `testbed down` and build it anew"
+            )
+
     def make(self, switches: SwitchBackend, progress: Progress, rules: Callable[[], None]) -> dict[str, float]:
         """Make everything the order names; returns seconds by step.
 
@@ -390,3 +399,11 @@ def require_numbers(what: str, numbers: Sequence[int], count: int) -> None:
     for number in numbers:
         if not 0 <= number < count:
             raise LabError(f"there is no {what} {number}: they have the numbers 0 to {count - 1}")
+
+
+def _has_network(pid: int) -> bool:
+    try:
+        Path(f"/proc/{pid}/ns/net").readlink()
+    except OSError:
+        return False
+    return True

@@ -166,6 +166,7 @@ class LoadRunner:
                 now = time.monotonic()
                 if now > next_check:
                     switches.check_alive()
+                    fabric.check_hosts()
                     next_check = now + _ALIVE_EVERY
                     deadlock = fabric.deadlock()
                     if deadlock:

@@ -114,6 +114,13 @@ _TRIALS = (
         "install iptables, and load the modules nfnetlink_queue and xt_NFQUEUE",
         needed=False,
     ),
+    _Trial(
+        "real-time priority",
+        "chrt --fifo 10 true",
+        "with engine: realtime other programs take the model's processor, and frames come late on a busy machine",
+        "allow it (CAP_SYS_NICE, or ulimit -r; in cgroup v1 cpu.rt_runtime_us)",
+        needed=False,
+    ),
 )
 
 

@@ -50,6 +50,7 @@ def hand_over(state: PacketState, live: PacketLive, frame: int, now: int) -> Non
     live.given[place] = frame
     live.given_at[place] = now
     live.ends[0] += 1
+    state.latencies[0] += now - state.birth[frame]
     state.counts[DELIVERED] += 1
 
 

@@ -39,7 +39,8 @@ def measure_in(fabric: Fabric, plan: Plan, results: Path, progress: Progress) ->
         records = run_loads(settled, folder, attempts.run)
         records.findings += flood_findings(plan, flooded_before, flooded(plan, lab))
         records.findings += changes_since(plan, lab)
-    return records.store(folder, lab_facts(settled, choice, lab))
+        refused = {why: count for why, count in lab.frames().refused.items() if count}
+    return records.store(folder, {**lab_facts(settled, choice, lab), **({"refused": refused} if refused else {})})
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from testbed.kernels.packets_state import DISCARD, FLOOD, GLOBAL_VLANS, LOCAL_VLANS, PRIORITIES, PacketTables
-from testbed.model import Bundles, Ints, LearningPlan, LocalPlan, Longs, Topology, VlanPlan
+from testbed.model import Bundles, Entries, Ints, LearningPlan, LocalPlan, Longs, Topology, VlanPlan
 from testbed.vlans.entries import entries_of
 from testbed.vlans.local import member_matrix
 
@@ -26,6 +26,32 @@ def switch_tables(topology: Topology, vlans: VlanPlan | LocalPlan, bundles: Bund
     """What the switches of a plan do with frames, for links that are aggregated where there are bundles."""
     tables = _local(topology, vlans) if isinstance(vlans, LocalPlan) else _global(topology, vlans)
     return tables if bundles is None else _with_members(tables, bundles)
+
+
+def flooding_tables(topology: Topology) -> PacketTables:
+    """Switches without VLANs and without a spanning tree: each sends every frame to every other port."""
+    hosts, none = topology.host_count, np.zeros(0, dtype=np.int32)
+    return _global(
+        topology,
+        VlanPlan(
+            vlan_ids=np.ones(1, dtype=np.int32),
+            pvid=np.zeros(hosts, dtype=np.int32),
+            tagged_links=np.ones((1, topology.link_count), dtype=np.bool_),
+            untagged_hosts=np.ones((1, hosts), dtype=np.bool_),
+            entry_rule="listed",
+            entries=Entries(none, none, none, none),
+        ),
+    )
+
+
+def silent_tables(tables: PacketTables) -> PacketTables:
+    """The same switches, which forward nothing any more."""
+    return tables._replace(
+        host_class=np.full_like(tables.host_class, DISCARD),
+        channel_class=np.full_like(tables.channel_class, -1),
+        member=np.zeros_like(tables.member),
+        floods=np.zeros_like(tables.floods),
+    )
 
 
 def _with_members(tables: PacketTables, bundles: Bundles) -> PacketTables:

@@ -25,6 +25,7 @@ from testbed.regulate.mover import PlanMover, opposite
 from testbed.regulate.run import regulate
 from testbed.routing.paths import path
 from testbed.run import lab, realtime
+from testbed.run.checks.storm import run_storm, storm_plan
 from testbed.run.engines import run_scenario
 from testbed.run.loads.context import Context
 from testbed.scenario import parse_scenario
@@ -450,3 +451,102 @@ def test_a_regulated_model_is_a_run_like_any_other(tmp_path, untouched):
     lost = [sample.value for sample in found.outcome.samples if sample.metric == "frames_lost"]
     assert lost
     assert not any(lost)
+
+
+# 40 frames of each kind that a port refuses, at a pace that a tap holds; then garbage as fast as it goes.
+_GARBAGE = """
+import random, socket, sys, time
+kinds, count = [bytes.fromhex(one) for one in sys.argv[1].split(",")], int(sys.argv[2])
+door = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+door.bind(("eth0", 0))
+for frame in kinds * 40:
+    door.send(frame)
+    time.sleep(0.002)
+drawn = random.Random(1)
+for number in range(count):
+    frame = bytearray(drawn.randbytes(drawn.randrange(14, 1515)))
+    if number % 3 == 0:
+        frame[:6] = bytes.fromhex("020000000002")
+    if number % 7 == 0:
+        frame[12:16] = b"\\x81\\0" + drawn.randbytes(2)
+    try:
+        door.send(frame)
+    except OSError:  # the host itself refuses it, such as one longer than its MTU
+        pass
+"""
+
+
+def test_garbage_is_counted_by_its_reason_and_harms_nobody(untouched):
+    plan = _plan("topology: {kind: mesh, sizes: [3]}\nsimulator: {flow_control: pause}", dilation=1)
+    to, own = (host_mac(host).replace(":", "") for host in (1, 0))
+    rest = "88b5" + 46 * "00"
+    kinds = {
+        "tagged frame at a host's port": [f"{to}{own}8100{vlan:04x}{rest}" for vlan in (0x065, 0x7D0, 0xFFF)],
+        "reserved group address": [f"0180c200000e{own}{rest}"],
+        "PAUSE from a host": [f"0180c2000001{own}88080001ffff{42 * '00'}"],
+        # These are forwarded: foreign source, priority tag, another kind of tag; and flooded, since nobody knows them.
+        "": [
+            f"{to}020000000003{rest}", f"{to}{own}8100e000{rest}", f"{to}{own}88a80065{rest}",
+            f"0200000000aa{own}{rest}", f"3c0000000001{own}{rest}",
+        ],
+    }  # fmt: skip
+    with realtime.build(plan, lambda text: None) as running:
+        assert running.verify(plan) == []
+        given = running.frames()
+        every = ",".join(frame for frames in kinds.values() for frame in frames)
+        argv = (sys.executable, "-c", _GARBAGE)
+        seen = running.run_load(LoadRequest((Process("odd", "h1", (*argv, every, "0")),), 60.0))
+        assert seen.outputs["odd"].code == 0, seen.outputs["odd"].stderr
+        time.sleep(0.5)
+        counted = running.frames()
+        for why, frames in kinds.items():
+            if why:
+                assert counted.refused[why] - given.refused[why] == 40 * len(frames), why
+            else:
+                assert counted.to_hosts[1] - given.to_hosts[1] == 40 * len(frames)
+        processes = [Process(host, host, (*argv, every, "33000")) for host in ("h1", "h2", "h3")]
+        seen = running.run_load(LoadRequest(tuple(processes), 100.0))
+        assert [one.code for one in seen.outputs.values()] == [0, 0, 0]
+        # Nothing has died, and whoever sends what he should is served; what garbage taught switches is gone.
+        assert running.verify(plan) == []
+        assert sum(running.frames().refused.values()) > sum(counted.refused.values()) + 10_000
+
+
+def test_a_host_that_dies_in_mid_flow_is_one_sentence(untouched):
+    plan = _plan("topology: {kind: mesh, sizes: [2]}", dilation=20)
+    with realtime.build(plan, lambda text: None) as running:
+        holder = _pid_outside(running, running.facts.holders["h2"])
+        death = threading.Timer(1.0, os.kill, (holder, signal.SIGKILL))
+        death.start()
+        server = Process("s", "h2", ("iperf3", "-s", "-1"), 5201)
+        client = Process("c", "h1", ("iperf3", "-c", "10.0.0.2", "-u", "-b", "10M", "-t", "20"))
+        started = time.monotonic()
+        with pytest.raises(LabError, match=r"^h2 died: no program can enter such a host any more, and what ran there"):
+            running.run_load(LoadRequest((server, client), 60.0))
+        death.join()
+        assert time.monotonic() - started < 10
+        with pytest.raises(LabError, match=r"^h2 died: "):
+            running.frames()
+
+
+def _pid_outside(running, inside):
+    """Pid here of a process that has another in its lab."""
+    lab_of = Path(f"/proc/{running.namespaces.init}/ns/pid").readlink()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                text = (entry / "status").read_text()
+                if (entry / "ns/pid").readlink() == lab_of and re.search(rf"^NSpid:.*\s{inside}$", text, re.MULTILINE):
+                    return int(entry.name)
+            except OSError:
+                continue
+    raise AssertionError(f"there is no process {inside}")
+
+
+def test_a_broadcast_circulates_on_modelled_switches_without_vlans(untouched):
+    found = run_storm(storm_plan(4, 1.0, "1 Mbit/s", "realtime"), 1.0, lambda text: None)
+    assert found.problems == []
+    # A frame goes round each way, on one of four links at a time, and each switch gives its host a copy of both: those
+    # ports are busy half of the time.
+    assert found.without.frames[-1] > 1000
+    assert 0.4 < found.load < 0.55

@@ -238,10 +238,11 @@ def test_switches_learn_and_forget() -> None:
 def test_frames_take_their_time_on_the_wire() -> None:
     model = live_model(_plan("topology: {kind: mesh, sizes: [2]}\nengine: realtime\nsimulator: {delay: 3}"))
     for size in (60, 700, 1514):
-        began = int(model.state.counts[0])
+        began, before = int(model.state.counts[0]), float(model.state.latencies[0])
         _send(model, 0, _frame(host_mac(0), host_mac(1), size))
         run(model.fabric, model.state, began + _LATER, None, model.live)
         took = int(model.live.given_at[(model.live.ends[0] - 1) % len(model.live.given)]) - began
+        assert model.state.latencies[0] - before == took
         # h1 to s1 and s2 to h2 untagged, s1 to s2 tagged; 1 Gbit/s is 8 ns a byte.
         assert took == 8000 * (2 * (size + 24) + size + 4 + 24) + 3 * 3_000_000
         _settle(model)

@@ -57,6 +57,8 @@ def test_bounds():
     ]
     with pytest.raises(InputError, match='"fast" is not a rate'):
         storm_plan(4, 2, "fast")
+    with pytest.raises(InputError, match=r'^--engine: .*Did you mean "realtime"\?'):
+        storm_plan(4, 2, "1 Mbit/s", "realtim")
     assert storm_plan(4, 2, "1 Mbit/s").proved
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Collection, Sequence
+import sys
+import time
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from socket import inet_aton
 
@@ -17,18 +19,27 @@ from testbed.emulate.launch import Namespaces
 from testbed.emulate.names import MODEL
 from testbed.emulate.realtime.capture import ModelFrames
 from testbed.emulate.realtime.memory import attach, write
-from testbed.emulate.realtime.move import Mover, tables_now
+from testbed.emulate.realtime.move import Mover, put_tables, tables_now
 from testbed.emulate.realtime.walk import walked_problems
+from testbed.emulate.requests import StormReading
 from testbed.errors import LabError, WorkloadError
 from testbed.kernels.packets_hash import frame_hash, member_by_hash
 from testbed.kernels.packets_state import PacketModel
-from testbed.messages import Deviation, Disturbance, Flow, PlanMove, Tap
+from testbed.messages import Deviation, Disturbance, Flow, LoadRequest, PlanMove, Process, Tap
 from testbed.model import LearningPlan, host_ip, host_mac
 from testbed.plan import Plan
 from testbed.plan.store import plan_from_json
 from testbed.routing.paths import path
+from testbed.vlans.switch_tables import flooding_tables, silent_tables
 
 _ROUNDS = 3
+_SENT_LIMIT = 20.0  # s until a broadcast is sent
+_BROADCAST = """
+import socket, sys
+door = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+door.bind(("eth0", 0))
+door.send((bytes.fromhex("ff" * 6 + sys.argv[1]) + b"\\x88\\xb5").ljust(60, b"\\0"))
+"""
 _MOVE_LIMIT = 120.0  # s
 _INSTALLED = "installed"  # file with the plan that a change has brought, and links that are off since
 _PROTOCOLS = {"tcp": 6, "udp": 17}
@@ -115,6 +126,30 @@ class ModelClient(LabClient):
         steps = mover.carry_out(limit, wake_up, pause)
         self.write(_INSTALLED, json.dumps({"plan": plan, "off": list(off)}))
         return PlanMove(steps, mover.deadlock)
+
+    def storm(
+        self, seconds: float, every: float, rules: Mapping[str, Sequence[str]] | None = None
+    ) -> list[StormReading]:
+        """Likewise, by the counters of the model and by tables that flood everything in place of `rules`."""
+        folder, model, topology = self._file.parent, self.model, self.plan().topology
+        if rules is not None:
+            put_tables(folder, model, flooding_tables(topology))
+        by_switches = np.ones(len(model.state.sent), dtype=np.bool_)
+        by_switches[model.fabric.channels : model.fabric.channels + model.fabric.hosts] = False  # those are hosts'
+        argv = (sys.executable, "-I", "-c", _BROADCAST, host_mac(0).replace(":", ""))
+        zero, started = model.state.sent.copy(), time.monotonic()
+        readings = [StormReading(0.0, 0, 0)]
+        try:
+            sent = self.run_load(LoadRequest((Process("broadcast", topology.host_name(0), argv),), _SENT_LIMIT))
+            if sent.outputs["broadcast"].code:
+                raise LabError(f"the broadcast was not sent: {sent.outputs['broadcast'].stderr.strip()}")
+            for number in range(1, int(seconds / every + 0.5) + 1):
+                time.sleep(max(0.0, started + number * every - time.monotonic()))
+                frames = (model.state.sent - zero)[by_switches]
+                readings.append(StormReading(time.monotonic() - started, int(frames.sum()), int(frames.max())))
+        finally:
+            put_tables(folder, model, silent_tables(tables_now(folder, model)))
+        return readings
 
     def taken_channels(self, plan: Plan, flows: Sequence[Flow]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
         """Ask the hash of the model; see Session."""

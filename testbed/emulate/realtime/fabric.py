@@ -45,6 +45,8 @@ from testbed.emulate.switches import SwitchBackend
 from testbed.errors import LabError
 from testbed.kernels.packets_live import set_byte_times
 from testbed.kernels.packets_state import (
+    AS_ASKED,
+    DELIVERED,
     LINK_DOWN,
     NO_ROOM,
     NOT_MEMBER,
@@ -63,6 +65,9 @@ _READY = 600.0  # s, of which compiling takes most, once
 _PICOSECONDS = 1e12
 # The loop sleeps for a part of the time of a full frame, within bounds, ns.
 _FULL_BITS, _MIN_GRAIN, _MAX_GRAIN = 1538 * 8, 20_000, 200_000
+
+# Of what is not forwarded, what frames do not deserve; the rest is for what they are, or as `testbed link` asked.
+_LOSSES = tuple(REFUSED[why] for why in (NOT_MEMBER, LINK_DOWN, NO_ROOM))
 
 Progress = Callable[[str], None]
 
@@ -365,7 +370,11 @@ class ModelFabric(Fabric):
         slowest = float(model.live.byte_time.max()) / _PICOSECONDS * _FULL_BITS / 8
         stalled = float(doors.control[STALLED_NS]) * 1e-9
         parts = tuple(count[:channels]), tuple(count[channels : channels + hosts])
-        return replace(counters.snapshot(*parts, daemons), late=late, frame_seconds=slowest, stalled=stalled)
+        delivered, transit = int(model.state.counts[DELIVERED]), float(model.state.latencies[0]) / _PICOSECONDS
+        return replace(
+            counters.snapshot(*parts, daemons), late=late, frame_seconds=slowest, stalled=stalled, delivered=delivered,
+            transit=transit,
+        )  # fmt: skip
 
     def port_figures(self) -> Longs:
         """(P, 9) what rtnetlink.FIGURES would be of the switches' ports."""
@@ -400,7 +409,9 @@ class ModelFabric(Fabric):
         """Everything that counts frames."""
         del switches
         fabric, state, live = self.model.fabric, self.model.state, self.model.live
-        lost = {f"in the model: {REFUSED[why]}": int(live.refused[why]) for why in (NOT_MEMBER, LINK_DOWN, NO_ROOM)}
+        refused = dict(zip(REFUSED, live.refused.tolist(), strict=True))
+        del refused[REFUSED[AS_ASKED]]
+        lost = {f"in the model: {why}": refused.pop(why) for why in _LOSSES}
         lost["in a host's own queue"] = self._lost_in_hosts()
         if self.order.watchdog:
             lost["in queues that the watchdog shut"] = int(live.drops.sum())
@@ -414,6 +425,7 @@ class ModelFabric(Fabric):
             channels=tuple(state.sent[: fabric.channels].tolist()),
             to_hosts=tuple(state.sent[to_switches:].tolist()),
             admitted=tuple(live.admitted.tolist()),
+            refused=refused,
         )
 
     def _lost_in_hosts(self) -> int:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from testbed.emulate.build import build_lab
-from testbed.emulate.probe import require
 from testbed.emulate.requests import StormReading
 from testbed.errors import InputError, Problem
 from testbed.pipeline.compile import flooding_rules
 from testbed.pipeline.text import format_rule
 from testbed.plan import Plan, make_plan
+from testbed.run.engines import standing
+from testbed.scenario.engines import LABS
 from testbed.scenario.load import scenario_of_blocks
+from testbed.scenario.models import not_one_of
 from testbed.units import format_rate, parse_rate
 
 INTERVAL = 0.2
@@ -78,13 +79,15 @@ class Storm:
         return found
 
 
-def storm_plan(switches: int, seconds: float, rate: str) -> Plan:
+def storm_plan(switches: int, seconds: float, rate: str, engine: str = "ovs") -> Plan:
     """The ring, planned as usual.
 
     Raises:
-        InputError: each of the three that is out of bounds.
+        InputError: each of the four that is out of bounds.
     """
     problems = []
+    if engine not in LABS:
+        problems.append(Problem("--engine", not_one_of(engine, LABS)))
     if not MIN_SWITCHES <= switches <= MAX_SWITCHES:
         problems.append(Problem("--switches", f"should be from {MIN_SWITCHES} to {MAX_SWITCHES}, not {switches}"))
     if not MIN_SECONDS <= seconds <= MAX_SECONDS:
@@ -101,6 +104,7 @@ def storm_plan(switches: int, seconds: float, rate: str) -> Plan:
         "topology": {"kind": "ring", "switches": switches},
         "links": {"rate": rate},
         "lab": {"dilation": 1.0},
+        "engine": engine,
     }
     return make_plan(scenario_of_blocks(blocks, "storm"))
 
@@ -117,11 +121,12 @@ def run_storm(plan: Plan, seconds: float, progress: Callable[[str], None]) -> St
         CapabilityError: nothing was started.
         LabError: the lab broke; nothing is left of it.
     """
-    require(plan.scenario)
+    missing, build = standing(plan.scenario)
+    missing(plan, progress).refuse()
     rules: dict[str, list[str]] = {}
     for rule in flooding_rules(plan.topology):
         rules[plan.topology.switch_name(rule.switch)] = [format_rule(rule)]
-    with build_lab(plan, progress=lambda step: progress(f"building the lab: {step}")) as lab:
+    with build(plan, progress, False) as lab:
         progress("one broadcast with the VLANs of the plan")
         vlans = lab.storm(seconds, INTERVAL)
         progress("one broadcast without VLANs and without a spanning tree")

@@ -153,6 +153,10 @@ class Context:
             samples.append(self.sample("cpu_pressure", pressure, "ratio", labels))
         for quantile, value in zip(("p50", "p99"), late or (), strict=False):
             samples.append(self.sample("lateness", value, "s", {**labels, "quantile": quantile}))
+        delivered = result.after.delivered - result.before.delivered
+        if delivered > 0:
+            transit = (result.after.transit - result.before.transit) / delivered
+            samples.append(self.sample("latency_mean", transit, "s", labels))
         for kind, shares in process_shares(result.before, result.after).items():
             for number, share in enumerate(shares, 1):
                 which = {"daemon": str(number)} if len(shares) > 1 else {}
