@@ -36,6 +36,7 @@ def _run() -> None:
 
     from testbed.cli import (  # noqa: F401 - they add their commands
         analyse_commands,
+        audit_command,
         capture_command,
         check_command,
         compare_commands,

@@ -19,7 +19,7 @@ PANELS = {
     "Simulate": ("simulate",),
     "Labs": ("run", "up", "status", "exec", "shell", "link", "capture", "down", "regulate", "storm"),
     "Results": ("sweep", "compare", "report", "paper"),
-    "Real switches": ("export", "check"),
+    "Real switches": ("export", "check", "audit"),
     "This machine": ("doctor", "vm"),
 }
 # Names of options up to 0.1; they are understood for one more release.

@@ -149,6 +149,9 @@ def _ip_link(draft: Draft, words: list[str]) -> None:
 
 def _vlan_add(draft: Draft, words: list[str]) -> None:
     given = _pairs(words, ("pvid", "untagged", "self", "master"))
+    unknown = given.keys() - {"dev", "vid", "pvid", "untagged", "self", "master"}
+    if unknown:
+        raise _LineError(f'"{min(unknown)}" is not a word of bridge vlan add')
     device, vid = _needs(given, "dev", "vid")
     port = draft.port(device)
     first, _, last = vid.partition("-")

@@ -1,0 +1,51 @@
+"""From the files of a folder to a network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from testbed.audit.cabling import is_cabling, read_cabling
+from testbed.audit.network import Network, network_of
+from testbed.errors import InputError, Problem
+from testbed.export.bridge import Bridge
+from testbed.export.check import RUNNING, recognised, switches_in
+from testbed.export.export import dialect_called
+from testbed.export.read_linux import read_running
+
+_NOT_READ = ("README.md", "export.json")
+
+
+def read_network(files: Mapping[str, str], dialect: str | None = None) -> Network:
+    """Read configurations and cabling.
+
+    Args:
+        files: name → text; a file or folder a switch, cabling.csv or tables of LLDP neighbours.
+        dialect: of the configurations; None for what the files show.
+
+    Raises:
+        InputError: everything that cannot be read, or contradicts itself.
+    """
+    cabling = {file: text for file, text in files.items() if is_cabling(file)}
+    configurations = {file: text for file, text in files.items() if file not in cabling and file not in _NOT_READ}
+    problems: list[Problem] = []
+    if not cabling:
+        sentence = (
+            "there is none: add cabling.csv (switch,port,peer,peer_port), or a table of LLDP neighbours of each "
+            "switch, such as s1.lldp.txt"
+        )
+        problems.append(Problem("cabling", sentence))
+    if not configurations:
+        problems.append(Problem("configurations", "there are none, only cabling"))
+    if problems:
+        raise InputError(problems)
+    kind = dialect or recognised(configurations)
+    read = read_running if kind == RUNNING else dialect_called(kind).read
+    bridges: dict[str, Bridge] = {}
+    for name in switches_in(kind, configurations):
+        bridges[name], wrong = read(name, configurations)
+        problems += wrong
+    cables, hosts, wrong = read_cabling(cabling, bridges)
+    problems += wrong
+    if problems:
+        raise InputError(list(dict.fromkeys(problems)))
+    return network_of(bridges, cables, hosts)

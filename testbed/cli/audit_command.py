@@ -1,0 +1,62 @@
+"""The command audit: a network that exists, by its configurations and cables alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from testbed.cli.app import FORMAT, app
+from testbed.cli.check_command import texts_of
+from testbed.cli.output import Format, messages, print_json, say, working
+from testbed.errors import EXIT_FAIL, EXIT_PASS
+
+_MAX_SHOWN = 20
+
+
+@app.command(
+    epilog="Examples: testbed audit saved   |   testbed audit saved --dialect cisco-ios --no-pauses --format json"
+)
+def audit(
+    folder: Annotated[
+        Path,
+        typer.Argument(help="folder of saved configurations and cabling: cabling.csv, or tables of LLDP neighbours"),
+    ],
+    dialect: Annotated[
+        str | None, typer.Option("--dialect", "-d", help="form of the files, where they do not show it themselves")
+    ] = None,
+    pauses: Annotated[
+        bool, typer.Option("--pauses/--no-pauses", help="whether links may pause, so that a deadlock can come of it")
+    ] = True,
+    form: FORMAT = Format.text,
+) -> None:
+    """Prove or refute a network without a plan: loops, cuts, copies, broadcasts, deadlock.
+
+    Exit code 1 if something is wrong, each with its witness and the remedy.
+    """
+    from testbed.audit import audit as audited
+    from testbed.audit.folder import read_network
+
+    with working("reading configurations and cables"):
+        network = read_network(texts_of(folder), dialect)
+    with working("following every pair and every broadcast"):
+        found = audited(network, pauses=pauses)
+    if form is Format.json:
+        print_json(found.as_object())
+        raise typer.Exit(EXIT_PASS if found.passed else EXIT_FAIL)
+    for finding in found.findings[:_MAX_SHOWN]:
+        say(str(finding))
+    if len(found.findings) > _MAX_SHOWN:
+        say(f"… and {len(found.findings) - _MAX_SHOWN} more; --format json has all")
+    for note in found.notes:
+        say(f"note: {note}", to=messages)
+    facts = found.as_object()
+    say(
+        f"{folder}: {'nothing is wrong' if found.passed else f'{len(found.findings)} findings'}: "
+        f"{facts['switches']} switches, {facts['links']} links, {facts['hosts']} hosts, {len(network.vlans)} VLANs; "
+        f"{found.delivered} of {found.pairs} pairs arrive once, "
+        f"{len(found.looping) or 'no'} VLANs loop, {'deadlock free' if found.deadlock_free else 'can deadlock'}",
+        "green" if found.passed else "red",
+    )
+    raise typer.Exit(EXIT_PASS if found.passed else EXIT_FAIL)
