@@ -196,7 +196,7 @@ def plain(ports: dict[str, tuple[int | None, set[int], set[int]]], name: str) ->
 
 
 def triangle(**trunks: set[int]) -> Audit:
-    """Three switches that learn, in a triangle, hosts in VLAN 10 (a, b) and 20 (c); VLANs of the two ends of each link."""
+    """Switches that learn, in a triangle, hosts in VLAN 10 (a, b) and 20 (c); VLANs of the link from each switch."""
     hosts = {"a": ("s1", "h"), "b": ("s2", "h"), "c": ("s3", "h")}
     cables = {("s1", "x"): ("s2", "y"), ("s2", "x"): ("s3", "y"), ("s3", "x"): ("s1", "y")}
     links = list(cables.items())
