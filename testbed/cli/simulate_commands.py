@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -121,6 +122,13 @@ def simulate(
     folder: Annotated[Path, typer.Option("--results", help="where the results folder is made")] = Path("results"),
     resume: Annotated[bool, typer.Option("--resume", help="resume the newest simulation of it there")] = False,
     jobs: Annotated[int | None, typer.Option("--jobs", help="runs in parallel; default one per CPU")] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option("--cluster", help="run on workers: local, local:N or a Dask scheduler's tcp:// or tls:// address"),
+    ] = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="take a scheduler that others can reach without TLS")
+    ] = False,
     form: FORMAT = Format.text,
 ) -> None:
     """Simulate lossless switches, or lossy ones, by flits or by frames.
@@ -128,6 +136,7 @@ def simulate(
     Exit code 0 pass, 1 deadlock, 3 a declared deadlock did not form.
     """
     from testbed.cli.replay_commands import Asked, run_replay
+    from testbed.emulate.cluster import open_cluster
     from testbed.simulate import Settings, simulate_plan
 
     of_flits = {
@@ -146,19 +155,26 @@ def simulate(
         sent = Asked(pattern if "pattern" in typed else None, matrix, trace, load, message)
         problems += sent.problems(typed)
         if sent.wanted:
+            if cluster is not None:
+                problems.append(Problem("--cluster", "a replay is one run; leave it out"))
             if problems:
                 raise InputError(problems)
             switches = {name: value for name, value in given.items() if name != "warm_up" and value is not None}
             raise typer.Exit(run_replay(name, settings or (), sent, Settings(**switches), folder, form))  # type: ignore[arg-type]  # typed by the options
     asked = _settings(level, pattern, given, problems)
     typed_loads = loads or (_PACKET_LOADS if level is Level.packet else _LOADS)
+    if cluster is not None and jobs is not None:
+        problems.append(Problem("--jobs", "is for threads of this program; with --cluster say local:N"))
     wanted = _checked(typed_loads, asked, 1 if seeds is None else seeds, jobs, problems)
-    with steps() as progress:
+    with ExitStack() as ends, steps() as progress:
         progress("planning and proving")
         plan = made_plan(name, settings)
         try:
             runs = seeds_by_load(plan, asked) if seeds is None else seeds
-            outcome = simulate_plan(plan, asked, wanted, runs, folder, progress, resume=resume, jobs=jobs)
+            workers = ends.enter_context(open_cluster(cluster, progress, insecure=insecure)) if cluster else None
+            outcome = simulate_plan(
+                plan, asked, wanted, runs, folder, progress, resume=resume, jobs=jobs, workers=workers
+            )
         except TestbedError:
             raise
         except BaseException:  # also Ctrl-C

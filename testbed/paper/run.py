@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import time
@@ -11,14 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.errors import InputError, TestbedError
-from testbed.files import make_folder, write_whole
+from testbed.files import code_digest, make_folder, write_whole
 from testbed.paper.calls import Call
 from testbed.paper.judge import Result, judge
 from testbed.paper.runners import RUNNERS
 from testbed.paper.table import Item
 from testbed.units import format_eta
-
-_PACKAGE = Path(__file__).resolve().parents[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,19 +63,8 @@ class Store:
         return found
 
     def _file(self, call: Call) -> Path:
-        name = hashlib.sha256(f"{_code()}\n{call.text}".encode()).hexdigest()[:24]
+        name = hashlib.sha256(f"{code_digest()}\n{call.text}".encode()).hexdigest()[:24]
         return self._folder / f"{name}.json"
-
-
-@functools.cache
-def _code() -> str:
-    """Digest of all that can change a value: the program, without what only shows it."""
-    aside = {"cli", "report", "compare", "export"}
-    found = hashlib.sha256()
-    for file in sorted(_PACKAGE.rglob("*.py")):
-        if file.relative_to(_PACKAGE).parts[0] not in aside:
-            found.update(file.read_bytes())
-    return found.hexdigest()
 
 
 def run_items(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -25,6 +27,20 @@ from testbed.simulate.settings import Settings, pattern_problems
 from testbed.units import format_eta
 
 Progress = Callable[[str], None]
+
+
+class Workers(Protocol):
+    """Other processes that run functions, on this machine or others."""
+
+    @property
+    def slots(self) -> int:
+        """Functions they run at a time."""
+
+    def share(self, value: object) -> object:
+        """Put a value where every worker can take it from; what this returns stands for it in submit()."""
+
+    def submit(self, function: Callable[..., Any], *arguments: object) -> Future[Any]:
+        """Run a function on some worker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +100,14 @@ def simulate_plan(
     *,
     resume: bool = False,
     jobs: int | None = None,
+    workers: Workers | None = None,
 ) -> Outcome:
     """Run every load with every seed; each run that is done is kept at once.
 
-    Runs are threads: the kernels let go of the interpreter's lock.
+    Runs are threads, since the kernels let go of the interpreter's lock, or tasks of workers; results are the same.
 
     `loads`: flits for each host that sends and clock; `seeds`: 1 to this number, the same for all loads or by load;
-    `jobs`: runs at a time, None = as many as there are processors for this program.
+    `jobs`: threads at a time, None = as many as there are processors for this program.
 
     Raises:
         InputError: settings that do not fit each other or the fabric, or no such simulation to resume.
@@ -117,9 +134,17 @@ def simulate_plan(
             progress(f"{len(wanted) - len(waiting)} of {len(wanted)} runs are done already")
         if waiting:
             progress("loading the simulator; compiling it, the first time, takes half a minute")
-            runs.warm()
-            for point in _all(runs, waiting, jobs or len(os.sched_getaffinity(0)), progress, folder):
-                done[point.load, point.seed] = point
+            runs.warm()  # workers on this machine take the machine code from the disk, too
+            if workers is None:
+                jobs = min(jobs or len(os.sched_getaffinity(0)), len(waiting))
+                begun = _threads(runs, waiting, jobs)
+            else:
+                jobs = workers.slots
+                begun = _tasks(plan, settings, waiting, workers)
+            progress(f"{len(waiting)} runs, {jobs} at a time")
+            with begun as ended:
+                for point in _kept(ended, len(waiting), progress, folder):
+                    done[point.load, point.seed] = point
         points = tuple(done[pair] for pair in sorted(done))
         store(folder, plan, runs.asked, points, samples_of(plan, settings.pattern, points))
     return Outcome(plan, settings, folder, points)
@@ -138,28 +163,61 @@ def _seed(plan: Plan) -> int:
     return plan.scenario.lab.seed
 
 
-def _all(runs: Runs, waiting: Sequence[tuple[float, int]], jobs: int, progress: Progress, folder: Path) -> list[Point]:
+Ended = SimpleQueue["Future[Point | None]"]  # in the order in which they do
+
+
+@contextmanager
+def _threads(runs: Runs, waiting: Sequence[tuple[float, int]], jobs: int) -> Iterator[Ended]:
     """Run what is waiting, a few at a time; on the way out, however that is, the threads are made to end."""
     stop = threading.Event()
-    started = time.monotonic()
-    found: list[Point] = []
-    jobs = min(jobs, len(waiting))
-    progress(f"{len(waiting)} runs, {jobs} at a time")
+    ended: Ended = SimpleQueue()
     pool = ThreadPoolExecutor(max_workers=jobs)
-    ended: SimpleQueue[Future[Point | None]] = SimpleQueue()  # in the order in which they do
     try:
         for load, seed in waiting:
             pool.submit(runs.one, load, seed, stop.is_set).add_done_callback(ended.put)
-        for _ in waiting:
-            point = ended.get().result()
-            if point is None:
-                continue
-            write_point(folder, point)
-            found.append(point)
-            seconds = (time.monotonic() - started) / len(found) * (len(waiting) - len(found))
-            left = f", {format_eta(seconds)}" if len(found) < len(waiting) else ""
-            progress(f"{len(found)} of {len(waiting)} runs done{left}: load {point.load:g}, seed {point.seed}")
+        yield ended
     finally:
         stop.set()
         pool.shutdown(cancel_futures=True)
-    return found
+
+
+@contextmanager
+def _tasks(
+    plan: Plan, settings: Settings | PacketSettings, waiting: Sequence[tuple[float, int]], workers: Workers
+) -> Iterator[Ended]:
+    """Give what is waiting to workers; on the way out what has not begun is cancelled."""
+    ended: Ended = SimpleQueue()
+    shared = workers.share((plan, settings))
+    tasks = [workers.submit(point_of, shared, load, seed) for load, seed in waiting]
+    try:
+        for task in tasks:
+            task.add_done_callback(ended.put)
+        yield ended
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+def _kept(ended: Ended, count: int, progress: Progress, folder: Path) -> Iterator[Point]:
+    """The points of so many runs as they end, each stored at once."""
+    started = time.monotonic()
+    for number in range(1, count + 1):
+        point = ended.get().result()
+        if point is None:
+            continue
+        write_point(folder, point)
+        yield point
+        seconds = (time.monotonic() - started) / number * (count - number)
+        left = f", {format_eta(seconds)}" if number < count else ""
+        progress(f"{number} of {count} runs done{left}: load {point.load:g}, seed {point.seed}")
+
+
+_LAST: list[tuple[Plan, Settings | PacketSettings, Runs]] = []
+
+
+def point_of(shared: tuple[Plan, Settings | PacketSettings], load: float, seed: int) -> Point | None:
+    """One run, in a worker, which keeps what the runs of a plan have in common until it gets another plan."""
+    plan, settings = shared
+    if not _LAST or _LAST[0][0] is not plan or _LAST[0][1] is not settings:
+        _LAST[:] = [(plan, settings, runs_of(plan, settings))]
+    return _LAST[0][2].one(load, seed, lambda: False)

@@ -1,0 +1,192 @@
+"""Simulations in other processes and on other machines, by Dask."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import os
+import signal
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Future
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import resource_tracker
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from testbed.errors import CapabilityError, InputError, Problem, WorkloadError
+from testbed.files import code_digest
+
+_OPTION = "--cluster"
+_CONNECT_LIMIT = 10  # s
+_FORMS = "local, local:4 (processes), tcp://scheduler:8786 or tls://scheduler:8786"
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Workers that run functions of the testbed."""
+
+    client: Any  # dask's
+    slots: int  # functions they run at a time
+
+    def share(self, value: object) -> object:
+        """Put a value where every worker can take it from, once; what this returns stands for it in submit()."""
+        return self.client.scatter(value)
+
+    def submit(self, function: Callable[..., Any], *arguments: object) -> Future[Any]:
+        """Run a function of this package on some worker; once more on another one if that dies meanwhile."""
+        return cast("Future[Any]", self.client.submit(function, *arguments, pure=False))
+
+
+def worker_code() -> str:
+    """What a worker says its code is."""
+    return code_digest()
+
+
+@contextmanager
+def open_cluster(address: str, progress: Callable[[str], None], *, insecure: bool = False) -> Iterator[Cluster]:
+    """Start workers on this machine, or find those of a scheduler; workers that were started end with this.
+
+    `address`: `local` (a worker process a processor), `local:N`, or a Dask scheduler's, with TLS by Dask's own
+    configuration; `insecure`: take a scheduler that others can reach without TLS, too.
+
+    Raises:
+        InputError: no such address, nobody there, or whoever is there is open to others.
+        CapabilityError: Dask is not installed, or workers have other code.
+    """
+    where = _parsed(address)
+    try:
+        import distributed  # noqa: PLC0415 - takes half a second
+    except ImportError as error:
+        raise CapabilityError(
+            f"{_OPTION} needs Dask, which is not installed: {error}; pip install 'testbed[cluster]', or leave it out: "
+            "runs are then threads of this program"
+        ) from None
+    # Dask tells of every connection that ends, also those that are meant to; what matters is told in sentences.
+    for name in ("distributed", "asyncio"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    if isinstance(where, int):
+        progress(f"starting {where} worker process{'es' if where > 1 else ''}")
+        with _uninterrupted():
+            local = distributed.LocalCluster(  # type: ignore[no-untyped-call]
+                n_workers=where,
+                threads_per_worker=1,
+                host="127.0.0.1",
+                dashboard_address=None,
+                silence_logs=logging.CRITICAL,
+            )
+        with local, distributed.Client(local) as client, _told("this machine"):  # type: ignore[no-untyped-call]
+            yield Cluster(client, where)
+        return
+    try:
+        found = distributed.Client(where, timeout=_CONNECT_LIMIT)  # type: ignore[no-untyped-call]
+    except (OSError, TimeoutError, ValueError, RuntimeError) as error:
+        sentence = (
+            f"no scheduler answers at {where} within {_CONNECT_LIMIT} s ({_first_line(error)}); start one with "
+            "`dask scheduler --host ADDRESS`, and workers with `dask worker ADDRESS:8786 --nthreads 1`"
+        )
+        raise InputError([Problem(_OPTION, sentence)]) from None
+    with found as client:
+        listens = client.scheduler_info(n_workers=-1)["address"]
+        if not insecure and (_open(where) or _open(listens)):
+            sentence = (
+                f"the scheduler listens at {listens} without TLS, so whoever reaches it runs code on its workers; use "
+                "tls:// with certificates in Dask's configuration (distributed.comm.tls), a scheduler on 127.0.0.1, "
+                "or --insecure on a network of your own"
+            )
+            raise InputError([Problem(_OPTION, sentence)])
+        _same_code(client, where)
+        slots = sum(client.nthreads().values())
+        progress(f"{where}: {slots} threads of {len(client.nthreads())} workers; dashboard {client.dashboard_link}")
+        with _told(where):
+            yield Cluster(client, slots)
+
+
+@contextmanager
+def _told(where: str) -> Iterator[None]:
+    """Say what tasks that ended without a result mean."""
+    from distributed import KilledWorker  # noqa: PLC0415 - as above
+    from distributed.comm.core import CommClosedError  # noqa: PLC0415 - as above
+
+    try:
+        yield
+    except KilledWorker as error:
+        raise WorkloadError(
+            f"a run was lost with every worker that tried it, the last one {error.last_worker.address}; see what "
+            "ends them there (memory?)"
+        ) from None
+    except (CancelledError, CommClosedError):
+        raise WorkloadError(f"the scheduler at {where} went away; start it and its workers again") from None
+
+
+def _parsed(address: str) -> int | str:
+    """A number of processes, or a scheduler's address.
+
+    Raises:
+        InputError: neither.
+    """
+    word, _, number = address.partition(":")
+    if word == "local":
+        if not number and ":" not in address:
+            return len(os.sched_getaffinity(0))
+        if number.isascii() and number.isdigit() and 1 <= int(number[:6]) <= 1024:
+            return int(number[:6])
+        raise InputError([Problem(_OPTION, f"local:N takes a number of processes from 1 to 1024, not {number!r}")])
+    try:
+        parts = urlsplit(address)
+        whole = parts.scheme in {"tcp", "tls"} and parts.hostname and parts.port and not parts.path.strip("/")
+    except ValueError:
+        whole = False
+    if not whole:
+        raise InputError([Problem(_OPTION, f"should be {_FORMS}, not {address!r}")])
+    return address
+
+
+def _open(address: str) -> bool:
+    """Whether other machines may reach an address, and without a certificate."""
+    parts = urlsplit(address)
+    if parts.scheme == "tls":
+        return False
+    if parts.hostname == "localhost":
+        return False
+    try:
+        return not ipaddress.ip_address(parts.hostname or "").is_loopback
+    except ValueError:
+        return True
+
+
+def _same_code(client: Any, where: str) -> None:
+    """Refuse workers with other code, whose results would be other ones.
+
+    Raises:
+        InputError: there is no worker.
+        CapabilityError: a worker has other code, or none.
+    """
+    if not client.nthreads():
+        sentence = f"the scheduler at {where} has no workers; start some with `dask worker {where} --nthreads 1`"
+        raise InputError([Problem(_OPTION, sentence)])
+    own = code_digest()
+    said = client.run(worker_code, on_error="return")
+    others = {worker: answer for worker, answer in said.items() if answer != own}
+    if others:
+        worker, answer = next(iter(others.items()))
+        why = "has none" if isinstance(answer, BaseException) else f"has {answer[:8]}"
+        raise CapabilityError(
+            f"{len(others)} of {len(said)} workers have other code of the testbed than this program ({own[:8]}): "
+            f"{worker} {why}; install the same version there and start them again"
+        )
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Processes that are started here do not hear Ctrl-C themselves: they end with whoever started them."""
+    resource_tracker.ensure_running()  # who starts it first lets SIGINT through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
