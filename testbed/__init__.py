@@ -33,13 +33,14 @@ __all__ = [
     "run",
     "scenarios",
     "simulate",
+    "testing",
 ]
-# These are packages, too, and called as such: see testbed/called.py.
-_PACKAGES = ("plan", "run", "simulate")
+# Modules; the first three are called as well: see testbed/called.py.
+_MODULES = ("plan", "run", "simulate", "testing")
 
 
 def __getattr__(name: str) -> Any:
-    if name in _PACKAGES:
+    if name in _MODULES:
         return import_module(f"testbed.{name}")
     if name in __all__:
         return getattr(import_module("testbed.errors" if name.endswith("Error") else "testbed.api"), name)

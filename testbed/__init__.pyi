@@ -1,3 +1,4 @@
+from testbed import testing as testing
 from testbed.api import FinishedRun as FinishedRun
 from testbed.api import PlannedFabric as PlannedFabric
 from testbed.api import RunningLab as RunningLab

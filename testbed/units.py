@@ -14,9 +14,10 @@ LATE_FRAMES = 8
 LATE_SECONDS = 1e-3
 LATE_RATE = 1.01
 
-_RATE_UNITS = {"bit/s": 1.0, "kbit/s": 1e3, "mbit/s": 1e6, "gbit/s": 1e9, "tbit/s": 1e12}
+_FACTORS = {"k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 _NUMBER = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
-RATE_PATTERN = rf"\s*({_NUMBER})\s*([kKmMgGtT]?[bB][iI][tT]/[sS])\s*"
+# `1 Gbit/s`, and what says the same in short: `1G`, `1Gb`, `1Gbit`, `1Gbps`. A large B would be bytes.
+RATE_PATTERN = rf"\s*({_NUMBER})\s*([kKmMgGtT]?[bB][iI][tT](?:/[sS])?|[kKmMgGtT](?:b(?:ps|/s)?)?|b(?:ps|/s))\s*"
 
 
 def parse_rate(text: str) -> float:
@@ -28,7 +29,7 @@ def parse_rate(text: str) -> float:
     match = re.fullmatch(RATE_PATTERN, text)
     if match is None:
         raise ValueError(f'"{text}" is not a rate; write a number and a unit, such as "1 Gbit/s" or "100 Mbit/s"')
-    rate = float(match[1]) * _RATE_UNITS[match[2].lower()]
+    rate = float(match[1]) * _FACTORS.get(match[2][0].lower(), 1.0)
     if rate <= 0:
         raise ValueError(f'a rate must be above 0, not "{text}"')
     return rate

@@ -120,4 +120,5 @@ LAB = Annotated[str | None, typer.Argument(help="lab; may be left out while only
 SETTINGS = Annotated[
     list[str] | None, typer.Option("--set", help="replace a key of the scenario, as in lab.dilation=50; repeatable")
 ]
+PLUGIN = Annotated[list[str] | None, typer.Option("--plugin", help="a Python file with kinds of your own; repeatable")]
 FORMAT = Annotated[Format, typer.Option("--format", help="form of the output; --json is --format json")]

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from testbed.cli.app import FORMAT, app
-from testbed.cli.output import Format, print_json, results, say_entries
+from testbed.cli.app import FORMAT, PLUGIN, app
+from testbed.cli.output import Format, load_plugins, messages, print_json, results, say, say_entries
 from testbed.errors import InputError, did_you_mean
 
 KINDS = (
@@ -35,12 +35,14 @@ def list_all(
             autocompletion=_kinds,
         ),
     ] = None,
+    plugin: PLUGIN = None,
     form: FORMAT = Format.text,
 ) -> None:
     """List scenarios, sweeps, routings and all else by name.
 
     Exit code 2 if nothing is of these kinds with these words.
     """
+    load_plugins(plugin)
     kinds = [kind for word in words or () if (kind := word.replace("-", "_").lower()) in KINDS]
     wanted = [word.lower() for word in words or () if word.replace("-", "_").lower() not in KINDS]
     found = {
@@ -56,6 +58,10 @@ def list_all(
     for kind, entries in found.items():
         results.print(kind.replace("_", " "), style="bold")
         say_entries(entries)
+    from testbed.scenario.plugins import broken_plugins
+
+    for name, why in broken_plugins().items():
+        say(f"cannot be used: {name}: {why}", "yellow", to=messages)
 
 
 def _has(text: str, words: Sequence[str]) -> bool:
@@ -92,4 +98,13 @@ def _listing(kinds: Sequence[str]) -> dict[str, Mapping[str, str]]:
         },
         "dialects": lambda: {name: dialect.summary for name, dialect in DIALECTS.items()},
     }
-    return {kind: makers[kind]() for kind in kinds}
+    listed = {kind: makers[kind]() for kind in kinds}
+    return {kind: {name: _with_origin(kind, name, text) for name, text in of.items()} for kind, of in listed.items()}
+
+
+def _with_origin(kind: str, name: str, text: str) -> str:
+    """What is known of a kind, and for one of a plug-in where it is from."""
+    from testbed.scenario.plugins import origin_of
+
+    origin = origin_of(kind, name)
+    return f"{text} ({origin})" if origin else text

@@ -8,6 +8,7 @@ import textwrap
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -77,6 +78,21 @@ def made_plan(name: str, settings: Sequence[str] | None = None) -> Plan:
     from testbed.scenario import find_scenario, load_scenario
 
     return make_plan(load_scenario(find_scenario(name), settings or ()))
+
+
+def load_plugins(files: Sequence[str] | None) -> None:
+    """Take in what installed packages and some files offer.
+
+    Raises:
+        InputError: all that is wrong with the files.
+    """
+    from testbed.scenario.plugins import load_files, load_installed
+
+    load_installed()
+    problems: list[Problem] = []
+    load_files(list(files or ()), Path(), problems)
+    if problems:
+        raise InputError([replace(problem, key=problem.key.replace("plugins.", "--plugin ")) for problem in problems])
 
 
 def form_problems(option: str, file: Path | None, *forms: str) -> list[Problem]:

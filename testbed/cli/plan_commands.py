@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from testbed.cli.app import FORMAT, SCENARIO, SETTINGS, app
-from testbed.cli.output import Format, made_plan, messages, print_json, results, say, working, write_file
+from testbed.cli.app import FORMAT, PLUGIN, SCENARIO, SETTINGS, app
+from testbed.cli.output import Format, load_plugins, made_plan, messages, print_json, results, say, working, write_file
 from testbed.errors import EXIT_FAIL, EXIT_PASS
 
 if TYPE_CHECKING:
@@ -111,6 +111,7 @@ def schema(
     engines: Annotated[
         bool, typer.Option("--engines", help="print which key holds on which engine, as Markdown, instead")
     ] = False,
+    plugin: PLUGIN = None,
 ) -> None:
     """Print the JSON schema of scenario files, or which of their keys hold on which engine."""
     import sys
@@ -119,6 +120,7 @@ def schema(
     from testbed.scenario.schema import schema_text
 
     if not check:
+        load_plugins(plugin)
         sys.stdout.write(engine_table() if engines else schema_text())
         return
     file, page = Path("scenarios/schema.json"), Path("docs/engines.md")

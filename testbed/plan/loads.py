@@ -9,6 +9,7 @@ from testbed.failover.events import changes_of
 from testbed.model import Topology
 from testbed.scenario import Scenario
 from testbed.scenario.engines import ENGINES, unheard_keys
+from testbed.scenario.plugins import origin_of
 from testbed.scenario.spec import SLOWEST_LAB_LINK
 from testbed.traffic import PatternError, flows
 from testbed.units import format_rate
@@ -147,6 +148,12 @@ def daemon_problems(scenario: Scenario, topology: Topology) -> list[Problem]:
 
 def controller_problems(scenario: Scenario) -> list[Problem]:
     """A controller where links are aggregated, whose groups it cannot install, or paths that it cannot move."""
+    if scenario.lab.controller == "segment_manager" and origin_of("routings", scenario.routing_kind):
+        sentence = (
+            f'"segment_manager" routes again what failures leave, and the plug-in "{scenario.routing_kind}" is not '
+            "in its process; use a routing of testbed, or another controller"
+        )
+        return [Problem("lab.controller", sentence)]
     if scenario.lab.controller == "segment_manager" and scenario.assignment_kind != "fixed":
         sentence = (
             '"segment_manager" moves paths by the PVIDs of hosts, which needs VLANs of the whole fabric; use '

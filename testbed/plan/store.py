@@ -85,7 +85,7 @@ def plan_from_json(text: str) -> Plan:
             f"has schema version {raw.get('schema_version')}; this program reads {SCHEMA_VERSION}",
         )
     return Plan(
-        scenario=scenario_of_blocks(raw["scenario"], raw["source"]),
+        scenario=scenario_of_blocks(raw["scenario"], raw["source"], stored=True),
         topology=_unpack(raw["topology"]),
         routes=_unpack(raw["routes"]),
         vlans=_unpack(raw["vlans"]),

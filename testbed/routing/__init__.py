@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from testbed.model import Routes, Topology
-from testbed.routing import dl, dor, fat_tree, layers, lturn, north_last, nue, simple, sr, stp, tbtp, updown
+from testbed.routing import dl, dor, fat_tree, layers, listed, lturn, north_last, nue, simple, sr, stp, tbtp, updown
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,12 @@ ROUTINGS: dict[str, RoutingKind] = {
         "minimal paths, a cycle moved to further layers; any topology",
         True,
         "openflow",
+    ),
+    "paths": RoutingKind(
+        listed.ListedOptions,
+        listed.route_listed,
+        "paths computed elsewhere, listed or in a file",
+        assignment="openflow",
     ),
     "nue": RoutingKind(
         nue.NueOptions, nue.route_nue, "on the dependency graph, in 1 to 8 layers; any topology", True, "openflow"

@@ -17,7 +17,7 @@ from testbed.plan import Plan
 from testbed.run.dilation.pilot import pilot_job
 from testbed.run.engine import Missing, Progress
 from testbed.run.in_session import Fabric, measure_in
-from testbed.run.loads.one_load import RUNNERS, load_labels
+from testbed.run.loads.one_load import load_labels, runner_of
 from testbed.run.loads.run_mpi import prepare_mpi
 from testbed.session import Session
 
@@ -33,7 +33,7 @@ def missing(plan: Plan, progress: Progress) -> Missing:
             lacking |= dict.fromkeys(str(error).split("\n"))
     problems: dict[Problem, None] = {}
     for number, load in enumerate(plan.scenario.workloads):
-        prepare = RUNNERS[load.kind].prepare
+        prepare = runner_of(load.kind).prepare
         if prepare is not None:
             progress(f"building {load.kind} {' '.join(load_labels(load).values())}")
             try:

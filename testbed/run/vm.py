@@ -52,6 +52,9 @@ def missing(plan: Plan, progress: Progress) -> Missing:
         for number, load in enumerate(plan.scenario.workloads)
         for problem in WORKLOADS[load.kind].outside(load.spec, os.environ)
     ]
+    if plan.scenario.plugins:
+        sentence = "the virtual machine sees only the project, and no plug-ins; set engine: ovs"
+        problems.append(Problem("plugins", sentence, plan.scenario.source))
     lacking = []
     for check in (
         qemu_version,

@@ -13,12 +13,15 @@ from testbed.scenario.engines import ENGINES, Simulator, VmOptions, engine_name
 from testbed.scenario.fabric_file import TOPOLOGY_BLOCKS, read_fabric_file
 from testbed.scenario.models import fill, key_of, not_one_of, shown, unknown_key
 from testbed.scenario.own_traffic import with_pattern
+from testbed.scenario.paths_file import with_paths
+from testbed.scenario.plugins import load_files, load_installed, why_broken
 from testbed.scenario.read import read_blocks
 from testbed.scenario.spec import (
     EXPECTATIONS,
     KEYS,
     MIN_SHARE,
     SLOWEST_LAB_LINK,
+    Foreign,
     LabSettings,
     Links,
     Scenario,
@@ -30,6 +33,9 @@ from testbed.units import format_rate
 from testbed.verify.limits import SWITCH_MODELS
 from testbed.vlans import ASSIGNMENTS
 from testbed.workloads import WORKLOADS
+
+# Which table the kinds of a block are from.
+_GROUPS = {"topology": "topologies", "routing": "routings", "assignment": "assignments", "workloads": "workloads"}
 
 
 def load_scenario(file: Path, settings: Iterable[str] = ()) -> Scenario:
@@ -54,41 +60,50 @@ def parse_scenario(text: str, source: str, settings: Iterable[str] = ()) -> Scen
     return scenario_of_blocks(raw, source, problems)
 
 
-def scenario_of_blocks(raw: dict[str, object], source: str, problems: Iterable[Problem] = ()) -> Scenario:
+def scenario_of_blocks(
+    raw: dict[str, object], source: str, problems: Iterable[Problem] = (), *, stored: bool = False
+) -> Scenario:
     """Make a scenario from its blocks, such as as_dict returns.
 
-    A topology's file is looked for beside `source`; `problems` are what is wrong with the blocks already.
+    Files are looked for beside `source`; `problems` are what is wrong with the blocks already. Of a `stored` plan
+    no plug-in is loaded, and what this program knows nothing of stays as it is (`Foreign`).
 
     Raises:
         InputError: everything that is wrong with them.
     """
     found: list[Problem] = []
-    scenario = _scenario(raw, source, found)
+    scenario = _scenario(raw, source, found, stored=stored)
     every = [*problems, *(problem.in_file(source) for problem in found)]
     if every or scenario is None:
         raise InputError(every)
     return scenario
 
 
-def _scenario(raw: dict[str, Any], source: str, problems: list[Problem]) -> Scenario | None:
+def _scenario(raw: dict[str, Any], source: str, problems: list[Problem], *, stored: bool) -> Scenario | None:
     problems += [Problem(key, unknown_key(key, KEYS)) for key in raw if key not in KEYS]
     name, description = _texts(raw, source, problems)
-    topology_kind, topology = _topology(raw, source, problems)
+    folder, plugins = Path(source).parent, tuple(raw.get("plugins", ())) if stored else ()
+    if not stored:
+        load_installed()
+        plugins = load_files(raw.get("plugins", []), folder, problems)
+    topology_kind, topology = _topology(raw, source, problems, stored=stored)
     faults = fill(Faults, raw.get("faults", {}), "faults", problems)
     if faults is not None:
         problems += [Problem(f"faults.{problem.place}", problem.sentence) for problem in check_faults(faults)]
     # Of an unknown topology the fitting routing is unknown too; that is no second problem.
-    routing = TOPOLOGIES[topology_kind].routing if topology_kind else ""
+    routing = TOPOLOGIES[topology_kind].routing if topology_kind in TOPOLOGIES else ""
     routing_kind, options = _kind(
-        raw.get("routing", {}), "routing", problems, table=ROUTINGS, part="options", default=routing
-    )
+        with_paths(raw.get("routing", {}), folder, problems), "routing", problems, table=ROUTINGS, part="options",
+        default=routing, stored=stored,
+    )  # fmt: skip
     assignment_kind, assignment = _kind(
         raw.get("assignment", {}),
         "assignment",
         problems,
         table=ASSIGNMENTS,
         part="options",
-        default=ROUTINGS[routing_kind].assignment if routing_kind else "",
+        default=ROUTINGS[routing_kind].assignment if routing_kind in ROUTINGS else "",
+        stored=stored,
     )
     _learning_elsewhere(assignment_kind, problems)
     model, expect = raw.get("switch_model"), raw.get("expect", EXPECTATIONS[0])
@@ -103,7 +118,7 @@ def _scenario(raw: dict[str, Any], source: str, problems: list[Problem]) -> Scen
     lab = fill(LabSettings, raw.get("lab", {}), "lab", problems)
     vm = fill(VmOptions, raw.get("vm", {}), "vm", problems)
     simulator = fill(Simulator, raw.get("simulator", {}), "simulator", problems)
-    workloads = _workloads(raw.get("workloads", []), Path(source).parent, problems)
+    workloads = _workloads(raw.get("workloads", []), folder, problems, stored=stored)
     if links is not None and lab is not None:
         problems += [*_too_slow(links, lab), *_too_small_share(lab)]
     if links is not None and links.aggregate:
@@ -113,21 +128,22 @@ def _scenario(raw: dict[str, Any], source: str, problems: list[Problem]) -> Scen
     return Scenario(
         name, description, source, topology_kind, topology, faults, routing_kind, options,
         assignment_kind, assignment, model, expect, links, engine, lab, vm, simulator, workloads,
+        plugins,
     )  # fmt: skip
 
 
-def _topology(raw: dict[str, object], source: str, problems: list[Problem]) -> tuple[str, Any]:
+def _topology(raw: dict[str, object], source: str, problems: list[Problem], *, stored: bool) -> tuple[str, Any]:
     """Kind and parameters; a file becomes the graph that it describes. Without parameters there is a problem."""
     if "topology" not in raw:
         problems.append(Problem("topology", f"is required: a block with its kind, one of {', '.join(TOPOLOGY_BLOCKS)}"))
         return "", None
-    kind, topology = _kind(raw["topology"], "topology", problems, table=TOPOLOGY_BLOCKS, part="spec")
+    kind, topology = _kind(raw["topology"], "topology", problems, table=TOPOLOGY_BLOCKS, part="spec", stored=stored)
     if kind == "file":
         kind = "graph"
         if topology is not None:
             topology = read_fabric_file(topology, Path(source).parent, problems)
-    if topology is None:
-        return kind, None
+    if topology is None or isinstance(topology, Foreign):
+        return kind, topology
     too_large = size_problem(topology)
     if too_large:
         problems.append(Problem("topology", too_large))
@@ -156,15 +172,17 @@ def _kind(
     table: Mapping[str, Any],
     part: str,
     default: str | None = None,
+    stored: bool = False,
 ) -> tuple[str, Any]:
-    """Look a block's `kind` up in a table and fill its parameters.
+    """Look a block's `kind` up in a table and fill its parameters; a text is a block with nothing but its kind.
 
     `part` is the attribute of a table's entry that is the dataclass of parameters; `default` the kind of a block that
-    names none, empty where that cannot be known.
+    names none, empty where that cannot be known. A kind that is not in the table is kept where it is `stored`.
     """
+    raw = {"kind": raw} if isinstance(raw, str) else raw
     if not isinstance(raw, dict):
-        example = raw if isinstance(raw, str) and raw in table else next(iter(table))
-        problems.append(Problem(place, f"should be a block such as {{kind: {example}, …}}, not {shown(raw)}"))
+        sentence = f"should be a block such as {{kind: {next(iter(table))}, …}}, not {shown(raw)}"
+        problems.append(Problem(place, sentence))
         return "", None
     kind = raw.get("kind", default)
     if kind == "":
@@ -174,26 +192,36 @@ def _kind(
         meant = f'. Is "{near[0]}" meant?' if near else ""
         problems.append(Problem(f"{place}.kind", f"is required: one of {', '.join(table)}{meant}"))
         return "", None
-    if not isinstance(kind, str) or kind not in table:
-        noun = place.partition(".")[0].removesuffix("s")  # workloads.0 is a workload
-        known = f"{did_you_mean(str(kind), table)} Known: {', '.join(table)}"
-        problems.append(Problem(f"{place}.kind", f"there is no {noun} {shown(kind)}.{known}"))
-        return "", None
     values = {key: value for key, value in raw.items() if key != "kind"}
+    if stored and isinstance(kind, str) and kind not in table:
+        return kind, Foreign(values)
+    if not isinstance(kind, str) or kind not in table:
+        problems.append(Problem(f"{place}.kind", _no_kind(place.partition(".")[0], kind, table)))
+        return "", None
     return kind, fill(getattr(table[kind], part), values, place, problems, ["kind"])
 
 
-def _workloads(raw: object, folder: Path, problems: list[Problem]) -> tuple[Workload, ...]:
+def _no_kind(block: str, kind: object, table: Mapping[str, Any]) -> str:
+    """The sentence for a kind that there is not, or not any more."""
+    broken = why_broken(_GROUPS[block], kind)
+    if broken:
+        return f"the plug-in {shown(kind)} cannot be used: {broken}"
+    noun = block.removesuffix("s")  # one of workloads is a workload
+    return f"there is no {noun} {shown(kind)}.{did_you_mean(str(kind), table)} Known: {', '.join(table)}"
+
+
+def _workloads(raw: object, folder: Path, problems: list[Problem], *, stored: bool) -> tuple[Workload, ...]:
     if not isinstance(raw, list):
         problems.append(Problem("workloads", f"should be a list such as [{{kind: ping}}], not {shown(raw)}"))
         return ()
     loads = []
     for number, load in enumerate(raw):
         place = f"workloads.{number}"
+        load = {"kind": load} if isinstance(load, str) else load  # noqa: PLW2901 - the same load, in other words
         if isinstance(load, dict) and takes_pattern(load.get("kind")):
-            load = with_pattern(load, place, folder, problems)  # noqa: PLW2901 - the same load, in other words
-        kind, spec = _kind(load, place, problems, table=WORKLOADS, part="spec")
-        if spec is not None:
+            load = with_pattern(load, place, folder, problems)  # noqa: PLW2901 - likewise
+        kind, spec = _kind(load, place, problems, table=WORKLOADS, part="spec", stored=stored)
+        if spec is not None and not isinstance(spec, Foreign):
             found = [*WORKLOADS[kind].check(spec), *WORKLOADS[kind].meaningless(spec, list(load))]
             problems += [Problem(f"{place}.{p.key}", p.sentence) for p in found]
         loads.append(Workload(kind, spec))
@@ -262,7 +290,8 @@ def as_dict(scenario: Scenario) -> dict[str, Any]:
         return [lists(entry) for entry in value] if isinstance(value, tuple) else value
 
     def block(kind: str | None, spec: Any) -> dict[str, object]:
-        values = {key_of(name): lists(value) for name, value in dataclasses.asdict(spec).items()}
+        given = spec.values if isinstance(spec, Foreign) else dataclasses.asdict(spec)
+        values = {key_of(name): lists(value) for name, value in given.items()}
         return {"kind": kind, **values} if kind else values
 
     links = block(None, scenario.links)
@@ -273,6 +302,7 @@ def as_dict(scenario: Scenario) -> dict[str, Any]:
     return {
         "name": scenario.name,
         "description": scenario.description,
+        "plugins": list(scenario.plugins),
         "topology": block(scenario.topology_kind, scenario.topology),
         "faults": block(None, scenario.faults),
         "routing": block(scenario.routing_kind, scenario.routing),
@@ -290,5 +320,7 @@ def as_dict(scenario: Scenario) -> dict[str, Any]:
 
 def _meaningful(load: Workload, block: dict[str, object]) -> dict[str, object]:
     """The block of a load without the keys that say nothing in it."""
+    if isinstance(load.spec, Foreign):
+        return block
     idle = {problem.key for problem in WORKLOADS[load.kind].meaningless(load.spec, list(block))}
     return {key: value for key, value in block.items() if key not in idle}

@@ -93,6 +93,8 @@ def _set(raw: dict[str, object], setting: str) -> None:
         raise InputError.one("--set", f'"{setting}" should look like lab.dilation=50')
     value = _load(text, f"--set {path}")
     block: Any = raw
+    if len(keys) > 1 and keys[0] in ("topology", "routing", "assignment") and isinstance(raw.get(keys[0]), str):
+        raw[keys[0]] = {"kind": raw[keys[0]]}  # as `routing: dor` means
     for depth, key in enumerate(keys):
         where = ".".join(keys[:depth])
         index: Any = key

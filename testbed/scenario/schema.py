@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from testbed.routing import ROUTINGS
-from testbed.scenario import own_traffic
+from testbed.scenario import own_traffic, paths_file
 from testbed.scenario.engines import ENGINES, Simulator, VmOptions
 from testbed.scenario.fabric_file import TOPOLOGY_BLOCKS
 from testbed.scenario.models import model_of
@@ -24,6 +24,11 @@ def schema() -> dict[str, object]:
     properties = {
         "name": {"type": "string", "description": "letters, digits, - and _; without it the file's name"},
         "description": {"type": "string", "description": "one line for lists and reports"},
+        "plugins": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "Python files with kinds of one's own, seen from the scenario",
+        },
         "topology": _kinds(TOPOLOGY_BLOCKS, "spec", required=True),
         "faults": _block(Faults),
         "routing": _kinds(ROUTINGS, "options", required=False),
@@ -63,12 +68,17 @@ def _kinds(table: Mapping[str, Any], part: str, *, required: bool) -> dict[str, 
         block = _block(getattr(entry, part))
         block["description"] = entry.summary
         block["properties"] = {"kind": {"const": kind}, **block["properties"]}
+        if table is ROUTINGS and kind == "paths":
+            block["properties"] |= paths_file.SCHEMA
+            block.pop("required", None)
         if table is WORKLOADS and "pattern" in block["properties"]:
             block["properties"] |= own_traffic.SCHEMA
         if required:
             block["required"] = ["kind", *block.get("required", [])]
         kinds.append(block)
-    return {"oneOf" if required else "anyOf": kinds}
+    if required:
+        return {"oneOf": kinds}
+    return {"anyOf": [{"enum": [*table], "description": "a kind with its defaults"}, *kinds]}
 
 
 def _block(spec: type[Any]) -> dict[str, Any]:

@@ -17,8 +17,8 @@ from testbed.topologies.faults import Faults
 from testbed.units import RATE_PATTERN, format_rate, parse_rate
 
 KEYS = (
-    "name", "description", "topology", "faults", "routing", "assignment", "switch_model", "expect", "links", "engine",
-    "lab", "vm", "simulator", "workloads",
+    "name", "description", "plugins", "topology", "faults", "routing", "assignment", "switch_model", "expect", "links",
+    "engine", "lab", "vm", "simulator", "workloads",
 )  # fmt: skip
 EXPECTATIONS = ("deadlock_free", "deadlock")
 # Above this a rate is no longer a link's but a typing error.
@@ -190,6 +190,13 @@ class LabSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class Foreign:
+    """Parameters of a kind that this program does not have, of a stored plan that was made with a plug-in."""
+
+    values: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Workload:
     """One load: its kind and the dataclass of its parameters."""
 
@@ -219,6 +226,7 @@ class Scenario:
     vm: VmOptions  # the virtual machine
     simulator: Simulator  # switches of the simulator
     workloads: tuple[Workload, ...]  # loads in the order they run
+    plugins: tuple[str, ...] = ()  # absolute paths of the files that kinds above are from
 
 
 def largest_dilation(links: Links, lab: LabSettings) -> float:

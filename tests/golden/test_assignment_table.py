@@ -37,6 +37,7 @@ TABLE: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     *((name, {"selection": "tree"}, RANDOM, "yes ? ? ?") for name in ("updown", "tbtp", "sr", "lturn")),
     ("dl", {}, RANDOM, "no no no yes"),
     *((name, {}, RANDOM, "no no no yes") for name in ("lash", "dfsssp", "nue")),
+    ("paths", {"paths": [["s1", "s2"], ["s2", "s1"]]}, {"kind": "mesh", "sizes": [2]}, "yes yes yes yes"),
 ]
 ROWS = [
     pytest.param(*row, id=" ".join([row[0], *map(str, row[1].values()), row[2]["kind"]]))

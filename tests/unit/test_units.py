@@ -17,6 +17,11 @@ from testbed.units import TimeScale, format_quantity, format_rate, format_second
         (".5 Tbit/s", 5e11),
         ("1e3 bit/s", 1e3),
         ("+1.5E+2 KBIT/S", 1.5e5),
+        ("1G", 1e9),
+        ("10 Gb", 1e10),
+        ("100 Mbps", 1e8),
+        ("25Gbit", 2.5e10),
+        ("9600 bps", 9600.0),
     ],
 )
 def test_parse_rate(text, rate):
@@ -24,7 +29,7 @@ def test_parse_rate(text, rate):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "1", "Gbit/s", "1 Gbps", "1 GB/s", "1 G", "1,5 Gbit/s", "1 2 Gbit/s", "1 mbit", "٣ Gbit/s"]
+    "text", ["", "1", "Gbit/s", "1 GB", "1 GB/s", "1 Gpbs", "1 b", "1,5 Gbit/s", "1 2 Gbit/s", "٣ Gbit/s"]
 )
 def test_what_is_no_rate(text):
     with pytest.raises(ValueError, match="write a number and a unit") as error:

@@ -52,6 +52,11 @@ RUNNERS: dict[str, Runner] = {
 }
 
 
+def runner_of(kind: str) -> Runner:
+    """How a kind is run; one of a plug-in measures pairs."""
+    return RUNNERS.get(kind) or Runner(run_pairs)
+
+
 @dataclass(frozen=True, slots=True)
 class LoadRecord:
     """What a load came to.
@@ -97,7 +102,7 @@ def run_load(
     return judged(
         load_context(plan, lab, folder, load.kind, number, progress, which, {**load_labels(load), **more}),
         folder,
-        lambda context: RUNNERS[load.kind].run(context, load.spec),
+        lambda context: runner_of(load.kind).run(context, load.spec),
     )
 
 

@@ -1,0 +1,261 @@
+"""Topologies, routings, assignments, patterns and loads that are not the project's own; they enter the same tables.
+
+Two ways lead in: a Python file that a scenario names under `plugins:`, which has tables of its own called like ours
+(ROUTINGS = {"mine": RoutingKind(...)}), and packages that are installed with entry points in the groups
+`testbed.routings`, `testbed.topologies`, `testbed.assignments`, `testbed.patterns` and `testbed.workloads`, each with
+the name of a kind and the object of the table. What a plug-in does wrong is a sentence that names it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from testbed.errors import InputError, Problem, did_you_mean
+from testbed.routing import ROUTINGS, RoutingKind
+from testbed.scenario.fabric_file import TOPOLOGY_BLOCKS, TopologyBlock
+from testbed.scenario.guards import guarded, guarded_pattern, raised
+from testbed.scenario.models import model_of, shown
+from testbed.topologies import TOPOLOGIES, TopologyKind
+from testbed.traffic import PATTERNS
+from testbed.vlans import ASSIGNMENTS, AssignmentKind
+from testbed.workloads import WORKLOADS, WorkloadKind
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Group:
+    """A table that plug-ins add to."""
+
+    table: dict[str, Any]
+    kind: type[Any] | None  # of its entries; None = functions
+    noun: str
+    spec: str  # attribute of an entry with the dataclass of its parameters
+
+
+GROUPS: dict[str, Group] = {
+    "topologies": Group(TOPOLOGIES, TopologyKind, "topology", "spec"),
+    "routings": Group(ROUTINGS, RoutingKind, "routing", "options"),
+    "assignments": Group(ASSIGNMENTS, AssignmentKind, "assignment", "options"),
+    "patterns": Group(PATTERNS, None, "pattern", ""),
+    "workloads": Group(WORKLOADS, WorkloadKind, "workload", "spec"),
+}
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose a name is."""
+
+    origin: str  # a file or a package
+    digest: str  # of its content
+
+
+# What plug-ins have added in this program, by group and name; and why others of installed packages are not there.
+_OWNERS: dict[tuple[str, str], Owner] = {}
+_BROKEN: dict[tuple[str, str], str] = {}
+
+
+def origin_of(group: str, name: str) -> str:
+    """The file or package that a name is from; empty for the project's own."""
+    owner = _OWNERS.get((group, name))
+    return owner.origin if owner is not None else ""
+
+
+def broken_plugins() -> dict[str, str]:
+    """Names of installed plug-ins that cannot be used, each with the reason."""
+    load_installed()
+    return {f"{group}: {name}": why for (group, name), why in _BROKEN.items()}
+
+
+def why_broken(group: str, name: object) -> str:
+    """Why an installed plug-in of that name is not in its table; empty where there is none."""
+    return _BROKEN.get((group, name), "") if isinstance(name, str) else ""
+
+
+def load_files(files: object, folder: Path, problems: list[Problem]) -> tuple[str, ...]:
+    """Take in what files offer, and return their absolute paths; every problem found is added.
+
+    `files`: what a scenario says under `plugins:`; they are looked for from `folder`, that of the scenario.
+    """
+    if not isinstance(files, list) or not all(isinstance(file, str) for file in files):
+        sentence = f"should be a list of Python files such as [my_routing.py], not {shown(files)}"
+        problems.append(Problem("plugins", sentence))
+        return ()
+    found = []
+    for number, name in enumerate(files):
+        file = (folder / name).resolve()
+        try:
+            load_file(file)
+        except InputError as error:
+            problems += [Problem(f"plugins.{number}", f"{name}: {problem.sentence}") for problem in error.problems]
+        found.append(str(file))
+    return tuple(found)
+
+
+def load_file(file: Path) -> dict[str, list[str]]:
+    """Take in what a file offers: group → names. A file that has changed since replaces what it offered.
+
+    Raises:
+        InputError: it cannot be read or run, offers nothing, or what it offers cannot be taken; all of it.
+    """
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        beside = [other.name for other in file.parent.glob("*.py")] if file.parent.is_dir() else []
+        reason = f"cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8 text'}"
+        raise InputError.one("", f"{reason}.{did_you_mean(file.name, beside)}") from error
+    owner = Owner(str(file), hashlib.blake2b(text.encode(), digest_size=8).hexdigest())
+    offered = _tables_of(_run(text, file, owner.digest))
+    problems: list[Problem] = []
+    for group, entries in offered.items():
+        for name, entry in entries.items():
+            wrong = _take(group, name, entry, owner)
+            problems += [Problem("", wrong)] if wrong else []
+    if problems:
+        raise InputError(problems)
+    return {group: [*entries] for group, entries in offered.items()}
+
+
+@cache
+def load_installed() -> None:
+    """Take in what installed packages offer, once in a program; what cannot be taken is noted in broken_plugins()."""
+    take_installed([(group, point) for group in GROUPS for point in entry_points(group=f"testbed.{group}")])
+
+
+def take_installed(points: Iterable[tuple[str, EntryPoint]]) -> None:
+    """Take in entry points, each with its group."""
+    for group, point in points:
+        package = point.dist.name if point.dist is not None else point.value
+        try:
+            entry = point.load()
+        except Exception as error:  # a package of someone else may raise anything
+            _BROKEN[group, point.name] = f"{package} cannot be imported: {type(error).__name__}: {error}"
+            continue
+        version = point.dist.version if point.dist is not None else ""
+        wrong = _take(group, point.name, entry, Owner(f"the package {package}", f"{point.value} {version}"))
+        if wrong:
+            _BROKEN[group, point.name] = f"{package}: {wrong}"
+
+
+def forget(origin: str) -> None:
+    """Take what a file or package has added out of the tables again."""
+    for (group, name), owner in [*_OWNERS.items()]:
+        if owner.origin == origin:
+            del _OWNERS[group, name]
+            GROUPS[group].table.pop(name, None)
+            if group == "topologies":
+                TOPOLOGY_BLOCKS.pop(name, None)
+
+
+def _run(text: str, file: Path, digest: str) -> ModuleType:
+    """Run a file as a module; dataclasses in it look their module up by its name."""
+    module = ModuleType(f"testbed_plugin_{re.sub(r'[^0-9a-zA-Z]', '_', file.stem)}_{digest}")
+    module.__file__ = str(file)
+    sys.modules[module.__name__] = module
+    try:
+        exec(compile(text, str(file), "exec"), module.__dict__)
+    except SyntaxError as error:
+        raise InputError.one("", f"line {error.lineno}: {error.msg}") from error
+    except (Exception, SystemExit) as error:
+        raise InputError.one("", f"raised {raised(error, str(file))}") from error
+    return module
+
+
+def _tables_of(module: ModuleType) -> dict[str, Mapping[str, Any]]:
+    """The tables of a module, by group.
+
+    Raises:
+        InputError: there is none.
+    """
+    found = {}
+    for group, kind in GROUPS.items():
+        table = module.__dict__.get(group.upper())
+        if table is not None and table is not kind.table:
+            if not isinstance(table, Mapping) or not all(isinstance(name, str) for name in table):
+                raise InputError.one("", f"{group.upper()} should be a dictionary by name, not {type(table).__name__}")
+            found[group] = table
+    if not any(found.values()):
+        tables = ", ".join(group.upper() for group in GROUPS)
+        raise InputError.one("", f"offers nothing: it has none of the dictionaries {tables}")
+    return found
+
+
+def _take(group: str, name: str, entry: Any, owner: Owner) -> str:
+    """Add an entry to its table; returns why it cannot be, empty where it was."""
+    kind = GROUPS[group]
+    before = _OWNERS.get((group, name))
+    if not _NAME.fullmatch(name):
+        return f'the {kind.noun} "{name}" should be called by small letters, digits and "_"'
+    if before is None and (name in kind.table or (group == "topologies" and name in TOPOLOGY_BLOCKS)):
+        return f'there is a {kind.noun} "{name}" in testbed already; choose another name'
+    if before is not None and before.origin != owner.origin and before.digest != owner.digest:
+        return f'the {kind.noun} "{name}" is offered by {before.origin} already; choose another name'
+    wrong = next(_unfit(kind, entry), "")
+    if wrong:
+        return f'the {kind.noun} "{name}" {wrong}'
+    made = _guarded(group, name, entry, owner.origin)
+    kind.table[name] = made
+    if group == "topologies":
+        TOPOLOGY_BLOCKS[name] = TopologyBlock(made.spec, made.summary)
+    _OWNERS[group, name] = owner
+    return ""
+
+
+def _unfit(kind: Group, entry: Any) -> Iterator[str]:
+    """Why an object is no entry of a table."""
+    if kind.kind is None:
+        if not callable(entry):
+            yield f"should be a function of a topology and a seed, not {type(entry).__name__}"
+        return
+    if not isinstance(entry, kind.kind):
+        yield f"should be a {kind.kind.__name__}, not {type(entry).__name__}"
+    spec = getattr(entry, kind.spec)
+    if not isinstance(spec, type) or not dataclasses.is_dataclass(spec):
+        yield f"should have a dataclass as {kind.spec}"
+    try:
+        model_of(spec)
+    except Exception as error:  # pydantic has many
+        yield f"has {kind.spec} that cannot be checked: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
+    if isinstance(entry, TopologyKind):
+        if not callable(getattr(spec, "extent", None)):
+            yield "should have a method extent() in its spec, which counts switches, links and hosts"
+        yield from _unknown("routing", entry.routing, ROUTINGS)
+    if isinstance(entry, RoutingKind):
+        yield from _unknown("assignment", entry.assignment, ASSIGNMENTS)
+    if isinstance(entry, WorkloadKind) and (entry.pairs is None or not _has_pattern(spec)):
+        yield "should measure pairs: it needs pairs=PairTool(...), and a pattern in its spec"
+
+
+def _unknown(noun: str, name: str, table: Mapping[str, Any]) -> Iterator[str]:
+    if name not in table:
+        yield f'names the {noun} "{name}", which there is not.{did_you_mean(name, table)}'
+
+
+def _has_pattern(spec: type[Any]) -> bool:
+    return any(field.name == "pattern" for field in dataclasses.fields(spec))
+
+
+def _guarded(group: str, name: str, entry: Any, origin: str) -> Any:
+    """The entry with functions whose faults are sentences."""
+    watch: Callable[..., Any] = lambda place, call, check: guarded(  # noqa: E731 - partial takes no order of these
+        place, f'"{name}" of {origin}', origin, call, check
+    )
+    if group == "patterns":
+        return guarded_pattern(f'"{name}" of {origin}', origin, entry)
+    if group == "routings":
+        return dataclasses.replace(entry, route=watch("routing.kind", entry.route, "routes"))
+    if group == "topologies":
+        return dataclasses.replace(
+            entry, build=watch("topology.kind", entry.build, "topology"), check=watch("topology.kind", entry.check, "")
+        )
+    if group == "assignments":
+        return dataclasses.replace(entry, assign=watch("assignment.kind", entry.assign, "vlans"))
+    return entry
