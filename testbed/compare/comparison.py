@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from testbed.compare.notes import notes_of
 from testbed.compare.readings import Judged, Load, Reading, read, usable
 from testbed.compare.rows import ComparedRow, relative_rows, rows_of
-from testbed.compare.variants import Variant, find_baseline, variants
+from testbed.compare.variants import NO_WORDS, Variant, find_baseline, variants
 from testbed.errors import InputError, Problem, did_you_mean
 from testbed.results import Run
 
@@ -58,6 +58,8 @@ def compare(
     swept: str | None = None,
     each: bool = False,
     alone: bool = False,
+    keys: Sequence[str] = (),
+    words: Mapping[str, str] = NO_WORDS,
 ) -> Comparison:
     """Compare runs.
 
@@ -69,13 +71,15 @@ def compare(
         swept: what the axis means, see SweptAxis; None for none.
         each: every run is a variant, also repeats of one scenario.
         alone: also what only one variant has; meant for sweeps.
+        keys: of the scenario, by which variants of one name are told apart; none = as few as tell them apart.
+        words: what settings are called, see label_of.
 
     Raises:
         InputError: nothing can be compared, or an option names what is not there.
     """
     if len(runs) < 2 and not alone:
         raise InputError.one("", "a comparison needs two result folders or more")
-    groups = variants(runs, swept, each=each)
+    groups = variants(runs, swept, each=each, keys=keys, words=words)
     if len(groups) < 2 and swept is None and not alone:
         sentence = f"all {len(runs)} runs are repeats of {groups[0].label}; --each compares them one by one"
         raise InputError.one("", sentence)

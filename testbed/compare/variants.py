@@ -6,6 +6,7 @@ load is compared with the same load elsewhere.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from testbed.scenario.load import as_dict
 from testbed.scenario.models import shown
 
 _NOT_THE_FABRIC = ("name", "description", "workloads")
+NO_WORDS: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +35,22 @@ class Variant:
     runs: tuple[int, ...]  # positions of its runs, each a repeat of the others unless the swept key tells them apart
 
 
-def variants(runs: Sequence[Run], swept: str | None = None, *, each: bool = False) -> tuple[Variant, ...]:
+def variants(
+    runs: Sequence[Run],
+    swept: str | None = None,
+    *,
+    each: bool = False,
+    keys: Sequence[str] = (),
+    words: Mapping[str, str] = NO_WORDS,
+) -> tuple[Variant, ...]:
     """Group runs, in the order of their first ones, those of one name together.
 
-    `swept` is a key of the scenario along which runs differ within a variant; with `each` every run is a variant of its
-    own, called after its folder.
+    Args:
+        runs: of scenarios.
+        swept: a key of the scenario along which runs differ within a variant.
+        each: whether every run is a variant of its own, called after its folder.
+        keys: of the scenario, by which variants are told apart; none = as few as tell them apart.
+        words: what settings are called, see label_of.
     """
     fabrics = [_fabric(run, swept) for run in runs]
     groups: dict[str, list[int]] = {}
@@ -51,12 +64,13 @@ def variants(runs: Sequence[Run], swept: str | None = None, *, each: bool = Fals
         first = members[0]
         name = _name(runs[first])
         namesakes = [other[0] for other in groups.values() if _name(runs[other[0]]) == name]
-        settings = {} if each else _told_apart(first, namesakes, runs, fabrics)
+        settings = {} if each else _told_apart(first, namesakes, runs, fabrics, keys)
         scenario, topology = runs[first].plan.scenario, runs[first].plan.topology
         dilation = None if runs[first].simulated else runs[first].dilation
         found.append(
             Variant(
-                runs[first].path.name if each else label_of(name, settings), name, settings, fabrics[first], dilation,
+                runs[first].path.name if each else label_of(name, settings, words),
+                name, settings, fabrics[first], dilation,
                 scenario.topology_kind, topology.host_count, tuple(members),
             )
         )  # fmt: skip
@@ -69,13 +83,33 @@ def _name(run: Run) -> str:
     return f"{run.plan.scenario.name}{simulated}"
 
 
-def label_of(name: str, settings: Mapping[str, Any]) -> str:
-    """A scenario's name and settings, much as they are typed after `testbed run`."""
-    return " ".join([name, *(f"{key}={value_text(value)}" for key, value in settings.items())])
+def label_of(name: str, settings: Mapping[str, Any], words: Mapping[str, str] = NO_WORDS) -> str:
+    """A scenario's name and settings as figures have them: `torus4x4 updown dilation=200`.
+
+    Settings have the last part of their key, kinds none; `words` are what to call some of them instead.
+    """
+    short = [_short(key) for key in settings]
+    shown_keys = {key: key if short.count(_short(key)) > 1 else _short(key) for key in settings}
+    kinds_first = sorted(settings, key=lambda key: bool(_short(key)))
+    texts = [f"{shown_keys[key]}={value_text(settings[key])}".removeprefix("=") for key in kinds_first]
+    return " ".join([name, *(words.get(text, text) for text in texts)])
+
+
+def _short(key: str) -> str:
+    """The last part of a key; nothing of a kind."""
+    last = key.rpartition(".")[2]
+    return "" if last == "kind" else last
+
+
+def shortened(label: str) -> str:
+    """A label as it is typed after `testbed run`, such as `torus4x4 routing.kind=updown`, in its short form."""
+    return re.sub(r"(?<= )[\w.]+\.kind=|(?<= )[\w.]+\.(?=\w+=)", "", label)
 
 
 def value_text(value: Any) -> str:
     """A setting in one line: 200 for 200.0, text without its quotes."""
+    if value is None:
+        return "default"
     if isinstance(value, float) and value.is_integer():
         return f"{value:.0f}"
     return value if isinstance(value, str) else shown(value)
@@ -113,11 +147,27 @@ def _fabric(run: Run, swept: str | None) -> dict[str, object]:
 
 
 def _told_apart(
-    first: int, namesakes: Sequence[int], runs: Sequence[Run], fabrics: Sequence[Mapping[str, Any]]
+    first: int,
+    namesakes: Sequence[int],
+    runs: Sequence[Run],
+    fabrics: Sequence[Mapping[str, Any]],
+    given: Sequence[str],
 ) -> dict[str, object]:
-    """The settings of a variant that differ between the variants of its name."""
-    keys = dict.fromkeys(key for other in namesakes for key in fabrics[other])
-    settings = {key: fabrics[first].get(key) for key in keys if len({repr(fabrics[n].get(key)) for n in namesakes}) > 1}
+    """The settings of a variant that tell it from the others of its name: those given, else as few as do.
+
+    Where a routing differs, so do its options and often the assignment; its kind says enough.
+    """
+    every = dict.fromkeys(key for other in namesakes for key in fabrics[other])
+    kinds_first = sorted(every, key=lambda key: bool(_short(key)))
+    chosen: list[str] = []
+
+    def groups(keys: Sequence[str]) -> int:
+        return len({repr([fabrics[other].get(key) for key in keys]) for other in namesakes})
+
+    for key in [*(key for key in given if key in every), *kinds_first]:
+        if groups([*chosen, key]) > groups(chosen):
+            chosen.append(key)
+    settings = {key: fabrics[first].get(key) for key in chosen}
     if any(fabrics[other] == fabrics[first] for other in namesakes if other != first):
         settings["plan"] = runs[first].plan.digest
     return settings
@@ -165,7 +215,11 @@ def find_baseline(variants: Sequence[Variant], runs: Sequence[Run], wanted: str 
     if named and len({variant.label for variant in named if variant.settings}) > 1:
         return Baseline(wanted, named)
     for variant in (*named, *variants):
-        if wanted in (variant.label, variant.name, *(runs[number].path.name for number in variant.runs)):
+        if {wanted, shortened(wanted)} & {
+            variant.label,
+            variant.name,
+            *(runs[number].path.name for number in variant.runs),
+        }:
             return Baseline(variant.label, (variant,))
     known = dict.fromkeys([variant.name for variant in variants] + [variant.label for variant in variants])
     sentence = f"no run is of this scenario.{did_you_mean(wanted, known)} Known: {', '.join(known)}"

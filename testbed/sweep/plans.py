@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.compare.axis import MESSAGE_SIZE, SWITCHES_ON_PATH, number_at
-from testbed.compare.variants import label_of
+from testbed.compare.variants import label_of, shortened
 from testbed.errors import CapabilityError, InputError, Problem, VerificationError, did_you_mean
 from testbed.plan import Plan, make_plan
 from testbed.run.engines import ENGINES
@@ -54,7 +54,7 @@ def prepare(file: Path, progress: Callable[[str], None] = lambda text: None, *, 
     refused: dict[tuple[str, str], dict[str, None]] = {}
     lacking: dict[str, None] = {}
     for number, combination in enumerate(sweep.combinations, 1):
-        label = label_of(combination.scenario, combination.swept)
+        label = label_of(combination.scenario, combination.swept, sweep.labels)
         progress(f"planning and proving {number} of {len(sweep.combinations)}: {label}")
         try:
             plan = _plan(combination)
@@ -66,7 +66,7 @@ def prepare(file: Path, progress: Callable[[str], None] = lambda text: None, *, 
         for problem in wrong:
             refused.setdefault(_placed(problem, combination, sweep), {})[label] = None
         if not wrong:
-            label = label_of(plan.scenario.name, combination.swept)
+            label = label_of(plan.scenario.name, combination.swept, sweep.labels)
             found.append(Job(label, combination.settings, plan.scenario, _digest(plan.scenario), plan.digest))
     for (place, sentence), labels in refused.items():
         problems.append(Problem(place, f"{sentence}{_where(list(labels), len(sweep.combinations))}"))
@@ -123,7 +123,7 @@ def _clashes(sweep: Sweep, found: Iterable[Job]) -> list[Problem]:
 
 def _baseline(sweep: Sweep, found: Iterable[Job]) -> list[Problem]:
     names = dict.fromkeys(name for job in found for name in (job.scenario.name, job.label))
-    if sweep.baseline is None or not names or sweep.baseline in names:
+    if sweep.baseline is None or not names or {sweep.baseline, shortened(sweep.baseline)} & names.keys():
         return []
     sentence = f'no scenario of this sweep is called "{sweep.baseline}".{did_you_mean(sweep.baseline, names)}'
     return [Problem(f"{sweep.source}: baseline", f"{sentence} Known: {', '.join(names)}")]

@@ -88,13 +88,14 @@ def parse_sweep(text: str, file: Path, repeats: int | None = None) -> tuple[Swee
     rounds = written if repeats is None else repeats
     figures = _figures(raw, str(name), problems)
     baseline = _text(raw, "baseline", problems)
+    labels = _labels(raw, problems)
     combinations: tuple[Combination, ...] = ()
     if scenarios and settings is not None:
         combinations = _combinations(raw, scenarios, settings, rounds, problems)
     placed = [problem.in_file(str(file)) for problem in problems]
     if not combinations:
         return None, placed
-    return Sweep(str(name), description, str(file), combinations, rounds, baseline, figures), placed
+    return Sweep(str(name), description, str(file), combinations, rounds, baseline, figures, labels), placed
 
 
 def _text(raw: Mapping[str, Any], key: str, problems: list[Problem]) -> str | None:
@@ -103,6 +104,15 @@ def _text(raw: Mapping[str, Any], key: str, problems: list[Problem]) -> str | No
         problems.append(Problem(key, f"should be text (in quotes), not {shown(value)}"))
         return None
     return value
+
+
+def _labels(raw: Mapping[str, Any], problems: list[Problem]) -> dict[str, str]:
+    given = raw.get("labels", {})
+    if isinstance(given, dict) and all(isinstance(value, str) and value.strip() for value in given.values()):
+        return {str(key): value for key, value in given.items()}
+    wanted = 'should be a block of what is shown and what shall be, such as {updown: "up*/down*", dilation=200: slow}'
+    problems.append(Problem("labels", f"{wanted}, not {shown(given)}"))
+    return {}
 
 
 def _scenarios(raw: Mapping[str, Any], folder: Path, problems: list[Problem]) -> dict[str, Path]:

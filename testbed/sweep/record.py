@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from testbed.compare.variants import shortened
 from testbed.errors import InputError, Problem
 from testbed.files import write_whole
 from testbed.results import INCOMPLETE
@@ -79,6 +80,7 @@ def read_record(folder: Path) -> Record:
         entries = [fill(Entry, run, f"runs.{number}", problems) for number, run in enumerate(raw["runs"])]
         if problems:
             raise InputError([Problem(place, f"is damaged: {problem}") for problem in problems])
+        entries = [dataclasses.replace(entry, label=shortened(entry.label)) for entry in entries if entry is not None]
         return Record(str(raw["sweep"]), str(raw["source"]), float(raw["started"]), tuple(entries))
     except OSError as error:
         raise InputError.one(place, f"cannot be read: {error.strerror}") from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -11,11 +12,12 @@ from testbed.compare import Comparison, compare
 from testbed.compare.table import as_csv, table_text
 from testbed.errors import EXIT_FAIL, EXIT_PASS, EXIT_WARNINGS, InputError
 from testbed.files import write_whole
+from testbed.report.page import template
 from testbed.results import Run, load_run
 from testbed.sweep.record import Record
 from testbed.sweep.spec import FigureSpec, Sweep
 
-TABLES = "comparison.txt"
+TABLES, INDEX = "comparison.txt", "index.html"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +33,7 @@ class Outcome:
     @property
     def counts(self) -> str:
         """Verdicts and how many runs have each."""
-        counted = Counter(entry.verdict or entry.state for entry in self.record.entries)
-        return ", ".join(f"{count} {word}" for word, count in counted.items())
+        return counts_of(self.record)
 
     @property
     def exit_code(self) -> int:
@@ -67,7 +68,15 @@ def write_comparison(sweep: Sweep, folder: Path, record: Record) -> Outcome:
     for figure in sweep.figures if runs else ():
         try:
             baseline = _without(sweep.baseline, figure.x)
-            found = compare(runs, baseline=baseline, metrics=figure.metrics, swept=figure.x, alone=True)
+            found = compare(
+                runs,
+                baseline=baseline,
+                metrics=figure.metrics,
+                swept=figure.x,
+                alone=True,
+                keys=sweep.swept,
+                words=sweep.labels,
+            )
             tables.append(f"{figure.title or figure.name}\n{table_text(found)}")
             contents[f"{figure.name}.csv"] = as_csv(found).encode()
             contents |= _pictures(figure, found)
@@ -75,16 +84,36 @@ def write_comparison(sweep: Sweep, folder: Path, record: Record) -> Outcome:
             problems.append(f"{figure.name}: {error}")
     if tables:
         contents = {TABLES: "\n".join(tables).encode(), **contents}
+    contents = {INDEX: _index(sweep, record, tables, contents).encode(), **contents}
     for name, content in contents.items():  # all at once, when nothing can go wrong any more
         write_whole(folder / name, content)
     return Outcome(folder, record, tuple(tables), tuple(folder / name for name in contents), tuple(problems))
+
+
+def _index(sweep: Sweep, record: Record, tables: Sequence[str], contents: Mapping[str, bytes]) -> str:
+    """The page that shows what came out, and opens the report of each run."""
+    from testbed.compare.figure import FORMATS  # noqa: PLC0415 - imports matplotlib
+
+    drawn = {figure.name: contents.get(f"{figure.name}.svg", b"").decode() for figure in sweep.figures}
+    figures = [(name, svg[svg.index("<svg") :]) for name, svg in drawn.items() if svg]
+    return template("testbed.sweep", INDEX).render(
+        record=record, description=sweep.description, counts=counts_of(record), figures=figures, tables=tables,
+        forms=FORMATS,
+    )  # fmt: skip
+
+
+def counts_of(record: Record) -> str:
+    """Verdicts and how many runs have each."""
+    counted = Counter(entry.verdict or entry.state for entry in record.entries)
+    return ", ".join(f"{count} {word}" for word, count in counted.items())
 
 
 def _without(baseline: str | None, swept: str | None) -> str | None:
     """The label of a baseline without the key along which runs differ: each point is relative to that of equal x."""
     if baseline is None or swept is None:
         return baseline
-    return re.sub(rf" {re.escape(swept)}=.*?(?= [\w.]+=|$)", "", baseline)
+    last = swept.rpartition(".")[2]
+    return re.sub(rf" (?:{re.escape(swept)}|{re.escape(last)})=.*?(?= [\w.]+=|$)", "", baseline)
 
 
 def _pictures(figure: FigureSpec, found: Comparison) -> dict[str, bytes]:

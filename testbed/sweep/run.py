@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import statistics
 import time
 import traceback
@@ -32,6 +33,7 @@ from testbed.sweep.results import Outcome, write_comparison
 from testbed.units import format_eta
 
 Progress = Callable[[str], None]
+_LONGEST = 120  # characters of a label in the name of a folder
 
 
 Runner = Callable[[Plan, Path, Progress, Asked], RunOutcome]
@@ -128,8 +130,8 @@ def _one(planned: Planned, folder: Path, record: Record, number: int, progress: 
         asked = Asked.of(plan.scenario, entry.settings)
         outcome = runner(plan, folder / RUNS, lambda text: progress(f"{head}: {text}"), asked)
         done: dict[str, object] = {
-            "state": "finished", "folder": str(outcome.folder.relative_to(folder)), "verdict": outcome.verdict.word,
-            "reasons": outcome.reasons, "advice": outcome.advice,
+            "state": "finished", "folder": str(_named(outcome.folder, plan, entry).relative_to(folder)),
+            "verdict": outcome.verdict.word, "reasons": outcome.reasons, "advice": outcome.advice,
         }  # fmt: skip
     except Exception as error:
         # One run's trouble, even a fault of this program, must not cost a night's other runs; it is told at the end.
@@ -144,6 +146,13 @@ def _one(planned: Planned, folder: Path, record: Record, number: int, progress: 
     record = record.changed(number, **done, seconds=round(time.monotonic() - started, 3))
     write_record(folder, record)
     return record
+
+
+def _named(folder: Path, plan: Plan, entry: Entry) -> Path:
+    """The folder of a run with the settings of its label in its name."""
+    label = re.sub(r"[^\w.=,+-]+", "-", entry.label)[:_LONGEST].strip("-")
+    named = folder.with_name(folder.name.replace(plan.scenario.name, label, 1))
+    return folder if named.exists() else folder.rename(named)
 
 
 def seconds_left(entries: Sequence[Entry]) -> float | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-KEYS = ("name", "description", "scenarios", "set", "workloads", "repeats", "baseline", "figures")
+KEYS = ("name", "description", "scenarios", "set", "workloads", "repeats", "baseline", "labels", "figures")
 MAX_RUNS = 1000
 MAX_REPEATS = 100
 
@@ -48,3 +48,9 @@ class Sweep:
     repeats: int  # how often each is run
     baseline: str | None  # scenario that figures are relative to; None = flat, else tree, else the first
     figures: tuple[FigureSpec, ...]  # at least one
+    labels: Mapping[str, str]  # what settings are called in tables and figures: as they are shown → as they shall be
+
+    @property
+    def swept(self) -> tuple[str, ...]:
+        """Keys that have several values."""
+        return tuple(dict.fromkeys(key for combination in self.combinations for key in combination.swept))

@@ -147,11 +147,11 @@ def test_settings_that_differ_are_part_of_the_name_and_each_has_its_counterpart(
     runs = [flat(9e8, dilation=100), flat(8e8, dilation=200), torus(4.5e8, dilation=100), torus(2e8, dilation=200)]
     found = compare(runs)
     assert [row.scenario for row in found.rows] == [
-        "flat4 lab.dilation=100", "flat4 lab.dilation=200", "torus4 lab.dilation=100", "torus4 lab.dilation=200",
+        "flat4 dilation=100", "flat4 dilation=200", "torus4 dilation=100", "torus4 dilation=200",
     ]  # fmt: skip
     assert [row.relative for row in found.rows] == [1.0, 1.0, 0.5, 0.25]
     assert [row.dilation for row in found.rows] == [100, 200, 100, 200]
-    assert any(note.startswith("Dilations differ: 100 in flat4 lab.dilation=100") for note in found.notes)
+    assert any(note.startswith("Dilations differ: 100 in flat4 dilation=100") for note in found.notes)
     assert "dilation" in table_text(found).splitlines()[0]
 
 
@@ -167,7 +167,7 @@ def test_what_has_no_counterpart_in_the_baseline_is_not_relative():
     runs = [flat(9e8, dilation=100), flat(8e8, dilation=200), torus(4.5e8, dilation=400)]
     found = compare(runs)
     assert rows_of(found)["torus4"].relative is None
-    one = compare(runs, baseline="flat4 lab.dilation=100")
+    one = compare(runs, baseline="flat4 dilation=100")
     assert rows_of(one)["torus4"].relative == 0.5
 
 

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from testbed.cli import compare_commands  # noqa: F401 - adds the commands
 from testbed.cli.app import app
+from testbed.compare import compare
 from testbed.errors import InputError, LabError
 from testbed.results import INCOMPLETE, ResultFolder, load_run
 from testbed.run.checks.fidelity import Verdict
@@ -30,7 +31,7 @@ set: {lab.dilation: [100, 200]}
 workloads: [{kind: iperf3, protocol: udp, pattern: neighbour}]
 figures: [{kind: bars, metrics: [goodput]}]
 """
-LABELS = ["ring4 lab.dilation=100", "ring4 lab.dilation=200", "mesh6 lab.dilation=100", "mesh6 lab.dilation=200"]
+LABELS = ["ring4 dilation=100", "ring4 dilation=200", "mesh6 dilation=100", "mesh6 dilation=200"]
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +57,7 @@ class Lab:
     def __call__(self, plan, folder, progress, asked):
         self.asked.append(asked)
         progress("building the lab")
-        name = f"{plan.scenario.name} lab.dilation={plan.scenario.lab.dilation:g}"
+        name = f"{plan.scenario.name} dilation={plan.scenario.lab.dilation:g}"
         self.ran.append(name)
         written = ResultFolder(folder, plan)
         written.write_plan(ENVIRONMENT)
@@ -99,13 +100,18 @@ def test_every_combination_has_a_result_folder_and_all_are_compared(monkeypatch)
     for entry in outcome.record.entries:
         assert load_run(outcome.folder / entry.folder).plan.digest == entry.plan_digest
     assert {file.name for file in outcome.folder.iterdir()} == {
-        RECORD, "runs", "comparison.txt", "mine.csv", "mine.svg", "mine.pdf",
+        RECORD, "runs", "index.html", "comparison.txt", "mine.csv", "mine.svg", "mine.pdf",
     }  # fmt: skip
+    page = (outcome.folder / "index.html").read_text()
+    for entry in outcome.record.entries:
+        assert f'{entry.folder.replace("=", "%3D")}/report.html">{entry.label}</a>' in page
+        assert entry.label.replace(" ", "-") in entry.folder
+    assert "<svg" in page
     table = (outcome.folder / "comparison.txt").read_text()
     assert table.splitlines()[0] == "mine"
     assert all(label in table for label in LABELS)
-    assert "run 1 of 4, ring4 lab.dilation=100: building the lab" in said
-    assert any(re.match(r"run 2 of 4, about \d+ s left, ring4 lab\.dilation=200: building", text) for text in said)
+    assert "run 1 of 4, ring4 dilation=100: building the lab" in said
+    assert any(re.match(r"run 2 of 4, about \d+ s left, ring4 dilation=200: building", text) for text in said)
     assert finished_folders(outcome.folder) == [outcome.folder / entry.folder for entry in outcome.record.entries]
 
 
@@ -160,10 +166,10 @@ def test_a_broken_run_stops_no_other_and_is_repeated_on_resume(error):
     assert str(error) in broken.error
     assert ("Traceback" in broken.error) == isinstance(error, RuntimeError)
     assert (outcome.folder / broken.folder / "raw" / "rest.txt").exists()  # it may still help
-    assert "ring4 lab.dilation=200" not in outcome.tables[0]
+    assert "ring4 dilation=200" not in outcome.tables[0]
     lab = Lab()
     again = swept(lab, resume=True)
-    assert lab.ran == ["ring4 lab.dilation=200"]
+    assert lab.ran == ["ring4 dilation=200"]
     assert (again.exit_code, states(again.folder)) == (0, ["finished"] * 4)
     assert not list((again.folder / "runs").glob(f"*{INCOMPLETE}"))
 
@@ -250,10 +256,10 @@ def test_a_changed_sweep_is_noticed_and_nothing_is_touched():
     Path("mine.yaml").write_text(SWEEP.replace("[100, 200]", "[100, 300]"))
     assert refusal() == [
         f"{folder}: the sweep has changed since it began, so it cannot be resumed; leave --resume out to start anew",
-        f"{folder}: mesh6 lab.dilation=200, repeat 1, is gone",
-        f"{folder}: mesh6 lab.dilation=300, repeat 1, is new",
-        f"{folder}: ring4 lab.dilation=200, repeat 1, is gone",
-        f"{folder}: ring4 lab.dilation=300, repeat 1, is new",
+        f"{folder}: mesh6 dilation=200, repeat 1, is gone",
+        f"{folder}: mesh6 dilation=300, repeat 1, is new",
+        f"{folder}: ring4 dilation=200, repeat 1, is gone",
+        f"{folder}: ring4 dilation=300, repeat 1, is new",
     ]
     Path("mine.yaml").write_text(SWEEP.replace("neighbour}", "neighbour, seconds: 9}"))
     assert refusal()[1:] == [f"{folder}: {label} has other settings or loads now" for label in sorted(LABELS)]
@@ -286,7 +292,7 @@ def test_a_baseline_of_one_setting_holds_in_bars_and_along_the_axis_of_that_sett
     outcome = swept(Lab())
     assert outcome.problems == ()
     bars, lines = outcome.tables
-    assert "relative to ring4 lab.dilation=200" in bars
+    assert "relative to ring4 dilation=200" in bars
     assert "relative to ring4 " not in lines
     assert "relative to ring4" in lines
 
@@ -302,7 +308,7 @@ def test_a_figure_that_cannot_be_made_is_a_reserve_and_takes_no_other_with_it():
     assert outcome.problems == (
         'a: godput: no run has this metric. Did you mean "goodput"? There are: goodput',
     )  # fmt: skip
-    assert [file.name for file in outcome.files] == ["comparison.txt", "b.csv"]
+    assert [file.name for file in outcome.files] == ["index.html", "comparison.txt", "b.csv"]
 
 
 def test_when_all_is_broken_there_is_nothing_to_compare():
@@ -311,7 +317,9 @@ def test_when_all_is_broken_there_is_nothing_to_compare():
             raise LabError("no lab")
 
     outcome = swept(Broken())
-    assert (outcome.exit_code, outcome.counts, outcome.tables, outcome.files) == (1, "4 broken", (), ())
+    assert (outcome.exit_code, outcome.counts, outcome.tables) == (1, "4 broken", ())
+    assert [file.name for file in outcome.files] == ["index.html"]
+    assert '<td class="broken">broken</td>' in outcome.files[0].read_text()
     with pytest.raises(InputError, match="no run of this sweep is finished"):
         finished_folders(outcome.folder)
 
@@ -411,8 +419,8 @@ def test_the_command_says_what_came_of_it(monkeypatch):
         *given, **options, runner=Lab(2, LabError("the switches are gone"), {3: Verdict.WARN})))  # fmt: skip
     done = CliRunner().invoke(app, ["sweep", "mine.yaml"])
     assert done.exit_code == 1
-    for text in ("runs: 2 pass, 1 broken, 1 warn", "broken: ring4 lab.dilation=200: the switches are gone",
-                 "warn: mesh6 lab.dilation=100: made up", "written: results/"):  # fmt: skip
+    for text in ("runs: 2 pass, 1 broken, 1 warn", "broken: ring4 dilation=200: the switches are gone",
+                 "warn: mesh6 dilation=100: made up", "written: results/"):  # fmt: skip
         assert text in done.stdout
     monkeypatch.setattr("testbed.sweep.run_sweep", lambda *given, **options: run_sweep(*given, **options, runner=Lab()))
     again = CliRunner().invoke(app, ["sweep", "mine.yaml", "--resume", "--format", "json"])
@@ -428,7 +436,7 @@ def test_what_to_type_where_a_lab_was_too_slow_is_told_with_the_run(monkeypatch)
     monkeypatch.setattr("testbed.sweep.run_sweep", lambda *given, **options: run_sweep(*given, **options, runner=lab))
     done = CliRunner().invoke(app, ["sweep", "mine.yaml"])
     told = done.stdout.splitlines()
-    at = told.index("invalid: mesh6 lab.dilation=100: made up")
+    at = told.index("invalid: mesh6 dilation=100: made up")
     assert told[at + 1] == "  type: testbed run mesh6 --set lab.dilation=300"
     assert [entry.advice for entry in read_record(the_folder()).entries] == [lab.advice] * 4
     # Each run is known by what `testbed run` takes for it.
@@ -444,3 +452,36 @@ def test_everything_belongs_to_the_owner_of_results():
     os.chown("results", 12345, 12346)
     folder = swept(Lab()).folder
     assert {(path.stat().st_uid, path.stat().st_gid) for path in [folder, *folder.rglob("*")]} == {(12345, 12346)}
+
+
+def test_settings_are_called_what_the_file_says():
+    Path("mine.yaml").write_text(f"{SWEEP}labels: {{dilation=100: quick, dilation=200: slow}}\nbaseline: ring4 slow\n")
+    outcome = swept(Lab())
+    assert [entry.label for entry in outcome.record.entries] == [
+        "ring4 quick",
+        "ring4 slow",
+        "mesh6 quick",
+        "mesh6 slow",
+    ]
+    assert "mesh6 slow" in outcome.tables[0]
+    assert "dilation=" not in outcome.tables[0]
+    assert "ring4-slow" in outcome.record.entries[1].folder
+
+
+def test_a_routing_is_called_by_its_kind_alone_whatever_follows_from_it():
+    kinds = "set: {routing.kind: [updown, dor, sr], assignment.kind: openflow}\n"
+    Path("mine.yaml").write_text("scenarios: [ring4]\n" + kinds + "figures: [{kind: bars, metrics: [goodput]}]\n")
+    outcome = swept(Lab())
+    assert [entry.label for entry in outcome.record.entries] == ["ring4 updown", "ring4 dor", "ring4 sr"]
+    found = compare([load_run(outcome.folder / entry.folder) for entry in outcome.record.entries])
+    assert [variant.label for variant in found.variants] == ["ring4 updown", "ring4 dor", "ring4 sr"]
+
+
+def test_a_sweep_with_labels_as_they_were_goes_on():
+    with pytest.raises(KeyboardInterrupt):
+        swept(Lab(2, KeyboardInterrupt()))
+    record = the_folder() / RECORD
+    record.write_text(record.read_text().replace(" dilation=", " lab.dilation="))
+    lab = Lab()
+    assert swept(lab, resume=True).exit_code == 0
+    assert lab.ran == LABELS[1:]

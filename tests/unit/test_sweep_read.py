@@ -51,7 +51,7 @@ def test_combinations_are_scenarios_times_values_in_their_order():
         "set: {lab.dilation: [100, 200], lab.seed: 5, links.queue_frames: [9]}\n"
     )
     assert [job.label for job in found.jobs] == [
-        "ring4 lab.dilation=100", "ring4 lab.dilation=200", "mesh6 lab.dilation=100", "mesh6 lab.dilation=200",
+        "ring4 dilation=100", "ring4 dilation=200", "mesh6 dilation=100", "mesh6 dilation=200",
     ]  # fmt: skip
     assert found.jobs[1].settings == ("lab.dilation=200", "lab.seed=5", "links.queue_frames=9")
     assert [job.scenario.lab.dilation for job in found.jobs] == [100, 200, 100, 200]
@@ -74,8 +74,8 @@ def test_workloads_replace_those_of_every_scenario_and_their_keys_can_be_swept()
         "set: {workloads.1.pattern: [neighbour, pairwise]}\n"
     )
     assert [job.label for job in found.jobs][:2] == [
-        "ring4 workloads.1.pattern=neighbour",
-        "ring4 workloads.1.pattern=pairwise",
+        "ring4 pattern=neighbour",
+        "ring4 pattern=pairwise",
     ]
     assert {load.kind for job in found.jobs for load in job.scenario.workloads} == {"ping", "iperf3"}
     assert [job.scenario.workloads[1].spec.pattern for job in found.jobs] == ["neighbour", "pairwise"] * 2
@@ -88,7 +88,7 @@ def test_values_that_are_lists_or_texts_arrive_as_they_are():
     )
     assert [job.scenario.topology.sizes for job in found.jobs] == [(4,), (4,), (2, 3), (2, 3)]
     assert [job.scenario.links.rate for job in found.jobs] == [1e9, 1e8] * 2
-    assert found.jobs[0].label == "mesh6 topology.sizes=[4] links.rate=1 Gbit/s"
+    assert found.jobs[0].label == "mesh6 sizes=[4] rate=1 Gbit/s"
 
 
 def test_figures_have_names_of_their_own():
@@ -115,7 +115,7 @@ figures: [{kind: bar}, {kind: lines}, {kind: bars, x: lab.seed, metric: [goodput
 """
     ) == [
         'mine.yaml: sett: unknown key. Did you mean "set"? Known: name, description, scenarios, set, workloads, '
-        "repeats, baseline, figures",
+        "repeats, baseline, labels, figures",
         'mine.yaml: name: should be letters, digits, "-" and "_", not "no name"',
         "mine.yaml: description: should be text (in quotes), not [1]",
         'mine.yaml: scenarios.1: rign4: no scenario of that name. Did you mean "ring4"? Known: '
@@ -152,7 +152,7 @@ figures: [{kind: lines, x: lab.dilatation}]
 """
     ) == [
         'mine.yaml: set.links.ratee: unknown key. Did you mean "rate"? Known: rate, host_rate, queue_frames, aggregate',
-        "mine.yaml: set.lab.dilation: should be 1 or more, not 0 (in ring4 lab.dilation=0 and 3 more)",
+        "mine.yaml: set.lab.dilation: should be 1 or more, not 0 (in ring4 dilation=0 and 3 more)",
         'mine.yaml: set.workloads.0.count: should be a list such as [{kind: ping}], not {"0": {"count": 5}} (in idle '
         "lab.dilation=100 and 1 more)",
     ]
@@ -162,10 +162,10 @@ def test_patterns_and_proofs_are_checked_before_anything_runs():
     lines = refusal("scenarios: [mesh6, cyclic, idle]\nset: {workloads.0.pattern: [bit_reversal, neighbour]}\n")
     assert lines[0] == (
         'mine.yaml: set.workloads.0.pattern: pattern "bit_reversal" needs a power of two of hosts, not 6 (in mesh6 '
-        "workloads.0.pattern=bit_reversal and 1 more)"
+        "pattern=bit_reversal and 1 more)"
     )
     assert lines[1].startswith("cyclic.yaml: verification failed, nothing was built; deadlock: ")
-    assert lines[1].endswith("(in cyclic workloads.0.pattern=neighbour)")
+    assert lines[1].endswith("(in cyclic pattern=neighbour)")
     assert lines[2].startswith("mine.yaml: set.workloads.0.pattern: should be a list such as [{kind: ping}], not ")
 
 
@@ -188,7 +188,7 @@ def test_what_a_job_is_asked_for_is_checked_and_what_it_lacks_is_told(monkeypatc
     with pytest.raises(CapabilityError, match=r"^the MPI job fabric_bench does not build$"):
         prepared(text)
     assert refusal(text + "set: {workloads.0.ranks: [4, 1]}") == [
-        "mine.yaml: set.workloads.0.ranks: should be 2 or more, not 1 (in ring4 workloads.0.ranks=1 and 1 more)"
+        "mine.yaml: set.workloads.0.ranks: should be 2 or more, not 1 (in ring4 ranks=1 and 1 more)"
     ]
 
 
@@ -198,7 +198,7 @@ def test_a_baseline_and_an_axis_must_be_there():
         "figures: [{kind: lines, x: lab.dilatation}, {kind: lines, x: links.queue_frames}]"
     ) == [
         'mine.yaml: baseline: no scenario of this sweep is called "ring5". Did you mean "ring4"? Known: ring4, ring4 '
-        "lab.dilation=100, ring4 lab.dilation=200, mesh6, mesh6 lab.dilation=100, mesh6 lab.dilation=200",
+        "dilation=100, ring4 dilation=200, mesh6, mesh6 dilation=100, mesh6 dilation=200",
         'mine.yaml: figures.0.x: "lab.dilatation" is not a key of a scenario whose value is a number. Did you mean '
         '"lab.dilation"?',
     ]
@@ -278,3 +278,14 @@ def test_a_sweep_with_problems_still_says_which_runs_it_wants():
     assert sweep is not None
     assert len(sweep.combinations) == 1
     assert [problem.place for problem in problems] == ["mine.yaml: repeats"]
+
+
+def test_labels_are_a_block_of_texts():
+    assert prepared("scenarios: [ring4]\nset: {lab.dilation: [100, 200]}\nlabels: {dilation=100: quick}\n").jobs[
+        0
+    ].label == ("ring4 quick")
+    for wrong in ("[a]", "{a: 1}", "{a: ' '}"):
+        (line,) = refusal(f"scenarios: [ring4]\nlabels: {wrong}\n")
+        assert line.startswith(
+            "mine.yaml: labels: should be a block of what is shown and what shall be, such as {updown:"
+        )
