@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,10 +17,15 @@ if TYPE_CHECKING:
     from testbed.emulate.probe import Capability
 
 
-@app.command(epilog="Examples: testbed doctor --format json   |   testbed doctor --calibrate")
+@app.command(
+    epilog="Examples: testbed doctor --format json   |   testbed doctor --calibrate   |   testbed doctor --compile"
+)
 def doctor(
     measure: Annotated[
         bool, typer.Option("--calibrate", help="measure the frame rate it sustains (one to two minutes) and store it")
+    ] = False,
+    compiling: Annotated[
+        bool, typer.Option("--compile", help="compile now what commands would compile at their first call")
     ] = False,
     form: FORMAT = Format.text,
 ) -> None:
@@ -32,6 +38,9 @@ def doctor(
     from testbed.emulate import calibration, registry
     from testbed.emulate.probe import capabilities
 
+    if compiling:
+        _compile(form)
+        return
     strays = registry.strays()
     found = capabilities()
     possible = all(capability.present for capability in found if capability.needed)
@@ -57,6 +66,24 @@ def doctor(
         raise typer.Exit(EXIT_WARNINGS if possible else EXIT_FAIL)
 
 
+def _compile(form: Format) -> None:
+    """Exit code 3 if a part could not be compiled."""
+    from testbed.emulate.compiled import COMMANDS, compile_all
+
+    started = time.monotonic()
+    with steps() as progress:
+        problems = compile_all(progress)
+    seconds = round(time.monotonic() - started, 1)
+    if form is Format.json:
+        print_json({"parts": len(COMMANDS), "seconds": seconds, "problems": problems})
+    else:
+        for problem in problems:
+            say(problem, "yellow")
+        say(f"compiled in {seconds:g} s; first calls do not wait for it any more")
+    if problems:
+        raise typer.Exit(EXIT_WARNINGS)
+
+
 def _calibrate() -> Calibration:
     from testbed.emulate import calibration
     from testbed.run.dilation.calibrate import calibrate
@@ -80,8 +107,6 @@ def _print_capabilities(found: Iterable[Capability]) -> None:
 
 
 def _print_calibration(found: Calibration) -> None:
-    import time
-
     failed = "" if found.frame_hops_failed is None else f", not {found.frame_hops_failed:,.0f}"
     median, low, high = (1e6 * found.hop_seconds[key] for key in ("median", "least", "most"))
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(found.measured))

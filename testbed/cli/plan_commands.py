@@ -52,17 +52,18 @@ def _print_summary(figures: dict[str, Any]) -> None:
 
     table = Table(show_header=False, box=None, title=figures["scenario"], title_justify="left")
     for label, value in (
-        ("topology, routing, assignment", f"{figures['topology']}, {figures['routing']}, {figures['assignment']}"),
-        (
-            "switches, links between them, hosts",
-            f"{figures['switches']}, {figures['switch_links']}, {figures['hosts']}",
-        ),
+        ("topology", figures["topology"]),
+        ("routing", figures["routing"]),
+        ("VLAN assignment", figures["assignment"]),
+        ("switches", f"{figures['switches']:,}"),
+        ("links between switches", f"{figures['switch_links']:,}"),
+        ("hosts", f"{figures['hosts']:,}"),
         *([("bundles of aggregated links", f"{figures['bundles']}")] if figures["bundles"] else []),
         *_vlan_rows(figures),
-        ("OpenFlow rules", f"{figures['rules']}"),
-        ("MAC entries, max per switch", f"{figures['max_mac_entries']}"),
-        ("average path length (switches, all pairs; same switch = 1)", f"{figures['mean_switches_on_path']:.4g}"),
-        ("maximum channel load (paths)", f"{figures['max_channel_load']}"),
+        ("OpenFlow rules", f"{figures['rules']:,}"),
+        ("MAC entries, max per switch", f"{figures['max_mac_entries']:,}"),
+        ("average path length (switches)", f"{figures['mean_switches_on_path']:.4g}"),
+        ("maximum channel load (paths)", f"{figures['max_channel_load']:,}"),
         ("unused channels", f"{figures['unused_channels']}"),
         ("deadlock free", "yes" if figures["deadlock_free"] else "NO"),
         ("digest", figures["digest"]),
@@ -96,11 +97,16 @@ def _vlan_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
     found = figures["multiplication"]
     if found is None:
         return [*layers, ("VLANs", f"{figures['vlans']}")]
-    rows = [*layers, ("VLANs: max per switch, total", f"{figures['vlans']}, {figures['vlans_total']}")]
+    rows = [*layers, ("VLANs, max per switch", f"{figures['vlans']}"), ("VLANs, total", f"{figures['vlans_total']}")]
     if figures["vlans_by_entries"] is not None:
-        rows.append(("VLANs: max per switch if merged by forwarding entries alone", f"{figures['vlans_by_entries']}"))
-    copies = "unbounded" if found["endless"] else f"{found['mean']:.4g}, {found['max']:,.0f}"
-    return [*rows, ("copies of a frame flooded to all members: mean, max", copies)]
+        rows.append(("VLANs, max per switch, merged by forwarding entries alone", f"{figures['vlans_by_entries']}"))
+    if found["endless"]:
+        return [*rows, ("copies of a frame flooded to all members", "unbounded")]
+    return [
+        *rows,
+        ("copies of a frame flooded to all members, mean", f"{found['mean']:.4g}"),
+        ("copies of a frame flooded to all members, max", f"{found['max']:,.0f}"),
+    ]
 
 
 @app.command(epilog="Example: testbed schema > scenarios/schema.json")

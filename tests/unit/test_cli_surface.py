@@ -15,7 +15,9 @@ import pytest
 import testbed
 from testbed import cli
 from testbed.cli.app import PANELS, app, wants_json
+from testbed.emulate.compiled import COMMANDS, compile_all
 from testbed.errors import InputError
+from testbed.scenario import scenario_names
 from testbed.sweep import find_sweep
 
 
@@ -155,3 +157,22 @@ def test_a_sweep_is_found_by_name():
         find_sweep("fig12")
     with pytest.raises(InputError, match="torus4x4: is a scenario, and no sweep; run it by: testbed run torus4x4"):
         find_sweep("torus4x4")
+
+
+def test_what_commands_compile_is_compiled_at_once_and_what_fails_is_told():
+    said: list[str] = []
+    problems = compile_all(said.append, [("--version",), ("plan", "no-such"), ("list", "routings")])
+    assert len(said) == 3
+    assert said[-1] == "compiling, side by side: 3 of 3 parts, about 0 s left"
+    (problem,) = problems
+    assert problem.startswith("testbed plan no-such: exit code 2: no-such: no scenario of that name")
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_what_is_compiled_is_what_commands_understand(words):
+    name, *rest = words
+    assert name in {command for commands in PANELS.values() for command in commands}
+    scenarios = {scenario for scenario in rest if scenario in scenario_names()}
+    assert scenarios, words
+    help_text = typed(name, "--help", columns="200")[1]
+    assert all(word in help_text for word in rest if word.startswith("--"))

@@ -128,7 +128,7 @@ def test_plan_prints_one_object():
 
 def test_plan_as_text_and_file(tmp_path):
     done = command("plan", "mesh4x2", "-o", str(tmp_path / "plan.json"))
-    assert "switches, links between them, hosts" in done.stdout
+    assert "links between switches" in done.stdout
     assert json.loads((tmp_path / "plan.json").read_text())["digest"] in done.stdout
     refused = command("plan", "mesh4x2", "-o", str(tmp_path / "no" / "plan.json"))
     assert (refused.returncode, "cannot be written" in refused.stderr) == (2, True)

@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 from testbed import __version__
 
@@ -18,6 +19,24 @@ ROOT = Path(__file__).parents[2]
 def test_the_version_is_the_newest_release_of_the_changelog():
     released = re.findall(r"^## \[(\d[^]]*)\] - \d{4}-\d\d-\d\d$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert released[0] == __version__
+
+
+def test_the_citation_is_of_this_version_and_the_readme_is_short_and_leads_to_what_is_there():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert {"cff-version", "message", "title", "authors"} <= citation.keys()
+    assert citation["version"] == __version__
+    readme = (ROOT / "README.md").read_text()
+    assert len(readme.splitlines()) < 150
+    linked = re.findall(r"\]\(([^)#:]+)", readme)
+    assert linked
+    assert [name for name in linked if not (ROOT / name).exists()] == []
+
+
+def test_the_container_is_made_by_commands_that_are_there():
+    steps = (ROOT / "Containerfile").read_text()
+    assert "scripts/setup runtime" in steps
+    assert (ROOT / "scripts" / "setup").stat().st_mode & 0o100
+    assert "testbed doctor --compile" in steps
 
 
 @pytest.mark.parametrize(

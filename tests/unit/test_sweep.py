@@ -469,9 +469,10 @@ def test_settings_are_called_what_the_file_says():
 
 
 def test_a_routing_is_called_by_its_kind_alone_whatever_follows_from_it():
-    kinds = "set: {routing.kind: [updown, dor, sr], assignment.kind: openflow}\n"
+    kinds = "set: {routing.kind: [updown, dor, sr], assignment.kind: openflow, lab.dilation: 100}\n"
     Path("mine.yaml").write_text("scenarios: [ring4]\n" + kinds + "figures: [{kind: bars, metrics: [goodput]}]\n")
     outcome = swept(Lab())
+    assert [entry.error for entry in outcome.record.entries] == [""] * 3
     assert [entry.label for entry in outcome.record.entries] == ["ring4 updown", "ring4 dor", "ring4 sr"]
     found = compare([load_run(outcome.folder / entry.folder) for entry in outcome.record.entries])
     assert [variant.label for variant in found.variants] == ["ring4 updown", "ring4 dor", "ring4 sr"]
