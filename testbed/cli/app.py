@@ -17,7 +17,7 @@ from testbed.cli.output import Format, messages
 PANELS = {
     "Plan and prove": ("list", "plan", "verify", "analyse", "explain", "power", "schema"),
     "Simulate": ("simulate",),
-    "Labs": ("run", "up", "status", "exec", "shell", "link", "capture", "down", "regulate", "storm"),
+    "Labs": ("run", "up", "status", "exec", "shell", "link", "capture", "down", "regulate", "storm", "exercise"),
     "Results": ("sweep", "compare", "report", "paper"),
     "Real switches": ("export", "check", "audit"),
     "This machine": ("doctor", "vm"),

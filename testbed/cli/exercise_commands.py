@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from testbed.cli.app import FORMAT, app
+from testbed.cli.app import FORMAT, Commands, app
 from testbed.cli.output import Format, print_json, results, say, steps, working
 from testbed.errors import EXIT_FAIL, EXIT_PASS, InputError, did_you_mean
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from testbed.exercise.grade import Result
 
 exercise = typer.Typer(
-    help="Exercises for teaching: a task sheet each, and checks that say what holds and what does not.",
+    help="Exercises for teaching: a task sheet each, and its checks.",
+    cls=Commands,
     no_args_is_help=True,
 )
 app.add_typer(exercise, name="exercise")
