@@ -50,6 +50,7 @@ def _run() -> None:
         paper_command,
         plan_commands,
         power_commands,
+        segments_command,
         simulate_commands,
         storm_command,
         verify_command,

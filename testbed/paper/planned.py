@@ -189,3 +189,37 @@ def static_bound(options: Bound) -> tuple[float, ...]:
         load = load_of(plan.topology, plan.routes, ALL_TO_ALL, 1)
         found.append(min(load.saturation or math.inf, 1.0))
     return tuple(np.asarray(found, dtype=np.float64).tolist())
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentChanges(Fabric):
+    """What the death of a link takes when only its segment changes, over what it takes when all is computed anew.
+
+    Attributes:
+        figure: switches that need another entry, or those entries.
+        every: each which link dies, one at a time, from the first.
+        drawings: of networks, one value each.
+    """
+
+    figure: Literal["switches", "entries"] = "switches"
+    every: int = 8
+    drawings: int = 10
+
+
+def segment_changes(options: SegmentChanges) -> tuple[float, ...]:
+    """Sum over the links locally, over the sum anew, of each drawing."""
+    from testbed.routing.segment_tables import first_step, next_step  # noqa: PLC0415 - compiles kernels
+
+    found = []
+    for drawing in range(1, options.drawings + 1):
+        topology = proved_plan(options, drawing).topology
+        whole = first_step(topology, 0)
+        local = anew = 0
+        for link in range(0, topology.link_count, options.every):
+            alive = np.ones(topology.link_count, dtype=np.bool_)
+            alive[link] = False
+            step = next_step(topology, whole, alive)
+            local += step.switches if options.figure == "switches" else step.entries
+            anew += step.anew_switches if options.figure == "switches" else step.anew_entries
+        found.append(local / anew)
+    return tuple(found)

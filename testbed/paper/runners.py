@@ -53,6 +53,10 @@ RUNNERS: dict[str, Runner] = {
     "hops": Runner(
         simulated.Layered, simulated.mean_hops, True, lambda options: 0.1 * options.drawings, "the paths of the plan"
     ),
+    "segment_changes": Runner(
+        planned.SegmentChanges, planned.segment_changes, True, lambda options: 0.5 * options.drawings,
+        "what a dead link takes of the tables, locally over anew",
+    ),
     "flits": Runner(simulated.Throughput, simulated.throughput, False, _flits, "the flit-level simulator"),
     "frames": Runner(
         simulated.PacketThroughput, simulated.packet_throughput, False,

@@ -91,6 +91,18 @@ def segment_turns(
     end, so takes its prohibited turn. Over a bridge it would have to come back, and in the part behind no walk from
     the entrance leads back to it, for the same reason.
     """
+    return allow_all_but(topology, found_segments(topology, start, by_rows=by_rows, unitary=unitary)[2])
+
+
+def found_segments(
+    topology: Topology, start: int, *, by_rows: bool = False, unitary: Literal["last", "soon"] = "last"
+) -> tuple[Longs, Ints, Ints]:
+    """Find the segments, as in segment_turns().
+
+    Returns:
+        (N + 1,) offsets and channels of N ears, each in order from end to end; (M, 2) channel that enters a switch and
+        channel that leaves it of the turns that ears and unitary segments prohibit, segment by segment.
+    """
     from testbed.kernels import segments
 
     leaving = leaving_channels(topology)
@@ -100,7 +112,7 @@ def segment_turns(
     prohibited = segments.restrictions(
         *leaving, topology.channel_target, bridge, ear_start, ear, entrance, unitary == "soon"
     )
-    return allow_all_but(topology, prohibited)
+    return ear_start, ear, prohibited
 
 
 def _without_backup(topology: Topology, paths: Paths, backup: Paths) -> tuple[str, ...]:
