@@ -10,7 +10,18 @@ from testbed.errors import InputError
 from testbed.model import Bundles, Topology
 from testbed.scenario import Scenario
 from testbed.topologies import TOPOLOGIES
+from testbed.topologies.changes import change_links
 from testbed.topologies.faults import apply_faults
+
+
+def whole_fabric(scenario: Scenario) -> Topology:
+    """Build the topology, with links that the scenario adds, and without those it removes.
+
+    Raises:
+        InputError: these do not fit the topology, by key of the scenario.
+    """
+    built = TOPOLOGIES[scenario.topology_kind].build(scenario.topology)
+    return change_links(built, scenario.links.add, scenario.links.remove)
 
 
 def build_fabric(scenario: Scenario) -> Topology:
@@ -19,9 +30,8 @@ def build_fabric(scenario: Scenario) -> Topology:
     Raises:
         InputError: the faults do not fit the topology, each problem with the scenario's file.
     """
-    topology = TOPOLOGIES[scenario.topology_kind].build(scenario.topology)
     try:
-        return apply_faults(topology, scenario.faults)
+        return apply_faults(whole_fabric(scenario), scenario.faults)
     except InputError as error:
         raise InputError([p.in_file(scenario.source) for p in error.problems]) from error
 
@@ -39,7 +49,7 @@ def logical_fabric(scenario: Scenario) -> tuple[Topology, Bundles | None]:
         return wiring, None
     topology, bundles = aggregate(wiring)
     if bundles is not None and topology.faults:
-        whole = TOPOLOGIES[scenario.topology_kind].build(scenario.topology)
+        whole = whole_fabric(scenario)
         pairs = int(np.count_nonzero(whole.plane == 0))
         if (topology.switch_count, topology.link_count) == (whole.switch_count, pairs):
             topology = replace(topology, faults=())

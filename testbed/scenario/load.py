@@ -86,12 +86,16 @@ def _scenario(raw: dict[str, Any], source: str, problems: list[Problem], *, stor
     if not stored:
         load_installed()
         plugins = load_files(raw.get("plugins", []), folder, problems)
+    of_links: list[Problem] = []
+    links = fill(Links, raw.get("links", {}), "links", of_links)
     topology_kind, topology = _topology(raw, source, problems, stored=stored)
     faults = fill(Faults, raw.get("faults", {}), "faults", problems)
     if faults is not None:
         problems += [Problem(f"faults.{problem.place}", problem.sentence) for problem in check_faults(faults)]
     # Of an unknown topology the fitting routing is unknown too; that is no second problem.
     routing = TOPOLOGIES[topology_kind].routing if topology_kind in TOPOLOGIES else ""
+    if routing and links is not None and (links.add or links.remove) and not ROUTINGS[routing].any_topology:
+        routing = "updown"  # takes what the topology's own does not know
     routing_kind, options = _kind(
         with_paths(raw.get("routing", {}), folder, problems), "routing", problems, table=ROUTINGS, part="options",
         default=routing, stored=stored,
@@ -111,7 +115,9 @@ def _scenario(raw: dict[str, Any], source: str, problems: list[Problem], *, stor
         problems.append(Problem("switch_model", not_one_of(model, [*SWITCH_MODELS])))
     if expect not in EXPECTATIONS:
         problems.append(Problem("expect", not_one_of(expect, EXPECTATIONS)))
-    links = fill(Links, raw.get("links", {}), "links", problems)
+    problems += of_links
+    if links is not None and routing_kind and (links.add or links.remove):
+        problems += _changed(routing_kind)
     engine = engine_name(raw.get("engine", "ovs"))
     if engine not in [*ENGINES]:
         problems.append(Problem("engine", not_one_of(engine, [*ENGINES])))
@@ -259,6 +265,15 @@ def _learning_elsewhere(kind: str, problems: list[Problem]) -> None:
             problems[number] = Problem(problem.place, sentence)
 
 
+def _changed(routing: str) -> list[Problem]:
+    """A routing of a regular topology, which knows the links that this has by itself."""
+    if routing not in ROUTINGS or ROUTINGS[routing].any_topology or routing == "paths":
+        return []
+    holding = ", ".join([*(name for name, kind in ROUTINGS.items() if kind.any_topology), "paths"])
+    sentence = f'"{routing}" routes by the links of the plain topology, and links.add or remove changes them; use '
+    return [Problem("routing.kind", f"{sentence}one that takes any fabric: {holding}")]
+
+
 def _told_apart(routing: Any) -> list[Problem]:
     """Rules of a routing that send frames by one of two parallel links, which are one link where they are bundled."""
     chosen = {key: getattr(routing, key, None) for key in ("planes", "ring")}
@@ -297,8 +312,9 @@ def as_dict(scenario: Scenario) -> dict[str, Any]:
     links = block(None, scenario.links)
     for key in ("rate", "host_rate"):
         links[key] = None if links[key] is None else f"{links[key]:.17g} bit/s"
-    if links["host_rate"] is None:
-        del links["host_rate"]
+    for key in ("host_rate", "add", "remove"):
+        if not links[key]:
+            del links[key]
     return {
         "name": scenario.name,
         "description": scenario.description,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Le
@@ -137,6 +137,15 @@ class Links:
     # whether the parallel links of two switches are one logical link, over whose members a hash of addresses and ports
     # spreads the frames, or a channel each
     aggregate: bool = False
+    # links that the topology has not by itself, such as a chord of a torus, as pairs of switches; one that is there
+    # gets a parallel one
+    add: tuple[tuple[str, str], ...] = field(
+        default=(), metadata={"wanted": "a list such as [[s1, s11]]", "entry": "two switches such as [s1, s11]"}
+    )
+    # links that it has by itself and that shall not be there, likewise, with a plane if only that one of parallel links
+    remove: tuple[tuple[str, str] | tuple[str, str, Annotated[int, Ge(0)]], ...] = field(
+        default=(), metadata={"wanted": "a list such as [[s1, s2]]", "entry": "two switches such as [s1, s2]"}
+    )
 
     @property
     def edge_rate(self) -> float:

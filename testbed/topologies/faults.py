@@ -57,10 +57,9 @@ def apply_faults(topology: Topology, faults: Faults) -> Topology:
     if not (faults.links or faults.switches or faults.percent):
         return topology
     problems: list[Problem] = []
-    number = {topology.switch_name(switch): switch for switch in range(topology.switch_count)}
-    number |= {label: switch for switch, label in enumerate(topology.switch_labels)}
+    number = numbers_of(topology)
     switches = _dead_switches(topology, faults, number, problems)
-    links = _dead_links(topology, faults, number, problems)
+    links = dead_links(topology, faults, number, problems)
     named = links | switches[topology.links].any(axis=1)
     drawn = _drawn(faults, ~named, problems) if faults.percent else np.zeros_like(named)
     if problems:
@@ -75,6 +74,12 @@ def apply_faults(topology: Topology, faults: Faults) -> Topology:
     return living_part(topology, ~switches, ~(named | drawn), words)
 
 
+def numbers_of(topology: Topology) -> dict[str, int]:
+    """Number of every switch by its name, and by its label where the fabric has some."""
+    number = {topology.switch_name(switch): switch for switch in range(topology.switch_count)}
+    return number | {label: switch for switch, label in enumerate(topology.switch_labels)}
+
+
 def _divided(topology: Topology, switches: Bools, links: Bools) -> tuple[int, int] | None:
     """Two living switches that the living links leave apart, or None."""
     left = np.flatnonzero(switches)
@@ -86,7 +91,7 @@ def _dead_switches(topology: Topology, faults: Faults, number: dict[str, int], p
     dead = np.zeros(topology.switch_count, dtype=bool)
     for place, name in enumerate(faults.switches):
         if name not in number:
-            problems.append(Problem(f"switches.{place}", _unknown(name, number)))
+            problems.append(Problem(f"switches.{place}", unknown_switch(name, number)))
         elif dead[number[name]]:
             problems.append(Problem(f"switches.{place}", f"{quoted(name)} is named twice"))
         else:
@@ -96,13 +101,14 @@ def _dead_switches(topology: Topology, faults: Faults, number: dict[str, int], p
     return dead
 
 
-def _dead_links(topology: Topology, faults: Faults, number: dict[str, int], problems: list[Problem]) -> Bools:
+def dead_links(topology: Topology, faults: Faults, number: dict[str, int], problems: list[Problem]) -> Bools:
+    """(L,) True for links that are named; every problem found is added. `number` is that of each name."""
     dead = np.zeros(topology.link_count, dtype=bool)
     low, high = topology.links.min(axis=1), topology.links.max(axis=1)
     for entry, (one, other, *planes) in enumerate(faults.links):
         place = f"links.{entry}"
         unknown = [name for name in dict.fromkeys((one, other)) if name not in number]
-        problems += [Problem(place, _unknown(name, number)) for name in unknown]
+        problems += [Problem(place, unknown_switch(name, number)) for name in unknown]
         if unknown:
             continue
         a, b = sorted((number[one], number[other]))
@@ -176,7 +182,8 @@ def link_called(topology: Topology, link: int) -> str:
     return f"{one}–{other}" + (f"#{plane}" if plane else "")
 
 
-def _unknown(name: str, known: Collection[str]) -> str:
+def unknown_switch(name: str, known: Collection[str]) -> str:
+    """The sentence for a switch that there is not."""
     if f"s{len(known)}" in known and name[:1] == "s" and name[1:].isdecimal():
         return f"there is no switch {quoted(name)}, only s1 to s{len(known)}"
     return f"there is no switch {quoted(name)}.{nearest(name, known)}"
