@@ -155,7 +155,7 @@ figures: [{kind: lines, x: lab.dilatation}]
         "aggregate, add, remove",
         "mine.yaml: set.lab.dilation: should be 1 or more, not 0 (in ring4 dilation=0 and 3 more)",
         'mine.yaml: set.workloads.0.count: should be a list such as [{kind: ping}], not {"0": {"count": 5}} (in idle '
-        "lab.dilation=100 and 1 more)",
+        "dilation=100 and 1 more)",
     ]
 
 
