@@ -12,8 +12,12 @@ TestbedError                  one sentence; exit 1
 
 from __future__ import annotations
 
+import csv
 import difflib
-from collections.abc import Iterable, Sequence
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -107,6 +111,37 @@ class DeadlockError(WorkloadError):
 
 class StorageError(TestbedError):
     """Results cannot be written; what was stored until then stays, marked incomplete."""
+
+
+# What code that reads a file's content raises where the content is not what the code has written.
+_DAMAGE = (
+    ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, MemoryError, EOFError,
+    NotImplementedError, csv.Error, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
+
+
+@contextmanager
+def reading(file: Path | str, remedy: str = "") -> Iterator[None]:
+    """Make one sentence that names the file of whatever goes wrong while it is read and understood in the block.
+
+    `remedy` stands behind it.
+
+    Raises:
+        InputError: it cannot be read, or holds something else.
+    """
+    place, more = str(file), f"; {remedy}" if remedy else ""
+    try:
+        yield
+    except InputError as error:
+        raise InputError([Problem(place, f"{problem.sentence}{more}") for problem in error.problems]) from error
+    except UnicodeDecodeError as error:
+        raise InputError.one(place, f"is damaged: it is not UTF-8 text{more}") from error
+    except OSError as error:
+        raise InputError.one(place, f"cannot be read: {error.strerror or error}{more}") from error
+    except _DAMAGE as error:
+        told = isinstance(error, ValueError | TypeError | csv.Error | zipfile.BadZipFile) and str(error)
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error) if told else repr(error)
+        raise InputError.one(place, f"is damaged: {reason}{more}") from error
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

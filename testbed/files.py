@@ -1,12 +1,44 @@
-"""Files and folders that a crash never leaves half written, and that belong to the owner of the folder they are in."""
+"""Files that users can touch, read with care; and files that no crash leaves half written, of their folder's owner."""
 
 from __future__ import annotations
 
+import errno
 import functools
 import hashlib
 import os
+import stat
 from contextlib import suppress
 from pathlib import Path
+
+MAX_BYTES = 1 << 30  # of a file that is read whole
+
+
+def read_bytes(file: Path) -> bytes:
+    """Content of a file that a user has named or can have changed; one that is no file does not make us wait.
+
+    Raises:
+        OSError: it cannot be read, is a pipe, a folder or a device, or is too large; `strerror` says so.
+    """
+    handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    with os.fdopen(handle, "rb") as opened:
+        status = os.fstat(handle)
+        if stat.S_ISDIR(status.st_mode):
+            raise IsADirectoryError(errno.EISDIR, "it is a folder", str(file))
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "it is a pipe or a device, not a file", str(file))
+        if status.st_size > MAX_BYTES:
+            raise OSError(errno.EFBIG, f"it has {status.st_size:,} bytes; {MAX_BYTES:,} is the most", str(file))
+        return opened.read()
+
+
+def read_text(file: Path) -> str:
+    """Likewise, its text.
+
+    Raises:
+        OSError: it cannot be read.
+        UnicodeDecodeError: it is not UTF-8.
+    """
+    return read_bytes(file).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def write_whole(file: Path, content: bytes, mode: int | None = None) -> None:

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from testbed.errors import TestbedError
+
+# What a file's place or permissions refuse.
+_REFUSALS = {
+    errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EROFS, errno.EIO,
+    errno.EFBIG, errno.ETXTBSY,
+}  # fmt: skip
 
 
 def _end_labs() -> None:
@@ -32,8 +45,6 @@ def main() -> None:
 
 
 def _run() -> None:
-    import errno
-
     from testbed.cli import (  # noqa: F401 - they add their commands
         analyse_commands,
         audit_command,
@@ -57,18 +68,59 @@ def _run() -> None:
         vm_commands,
     )
     from testbed.cli.app import app, wants_json
-    from testbed.cli.output import print_error
-    from testbed.errors import StorageError, TestbedError
+    from testbed.cli.output import print_error, printable_everywhere
+    from testbed.errors import EXIT_FAIL, TestbedError
 
+    printable_everywhere()
+    os.umask(os.umask(0) | 0o002)  # nothing that it makes can be written by everybody
     as_json = wants_json(sys.argv[1:])
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:  # nobody reads on
+        _drop_output()
+        sys.exit(EXIT_FAIL)
     except TestbedError as error:
-        print_error(error, as_json=as_json)
-        sys.exit(error.exit_code)
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        full = StorageError(f"{error.filename or 'a file'} cannot be written: {error.strerror}; make room and repeat")
-        print_error(full, as_json=as_json)
-        sys.exit(full.exit_code)
+        told = error
+    except (OSError, MemoryError) as error:
+        told = _sentence(error)
+    else:
+        return
+    with suppress(OSError):  # the standard output may be what failed
+        print_error(told, as_json=as_json)
+    _drop_output()
+    sys.exit(told.exit_code)
+
+
+def _drop_output() -> None:
+    """Let what cannot be written go nowhere, or Python fails at it once more when it ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _sentence(error: OSError | MemoryError) -> TestbedError:
+    """What the user can do about a file or a machine that refuses.
+
+    Raises:
+        OSError: that is nothing a user can do anything about.
+    """
+    from testbed.errors import CapabilityError, InputError, StorageError
+
+    if isinstance(error, MemoryError):
+        return CapabilityError("the memory is not enough for this; a smaller fabric, or a machine with more of it")
+    what = error.filename if isinstance(error.filename, str) else None
+    reason = error.strerror or str(error)
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StorageError(f"{what or 'the output'} cannot be written: {reason}; make room and repeat")
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return CapabilityError(f"{reason}; allow more: ulimit -n 65536")
+    if error.errno in (errno.ENOMEM, errno.EAGAIN):
+        return CapabilityError(f"the machine gives no more memory or processes: {reason}")
+    if what is not None and error.errno in _REFUSALS:
+        shown = what if len(what) <= 160 else f"{what[:100]}…"
+        return InputError.one(shown, f"cannot be used: {reason}")
+    raise error

@@ -14,6 +14,7 @@ import typer
 from testbed.cli.app import FORMAT, SETTINGS, app
 from testbed.cli.output import Format, made_plan, print_json, say, working
 from testbed.errors import InputError, Problem
+from testbed.files import read_text
 
 if TYPE_CHECKING:
     from testbed.export import Export
@@ -111,7 +112,7 @@ def _print_dialects(form: Format) -> None:
 def _read_macs(file: Path) -> dict[str, str]:
     """Host → address of a CSV file; a first line `host,mac` is a heading."""
     try:
-        rows = [row for row in csv.reader(file.read_text(encoding="utf-8").splitlines()) if row]
+        rows = [row for row in csv.reader(read_text(file).splitlines()) if row]
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise InputError.one(f"--macs {file}", f"cannot be read: {reason}") from error
@@ -151,7 +152,7 @@ def _must_be_ours(folder: Path) -> None:
 def _manifest(folder: Path) -> dict[str, Any]:
     file = folder / MANIFEST
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        found = json.loads(read_text(file))
     except OSError as error:
         sentence = f"cannot be read: {error.strerror}; give a folder that testbed export wrote"
         raise InputError.one(str(file), sentence) from error

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import sys
 import textwrap
 import time
@@ -69,7 +71,22 @@ def say_entries(entries: Mapping[str, str]) -> None:
 def print_json(value: Mapping[str, Any]) -> None:
     """Print one object, on its own, with the version of its form."""
     numbered = {"schema_version": JSON_VERSION, **value}
-    sys.stdout.write(json.dumps(numbered, ensure_ascii=False, indent=1) + "\n")
+    text = json.dumps(numbered, ensure_ascii=False, indent=1)
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        text = json.dumps(numbered, indent=1)  # in any encoding
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def printable_everywhere() -> None:
+    r"""Let what the output's encoding lacks be written as \u2192; an output that is closed takes anything."""
+    if sys.stdout is None:
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - as long as the program lives
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def made_plan(name: str, settings: Sequence[str] | None = None) -> Plan:
@@ -146,12 +163,12 @@ def _sample_object(sample: Sample) -> dict[str, object]:
 
 def print_error(error: TestbedError, *, as_json: bool) -> None:
     """Print an error as sentences; for programs as an object too."""
+    lines = [str(problem) for problem in error.problems] if isinstance(error, InputError) else [str(error)]
+    for line in lines:  # first, since the output may be what fails
+        say(line, "red", to=messages)
     if as_json:
         problems = [{"place": p.place, "sentence": p.sentence} for p in getattr(error, "problems", ())]
         print_json({"error": str(error), "problems": problems, "exit_code": error.exit_code})
-    lines = [str(problem) for problem in error.problems] if isinstance(error, InputError) else [str(error)]
-    for line in lines:
-        say(line, "red", to=messages)
 
 
 class Steps:

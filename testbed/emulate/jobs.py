@@ -18,7 +18,7 @@ import yaml
 from annotated_types import Ge, Gt
 
 from testbed.errors import CapabilityError, InputError, Problem, did_you_mean
-from testbed.files import make_folder
+from testbed.files import make_folder, read_text
 from testbed.scenario.models import fill
 from testbed.shipped import part, setup, workshop
 from testbed.workloads import npb
@@ -92,7 +92,7 @@ def _job(file: Path) -> MpiJob:
 
 def _read(file: Path) -> _JobFile:
     try:
-        raw = yaml.safe_load(file.read_text(encoding="utf-8"))
+        raw = yaml.safe_load(read_text(file))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise InputError.one(str(file), f"is not YAML: {' '.join(str(error).split())}") from error
     problems: list[Problem] = []

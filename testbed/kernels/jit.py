@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import stat
+import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -61,14 +63,49 @@ def jit_inner(function: Kernel) -> Kernel:
     return cast(Kernel, inner)
 
 
+@cache
+def _ours(folder: str, owner: int) -> bool:
+    """Whether only this user, root and `owner`, who has the code, can have written the machine code that is kept there.
+
+    It is read as pickles, which can do anything.
+    """
+    place = Path(folder)
+    if not place.is_dir():
+        return True  # it will be made
+    kept = (Path(entry) for entry in os.scandir(place) if entry.name.endswith((".nbi", ".nbc")))
+    for one in (place, *kept):
+        try:
+            status = one.stat()
+        except FileNotFoundError:
+            continue  # another program has replaced it
+        if status.st_uid not in {0, os.geteuid(), owner} or status.st_mode & stat.S_IWOTH:
+            return False
+    return True
+
+
+@cache
+def _tell() -> None:
+    sys.stderr.write(
+        "machine code is not kept, because no folder for it can be written, or others can write it, too: each command "
+        "compiles anew; NUMBA_CACHE_DIR=FOLDER names one of your own\n"
+    )
+
+
 def _compiled(function: Kernel, **options: bool) -> Kernel:
     if INTERPRETED:
         return function
     import numba  # noqa: PLC0415 - takes 0.2 s
 
-    # Nobody passes kernels to C code, for which numba would compile one more entry.
-    decorate: Any = numba.njit(no_cfunc_wrapper=True, **options)  # type: ignore[call-overload]  # its types lack `_nrt`
-    compiled = decorate(function)
+    # Nobody passes kernels to C code, for which numba would compile one more entry. Its types lack `_nrt`.
+    decorate: Any = numba.njit
+    options["no_cfunc_wrapper"] = True
+    try:
+        compiled = decorate(**options)(function)
+    except RuntimeError:  # neither the project's folder nor the user's home can be written
+        compiled = None
+    if compiled is None or not _ours(compiled._cache.cache_path, Path(function.__code__.co_filename).stat().st_uid):
+        _tell()
+        return cast(Kernel, decorate(**{**options, "cache": False})(function))
     # numba itself compiles anew only when the function's own file has changed, but a kernel may call one of another.
     compiled._cache._cache_file._source_stamp = _stamp(function.__module__)
     return cast(Kernel, compiled)

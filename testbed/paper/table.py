@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from testbed.errors import InputError, Problem, did_you_mean
+from testbed.files import read_text
 from testbed.paper.calls import Call, merged, read_call
 from testbed.scenario.models import fill, shown, unknown_key
 from testbed.scenario.read import read_blocks
@@ -153,7 +154,7 @@ def chosen(items: Sequence[Item], names: Sequence[str]) -> tuple[Item, ...]:
 
 def _read_file(file: Path, problems: list[Problem]) -> list[Item]:
     try:
-        text = file.read_text(encoding="utf-8")
+        text = read_text(file)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise InputError.one(str(file), f"cannot be read: {reason}") from error

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from testbed.errors import InputError, VerificationError
+from testbed.files import read_text
 from testbed.pipeline.text import format_group, format_rule
 from testbed.plan import Plan
 from testbed.plan.proof import digest_of, prove
@@ -25,7 +26,7 @@ def read_stored(file: Path) -> Plan:
         VerificationError: it is a plan that was changed.
     """
     try:
-        text = file.read_text(encoding="utf-8")
+        text = read_text(file)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise InputError.one(str(file), f"cannot be read: {reason}; {_REMEDY}") from error

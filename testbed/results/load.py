@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 import json
+import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from testbed.errors import InputError, Problem
+from testbed.errors import InputError, reading
+from testbed.files import read_text
 from testbed.model import Sample
 from testbed.plan import Plan
+from testbed.plan.sound import unsound
 from testbed.plan.store import plan_from_json
 from testbed.results.samples import samples_from_csv
 from testbed.results.store import INCOMPLETE, MANIFEST_KEYS, SCHEMA_VERSION
@@ -55,8 +57,13 @@ def load_run(path: Path, *, unfinished: bool = False) -> Run:
     Raises:
         InputError: no result folder, incomplete, damaged, or of another schema version; names the file.
     """
-    if not path.is_dir():
-        raise InputError.one(str(path), "is not a result folder")
+    with reading(path):
+        try:
+            there = stat.S_ISDIR(path.stat().st_mode)
+        except FileNotFoundError:
+            there = False
+        if not there:
+            raise InputError.one(str(path), "is not a result folder")
     if path.name.endswith(INCOMPLETE) and not unfinished:
         raise InputError.one(str(path), "is the folder of a run that did not end; its raw output may still help")
     place = str(path / "manifest.json")
@@ -69,7 +76,7 @@ def load_run(path: Path, *, unfinished: bool = False) -> Run:
         raise InputError.one(place, f"is damaged: it lacks {', '.join(missing)}")
     if not isinstance(manifest["dilation"], int | float):
         raise InputError.one(place, f"is damaged: its dilation is not a number but {manifest['dilation']!r}")
-    plan = _read(path / "plan.json", plan_from_json)
+    plan = _read(path / "plan.json", _plan)
     environment = _read(path / "environment.json", _object)
     if plan.digest != manifest["digest"]:
         raise InputError.one(place, f"is of plan {manifest['digest']} and plan.json holds {plan.digest}")
@@ -88,18 +95,22 @@ def _of_today(facts: dict[str, object]) -> dict[str, object]:
 
 
 def _read(file: Path, parse: Callable[[str], _T]) -> _T:
-    try:
-        return parse(file.read_text(encoding="utf-8"))
-    except InputError as error:
-        raise InputError([Problem(str(file), problem.sentence) for problem in error.problems]) from error
-    except FileNotFoundError as error:
-        raise InputError.one(str(file.parent), f"is not a result folder: {file.name} is missing") from error
-    except OSError as error:
-        raise InputError.one(str(file), f"cannot be read: {error.strerror}") from error
-    except (ValueError, TypeError, csv.Error) as error:
-        raise InputError.one(str(file), f"is damaged: {error}") from error
-    except (LookupError, AttributeError) as error:
-        raise InputError.one(str(file), f"is damaged: {error!r}") from error
+    with reading(file):
+        try:
+            text = read_text(file)
+        except FileNotFoundError:
+            text = None
+        if text is not None:
+            return parse(text)
+    raise InputError.one(str(file.parent), f"is not a result folder: {file.name} is missing")
+
+
+def _plan(text: str) -> Plan:
+    plan = plan_from_json(text)
+    wrong = unsound(plan.topology, plan.routes, plan.vlans, plan.bundles)
+    if wrong:
+        raise ValueError(wrong[0])
+    return plan
 
 
 def _object(text: str) -> dict[str, object]:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from testbed.errors import InputError
+from testbed.errors import reading
+from testbed.files import read_text
 from testbed.model import Longs, Sample, Topology
 
+_SHOWN = 60
 COLUMNS = ("metric", "value", "unit", "predicted")
 # Until version 0.1 all labels were one column, a JSON object; such files are still read.
 _OLD = (*COLUMNS, "labels")
@@ -62,7 +65,7 @@ def samples_from_csv(text: str) -> tuple[Sample, ...]:
                 metric,
                 float(value),
                 unit,
-                json.loads(cells[0]) if old else said,
+                _labels(cells[0]) if old else said,
                 float(predicted) if predicted else None,
             )
         )
@@ -85,6 +88,13 @@ def _cell(value: str) -> str:
 
 def _value(cell: str) -> str:
     return str(json.loads(cell)) if cell.startswith('"') else cell
+
+
+def _labels(text: str) -> dict[str, str]:
+    labels = json.loads(text)
+    if not isinstance(labels, dict) or not all(isinstance(value, str) for value in labels.values()):
+        raise ValueError(f"labels should be an object of texts, not {text[:_SHOWN]}")
+    return labels
 
 
 MPI_SENT = "mpi_bytes_sent"
@@ -130,8 +140,26 @@ def load_changes(folder: Path, load: str) -> list[dict[str, Any]]:
 def _stored(file: Path, load: str) -> list[dict[str, Any]]:
     if not load or not file.exists():
         return []
-    try:
-        found: list[dict[str, object]] = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError.one(str(file), f"is damaged: {error}") from error
+    with reading(file):
+        found: list[dict[str, Any]] = json.loads(read_text(file))
+        _check_repeats(found)
     return found
+
+
+def _check_repeats(found: object) -> None:
+    """Refuse what is not a list of repeats with their events and, where things died, pairs.
+
+    Raises:
+        ValueError, TypeError, LookupError: it is something else.
+    """
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise TypeError("it should be a list of repeats")
+    for repeat in found:
+        for event in repeat["events"]:
+            if not math.isfinite(event["at"]):
+                raise ValueError(f"an event is at {event['at']}")
+        for pair in repeat.get("pairs", ()):
+            if not (isinstance(pair["src"], str) and isinstance(pair["dst"], str)):
+                raise TypeError("a pair should have the names of two hosts")
+            if not math.isfinite(sum(pair["sent"]) + sum(pair["arrived"]) + repeat["seconds"]):
+                raise ValueError("a count of datagrams is not finite")

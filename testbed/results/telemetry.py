@@ -6,16 +6,16 @@ Times, bytes and frames are the laboratory's: bytes hold for the real world as w
 from __future__ import annotations
 
 import io
-import zipfile
-import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from testbed.errors import InputError
+from testbed.errors import InputError, reading
+from testbed.files import read_bytes
 from testbed.model import Bools, Floats, Ints, Longs
 
 SCHEMA_VERSION = 1
@@ -124,13 +124,51 @@ def load_telemetry(folder: Path, load: str) -> Telemetry | None:
     file = folder / file_name(load)
     if not file.exists():
         return None
-    try:
-        with np.load(io.BytesIO(file.read_bytes()), allow_pickle=False) as stored:
-            version = int(stored["schema_version"])
-            if version != SCHEMA_VERSION:
-                raise InputError.one(str(file), f"has schema version {version}; this program reads {SCHEMA_VERSION}")
-            return Telemetry(**{field.name: stored[field.name] for field in fields(Telemetry)})
-    except OSError as error:
-        raise InputError.one(str(file), f"cannot be read: {error.strerror or error}") from error
-    except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise InputError.one(str(file), f"is damaged: {error}") from error
+    with reading(file), np.load(io.BytesIO(read_bytes(file)), allow_pickle=False) as stored:
+        version = int(stored["schema_version"])
+        if version != SCHEMA_VERSION:
+            raise InputError.one(str(file), f"has schema version {version}; this program reads {SCHEMA_VERSION}")
+        arrays = {field.name: stored[field.name] for field in fields(Telemetry)}
+        _check(arrays)
+        return Telemetry(**arrays)
+
+
+# Extents of each array, by the letters of Telemetry; a number is that number.
+_SHAPES = {
+    "ports": "P", "hosts": "H", "port_rate": "P", "port_channel": "P", "port_host": "P", "window": "R2", "repeat": "T",
+    "time": "T", "processors": "T3", "coarse_repeat": "M", "coarse_time": "M", "host_sent_bytes": "MH",
+    "host_queue_drops": "MH", "host_queue_frames": "MH", "traffic_bytes": "CHH", "traffic_frames": "CHH",
+    "departures": "N4", "looks": "K4",
+}  # fmt: skip
+_KINDS = {"Names": "U", "Ints": "i", "Longs": "i", "Floats": "f"}
+
+
+def _check(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Refuse arrays of other shapes or types than Telemetry's.
+
+    Raises:
+        ValueError: one is.
+    """
+    extents: dict[str, int] = {}
+    for field in fields(Telemetry):
+        array, letters = arrays[field.name], _SHAPES.get(field.name, "TP")
+        if array.dtype.kind != _KINDS[str(field.type)]:
+            raise ValueError(f"{field.name} is of type {array.dtype}")
+        wanted = [int(one) if one.isdigit() else extents.get(one, -1) for one in letters]
+        if array.ndim != len(wanted) or any(w not in (-1, there) for w, there in zip(wanted, array.shape, strict=True)):
+            raise ValueError(f"{field.name} has the shape {array.shape}, which does not fit the other arrays")
+        extents.update({one: there for one, there in zip(letters, array.shape, strict=True) if one.isalpha()})
+    repeats, ports, hosts = extents["R"], extents["P"], extents["H"]
+    for name, low, high in (
+        ("repeat", 0, repeats), ("coarse_repeat", 0, repeats), ("port_channel", -1, 2**31), ("port_host", -1, hosts),
+    ):  # fmt: skip
+        if arrays[name].size and not (low <= arrays[name].min() and arrays[name].max() < high):
+            raise ValueError(f"{name} holds a number that is none")
+    for name in ("departures", "looks"):
+        both = arrays[name][:, :2]
+        if both.size and not (both.min() >= 0 and both[:, 0].max() < repeats and both[:, 1].max() < ports):
+            raise ValueError(f"{name} holds a repeat or port that is none")
+    if extents["C"] not in (0, extents["M"]):
+        raise ValueError("traffic_bytes has another number of readings than coarse_time")
+    if not all(np.isfinite(arrays[name]).all() for name in ("time", "coarse_time", "window", "port_rate")):
+        raise ValueError("a time or rate is not finite")

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge
 
 from testbed.errors import InputError, Problem, did_you_mean
+from testbed.files import read_text
 from testbed.topologies import TOPOLOGIES
 from testbed.topologies.graph import Graph, Listing, graph_of, quoted
 from testbed.topologies.graphml import read_graphml
@@ -66,7 +67,7 @@ def _text(file: Path) -> str:
             raise InputError.one("", "is a folder or device, not a file")
         if status.st_size > _MAX_BYTES:
             raise InputError.one("", f"is too large: {status.st_size:,} bytes (at most {_MAX_BYTES:,})")
-        return file.read_text(encoding="utf-8")
+        return read_text(file)
     except FileNotFoundError as error:
         beside = [other.name for other in file.parent.iterdir()] if file.parent.is_dir() else []
         raise InputError.one("", f"there is no file {file}.{did_you_mean(file.name, beside)}") from error

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from testbed.errors import InputError, Problem, did_you_mean
+from testbed.files import read_text
 from testbed.routing import ROUTINGS
 from testbed.scenario.engines import ENGINES, Simulator, VmOptions, engine_name
 from testbed.scenario.fabric_file import TOPOLOGY_BLOCKS, read_fabric_file
@@ -47,7 +48,7 @@ def load_scenario(file: Path, settings: Iterable[str] = ()) -> Scenario:
         InputError: everything that is wrong with it.
     """
     try:
-        text = file.read_text(encoding="utf-8")
+        text = read_text(file)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise InputError.one(str(file), f"cannot be read: {reason}") from error
@@ -191,7 +192,7 @@ def _kind(
         problems.append(Problem(place, sentence))
         return "", None
     kind = raw.get("kind", default)
-    if kind == "":
+    if kind == "" and "kind" not in raw:
         return "", None
     if kind is None:
         near = [key for key in raw if did_you_mean(key, ["kind"])]

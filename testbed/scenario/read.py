@@ -13,6 +13,14 @@ from testbed.errors import InputError, Problem, did_you_mean
 from testbed.scenario.models import shown
 from testbed.shipped import part
 
+_DIGITS = 9  # of the number of a list's entry
+_SHOWN = 80
+
+
+def shortened(text: str) -> str:
+    """A text that a message quotes, without the middle of a very long one."""
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN // 2]}…{text[-_SHOWN // 4 :]}"
+
 
 class _Loader(yaml.SafeLoader):
     """Safe loader that refuses a key given twice, instead of silently losing the first."""
@@ -80,8 +88,9 @@ def _load(text: str, place: str) -> Any:
         raise InputError.one(place, sentence) from error
     except RecursionError as error:
         raise InputError.one(place, "blocks are nested too deeply") from error
-    except ValueError as error:  # an impossible date, a number of thousands of digits
-        sentence = f"a value cannot be read: {error}; text that looks like a date or a number needs quotes"
+    except (ValueError, IndexError) as error:  # an impossible date, a number of no digits, or of thousands
+        reason = "a number has no digits" if isinstance(error, IndexError) else error
+        sentence = f"a value cannot be read: {reason}; text that looks like a date or a number needs quotes"
         raise InputError.one(place, sentence) from error
 
 
@@ -99,9 +108,9 @@ def _set(raw: dict[str, object], setting: str) -> None:
         where = ".".join(keys[:depth])
         index: Any = key
         if isinstance(block, list):
-            if not key.isdecimal() or int(key) >= len(block):
-                sentence = f'{where} has no entry "{key}"; it has {len(block)}, counted from 0'
-                raise InputError.one(f"--set {path}", sentence)
+            if not key.isdecimal() or len(key) > _DIGITS or int(key) >= len(block):
+                sentence = f'{where} has no entry "{shortened(key)}"; it has {len(block)}, counted from 0'
+                raise InputError.one(f"--set {shortened(path)}", sentence)
             index = int(key)
         elif not isinstance(block, dict):
             raise InputError.one(f"--set {path}", f"{where} is {shown(block)}, which has no keys")
@@ -137,8 +146,13 @@ def find_scenario(name: str) -> Path:
     """
     if name.endswith((".yaml", ".yml")) or "/" in name:
         file = Path(name)
-        if file.is_file():
-            return file
+        try:
+            if file.stat():
+                return file
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise InputError.one(shortened(name), f"cannot be read: {error.strerror}") from error
         raise InputError.one(name, f"no such file.{did_you_mean(file.stem, scenario_names())}")
     names = scenario_names()
     if name in names:

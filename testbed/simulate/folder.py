@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from testbed import __version__
-from testbed.errors import InputError, Problem
-from testbed.files import write_whole
+from testbed.errors import InputError, Problem, reading
+from testbed.files import read_text, write_whole
 from testbed.model import Sample
 from testbed.plan import Plan
 from testbed.predict.frames import transport
@@ -247,12 +247,8 @@ def _json(value: dict[str, object]) -> bytes:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError.one(str(file), f"cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise InputError.one(str(file), f"is damaged: {error}") from error
-    if not isinstance(value, dict):
-        raise InputError.one(str(file), "is damaged: it holds no JSON object")
-    return value
+    with reading(file):
+        value = json.loads(read_text(file))
+        if not isinstance(value, dict):
+            raise TypeError("it holds no JSON object")
+        return value

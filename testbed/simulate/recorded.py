@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from testbed.errors import InputError, Problem, did_you_mean
+from testbed.files import read_text
 from testbed.model import Longs, Sample, Topology
 from testbed.predict.frames import TCP_PAYLOAD, WIRE_OVERHEAD, transport
 from testbed.results import Run, load_run
@@ -58,7 +59,7 @@ def read_matrix(file: Path, topology: Topology) -> Recorded:
         wanted = f"FILE.csv with the columns {', '.join(COLUMNS)}, or telemetry-<load>.npz of a result folder"
         raise InputError.one("--matrix", f'should be {wanted}, not "{file}"')
     try:
-        text = file.read_text(encoding="utf-8")
+        text = read_text(file)
     except OSError as error:
         raise InputError.one(str(file), f"cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from testbed.errors import InputError, Problem, did_you_mean
+from testbed.files import read_text
 from testbed.scenario import find_scenario, scenario_names
 from testbed.scenario.catalogue import sweep_names
 from testbed.scenario.models import fill, shown, unknown_key
@@ -48,7 +49,7 @@ def load_sweep(file: Path, repeats: int | None = None) -> tuple[Sweep | None, li
         InputError: it cannot be read at all.
     """
     try:
-        text = file.read_text(encoding="utf-8")
+        text = read_text(file)
     except FileNotFoundError as error:
         beside = [other.name for other in file.parent.glob("*.yaml")] if file.parent.is_dir() else []
         raise InputError.one(str(file), f"no such file.{did_you_mean(file.name, beside)}") from error

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from testbed.compare.variants import shortened
-from testbed.errors import InputError, Problem
-from testbed.files import write_whole
+from testbed.errors import InputError, Problem, reading
+from testbed.files import read_text, write_whole
 from testbed.results import INCOMPLETE
 from testbed.results.store import dated_folder
 from testbed.scenario.models import fill
@@ -71,8 +71,8 @@ def read_record(folder: Path) -> Record:
         InputError: it is damaged, or of another schema version.
     """
     place = str(folder / RECORD)
-    try:
-        raw = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    with reading(folder / RECORD):
+        raw = json.loads(read_text(folder / RECORD))
         version = raw["schema_version"]
         if version != SCHEMA_VERSION:
             raise InputError.one(place, f"has schema version {version}; this program reads {SCHEMA_VERSION}")
@@ -80,12 +80,10 @@ def read_record(folder: Path) -> Record:
         entries = [fill(Entry, run, f"runs.{number}", problems) for number, run in enumerate(raw["runs"])]
         if problems:
             raise InputError([Problem(place, f"is damaged: {problem}") for problem in problems])
+        if not entries:
+            raise ValueError("it lists no run")
         entries = [dataclasses.replace(entry, label=shortened(entry.label)) for entry in entries if entry is not None]
         return Record(str(raw["sweep"]), str(raw["source"]), float(raw["started"]), tuple(entries))
-    except OSError as error:
-        raise InputError.one(place, f"cannot be read: {error.strerror}") from error
-    except (ValueError, TypeError, LookupError, AttributeError) as error:
-        raise InputError.one(place, f"is damaged: {error}") from error
 
 
 def finished_folders(folder: Path) -> list[Path]:

@@ -1,0 +1,216 @@
+"""Input and machines that are not as they should be: a sentence and an exit code, never a traceback."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from testbed.errors import InputError, reading
+from testbed.files import read_text
+from testbed.kernels import jit
+from testbed.results.samples import load_failures
+from testbed.results.telemetry import load_telemetry
+from testbed.scenario import find_scenario, parse_scenario
+from testbed.sweep.record import read_record
+
+LONG = "a" * 5000
+
+
+def call(*arguments: str, nobody: bool = False, into: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "testbed", *arguments]
+    if nobody:
+        command = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", *command]
+    with open(into or os.devnull, "w") as output:  # noqa: PTH123 - /dev/full is no path of a file
+        return subprocess.run(
+            command, stdout=output if into else subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False,
+            timeout=120, env={**os.environ, **variables},
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("tag", ["float", "int"])
+def test_a_number_of_no_digits(tag):
+    with pytest.raises(InputError) as caught:
+        parse_scenario(f"topology: {{kind: mesh, sizes: [!!{tag} '', 2]}}", "x.yaml")
+    assert str(caught.value).startswith("x.yaml: a value cannot be read: a number has no digits; text that looks")
+
+
+def test_a_kind_of_no_letters():
+    with pytest.raises(InputError) as caught:
+        parse_scenario("topology: {kind: ''}", "x.yaml")
+    assert str(caught.value).startswith('x.yaml: topology.kind: there is no topology "". Known: mesh, torus')
+
+
+def test_an_entry_beyond_all_numbers():
+    with pytest.raises(InputError) as caught:
+        parse_scenario("topology: {kind: mesh, sizes: [2, 2]}", "x.yaml", [f"topology.sizes.{'9' * 5000}=1"])
+    assert "topology.sizes has no entry" in str(caught.value)
+    assert "it has 2, counted from 0" in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
+def test_a_scenario_whose_name_is_too_long():
+    with pytest.raises(InputError, match=r"^\./aaa[a…]*: cannot be read: File name too long$"):
+        find_scenario(f"./{LONG}")
+
+
+@pytest.mark.parametrize("command", [["report", LONG], ["compare", LONG, "x"], ["sweep", f"./{LONG}.yaml"]])
+def test_folders_whose_name_is_too_long(command):
+    done = call(*command)
+    assert done.returncode == 2
+    assert "File name too long" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_pipe_is_no_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError) as caught, reading(tmp_path / "pipe"):
+        read_text(tmp_path / "pipe")
+    assert str(caught.value) == f"{tmp_path}/pipe: cannot be read: it is a pipe or a device, not a file"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_what_may_not_be_read(tmp_path):
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    done = call("plan", str(closed / "x.yaml"), nobody=True, HOME="/nonexistent")
+    assert done.stderr.splitlines()[-1] == f"{closed}/x.yaml: cannot be read: Permission denied"
+    assert done.returncode == 2
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_machine_code_that_cannot_be_kept_is_compiled_anew():
+    done = call("plan", "ring8", nobody=True, HOME="/nonexistent", NUMBA_CACHE_DIR="")
+    assert "machine code is not kept, because no folder for it can be written" in done.stderr
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False)
+
+
+def test_machine_code_that_others_can_write_is_not_loaded(tmp_path):
+    tmp_path.chmod(0o755)
+    (tmp_path / "x.1.nbc").write_bytes(b"")
+    assert jit._ours(str(tmp_path), os.geteuid())
+    jit._ours.cache_clear()
+    (tmp_path / "x.1.nbc").chmod(0o666)
+    assert not jit._ours(str(tmp_path), os.geteuid())
+    jit._ours.cache_clear()
+    (tmp_path / "x.1.nbc").chmod(0o644)
+    tmp_path.chmod(0o777)
+    assert not jit._ours(str(tmp_path), os.geteuid())
+    jit._ours.cache_clear()
+
+
+def test_an_output_that_has_no_such_letters():
+    done = call("list", PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, "")
+    shown = call("plan", "nosuch-→", "--format", "json", PYTHONIOENCODING="ascii")
+    assert json.loads(shown.stdout)["problems"][0]["place"] == "nosuch-→"
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_an_output_that_is_full(form):
+    done = call("plan", "ring8", "--format", form, into="/dev/full")
+    assert done.stderr == "the output cannot be written: No space left on device; make room and repeat\n"
+    assert done.returncode == 1
+
+
+DAMAGE = {
+    "an object": ('{"a": 1}', "it should be a list of repeats"),
+    "a number": ("[1]", "it should be a list of repeats"),
+    "nothing": ("[{}]", "KeyError('events')"),
+    "no time": ('[{"events": [{"at": "x"}]}]', "must be real number, not str"),
+    "endless": ('[{"events": [{"at": Infinity}]}]', "an event is at inf"),
+    "no host": ('[{"events": [], "seconds": 1, "pairs": [{"src": 1, "dst": "h"}]}]', "a pair should have the names"),
+    "no counts": (
+        '[{"events": [], "seconds": 1, "pairs": [{"src": "h", "dst": "h", "sent": 3, "arrived": []}]}]',
+        "'int' object is not iterable",
+    ),
+    "deep": ("[" * 100_000, "it is nested too deeply"),
+    "half": ("[", "Expecting value"),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_damaged_failures(tmp_path, kind):
+    text, sentence = DAMAGE[kind]
+    (tmp_path / "failures-1.json").write_text(text)
+    with pytest.raises(InputError) as caught:
+        load_failures(tmp_path, "1")
+    assert f"failures-1.json: is damaged: {sentence}" in str(caught.value)
+
+
+def test_failures_behind_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "failures-1.json")
+    with pytest.raises(InputError, match=r"failures-1\.json: cannot be read: it is a pipe"):
+        load_failures(tmp_path, "1")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('{"schema_version": 1, "sweep": "x", "source": "x", "started": 1, "runs": []}', "it lists no run"),
+        (
+            '{"schema_version": 1, "sweep": "x", "source": "x", "started": 1' + "0" * 400 + ', "runs": []}',
+            "it lists no run",
+        ),
+        ("[" * 100_000, "it is nested too deeply"),
+    ],
+    ids=["no runs", "a huge time", "deep"],
+)
+def test_damaged_sweeps(tmp_path, text, sentence):
+    (tmp_path / "sweep.json").write_text(text)
+    with pytest.raises(InputError, match=rf"sweep.json: is damaged: {sentence}"):
+        read_record(tmp_path)
+
+
+@pytest.fixture
+def telemetry() -> dict[str, Any]:
+    t, p, m, h = 3, 2, 1, 2
+    ints = {
+        "port_channel": (p,), "port_host": (p,), "repeat": (t,), "sent_bytes": (t, p), "sent_frames": (t, p),
+        "received_bytes": (t, p), "received_frames": (t, p), "port_drops": (t, p), "queue_drops": (t, p),
+        "queue_frames": (t, p), "queue_bytes": (t, p), "processors": (t, 3), "coarse_repeat": (m,),
+        "host_sent_bytes": (m, h), "host_queue_drops": (m, h), "host_queue_frames": (m, h), "traffic_bytes": (m, h, h),
+        "traffic_frames": (m, h, h), "departures": (0, 4), "looks": (0, 4),
+    }  # fmt: skip
+    floats = {"port_rate": (p,), "window": (1, 2), "time": (t,), "coarse_time": (m,)}
+    return {
+        **{name: np.zeros(shape, np.int64) for name, shape in ints.items()},
+        **{name: np.zeros(shape) for name, shape in floats.items()},
+        "ports": np.array(["s1-eth1", "s1-eth2"]), "hosts": np.array(["h1", "h2"]), "schema_version": np.array(1),
+    }  # fmt: skip
+
+
+def stored(folder: Path, arrays: dict[str, Any]) -> Path:
+    np.savez_compressed(folder / "telemetry-1.npz", **arrays)
+    return folder
+
+
+def test_sound_telemetry_is_read(tmp_path, telemetry):
+    assert load_telemetry(stored(tmp_path, telemetry), "1") is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("sent_bytes", np.zeros((3, 3), np.int64), "sent_bytes has the shape (3, 3), which does not fit"),
+        ("time", np.zeros(7), "time has the shape"),
+        ("window", np.zeros(2), "window has the shape (2,)"),
+        ("time", np.array([0.0, np.inf, 0.0]), "a time or rate is not finite"),
+        ("port_host", np.array([0, 9]), "port_host holds a number that is none"),
+        ("repeat", np.array([0, 1, 2]), "repeat holds a number that is none"),
+        ("looks", np.array([[0, 7, 0, 0]]), "looks holds a repeat or port that is none"),
+        ("ports", np.zeros(2), "ports is of type float64"),
+        ("traffic_bytes", np.zeros((5, 2, 2), np.int64), "traffic_frames has the shape"),
+    ],
+)
+def test_damaged_telemetry(tmp_path, telemetry, name, value, sentence):
+    with pytest.raises(InputError) as caught:
+        load_telemetry(stored(tmp_path, {**telemetry, name: value}), "1")
+    assert "telemetry-1.npz: is damaged: " in str(caught.value)
+    assert sentence in str(caught.value)
