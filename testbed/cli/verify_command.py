@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from testbed.cli.app import SCENARIOS, SETTINGS, app
-from testbed.cli.output import made_plan, messages, print_json, say, working
+from testbed.cli.output import made_plan, messages, print_json, say, working, write_file
 from testbed.cli.verdicts import Verdict, exit_code, github_lines, junit_text
 from testbed.errors import InputError, VerificationError
 
@@ -35,6 +35,10 @@ class VerifyFormat(str, Enum):
 def verify(
     names: SCENARIOS,
     settings: SETTINGS = None,
+    certificate: Annotated[
+        Path | None,
+        typer.Option("--certificate", help="write the certificate of one proved plan, for certificate_check.py"),
+    ] = None,
     form: Annotated[
         VerifyFormat,
         typer.Option("--format", help="form of the output; junit and github are for continuous integration"),
@@ -46,12 +50,19 @@ def verify(
     one fails. Exit code 1 if an invariant does not hold, 2 if a
     scenario or file cannot be planned at all; the others are proved nevertheless.
     """
+    if certificate is not None and len(names) > 1:
+        raise InputError.one("--certificate", f"is of one plan, and {len(names)} are named")
     verdicts = []
     for name in names:
         with working(f"planning and proving {name}"):
             verdicts.append(_verdict(name, settings or []))
         if form is VerifyFormat.text:
             _print(verdicts[-1])
+    if certificate is not None and verdicts[0].plan is not None and verdicts[0].passed:
+        from testbed.plan.certificate import certificate_of
+
+        with working("writing the certificate"):
+            write_file(certificate, certificate_of(verdicts[0].plan).encode())
     if form is VerifyFormat.json:
         print_json({"passed": not exit_code(verdicts), "plans": [verdict.as_object() for verdict in verdicts]})
     elif form is VerifyFormat.junit:
