@@ -108,7 +108,7 @@ def _labs(incomplete: str) -> list[str]:
     """Names of running labs for the shell."""
     from testbed.emulate import registry
 
-    return [entry.name for entry in registry.entries() if entry.name.startswith(incomplete)]
+    return [entry.name for entry in registry.running() if entry.name.startswith(incomplete)]
 
 
 SCENARIO = Annotated[str, typer.Argument(help="a scenario file, or a name in scenarios/", autocompletion=_scenarios)]

@@ -34,9 +34,9 @@ def execute(
     from testbed.emulate.shell import execute_in
     from testbed.model import host_ip
 
-    running = [entry.name for entry in registry.entries()]
+    running = [entry.name for entry in registry.running()]
     named = words[0] in running
-    entry = registry.find(words[0] if named or not running or len(running) > 1 else None)
+    entry = registry.find(words[0] if named or len(registry.entries() or running) != 1 else None)
     where, command = "", words[named:]
     command = [word for at, word in enumerate(command) if (at, word) != (1, "--")]
     if command:

@@ -13,7 +13,7 @@ import typer
 
 from testbed.cli.app import FORMAT, LAB, SCENARIO, SETTINGS, app
 from testbed.cli.output import Format, made_plan, outcome_object, print_json, print_outcome, results, say, steps
-from testbed.errors import EXIT_NOTHING_RAN
+from testbed.errors import EXIT_NOTHING_RAN, LabError
 
 _RESULTS = Path("results")
 
@@ -127,20 +127,27 @@ def status(lab: LAB = None, form: FORMAT = Format.text) -> None:
 
     claims = [claim for claim in registry.being_built() if lab in (None, claim.name)]
     strays = [stray for stray in registry.strays() if lab in (None, stray.scenario)]
-    chosen = [registry.find(lab)] if lab and not claims and not strays else registry.entries()
+    chosen = [registry.find(lab)] if lab and not claims and not strays else registry.running()
     rows = []
     for entry in chosen:
         if lab not in (None, entry.name):
             continue
-        talk = connect(entry.namespaces)
+        try:
+            talk = connect(entry.namespaces)
+            told = asdict(talk.status())
+        except LabError:
+            if entry.holds:
+                raise
+            continue  # it has ended since it was found
         rows.append(
             {
                 "lab": entry.name,
                 "scenario": entry.scenario,
-                "digest": entry.digest,
+                "digest": entry.digest or None,
+                "measured_by_process": entry.owner or None,
                 "process": entry.init,
                 "running_seconds": round(time.time() - entry.started, 1),
-                **asdict(talk.status()),
+                **told,
             }
         )
         talk.close()
@@ -158,6 +165,7 @@ def status(lab: LAB = None, form: FORMAT = Format.text) -> None:
                 f"{row['lab']}: scenario {row['scenario']}, {row['switches']} switches, {row['links']} links, "
                 f"{row['hosts']} hosts, {row['datapath']} datapath, controller {row['controller'] or 'none'}, "
                 f"{row['doing']}, process {row['process']}, running for {row['running_seconds']:.0f} s"
+                + (f", measured by process {row['measured_by_process']}" if row["measured_by_process"] else "")
             )
         for claim in claims:
             say(f"{claim.name}: being built by process {claim.owner}")
@@ -200,7 +208,7 @@ def down(
     elif strays:
         entries = [entry for entry in registry.entries() if entry.name == lab]
     else:
-        entries = [registry.find(lab)]
+        entries = [registry.find_standing(lab)]
     ended = []
 
     def end(name: str, how: Callable[[], None]) -> None:

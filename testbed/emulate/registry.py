@@ -33,6 +33,7 @@ class Entry:
     scenario: str  # its scenario's name
     digest: str  # of its plan
     started: float  # seconds since the epoch
+    owner: int = 0  # pid of the program that measures in it and ends it; 0 = none, it was left running
 
     @property
     def namespaces(self) -> Namespaces:
@@ -119,6 +120,28 @@ def entries() -> list[Entry]:
     return [one for one in _held() if isinstance(one, Entry)]
 
 
+def in_use() -> list[Entry]:
+    """Labs in which a program measures, such as those of `testbed run`: named after their scenarios, in no record."""
+    recorded = entries()
+    known, names = {entry.init for entry in recorded}, {entry.name for entry in recorded}
+    building = {claim.owner for claim in being_built()}
+    found = []
+    for lab in sorted(labs(), key=lambda one: one.init):
+        if lab.init in known or lab.owner in building or not lab.owned or not lab.namespaces.socket.exists():
+            continue
+        name = lab.scenario if lab.scenario not in names else f"{lab.scenario}-{lab.owner}"
+        names.add(name)
+        begun = born(lab.init)
+        started = time.time() - (time.clock_gettime(time.CLOCK_BOOTTIME) - begun / os.sysconf("SC_CLK_TCK"))
+        found.append(Entry(name, lab.init, begun, lab.scenario, "", started, lab.owner))
+    return found
+
+
+def running() -> list[Entry]:
+    """All labs that can be looked into: those left running, and those in which a program measures."""
+    return [*entries(), *in_use()]
+
+
 def being_built() -> list[Claim]:
     """Names of labs that are being built."""
     return [one for one in _held() if isinstance(one, Claim)]
@@ -131,25 +154,39 @@ def strays() -> list[Lab]:
 
 
 def find(name: str | None) -> Entry:
-    """Return the lab of a name, or the only one.
+    """Return the lab of a name, or the only one: of those left running, and where there is none of those in use.
 
     Raises:
         InputError: there is none, or several and no name.
     """
-    running = entries()
-    names = [entry.name for entry in running]
-    if name is None and len(running) == 1:
-        return running[0]
+    standing, used = entries(), in_use()
+    found = [*standing, *used]
+    names = [entry.name for entry in found]
+    if name is None and len(standing or used) == 1:
+        return (standing or used)[0]
     if name is not None and (owner := next((one.owner for one in being_built() if one.name == name), None)):
         raise InputError.one(name, f"is still being built, by process {owner}")
-    if not running:
+    if not found:
         raise InputError.one(name or "", "no lab is running; build one with `testbed up NAME`")
     if name is None:
         raise InputError.one("", f"several labs are running, so give a name: {', '.join(names)}")
-    for entry in running:
+    for entry in found:
         if entry.name == name:
             return entry
     raise InputError.one(name, f"no running lab of that name.{did_you_mean(name, names)} Running: {', '.join(names)}")
+
+
+def find_standing(name: str | None) -> Entry:
+    """As find(), for who wants to end it.
+
+    Raises:
+        InputError: also where a program measures in it.
+    """
+    entry = find(name)
+    if entry.owner:
+        sentence = f"process {entry.owner} measures in it and ends it; interrupt that: kill -INT {entry.owner}"
+        raise InputError.one(entry.name, sentence)
+    return entry
 
 
 def give_up(claim: Claim) -> None:

@@ -81,6 +81,7 @@ def test_up_status_shell_down(untouched):
         second = command("up", "torus4x2", "--name", "second")
         assert second.returncode == 0, second.stderr
         labs = json.loads(command("status", "--format", "json").stdout)["labs"]
+        labs = [lab for lab in labs if not lab["measured_by_process"]]
         assert [(lab["lab"], lab["switches"], lab["hosts"]) for lab in labs] == [("first", 8, 16), ("second", 8, 16)]
         which = command("down")
         assert which.returncode == 2
@@ -95,7 +96,8 @@ def test_up_status_shell_down(untouched):
     finally:
         down = command("down", "--all", "--format", "json")
     assert [ended["lab"] for ended in json.loads(down.stdout)["ended"]] == ["first", "second"]
-    assert command("status").returncode == 2
+    left = json.loads(command("status", "--format", "json").stdout)["labs"]
+    assert [lab["lab"] for lab in left if not lab["measured_by_process"]] == []
 
 
 def _start(file: Path, results: Path) -> subprocess.Popen[str]:
@@ -108,6 +110,23 @@ def _wait_for(process: subprocess.Popen[str], text: str) -> None:
         if text in line:
             return
     raise AssertionError(f"never said {text!r}")
+
+
+def test_a_lab_that_is_measured_is_shown_and_entered_and_ended_by_its_own_program_only(long, tmp_path, untouched):
+    with _start(long, tmp_path / "results") as process:
+        _wait_for(process, "1 of 1, iperf3")
+        labs = json.loads(command("status", "--format", "json").stdout)["labs"]
+        (lab,) = [one for one in labs if one["measured_by_process"] == process.pid]
+        assert (lab["scenario"], lab["switches"], lab["hosts"]) == ("long", 4, 4)
+        assert 0 < lab["running_seconds"] < 120
+        inside = command("exec", lab["lab"], "h1", "--", "ping", "-c", "1", "h4")
+        assert "1 received" in inside.stdout, inside.stderr
+        refused = command("down", lab["lab"])
+        assert refused.returncode == 2
+        assert f"process {process.pid} measures in it and ends it; interrupt that" in refused.stderr
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 130
 
 
 @pytest.mark.parametrize("moment", ["building the lab: links", "building the lab: ports", "1 of 1, iperf3"])
