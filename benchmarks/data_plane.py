@@ -3,7 +3,7 @@
 A hop-packet is a frame that one switch has forwarded; of frames lost on their way none is counted. Flows go from every
 host to its right-hand neighbour on a torus, so a frame passes two switches. Links of 1 Gbit/s never limit; slow ones
 show what is left where each host's frames are paced. All variants get the large socket buffers without which frames
-vanish.
+vanish. The fast path is what scenarios get with `lab.fast_path: auto`; the other variants are without.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from benchmarks.table import Figure, median_text, progress
 from testbed.emulate.build import build_order
 from testbed.emulate.client import LabClient
 from testbed.emulate.launch import start_namespaces
-from testbed.messages import LoadRequest, Process
+from testbed.messages import LoadRequest, Process, Snapshot
 from testbed.model import host_ip
 from testbed.plan import Plan, make_plan
 from testbed.scenario import parse_scenario
@@ -66,8 +66,9 @@ def variants() -> dict[str, dict[str, Any]]:
     processors = len(os.sched_getaffinity(0))
     tuned = {f"{count} daemon{'s' if count > 1 else ''}": count for count in sorted({1, processors, 2 * processors})}
     return {
-        "stock": {"switch_daemons": 1, "stock": True},
-        **{name: {"switch_daemons": count} for name, count in tuned.items()},
+        "stock": {"switch_daemons": 1, "stock": True, "fast_path": "off"},
+        **{name: {"switch_daemons": count, "fast_path": "off"} for name, count in tuned.items()},
+        "fast path": {"fast_path": "auto"},
     }
 
 
@@ -136,7 +137,16 @@ def _pump(lab: LabClient, load: Load, flows: list[str]) -> dict[str, float]:
         "rate": _SWITCHES_ON_PATH * printed["arrived"] / printed["seconds"],
         "latency": printed["median_us"] / _SWITCHES_ON_PATH,
         "idle": (after.idle - before.idle) / (after.total - before.total),
+        "work": _work(before, after),
     }
+
+
+def _work(before: Snapshot, after: Snapshot) -> float:
+    """Processor s a frame that a switch sent, those of the hosts and of whatever else ran included."""
+    busy = (after.total - before.total) - (after.idle - before.idle)
+    sent = sum(b.frames - a.frames for a, b in zip(before.channels, after.channels, strict=True))
+    # Each frame is sent by one switch into a channel, and by the next one to its host.
+    return busy / os.sysconf("SC_CLK_TCK") / max(_SWITCHES_ON_PATH * sent, 1)
 
 
 def _figures(title: str, found: dict[tuple[str, str], list[dict[str, float]]]) -> list[Figure]:
@@ -154,6 +164,7 @@ def _figures(title: str, found: dict[tuple[str, str], list[dict[str, float]]]) -
             text += f"; {statistics.median(ratios):.2f} of {names[0]} ({min(ratios):.2f} – {max(ratios):.2f})"
         if not latency:
             idle = statistics.median(run["idle"] for run in found[title, name])
-            text += f"; {100 * idle:.0f} % idle"
+            work = statistics.median(run["work"] for run in found[title, name])
+            text += f"; {100 * idle:.0f} % idle; {1e6 * work:.1f} µs of processor a hop, hosts' included"
         figures.append(Figure(f"{title}: {name}", text))
     return figures

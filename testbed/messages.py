@@ -287,6 +287,8 @@ class Facts:
         kernel: release of the kernel.
         folder: of the lab, as its programs see it.
         interface: of each host, by which its programs reach the fabric.
+        fast_path: whether frames are forwarded by a fast path under the switches.
+        why_slow: why not, where one was wanted; else empty.
         pace: how a model keeps to the clock: its priority, and why none, if it has none; empty for others.
         holds_lone_frames: whether a port keeps a frame that finds it idle for its time on the wire, too.
     """
@@ -304,8 +306,25 @@ class Facts:
     kernel: str
     folder: str
     interface: str
+    fast_path: bool = False
+    why_slow: str = ""
     pace: str = ""
     holds_lone_frames: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ShortCuts:
+    """What a fast path under the switches holds.
+
+    Attributes:
+        entries: for each switch that is on, its entries as the kernel has them; see pipeline.entry.Entry.
+        off: for each other switch the reason.
+        map_id: number of the kernel's map with the entries; 0 where there is no fast path.
+    """
+
+    entries: Mapping[str, tuple[str, ...]]
+    off: Mapping[str, str]
+    map_id: int
 
 
 @dataclass(frozen=True, slots=True)

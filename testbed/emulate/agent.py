@@ -35,7 +35,17 @@ from testbed.emulate.switch_daemon import daemon_count, divide, switch_ports
 from testbed.emulate.switches import SwitchBackend
 from testbed.emulate.wire import decode, encode
 from testbed.errors import CapabilityError, LabError
-from testbed.messages import CpuShare, Disturbance, Disturbed, Facts, FrameCounts, LinkState, Observation, Status
+from testbed.messages import (
+    CpuShare,
+    Disturbance,
+    Disturbed,
+    Facts,
+    FrameCounts,
+    LinkState,
+    Observation,
+    ShortCuts,
+    Status,
+)
 
 FOLDER = Path("/run/lab")
 SOCKET = FOLDER / "agent.sock"
@@ -70,6 +80,7 @@ class Agent:
             ask.Shutdown: self.shutdown,
             ask.TellFacts: self.tell_facts,
             ask.DumpFlows: self.flows,
+            ask.DumpShortCuts: self.short_cuts,
             ask.DumpGroups: self.groups,
             ask.Trace: self.trace,
             ask.WriteFile: self.write,
@@ -136,6 +147,8 @@ class Agent:
             kernel=os.uname().release,
             folder=str(FOLDER),
             interface=HOST_INTERFACE,
+            fast_path=fabric.fast_path is not None,
+            why_slow=fabric.why_slow,
         )
         self.write_state(fabric)
         return self.facts
@@ -207,6 +220,11 @@ class Agent:
         del request, progress
         return self.switches.dump(self.need_fabric().order.switches)
 
+    def short_cuts(self, request: ask.DumpShortCuts, progress: Progress) -> ShortCuts:
+        """Dump the entries of the fast path."""
+        del request, progress
+        return self.need_fabric().dump_short_cuts()
+
     def groups(self, request: ask.DumpGroups, progress: Progress) -> dict[str, list[str]]:
         """Dump the groups of all running switches."""
         del request, progress
@@ -249,6 +267,7 @@ class Agent:
     def load(self, request: ask.RunLoad, progress: Progress) -> Observation:
         """Run the processes of a load; count, record and disturb meanwhile."""
         del progress
+        self.need_fabric().settle()
         return self.loads.run(request.load, self.need_fabric(), self.switches)
 
     def disturb(self, request: ask.Disturb, progress: Progress) -> Disturbed:

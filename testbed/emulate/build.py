@@ -77,6 +77,7 @@ def build_order(plan: Plan) -> BuildOrder:
         cpu_share=scenario.lab.processors_a_host,
         controller=None if scenario.lab.controller == "none" else scenario.lab.controller,
         speeds={} if plan.speeds is None else dict(enumerate(plan.speeds.tolist())),
+        fast_path=scenario.lab.fast_path,
         alone=tuple(topology.switch_name(switch) for switch in alone),
     )
 

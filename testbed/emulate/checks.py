@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from testbed.emulate.walk import dumped_rules, installed_problems, state_problems
+from testbed.emulate.walk import dumped_rules, installed_problems, short_cut_problems, state_problems
 from testbed.errors import LabError, WorkloadError
 from testbed.failover.rules import backup_rules
 from testbed.failover.tables import whole_tables
@@ -34,8 +34,10 @@ def verify(plan: Plan, lab: LabClient) -> list[str]:
 
 def walk(plan: Plan, lab: LabClient, off: Collection[int] | None = None) -> list[str]:
     """See Session.walk."""
-    dumped = lab.flows()
-    problems = installed_problems(plan, dumped, lab.groups() if plan.bundles else None)
+    dumped, groups = lab.flows(), lab.groups() if plan.bundles else None
+    problems = installed_problems(plan, dumped, groups)
+    if lab.facts.fast_path:
+        problems += short_cut_problems(plan, dumped, lab.short_cuts().entries, groups)
     return problems if off is None else list(dict.fromkeys([*problems, *state_problems([plan], dumped, off)]))
 
 
@@ -105,6 +107,8 @@ def deviations(plan: Plan, lab: LabClient) -> list[Deviation]:
     switches that it does not reach, leave the rules as they were.
     """
     found = [Deviation(True, f"shaping changed: {problem}") for problem in lab.shaping_problems()]
+    off = lab.short_cuts().off if lab.facts.fast_path else {}
+    found += [Deviation(False, f"the fast path of {switch} was off: {why}") for switch, why in off.items()]
     found += changed_links(plan, lab.link_states(), controlled=lab.facts.controller is not None)
     if lab.facts.controller is None:
         return found

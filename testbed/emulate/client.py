@@ -30,6 +30,7 @@ from testbed.messages import (
     LoadRequest,
     Observation,
     PlanMove,
+    ShortCuts,
     Status,
     Tap,
 )
@@ -242,6 +243,10 @@ class LabClient:
     def flows(self) -> dict[str, list[str]]:
         """The rules of all running switches by switch: lines of `ovs-ofctl --no-stats --no-names dump-flows`."""
         return self._ask(ask.DumpFlows())
+
+    def short_cuts(self) -> ShortCuts:
+        """What the fast path holds."""
+        return self._ask(ask.DumpShortCuts())
 
     def groups(self) -> dict[str, list[str]]:
         """The groups of all running switches, by switch: lines of `ovs-ofctl dump-groups`."""

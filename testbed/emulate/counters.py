@@ -82,11 +82,15 @@ def _port_counters() -> dict[str, dict[str, int]]:
 
 
 def frame_counts(
-    order: BuildOrder, holders: Mapping[str, int], dump: Callable[[], Mapping[str, Sequence[str]]]
+    order: BuildOrder,
+    holders: Mapping[str, int],
+    dump: Callable[[], Mapping[str, Sequence[str]]],
+    short_cuts: Mapping[str, int],
 ) -> FrameCounts:
     """Counts frames along their way; what one counter has and the next has not was lost outside a queue.
 
-    `holders`: host → pid; `dump` returns the rules of all running switches with their counters, by switch.
+    `holders`: host → pid; `dump` returns the rules of all running switches with their counters, by switch;
+    `short_cuts`: switch → frames that it took in and sent without Open vSwitch.
     """
     ports = _port_counters()
     channels, hosts = channel_ports(order), host_ports(order)
@@ -95,7 +99,7 @@ def frame_counts(
         return sum(ports[name][what] for name in (*channels, *hosts))
 
     rules = dump()
-    admitted = tuple(_admitted(rules.get(switch, ())) for switch in order.switches)
+    admitted = tuple(_admitted(rules.get(switch, ())) + short_cuts.get(switch, 0) for switch in order.switches)
     arrived, taken_in = total("rx_packets"), sum(admitted)
     # A unicast frame that is admitted is sent once; a broadcast more often, which only hides losses here.
     sent = total("tx_packets") + _queue_drops({*channels, *hosts})

@@ -23,8 +23,9 @@ from testbed.emulate.rtnetlink import FIGURES, PortCounters
 # How long the busiest ports are looked for, and then watched, s.
 _CHOOSING, _WATCHING = 0.5, 2.0
 _PORTS = 4
-# Between two looks at a queue: the time of so many full frames, within bounds, s.
-_FRAMES_A_LOOK, _MIN_LOOK, _MAX_LOOK = 8, 2e-3, 20e-3
+# Between two looks at a queue: the time of so many full frames, within bounds, s. A port had no pause if more frames
+# wait than leave meanwhile, and a TCP that loses nothing lets only a few wait.
+_FRAMES_A_LOOK, _MIN_LOOK, _MAX_LOOK = 3, 2e-3, 20e-3
 _FULL_FRAME, _MAX_FRAME = 1538, 65536
 _BUFFER = 32 << 20
 # linux/socket.h, linux/if_packet.h, linux/filter.h

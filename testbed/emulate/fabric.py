@@ -12,6 +12,8 @@ from mininet.net import Mininet
 
 from testbed.emulate import counters
 from testbed.emulate.commands import in_host, run, run_each
+from testbed.emulate.fast_path import FastPath, open_fast_path
+from testbed.emulate.fast_upkeep import Upkeep
 from testbed.emulate.interfaces import set_interfaces
 from testbed.emulate.names import HOST_INTERFACE, channel_ports, host_ports, port_interface
 from testbed.emulate.netem import MISSING, UNKNOWN, Netem
@@ -29,7 +31,7 @@ from testbed.emulate.shaping import (
 )
 from testbed.emulate.switches import SwitchBackend
 from testbed.errors import LabError
-from testbed.messages import FrameCounts, LinkChange, LinkState, Snapshot
+from testbed.messages import FrameCounts, LinkChange, LinkState, ShortCuts, Snapshot
 
 if TYPE_CHECKING:
     from testbed.emulate.telemetry import Telemetry
@@ -64,6 +66,9 @@ class Fabric(Mininet):  # type: ignore[misc]
         self.order = order
         self.datapath = ""
         self.changed: dict[int, LinkState] = {}  # links that run otherwise than planned
+        self.fast_path: FastPath | None = None
+        self.short_cuts: Upkeep | None = None  # what keeps it in step with the switches
+        self.why_slow = ""  # why there is none; empty where nobody asked for one
         for host in order.hosts:
             adopted, procs = (holders or {}).get(host.name), (groups or {}).get(host.name)
             self.addHost(host.name, holder=adopted, procs=procs, ip=host.ip, mac=host.mac)
@@ -114,8 +119,10 @@ class Fabric(Mininet):  # type: ignore[misc]
             ("hosts", self._configure_hosts),
             ("ports", lambda: switches.add_ports(self._ports())),
             # After the ports: Open vSwitch clears the queueing of a port it takes over.
+            ("fast path", self._open_fast_path),
             ("shaping", self._shape),
             ("buffers", lambda: self._prepare_sockets(switches)),
+            ("short cuts", lambda: self._begin_short_cuts(switches)),
             ("read back", lambda: self._read_back(switches)),
         )
         for text, step in steps:
@@ -201,10 +208,11 @@ class Fabric(Mininet):  # type: ignore[misc]
     def _port_shaping(self) -> dict[str, Shaping]:
         """How each switch port is shaped."""
         order, kernel = self.order, self.datapath == "kernel"
+        in_kernel = kernel or self.fast_path is not None
         queue = TAIL_DROP if kernel else HEAD_DROP
         edge = Shaping(order.host_rate, order.queue_frames, queue=queue)
-        # The kernel datapath keeps the tag out of what Linux counts.
-        overhead = WIRE_OVERHEAD + (VLAN_TAG if kernel and order.tagged_trunks else 0)
+        # What forwards in the kernel keeps the tag out of what Linux counts.
+        overhead = WIRE_OVERHEAD + (VLAN_TAG if in_kernel and order.tagged_trunks else 0)
         found = dict.fromkeys(host_ports(order), edge)
         for channel, name in enumerate(channel_ports(order)):
             link = channel // 2
@@ -218,6 +226,16 @@ class Fabric(Mininet):  # type: ignore[misc]
     def port_rates(self) -> dict[str, float]:
         """Bit/s that each switch port is shaped to, gaps included; ports of the hosts first, then of the channels."""
         return {name: shaping.rate for name, shaping in self._port_shaping().items()}
+
+    def _open_fast_path(self) -> None:
+        self.fast_path, self.why_slow = open_fast_path(self.order, self.datapath, self._ports())
+
+    def _begin_short_cuts(self, switches: SwitchBackend) -> None:
+        if self.fast_path is None:
+            return
+        switches.each_packet_socket(self.order.switches, self.fast_path.listen)
+        self.short_cuts = Upkeep(self.fast_path, switches.folder, switches.dump)
+        self.short_cuts.start()
 
     def _shape(self) -> None:
         run(["tc", "-batch", "-"], "".join(shaping.commands(name) for name, shaping in self._port_shaping().items()))
@@ -331,7 +349,20 @@ class Fabric(Mininet):  # type: ignore[misc]
         """Everything that counts frames."""
         time.sleep(_STATISTICS_LAG)
         order = self.order
-        return counters.frame_counts(order, self.holders, lambda: switches.dump(order.switches, counters=True))
+        taken = {} if self.fast_path is None else self.fast_path.frames()
+        return counters.frame_counts(order, self.holders, lambda: switches.dump(order.switches, counters=True), taken)
+
+    def settle(self) -> None:
+        """Return when the fast path, if there is one, holds what the switches' rules are now."""
+        if self.short_cuts is not None:
+            self.short_cuts.settle()
+
+    def dump_short_cuts(self) -> ShortCuts:
+        """The entries of the fast path, as the kernel has them when rules are at rest."""
+        if self.fast_path is None or self.short_cuts is None:
+            return ShortCuts({}, dict.fromkeys(self.order.switches, self.why_slow), 0)
+        self.short_cuts.settle()
+        return ShortCuts(self.fast_path.dump(), self.short_cuts.why_off(), self.fast_path.map_id)
 
     def ports_of(self, channels: Sequence[int], hosts: Sequence[int] = ()) -> list[str]:
         """Interfaces of switches that send into some channels, and to some hosts.
@@ -356,6 +387,8 @@ class Fabric(Mininet):  # type: ignore[misc]
 
     def kill_switch(self, switches: SwitchBackend, switch: str) -> None:
         """End the process of a switch, which must have one of its own."""
+        if self.short_cuts is not None:
+            self.short_cuts.end(switch)
         switches.kill(switch)
 
     def start_switch(self, switches: SwitchBackend, switch: str) -> None:
@@ -365,6 +398,10 @@ class Fabric(Mininet):  # type: ignore[misc]
         mine = [name for bridge, name, _ in self._ports() if bridge == switch]
         shaping = self._port_shaping()
         run(["tc", "-batch", "-"], "".join(shaping[name].commands(name) for name in mine))
+        if self.fast_path is not None and self.short_cuts is not None:
+            self.fast_path.attach([switch])
+            switches.each_packet_socket([switch], self.fast_path.listen)
+            self.short_cuts.begin(switch)
 
     def _prepare_sockets(self, switches: SwitchBackend) -> None:
         ports = self._ports()  # the hosts' first

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
@@ -305,6 +305,12 @@ class OpenVSwitch:
             run(["ovs-ofctl", "-O", "OpenFlow13", "packet-out", bridge, out])
         with ThreadPoolExecutor(len(daemons)) as pool:
             list(pool.map(lambda daemon: daemon.with_packet_sockets(prepare), daemons))
+
+    def each_packet_socket(self, bridges: Collection[str], change: Callable[[socket.socket], None]) -> None:
+        """Apply a change to each packet socket of the processes that have some switches."""
+        daemons = {self._daemon_of[bridge] for bridge in bridges}
+        with ThreadPoolExecutor(len(daemons) or 1) as pool:
+            list(pool.map(lambda daemon: daemon.with_packet_sockets(change), daemons))
 
     def dump(self, bridges: Sequence[str], *, counters: bool = False) -> dict[str, list[str]]:
         """Rules the running switches have, a line each; with packet counters if asked."""

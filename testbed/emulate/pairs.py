@@ -8,82 +8,18 @@ particular (broadcasts) are not counted.
 
 from __future__ import annotations
 
-import ctypes
 import mmap
 import os
-import platform
-import struct
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from testbed.emulate.commands import run
+from testbed.emulate.bpf import array_map, attach, instruction, load
 from testbed.errors import LabError
 from testbed.model import Longs, host_mac
 
-# System call numbers differ by architecture; those that came after x86 share one table.
-_NUMBERS = {"x86_64": 321, "i686": 357, "ppc64le": 361, "s390x": 351}
-_NEWER = 280
-_MAP_CREATE, _PROG_LOAD, _OBJ_PIN = 0, 5, 6
-_ARRAY = 2
-_MMAPABLE = 1 << 10
-_SCHED_CLS = 3
-_ATTRIBUTE_SIZE = 128
-_LOG_SIZE = 1 << 16
-_LICENSE = b"Apache-2.0"
-
-
-def instruction(code: int, to: int = 0, of: int = 0, offset: int = 0, value: int = 0) -> bytes:
-    """Encode one instruction: operation code, the two registers, jump or memory offset, immediate value."""
-    return struct.pack("=BBhi", code, of << 4 | to, offset, value)
-
-
-def array_map(entry_size: int, entries: int) -> int:
-    """Make an array that user space can map into its memory; returns its file descriptor.
-
-    Raises:
-        OSError: the kernel cannot, or does not allow it.
-    """
-    return _call(_MAP_CREATE, struct.pack("=IIIII", _ARRAY, 4, entry_size, entries, _MMAPABLE))
-
-
-def load(program: bytes) -> int:
-    """Load a program that looks at frames (`sched_cls`); returns its file descriptor.
-
-    Raises:
-        OSError: the kernel refuses it; the text ends with what its verifier says.
-    """
-    code, license_text = ctypes.create_string_buffer(program, len(program)), ctypes.create_string_buffer(_LICENSE)
-    log = ctypes.create_string_buffer(_LOG_SIZE)
-    count, where = len(program) // 8, ctypes.addressof
-    try:
-        head = struct.pack("=IIQQ", _SCHED_CLS, count, where(code), where(license_text))
-        return _call(_PROG_LOAD, head + struct.pack("=IIQI", 1, _LOG_SIZE, where(log), 0))
-    except OSError as error:
-        said = log.value.decode(errors="replace").strip().splitlines()
-        raise OSError(error.errno, f"{error.strerror}: {said[-1]}" if said else error.strerror) from error
-
-
-def pin(descriptor: int, path: Path) -> None:
-    """Give a program a name in a mounted file system of type `bpf`, by which `tc` finds it."""
-    name = ctypes.create_string_buffer(os.fsencode(path))
-    _call(_OBJ_PIN, struct.pack("=QI", ctypes.addressof(name), descriptor))
-
-
-def _call(command: int, attributes: bytes) -> int:
-    libc = ctypes.CDLL(None, use_errno=True)
-    number = _NUMBERS.get(platform.machine(), _NEWER)
-    buffer = ctypes.create_string_buffer(attributes, max(len(attributes), _ATTRIBUTE_SIZE))
-    result = int(libc.syscall(number, command, buffer, len(buffer)))
-    if result < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
-    return result
-
-
+_RANK = 1  # before what takes frames away
 _ENTRY = 16  # bytes, frames: two numbers of eight bytes
 # A host's address is this and its number, counted from 1, in four bytes.
 _PREFIX = int(host_mac(0).replace(":", "")[:4], 16)
@@ -107,7 +43,7 @@ class PairCounters:
             array = array_map(_ENTRY, self._hosts**2)
             program = load(counting_program(self._hosts, array))
             self._memory = mmap.mmap(array, -(-size // mmap.PAGESIZE) * mmap.PAGESIZE, access=mmap.ACCESS_READ)
-            _attach(program, ports)
+            attach(program, ports, rank=_RANK)
         except OSError as error:
             raise LabError(f"pairs of hosts cannot be counted: {error.strerror}") from error
         os.close(program)
@@ -128,21 +64,6 @@ def why_not() -> str:
     except OSError as error:
         return str(error.strerror)
     return ""
-
-
-def _attach(program: int, ports: Sequence[str]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        run(["mount", "-t", "bpf", "bpf", folder])
-        try:
-            name = Path(folder) / "pairs"
-            pin(program, name)
-            lines = [
-                f"qdisc add dev {port} ingress\nfilter add dev {port} ingress bpf direct-action object-pinned {name}\n"
-                for port in ports
-            ]
-            run(["tc", "-batch", "-"], "".join(lines))
-        finally:
-            run(["umount", folder])
 
 
 def counting_program(hosts: int, array: int) -> bytes:

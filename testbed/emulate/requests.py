@@ -22,6 +22,7 @@ from testbed.messages import (
     LoadRequest,
     Observation,
     PlanMove,
+    ShortCuts,
     Status,
 )
 
@@ -93,6 +94,7 @@ class BuildOrder:
             installed from `rules`.
         speeds: share of its rate at which a link between switches runs, by the link's number; others at all of it.
         alone: switches that get a daemon each, so that one can be killed.
+        fast_path: `auto` or `off`: whether the userspace datapath gets one under it where that works.
         stock: run Open vSwitch as it is installed; for benchmarks, which compare with it.
         model: whether switches are a model, which the lab's folder holds, and not Open vSwitch.
         watchdog: real-world s after which a model drops what a pause holds back; 0 = never.
@@ -117,6 +119,7 @@ class BuildOrder:
     controller: str | None = None
     speeds: Mapping[int, float] = field(default_factory=dict)
     alone: tuple[str, ...] = ()
+    fast_path: str = "off"
     stock: bool = False
     model: bool = False
     watchdog: float = 0.0
@@ -221,6 +224,12 @@ class DumpFlows(Request[dict[str, list[str]]]):
     """The rules of all running switches, a line each, by switch."""
 
     op: ClassVar[str] = "flows"
+
+
+class DumpShortCuts(Request[ShortCuts]):
+    """The fast path's entries, as the kernel has them."""
+
+    op: ClassVar[str] = "short cuts"
 
 
 class DumpGroups(Request[dict[str, list[str]]]):
@@ -369,7 +378,7 @@ OPERATIONS: dict[str, type[Request[Any]]] = {
     kind.op: kind
     for kind in (
         Build, TellFacts, TellStatus, Shutdown, SetRates, SetSpeeds, CheckShaping, RunLoad, Disturb, TellLinks,
-        CountFrames, DumpFlows, DumpGroups, Trace, Reach, Learn, WatchStorm, WriteFile, CopyFile, TakeFile,
-        TellController, WaitForController, StopController, StartController, MoveToPlan,
+        CountFrames, DumpFlows, DumpShortCuts, DumpGroups, Trace, Reach, Learn, WatchStorm, WriteFile, CopyFile,
+        TakeFile, TellController, WaitForController, StopController, StartController, MoveToPlan,
     )
 }  # fmt: skip

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import socket
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Protocol
 
 
@@ -10,6 +12,7 @@ class SwitchBackend(Protocol):
     """Switches that obey OpenFlow rules, as processes inside the lab's namespaces; see OpenVSwitch for each."""
 
     datapath: str
+    folder: Path  # with their management sockets
 
     @property
     def shares(self) -> list[list[str]]:
@@ -42,6 +45,9 @@ class SwitchBackend(Protocol):
 
     def prepare_sockets(self, ports: Mapping[str, int], frames: int) -> None:
         """Let the switches hold `frames` frames, and not hear what they send; `ports` has one port a switch."""
+
+    def each_packet_socket(self, bridges: Collection[str], change: Callable[[socket.socket], None]) -> None:
+        """Apply a change to each packet socket of the processes that have some switches."""
 
     def spanning_tree_problems(self) -> list[str]:
         """What forwards by itself, as read back; there must be nothing."""

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from testbed.model import Group, LocalPlan, Rule, Topology
-from testbed.pipeline.oracle import Delivery, Oracle
+from testbed.model import Group, LocalPlan, Rule, Topology, host_mac
+from testbed.pipeline.entry import Entry
+from testbed.pipeline.oracle import Delivery, Oracle, Tag
 from testbed.pipeline.tables import UNTAGGED
 from testbed.pipeline.text import FlowSyntaxError, parse_group, parse_rule
 from testbed.plan import Plan
 from testbed.routing.paths import hops, path
+
+_SOMEBODY = host_mac(0)  # what an entry takes does not depend on who sent it
 
 
 def installed_problems(
@@ -26,14 +29,8 @@ def installed_problems(
     """
     topology = plan.topology
     rules, problems = dumped_rules(topology, dumped)
-    found: list[Group] = []
-    for switch in range(topology.switch_count):
-        name = topology.switch_name(switch)
-        for line in (groups or {}).get(name, ()):
-            try:
-                found.append(parse_group(switch, line))
-            except FlowSyntaxError as error:
-                problems.append(f"{name} has a group that is not ours: {error}")
+    found, others = _groups(topology, groups)
+    problems += others
     return problems + _walk_problems(plan, Oracle(topology, rules, plan.bundles, found))
 
 
@@ -64,6 +61,60 @@ def state_problems(plans: Sequence[Plan], dumped: Mapping[str, Sequence[str]], o
             problems.append(f"{name} {'circulates' if flood.endless else 'does not reach every other host once'}")
         problems += _off(plans[0], name, flood, off)
     return problems
+
+
+def short_cut_problems(
+    plan: Plan,
+    dumped: Mapping[str, Sequence[str]],
+    entries: Mapping[str, Sequence[str]],
+    groups: Mapping[str, Sequence[str]] | None = None,
+) -> list[str]:
+    """A sentence for each entry of the fast path that is not what the switch's rules do.
+
+    Args:
+        plan: of the lab, for its wiring.
+        dumped: as of installed_problems().
+        entries: for each switch that has some, lines of pipeline.entry.Entry.
+        groups: as of installed_problems().
+    """
+    topology = plan.topology
+    rules, _ = dumped_rules(topology, dumped)
+    oracle = Oracle(topology, rules, plan.bundles, _groups(topology, groups)[0])
+    number = {topology.switch_name(switch): switch for switch in range(topology.switch_count)}
+    problems = []
+    for name, lines in entries.items():
+        for line in lines:
+            entry = Entry.read(line)
+            copies = oracle.at_switch(number[name], entry.in_port, entry.tag, _SOMEBODY, entry.destination)
+            if copies != [((entry.out_port,), entry.out_tag)]:
+                way = " and ".join(_way(ports, tag) for ports, tag in copies) or "to no port"
+                problems.append(
+                    f"the fast path of {name} sends frames for {entry.destination} that come by port {entry.in_port}, "
+                    f"{_tagged(entry.tag)}, {_way((entry.out_port,), entry.out_tag)}, and its rules {way}"
+                )
+    return problems
+
+
+def _way(ports: tuple[int, ...], tag: Tag) -> str:
+    return f"to port {' or '.join(map(str, ports))} {_tagged(tag)}"
+
+
+def _tagged(tag: Tag) -> str:
+    return "untagged" if tag[0] == UNTAGGED else f"in VLAN {tag[0]} with priority {tag[1]}"
+
+
+def _groups(topology: Topology, dumped: Mapping[str, Sequence[str]] | None) -> tuple[list[Group], list[str]]:
+    """The groups in dumped lines, by switch name, and a sentence for each line that this pipeline never writes."""
+    found: list[Group] = []
+    problems: list[str] = []
+    for switch in range(topology.switch_count):
+        name = topology.switch_name(switch)
+        for line in (dumped or {}).get(name, ()):
+            try:
+                found.append(parse_group(switch, line))
+            except FlowSyntaxError as error:
+                problems.append(f"{name} has a group that is not ours: {error}")
+    return found, problems
 
 
 def dumped_rules(topology: Topology, dumped: Mapping[str, Sequence[str]]) -> tuple[list[Rule], list[str]]:

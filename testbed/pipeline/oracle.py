@@ -200,6 +200,11 @@ class Oracle:
         """Let host `source` send one broadcast."""
         return self.send(source, BROADCAST)
 
+    def at_switch(self, switch: int, in_port: int, tag: Tag, source_mac: str, destination_mac: str) -> list[Copy]:
+        """What one switch makes of one frame that comes by a port."""
+        self._sender = source_mac
+        return self._forward(switch, in_port, tag, destination_mac)
+
     def _lookup(self, switch: int, table: int, frame: dict[str, object]) -> Rule | None:
         for _, fields, index in self._tables.get((switch, table), ()):
             rule = index.get(tuple(frame.get(name) for name in fields))

@@ -54,7 +54,10 @@ def missing(plan: Plan, progress: Progress) -> Missing:
 
 def build(plan: Plan, progress: Progress, keep: bool = False) -> LabClient:
     """Build the lab of a plan; it may outlive this program."""
-    return build_lab(plan, keep=keep, progress=lambda step: progress(f"building the lab: {step}"))
+    lab = build_lab(plan, keep=keep, progress=lambda step: progress(f"building the lab: {step}"))
+    if lab.facts.why_slow:
+        progress(f"no fast path under Open vSwitch: {lab.facts.why_slow}")
+    return lab
 
 
 def environment(engine: str, lab: Session) -> dict[str, object]:
@@ -69,6 +72,7 @@ def environment_with(engine: str, lab: Session, switches: Mapping[str, object]) 
         "testbed": __version__,
         "engine": engine,
         "datapath": facts.datapath,
+        "fast_path": "on" if facts.fast_path else f"off: {facts.why_slow}" if facts.why_slow else "off",
         "switch_daemons": len(facts.switch_daemons),
         "controller": facts.controller or "none",
         **switches,

@@ -55,13 +55,17 @@ class EngineName:
 
 
 # Rates of the simulator are real-world rates, so of a lab's settings it takes any dilation for what it is.
-_OF_MACHINES = ("datapath", "arp", "telemetry", "cpu_share", "switch_daemons", "controller")
+_OF_MACHINES = ("datapath", "arp", "telemetry", "cpu_share", "switch_daemons", "fast_path", "controller")
 ENGINES: dict[str, EngineName] = {
     "ovs": EngineName("Open vSwitch on this machine", {"vm": (), "simulator": ()}),
     "vm": EngineName("Open vSwitch in a virtual machine with Debian's kernel", {"simulator": ()}),
     "realtime": EngineName(
         "real hosts on modelled switches, at the pace of the clock",
-        {"vm": (), "simulator": ("duration", "warm_up"), "lab": ("datapath", "switch_daemons", "controller")},
+        {
+            "vm": (),
+            "simulator": ("duration", "warm_up"),
+            "lab": ("datapath", "switch_daemons", "fast_path", "controller"),
+        },
         fails=False,
     ),
     "simulate": EngineName(

@@ -153,6 +153,21 @@ class Links:
         return self.rate if self.host_rate is None else self.host_rate
 
 
+def _fast_path(value: object) -> object:
+    if value is False:  # as YAML reads off
+        return "off"
+    if value in ("auto", "off") and isinstance(value, str):
+        return value
+    raise ValueError(f"should be auto or off, not {shown(value)}")
+
+
+FastPath = Annotated[
+    Literal["auto", "off"],
+    BeforeValidator(_fast_path),
+    WithJsonSchema({"anyOf": [{"const": "auto"}, {"const": "off"}, {"const": False}]}),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class LabSettings:
     """How the lab is built."""
@@ -171,6 +186,8 @@ class LabSettings:
     cpu_share: Share = "none"
     # how many Open vSwitch daemons share the switches; `auto` takes one a processor where that pays
     switch_daemons: SwitchDaemons = "auto"
+    # whether frames of known hosts stay in the kernel under a userspace datapath; `auto` = where that works
+    fast_path: FastPath = "auto"
     # who installs the rules: `none` = the lab itself, once; else the OpenFlow controller of that name, which runs
     # inside the lab and keeps them there
     controller: Literal["none", "switch_tagged", "learning", "segment_manager"] = "none"

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.vm
 
 _FABRICS = {
     "static entries": "{kind: fixed}",
+    "without a fast path": "{kind: fixed}\nlab: {fast_path: off}",
     "learning": "{kind: fixed, registration: learning}",
     "renamed": "{kind: renamed}",
 }

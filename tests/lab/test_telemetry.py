@@ -132,7 +132,9 @@ _SMALL = "topology: {kind: mesh, sizes: [2, 2]}\nlab: {dilation: 100}\n"
 
 @pytest.mark.quiet(seat=1)
 def test_a_run_stores_its_telemetry_and_shows_it(tmp_path):
-    plan = plan_of(f"{_SMALL}workloads: [{_TCP}, {{kind: ping, count: 1}}]")
+    # Hosts send faster than trunks, so that frames wait at the switches, where departures are watched.
+    links = "links: {rate: 1 Gbit/s, host_rate: 2 Gbit/s}\n"
+    plan = plan_of(f"{_SMALL}{links}workloads: [{_TCP}, {{kind: ping, count: 1}}]")
     run = load_run(run_scenario(plan, tmp_path, lambda text: None).folder)
     telemetry = load_telemetry(run.path, "1")
     assert telemetry is not None

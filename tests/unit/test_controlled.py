@@ -9,7 +9,7 @@ from testbed.emulate.checks import deviations
 from testbed.emulate.controller import late
 from testbed.emulate.walk import state_problems
 from testbed.errors import LabError
-from testbed.messages import ControllerStatus, Deviation, RefusedSwitch, SwitchState
+from testbed.messages import ControllerStatus, Deviation, RefusedSwitch, ShortCuts, SwitchState
 from testbed.model import Rule
 from testbed.pipeline.text import format_rule
 from testbed.plan import Plan, make_plan
@@ -39,7 +39,7 @@ def lab(controller: str | None, flows: dict[str, list[str]], status: ControllerS
         assert status is not None
         return status
 
-    facts = SimpleNamespace(controller=controller)
+    facts = SimpleNamespace(controller=controller, fast_path=False)
     return SimpleNamespace(facts=facts, flows=lambda: flows, controller=told, shaping_problems=list, link_states=dict)
 
 
@@ -49,6 +49,13 @@ def status(**states: str) -> ControllerStatus:
 
 def test_a_run_without_a_controller_has_nothing_to_report():
     assert deviations(PLAN, lab(None, {})) == []
+
+
+def test_a_switch_without_its_fast_path_is_a_warning():
+    slow = lab(None, {})
+    slow.facts.fast_path = True
+    slow.short_cuts = lambda: ShortCuts({}, {"s2": "a rule learns addresses"}, 1)
+    assert deviations(PLAN, slow) == [Deviation(False, "the fast path of s2 was off: a rule learns addresses")]
 
 
 def test_shaping_that_changed_voids_a_run():

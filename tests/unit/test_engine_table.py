@@ -21,7 +21,7 @@ _VALUES: dict[str, dict[str, Any]] = {
     "links": {"rate": "100 Mbit/s", "host_rate": "2 Gbit/s", "queue_frames": 50, "aggregate": True},
     "lab": {
         "dilation": 50, "datapath": "userspace", "arp": "broadcast", "seed": 2, "telemetry": 500, "cpu_share": 0.1,
-        "switch_daemons": 2, "controller": "switch_tagged",
+        "switch_daemons": 2, "fast_path": "off", "controller": "switch_tagged",
     },
     "simulator": {
         "flow_control": "pause", "buffer": 100_000, "xoff": 50_000, "xon": 20_000, "shared": True, "delay": 2.0,
