@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import itertools
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +11,7 @@ import typer
 
 from testbed.cli.app import FORMAT, SCENARIO, SCENARIOS, SETTINGS, app
 from testbed.cli.output import Format, form_problems, made_plan, messages, print_json, results, say, working, write_file
+from testbed.cli.vary import VARY, Variant, variants
 from testbed.errors import EXIT_FAIL, EXIT_PASS, InputError, Problem
 
 if TYPE_CHECKING:
@@ -19,10 +21,12 @@ if TYPE_CHECKING:
 
 @app.command(
     epilog="Examples: testbed analyse mesh4x4 torus4x4 --pattern transpose   |   testbed analyse torus8x8 -o loads.svg"
+    "   |   testbed analyse torus4x4 --vary routing=dor,updown,sr"
 )
 def analyse(
     names: SCENARIOS,
     settings: SETTINGS = None,
+    vary: VARY = None,
     patterns: Annotated[
         list[str] | None, typer.Option("--pattern", help="traffic pattern, default all_to_all; repeatable")
     ] = None,
@@ -40,7 +44,8 @@ def analyse(
     from testbed.analyse.table import remarks, rich_table
 
     with working("planning, proving and counting"):
-        found = _analyses(names, settings or [], patterns or [ALL_TO_ALL], plot)
+        asked = variants(vary) if vary else [Variant("", ())]
+        found = _analyses(names, settings or [], asked, patterns or [ALL_TO_ALL], plot)
     if plot is not None:
         from testbed.analyse.plot import draw
 
@@ -59,19 +64,24 @@ def analyse(
     raise typer.Exit(EXIT_PASS if all(analysis.plan.proved for analysis in found) else EXIT_FAIL)
 
 
-def _analyses(names: list[str], settings: list[str], patterns: list[str], plot: Path | None) -> list[Analysis]:
-    """Analyse all scenarios, or gather all that is wrong with any of them."""
+def _analyses(
+    names: list[str], settings: list[str], asked: list[Variant], patterns: list[str], plot: Path | None
+) -> list[Analysis]:
+    """Analyse all scenarios in all variants, or gather all that is wrong with any of them."""
     from testbed.analyse import analyse as analyse_plan
     from testbed.analyse import check_patterns
     from testbed.plan import make_plan
     from testbed.scenario import find_scenario, load_scenario
 
-    problems = [*_plot_problems(plot, len(names)), *check_patterns(patterns)]
+    problems = [*_plot_problems(plot, len(names) * len(asked)), *check_patterns(patterns)]
     broken = bool(problems)
     found = []
-    for name in names:
+    for name, variant in itertools.product(names, asked):
         try:
-            scenario = load_scenario(find_scenario(name), settings)
+            scenario = load_scenario(find_scenario(name), [*settings, *variant.settings])
+            if variant.label:
+                shown = variant.label if len(names) == 1 else f"{scenario.name} {variant.label}"
+                scenario = replace(scenario, name=shown)
             if not broken:
                 found.append(analyse_plan(make_plan(scenario), patterns))
         except InputError as error:

@@ -13,15 +13,20 @@ import typer
 
 from testbed.cli.app import FORMAT, LAB, SCENARIO, SETTINGS, app
 from testbed.cli.output import Format, made_plan, outcome_object, print_json, print_outcome, results, say, steps
+from testbed.cli.vary import VARY, each_variant
 from testbed.errors import EXIT_NOTHING_RAN, LabError
 
 _RESULTS = Path("results")
 
 
-@app.command(epilog="Examples: testbed run torus4x4 --set lab.dilation=200   |   testbed run torus4x4 --engine vm")
+@app.command(
+    epilog="Examples: testbed run torus4x4 --set lab.dilation=200   |   testbed run torus4x4 --engine vm   |   "
+    "testbed run torus4x4 --vary routing=dor,updown"
+)
 def run(
     name: SCENARIO,
     settings: SETTINGS = None,
+    vary: VARY = None,
     folder: Annotated[Path, typer.Option("--results", help="where the run's folder is made")] = _RESULTS,
     engine: Annotated[
         str | None,
@@ -45,6 +50,8 @@ def run(
 
     --engine X is --set engine=X, and --memory N is --set vm.memory=N; so are the others.
     """
+    if vary:
+        raise typer.Exit(each_variant(name, settings, vary, form, run, locals()))
     from testbed.report import rich_table
     from testbed.results import load_run
     from testbed.run.advice import Asked

@@ -13,6 +13,7 @@ import typer
 from testbed.cli.app import FORMAT, SCENARIO, SETTINGS, app
 from testbed.cli.output import Format, made_plan, messages, print_json, steps
 from testbed.cli.simulate_output import as_object, draw, draw_deadlock, print_outcome, seeds_by_load, static_bound
+from testbed.cli.vary import VARY, each_variant
 from testbed.errors import EXIT_FAIL, EXIT_PASS, EXIT_WARNINGS, InputError, Problem, TestbedError
 
 if TYPE_CHECKING:
@@ -34,12 +35,14 @@ class Level(str, Enum):
     epilog="Examples: testbed simulate dl-ud3-irregular16 --loads 0.1,0.2,0.3 --seeds 3   |   "
     "testbed simulate deadlock-torus8x8 --loads 0.6 --cycles 100000   |   "
     "testbed simulate torus4x4 --pattern all_to_all --message 100000   |   "
-    "testbed simulate torus4x4 --level packet --flow-control none"
+    "testbed simulate torus4x4 --level packet --flow-control none   |   "
+    "testbed simulate torus4x4 --vary routing=dor,updown,sr --loads 0.1,0.2"
 )
 def simulate(
     context: typer.Context,
     name: SCENARIO,
     settings: SETTINGS = None,
+    vary: VARY = None,
     level: Annotated[
         Level, typer.Option("--level", help="virtual cut-through by flits, or whole packets and PAUSE frames")
     ] = Level.flit,
@@ -135,6 +138,8 @@ def simulate(
 
     Exit code 0 pass, 1 deadlock, 3 a declared deadlock did not form.
     """
+    if vary:
+        raise typer.Exit(each_variant(name, settings, vary, form, simulate, locals()))
     from testbed.cli.replay_commands import Asked, run_replay
     from testbed.emulate.cluster import open_cluster
     from testbed.simulate import Settings, simulate_plan
