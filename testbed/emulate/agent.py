@@ -332,11 +332,18 @@ class Agent:
         request = decode(ask.OPERATIONS[said["op"]], said["request"])
         beside = self.beside.get(type(request))
         if beside is not None:  # for instance while a load runs
-            return beside(request, progress)
+            try:
+                return beside(request, progress)
+            except (LabError, OSError):
+                self.switches.check_alive()
+                raise
         with self.lock:
             self.doing = request.op
             try:
                 return self.operations[type(request)](request, progress)
+            except (LabError, OSError):
+                self.switches.check_alive()  # what died, rather than what failed for it
+                raise
             finally:
                 self.doing = "idle"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import select
 import socket
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from testbed.session import Frames
 
 _SHUTDOWN_LIMIT = 5.0
+_LOOK, _LOOKS = 1.0, 3  # seconds of silence after which one looks at process 1; and how often it is found stopped
 _IN_STEP_LIMIT = 60.0
 
 Progress = Callable[[str], None]
@@ -78,14 +80,15 @@ class LabClient:
         except OSError as error:
             self._socket.close()
             raise LabError(f"the lab (process {namespaces.init}) does not answer: {error.strerror}") from error
-        self._stream = self._socket.makefile("rw", encoding="utf-8")
+        self._stream = self._socket.makefile("w", encoding="utf-8")
+        self._said = bytearray()  # by the agent, and not read yet
 
     def _ask(self, request: ask.Request[R], progress: Progress = quiet) -> R:
         """Send a request and return its answer."""
         try:
             self._stream.write(encode({"op": request.op, "request": request}) + "\n")
             self._stream.flush()
-            for line in self._stream:
+            while line := self._line():
                 message = json.loads(line)
                 if "progress" in message:
                     progress(message["progress"])
@@ -96,6 +99,25 @@ class LabClient:
         except (BrokenPipeError, ConnectionResetError):
             pass
         raise LabError("the lab ended while it was in use")
+
+    def _line(self) -> bytes:
+        """The next line of an answer, however long that takes while process 1 can run; empty where it has hung up."""
+        while b"\n" not in self._said:
+            looks = 0
+            while not select.select([self._socket], [], [], _LOOK)[0]:
+                looks = looks + 1 if self.namespaces.stopped() else 0
+                if looks == _LOOKS:
+                    raise LabError(
+                        f"the lab does not answer: its process {self.namespaces.init} is stopped, as by SIGSTOP; "
+                        f"kill -CONT {self.namespaces.init} lets it go on, testbed down ends it"
+                    )
+            heard = self._socket.recv(1 << 20)
+            if not heard:
+                return b""
+            self._said += heard
+        line, _, rest = bytes(self._said).partition(b"\n")
+        self._said = bytearray(rest)
+        return line
 
     @contextmanager
     def beside(self) -> Iterator[LabClient]:

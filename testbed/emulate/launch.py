@@ -58,6 +58,13 @@ class Namespaces:
         # Its last thread ends the others' namespaces and files; the first one may be a zombie before.
         return state not in "ZX" or threads > 1
 
+    def stopped(self) -> bool:
+        """Whether process 1 is stopped by a signal or a debugger."""
+        try:
+            return Path(f"/proc/{self.init}/stat").read_text().rsplit(")", 1)[1].split()[0] in "Tt"
+        except OSError:
+            return False
+
     def let_go(self) -> None:
         """Let the lab outlive this program, where it was started to be kept: from now on somebody else can find it."""
         if self._leash is not None:

@@ -7,12 +7,17 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from uuid import uuid4
 
 import pytest
 
 from testbed.emulate import launch, registry
+from testbed.emulate.build import build_lab
+from testbed.errors import LabError
+
+from .conftest import plan_of
 
 
 def call(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -85,11 +90,12 @@ def test_what_does_not_end_is_named_and_ended(untouched, scenario):
 
 def test_a_lab_that_is_being_built_is_shown_and_ended(untouched, scenario):
     program = building(scenario, "open vswitch")
-    os.kill(init_of(program).init, signal.SIGSTOP)  # so that it goes on being built
+    program.send_signal(signal.SIGSTOP)  # so that it goes on being built
     assert call("status", scenario.stem).stdout == f"{scenario.stem}: being built by process {program.pid}\n"
     twin = call("up", str(scenario))
     assert f"a lab of that name is being built by process {program.pid}; give this one" in twin.stderr
     assert twin.returncode == 2
+    threading.Timer(3, program.send_signal, (signal.SIGCONT,)).start()  # and when it goes on, it is told to end
     assert call("down", scenario.stem).stdout.startswith(f"{scenario.stem} ended in ")
     program.communicate()
     assert program.returncode == 130
@@ -106,3 +112,26 @@ def test_a_lab_that_stands_outlives_its_program(untouched, scenario):
     assert lab.init not in [stray.init for stray in registry.strays()]
     assert call("down", scenario.stem).returncode == 0
     assert not lab.namespaces.alive()
+
+
+def test_a_lab_that_is_stopped_makes_nobody_wait_for_ever(untouched):
+    with build_lab(plan_of("topology: {kind: mesh, sizes: [2, 1]}\nlab: {dilation: 50}")) as lab:
+        init = lab.namespaces.init
+        os.kill(init, signal.SIGSTOP)
+        with pytest.raises(
+            LabError, match=f"does not answer: its process {init} is stopped, as by SIGSTOP; kill -CONT"
+        ):
+            lab.flows()
+        os.kill(init, signal.SIGCONT)
+
+
+def test_a_switch_daemon_that_died_is_named_with_its_signal(untouched):
+    with build_lab(plan_of("topology: {kind: mesh, sizes: [2, 1]}\nlab: {dilation: 50}")) as lab:
+        daemon = (lab.namespaces.socket.parent / "ovs" / "ovs-vswitchd.pid").read_text().strip()
+        inside = ["nsenter", "--target", str(lab.namespaces.init), "--pid", "--mount", "--", "kill", "-SEGV", daemon]
+        subprocess.run(inside, check=True)
+        until = time.monotonic() + 10
+        while (lab.namespaces.proc / daemon / "exe").exists() and time.monotonic() < until:
+            time.sleep(0.01)
+        with pytest.raises(LabError, match="ovs-vswitchd was killed by signal 11; the lab's switches are gone"):
+            lab.flows()
