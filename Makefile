@@ -2,7 +2,7 @@
 # in it work: make test ARGS="-k 'ring or mesh'".
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev setup-vm scenario vm vm-test vagrant-box npb paper test test-fast explore mutants check bench lock clean
+.PHONY: help setup setup-dev setup-vm scenario vm vm-test vagrant-box npb paper test test-fast explore mutants check bench docs lock clean
 
 TOPO ?= torus4x4
 ENGINE ?=
@@ -76,6 +76,10 @@ check: setup-dev ## formatting, lint, types, layers, and that generated files ar
 	.venv/bin/mypy
 	.venv/bin/lint-imports --no-logo
 	.venv/bin/testbed schema --check
+
+docs: setup-dev ## build the documentation site into .cache/site; a broken link is a failure
+	@.venv/bin/mkdocs build --quiet
+	@echo "open $(CURDIR)/.cache/site/index.html"
 
 bench: setup ## measure against stock Mininet on this machine
 	@$(SUDO) .venv/bin/python -m benchmarks $(ARGS)

@@ -44,7 +44,8 @@ def main() -> None:
         interrupts.ignore()
 
 
-def _run() -> None:
+def load_commands() -> None:
+    """Import every command, which adds it to the application."""
     from testbed.cli import (  # noqa: F401 - they add their commands
         analyse_commands,
         audit_command,
@@ -67,10 +68,14 @@ def _run() -> None:
         verify_command,
         vm_commands,
     )
+
+
+def _run() -> None:
     from testbed.cli.app import app, wants_json
     from testbed.cli.output import print_error, printable_everywhere
     from testbed.errors import EXIT_FAIL, TestbedError
 
+    load_commands()
     printable_everywhere()
     os.umask(os.umask(0) | 0o002)  # nothing that it makes can be written by everybody
     as_json = wants_json(sys.argv[1:])

@@ -15,11 +15,11 @@ from testbed.topologies.build import Extent, in_rows, make_topology
 class FatTree:
     """`up` upper and `down` lower links a switch, `rounds` layers of links (Koibuchi 2011, section 4.1)."""
 
-    up: Annotated[int, Ge(1)]
-    down: Annotated[int, Ge(1)]
-    rounds: Annotated[int, Ge(1), Le(14)]
-    hosts_per_leaf: Annotated[int, Ge(0)] | None = None
-    parallel_links: Annotated[int, Ge(1)] = 1
+    up: Annotated[int, Ge(1)]  # links of a switch to the level above
+    down: Annotated[int, Ge(1)]  # links of a switch to the level below, or hosts
+    rounds: Annotated[int, Ge(1), Le(14)]  # levels
+    hosts_per_leaf: Annotated[int, Ge(0)] | None = None  # hosts on each leaf
+    parallel_links: Annotated[int, Ge(1)] = 1  # links between two neighbours
 
     @property
     def leaf_hosts(self) -> int:
@@ -41,8 +41,8 @@ class FatTree:
 class FatTree14:
     """8 leaves in 2 groups, 2 middle switches a group, 2 top switches linked to all middles (Table 11)."""
 
-    hosts_per_leaf: Annotated[int, Ge(0)] = 2
-    parallel_links: Annotated[int, Ge(1)] = 1
+    hosts_per_leaf: Annotated[int, Ge(0)] = 2  # hosts on each leaf
+    parallel_links: Annotated[int, Ge(1)] = 1  # links between two neighbours
 
     def extent(self) -> Extent:
         """Count switches, links and hosts."""
@@ -53,10 +53,10 @@ class FatTree14:
 class MyrinetClos:
     """`leaves` leaf switches, each linked to each of `roots` root switches (Fig. 9b: 4×4)."""
 
-    leaves: Annotated[int, Ge(1)] = 4
-    roots: Annotated[int, Ge(1)] = 4
-    hosts_per_leaf: Annotated[int, Ge(0)] = 4
-    parallel_links: Annotated[int, Ge(1)] = 1
+    leaves: Annotated[int, Ge(1)] = 4  # switches with hosts
+    roots: Annotated[int, Ge(1)] = 4  # switches that join them
+    hosts_per_leaf: Annotated[int, Ge(0)] = 4  # hosts on each leaf
+    parallel_links: Annotated[int, Ge(1)] = 1  # links between two neighbours
 
     def extent(self) -> Extent:
         """Count switches, links and hosts."""

@@ -20,9 +20,9 @@ Sizes = Annotated[tuple[Annotated[int, Ge(1)], ...], MinLen(1)]
 class Mesh:
     """Grid without wrap links. Switch number = x + size_x * (y + size_y * ...); x is routed first."""
 
-    sizes: Sizes
-    hosts_per_switch: Annotated[int, Ge(0)] = 1
-    parallel_links: Annotated[int, Ge(1)] = 1
+    sizes: Sizes  # switches along each dimension
+    hosts_per_switch: Annotated[int, Ge(0)] = 1  # hosts on each switch
+    parallel_links: Annotated[int, Ge(1)] = 1  # links between two neighbours
 
     def extent(self) -> Extent:
         """Count switches, links and hosts."""
@@ -33,9 +33,9 @@ class Mesh:
 class Torus:
     """Grid with wrap links; a dimension of size 2 has one link and no wrap."""
 
-    sizes: Sizes
-    hosts_per_switch: Annotated[int, Ge(0)] = 1
-    parallel_links: Annotated[int, Ge(1)] = 1
+    sizes: Sizes  # switches along each dimension
+    hosts_per_switch: Annotated[int, Ge(0)] = 1  # hosts on each switch
+    parallel_links: Annotated[int, Ge(1)] = 1  # links between two neighbours
 
     def extent(self) -> Extent:
         """Count switches, links and hosts."""
@@ -46,9 +46,9 @@ class Torus:
 class Hypercube:
     """Mesh of size 2 in each dimension."""
 
-    dimensions: Annotated[int, Ge(1), Le(14)]
-    hosts_per_switch: Annotated[int, Ge(0)] = 1
-    parallel_links: Annotated[int, Ge(1)] = 1
+    dimensions: Annotated[int, Ge(1), Le(14)]  # of two switches each
+    hosts_per_switch: Annotated[int, Ge(0)] = 1  # hosts on each switch
+    parallel_links: Annotated[int, Ge(1)] = 1  # links between two neighbours
 
     def extent(self) -> Extent:
         """Count switches, links and hosts."""
@@ -59,9 +59,9 @@ class Hypercube:
 class Ring:
     """Torus of one dimension."""
 
-    switches: Annotated[int, Ge(3)]
-    hosts_per_switch: Annotated[int, Ge(0)] = 1
-    parallel_links: Annotated[int, Ge(1)] = 1
+    switches: Annotated[int, Ge(3)]  # number of switches
+    hosts_per_switch: Annotated[int, Ge(0)] = 1  # hosts on each switch
+    parallel_links: Annotated[int, Ge(1)] = 1  # links between two neighbours
 
     def extent(self) -> Extent:
         """Count switches, links and hosts."""

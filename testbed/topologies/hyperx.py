@@ -22,9 +22,9 @@ class HyperX:
     Switches are numbered as in a mesh. A dimension of size 2 has one link, as there.
     """
 
-    sizes: Sizes
-    hosts_per_switch: Annotated[int, Ge(0)] = 1
-    parallel_links: Annotated[int, Ge(1)] = 1
+    sizes: Sizes  # switches along each dimension
+    hosts_per_switch: Annotated[int, Ge(0)] = 1  # hosts on each switch
+    parallel_links: Annotated[int, Ge(1)] = 1  # links between two neighbours
 
     def extent(self) -> Extent:
         """Count switches, links and hosts."""
@@ -54,9 +54,9 @@ def hyperx(spec: HyperX) -> Topology:
 class Complete:
     """A link between every two switches (Watanabe et al. 2009): a HyperX of one dimension, drawn as a circle."""
 
-    switches: Annotated[int, Ge(2)]
-    hosts_per_switch: Annotated[int, Ge(0)] = 1
-    parallel_links: Annotated[int, Ge(1)] = 1
+    switches: Annotated[int, Ge(2)]  # number of switches
+    hosts_per_switch: Annotated[int, Ge(0)] = 1  # hosts on each switch
+    parallel_links: Annotated[int, Ge(1)] = 1  # links between two neighbours
 
     def extent(self) -> Extent:
         """Count switches, links and hosts."""

@@ -27,10 +27,10 @@ class RandomRegular:
     Where switches and degree are both odd that cannot be: then the last switch has one link fewer.
     """
 
-    switches: Annotated[int, Ge(2)]
-    degree: Annotated[int, Ge(1)]
-    seed: Annotated[int, Ge(0)] = field(metadata=SEED)
-    hosts_per_switch: Annotated[int, Ge(0)] = 1
+    switches: Annotated[int, Ge(2)]  # number of switches
+    degree: Annotated[int, Ge(1)]  # links of each switch
+    seed: Annotated[int, Ge(0)] = field(metadata=SEED)  # of the drawing
+    hosts_per_switch: Annotated[int, Ge(0)] = 1  # hosts on each switch
 
     def extent(self) -> Extent:
         """Count switches, links and hosts."""
@@ -41,10 +41,10 @@ class RandomRegular:
 class Jellyfish:
     """`random`, given the ports of a switch: its degree is those without a host (Singla et al. 2012, section 3)."""
 
-    switches: Annotated[int, Ge(2)]
-    ports: Annotated[int, Ge(1)]
-    hosts_per_switch: Annotated[int, Ge(0)]
-    seed: Annotated[int, Ge(0)] = field(metadata=SEED)
+    switches: Annotated[int, Ge(2)]  # number of switches
+    ports: Annotated[int, Ge(1)]  # of each switch, those of hosts included
+    hosts_per_switch: Annotated[int, Ge(0)]  # hosts on each switch
+    seed: Annotated[int, Ge(0)] = field(metadata=SEED)  # of the drawing
 
     @property
     def degree(self) -> int:

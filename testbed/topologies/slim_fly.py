@@ -21,9 +21,9 @@ class SlimFly:
     So q is any power of a prime but 2: 3, 4, 5, 7, 8, 9, 11, 13, 16, 17, 19, 23, 25, 27, …
     """
 
-    q: Annotated[int, Ge(3)]
-    hosts_per_switch: Annotated[int, Ge(0)] = 1
-    parallel_links: Annotated[int, Ge(1)] = 1
+    q: Annotated[int, Ge(3)]  # a power of a prime; the fabric has 2q² switches
+    hosts_per_switch: Annotated[int, Ge(0)] = 1  # hosts on each switch
+    parallel_links: Annotated[int, Ge(1)] = 1  # links between two neighbours
 
     def extent(self) -> Extent:
         """Count switches, links and hosts."""

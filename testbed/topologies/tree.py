@@ -15,10 +15,10 @@ from testbed.topologies.build import Extent, in_rows, make_topology
 class Tree:
     """Complete tree of `switches` switches, filled level by level, hosts on every switch."""
 
-    switches: Annotated[int, Ge(1)]
-    arity: Annotated[int, Ge(1)] = 2
-    hosts_per_switch: Annotated[int, Ge(0)] = 1
-    parallel_links: Annotated[int, Ge(1)] = 1
+    switches: Annotated[int, Ge(1)]  # number of switches
+    arity: Annotated[int, Ge(1)] = 2  # switches below each
+    hosts_per_switch: Annotated[int, Ge(0)] = 1  # hosts on each switch
+    parallel_links: Annotated[int, Ge(1)] = 1  # links between two neighbours
 
     def extent(self) -> Extent:
         """Count switches, links and hosts."""
@@ -30,10 +30,10 @@ class Tree:
 class MTree:
     """What one VLAN of dimension-order routing uses of a mesh: an outer row as spine, all columns."""
 
-    columns: Annotated[int, Ge(1)]
-    rows: Annotated[int, Ge(1)]
-    hosts_per_switch: Annotated[int, Ge(0)] = 1
-    parallel_links: Annotated[int, Ge(1)] = 1
+    columns: Annotated[int, Ge(1)]  # of the mesh
+    rows: Annotated[int, Ge(1)]  # of the mesh
+    hosts_per_switch: Annotated[int, Ge(0)] = 1  # hosts on each switch
+    parallel_links: Annotated[int, Ge(1)] = 1  # links between two neighbours
 
     def extent(self) -> Extent:
         """Count switches, links and hosts."""
@@ -45,7 +45,7 @@ class MTree:
 class Flat:
     """One switch with all hosts: the ideal the papers compare with."""
 
-    hosts: Annotated[int, Ge(1)]
+    hosts: Annotated[int, Ge(1)]  # on the one switch
 
     def extent(self) -> Extent:
         """Count switches, links and hosts."""

@@ -1,0 +1,165 @@
+"""The documentation: every command in it exists, tutorials print what they say, and the site builds."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from testbed import cli
+from testbed.cli.app import JSON, app
+from testbed.cli.output import messages, print_error, results
+from testbed.errors import TestbedError
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/tutorials").glob("*.md"))]
+TUTORIALS = sorted((ROOT / "docs/tutorials").glob("*.md"))
+cli.load_commands()
+
+
+def pages_module():
+    spec = importlib.util.spec_from_file_location("docs_pages", ROOT / "scripts/docs_pages.py")
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def shown_commands(text: str) -> Iterator[str]:
+    """Commands of the program in the blocks of a page, lines that go on joined."""
+    for block in re.findall(
+        r"^```(?:console|bash|sh|text)?[^\n]*\n(.*?)^```|((?:^ {4,}\S[^\n]*\n)+)", text, re.M | re.S
+    ):
+        for line in re.sub(r"\\\n\s*", " ", block[0] or block[1]).splitlines():
+            for part in re.split(r"\s*(?:;|&&|\|\|?)\s+", line.strip().removeprefix("$ ")):
+                found = re.match(r"(?:sudo )?(?:\.venv/bin/)?testbed (.*)", part)
+                if found and "│" not in line:
+                    yield found[1]
+
+
+def words_of(command: str) -> list[str]:
+    """Words of a command, without what the shell takes, and with something in place of `…`."""
+    text = re.sub(r"<[\w -]+>|…|\.\.\.", "x", command)
+    return shlex.split(re.split(r"\s(?:2?>|#|\|)\s", f"{text} ")[0])
+
+
+@functools.cache
+def whole_command():
+    return get_command(app)
+
+
+def parsed(words: list[str]) -> None:
+    """Let the program read the words as it does when it is called, and do nothing.
+
+    Raises:
+        click's UsageError: there is no such command or option.
+    """
+    words = [one for word in words for one in (("--format", "json") if word == JSON else (word,))]
+    command, name = whole_command(), "testbed"
+    while hasattr(command, "commands"):
+        assert words, f"{name} needs a command"
+        name, words = words[0], words[1:]
+        assert name in command.commands, f"there is no command {name}"
+        command = command.commands[name]
+    command.make_context(name, words, parent=typer.Context(whole_command(), info_name="testbed"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_and_options_exist(page):
+    wrong = []
+    for command in shown_commands(page.read_text(encoding="utf-8")):
+        try:
+            parsed(words_of(command))
+        except (AssertionError, ValueError, RuntimeError) as error:
+            wrong.append(f"{command}: {error}")
+        except Exception as error:  # of click, which Typer brings its own of
+            wrong.append(f"{command}: {getattr(error, 'message', error)}")
+    assert wrong == []
+
+
+def test_examples_of_help_exist():
+    module = pages_module()
+    for path, command in module.commands():
+        for example in module.examples(command.epilog or ""):
+            found = re.match(r"(?:sudo )?testbed (.*)", example)
+            if found:
+                parsed(words_of(found[1]))
+        assert command.epilog, f"{' '.join(path)} has no example"
+
+
+def test_wrong_commands_are_seen():
+    text = "    testbed plan torus4x4 --sett x=1\n    testbed paln torus4x4\n"
+    for command in shown_commands(text):
+        with pytest.raises(Exception, match=r"sett|paln"):
+            parsed(words_of(command))
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+def test_tutorial_prints_what_it_says(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(results, "_width", 100)
+    text = page.read_text(encoding="utf-8")
+    for name, content in re.findall(r'^```yaml title="([^"]+)"\n(.*?)^```', text, re.M | re.S):
+        Path(name).write_text(content, encoding="utf-8")
+    renewed = text
+    for block in re.findall(r"^```console\n(.*?)^```", text, re.M | re.S):
+        found = "".join(
+            f"$ testbed {command}\n{output(command)}" for command in re.findall(r"^\$ testbed (.*)$", block, re.M)
+        )
+        renewed = renewed.replace(f"```console\n{block}```", f"```console\n{found}```")
+    if os.environ.get("TESTBED_RENEW_DOCS"):
+        page.write_text(renewed, encoding="utf-8")
+    assert renewed == text
+
+
+def output(command: str) -> str:
+    """What a command prints, errors included, without spaces at the ends of lines."""
+    with messages.capture() as said:
+        ended = CliRunner().invoke(app, shlex.split(command))
+        if isinstance(ended.exception, TestbedError):
+            print_error(ended.exception, as_json=False)
+    return "\n".join(line.rstrip() for line in (ended.stdout + said.get()).splitlines()) + "\n"
+
+
+@pytest.mark.slow
+def test_site_builds_and_fetches_nothing(tmp_path):
+    built = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(tmp_path / "site")],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert built.returncode == 0, built.stderr
+    pages = list((tmp_path / "site").rglob("*.html"))
+    assert len(pages) > 40
+    for page in pages:
+        for tag in re.findall(r"<(?:script|link|img)\b[^>]*>", page.read_text(encoding="utf-8")):
+            assert not re.search(r'(?:src|href)="(?:https?:)?//', tag), f"{page.name}: {tag}"
+    commands = (tmp_path / "site/reference/commands.html").read_text(encoding="utf-8")
+    assert "testbed exercise grade" in commands
+    scenario = (tmp_path / "site/reference/scenario.html").read_text(encoding="utf-8")
+    assert "frames that wait at a sending port before the next is lost" in scenario
+
+
+def test_broken_links_fail(tmp_path):
+    module = pages_module()
+    page = type("Page", (), {"file": type("File", (), {"src_uri": "vm.md"})()})()
+    heard: list[str] = []
+    module.log.warning = lambda text, *values: heard.append(text % values)
+    module.on_page_markdown("[there](../README.md) [not](../NOWHERE.md) [beside](vm.md)", page)
+    assert heard == ["vm.md links to ../NOWHERE.md, which is not there"]
+
+
+def test_every_key_of_a_scenario_is_explained():
+    module = pages_module()
+    missing = [line for line in module.scenario_page().splitlines() if line.startswith("| `") and line.endswith("|  |")]
+    assert missing == []
