@@ -36,6 +36,7 @@ class Audit:
     network: Network  # what was audited
     findings: tuple[Finding, ...]  # what is wrong
     notes: tuple[str, ...]  # what a reader must know besides
+    arrives: Bools  # (H, H) whether a frame of one host arrives at another, once and without a tag
     delivered: int  # ordered pairs of hosts whose frames arrive once
     pairs: int  # ordered pairs of hosts that share a VLAN
     apart: int  # ordered pairs that share none, and do not reach each other
@@ -109,6 +110,7 @@ def audit(network: Network, *, pauses: bool = True) -> Audit:
         network=network,
         findings=tuple(findings),
         notes=tuple(_notes(network, received, unknown, deadlock, pauses=pauses)),
+        arrives=delivered,
         delivered=int((delivered & shared).sum()),
         pairs=int((shared & other).sum()),
         apart=int((~shared & other & ~delivered).sum()),
