@@ -70,7 +70,7 @@ def run(
     if form is Format.json:
         print_json(outcome_object(outcome))
     else:
-        results.print(rich_table(load_run(outcome.folder)))
+        results.print(rich_table(load_run(outcome.folder), results.width))
         print_outcome(outcome)
     raise typer.Exit(outcome.exit_code)
 

@@ -163,7 +163,7 @@ def report(
     if form is Format.json:
         print_json({"report": str(file), "verdict": run.manifest["verdict"], "reasons": run.manifest["reasons"]})
         return
-    results.print(rich_table(run))
+    results.print(rich_table(run, results.width))
     say(str(file))
 
 

@@ -205,7 +205,7 @@ def regulate(
             from testbed.regulate.changing import table7, watch_changes
 
             outcome, made = watch_changes(plan, folder, chosen, every, changes, pair, progress)
-            rows = _changed(table7(outcome.samples), len(made))
+            rows = _changed(table7(outcome.samples), len(made), changes)
             facts = {"changes": len(made), "table7": table7(outcome.samples)}
     if form is Format.json:
         print_json(outcome_object(outcome, **facts))
@@ -256,12 +256,13 @@ def _regulated(found: Regulated) -> RichTable:
     return table
 
 
-def _changed(rows: Sequence[tuple[str, str, float, float, float]], changes: int) -> RichTable:
+def _changed(rows: Sequence[tuple[str, str, float, float, float]], made: int, asked: int) -> RichTable:
     from rich.table import Table
 
     from testbed.units import format_quantity
 
-    table = Table(box=None, pad_edge=False, header_style="bold", title=f"{changes} changes", title_justify="left")
+    table = Table(box=None, pad_edge=False, header_style="bold", title_justify="left")
+    table.title = f"{made} changes: {asked} and the way back while frames are counted, the others under UDP and TCP"
     for title in ("", "", "least", "mean", "most"):
         table.add_column(title, justify="right" if title else "left")
     for path, what, *values in rows:

@@ -131,7 +131,7 @@ def print_outcome(outcome: Outcome, bound: float | None, figure: Path | None, ri
         rising = "" if highest.saturated else ", and all of that load: it may bear more"
         say(f"throughput: {highest.accepted.mean:.4f} at load {highest.load:g}{rising}")
     if bound is not None:
-        say(f"bottleneck channel saturates at injection rate {bound:.4f} (static bound)")
+        say(f"bottleneck channel saturates at injection rate {bound:.4f}, by its paths alone; others carry more")
     _print_deadlock(outcome)
     if figure is not None:
         say(f"figure: {figure}")

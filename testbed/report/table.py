@@ -116,6 +116,7 @@ UNHELD_NOTE = (
 )
 # A link predicted to be used less than this carries little but acknowledgements; its gap says nothing.
 MIN_LINK_USE = 0.01
+WIDE = 100  # columns of a terminal that holds all figures beside the names
 _STYLES = {"pass": "green", "warn": "yellow", "invalid": "red", "fail": "red"}
 
 
@@ -210,8 +211,11 @@ def _row(key: tuple[str, str, str, str], samples: list[Sample]) -> ResultRow:
     )
 
 
-def rich_table(run: Run | Iterable[Sample]) -> Table:
-    """Return the rows as a table for the terminal; of a run with the titles and verdicts of its loads."""
+def rich_table(run: Run | Iterable[Sample], width: int = WIDE) -> Table:
+    """Return the rows as a table for the terminal; of a run with the titles and verdicts of its loads.
+
+    In fewer columns than WIDE it leaves least and largest figures to the report, so that names stay whole.
+    """
     from rich.table import Table  # noqa: PLC0415 - only the terminal needs it
     from rich.text import Text  # noqa: PLC0415
 
@@ -221,14 +225,18 @@ def rich_table(run: Run | Iterable[Sample]) -> Table:
     titles: tuple[str, ...] = ("", "n", "median", "min", "max", "unit", "predicted", "gap", "worst")
     if all(row.predicted is None for row in rows):
         titles = titles[:6]
+    if width < WIDE:
+        kept = [number for number, title in enumerate(titles) if title not in ("min", "max")]
+        titles = tuple(titles[number] for number in kept)
+        cells = {row: tuple(line[number] for number in kept) for row, line in cells.items()}
     widths = [max(map(len, column)) for column in zip(titles, *cells.values(), strict=False)]
 
     def part(lines: Iterable[Iterable[str]], style: str) -> Table:
         table = Table(box=None, pad_edge=False, collapse_padding=True, show_header=False)
-        for title, width in zip(titles, widths, strict=True):
+        for title, wide in zip(titles, widths, strict=True):
             left = title in ("", "unit")
             # The first column has no width of its own, so that it is the one to give way in a narrow terminal.
-            table.add_column(justify="left" if left else "right", width=width if title else None, style=style)
+            table.add_column(justify="left" if left else "right", width=wide if title else None, style=style)
         for name, *rest in lines:
             table.add_row(Text(name.ljust(widths[0])), *rest[: len(titles) - 1])
         return table

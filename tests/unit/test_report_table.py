@@ -162,3 +162,17 @@ def test_loads_that_only_samples_name_follow_those_of_the_manifest():
         ("2", "ping", ""), ("", "whole run", ""), ("7", "load", ""),
     ]  # fmt: skip
     assert load_heads({"loads": None}, []) == []
+
+
+def test_in_eighty_columns_no_name_is_cut_or_wrapped():
+    samples = [
+        sample(5.92e7, metric=metric, unit="B", load="4", kind="mpi")
+        for metric in ("mpi_bytes_moved", "mpi_bytes_crossed")
+    ] + [sample(1.0, 1.0, metric="mpi_alltoall_time", unit="s", load="4", kind="mpi", bytes="20000")]
+    out = io.StringIO()
+    Console(file=out, width=80).print(rich_table(samples, 80))
+    lines = out.getvalue().rstrip().splitlines()
+    assert all(len(line) <= 80 and "…" not in line for line in lines)
+    assert len(lines) == 2 + 3
+    assert any(line.startswith("  MPI all-to-all time, 20,000 B ") for line in lines)
+    assert any(line.startswith("  Bytes that crossed the fabric ") for line in lines)
