@@ -2,7 +2,7 @@
 # in it work: make test ARGS="-k 'ring or mesh'".
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev setup-vm scenario vm vm-test vagrant-box npb paper test test-fast explore mutants check bench docs lock clean
+.PHONY: help setup setup-dev setup-vm scenario vm vm-test vagrant-box npb paper test test-fast explore mutants chaos check bench docs lock clean
 
 TOPO ?= torus4x4
 ENGINE ?=
@@ -69,6 +69,9 @@ explore: setup-dev ## search for counterexamples for a minute (TESTBED_EXPLORE_S
 
 mutants: setup-dev ## plant small faults and see which ones tests notice (e.g. ARGS="--count 50 --only testbed/routing")
 	@.venv/bin/python -m benchmarks.mutants $(ARGS)
+
+chaos: setup-dev ## kill `testbed up` at random moments and look for what is left (e.g. ARGS="--tries 500 --seed 3")
+	@$(SUDO) .venv/bin/python -m benchmarks.chaos $(ARGS)
 
 check: setup-dev ## formatting, lint, types, layers, and that generated files are current
 	.venv/bin/ruff format --check
