@@ -28,8 +28,9 @@ _PAUSE = 0.01  # seconds until it is asked once more
 _UNHEARD = 1.0  # seconds until a handler that has found no place counts as one that will find none
 _CLEARING_UP = 30.0  # seconds that the exception has for its way out; a lab on a busy machine takes some
 _SECOND = 0.5  # seconds after which a second signal is a second wish, not the same one sent to parent and child
-# What must not be left half-way: see above; a module half loaded; a child process that is not registered yet.
-_NOT_IN = ("numba", "llvmlite", "importlib", "_frozen_importlib", "_frozen_importlib_external")
+# What must not be left half-way: see above; a validator that pydantic builds, which makes an error of its own of it; a
+# module half loaded; a child process that is not registered yet.
+_NOT_IN = ("numba", "llvmlite", "pydantic", "importlib", "_frozen_importlib", "_frozen_importlib_external")
 _NOT_WITHIN = ("__del__", "_execute_child")
 
 

@@ -18,7 +18,10 @@ from testbed.scenario.spec import LabSettings, Links
 
 # A value of each key that is not its default, and what must stand beside it.
 _VALUES: dict[str, dict[str, Any]] = {
-    "links": {"rate": "100 Mbit/s", "host_rate": "2 Gbit/s", "queue_frames": 50, "aggregate": True},
+    "links": {
+        "rate": "100 Mbit/s", "host_rate": "2 Gbit/s", "queue_frames": 50, "aggregate": True,
+        "add": [["s1", "s2"]], "remove": [["s1", "s2"]],
+    },
     "lab": {
         "dilation": 50, "datapath": "userspace", "arp": "broadcast", "seed": 2, "telemetry": 500, "cpu_share": 0.1,
         "switch_daemons": 2, "fast_path": "off", "controller": "switch_tagged",

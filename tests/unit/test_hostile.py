@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -76,10 +77,9 @@ def test_a_pipe_is_no_file(tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_what_may_not_be_read(tmp_path):
-    closed = tmp_path / "closed"
-    closed.mkdir(mode=0o700)
-    done = call("plan", str(closed / "x.yaml"), nobody=True, HOME="/nonexistent")
+def test_what_may_not_be_read():
+    with TemporaryDirectory() as closed:  # a short path, which is told whole
+        done = call("plan", f"{closed}/x.yaml", nobody=True, HOME="/nonexistent")
     assert done.stderr.splitlines()[-1] == f"{closed}/x.yaml: cannot be read: Permission denied"
     assert done.returncode == 2
 

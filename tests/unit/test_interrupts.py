@@ -67,7 +67,9 @@ def test_a_program_that_waits_is_interrupted_at_once(number):
     assert seconds < 5
 
 
-@pytest.mark.parametrize("module", ["numba.core.serialize", "llvmlite.binding", "importlib._bootstrap"])
+@pytest.mark.parametrize(
+    "module", ["numba.core.serialize", "llvmlite.binding", "pydantic.main", "importlib._bootstrap"]
+)
 def test_code_that_bears_no_exception_comes_to_its_end_first(module):
     body = f"within('{module}', 'print(\"ready\", flush=True); time.sleep(0.5); print(\"whole\")')\ntime.sleep(50)"
     code, printed, _, _ = interrupted(body)

@@ -230,7 +230,7 @@ def test_what_was_run_is_kept_and_what_cannot_be_read_is_run_again(tmp_path, mon
 def test_values_of_other_code_are_not_taken(tmp_path, monkeypatch):
     items = tables(tmp_path)
     ran(items, tmp_path / "kept")
-    monkeypatch.setattr(running, "_code", lambda: "other")
+    monkeypatch.setattr(running, "code_digest", lambda: "other")
     ran(items, tmp_path / "kept")
     assert len(list((tmp_path / "kept").iterdir())) == 4
 
