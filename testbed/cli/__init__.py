@@ -56,6 +56,7 @@ def load_commands() -> None:
         exec_command,
         exercise_commands,
         export_commands,
+        init_command,
         lab_commands,
         link_command,
         list_command,

@@ -15,7 +15,7 @@ from testbed.cli.output import Format, messages
 
 # Every command, in the order in which help shows them.
 PANELS = {
-    "Plan and prove": ("list", "plan", "verify", "analyse", "explain", "segments", "power", "schema"),
+    "Plan and prove": ("init", "list", "plan", "verify", "analyse", "explain", "segments", "power", "schema"),
     "Simulate": ("simulate",),
     "Labs": ("run", "up", "status", "exec", "shell", "link", "capture", "down", "regulate", "storm", "exercise"),
     "Results": ("sweep", "compare", "report", "paper"),
