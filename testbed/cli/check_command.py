@@ -15,6 +15,7 @@ from testbed.cli.export_commands import MANIFEST, Floods, _manifest, _read_macs
 from testbed.cli.output import Format, messages, print_json, results, say, working
 from testbed.cli.verify_command import read_plan
 from testbed.errors import EXIT_FAIL, EXIT_PASS, InputError, Problem
+from testbed.files import read_text
 
 if TYPE_CHECKING:
     from testbed.export import CheckOptions, Comparison
@@ -155,7 +156,7 @@ def texts_of(folder: Path) -> dict[str, str]:
         if not file.is_file():
             continue
         try:
-            files[str(file.relative_to(folder))] = file.read_text(encoding="utf-8")
+            files[str(file.relative_to(folder))] = read_text(file)
         except UnicodeDecodeError as error:
             line = error.object[: error.start].count(b"\n") + 1
             problems.append(Problem(f"{file} line {line}", "is not UTF-8 text; save the configuration as text"))
