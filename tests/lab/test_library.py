@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 import testbed as tb
@@ -16,6 +18,9 @@ def test_hosts_of_a_lab_run_commands_until_the_block_ends(untouched):
         assert (ping.exit_code, f"from {h3.ip}" in ping.stdout) == (0, True)
         assert (h1.run(["sh", "-c", "echo no >&2; exit 4"]).exit_code, lab.unreachable()) == (4, [])
         with h3.start(["iperf3", "-s", "-1"]):
+            until = time.monotonic() + 20
+            while h3.run(["sh", "-c", "cat /proc/net/tcp /proc/net/tcp6"]).stdout.count(":1451 ") == 0:
+                assert time.monotonic() < until  # the server does not listen at once
             sent = h1.run(["iperf3", "-c", "h3", "-t", "1", "--connect-timeout", "5000"])
         assert "receiver" in sent.stdout, sent
         with pytest.raises(tb.WorkloadError, match=r"sleep 30 … did not end in 0.5 s"):

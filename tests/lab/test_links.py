@@ -116,7 +116,8 @@ def test_the_command_changes_and_tells(lab, tmp_path):
         assert told == "s1-s2: up, rate 500 Mbit/s (1 Gbit/s planned), delay 0 s, loss 0 %\n"
         down = link("s1-eth2", "--down", "--format", "json")
         assert json.loads(down.stdout) == {
-            "lab": name, "link": "s1-s2", "planned_rate": 1e9, "rate": 5e8, "delay": 0.0, "loss": 0.0, "up": False,
+            "schema_version": 1, "lab": name, "link": "s1-s2", "up": False,
+            "planned_rate": 1e9, "rate": 5e8, "delay": 0.0, "loss": 0.0,
         }  # fmt: skip
         assert "no lab.controller: segment_manager moves paths away" in down.stderr
         assert link("s1-s2", "--up", "--reset").stdout == as_planned
