@@ -29,16 +29,7 @@ def waiting_cycle(fabric: Fabric, state: State) -> Ints:
             seen[node] = root
             node = nodes[node].wants
         if seen[node] == root and _stuck(nodes, node, fabric.packet):
-            length, smallest, at = 1, node, nodes[node].wants
-            while at != node:
-                smallest = min(smallest, at)
-                length += 1
-                at = nodes[at].wants
-            cycle = np.empty(length, dtype=np.int32)
-            for index in range(length):
-                cycle[index] = smallest
-                smallest = nodes[smallest].wants
-            return cycle
+            return _walk_round(nodes, node)
     return np.empty(0, dtype=np.int32)
 
 
