@@ -1,9 +1,11 @@
 """What the switches carry: one Open vSwitch daemon as installed against this lab's, in turn, on the same fabric.
 
 A hop-packet is a frame that one switch has forwarded; of frames lost on their way none is counted. Flows go from every
-host to its right-hand neighbour on a torus, so a frame passes two switches. Links of 1 Gbit/s never limit; slow ones
-show what is left where each host's frames are paced. All variants get the large socket buffers without which frames
-vanish. The fast path is what scenarios get with `lab.fast_path: auto`; the other variants are without.
+host to its right-hand neighbour on a torus, so a frame passes two switches, or to the host that is farthest. Links of
+1 Gbit/s never limit; slow ones show what is left where each host's frames are paced. All variants get the large socket
+buffers without which frames vanish. The fast path is what scenarios get with `lab.fast_path: auto`; the other variants
+are without. Frames are sent and received by one process a processor: the kernel forwards on the processor of whoever
+sent.
 """
 
 from __future__ import annotations
@@ -29,18 +31,22 @@ from testbed.scenario import parse_scenario
 
 _PUMP = Path(__file__).with_name("frame_pump.c")
 _OMIT, _SECONDS = 0.5, 1.5
-_SWITCHES_ON_PATH = 2
 _FULL, _SMALL = 1470, 18  # payload of a full frame and of the shortest
 
 
 @dataclass(frozen=True)
 class Load:
-    """Frames of a payload, so many of each flow on the way; `flows` of them, 0 = from every host."""
+    """Frames of a payload, so many of each flow on the way; `flows` of them, 0 = from every host; to whom."""
 
     name: str
     payload: int
     window: int
     flows: int = 0
+    far: bool = False
+
+    def switches(self, size: int) -> int:
+        """That a frame passes on a torus of a size."""
+        return 2 * (size // 2) + 1 if self.far else 2
 
 
 @dataclass(frozen=True)
@@ -52,12 +58,18 @@ class Case:
     loads: tuple[Load, ...]
 
 
-_SATURATED = (Load("full frames", _FULL, 16), Load("shortest frames", _SMALL, 16))
+_NEAR, _FAR = Load("full frames", _FULL, 16), Load("full frames to the farthest host", _FULL, 16, far=True)
+_SATURATED = (
+    _NEAR,
+    Load("shortest frames", _SMALL, 16),
+    _FAR,
+    Load("shortest frames to the farthest host", _SMALL, 16, far=True),
+)
 CASES = (
     Case(4, "1 Gbit/s", (*_SATURATED, Load("one frame at a time", _SMALL, 1, flows=1))),
     Case(8, "1 Gbit/s", (*_SATURATED, Load("one frame at a time", _SMALL, 1, flows=1))),
-    Case(4, "60 Mbit/s", (Load("full frames", _FULL, 16),)),
-    Case(8, "10 Mbit/s", (Load("full frames", _FULL, 16),)),
+    Case(4, "60 Mbit/s", (_NEAR, _FAR)),
+    Case(8, "10 Mbit/s", (_NEAR, _FAR)),
 )
 
 
@@ -111,42 +123,53 @@ def _measure(plan: Plan, case: Case, changes: dict[str, Any], pump: Path) -> dic
         found = {}
         for load in case.loads:
             title = f"{case.size}×{case.size}, links of {case.rate}, {load.name}"
-            found[title] = _pump(lab, load, _neighbours(case.size, holders)[: load.flows or None])
+            found[title] = _pump(lab, load, _flows(case.size, load, holders), load.switches(case.size))
         return found
 
 
-def _neighbours(size: int, holders: list[int]) -> list[str]:
+def _flows(size: int, load: Load, holders: list[int]) -> list[str]:
     """A line a flow: where it starts, where it ends, and that host's address."""
     flows = []
     for host, holder in enumerate(holders):
-        target = host // size * size + (host + 1) % size
+        row, column = divmod(host, size)
+        if load.far:
+            row, column = (row + size // 2) % size, (column + size // 2) % size
+        else:
+            column = (column + 1) % size
+        target = row * size + column
         flows.append(f"{holder} {holders[target]} {host_ip(target)}\n")
-    return flows
+    return flows[: load.flows or None]
 
 
-def _pump(lab: LabClient, load: Load, flows: list[str]) -> dict[str, float]:
-    file = lab.write("flows", "".join(flows))
-    command = f"exec {file.parent}/frame_pump {load.payload} {load.window} {_OMIT} {_SECONDS} <{file}"
-    limit = 10 * (_OMIT + _SECONDS)
-    done = lab.run_load(LoadRequest((Process("pump", None, ("sh", "-c", command)),), limit))
-    output, before, after = done.outputs["pump"], done.before, done.after
-    if output.code != 0:
-        raise RuntimeError(f"frame_pump failed: {output.stderr.strip()}")
-    printed = json.loads(output.stdout)
+def _pump(lab: LabClient, load: Load, flows: list[str], switches: int) -> dict[str, float]:
+    pumps = []
+    for number in range(min(len(os.sched_getaffinity(0)), len(flows))):
+        file = lab.write(f"flows-{number}", "".join(flows[number :: len(os.sched_getaffinity(0))]))
+        command = f"exec {file.parent}/frame_pump {load.payload} {load.window} {_OMIT} {_SECONDS} <{file}"
+        pumps.append(Process(f"pump-{number}", None, ("sh", "-c", command)))
+    done = lab.run_load(LoadRequest(tuple(pumps), 10 * (_OMIT + _SECONDS)))
+    before, after = done.before, done.after
+    printed = []
+    for pump in pumps:
+        output = done.outputs[pump.id]
+        if output.code != 0:
+            raise RuntimeError(f"frame_pump failed: {output.stderr.strip()}")
+        printed.append(json.loads(output.stdout))
     return {
-        "rate": _SWITCHES_ON_PATH * printed["arrived"] / printed["seconds"],
-        "latency": printed["median_us"] / _SWITCHES_ON_PATH,
+        "rate": switches * sum(one["arrived"] / one["seconds"] for one in printed),
+        "latency": printed[0]["median_us"] / switches,
         "idle": (after.idle - before.idle) / (after.total - before.total),
-        "work": _work(before, after),
+        "work": _work(before, after, switches),
     }
 
 
-def _work(before: Snapshot, after: Snapshot) -> float:
+def _work(before: Snapshot, after: Snapshot, switches: int) -> float:
     """Processor s a frame that a switch sent, those of the hosts and of whatever else ran included."""
     busy = (after.total - before.total) - (after.idle - before.idle)
     sent = sum(b.frames - a.frames for a, b in zip(before.channels, after.channels, strict=True))
-    # Each frame is sent by one switch into a channel, and by the next one to its host.
-    return busy / os.sysconf("SC_CLK_TCK") / max(_SWITCHES_ON_PATH * sent, 1)
+    # Each frame is sent into a channel by all switches but the last one, which sends it to its host.
+    hops = sent * switches / (switches - 1)
+    return busy / os.sysconf("SC_CLK_TCK") / max(hops, 1)
 
 
 def _figures(title: str, found: dict[tuple[str, str], list[dict[str, float]]]) -> list[Figure]:

@@ -28,7 +28,16 @@ from testbed.scenario import find_scenario, load_scenario, parse_scenario
 _FABRICS = ("mesh4x4", "torus4x4", "fattree14", "myri-clos", "mtree4x4", "flat16")
 _FLOWS = "topology: {{kind: torus, sizes: [{size}, {size}]}}\nengine: realtime\nlab: {{dilation: {dilation}}}\n"
 _FLOWS += "workloads: [{{kind: iperf3, protocol: {protocol}, repeats: 1}}]"
-_CASES = (("udp", 4, 20), ("udp", 4, 10), ("udp", 4, 5), ("tcp", 4, 20), ("tcp", 4, 15), ("tcp", 4, 10), ("udp", 8, 60))
+_CASES = (
+    ("udp", 4, 20),
+    ("udp", 4, 10),
+    ("udp", 4, 5),
+    ("tcp", 4, 20),
+    ("tcp", 4, 15),
+    ("tcp", 4, 10),
+    ("tcp", 4, 5),
+    ("udp", 8, 60),
+)
 _CHAIN = "topology: {kind: mesh, sizes: [8]}\nengine: realtime\nlab: {dilation: 20}"
 _PINGS = 200
 _WIRE = 24  # bytes that a frame takes on the wire beyond its own

@@ -38,9 +38,6 @@ if TYPE_CHECKING:
 
 # Room for the VLAN tag on links between switches.
 _TRUNK_MTU = 1504
-# What a program may put into a host's TCP beyond what is on the way; with megabytes there, iperf3 would spin until a
-# slow link has carried them.
-_UNSENT_BYTES = 16384
 _AS_PLANNED = LinkState()
 # Open vSwitch carries the datapath's packet counts over to its rules twice a second.
 _STATISTICS_LAG = 1.2
@@ -56,6 +53,13 @@ class Fabric(Mininet):  # type: ignore[misc]
         holders: host → pid to adopt the namespaces of a running lab; none = make them.
         groups: host → file by which its programs join its share of the processors; none where it has no share.
     """
+
+    # Linux's TCP puts several segments at a time into a queue, whatever an interface can do. A shaper then counts one
+    # gap between frames for all of them: hosts would send up to 1.6 % too much.
+    segments_at_once = 1
+    # What a program may put into a host's TCP beyond what is on the way; with megabytes there, iperf3 would spin until
+    # a slow link has carried them.
+    unsent_bytes = 16384
 
     def __init__(
         self, order: BuildOrder, holders: Mapping[str, int] | None = None, groups: Mapping[str, str] | None = None
@@ -178,16 +182,14 @@ class Fabric(Mininet):  # type: ignore[misc]
                     "link set lo up",
                     f"link set {HOST_INTERFACE} addrgenmode none",
                     f"addr add {host.ip}/{order.prefix} dev {HOST_INTERFACE}",
-                    # Linux's TCP puts several segments at a time into a queue, whatever an interface can do. A shaper
-                    # then counts one gap between frames for all of them: hosts would send up to 1.6 % too much.
-                    f"link set {HOST_INTERFACE} gso_max_segs 1",
+                    f"link set {HOST_INTERFACE} gso_max_segs {self.segments_at_once}",
                     f"link set {HOST_INTERFACE} up",
                     *neighbours,
                 ]
             )
             shaping = self._host_shaping.commands(HOST_INTERFACE)
             script = (
-                f"set -e\necho {_UNSENT_BYTES} >/proc/sys/net/ipv4/tcp_notsent_lowat\n"
+                f"set -e\necho {self.unsent_bytes} >/proc/sys/net/ipv4/tcp_notsent_lowat\n"
                 # Else a connection starts from what the last one to that host learned, and no repeat may know another.
                 "echo 1 >/proc/sys/net/ipv4/tcp_no_metrics_save\n"
                 f"ethtool -K {HOST_INTERFACE} tx off tso off gso off gro off >/dev/null\n"

@@ -20,6 +20,7 @@ import numpy as np
 
 from testbed.emulate.commands import in_network_of, run
 from testbed.emulate.names import HOST_INTERFACE
+from testbed.emulate.realtime.packets import FULL_SEGMENT, HELD
 from testbed.errors import CapabilityError, LabError
 from testbed.model import Ints, Longs, Octets
 
@@ -30,12 +31,19 @@ _IFF_TAP, _IFF_NO_PI = 0x0002, 0x1000
 _NETLINK_NETFILTER = 12
 _HEAD, _ATTRIBUTE = struct.Struct("=IHHIIBBH"), struct.Struct("=HH")
 _CONFIG, _VERDICT_BATCH = 0x302, 0x303
-_COMMAND, _PARAMETERS, _LONGEST = 1, 2, 3
+_COMMAND, _PARAMETERS, _LONGEST, _MASK, _FLAGS = 1, 2, 3, 4, 5
+_WHOLE = struct.pack("!I", 4)  # NFQA_CFG_F_GSO: large segments are not cut by the kernel
+# Numbers of netfilter's queues, whose packets come by one socket in their order.
+_TCP_QUEUE, _OTHERS = range(2)
+_MESSAGE = 0x10000 + 256  # bytes of one: a packet, and what is said of it
 _REQUEST, _ACKNOWLEDGE = 0x1, 0x5
 _PACKETS = 1 << 16
 _RECEIVE_BUFFER, _SO_RCVBUFFORCE = 32 << 20, 33
-# Drop, that is: take from netfilter, all packets up to a number, which stands in the last four bytes.
-_VERDICT = _HEAD.pack(32, _VERDICT_BATCH, _REQUEST, 0, 0, 0, 0, 0) + _ATTRIBUTE.pack(12, 2) + bytes(8)
+# Drop, that is: take from netfilter, all packets of a queue up to a number, which stands in the last four bytes.
+_VERDICTS = b"".join(
+    _HEAD.pack(32, _VERDICT_BATCH, _REQUEST, 0, 0, 0, 0, socket.htons(queue)) + _ATTRIBUTE.pack(12, 2) + bytes(8)
+    for queue in (_TCP_QUEUE, _OTHERS)
+)
 # Receivers' work is done by another processor than the one the model computes on; before the tap is made.
 _STEERING = Path("/proc/sys/net/core/rps_default_mask")
 
@@ -43,9 +51,9 @@ _STEERING = Path("/proc/sys/net/core/rps_default_mask")
 BIN, BINS = 10_000, 4096
 DELIVERY, READING, LOOP = range(3)
 PS_A_NS = 1000
-# Frames of a host that wait in the model for its link, and free frames that are kept for copies of broadcasts.
+# Full frames whose bytes wait in the model for a host's link, and free frames that are kept for copies of broadcasts.
 AHEAD, KEPT = 3, 1024
-TAP, QUEUE = 1, 2  # bits of `ready`
+TAP, QUEUE, PART = 1, 2, 4  # bits of `ready`
 # Places in `control`. STALLED_NS is how long the loop was away, beyond what hosts' cards have ahead; WATCHDOG_NS the
 # laboratory time for which a node may be paused, 0 = for ever.
 STOP, REFUSED_BY_HOST, GRAIN, DEADLOCKED, EMPTY, WATCHDOG_NS, KICK, STALLED_NS, CONTROLS = range(9)
@@ -59,13 +67,16 @@ class Doors(NamedTuple):
         epoll: descriptor that says which taps have frames.
         taps: (H,) descriptors.
         queues: (H,) descriptors of the sockets by which netfilter hands packets over; -1 = it holds none.
-        ready: (H,) bits: whether a tap may have a frame, whether a queue may.
+        ready: (H,) bits: whether a tap may have a frame, whether a queue may, whether a packet is there in part.
         late: (3, BINS) how late hosts were given frames, how late doors were looked at whose host's card was idle, and
             how late the loop woke.
         events: room for what epoll says.
         clock: (4,) room for times.
-        message: (4096,) room for what netfilter says.
-        verdict: (32,) what it is answered.
+        message: (H, B) what netfilter has said, with the packet that is cut.
+        held: (H, HELD) about that packet, see packets.py.
+        segment: (H,) bytes of a TCP's segment at most, as hosts have asked for.
+        verdict: (H, 2, 32) what each of netfilter's queues is answered.
+        owed: (H, 2) packets that are taken and not answered for.
         control: (CONTROLS,) what the loop is asked and tells.
         zero: (1,) ns of the monotonic clock at the model's time 0.
         cycle: (N,) nodes that wait for each other for ever, then -1.
@@ -79,7 +90,10 @@ class Doors(NamedTuple):
     events: Ints
     clock: Longs
     message: Octets
+    held: Longs
+    segment: Longs
     verdict: Octets
+    owed: Ints
     control: Longs
     zero: Longs
     cycle: Ints
@@ -103,8 +117,11 @@ def new_doors(hosts: int, nodes: int, grain: int) -> Doors:
         late=np.zeros((3, BINS), dtype=np.int64),
         events=np.zeros(4 * 64, dtype=np.int32),
         clock=np.zeros(4, dtype=np.int64),
-        message=np.zeros(4096, dtype=np.uint8),
-        verdict=np.frombuffer(_VERDICT, dtype=np.uint8),
+        message=np.zeros((hosts, _MESSAGE), dtype=np.uint8),
+        held=np.zeros((hosts, HELD), dtype=np.int64),
+        segment=np.full(hosts, FULL_SEGMENT, dtype=np.int64),
+        verdict=np.tile(np.frombuffer(_VERDICTS, dtype=np.uint8).reshape(2, -1), (hosts, 1, 1)),
+        owed=np.zeros((hosts, 2), dtype=np.int32),
         control=control,
         zero=np.zeros(1, dtype=np.int64),
         cycle=np.full(nodes, -1, dtype=np.int32),
@@ -169,16 +186,21 @@ def _hold() -> int:
         made = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK, _NETLINK_NETFILTER)
         made.bind((0, 0))
         made.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _RECEIVE_BUFFER)
-        _configure(made, _COMMAND, struct.pack("!BBH", 1, 0, socket.AF_INET))
-        _configure(made, _PARAMETERS, struct.pack("!IB", 0xFFFF, 2))
-        _configure(made, _LONGEST, struct.pack("!I", _PACKETS))
+        for queue in (_TCP_QUEUE, _OTHERS):
+            _configure(made, queue, _COMMAND, struct.pack("!BBH", 1, 0, socket.AF_INET))
+            _configure(made, queue, _PARAMETERS, struct.pack("!IB", 0xFFFF, 2))
+            _configure(made, queue, _LONGEST, struct.pack("!I", _PACKETS))
+        # Of other packets the kernel makes the checksums, and cuts those that a program has joined (UDP_SEGMENT),
+        # whose parts' length nobody else knows.
+        _configure(made, _TCP_QUEUE, _FLAGS, _WHOLE, _MASK, _WHOLE)
     except OSError as error:
         raise LabError(f"{NO_QUEUE} ({error.strerror})") from error
     # Not with --queue-bypass. Whoever listens to the queue also holds the tap, so without a listener there is no
     # interface either. Were the queue alone lost, packets would come by the tap, hosts would feel no pause, and nobody
     # would notice; so they are lost, and the next ping finds it.
-    held = ["-d", "10.0.0.0/8", "-o", HOST_INTERFACE]
-    run(["iptables", "-w", "-t", "mangle", "-A", "POSTROUTING", *held, "-j", "NFQUEUE", "--queue-num", "0"])
+    rule = "-A POSTROUTING -d 10.0.0.0/8 -o {} {} -j NFQUEUE --queue-num {}\n"
+    rules = (rule.format(HOST_INTERFACE, *one) for one in (("-p tcp", _TCP_QUEUE), ("! -p tcp", _OTHERS)))
+    run(["iptables-restore", "-w", "--noflush"], "*mangle\n" + "".join(rules) + "COMMIT\n")
     return made.detach()
 
 
@@ -188,9 +210,14 @@ NO_QUEUE = (
 )
 
 
-def _configure(made: socket.socket, kind: int, value: bytes) -> None:
-    body = _ATTRIBUTE.pack(_ATTRIBUTE.size + len(value), kind) + value.ljust(-(-len(value) // 4) * 4, b"\0")
-    made.send(_HEAD.pack(_HEAD.size + len(body), _CONFIG, _ACKNOWLEDGE, 0, 0, 0, 0, 0) + body)
+def _configure(made: socket.socket, queue: int, *told: int | bytes) -> None:
+    """Tell netfilter of a queue: kinds of attributes and their values, in turn."""
+    body = b""
+    for kind, value in zip(told[::2], told[1::2], strict=True):
+        assert isinstance(value, bytes)
+        body += _ATTRIBUTE.pack(_ATTRIBUTE.size + len(value), kind) + value.ljust(-(-len(value) // 4) * 4, b"\0")
+    head = _HEAD.pack(_HEAD.size + len(body), _CONFIG, _ACKNOWLEDGE, 0, 0, 0, 0, socket.htons(queue))
+    made.send(head + body)
     made.setblocking(True)
     answer = made.recv(4096)
     made.setblocking(False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -66,6 +67,8 @@ _PICOSECONDS = 1e12
 # The loop sleeps for a part of the time of a full frame, within bounds, ns.
 _FULL_BITS, _MIN_GRAIN, _MAX_GRAIN = 1538 * 8, 20_000, 200_000
 
+_TSO_RTT_LOG = 9  # Linux halves segments for every 2^9 µs of the round trip
+
 # Of what is not forwarded, what frames do not deserve; the rest is for what they are, or as `testbed link` asked.
 _LOSSES = tuple(REFUSED[why] for why in (NOT_MEMBER, LINK_DOWN, NO_ROOM))
 
@@ -117,6 +120,11 @@ class ModelFabric(Fabric):
         holders: as of Fabric.
         groups: likewise.
     """
+
+    # A TCP hands its segments over as to a network card that cuts them, and as many of them as it would on links that
+    # are not slowed down.
+    segments_at_once = 44
+    unsent_bytes = 131072
 
     def __init__(
         self,
@@ -263,6 +271,13 @@ class ModelFabric(Fabric):
         problems = self.shaping_problems()
         if problems:
             raise LabError(f"{len(problems)} hosts do not have their new rate: {'; '.join(problems[:3])}")
+
+    def _reshape_hosts(self) -> None:
+        """As Fabric does, and tell hosts' TCP what a long round trip is here, by which it sizes its segments."""
+        super()._reshape_hosts()
+        log = min(_TSO_RTT_LOG + round(math.log2(self.order.dilation)), 31)
+        told = ("sh", "-c", f"echo {log} >/proc/sys/net/ipv4/tcp_tso_rtt_log")
+        run_each({name: (in_host(pid, told), None) for name, pid in self.holders.items()})
 
     def set_speeds(self, speeds: Mapping[int, float]) -> None:
         """Let links between switches run at other shares of their rate while the lab runs."""

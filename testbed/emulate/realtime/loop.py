@@ -20,6 +20,7 @@ from testbed.emulate.realtime.doors import (
     GRAIN,
     KEPT,
     LOOP,
+    PART,
     PS_A_NS,
     QUEUE,
     READING,
@@ -29,12 +30,26 @@ from testbed.emulate.realtime.doors import (
     TAP,
     Doors,
 )
+from testbed.emulate.realtime.packets import (
+    ETHERNET,
+    FULL,
+    MTU,
+    NUMBER,
+    PACKET,
+    PLACE,
+    SENT,
+    SIZE,
+    asked_segment,
+    cut,
+    unwrap,
+)
 from testbed.kernels.events import NEVER
 from testbed.kernels.jit import jit, jit_inner
 from testbed.kernels.packets import advance
 from testbed.kernels.packets_links import release
 from testbed.kernels.packets_live import offer
 from testbed.kernels.packets_state import FREE, LANES, PacketFabric, PacketLive, PacketState
+from testbed.model import Octets
 
 # Symbols of libc, which are found when the machine code is loaded, so that it can be kept on disk.
 _read: Any = types.ExternalFunction("read", types.intp(types.int32, types.intp, types.intp))
@@ -51,11 +66,15 @@ _epoll_pwait2: Any = types.ExternalFunction(
 _EVENT, _DATA = (3, 1) if platform.machine() == "x86_64" else (4, 2)
 _MONOTONIC = 1
 _BILLION = 1_000_000_000
-# linux/netfilter/nfnetlink_queue.h: where attributes begin, and which are looked at.
-_QUEUE_SUBSYSTEM, _ATTRIBUTES, _PACKET_HEADER, _PAYLOAD = 3, 20, 1, 10
-_ETHERNET, _IP_HEADER, _DONT_WAIT = 14, 20, 0x40
+_DONT_WAIT = 0x40
+_TO = 16  # place of the destination's address in a packet
+_SHORTEST = 88  # bytes; Linux lets no program ask for shorter segments
 _FEW = 6  # frames under way for which the loop wakes at each event: a lone one is then not late for a grain
+_LONE = 2  # frames under way for whose events the loop wakes before, since to wake takes a virtual machine so long:
+_BEFORE = 70_000  # ns
 _IDLE = 5_000_000  # ns that the loop sleeps at most
+# Packets that a host may wait to hear of, and turns of the loop for which: one answer is for all of them.
+_OWED, _TURNS = 4, 8
 
 
 @jit_inner
@@ -87,75 +106,99 @@ def _give(fabric: PacketFabric, state: PacketState, live: PacketLive, doors: Doo
 
 
 @jit_inner
-def _receive(live: PacketLive, doors: Doors, host: int, frame: int) -> int:
-    """Receive a packet that netfilter holds, and make a frame of it, to the host whose number is in its address.
-
-    Returns:
-        bytes; 0 = no packet, but there may be others; -1 = there is nothing.
-    """
-    message, data = doors.message, live.data[frame]
+def _receive(live: PacketLive, doors: Doors, host: int) -> bool:
+    """Receive a packet that netfilter holds, which is then there in part; False where there is none."""
     if doors.queues[host] < 0:
-        return -1
+        return False
+    message = doors.message[host]
     got = _recv(doors.queues[host], message.ctypes.data, len(message), _DONT_WAIT)
     if got < 0:
-        return -1
-    if got < _ATTRIBUTES or message[4] != 0 or message[5] != _QUEUE_SUBSYSTEM:
-        return 0
-    place, size = _ATTRIBUTES, 0
-    while place + 4 <= got:
-        length = int(message[place]) | int(message[place + 1]) << 8
-        kind = int(message[place + 2]) | (int(message[place + 3]) & 0x3F) << 8
-        if length < 4:
-            break
-        if kind == _PACKET_HEADER:
-            for byte in range(4):
-                doors.verdict[28 + byte] = message[place + 4 + byte]
-        elif kind == _PAYLOAD:
-            size = min(length - 4, len(data) - _ETHERNET)
-            for byte in range(size):
-                data[_ETHERNET + byte] = message[place + 4 + byte]
-        place += length + 3 & ~3
-    if size < _IP_HEADER:
-        return 0
-    # Host n has address 10.0.0.0 + n and 02:00:00:00:00:00 + n, see model.py.
+        return False
+    if unwrap(message, got, doors.held[host]):
+        doors.ready[host] |= PART
+        asked = asked_segment(message, doors.held[host])
+        if asked:
+            _shorten(doors, host, asked)
+            # Host n has address 10.0.0.0 + n, see model.py.
+            place = int(doors.held[host, PLACE]) + _TO
+            other = (int(message[place + 1]) << 16 | int(message[place + 2]) << 8 | int(message[place + 3])) - 1
+            if 0 <= other < len(doors.segment):
+                _shorten(doors, other, asked)
+    return True
+
+
+@jit_inner
+def _shorten(doors: Doors, host: int, asked: int) -> None:
+    doors.segment[host] = min(doors.segment[host], max(asked, _SHORTEST))
+
+
+@jit_inner
+def _make(doors: Doors, host: int, data: Octets) -> int:
+    """Make the next frame of the packet that is there in part; returns its bytes."""
+    size = cut(doors.message[host], doors.held[host], doors.segment[host], data)
+    # Host n has 02:00:00:00:00:00 + n.
     data[0], data[1], data[2] = 0x02, 0, 0
     for byte in range(3):
-        data[3 + byte] = data[_ETHERNET + 17 + byte]
+        data[3 + byte] = data[ETHERNET + _TO + 1 + byte]
     number = host + 1
     data[6] = 0x02
     data[7], data[8], data[9] = 0, (number >> 24) & 0xFF, (number >> 16) & 0xFF
     data[10], data[11] = (number >> 8) & 0xFF, number & 0xFF
     data[12], data[13] = 0x08, 0x00
-    return _ETHERNET + size
+    return size
+
+
+@jit_inner
+def _owe(doors: Doors, host: int) -> None:
+    """A packet has gone: its host is to hear of it, at once if it was long or the last one was long ago."""
+    doors.ready[host] &= ~PART
+    queue, number = int(doors.held[host, NUMBER]) & 1, int(doors.held[host, PACKET])
+    for byte in range(4):
+        doors.verdict[host, queue, 28 + byte] = (number >> (24 - 8 * byte)) & 0xFF
+    doors.owed[host, queue] += 1
+    if doors.owed[host, queue] >= _OWED or doors.held[host, SENT] > MTU:
+        _answer(doors, host, queue)
+
+
+@jit_inner
+def _answer(doors: Doors, host: int, queue: int) -> None:
+    doors.owed[host, queue] = 0
+    _send(doors.queues[host], doors.verdict[host, queue].ctypes.data, doors.verdict.shape[2], 0)
+
+
+@jit_inner
+def _answer_all(doors: Doors) -> None:
+    for host in range(len(doors.owed)):
+        for queue in range(2):
+            if doors.owed[host, queue]:
+                _answer(doors, host, queue)
 
 
 @jit_inner
 def _take(fabric: PacketFabric, state: PacketState, live: PacketLive, doors: Doors, last: int) -> None:
     """Take what hosts want to send, as far as their cards have room."""
     for host in range(fabric.hosts):
-        node, taken = fabric.virtual + host, False
-        while doors.ready[host] and live.waiting[node] < AHEAD and state.counts[FREE] > KEPT:
+        node = fabric.virtual + host
+        while doors.ready[host] and live.waiting_bytes[node] < AHEAD * FULL and state.counts[FREE] > KEPT:
             frame = int(state.free[state.counts[FREE] - 1])
             if doors.ready[host] & TAP:
                 size = _read(doors.taps[host], live.data[frame].ctypes.data, live.data.shape[1])
                 if size <= 0:
                     doors.ready[host] &= ~TAP
                     continue
+            elif doors.ready[host] & PART:
+                size = _make(doors, host, live.data[frame])
+                if doors.held[host, SIZE] == 0:
+                    _owe(doors, host)
             else:
-                size = _receive(live, doors, host, frame)
-                if size < 0:
+                if not _receive(live, doors, host):
                     doors.ready[host] &= ~QUEUE
-                    break
-                taken = True
-                if size == 0:
-                    continue
+                continue
             now = _now(doors)
             if not state.busy[fabric.channels + host]:
                 _count(doors, READING, now - last)  # it may have waited since the last look
             # The model's time is that of its last event; a frame is never put in before.
             offer(fabric, state, live, host, size, now * PS_A_NS)
-        if taken:
-            _send(doors.queues[host], doors.verdict.ctypes.data, len(doors.verdict), 0)
 
 
 @jit_inner
@@ -169,34 +212,50 @@ def _next_event(state: PacketState) -> int:
     return int(soonest // PS_A_NS)
 
 
+@jit_inner
+def _look(doors: Doors) -> int:
+    """Wait for doors as long as the clock says; returns how many have something."""
+    events = len(doors.events) // _EVENT
+    return int(_epoll_pwait2(doors.epoll, doors.events.ctypes.data, events, doors.clock.ctypes.data + 16, 0))
+
+
 @jit
 def serve(fabric: PacketFabric, state: PacketState, live: PacketLive, doors: Doors, until: int) -> None:
     """Go on until a time, in ns since the model's time 0, or until `control[STOP]` is set."""
     control, clock = doors.control, doors.clock
     now = _now(doors)
-    last = now
+    last, turn = now, 0
     while now < until and not control[STOP]:
         advance(fabric, state, None, live, now * PS_A_NS)
         _give(fabric, state, live, doors)
         _take(fabric, state, live, doors, last)
         last = now
         now = _now(doors)
-        wait = _next_event(state) - now
+        event = _next_event(state)
+        wait, under_way = event - now, len(state.free) - state.counts[FREE]
+        lone = under_way <= _LONE
+        turn += 1
+        if turn >= _TURNS or under_way < _FEW:
+            _answer_all(doors)
+            turn = 0
         grain = control[GRAIN]
         clock[2] = 0
         timeout = _IDLE
         if wait < _IDLE:
             # Busy: sleep for the grain at least, then look at the doors.
             timeout = 0
-            clock[3] = max(grain, wait)
-            if wait > grain or len(state.free) - state.counts[FREE] < _FEW:
-                timeout = max(wait, 0)
+            clock[3] = grain
+            if wait > grain or under_way < _FEW:
+                timeout = max(wait - _BEFORE if lone else wait, 0)
             else:
                 _nanosleep(clock.ctypes.data + 16, 0)
         clock[3] = timeout
-        count = _epoll_pwait2(
-            doors.epoll, doors.events.ctypes.data, len(doors.events) // _EVENT, clock.ctypes.data + 16, 0
-        )
+        count = _look(doors)
+        if lone and wait < _IDLE:
+            clock[3] = 0
+            while count == 0 and _now(doors) < event:
+                count = _look(doors)
+            timeout = max(wait, 0)
         for number in range(count):
             which = doors.events[_EVENT * number + _DATA]
             doors.ready[which >> 1] |= QUEUE if which & 1 else TAP
