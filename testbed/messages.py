@@ -150,11 +150,13 @@ class Output:
         code: exit code; that of the signal, negative, where it was ended.
         stdout: what it printed.
         stderr: likewise.
+        seconds: that it ran, to a fiftieth of a second.
     """
 
     code: int | None
     stdout: str
     stderr: str
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +260,31 @@ class FrameCounts:
     to_hosts: tuple[int, ...]
     admitted: tuple[int, ...]
     refused: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What ports and pairs of hosts have carried, and what waits now; cheap enough to be asked while a load runs.
+
+    Attributes:
+        time: s, monotonic.
+        dilation: of the lab now.
+        channels: (physical C,) what was sent into each channel between switches.
+        waiting: (physical C,) frames that wait at its port.
+        dropped: (physical C,) frames that found its queue full, so far.
+        rates: (physical C,) lab bit/s that its port is shaped to, gaps between frames included.
+        pairs: source, destination and bytes of each pair of hosts that has sent something.
+        no_pairs: why pairs cannot be counted; empty where they are.
+    """
+
+    time: float
+    dilation: float
+    channels: tuple[Count, ...]
+    waiting: tuple[int, ...]
+    dropped: tuple[int, ...]
+    rates: tuple[float, ...]
+    pairs: tuple[tuple[int, int, int], ...]
+    no_pairs: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from testbed.errors import did_you_mean
@@ -21,16 +21,41 @@ class PatternError(ValueError):
     """A pattern that does not exist for this number of hosts; the text says what would be right."""
 
 
-def flows(pattern: str, topology: Topology, seed: int) -> Flows:
+def flows(pattern: str, topology: Topology, seed: int, *, amounts: bool = False) -> Flows:
     """Return the (source, destination) host pairs of a pattern.
 
+    `amounts` says that the caller asks weights() what each pair sends.
+
     Raises:
-        PatternError: the pattern needs another number of hosts, or names one that there is not.
+        PatternError: the pattern needs another number of hosts, or names one that there is not, or gives pairs amounts
+            that the caller would not hear of.
         KeyError: no such pattern.
     """
     name, colon, parameter = pattern.partition(":")
+    if is_weighted(pattern) and not amounts:
+        raise PatternError(
+            f'"{pattern}" gives pairs amounts, which only loads of UDP (kind iperf3) keep; leave them out'
+        )
     made = FAMILIES[name].make(topology, parameter) if colon else PATTERNS[pattern](topology, seed)
     return tuple(pair for pair in made if pair[0] != pair[1])
+
+
+def weights(pattern: str, topology: Topology) -> dict[tuple[int, int], float] | None:
+    """How much each pair of a pattern sends beside the others; None = all of them as much as they can.
+
+    Raises:
+        PatternError: as for flows().
+    """
+    name, _, parameter = pattern.partition(":")
+    if name != "pairs" or "*" not in parameter:
+        return None
+    amounts = (float(pair.partition("*")[2] or 1) for pair in parameter.split(","))
+    return dict(zip(_pairs(topology, parameter), amounts, strict=True))
+
+
+def is_weighted(pattern: str | None) -> bool:
+    """Whether the pairs of a pattern send different amounts."""
+    return pattern is not None and pattern.startswith("pairs:") and "*" in pattern
 
 
 def is_pattern(pattern: str) -> bool:
@@ -200,7 +225,10 @@ def _shift(topology: Topology, parameter: str) -> Flows:
 def _pairs(topology: Topology, parameter: str) -> Flows:
     found = []
     for pair in parameter.split(","):
-        source, arrow, destination = pair.strip().partition(">")
+        ends, times, amount = pair.strip().partition("*")
+        source, arrow, destination = ends.partition(">")
+        if times and not (amount.isdecimal() and amount.strip("0")):
+            raise PatternError(f'"{pair}" should have a whole number above 0 behind the *, as in pairs:h1>h5*3,h2>h6')
         if not arrow:
             raise PatternError(f'"{pair}" is no pair; write pairs as in pairs:h1>h5,h2>h6')
         one, other = _host(topology, source.strip()), _host(topology, destination.strip())
@@ -224,10 +252,16 @@ class Family:
 FAMILIES: dict[str, Family] = {
     "hotspot": Family(_hotspot, "hotspot:h5", "every host to one host"),
     "shift": Family(_shift, "shift:4", "every host to the one that many numbers on"),
-    "pairs": Family(_pairs, "pairs:h1>h5", "the pairs that are listed, with commas between"),
+    "pairs": Family(
+        _pairs,
+        "pairs:h1>h5",
+        "the pairs that are listed, with commas between; h1>h5*3 sends three times as much as others",
+    ),
 }
 
 
-def pairs_pattern(pairs: list[tuple[str, str]]) -> str:
-    """The pattern of pairs of host names."""
-    return f"pairs:{','.join(f'{source}>{destination}' for source, destination in pairs)}"
+def pairs_pattern(pairs: list[tuple[str, str]], amounts: Sequence[int] = ()) -> str:
+    """The pattern of pairs of host names, with the amount of each where they differ."""
+    differ = len(set(amounts)) > 1
+    parts = [f"*{amount}" for amount in amounts] if differ else [""] * len(pairs)
+    return f"pairs:{','.join(f'{one}>{other}{part}' for (one, other), part in zip(pairs, parts, strict=True))}"

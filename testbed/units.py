@@ -59,6 +59,9 @@ def format_quantity(value: float, unit: str) -> str:
         return format_seconds(value)
     if unit == "ratio":
         return f"{100 * value:.3g} %"
+    if unit == "B":
+        scale = scale_for(unit, value)
+        return f"{value / scale.factor:.4g} {scale.name}"
     return f"{value:.4g} {unit}".rstrip()
 
 
@@ -99,6 +102,7 @@ _MINUS = "\N{MINUS SIGN}"
 _SCALES = {
     "bit/s": ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")),
     "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")),
+    "B": ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")),
 }
 
 
@@ -127,7 +131,7 @@ def scale_for(unit: str, size: float) -> Scale:
         return Scale(1.0, "" if unit == "count" else unit)
     scales = _SCALES[unit]
     if size == 0:
-        return Scale(*scales[1])
+        return Scale(*scales[-1 if unit == "B" else 1])
     return Scale(*next((scale for scale in scales if abs(size) >= scale[0]), scales[-1]))
 
 

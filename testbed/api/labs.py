@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from testbed.api.extras import Progress, Steps
 from testbed.api.plans import PlannedFabric
+from testbed.api.runs import FinishedRun
 from testbed.errors import InputError, did_you_mean
 from testbed.model import host_ip
 
@@ -62,6 +64,32 @@ class RunningLab:
         if name not in names:
             raise InputError.one("host", f'the lab has no host "{name}".{did_you_mean(name, names)}')
         return LabHost(self, name)
+
+    def load(
+        self,
+        loads: Sequence[Mapping[str, object] | str] | None = None,
+        results: str | Path = "results",
+        dilation: float | str | None = None,
+        progress: Progress | None = None,
+    ) -> FinishedRun:
+        """Run loads in it, as `testbed load` does; the lab goes on.
+
+        Args:
+            loads: as `workloads` of a scenario lists them, such as [{"kind": "iperf3", "protocol": "tcp"}]; None =
+                those of its scenario.
+            results: folder in which the run's own folder is made.
+            dilation: to run them at; `auto` = the smallest at which the lab keeps up; None = as it is.
+            progress: called with each step; None = steps on standard error.
+
+        Raises:
+            InputError, CapabilityError: nothing was run.
+            LabError: the lab broke; the run's folder stays, marked incomplete.
+        """
+        from testbed.results import load_run
+        from testbed.run.load_lab import load_lab, loads_plan
+
+        plan = loads_plan(self.core, loads, dilation)
+        return FinishedRun(load_run(load_lab(self.core, plan, Path(results), progress or Steps()).folder))
 
     def unreachable(self) -> list[tuple[str, str]]:
         """Ping all pairs of hosts: those without an answer."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
 from testbed.errors import Problem
-from testbed.export.bridge import Place
+from testbed.export.bridge import Bridge, Place
 from testbed.export.read_ios import port_of
 from testbed.export.read_lines import LineError
 
@@ -27,16 +27,19 @@ def is_cabling(file: str) -> bool:
 
 
 def read_cabling(
-    files: Mapping[str, str], switches: Iterable[str]
+    files: Mapping[str, str], switches: Mapping[str, Bridge]
 ) -> tuple[dict[Place, Place], dict[str, Place], list[Problem]]:
     """Cables both ways, hosts with their ports, and what is wrong or contradicts itself.
 
+    The cables of two port channels are one, between the channels.
+
     Args:
         files: name → text, those of is_cabling().
-        switches: names of the switches that have a configuration.
+        switches: those that have a configuration, by name.
     """
     names = set(switches)
-    plugs = _Plugs(names)
+    channels = {(name, port): to for name, bridge in switches.items() for port, to in bridge.channels.items()}
+    plugs = _Plugs(names, channels)
     for file, text in files.items():
         for place, one, other in _lines(file, text, names, plugs.problems):
             plugs.add(place, one, other, listed=PurePosixPath(file).name == CABLING)
@@ -46,7 +49,8 @@ def read_cabling(
 class _Plugs:
     """Cables as they are told, one after the other."""
 
-    def __init__(self, switches: set[str]) -> None:
+    def __init__(self, switches: set[str], channels: Mapping[Place, str]) -> None:
+        self._channels = channels
         self.cables: dict[Place, Place] = {}
         self.hosts: dict[str, Place] = {}
         self.problems: list[Problem] = []
@@ -55,6 +59,7 @@ class _Plugs:
 
     def add(self, where: str, one: Place, other: Place, *, listed: bool) -> None:
         """A cable from a port to another, or to a host, which has no port. `listed`: in a table of cables."""
+        one, other = ((switch, self._channels.get((switch, port), port)) for switch, port in (one, other))
         if one[0] not in self._switches:
             self.problems.append(Problem(where, f"{one[0]} has no configuration here"))
         elif other[1] and other[0] in self._switches:

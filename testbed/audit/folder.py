@@ -8,9 +8,7 @@ from testbed.audit.cabling import is_cabling, read_cabling
 from testbed.audit.network import Network, network_of
 from testbed.errors import InputError, Problem
 from testbed.export.bridge import Bridge
-from testbed.export.check import RUNNING, recognised, switches_in
-from testbed.export.export import dialect_called
-from testbed.export.read_linux import read_running
+from testbed.export.check import reader_called, recognised, switches_in
 
 _NOT_READ = ("README.md", "export.json")
 
@@ -39,7 +37,7 @@ def read_network(files: Mapping[str, str], dialect: str | None = None) -> Networ
     if problems:
         raise InputError(problems)
     kind = dialect or recognised(configurations)
-    read = read_running if kind == RUNNING else dialect_called(kind).read
+    read = reader_called(kind).read
     bridges: dict[str, Bridge] = {}
     for name in switches_in(kind, configurations):
         bridges[name], wrong = read(name, configurations)

@@ -60,6 +60,7 @@ def load_commands() -> None:
         lab_commands,
         link_command,
         list_command,
+        load_command,
         paper_command,
         plan_commands,
         power_commands,
@@ -68,6 +69,7 @@ def load_commands() -> None:
         storm_command,
         verify_command,
         vm_commands,
+        watch_command,
     )
 
 

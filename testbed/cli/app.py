@@ -11,20 +11,24 @@ import typer
 from typer.core import TyperGroup
 
 from testbed import __version__
-from testbed.cli.output import Format, messages
+from testbed.cli.output import Format, messages, tell_every_step
 
 # Every command, in the order in which help shows them.
-PANELS = {
+PANELS: dict[str, tuple[str, ...]] = {
     "Plan and prove": ("init", "list", "plan", "verify", "analyse", "explain", "segments", "power", "schema"),
     "Simulate": ("simulate",),
-    "Labs": ("run", "up", "status", "exec", "shell", "link", "capture", "down", "regulate", "storm", "exercise"),
+    "Labs": (
+        "run", "up", "status", "load", "watch", "exec", "shell", "link", "capture", "down", "regulate", "storm",
+        "exercise",
+    ),
     "Results": ("sweep", "compare", "report", "paper"),
     "Real switches": ("export", "check", "audit"),
     "This machine": ("doctor", "vm"),
-}
+}  # fmt: skip
 # Names of options up to 0.1; they are understood for one more release.
 OLD_OPTIONS = {"--plot": "--output", "--load": "--trace-load"}
 JSON = "--json"
+VERBOSE = {"-v", "--verbose"}
 
 
 class Commands(TyperGroup):
@@ -44,6 +48,11 @@ class Commands(TyperGroup):
         if command is None or isinstance(command, TyperGroup):
             return name, command, rest
         options = {option for parameter in command.params for option in parameter.opts}
+        if command.allow_interspersed_args and not VERBOSE & options:
+            before = rest[: rest.index("--")] if "--" in rest else rest
+            if VERBOSE & {*before}:
+                tell_every_step()
+                rest = [*(word for word in before if word not in VERBOSE), *rest[len(before) :]]
         return name, command, list(_as_today(rest, options))
 
 
@@ -93,8 +102,10 @@ def _options(
     version: Annotated[
         bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=say_version)
     ] = False,
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Tell every step; also behind a command.")] = False,
 ) -> None:
-    pass
+    if verbose:
+        tell_every_step()
 
 
 def _scenarios(incomplete: str) -> list[tuple[str, str]]:

@@ -56,6 +56,8 @@ def run(
     from testbed.results import load_run
     from testbed.run.advice import Asked
     from testbed.run.engines import run_scenario
+    from testbed.run.expected import expected_seconds
+    from testbed.scenario.engines import LABS
 
     options = {
         "engine": engine, "vm.virtual_time": "true" if virtual_time else None, "vm.memory": memory, "vm.limit": limit,
@@ -65,6 +67,8 @@ def run(
     with steps() as progress:
         progress("planning and proving")
         plan = made_plan(name, [*(settings or ()), *more])
+        if plan.scenario.engine in LABS:
+            progress.expect(expected_seconds(plan))
         elsewhere = () if folder == _RESULTS else ("--results", str(folder))
         outcome = run_scenario(plan, folder, progress, Asked(name, (*(settings or ()), *more), elsewhere))
     if form is Format.json:

@@ -18,8 +18,11 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from testbed.errors import InputError, Problem, TestbedError
+from testbed.units import format_eta
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from testbed.model import Sample
     from testbed.plan import Plan
     from testbed.run.engine import Outcome
@@ -133,15 +136,20 @@ def write_file(file: Path, content: bytes) -> None:
 
 
 def print_outcome(outcome: Outcome) -> None:
-    """Print the verdict of a run, why, and where its results are."""
+    """Print the verdict of a run and why, three figures, where its results are, and what to type next."""
+    from testbed.report.headline import headline
+
     word = outcome.verdict.word
     say(f"verdict: {word}{_MEANING.get(word, '')}", _STYLES[word])
     for reason in outcome.reasons:
         say(f"  {reason}")
-    if outcome.advice:
-        say(outcome.advice)
+    figures = headline(outcome.samples)
+    if figures:
+        say(f"figures: {'; '.join(figures)}")
     say(f"results: {outcome.folder}")
     say(f"report:  {outcome.folder / 'report.html'}")
+    if outcome.advice:
+        say(outcome.advice)
 
 
 def outcome_object(outcome: Outcome, **facts: object) -> dict[str, object]:
@@ -171,32 +179,93 @@ def print_error(error: TestbedError, *, as_json: bool) -> None:
         print_json({"error": str(error), "problems": problems, "exit_code": error.exit_code})
 
 
+# Whether every step is to be told, as -v asks.
+_verbose = [False]
+
+
+def tell_every_step() -> None:
+    """From now on let steps() leave none out."""
+    _verbose[0] = True
+
+
 class Steps:
-    """Says what is going on: one living line on a terminal, a line a step elsewhere."""
+    """Says what is going on: one living line on a terminal, elsewhere a line whenever another thing begins.
+
+    What a step does is said before its first colon; of those that do the same only the first is told, unless -v asks
+    for all. On a terminal -v leaves a line for each step above the living one.
+    """
 
     def __init__(self) -> None:
         self._started = time.monotonic()
-        self._status = messages.status("") if messages.is_terminal else None
-        self._last = ""
+        self._until: float | None = None
+        self._living = _Living(self) if messages.is_terminal else None
+        self._last = self.text = ""
+
+    def expect(self, seconds: float | None) -> None:
+        """Say how long the rest takes from now on; None = that is not known."""
+        self._until = None if seconds is None else time.monotonic() + seconds
 
     def __call__(self, text: str) -> None:
         """Show a step."""
-        if self._status is not None:
-            self._status.update(text)
-        elif text != self._last:
-            messages.print(f"[{time.monotonic() - self._started:6.1f} s] {text}", markup=False, soft_wrap=True)
-        self._last = text
+        self.text = text
+        every = _verbose[0]
+        if self._living is not None:
+            self._living.refresh()
+        if (self._living is None or every) and _doing(text, every) != self._last:
+            self._last = _doing(text, every)
+            line = f"[{time.monotonic() - self._started:6.1f} s] {self._last}"
+            messages.print(line, markup=False, soft_wrap=True)
+
+    @property
+    def left(self) -> str:
+        """How long it takes yet, in words; empty where that is not known, or was wrong."""
+        left = None if self._until is None else self._until - time.monotonic()
+        return "" if left is None or left < 1 else format_eta(left)
+
+
+def _doing(text: str, every: bool) -> str:
+    return text if every else text.partition(": ")[0]
+
+
+class _Living:
+    """The line at the bottom of a terminal: a spinner, the step, how long it has taken, and how long it takes yet."""
+
+    def __init__(self, steps: Steps) -> None:
+        from rich.live import Live
+        from rich.spinner import Spinner
+
+        self._steps, self._begun = steps, time.monotonic()
+        self._spinner = Spinner("dots", style="status.spinner")
+        self.live = Live(get_renderable=self._line, console=messages, transient=True, refresh_per_second=8)
+
+    def refresh(self) -> None:
+        """Show the step that has begun."""
+        if self.live.is_started:
+            self.live.refresh()
+
+    def _line(self) -> RenderableType:
+        from rich.table import Table
+        from rich.text import Text
+
+        taken = f"{time.monotonic() - self._begun:.0f} s"
+        end = f"{taken}, {self._steps.left}" if self._steps.left else taken
+        line = Table.grid(padding=(0, 1), expand=True)
+        line.add_column(width=1)
+        line.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
+        line.add_column(justify="right", no_wrap=True, width=len(end))
+        line.add_row(self._spinner, Text(self._steps.text), Text(end, style="dim"))
+        return line
 
 
 @contextmanager
 def steps() -> Iterator[Steps]:
     """Show steps while the block runs."""
     shown = Steps()
-    status = shown._status
-    if status is None:
+    living = shown._living
+    if living is None:
         yield shown
         return
-    with status:
+    with living.live:
         yield shown
 
 

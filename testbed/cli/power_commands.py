@@ -99,6 +99,7 @@ def _choices(
     progress: Callable[[str], None],
 ) -> list[tuple[Choice, list[Power]]]:
     """A choice for each kind of traffic, or all that is wrong with what was asked for."""
+    from testbed.plan.speeds import alike_problems
     from testbed.regulate.choice import choose_links
     from testbed.regulate.power import models_for, power_of
     from testbed.regulate.traffic import gather
@@ -106,6 +107,7 @@ def _choices(
     asked = patterns or ([] if matrices else ["all_to_all"])
     traffic, problems = gather(asked, matrices or [], plan.topology, plan.scenario.lab.seed)
     problems += form_problems("--output", plot, "svg", "png")
+    problems += alike_problems(plan.scenario, "the choice of links to spare")
     models = []
     try:
         models = models_for(plan, model)

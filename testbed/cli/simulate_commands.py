@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 _LOADS = "0.05,0.1,0.15,0.2,0.25,0.3,0.4,0.5"
 _PACKET_LOADS = "0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1"
 _CYCLES, _WARM_UP, _BUFFER = 200_000, 50_000, 256
+# Groups of options in help.
+FLITS, FRAMES = "Flit level", "Packet level"
+REPLAY, RUNS = "Replay what was sent (flit level)", "How it is run, and where results go"
 
 
 class Level(str, Enum):
@@ -58,14 +61,21 @@ def simulate(
         str, typer.Option("--pattern", help="uniform: a destination drawn for each packet; a permutation; all_to_all")
     ] = "uniform",
     matrix: Annotated[
-        Path | None, typer.Option("--matrix", help="replay a traffic matrix: FILE.csv or telemetry-<load>.npz")
+        Path | None,
+        typer.Option(
+            "--matrix", help="replay a traffic matrix: FILE.csv or telemetry-<load>.npz", rich_help_panel=REPLAY
+        ),
     ] = None,
     trace: Annotated[
-        Path | None, typer.Option("--trace", help="replay what was sent in a run: its result folder")
+        Path | None,
+        typer.Option("--trace", help="replay what was sent in a run: its result folder", rich_help_panel=REPLAY),
     ] = None,
-    load: Annotated[str | None, typer.Option("--trace-load", help="number of the load of --trace")] = None,
+    load: Annotated[
+        str | None, typer.Option("--trace-load", help="number of the load of --trace", rich_help_panel=REPLAY)
+    ] = None,
     message: Annotated[
-        int | None, typer.Option("--message", help="bytes of a message of all_to_all; default 65536")
+        int | None,
+        typer.Option("--message", help="bytes of a message of all_to_all; default 65536", rich_help_panel=REPLAY),
     ] = None,
     warm_up: Annotated[
         float | None,
@@ -80,57 +90,88 @@ def simulate(
     ] = None,
     cycles: Annotated[
         int | None,
-        typer.Option("--cycles", "--clocks", help="flit level: of a run, the warm-up included; default 200000"),
+        typer.Option(
+            "--cycles", "--clocks", help="of a run, the warm-up included; default 200000", rich_help_panel=FLITS
+        ),
     ] = None,
-    packet: Annotated[int | None, typer.Option("--packet", help="flit level: flits of a packet; default 128")] = None,
+    packet: Annotated[
+        int | None, typer.Option("--packet", help="flits of a packet; default 128", rich_help_panel=FLITS)
+    ] = None,
     header: Annotated[
-        int | None, typer.Option("--header", help="flit level: cycles of a header from switch to switch; default 3")
+        int | None,
+        typer.Option("--header", help="cycles of a header from switch to switch; default 3", rich_help_panel=FLITS),
     ] = None,
     channels: Annotated[
         int | None,
-        typer.Option("--channels", help="flit level: copies of each virtual channel, a packet takes any; default 1"),
+        typer.Option(
+            "--channels", help="copies of each virtual channel, a packet takes any; default 1", rich_help_panel=FLITS
+        ),
     ] = None,
     buffer_gap: Annotated[
         int | None,
-        typer.Option("--buffer-gap", help="flit level: cycles between packets of a buffer; default header - 2"),
+        typer.Option(
+            "--buffer-gap", help="cycles between packets of a buffer; default header - 2", rich_help_panel=FLITS
+        ),
     ] = None,
     output_gap: Annotated[
         int | None,
-        typer.Option("--output-gap", help="flit level: cycles between packets of a virtual channel; default 0"),
+        typer.Option(
+            "--output-gap", help="cycles between packets of a virtual channel; default 0", rich_help_panel=FLITS
+        ),
     ] = None,
     flow_control: Annotated[
         str | None,
-        typer.Option("--flow-control", help="packet level: none (drops), pause (802.3x) or pfc; default pause"),
+        typer.Option(
+            "--flow-control", help="none (drops), pause (802.3x) or pfc; default pause", rich_help_panel=FRAMES
+        ),
     ] = None,
     duration: Annotated[
-        float | None, typer.Option("--duration", help="packet level: ms of a run, warm-up included; default 200")
+        float | None,
+        typer.Option("--duration", help="ms of a run, warm-up included; default 200", rich_help_panel=FRAMES),
     ] = None,
     frame: Annotated[
-        int | None, typer.Option("--frame", help="packet level: bytes, without preamble and gap; default 1522")
+        int | None,
+        typer.Option("--frame", help="bytes, without preamble and gap; default 1522", rich_help_panel=FRAMES),
     ] = None,
     xoff: Annotated[
         int | None,
-        typer.Option("--xoff", help="packet level: bytes at which a sender is paused; default as late as loses none"),
+        typer.Option(
+            "--xoff", help="bytes at which a sender is paused; default as late as loses none", rich_help_panel=FRAMES
+        ),
     ] = None,
     xon: Annotated[
-        int | None, typer.Option("--xon", help="packet level: bytes at which it resumes; default half of xoff")
+        int | None,
+        typer.Option("--xon", help="bytes at which it resumes; default half of xoff", rich_help_panel=FRAMES),
     ] = None,
     shared: Annotated[
         bool | None,
-        typer.Option("--shared/--per-port", help="packet level: whether the ports of a switch share their memory"),
+        typer.Option(
+            "--shared/--per-port", help="whether the ports of a switch share their memory", rich_help_panel=FRAMES
+        ),
     ] = None,
     delay: Annotated[
-        float | None, typer.Option("--delay", help="packet level: µs of cable and switch a hop; default 1")
+        float | None, typer.Option("--delay", help="µs of cable and switch a hop; default 1", rich_help_panel=FRAMES)
     ] = None,
-    folder: Annotated[Path, typer.Option("--results", help="where the results folder is made")] = Path("results"),
-    resume: Annotated[bool, typer.Option("--resume", help="resume the newest simulation of it there")] = False,
-    jobs: Annotated[int | None, typer.Option("--jobs", help="runs in parallel; default one per CPU")] = None,
+    folder: Annotated[
+        Path, typer.Option("--results", help="where the results folder is made", rich_help_panel=RUNS)
+    ] = Path("results"),
+    resume: Annotated[
+        bool, typer.Option("--resume", help="resume the newest simulation of it there", rich_help_panel=RUNS)
+    ] = False,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", help="runs in parallel; default one per CPU", rich_help_panel=RUNS)
+    ] = None,
     cluster: Annotated[
         str | None,
-        typer.Option("--cluster", help="run on workers: local, local:N or a Dask scheduler's tcp:// or tls:// address"),
+        typer.Option(
+            "--cluster",
+            help="run on workers: local, local:N or a Dask scheduler's tcp:// or tls:// address",
+            rich_help_panel=RUNS,
+        ),
     ] = None,
     insecure: Annotated[
-        bool, typer.Option("--insecure", help="take a scheduler that others can reach without TLS")
+        bool,
+        typer.Option("--insecure", help="take a scheduler that others can reach without TLS", rich_help_panel=RUNS),
     ] = False,
     form: FORMAT = Format.text,
 ) -> None:

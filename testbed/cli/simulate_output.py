@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from testbed.simulate import Outcome, PacketSettings, Settings
     from testbed.simulate.point import Row, Seeds
 
+WIDE = 120  # columns that hold all figures beside each other
 FIGURE, CHANNELS = "latency.svg", "channels.svg"
 Column = tuple[str, Callable[["Row"], str]]
 
@@ -152,8 +153,8 @@ def _print_flits(outcome: Outcome) -> None:
         f"{settings.buffer}, {settings.clocks:,} cycles, the first {settings.warm_up:,} not measured"
         + (f", {settings.channels} copies of each virtual channel" if settings.channels > 1 else "")
     )
-    _print_table(outcome, ("latency: mean", _of("latency", ".1f")), ("latency: p99", _of("p99", ".0f")))
-    say("load and accepted in flits/host/cycle of hosts that send; latency in cycles, (min – max) over seeds")
+    _print_table(outcome, ("latency", _of("latency", ".1f")), ("p99", _of("p99", ".0f")))
+    say(f"load and accepted in flits/host/cycle of hosts that send; latency in cycles, the mean; {_over_seeds()}")
 
 
 def _print_packets(outcome: Outcome, settings: PacketSettings) -> None:
@@ -169,20 +170,21 @@ def _print_packets(outcome: Outcome, settings: PacketSettings) -> None:
         f"{limits.buffer} frames a port{shared}{at}; {settings.duration:g} ms, the first {settings.warm_up:g} not "
         "measured"
     )
-    columns: list[Column] = [("latency: mean", _of("latency")), ("latency: p99", _of("p99"))]
+    columns: list[Column] = [("latency", _of("latency")), ("p99", _of("p99"))]
     paused: list[Column] = [
-        ("hosts paused", _of("hosts_paused", ".1%")), ("channels paused", _of("channels_paused", ".1%")),
-        ("PAUSE frames/s", _of("pauses", ",.0f")),
+        ("hosts\npaused", _of("hosts_paused", ".1%")), ("channels\npaused", _of("channels_paused", ".1%")),
+        *([] if _narrow() else [("PAUSE\nframes/s", _of("pauses", ",.0f"))]),
     ]  # fmt: skip
     dropped: list[Column] = [("dropped", _of("loss", ".2%"))]
 
     def rate(row: Row) -> str:
         return "–" if row.accepted is None else format_rate(row.accepted.mean * links.edge_rate)
 
-    _print_table(outcome, ("a host", rate), *columns, last=paused if settings.lossless else dropped)
+    of_host: list[Column] = [] if _narrow() else [("a host", rate)]
+    _print_table(outcome, *of_host, *columns, last=paused if settings.lossless else dropped)
     say(
         f"load and accepted as shares of a host's link of {format_rate(links.edge_rate)}, preamble and gap included; "
-        "(min – max) over seeds"
+        f"latency is the mean; {_over_seeds()}"
     )
 
 
@@ -192,15 +194,27 @@ def _print_table(outcome: Outcome, *columns: Column, last: Sequence[Column] = ()
 
     whole: list[Column] = [
         ("load", lambda row: f"{row.load:g}"), ("accepted", _of("accepted", ".4f")), *columns,
-        ("max channel utilisation", _of("max_channel_use", ".1%")), *last,
+        ("max channel\nutilisation", _of("max_channel_use", ".1%")), *last,
         ("seeds", lambda row: f"{row.seeds}, {row.deadlocks} deadlocked" if row.deadlocks else f"{row.seeds}"),
     ]  # fmt: skip
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title, _ in whole:
-        table.add_column(title, justify="right")
+        table.add_column(
+            title if _narrow() else title.replace("\n", " "), justify="right", vertical="top", no_wrap=True
+        )
     for row in outcome.rows:
         table.add_row(*(cell(row) for _, cell in whole))
     results.print(table)
+
+
+def _narrow() -> bool:
+    """Whether the terminal has no room for the spread over seeds, and for what follows from other columns."""
+    return results.width < WIDE
+
+
+def _over_seeds() -> str:
+    wide = f"min – max over seeds in {WIDE} columns, and by --json"
+    return f"means over seeds; {wide}" if _narrow() else "(min – max) over seeds"
 
 
 def _of(name: str, form: str = "") -> Callable[[Row], str]:
@@ -213,7 +227,7 @@ def _of(name: str, form: str = "") -> Callable[[Row], str]:
         figure: Seeds | None = getattr(row, name)
         if figure is None:
             return "–"
-        spread = "" if figure.min == figure.max else f" ({written(figure.min)} – {written(figure.max)})"
+        spread = "" if figure.min == figure.max or _narrow() else f" ({written(figure.min)} – {written(figure.max)})"
         return f"{written(figure.mean)}{spread}"
 
     return cell

@@ -79,7 +79,8 @@ def _plain(value: Any) -> str:
 def _rates(run: Run) -> str:
     links = run.plan.scenario.links
     hosts = "" if links.edge_rate == links.rate else f", hosts {format_rate(links.edge_rate)}"
-    return format_rate(links.rate) + hosts
+    single = "".join(f", {name} {format_rate(rate)}" for name, rate in (links.rates or {}).items())
+    return format_rate(links.rate) + hosts + single
 
 
 def _npb_programs(run: Run) -> str:

@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -43,6 +44,7 @@ from testbed.messages import (
     FrameCounts,
     LinkState,
     Observation,
+    Reading,
     ShortCuts,
     Status,
 )
@@ -87,6 +89,7 @@ class Agent:
             ask.Disturb: self.disturb,
             ask.SetSpeeds: self.set_speeds,
             ask.TellLinks: self.link_states,
+            ask.ReadPorts: self.read_ports,
             **self.controller.operations,
         }
         self.operations: dict[type[ask.Request[Any]], Operation] = {
@@ -241,6 +244,11 @@ class Agent:
         del request, progress
         return self.need_fabric().frame_counts(self.switches)
 
+    def read_ports(self, request: ask.ReadPorts, progress: Progress) -> Reading:
+        """What links and pairs of hosts have carried, and what waits."""
+        del request, progress
+        return self.loads.read_ports(self.need_fabric())
+
     def reach(self, request: ask.Reach, progress: Progress) -> list[tuple[str, str]]:
         """Ping all pairs."""
         del request, progress
@@ -265,10 +273,12 @@ class Agent:
         return self.need_fabric().shaping_problems() + self.shares.problems()
 
     def load(self, request: ask.RunLoad, progress: Progress) -> Observation:
-        """Run the processes of a load; count, record and disturb meanwhile."""
-        del progress
+        """Run the processes of a load; count, record and disturb meanwhile.
+
+        It ends when nobody waits for it any more: then a word to who asked cannot be sent.
+        """
         self.need_fabric().settle()
-        return self.loads.run(request.load, self.need_fabric(), self.switches)
+        return self.loads.run(request.load, self.need_fabric(), self.switches, lambda: progress(""))
 
     def disturb(self, request: ask.Disturb, progress: Progress) -> Disturbed:
         """Let one thing die or come back now."""
@@ -350,7 +360,8 @@ class Agent:
 
 def serve(agent: Agent, connection: socket.socket) -> None:
     """Answer one client until it closes."""
-    with connection, connection.makefile("rw", encoding="utf-8") as stream:
+    # Who hangs up in the middle of an answer has not read its end, which closing the stream tries to send once more.
+    with connection, suppress(BrokenPipeError), connection.makefile("rw", encoding="utf-8") as stream:
 
         def send(**message: Any) -> None:
             stream.write(encode(message) + "\n")

@@ -31,6 +31,7 @@ from testbed.messages import (
     LoadRequest,
     Observation,
     PlanMove,
+    Reading,
     ShortCuts,
     Status,
     Tap,
@@ -208,6 +209,10 @@ class LabClient:
     def frames(self) -> FrameCounts:
         """Everything that counts frames."""
         return self._ask(ask.CountFrames())
+
+    def read_ports(self) -> Reading:
+        """What links and pairs of hosts have carried, and what waits; answered at any time."""
+        return self._ask(ask.ReadPorts())
 
     def capture(self, tap: Tap) -> AbstractContextManager[Frames]:
         """Listen at the port of the first switch of a link, or at the card of a host; asks nothing of the agent."""

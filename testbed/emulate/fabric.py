@@ -342,10 +342,10 @@ class Fabric(Mininet):  # type: ignore[misc]
         from testbed.emulate.telemetry import Telemetry, edge_matrix  # noqa: PLC0415
 
         ports = list(self.port_rates())
-        # Two, since two threads read.
-        reading, departing = PortCounters(ports), PortCounters(ports)
+        # Three, since three threads read.
+        reading, departing, looking = PortCounters(ports), PortCounters(ports), PortCounters(ports)
         matrix, why_not = edge_matrix(ports[: len(self.order.hosts)])
-        return Telemetry(ports, reading.read, self.holders, matrix, why_not, departing)
+        return Telemetry(ports, reading.read, self.holders, matrix, why_not, departing, looking.read)
 
     def frame_counts(self, switches: SwitchBackend) -> FrameCounts:
         """Everything that counts frames."""

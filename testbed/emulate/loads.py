@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -18,7 +19,7 @@ from testbed.emulate.disturb import Timeline
 from testbed.emulate.fabric import Fabric
 from testbed.emulate.switches import SwitchBackend
 from testbed.errors import LabError
-from testbed.messages import Disturbance, Disturbed, LoadRequest, Observation, Output, Process, Snapshot
+from testbed.messages import Disturbance, Disturbed, LoadRequest, Observation, Output, Process, Reading, Snapshot
 
 if TYPE_CHECKING:
     from testbed.emulate.telemetry import Telemetry
@@ -45,6 +46,7 @@ class _Running:
         command = list(spec.argv)
         if spec.host is not None:
             command = in_host(holders[spec.host], command, groups.get(spec.host))
+        self._started, self._ended = time.monotonic(), 0.0
         try:
             self.popen = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.err,
@@ -52,6 +54,13 @@ class _Running:
             )  # fmt: skip
         except OSError as error:
             raise LabError(f"{command[0]} cannot be started: {error.strerror}") from error
+
+    def runs(self) -> bool:
+        """Whether it runs; notes when it has ended."""
+        if self.popen.poll() is None:
+            return True
+        self._ended = self._ended or time.monotonic()
+        return False
 
     def listens(self) -> bool:
         """Whether the server's port is open in its namespace."""
@@ -78,7 +87,8 @@ class _Running:
         self.out.seek(0)
         self.err.seek(0)
         out, err = (file.read().decode(errors="replace") for file in (self.out, self.err))
-        return Output(self.popen.returncode, out, err)
+        self.runs()
+        return Output(self.popen.returncode, out, err, self._ended - self._started)
 
 
 class LoadRunner:
@@ -100,23 +110,39 @@ class LoadRunner:
         self._disturb = disturb
         self._folder = folder
         self._telemetry: Telemetry | None = None
+        self._making = threading.Lock()
 
-    def run(self, load: LoadRequest, fabric: Fabric, switches: SwitchBackend) -> Observation:
+    def read_ports(self, fabric: Fabric) -> Reading:
+        """What links and pairs of hosts have carried, and what waits; also while a load runs."""
+        return self._need_telemetry(fabric).reading(list(fabric.port_rates().values()), fabric.order.dilation)
+
+    def run(
+        self, load: LoadRequest, fabric: Fabric, switches: SwitchBackend, wanted: Callable[[], None]
+    ) -> Observation:
         """Run a load in a fabric on its switches.
+
+        `wanted` is called now and then, and raises what ends the load.
 
         Raises:
             LabError: a process cannot be started, or the switches died.
         """
         timeline = Timeline(load.timeline, self._disturb)
         try:
-            found = self._recorded(load, fabric, switches, timeline)
+            found = self._recorded(load, fabric, switches, timeline, wanted)
         finally:
             disturbed = timeline.end()
         return replace(found, disturbed=disturbed)
 
-    def _recorded(self, load: LoadRequest, fabric: Fabric, switches: SwitchBackend, timeline: Timeline) -> Observation:
+    def _recorded(
+        self,
+        load: LoadRequest,
+        fabric: Fabric,
+        switches: SwitchBackend,
+        timeline: Timeline,
+        wanted: Callable[[], None],
+    ) -> Observation:
         if not load.telemetry:
-            return self._processes(load, fabric, switches, timeline.start)
+            return self._processes(load, fabric, switches, timeline.start, wanted)
         telemetry = self._need_telemetry(fabric)
         with telemetry.recording(
             load.telemetry, self._folder / RECORD, load.departures, list(fabric.port_rates().values())
@@ -126,17 +152,23 @@ class LoadRunner:
                 started()
                 timeline.start()
 
-            found = self._processes(load, fabric, switches, both)
+            found = self._processes(load, fabric, switches, both, wanted)
         return replace(found, record=RECORD, no_matrix=telemetry.no_matrix)
 
     def _need_telemetry(self, fabric: Fabric) -> Telemetry:
         """Return what counts beside loads; made with the first load that wants it."""
-        if self._telemetry is None:
-            self._telemetry = fabric.telemetry()
+        with self._making:
+            if self._telemetry is None:
+                self._telemetry = fabric.telemetry()
         return self._telemetry
 
     def _processes(
-        self, load: LoadRequest, fabric: Fabric, switches: SwitchBackend, started: Callable[[], None]
+        self,
+        load: LoadRequest,
+        fabric: Fabric,
+        switches: SwitchBackend,
+        started: Callable[[], None],
+        wanted: Callable[[], None],
     ) -> Observation:
         """Run the processes; `started` is called when the last one has started.
 
@@ -162,9 +194,10 @@ class LoadRunner:
             window = _common(load.window, zero - first)
             next_check, done = zero, None
             deadlock: tuple[int, ...] = ()
-            while any(process.popen.poll() is None for process in running):
+            while sum(process.runs() for process in running):  # all of them are asked
                 now = time.monotonic()
                 if now > next_check:
+                    wanted()
                     switches.check_alive()
                     fabric.check_hosts()
                     next_check = now + _ALIVE_EVERY

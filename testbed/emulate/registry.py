@@ -189,6 +189,23 @@ def find_standing(name: str | None) -> Entry:
     return entry
 
 
+@contextmanager
+def loading(entry: Entry) -> Iterator[None]:
+    """Keep other programs from loading a lab in the block, which would change what this one measures.
+
+    Raises:
+        InputError: a program measures in it already.
+    """
+    if entry.owner:
+        raise InputError.one(entry.name, f"process {entry.owner} measures in it; wait for its end")
+    with _file(entry.name).open() as record:
+        try:
+            fcntl.flock(record, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise InputError.one(entry.name, "another program loads it; wait for its end") from error
+        yield
+
+
 def give_up(claim: Claim) -> None:
     """End the program that is building a lab, and with it the lab.
 

@@ -22,6 +22,7 @@ from testbed.messages import (
     LoadRequest,
     Observation,
     PlanMove,
+    Reading,
     ShortCuts,
     Status,
 )
@@ -220,6 +221,12 @@ class CountFrames(Request[FrameCounts]):
     op: ClassVar[str] = "frames"
 
 
+class ReadPorts(Request[Reading]):
+    """What links and pairs of hosts have carried, and what waits; answered at any time."""
+
+    op: ClassVar[str] = "ports"
+
+
 class DumpFlows(Request[dict[str, list[str]]]):
     """The rules of all running switches, a line each, by switch."""
 
@@ -378,7 +385,7 @@ OPERATIONS: dict[str, type[Request[Any]]] = {
     kind.op: kind
     for kind in (
         Build, TellFacts, TellStatus, Shutdown, SetRates, SetSpeeds, CheckShaping, RunLoad, Disturb, TellLinks,
-        CountFrames, DumpFlows, DumpShortCuts, DumpGroups, Trace, Reach, Learn, WatchStorm, WriteFile, CopyFile,
-        TakeFile, TellController, WaitForController, StopController, StartController, MoveToPlan,
+        CountFrames, ReadPorts, DumpFlows, DumpShortCuts, DumpGroups, Trace, Reach, Learn, WatchStorm, WriteFile,
+        CopyFile, TakeFile, TellController, WaitForController, StopController, StartController, MoveToPlan,
     )
 }  # fmt: skip

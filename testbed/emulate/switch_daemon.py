@@ -106,8 +106,10 @@ class SwitchDaemon:
         `bridge`, one of them, answers when this returns.
 
         Raises:
-            LabError: it does not come up.
+            LabError: it runs, or does not come up.
         """
+        if self._killed is None:
+            raise LabError(f"the switch {bridge} runs")
         management = self._folder / f"{bridge}.mgmt"
         for stale in (self._folder / f"ovs-vswitchd{self._suffix}.pid", self._control, management):
             stale.unlink(missing_ok=True)

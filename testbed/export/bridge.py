@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 
 Entry = tuple[int, str]  # VLAN, MAC address
@@ -48,6 +48,7 @@ class Bridge:
     stp: bool  # whether it runs the spanning tree protocol
     ports: Mapping[str, BridgePort]  # by name
     fdb: Mapping[Entry, str]  # static entries, (VLAN, MAC address) → port
+    channels: Mapping[str, str] = field(default_factory=dict)  # port → the port channel it is part of, one of `ports`
 
 
 BROADCAST = "ff:ff:ff:ff:ff:ff"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -12,20 +12,23 @@ from typing import Any
 from testbed.errors import InputError, Problem, did_you_mean
 from testbed.export.bridge import Bridge
 from testbed.export.compare import Difference, planned_bridges, setting_differences, unified_diff
-from testbed.export.export import DIALECTS, SCHEMA_VERSION, dialect_called, host_macs
+from testbed.export.export import DIALECTS, SCHEMA_VERSION, host_macs
 from testbed.export.port_names import port_names
 from testbed.export.read_linux import COMMANDS, read_running
+from testbed.export.read_open_vswitch import read_open_vswitch
 from testbed.export.settings import Floods, settings_of
 from testbed.export.walks import WalkDifference, walk_differences
 from testbed.model import VlanPlan
 from testbed.plan import Plan
 
 RUNNING = "running-bridge"
+OPEN_VSWITCH = "open-vswitch"
 # What tells a dialect: names of files, else lines in them.
 _BY_NAME = {
     "sonic": r"config_db\.json", "csv": r"ports\.csv", "ifupdown2": "interfaces", "linux-networkd": r".*\.netdev",
 }  # fmt: skip
 _BY_TEXT = {
+    OPEN_VSWITCH: r'"caption": ?"Bridge table"',
     "powerconnect-6200": r"^\s*interface (range )?ethernet 1/x?g",
     "powerconnect-5300": r"^\s*interface (range )?ethernet g",
     "cisco-ios": r"^interface (\w*ethernet|gi|fa|te)\s*\d",
@@ -36,10 +39,43 @@ _OURS = {"README.md", "cabling.csv", "export.json"}
 
 
 @dataclass(frozen=True, slots=True)
+class Reader:
+    """How configurations are read."""
+
+    # what the files of one switch (by its name) make of it, and what in them is wrong
+    read: Callable[[str, Mapping[str, str]], tuple[Bridge, list[Problem]]]
+    ports: str  # pattern of the names of ports unless the user gives another
+    learns: bool = False  # whether ports learn addresses whatever is said
+    floods_by_port: bool = True  # whether a switch can be kept from flooding by some ports
+
+
+# What is read and not written.
+ONLY_READ = {
+    RUNNING: Reader(read_running, "swp{}"),
+    OPEN_VSWITCH: Reader(read_open_vswitch, "swp{}", learns=True, floods_by_port=False),
+}
+
+
+def reader_called(name: str) -> Reader:
+    """How a dialect is read.
+
+    Raises:
+        InputError: there is none.
+    """
+    if name in ONLY_READ:
+        return ONLY_READ[name]
+    if name not in DIALECTS:
+        known = [*DIALECTS, *ONLY_READ]
+        raise InputError.one("--dialect", f'"{name}" is none of {", ".join(known)}.{did_you_mean(name, known)}')
+    dialect = DIALECTS[name]
+    return Reader(dialect.read, dialect.ports, dialect.learns, dialect.floods_by_port)
+
+
+@dataclass(frozen=True, slots=True)
 class CheckOptions:
     """What the user says of the configurations; None where the files are to tell."""
 
-    dialect: str | None = None  # key of DIALECTS, or RUNNING
+    dialect: str | None = None  # key of DIALECTS, or of ONLY_READ
     ports: str | None = None  # pattern of port names
     macs: Mapping[str, str] | None = None  # addresses of hosts by name, where they are not the lab's
     floods: Floods | None = None  # where broadcasts should go
@@ -108,7 +144,7 @@ def recognised(files: Mapping[str, str]) -> str:
         for dialect, pattern in _BY_TEXT.items():
             if PurePosixPath(file).name not in _OURS and re.search(pattern, text, re.MULTILINE | re.IGNORECASE):
                 return dialect
-    known = ", ".join([*DIALECTS, RUNNING])
+    known = ", ".join([*DIALECTS, *ONLY_READ])
     sentence = f"no file looks like a configuration of {known}; name it with --dialect"
     raise InputError.one("configurations", sentence)
 
@@ -139,12 +175,11 @@ def check_files(plan: Plan, files: Mapping[str, str], options: CheckOptions) -> 
         InputError: the dialect is not known, or names or addresses do not fit the plan.
     """
     dialect = options.dialect or recognised(files)
-    entry = None if dialect == RUNNING else dialect_called(dialect)
-    read = read_running if entry is None else entry.read
-    ports = port_names(options.ports or (entry.ports if entry is not None else "swp{}"))
+    reader = reader_called(dialect)
+    ports = port_names(options.ports or reader.ports)
     macs, wrong = host_macs(plan, options.macs)
-    floods = options.floods or ("plan" if entry is None or entry.floods_by_port else "members")
-    planned = planned_bridges(settings_of(plan, floods), ports, macs, learning=entry is not None and entry.learns)
+    floods = options.floods or ("plan" if reader.floods_by_port else "members")
+    planned = planned_bridges(settings_of(plan, floods), ports, macs, learning=reader.learns)
     given = switches_in(dialect, files)
     for name in given:
         if name not in planned:
@@ -161,7 +196,7 @@ def check_files(plan: Plan, files: Mapping[str, str], options: CheckOptions) -> 
         if switch in assumed:
             bridges[switch] = planned[switch]
         else:
-            bridges[switch], problems = read(switch, files)
+            bridges[switch], problems = reader.read(switch, files)
             unread += problems
     _same_names(planned, bridges, ports.pattern)
     hosts = plan.topology.host_count

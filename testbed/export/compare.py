@@ -81,7 +81,9 @@ def _of_bridge(bridge: Bridge, wanted: Bridge) -> Iterator[Difference]:
         if one != other:
             yield Difference(bridge.name, "", what, _on(one), _on(other))
     for port, settings in wanted.ports.items():
-        if port in bridge.ports:
+        if port in bridge.channels:
+            yield Difference(bridge.name, port, "the port", f"part of {bridge.channels[port]}", "a port of its own")
+        elif port in bridge.ports:
             yield from _of_port(bridge.name, port, bridge.ports[port], settings)
         else:
             yield Difference(bridge.name, port, "the port", "not in the bridge", "in it")

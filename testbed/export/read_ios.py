@@ -19,6 +19,7 @@ _KINDS = {
     "fo": "FortyGigabitEthernet", "hu": "HundredGigE", "eth": "Ethernet",
 }  # fmt: skip
 _PORT = re.compile(r"([A-Za-z]+)\s*(\d+(?:/\d+)*)")
+_CHANNEL = re.compile(r"po(?:rt-channel)?\s*(\d+)", re.IGNORECASE)
 _HARMLESS = {"nonegotiate", "voice", "priority"}
 _ALL = frozenset(range(1, LAST_VLAN_ID + 1))
 
@@ -29,6 +30,9 @@ def port_of(text: str) -> str:
     Raises:
         LineError: it is no port of a switch.
     """
+    channel = _CHANNEL.fullmatch(text.strip())
+    if channel:
+        return f"Port-channel{channel[1]}"
     found = _PORT.fullmatch(text.strip())
     for short, whole in _KINDS.items():
         if found and len(found[1]) >= 2 and (whole.lower().startswith(found[1].lower()) or found[1].lower() == short):
@@ -54,6 +58,7 @@ class _Reader:
     def __init__(self, switch: SwitchLines) -> None:
         self.switch = switch
         self._port: PortLines | None = None
+        self._name = ""  # of that port
         self._indented = False  # whether what was said of the port is indented
         self._interfaces, self._ended = 0, False
         self._without_stp: frozenset[int] = frozenset()
@@ -114,9 +119,8 @@ class _Reader:
             return
         if words[1] == "range":
             raise LineError("ranges are for typing; save what show running-config prints")
-        if name.lower().startswith("port-channel"):
-            raise LineError("port channels are not read: what they carry cannot be checked")
-        self._port = self.switch.port(port_of(name))
+        self._name = port_of(name)
+        self._port = self.switch.port(self._name)
         self._interfaces += 1
 
     def _of_port(self, port: PortLines, words: list[str]) -> None:
@@ -132,8 +136,12 @@ class _Reader:
             case ["switchport", *rest]:
                 port.said = True
                 self._switchport(port, rest)
+            case ["channel-group", *_] if negated:
+                self.switch.channels.pop(self._name, None)
+            case ["channel-group", number, "mode", _] if number.isdigit():
+                self.switch.channels[self._name] = f"Port-channel{number}"
             case ["channel-group", *_]:
-                raise LineError("port channels are not read: what they carry cannot be checked")
+                raise LineError("a port should join a port channel by channel-group NUMBER mode MODE")
             case _:
                 pass
 

@@ -92,6 +92,7 @@ class SwitchLines:
     fdb: dict[Entry, str] = field(default_factory=dict)  # static entries
     problems: list[Problem] = field(default_factory=list)  # what is wrong, each with its line
     pauses: set[str] = field(default_factory=set)  # ports that obey pauses
+    channels: dict[str, str] = field(default_factory=dict)  # port → the port channel it is part of
 
     def port(self, name: str) -> PortLines:
         """A port by its name."""
@@ -102,10 +103,24 @@ class SwitchLines:
         self.problems.append(Problem(f"{self.file} line {number}", sentence))
 
     def finish(self, name: str) -> tuple[Bridge, list[Problem]]:
-        """The bridge, and what is wrong. A port of whose VLANs nothing is said is left out, as is one that is shut."""
+        """The bridge, and what is wrong.
+
+        A port of whose VLANs nothing is said is left out, as is one that is shut. Parts of a channel have its VLANs.
+        """
         vlans = frozenset(self.vlans) if self.lists_vlans else None
-        ports = {port: said.as_port(vlans) for port, said in self.ports.items() if said.said and not said.shut}
-        return Bridge(name, True, self.stp, ports, self.fdb), self.problems
+        for port, channel in self.channels.items():
+            if channel not in self.ports:
+                sentence = f"{port} is part of {channel}, of which nothing is said; save the whole configuration"
+                self.problems.append(Problem(self.file, sentence))
+        channels = {port: channel for port, channel in self.channels.items() if not self.ports[port].shut}
+        used = {*self.ports} - {*self.channels}
+        used -= {*self.channels.values()} - {*channels.values()}  # without a part that is up
+        ports = {
+            port: said.as_port(vlans)
+            for port, said in self.ports.items()
+            if port in used and said.said and not said.shut
+        }
+        return Bridge(name, True, self.stp, ports, self.fdb, channels), self.problems
 
 
 def is_pager(line: str) -> bool:

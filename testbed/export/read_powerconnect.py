@@ -50,6 +50,17 @@ def ports_of(text: str) -> list[str]:
     return found
 
 
+def channel_of(number: str) -> str:
+    """The name of a port channel.
+
+    Raises:
+        LineError: it has no number.
+    """
+    if not number.isdigit():
+        raise LineError(f'"{number}" is not the number of a port channel')
+    return f"ch{number}"
+
+
 def read_powerconnect(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Problem]]:
     """Read the file of one switch; see Dialect.read."""
     file = text_of(name, dict(files))
@@ -139,7 +150,8 @@ class _Reader:
         elif words[0] == "interface" and rest[:1] == ["vlan"] and len(rest) == 2 and rest[1].isdigit():
             self._vlan = min(vlans_of(rest[1]))
         elif words[0] == "interface" and rest[:1] == ["port-channel"]:
-            raise LineError("port channels are not read: what they carry cannot be checked")
+            self._names = [channel_of("".join(rest[1:]))]
+            self._ports = [self.switch.port(name) for name in self._names]
 
     def _of_port(self, port: PortLines, name: str, words: list[str]) -> None:
         negated = words[0] == "no"
@@ -148,6 +160,11 @@ class _Reader:
             port.shut = not negated
         elif said[0] == "flowcontrol":
             (self.switch.pauses.discard if negated or said[1:] == ["off"] else self.switch.pauses.add)(name)
+        elif said[0] == "channel-group":
+            if negated:
+                self.switch.channels.pop(name, None)
+            else:
+                self.switch.channels[name] = channel_of(said[1] if len(said) > 1 else "")
         elif said[0] == "switchport":
             port.said = True
             self._switchport(port, said[1:], negated=negated)
@@ -198,15 +215,16 @@ class _Reader:
 
     def _entry(self, words: list[str]) -> None:
         """`bridge address MAC ethernet PORT permanent`, or in the order that the switch itself prints."""
-        if "ethernet" not in words[1:-1]:
+        kind = next((word for word in words[1:-1] if word in ("ethernet", "port-channel")), None)
+        if kind is None:
             raise LineError("an entry should name its port: bridge address MAC ethernet PORT permanent")
-        place = words.index("ethernet")
+        place = words.index(kind)
         rest = [*words[1:place], *words[place + 2 :]]
         if rest != ["permanent"]:
             raise LineError(f"the entry of {words[0]} is not permanent, so the switch forgets it")
         assert self._vlan is not None
         entry = (self._vlan, mac_of(words[0]))
-        (port,) = ports_of(words[place + 1])
+        (port,) = ports_of(words[place + 1]) if kind == "ethernet" else [channel_of(words[place + 1])]
         if entry in self.switch.fdb:
             raise LineError(f"VLAN {self._vlan} has an entry of {entry[1]} already")
         self.switch.fdb[entry] = port

@@ -24,14 +24,30 @@ def read_sonic(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Proble
         missing = "PORT" if "PORT" not in said else "VLAN_MEMBER"
         return nothing(name, Problem(file, f"has no table {missing}, so it is no config_db.json of a SONiC switch"))
     problems: list[Problem] = []
-    ports = _sonic_ports(said, file, problems)
+    channels = _sonic_channels(said, file, problems)
+    ports = {port: has for port, has in _sonic_ports(said, file, problems).items() if port not in channels}
     fdb: dict[Entry, str] = {}
     entries = f"{name}/fdb.json"
     if entries in files:
         rows, problem = _json(files, entries, list)
         problems += [problem] if problem is not None else []
         _sonic_entries(rows or [], entries, fdb, problems)
-    return Bridge(name, True, "STP" in said, ports, fdb), problems
+    return Bridge(name, True, "STP" in said, ports, fdb, channels), problems
+
+
+def _sonic_channels(said: Mapping[str, Any], file: str, problems: list[Problem]) -> dict[str, str]:
+    """Port → the port channel it is part of; of ports that are up."""
+    found = {}
+    rows, ports, channels = (said.get(table, {}) for table in ("PORTCHANNEL_MEMBER", "PORT", "PORTCHANNEL"))
+    for key in rows if isinstance(rows, dict) else ():
+        channel, _, port = key.partition("|")
+        if channel not in channels or port not in ports:
+            problems.append(
+                Problem(f"{file}: PORTCHANNEL_MEMBER.{key}", "names a port or port channel that is not there")
+            )
+        elif not isinstance(ports[port], dict) or ports[port].get("admin_status") != "down":
+            found[port] = channel
+    return found
 
 
 def _json(files: Mapping[str, str], file: str, kind: type) -> tuple[Any, Problem | None]:
@@ -48,14 +64,15 @@ def _json(files: Mapping[str, str], file: str, kind: type) -> tuple[Any, Problem
 
 def _sonic_ports(said: Mapping[str, Any], file: str, problems: list[Problem]) -> dict[str, BridgePort]:
     tables: dict[str, dict[str, dict[str, Any]]] = {}
-    for table in ("PORT", "VLAN", "VLAN_MEMBER"):
+    for table in ("PORT", "PORTCHANNEL", "VLAN", "VLAN_MEMBER"):
         rows = said.get(table, {})
         if not isinstance(rows, dict) or not all(isinstance(row, dict) for row in rows.values()):
             problems.append(Problem(file, f"{table} is no table of keys and settings"))
             return {}
         tables[table] = rows
-    tagged: dict[str, set[int]] = {port: set() for port in tables["PORT"]}
-    untagged: dict[str, set[int]] = {port: set() for port in tables["PORT"]}
+    there = {**tables["PORT"], **tables["PORTCHANNEL"]}
+    tagged: dict[str, set[int]] = {port: set() for port in there}
+    untagged: dict[str, set[int]] = {port: set() for port in there}
     for key, row in tables["VLAN_MEMBER"].items():
         vlan, _, port = key.partition("|")
         place = f"{file}: VLAN_MEMBER.{key}"
@@ -74,7 +91,7 @@ def _sonic_ports(said: Mapping[str, Any], file: str, problems: list[Problem]) ->
         else:
             (tagged if mode == "tagged" else untagged)[port].add(number)
     ports = {}
-    for port, row in tables["PORT"].items():
+    for port, row in there.items():
         if len(untagged[port]) > 1:
             problems.append(Problem(f"{file}: {port}", "is an untagged member of several VLANs, which SONiC refuses"))
         members = frozenset(tagged[port] | untagged[port])

@@ -11,6 +11,7 @@ from testbed.pipeline.compile import compile_groups, compile_rules
 from testbed.plan.fabric import logical_fabric
 from testbed.plan.loads import lab_problems
 from testbed.plan.proof import digest_of, prove, require_proof, undeclared
+from testbed.plan.speeds import link_speeds
 from testbed.routing import ROUTINGS
 from testbed.scenario import Scenario
 from testbed.verify import DEADLOCK
@@ -75,7 +76,8 @@ def make_plan(scenario: Scenario) -> Plan:
         InputError: the parts of the scenario do not go together, each problem with the scenario's file.
     """
     topology, bundles = logical_fabric(scenario)
-    problems = lab_problems(scenario, topology)
+    speeds, problems = link_speeds(scenario, topology if bundles is None else bundles.wiring)
+    problems += lab_problems(scenario, topology)
     try:
         if topology.host_count == 0:
             raise InputError.one("topology", "has no host, so there is nothing to route; give it some")
@@ -87,4 +89,4 @@ def make_plan(scenario: Scenario) -> Plan:
         raise InputError([p.in_file(scenario.source) for p in problems])
     parts = (topology, routes, vlans) if bundles is None else (topology, routes, vlans, bundles)
     violations = prove(scenario, topology, routes, vlans, bundles)
-    return Plan(scenario, topology, routes, vlans, violations, digest_of(*parts), bundles)
+    return Plan(scenario, topology, routes, vlans, violations, digest_of(*parts), bundles, speeds)

@@ -11,7 +11,7 @@ from testbed.scenario import Scenario
 from testbed.scenario.engines import ENGINES, unheard_keys
 from testbed.scenario.plugins import origin_of
 from testbed.scenario.spec import SLOWEST_LAB_LINK
-from testbed.traffic import PatternError, flows
+from testbed.traffic import PatternError, flows, is_weighted
 from testbed.units import format_rate
 from testbed.verify.limits import SWITCH_MODELS, check_ports
 from testbed.workloads import WORKLOADS
@@ -50,8 +50,11 @@ def load_problems(scenario: Scenario, topology: Topology) -> list[Problem]:
         if pattern is None:
             continue
         place = f"workloads.{number}.pattern"
+        if is_weighted(pattern) and scenario.links.aggregate:
+            sentence = "gives pairs different amounts, which no hash over aggregated links keeps; make them equal"
+            found.append(Problem(place, sentence))
         try:
-            if not flows(pattern, topology, scenario.lab.seed):
+            if not flows(pattern, topology, scenario.lab.seed, amounts=True):
                 count = topology.host_count
                 found.append(Problem(place, f'"{pattern}" maps each of {count} hosts to itself; use another pattern'))
         except PatternError as error:

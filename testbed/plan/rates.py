@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from testbed.model import Floats
 from testbed.plan import Plan
-from testbed.predict import Transport, Ways, Wires, fair_goodput, routed_ways, transport
+from testbed.predict import Transport, Ways, Wires, fair_goodput, proportional_goodput, routed_ways, transport
 from testbed.predict.bounds import alltoall_frame_hops, frame_hops
-from testbed.traffic import flows
+from testbed.traffic import flows, weights
 from testbed.workloads import WORKLOADS, Traffic
 from testbed.workloads.spec import Iperf3
 
@@ -55,6 +55,18 @@ def fair_rates(plan: Plan, pairs: Sequence[tuple[int, int]], wire: Transport) ->
     return fair_goodput(wires_of(plan, wire), pairs, logical_ways(plan, pairs))
 
 
+def offered_rates(plan: Plan, pattern: str, pairs: Sequence[tuple[int, int]], wire: Transport) -> Floats:
+    """(F,) goodput that flows of a pattern can have together, bit/s (real world).
+
+    Of pairs with amounts, in their ratio, as much as fills the fullest wire; else the max-min fair share.
+    """
+    amounts = weights(pattern, plan.topology)
+    if amounts is None:
+        return fair_rates(plan, pairs, wire)
+    shares = np.array([amounts[pair] for pair in pairs])
+    return proportional_goodput(wires_of(plan, wire), pairs, logical_ways(plan, pairs), shares)
+
+
 def imbalance(use: Sequence[float]) -> float | None:
     """Maximum over mean utilisation of link directions; None where nothing was used.
 
@@ -64,7 +76,7 @@ def imbalance(use: Sequence[float]) -> float | None:
     return max(use) * len(use) / total if total > 0 else None
 
 
-def at_dilation(plan: Plan, dilation: float, **settings: Any) -> Plan:
+def at_dilation(plan: Plan, dilation: float | Literal["auto"], **settings: Any) -> Plan:
     """Return the plan with another dilation, and other keys of its `lab` block, whatever its scenario says."""
     lab = replace(plan.scenario.lab, dilation=dilation, **settings)
     return replace(plan, scenario=replace(plan.scenario, lab=lab))
@@ -97,5 +109,5 @@ def demand_of(plan: Plan, sent: Traffic) -> float:
     wires = wires_of(plan, wire)
     if sent.pattern is None:
         return alltoall_frame_hops(wires, plan.routes)
-    pairs = flows(sent.pattern, plan.topology, plan.scenario.lab.seed)
-    return sent.share * frame_hops(wires, plan.routes, pairs, fair_rates(plan, pairs, wire))
+    pairs = flows(sent.pattern, plan.topology, plan.scenario.lab.seed, amounts=True)
+    return sent.share * frame_hops(wires, plan.routes, pairs, offered_rates(plan, sent.pattern, pairs, wire))

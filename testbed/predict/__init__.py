@@ -2,7 +2,7 @@
 
 from testbed.predict.bounds import Least, alltoall_bound, exchange_bound, wire_shares
 from testbed.predict.frames import Transport, transport
-from testbed.predict.members import fair_goodput
+from testbed.predict.members import fair_goodput, proportional_goodput
 from testbed.predict.reno import reno_goodput
 from testbed.predict.tcp import TcpLoad, tcp_goodput
 from testbed.predict.wires import Ways, Wires, routed_ways
@@ -16,6 +16,7 @@ __all__ = [
     "alltoall_bound",
     "exchange_bound",
     "fair_goodput",
+    "proportional_goodput",
     "reno_goodput",
     "routed_ways",
     "tcp_goodput",

@@ -84,6 +84,23 @@ def fair_goodput(wires: Wires, flows: Sequence[tuple[int, int]], ways: Ways) -> 
     return _fill(forward + backward, wires.rates)
 
 
+def proportional_goodput(wires: Wires, flows: Sequence[tuple[int, int]], ways: Ways, amounts: Floats) -> Floats:
+    """Goodput of each flow when all run at once at rates in the ratio of some amounts, and fill the fullest wire.
+
+    Args:
+        wires: that they share.
+        flows: their hosts.
+        ways: their channels.
+        amounts: (F,) above 0.
+
+    Returns:
+        (F,) goodput in bit/s. Acknowledgements take their share of the reverse path.
+    """
+    load = amounts @ np.add(*wires.costs(flows, ways))
+    used = load > 0
+    return np.asarray(amounts * (wires.rates[used] / load[used]).min(), dtype=np.float64)
+
+
 def _fill(cost: Floats, capacity: Floats) -> Floats:
     """Raise all rates together; freeze the flows of each resource as it saturates."""
     rate = np.zeros(len(cost))

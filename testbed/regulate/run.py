@@ -12,6 +12,7 @@ import numpy as np
 from testbed.errors import InputError, LabError, Problem
 from testbed.model import Sample
 from testbed.plan import Plan
+from testbed.plan.speeds import alike_problems
 from testbed.power import PowerModel
 from testbed.regulate.before_after import (
     BeforeAfter,
@@ -66,6 +67,7 @@ def require_regulable(plan: Plan) -> None:
     """
     source = plan.scenario.source
     problems = lab_problems(plan.scenario.engine, source)
+    problems += alike_problems(plan.scenario, "regulation")
     if plan.scenario.assignment_kind != "fixed":
         problems.append(
             Problem(

@@ -51,6 +51,7 @@ def settings(run: Run) -> list[Fact]:
     plan, scenario = run.plan, run.plan.scenario
     links = scenario.links
     edge = "" if links.edge_rate == links.rate else f", hosts' links {format_rate(links.edge_rate)}"
+    edge += f", {len(links.rates)} with rates of their own" if links.rates else ""
     facts = [
         Fact("Topology", scenario.topology_kind, _parameters(scenario.topology)),
         Fact("Routing", scenario.routing_kind, _parameters(scenario.routing)),

@@ -50,6 +50,7 @@ METRICS: dict[str, str] = {
     "mpi_bytes_moved": "MPI bytes between hosts, min",
     "mpi_bytes_crossed": "Bytes that crossed the fabric",
     "mpi_frames_crossed": "Frames that carried them",
+    "mpi_lab_time": "MPI program, start to end (not dilated)",
     "hpl_lab_time": "HPL time (not dilated)",
     "hpl_lab_rate": "HPL rate (not dilated)",
     "hpl_residual": "HPL residual",

@@ -144,6 +144,7 @@ class LoadHead:
     dilation: float | None = None  # of the lab while it ran; None = that of the run
     attempts: tuple[Attempt, ...] = ()  # of it before this one, at other dilations
     too_slow: bool = False  # whether its figures are void only because the lab was too slow for it
+    short_of_time: bool = False  # whether they have a reserve, and only because the lab had little time left
 
     @property
     def unfaithful(self) -> bool:
@@ -164,6 +165,7 @@ def load_heads(manifest: Mapping[str, object], labels: Iterable[str]) -> list[Lo
             _number(entry.get("dilation")),
             tuple(_attempts(entry.get("attempts"))),
             entry.get("too_slow") is True,
+            entry.get("short_of_time") is True,
         )
         for entry in (listed if isinstance(listed, list) else [])
         if isinstance(entry, Mapping)

@@ -40,9 +40,22 @@ class Asked:
         return shlex.join(["testbed", "run", self.name, *words, *self.more])
 
 
-def advice(run: Run, asked: Asked) -> str:
-    """One sentence where loads are void for no other reason than that the lab was too slow for them, else none."""
-    slow = [head for head in load_heads(run.manifest, ()) if head.too_slow]
+@dataclass(frozen=True, slots=True)
+class AskedOfLab:
+    """How loads of a running lab were asked for, as words of `testbed load`."""
+
+    words: tuple[str, ...]  # the lab, and the loads
+    more: tuple[str, ...] = ()  # further options
+
+    def at_dilation(self, dilation: float) -> str:
+        """The command that asks for them at another dilation, as a shell reads it."""
+        return shlex.join(["testbed", "load", *self.words, "--dilation", f"{dilation:g}", *self.more])
+
+
+def advice(run: Run, asked: Asked | AskedOfLab) -> str:
+    """One sentence where loads are void, or have a reserve, since the lab had not the time for them; else none."""
+    heads = load_heads(run.manifest, ())
+    slow = [head for head in heads if head.too_slow] or [head for head in heads if head.short_of_time]
     if not slow:
         return ""
     dilations = {head.title: head.dilation or run.dilation for head in slow}
@@ -50,6 +63,9 @@ def advice(run: Run, asked: Asked) -> str:
     # A guess is nothing for modelled switches, which do more.
     guess = 0.0 if run.plan.scenario.engine == "realtime" else first_guess(run.plan)[0]
     larger = larger_dilation(run.plan, max(dilations.values()), beyond=guess)
+    if larger is None and not slow[0].too_slow:
+        return ""
     if larger is None:
         return f"the lab was too slow for {what}, and there is no larger one; {_OTHERWISE} use fewer flows"
-    return f"the lab was too slow for {what}; {_OTHERWISE} type: {asked.at_dilation(larger)}"
+    how = "was too slow" if slow[0].too_slow else "had little time left"
+    return f"the lab {how} for {what}; {_OTHERWISE} type: {asked.at_dilation(larger)}"

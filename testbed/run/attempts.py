@@ -68,6 +68,7 @@ class Attempts:
         record = run_load(plan, self.lab, self.folder, load, number, self.progress, which)
         record.entry["dilation"] = _dilation(plan)
         record.entry["too_slow"] = record.too_slow
+        record.entry["short_of_time"] = record.short_of_time
         return record
 
     def _set_aside(self, record: LoadRecord, number: int) -> dict[str, object]:

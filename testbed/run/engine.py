@@ -12,7 +12,7 @@ from testbed.errors import EXIT_FAIL, EXIT_PASS, EXIT_WARNINGS, CapabilityError,
 from testbed.model import Sample
 from testbed.plan import Plan
 from testbed.results import ResultFolder, load_run
-from testbed.run.advice import Asked, advice
+from testbed.run.advice import Asked, AskedOfLab, advice
 from testbed.run.checks.fidelity import Finding, Judgement, Verdict
 from testbed.run.loads.one_load import LoadRecord
 from testbed.scenario import Workload
@@ -111,10 +111,10 @@ def run_loads(plan: Plan, folder: ResultFolder, run: Callable[[Workload, int, st
     return records
 
 
-def finish(measured: Measured, progress: Progress, asked: Asked | None = None) -> Outcome:
+def finish(measured: Measured, progress: Progress, asked: Asked | AskedOfLab | None = None) -> Outcome:
     """Draw the report of a run of which all else is stored, and give its folder the final name.
 
-    `asked` is how `testbed run` was asked for it, to say what to type where the lab was too slow; None = it was not.
+    `asked` is how a command was asked for it, to say what to type where the lab was too slow; None = it was not.
     """
     progress("writing the report")
     from testbed.report import render_report  # noqa: PLC0415 - the virtual machine, which is slow, needs none

@@ -52,6 +52,11 @@ def checked_session(plan: Plan, folder: ResultFolder, progress: Progress) -> Abs
     return checked(_LABS[plan.scenario.engine], plan, folder, progress)
 
 
+def facts_of(plan: Plan, lab: Session) -> dict[str, object]:
+    """What results tell of a lab that runs on this machine, and of this machine."""
+    return _LABS[plan.scenario.engine].environment(plan.scenario.engine, lab)
+
+
 def run_scenario(plan: Plan, results: Path, progress: Progress, asked: Asked | None = None) -> Outcome:
     """Run the plan's loads by the scenario's engine, and store everything.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -33,13 +33,25 @@ def measure_in(fabric: Fabric, plan: Plan, results: Path, progress: Progress) ->
     """Build the plan's fabric, run its loads, and store all but the report; see Engine."""
     folder = ResultFolder(results, plan)
     with checked(fabric, plan, folder, progress) as lab:
-        settled, choice = choose_dilation(plan, lab, progress)
-        flooded_before = flooded(plan, lab)
-        attempts = Attempts(settled, lab, folder, progress, choice)
-        records = run_loads(settled, folder, attempts.run)
-        records.findings += flood_findings(plan, flooded_before, flooded(plan, lab))
-        records.findings += changes_since(plan, lab)
-        refused = {why: count for why, count in lab.frames().refused.items() if count}
+        return measure_on(lab, plan, folder, progress)
+
+
+def measure_on(
+    lab: Session, plan: Plan, folder: ResultFolder, progress: Progress, findings: Sequence[Finding] = ()
+) -> Measured:
+    """Run the plan's loads in a lab that is there, and store all but the report.
+
+    `findings` are what is known of the lab before.
+    """
+    settled, choice = choose_dilation(plan, lab, progress)
+    flooded_before = flooded(plan, lab)
+    refused_before = lab.frames().refused if lab.facts.pace else {}  # which only a model counts
+    attempts = Attempts(settled, lab, folder, progress, choice)
+    records = run_loads(settled, folder, attempts.run)
+    records.findings += flood_findings(plan, flooded_before, flooded(plan, lab))
+    records.findings += [*findings, *(found for found in changes_since(plan, lab) if found not in findings)]
+    refused = {why: count - refused_before.get(why, 0) for why, count in lab.frames().refused.items()}
+    refused = {why: count for why, count in refused.items() if count}
     return records.store(folder, {**lab_facts(settled, choice, lab), **({"refused": refused} if refused else {})})
 
 

@@ -1,7 +1,7 @@
 """YAML → Scenario. The only place where raw dictionaries exist."""
 
 from testbed.scenario.fabric_file import TOPOLOGY_BLOCKS
-from testbed.scenario.load import load_scenario, parse_scenario, scenario_of_blocks
+from testbed.scenario.load import load_scenario, parse_loads, parse_scenario, scenario_of_blocks
 from testbed.scenario.read import find_scenario, scenario_names
 from testbed.scenario.spec import LabSettings, Links, Scenario, Workload
 
@@ -13,6 +13,7 @@ __all__ = [
     "Workload",
     "find_scenario",
     "load_scenario",
+    "parse_loads",
     "parse_scenario",
     "scenario_names",
     "scenario_of_blocks",

@@ -37,10 +37,14 @@ def _events() -> Iterator[tuple[str, list[str]]]:
 
 
 def _loads() -> Iterator[tuple[str, list[str]]]:
-    alike: dict[bool, list[str]] = {}
+    alike: dict[tuple[bool, bool], list[str]] = {}
     for name, kind in WORKLOADS.items():
         if name != "probe":
-            alike.setdefault(bool(kind.why_not_simulated(kind.spec)), []).append(f"`{name}`")
-    for programs, names in alike.items():
-        cells = ["a warning" if programs and not engine.programs else YES for engine in ENGINES.values()]
+            programs = bool(kind.why_not_simulated(kind.spec))
+            alike.setdefault((programs, kind.own_file), []).append(f"`{name}`")
+    for (programs, own_file), names in alike.items():
+        cells = [
+            NO if own_file and not engine.sees_files else "a warning" if programs and not engine.programs else YES
+            for engine in ENGINES.values()
+        ]
         yield f"`workloads`: {', '.join(names)}", cells

@@ -52,13 +52,14 @@ class EngineName:
     fails: bool = True  # whether something moves paths away from links and switches that fail while a load runs
     changes: bool = True  # whether links can change while a load runs
     programs: bool = True  # whether hosts run real programs
+    sees_files: bool = True  # whether these see files of this machine
 
 
 # Rates of the simulator are real-world rates, so of a lab's settings it takes any dilation for what it is.
 _OF_MACHINES = ("datapath", "arp", "telemetry", "cpu_share", "switch_daemons", "fast_path", "controller")
 ENGINES: dict[str, EngineName] = {
     "ovs": EngineName("Open vSwitch on this machine", {"vm": (), "simulator": ()}),
-    "vm": EngineName("Open vSwitch in a virtual machine with Debian's kernel", {"simulator": ()}),
+    "vm": EngineName("Open vSwitch in a virtual machine with Debian's kernel", {"simulator": ()}, sees_files=False),
     "realtime": EngineName(
         "real hosts on modelled switches, at the pace of the clock",
         {
@@ -70,7 +71,7 @@ ENGINES: dict[str, EngineName] = {
     ),
     "simulate": EngineName(
         "the packet-level simulator",
-        {"vm": (), "lab": _OF_MACHINES, "simulator": ("watchdog", "cut_through"), "links": ("aggregate",)},
+        {"vm": (), "lab": _OF_MACHINES, "simulator": ("watchdog", "cut_through"), "links": ("aggregate", "rates")},
         fails=False,
         changes=False,
         programs=False,

@@ -30,6 +30,7 @@ from testbed.scenario.spec import (
 )
 from testbed.topologies import TOPOLOGIES, size_problem
 from testbed.topologies.faults import Faults, check_faults
+from testbed.traffic import is_weighted
 from testbed.units import format_rate
 from testbed.verify.limits import SWITCH_MODELS
 from testbed.vlans import ASSIGNMENTS
@@ -130,6 +131,8 @@ def _scenario(raw: dict[str, Any], source: str, problems: list[Problem], *, stor
         problems += [*_too_slow(links, lab), *_too_small_share(lab)]
     if links is not None and links.aggregate:
         problems += _told_apart(options)
+    if links is not None and links.rates:
+        problems += _rates(links)
     if problems:
         return None
     return Scenario(
@@ -230,9 +233,42 @@ def _workloads(raw: object, folder: Path, problems: list[Problem], *, stored: bo
         kind, spec = _kind(load, place, problems, table=WORKLOADS, part="spec", stored=stored)
         if spec is not None and not isinstance(spec, Foreign):
             found = [*WORKLOADS[kind].check(spec), *WORKLOADS[kind].meaningless(spec, list(load))]
+            found += _amounts(kind, spec)
             problems += [Problem(f"{place}.{p.key}", p.sentence) for p in found]
         loads.append(Workload(kind, spec))
     return tuple(loads)
+
+
+def _amounts(kind: str, spec: Any) -> list[Problem]:
+    """Pairs with different amounts in a load that cannot keep their ratio."""
+    if not is_weighted(getattr(spec, "pattern", None)):
+        return []
+    if (kind, getattr(spec, "protocol", "")) != ("iperf3", "udp"):
+        sentence = (
+            "gives pairs different amounts, and only flows that are sent at a rate keep them: kind iperf3, protocol "
+            "udp; make them equal, or let the simulator replay them: testbed simulate --matrix"
+        )
+        return [Problem("pattern", sentence)]
+    if spec.offered > 1:
+        sentence = f"is {spec.offered:g}, so full links drop, and flows do not keep their amounts; use 1 or less"
+        return [Problem("offered", sentence)]
+    return []
+
+
+def parse_loads(raw: object, source: str) -> tuple[Workload, ...]:
+    """Make loads of a list such as `workloads` of a scenario has, for a lab that is there already.
+
+    Files are looked for beside `source`, which problems name.
+
+    Raises:
+        InputError: everything that is wrong with them.
+    """
+    problems: list[Problem] = []
+    load_installed()
+    loads = _workloads(raw, Path(source).parent, problems, stored=False)
+    if problems:
+        raise InputError([problem.in_file(source) for problem in problems])
+    return loads
 
 
 def takes_pattern(kind: object) -> bool:
@@ -242,7 +278,7 @@ def takes_pattern(kind: object) -> bool:
 
 
 def _too_slow(links: Links, lab: LabSettings) -> list[Problem]:
-    real = min(links.rate, links.edge_rate)
+    real = links.slowest
     slowest = real if lab.dilation == "auto" else real / lab.chosen_dilation
     if slowest >= SLOWEST_LAB_LINK:
         return []
@@ -273,6 +309,24 @@ def _changed(routing: str) -> list[Problem]:
     holding = ", ".join([*(name for name, kind in ROUTINGS.items() if kind.any_topology), "paths"])
     sentence = f'"{routing}" routes by the links of the plain topology, and links.add or remove changes them; use '
     return [Problem("routing.kind", f"{sentence}one that takes any fabric: {holding}")]
+
+
+def _rates(links: Links) -> list[Problem]:
+    """Links that are faster than all links are, and rates of links that are one link where they are bundled."""
+    found = [
+        Problem(
+            f"links.rates.{name}",
+            f"is {format_rate(rate)} and links.rate {format_rate(links.rate)}; make links.rate that of the fastest",
+        )
+        for name, rate in (links.rates or {}).items()
+        if rate > links.rate
+    ]
+    if links.aggregate:
+        sentence = (
+            "gives single links a rate, and links.aggregate: true makes parallel links one; leave out one of the two"
+        )
+        found.append(Problem("links.rates", sentence))
+    return found
 
 
 def _told_apart(routing: Any) -> list[Problem]:
@@ -313,7 +367,9 @@ def as_dict(scenario: Scenario) -> dict[str, Any]:
     links = block(None, scenario.links)
     for key in ("rate", "host_rate"):
         links[key] = None if links[key] is None else f"{links[key]:.17g} bit/s"
-    for key in ("host_rate", "add", "remove"):
+    if links["rates"]:
+        links["rates"] = {name: f"{rate:.17g} bit/s" for name, rate in (scenario.links.rates or {}).items()}
+    for key in ("host_rate", "add", "remove", "rates"):
         if not links[key]:
             del links[key]
     return {

@@ -25,7 +25,8 @@ SCHEMA: dict[str, object] = {
     },
     "matrix": {
         "description": "in place of pattern: a CSV file with the columns source, destination and perhaps bytes, seen "
-        "from the scenario; every pair with an amount has a flow",
+        "from the scenario; every pair with an amount has a flow. With kind iperf3 and protocol udp amounts may "
+        "differ: flows are in their ratio, and together fill the fullest link",
         "type": "string",
     },
 }
@@ -44,11 +45,12 @@ def with_pattern(values: dict[str, Any], place: str, folder: Path, problems: lis
         problems.append(Problem(f"{place}.{given[1]}", f"stands beside {given[0]}, which says the same; remove one"))
         return rest
     key, before = given[0], len(problems)
+    amounts: list[int] = []
     if key == "pairs":
         pairs = _listed(values[key], f"{place}.pairs", problems)
     else:
-        pairs = _in_file(values[key], f"{place}.matrix", folder, problems)
-    return rest if len(problems) > before else {**rest, "pattern": pairs_pattern(pairs)}
+        pairs, amounts = _in_file(values[key], f"{place}.matrix", folder, problems)
+    return rest if len(problems) > before else {**rest, "pattern": pairs_pattern(pairs, amounts)}
 
 
 def _listed(value: object, place: str, problems: list[Problem]) -> list[tuple[str, str]]:
@@ -65,33 +67,37 @@ def _listed(value: object, place: str, problems: list[Problem]) -> list[tuple[st
 
 
 def _is_name(value: object) -> bool:
-    return isinstance(value, str) and bool(value) and not set(value) & set(">,: ")
+    return isinstance(value, str) and bool(value) and not set(value) & set(">,: *")
 
 
-def _in_file(value: object, place: str, folder: Path, problems: list[Problem]) -> list[tuple[str, str]]:
+def _in_file(
+    value: object, place: str, folder: Path, problems: list[Problem]
+) -> tuple[list[tuple[str, str]], list[int]]:
+    """Pairs of a matrix, and what each sends; no amounts where the file has none."""
     if not isinstance(value, str):
         problems.append(Problem(place, f"should be a file such as traffic.csv, not {shown(value)}"))
-        return []
+        return [], []
     try:
         text = (folder / value).read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         problems.append(Problem(f"{place}: {value}", f"cannot be read: {reason}"))
-        return []
+        return [], []
     wrong: list[Problem] = []
-    pairs = _rows(text, f"{place}: {value}", wrong)
+    found = _rows(text, f"{place}: {value}", wrong)
     problems += wrong[:_MAX_PROBLEMS]
-    return pairs
+    return found
 
 
-def _rows(text: str, place: str, problems: list[Problem]) -> list[tuple[str, str]]:
+def _rows(text: str, place: str, problems: list[Problem]) -> tuple[list[tuple[str, str]], list[int]]:
     """The pairs of a matrix with an amount, or of one without amounts."""
     header, *rows = list(csv.reader(io.StringIO(text))) or [[]]
     if header not in (_COLUMNS, [*_COLUMNS, _AMOUNT]):
         wanted = ",".join([*_COLUMNS, _AMOUNT])
         problems.append(Problem(place, f'should begin with the line "{wanted}", not "{",".join(header)}"'))
-        return []
-    found, amounts = [], {}
+        return [], []
+    found: list[tuple[str, str]] = []
+    amounts: list[int] = []
     for line, row in enumerate(rows, 2):
         at = f"{place}: line {line}"
         if len(row) != len(header) or not all(_is_name(name) for name in row[:2]):
@@ -105,17 +111,8 @@ def _rows(text: str, place: str, problems: list[Problem]) -> list[tuple[str, str
                 continue
             if row[2].strip("0") == "":
                 continue
-            amounts[int(row[2])] = line
+            amounts.append(int(row[2]))
         found.append((row[0], row[1]))
-    if len(amounts) > 1:
-        (one, first), (other, second), *_ = amounts.items()
-        problems.append(
-            Problem(
-                place,
-                f"has {one} bytes in line {first} and {other} in line {second}, and the flows of a load send without "
-                "an amount; make them equal, or let the simulator replay them: testbed simulate --matrix",
-            )
-        )
     if not found and not problems:
         problems.append(Problem(place, "has no pair with an amount, so nothing would be sent"))
-    return found
+    return found, amounts

@@ -58,7 +58,7 @@ def read_blocks(text: str, source: str, settings: Iterable[str]) -> tuple[dict[s
     Raises:
         InputError: the text is not YAML, or is not a block of keys.
     """
-    raw = _load(text, source)
+    raw = read_value(text, source)
     if not isinstance(raw, dict):
         wanted = "should be a block of keys such as topology: and workloads:"
         raise InputError.one(source, f"{wanted}, not {shown(raw)}")
@@ -71,7 +71,12 @@ def read_blocks(text: str, source: str, settings: Iterable[str]) -> tuple[dict[s
     return raw, problems
 
 
-def _load(text: str, place: str) -> Any:
+def read_value(text: str, place: str) -> Any:
+    """What a text of YAML says.
+
+    Raises:
+        InputError: it is not YAML; `place` says where it stands.
+    """
     try:
         return yaml.load(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
@@ -100,7 +105,7 @@ def _set(raw: dict[str, object], setting: str) -> None:
     keys = path.strip().split(".")
     if not separator or not all(keys):
         raise InputError.one("--set", f'"{setting}" should look like lab.dilation=50')
-    value = _load(text, f"--set {path}")
+    value = read_value(text, f"--set {path}")
     block: Any = raw
     if len(keys) > 1 and keys[0] in ("topology", "routing", "assignment") and isinstance(raw.get(keys[0]), str):
         raw[keys[0]] = {"kind": raw[keys[0]]}  # as `routing: dor` means

@@ -147,6 +147,14 @@ class Links:
         default=(), metadata={"wanted": "a list such as [[s1, s2]]", "entry": "two switches such as [s1, s2]"}
     )
 
+    # rates of single links, by their names such as s1-s2 (s1-s2#1 on plane 1 of parallel ones); others have `rate`
+    rates: dict[str, Rate] | None = field(default=None, metadata={"wanted": "a block such as {s1-s2: 100 Mbit/s}"})
+
+    @property
+    def slowest(self) -> float:
+        """Rate of the slowest link in bit/s."""
+        return min(self.rate, self.edge_rate, *(self.rates or {}).values())
+
     @property
     def edge_rate(self) -> float:
         """Rate of a host's link in bit/s."""
@@ -257,5 +265,5 @@ class Scenario:
 
 def largest_dilation(links: Links, lab: LabSettings) -> float:
     """The dilation above which a link would be too slow to measure, or a host's share of the processors too small."""
-    most = min(links.rate, links.edge_rate) / SLOWEST_LAB_LINK
+    most = links.slowest / SLOWEST_LAB_LINK
     return min(most, MAX_DILATION, 1 / MIN_SHARE if lab.cpu_share == "auto" else MAX_DILATION)

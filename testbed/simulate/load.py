@@ -11,7 +11,7 @@ from testbed.errors import InputError
 from testbed.kernels.packets_state import PacketState, PacketTcp
 from testbed.model import Floats, Longs, Sample
 from testbed.plan import Plan
-from testbed.plan.rates import fair_rates, imbalance, logical_ways, wires_of
+from testbed.plan.rates import imbalance, logical_ways, offered_rates, wires_of
 from testbed.predict import TcpLoad, Transport, tcp_goodput, transport
 from testbed.predict.frames import VLAN_TAG
 from testbed.simulate.levels import packet_network
@@ -80,10 +80,10 @@ class SimulatedLoad:
         Raises:
             InputError: the scenario's switches do not go with the fabric or the frames; all problems.
         """
-        pairs = tuple(sorted(flows(spec.pattern, plan.topology, plan.scenario.lab.seed)))
+        pairs = tuple(sorted(flows(spec.pattern, plan.topology, plan.scenario.lab.seed, amounts=True)))
         wire = transport(spec.protocol, spec.payload)
         network = _network(plan, spec, wire, len(pairs))
-        return cls(plan, spec, network, labels, pairs, wire, fair_rates(plan, pairs, wire))
+        return cls(plan, spec, network, labels, pairs, wire, offered_rates(plan, spec.pattern, pairs, wire))
 
     def predicted(self) -> Floats:
         """(F,) goodput that each flow should have, bit/s.

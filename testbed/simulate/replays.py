@@ -15,6 +15,7 @@ from testbed.errors import InputError, Problem
 from testbed.files import write_whole
 from testbed.model import Floats, Sample
 from testbed.plan import Plan
+from testbed.plan.speeds import alike_problems
 from testbed.results import SIMULATION, ResultFolder
 from testbed.results.store import dated_folder
 from testbed.simulate.folder import environment
@@ -95,6 +96,9 @@ def replay_plan(
         VerificationError: the plan breaks an invariant it does not declare.
     """
     plan.require_proof()
+    problems = alike_problems(plan.scenario, "the simulator")
+    if problems:
+        raise InputError(problems)
     problems = [*bundle_problems(plan), *settings_problems(settings, 1)]
     pairs = np.count_nonzero(recorded.matrix) - np.count_nonzero(np.diagonal(recorded.matrix))
     if pairs > MAX_PAIRS:

@@ -18,6 +18,7 @@ import numpy as np
 from testbed.errors import InputError, Problem
 from testbed.model import Floats
 from testbed.plan import Plan
+from testbed.plan.speeds import alike_problems
 from testbed.results.store import locked
 from testbed.simulate.folder import new_folder, newest_folder, read_points, samples_of, store, write_point
 from testbed.simulate.levels import Runs, level_of, runs_of
@@ -114,6 +115,9 @@ def simulate_plan(
         VerificationError: the plan breaks an invariant it does not declare.
     """
     plan.require_proof()
+    problems = alike_problems(plan.scenario, "the simulator")
+    if problems:
+        raise InputError(problems)
     problems = [
         *bundle_problems(plan),
         *level_of(settings).problems(plan, settings, seeds if isinstance(seeds, int) else 1),

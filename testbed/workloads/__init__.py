@@ -11,7 +11,7 @@ from typing import Any
 
 from testbed.errors import Problem
 from testbed.model import Topology
-from testbed.workloads import mpi_placement, npb, ping, rr, spec
+from testbed.workloads import mpi_placement, npb, ping, rr, script, spec
 from testbed.workloads.pairs import PairTool
 from testbed.workloads.timeline import timeline_problems
 
@@ -53,6 +53,7 @@ class WorkloadKind:
     ranks: Callable[[Any, Topology], int] = lambda parameters, topology: 0  # how many MPI ranks it is
     # what it needs beside the project and its parameters, given the environment's variables
     outside: Callable[[Any, Mapping[str, str]], list[Problem]] = _nothing
+    own_file: bool = False  # whether it always needs a file of this machine
     metrics: Mapping[str, str] = field(default_factory=dict)  # metric that no other kind has → its name in reports
     pairs: PairTool | None = None  # how it measures pairs of hosts, if that is what it does
 
@@ -149,5 +150,16 @@ WORKLOADS: dict[str, WorkloadKind] = {
         traffic=lambda load: Traffic(None, bursts=True),
         ranks=lambda load, topology: len(mpi_placement.place_ranks(npb.as_mpi(load, topology.host_count), topology)),
         outside=_official,
+    ),
+    "script": WorkloadKind(
+        script.Script,
+        "a program or script of your own in some hosts at once, and the time it takes",
+        labels=("run",),
+        why_not_simulated=lambda load: script.WHY_NOT_SIMULATED,
+        check_hosts=script.host_problems,
+        traffic=lambda load: Traffic(None),
+        outside=lambda load, environment: script.outside(load),
+        own_file=True,
+        metrics=script.METRICS,
     ),
 }

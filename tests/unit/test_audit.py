@@ -348,3 +348,100 @@ def test_the_command(tmp_path: Path):
     shutil.rmtree(folder)
     with pytest.raises(InputError, match="is not a folder"):
         typed("audit", folder)
+
+
+CHANNELS = {
+    "cisco-ios": """no spanning-tree vlan 1-4094
+vlan 10,20
+interface GigabitEthernet1/0/1
+ switchport mode access
+ switchport access vlan {own}
+interface GigabitEthernet1/0/2
+ switchport mode trunk
+ channel-group 1 mode active
+interface GigabitEthernet1/0/3
+ switchport mode trunk
+ channel-group 1 mode active
+interface Port-channel1
+ switchport mode trunk
+ switchport trunk allowed vlan {vlans}
+end
+""",
+    "powerconnect-6200": """vlan database
+vlan 10,20
+exit
+no spanning-tree
+interface ethernet 1/g1
+switchport mode access
+switchport access vlan {own}
+exit
+interface ethernet 1/g2
+channel-group 1 mode auto
+exit
+interface ethernet 1/g3
+channel-group 1 mode auto
+exit
+interface port-channel 1
+switchport mode trunk
+switchport trunk allowed vlan add {vlans}
+exit
+""",
+}
+PORTS = {"cisco-ios": "GigabitEthernet1/0/{}", "powerconnect-6200": "1/g{}"}
+
+
+def two_switches(dialect: str, vlans: str = "10,20", crossed: str = "s2") -> dict[str, str]:
+    """Two switches by two cables, which are one port channel; a host on each."""
+    port = PORTS[dialect].format
+    rows = [("s1", 1, "h1", ""), ("s2", 1, "h2", ""), ("s1", 2, "s2", port(2)), ("s1", 3, crossed, port(3))]
+    cables = "".join(f"{switch},{port(number)},{peer},{end}\n" for switch, number, peer, end in rows)
+    text = CHANNELS[dialect]
+    files = {
+        f"{name}.txt": text.format(own=10, vlans=vlans if name == "s1" else "10,20") for name in ("s1", "s2", "s3")
+    }
+    if crossed == "s2":
+        del files["s3.txt"]
+    return {**files, "cabling.csv": f"switch,port,peer,peer_port\n{cables}"}
+
+
+@pytest.mark.parametrize("dialect", CHANNELS)
+def test_a_port_channel_is_one_link(dialect):
+    """Two cables would be a loop; as one channel they are none, and a VLAN that it lacks cuts the hosts."""
+    found = audited(two_switches(dialect))
+    assert (found.passed, found.pairs, found.looping) == (True, 2, ())
+    assert len(found.network.places) == 4  # a host's port and a channel on each
+    without = audited(two_switches(dialect, vlans="20"))
+    assert "cut" in {finding.kind for finding in without.findings}
+    apart = {file: text.replace("channel-group 1 mode", "!") for file, text in two_switches(dialect).items()}
+    if dialect == "cisco-ios":
+        assert audited(apart).looping == (1, 10, 20)
+    problems = problems_of(two_switches(dialect, crossed="s3"))
+    assert any("leads to s3" in problem and "one of them is wrong" in problem for problem in problems)
+
+
+def test_a_channel_of_which_nothing_is_said_is_a_problem():
+    files = two_switches("cisco-ios")
+    cut = files["s1.txt"].replace("interface Port-channel1\n switchport mode trunk\n", "interface Vlan1\n")
+    cut = cut.replace(" switchport trunk allowed vlan 10,20\n", "")
+    assert problems_of({**files, "s1.txt": cut})[0].startswith(
+        "s1.txt: GigabitEthernet1/0/2 is part of Port-channel1, of which nothing is said"
+    )
+
+
+def test_a_port_channel_of_sonic():
+    tables: dict[str, dict[str, dict[str, str]]] = {
+        "PORT": {f"Ethernet{number}": {"admin_status": "up"} for number in (0, 4, 8)},
+        "PORTCHANNEL": {"PortChannel01": {"admin_status": "up"}},
+        "PORTCHANNEL_MEMBER": {"PortChannel01|Ethernet4": {}, "PortChannel01|Ethernet8": {}},
+        "VLAN": {"Vlan10": {"vlanid": "10"}},
+        "VLAN_MEMBER": {
+            "Vlan10|Ethernet0": {"tagging_mode": "untagged"}, "Vlan10|PortChannel01": {"tagging_mode": "tagged"},
+        },
+    }  # fmt: skip
+    rows = ["s1,Ethernet0,h1,", "s2,Ethernet0,h2,", "s1,Ethernet4,s2,Ethernet8", "s1,Ethernet8,s2,Ethernet4"]
+    files = {f"{name}/config_db.json": json.dumps(tables) for name in ("s1", "s2")}
+    found = audited({**files, "cabling.csv": "\n".join(["switch,port,peer,peer_port", *rows, ""])})
+    assert (found.passed, found.pairs, len(found.network.places)) == (True, 2, 4)
+    tables["PORTCHANNEL_MEMBER"]["PortChannel02|Ethernet0"] = {}
+    broken = {**files, "s1/config_db.json": json.dumps(tables), "cabling.csv": "switch,port,peer,peer_port\n"}
+    assert "names a port or port channel that is not there" in problems_of(broken)[0]

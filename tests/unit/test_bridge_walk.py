@@ -15,7 +15,7 @@ def port(pvid: int | None, untagged: tuple[int, ...] = (), tagged: tuple[int, ..
 
 def one(ports: dict[str, BridgePort], fdb: dict[tuple[int, str], str] | None = None, **other: bool) -> Walker:
     settings = {"vlan_filtering": True, "stp": False, **other}
-    bridge = Bridge("s1", ports=ports, fdb=fdb or {}, **settings)
+    bridge = Bridge("s1", settings["vlan_filtering"], settings["stp"], ports, fdb or {})
     return Walker({"s1": bridge}, Wiring({}, {"a": ("s1", "p1"), "b": ("s1", "p2"), "c": ("s1", "p3")}))
 
 

@@ -20,7 +20,7 @@ from testbed.scenario.spec import LabSettings, Links
 _VALUES: dict[str, dict[str, Any]] = {
     "links": {
         "rate": "100 Mbit/s", "host_rate": "2 Gbit/s", "queue_frames": 50, "aggregate": True,
-        "add": [["s1", "s2"]], "remove": [["s1", "s2"]],
+        "add": [["s1", "s2"]], "remove": [["s1", "s2"]], "rates": {"s1-s2": "100 Mbit/s"},
     },
     "lab": {
         "dilation": 50, "datapath": "userspace", "arp": "broadcast", "seed": 2, "telemetry": 500, "cpu_share": 0.1,

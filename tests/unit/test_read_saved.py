@@ -9,8 +9,10 @@ import pytest
 
 from testbed.export import DIALECTS
 from testbed.export.bridge import Bridge, BridgePort
+from testbed.export.check import OPEN_VSWITCH, recognised
 from testbed.export.read_ios import port_of, read_ios
 from testbed.export.read_lines import LineError, mac_of, vlans_of
+from testbed.export.read_open_vswitch import VLAN_0, read_open_vswitch
 from testbed.export.read_powerconnect import ports_of, read_powerconnect
 from testbed.export.read_tables import read_csv, read_sonic
 
@@ -96,7 +98,7 @@ POWERCONNECT_FAULTS = [
     ("0200.0000.0002", "0200.0000.0001", "VLAN 10 has an entry of 02:00:00:00:00:01 already"),
     ("0200.0000.0002", "0200.0000.00", "\"0200.0000.00\" is not a MAC address"),
     ("interface ethernet 1/g3", "interface ethernet Gi3", "\"gi3\" is not the name of a port"),
-    ("interface ethernet 1/g3", "interface port-channel 1", "port channels are not read"),
+    ("interface ethernet 1/g3", "interface port-channel x", "\"x\" is not the number of a port channel"),
     ("exit\n!\ninterface ethernet 1/g3", "--More-- or (q)uit\nexit\n!\ninterface ethernet 1/g3", "the terminal"),
 ]  # fmt: skip
 
@@ -119,7 +121,7 @@ IOS_FAULTS = [
     ("0200.0000.0001", "0200.0000", "\"0200.0000\" is not a MAC address"),
     ("vlan 10 interface GigabitEthernet0/1", "vlan 10 drop", "an entry should be mac address-table static"),
     (" shutdown", " no switchport", "no switchport makes it a routed port"),
-    (" shutdown", " channel-group 1 mode on", "port channels are not read"),
+    (" shutdown", " channel-group 1", "a port should join a port channel by channel-group NUMBER mode MODE"),
     (" shutdown", " switchport block unicast", "\"switchport block unicast\" is not read"),
 ]  # fmt: skip
 
@@ -233,3 +235,68 @@ def test_tables_that_are_cut_off():
 
 def test_every_dialect_is_read():
     assert all(callable(dialect.read) for dialect in DIALECTS.values())
+
+
+def ovs(change: tuple[str, str] = ("", ""), fdb: str = "") -> tuple[Bridge, list[str]]:
+    text = (SAVED / "open-vswitch.json").read_text()
+    assert change[0] in text
+    bridge, problems = read_open_vswitch("s1", {"s1/ovsdb.json": text.replace(*change), "s1/fdb.txt": fdb})
+    return bridge, [str(problem) for problem in problems]
+
+
+def test_what_open_vswitch_has_in_its_database():
+    bridge, problems = ovs(fdb=" port  VLAN  MAC                Age\n    7    10  02:00:00:00:00:01  static\n")
+    assert problems == []
+    assert (bridge.vlan_filtering, bridge.stp, bridge.fdb) == (True, True, {})  # port 7 is of no interface there
+    every = set(range(1, VLAN_0 + 1))
+    assert bridge.ports == {
+        "swp1": port(10, set(), {10}),
+        "swp2": port(None, {10, 20}, set()),
+        "swp3": port(20, {10}, {20}),
+        "bond0": port(None, {10}, set()),
+        "swp6": port(VLAN_0, every - {VLAN_0}, {VLAN_0}),
+        "swp7": port(30, every, set()),
+    }
+    assert bridge.channels == {"swp4": "bond0", "swp5": "bond0"}
+    assert recognised({"s1/ovsdb.json": (SAVED / "open-vswitch.json").read_text()}) == OPEN_VSWITCH
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (('"native-tagged"', '"dot1q-tunnel"'), 'swp7 has the VLAN mode "dot1q-tunnel", which is not read'),
+        (("", ""), "br0 has flood_vlans"),
+        (("Port table", "Prot table"), "lacks the table Port; the file may be cut off"),
+        (('{"caption":"sFlow', '{"caption"sFlow'), "s1/ovsdb.json line 19: is not JSON"),
+        (('"headings":["_uuid","bond', '"headings":["bond'), "is not what ovsdb-client --format=json dump prints"),
+    ],
+)
+def test_what_is_wrong_in_open_vswitch(change, told):
+    if "flood_vlans" in told:
+        tables = [json.loads(line) for line in (SAVED / "open-vswitch.json").read_text().splitlines()]
+        table = next(one for one in tables if one["caption"] == "Bridge table")
+        table["data"][0][table["headings"].index("flood_vlans")] = 5
+        text = "\n".join(map(json.dumps, tables))
+        problems = [str(problem) for problem in read_open_vswitch("s1", {"s1.json": text})[1]]
+    else:
+        problems = ovs(change)[1]
+    assert any(told in problem for problem in problems), problems
+
+
+def test_a_bridge_whose_rules_come_from_elsewhere_is_no_switch():
+    tables = [json.loads(line) for line in (SAVED / "open-vswitch.json").read_text().splitlines()]
+    table = next(one for one in tables if one["caption"] == "Bridge table")
+    row = table["data"][0]
+    row[table["headings"].index("fail_mode")] = "secure"
+    text = "\n".join(map(json.dumps, tables))
+    assert "takes its rules from a controller" in str(read_open_vswitch("s1", {"s1.json": text})[1][0])
+    row[table["headings"].index("fail_mode")] = ["set", []]
+    other = [*row]
+    other[table["headings"].index("name")] = "br1"
+    other[table["headings"].index("_uuid")] = ["uuid", "another"]
+    table["data"] = [row, other]
+    text = "\n".join(map(json.dumps, tables))
+    assert "should have one bridge, or one that is called s1, and has br0, br1" in str(
+        read_open_vswitch("s1", {"s1.json": text})[1][0]
+    )
+    assert read_open_vswitch("br1", {"br1.json": text})[1] == []

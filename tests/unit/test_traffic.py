@@ -3,8 +3,11 @@ from __future__ import annotations
 import pytest
 
 from testbed.errors import InputError
+from testbed.plan import make_plan
+from testbed.plan.rates import fair_rates, offered_rates
+from testbed.predict import transport
 from testbed.scenario import parse_scenario
-from testbed.traffic import FAMILIES, PATTERNS, PatternError, flows, is_pattern, pattern_label
+from testbed.traffic import FAMILIES, PATTERNS, PatternError, flows, is_pattern, pattern_label, weights
 from tests.fabrics import scenario_of, topology_of
 
 PERMUTATIONS = ["bit_reversal", "butterfly", "complement", "transpose"]
@@ -51,6 +54,7 @@ def test_patterns_with_a_parameter():
         ("pairs:h1-h2", '"h1-h2" is no pair; write pairs as in pairs:h1>h5,h2>h6'),
         ("pairs:h1>h1", '"h1>h1" is a host and itself; a pair has two hosts'),
         ("pairs:h1>h2,h1>h2", '"h1>h2" is listed twice; a pair has one flow'),
+        ("pairs:h1>h2*3,h2>h1", '"pairs:h1>h2*3,h2>h1" gives pairs amounts, which only loads of UDP'),
     ],
 )
 def test_a_parameter_that_cannot_be_is_a_sentence(pattern, sentence):
@@ -67,6 +71,32 @@ def test_pairs_and_a_matrix_are_a_pattern(tmp_path):
     text += "".join(f"- {{kind: iperf3, protocol: tcp, {key}}}\n" for key in keys)
     scenario = parse_scenario(text, str(tmp_path / "x.yaml"))
     assert [load.spec.pattern for load in scenario.workloads] == ["pairs:h1>h2,h3>h1"] * 2 + ["pairs:h2>h1"]
+
+
+def test_amounts_of_a_matrix_are_kept_where_flows_are_sent_at_a_rate(tmp_path):
+    """Two flows over one link in the ratio of their amounts, which together fill it."""
+    (tmp_path / "m.csv").write_text("source,destination,bytes\nh1,h3,30\nh2,h3,10\n")
+    text = (
+        "topology: {kind: mesh, sizes: [2], hosts_per_switch: 2}\nworkloads:\n"
+        "- {kind: iperf3, protocol: udp, matrix: m.csv}\n"
+    )
+    plan = make_plan(parse_scenario(text, str(tmp_path / "x.yaml")))
+    spec = plan.scenario.workloads[0].spec
+    assert spec.pattern == "pairs:h1>h3*30,h2>h3*10"
+    assert weights(spec.pattern, plan.topology) == {(0, 2): 30.0, (1, 2): 10.0}
+    pairs = flows(spec.pattern, plan.topology, 1, amounts=True)
+    wire = transport("udp", 1470)
+    many, few = offered_rates(plan, spec.pattern, pairs, wire).tolist()
+    assert many == pytest.approx(3 * few)
+    even = fair_rates(plan, pairs, wire)
+    assert many + few == pytest.approx(even.sum())
+    assert offered_rates(plan, "pairs:h1>h3,h2>h3", pairs, wire).tolist() == even.tolist()
+    with pytest.raises(InputError, match=r"offered: is 1.5, so full links drop"):
+        parse_scenario(text.replace("m.csv", "m.csv, offered: 1.5"), str(tmp_path / "x.yaml"))
+    with pytest.raises(InputError, match=r"pattern: gives pairs different amounts, which no hash"):
+        make_plan(parse_scenario(f"{text}links: {{aggregate: true}}\n", str(tmp_path / "x.yaml")))
+    with pytest.raises(PatternError, match=r"a whole number above 0 behind the \*"):
+        flows("pairs:h1>h3*x", plan.topology, 1, amounts=True)
 
 
 def test_many_pairs_have_a_short_label():
@@ -86,7 +116,10 @@ def test_many_pairs_have_a_short_label():
         ({"matrix": 3}, "matrix: should be a file such as traffic.csv, not 3"),
         ({"matrix": "none.csv"}, "matrix: none.csv: cannot be read: No such file or directory"),
         ({"matrix": "a.csv"}, 'matrix: a.csv: should begin with the line "source,destination,bytes", not "from,to"'),
-        ({"matrix": "b.csv"}, "matrix: b.csv: has 1 bytes in line 2 and 2 in line 3, and the flows of a load send"),
+        (
+            {"matrix": "b.csv"},
+            "pattern: gives pairs different amounts, and only flows that are sent at a rate keep them",
+        ),
         ({"matrix": "c.csv"}, 'matrix: c.csv: line 2: should have whole bytes, not "x"'),
         ({"matrix": "d.csv"}, "matrix: d.csv: has no pair with an amount, so nothing would be sent"),
         ({"matrix": "e.csv"}, 'matrix: e.csv: line 2: should be two hosts and bytes, not "h1"'),

@@ -72,7 +72,17 @@ def test_format_seconds(seconds, text):
 
 @pytest.mark.parametrize(
     ("value", "unit", "text"),
-    [(2e9, "bit/s", "2 Gbit/s"), (0.5, "s", "500 ms"), (0.997, "ratio", "99.7 %"), (42, "", "42"), (3, "W", "3 W")],
+    [
+        (2e9, "bit/s", "2 Gbit/s"),
+        (0.5, "s", "500 ms"),
+        (0.997, "ratio", "99.7 %"),
+        (42, "", "42"),
+        (3, "W", "3 W"),
+        (73_364, "B", "73.36 kB"),
+        (512, "B", "512 B"),
+        (0, "B", "0 B"),
+        (3.243e7, "B", "32.43 MB"),
+    ],
 )
 def test_format_quantity(value, unit, text):
     assert format_quantity(value, unit) == text

@@ -48,6 +48,12 @@ def too_slow(findings: Iterable[Finding]) -> bool:
     return bool(reasons) and all(isinstance(reason, Slow) for reason in reasons)
 
 
+def short_of_time(findings: Iterable[Finding]) -> bool:
+    """Whether figures can be used with a reserve, and for no other reason than that the lab had little time left."""
+    told = [(verdict, reason) for verdict, reason in findings if verdict is not Verdict.PASS]
+    return bool(told) and all(verdict is Verdict.WARN and isinstance(reason, Slow) for verdict, reason in told)
+
+
 # Share of processor time that must have been idle, mean over the load's window.
 _IDLE_WARN, _IDLE_INVALID = 0.10, 0.02
 # Share of its time from which on a job is one that computes.
@@ -137,7 +143,7 @@ def judge_departures(errors: Sequence[float], *, confirmed: bool = False) -> lis
     )
     if ninth > _GAPS_INVALID:
         return [(Verdict.INVALID, Slow(text))]
-    return [(Verdict.WARN, text)] if last > _GAPS_WARN else []
+    return [(Verdict.WARN, Slow(text))] if last > _GAPS_WARN else []
 
 
 def quantiles(values: Sequence[float]) -> tuple[float, float, float]:
@@ -182,9 +188,9 @@ def judge_processor(
         text = f"the processors were idle {100 * idle:.1f} % of the time; raise lab.dilation"
         found.append((Verdict.INVALID, Slow(text)))
     elif idle < _IDLE_WARN:
-        found.append((Verdict.WARN, f"the processors were idle only {100 * idle:.1f} % of the time"))
+        found.append((Verdict.WARN, Slow(f"the processors were idle only {100 * idle:.1f} % of the time")))
     if pressure is not None and pressure > _PRESSURE_WARN:
-        found.append((Verdict.WARN, f"tasks waited for a processor {100 * pressure:.0f} % of the time"))
+        found.append((Verdict.WARN, Slow(f"tasks waited for a processor {100 * pressure:.0f} % of the time")))
     if found and computing > _COMPUTES:
         shares = f"the ranks computed {100 * computing:.0f} % of the time, the processors were idle {100 * idle:.0f} %"
         found = [(Verdict.WARN, f"{shares}: what was measured is this machine's processors more than the links")]
@@ -229,7 +235,7 @@ def judge_lateness(results: Sequence[Measured], *, confirmed: bool = False) -> l
         if late[1] > _LATE_INVALID * frame:
             found.append((Verdict.INVALID, Slow(f"{text}; raise lab.dilation")))
         elif not confirmed:
-            found.append((Verdict.WARN, text))
+            found.append((Verdict.WARN, Slow(text)))
     return found
 
 

@@ -52,7 +52,7 @@ def make_pilot(plan: Plan, margin: float) -> Pilot:
     The lab must manage `margin` times more than the loads need.
     """
     spec = replace(_few_flows(plan), offered=_OFFERED, seconds=1, omit=1, repeats=1)
-    pairs = flows(spec.pattern, plan.topology, plan.scenario.lab.seed)
+    pairs = flows(spec.pattern, plan.topology, plan.scenario.lab.seed, amounts=True)
     goodput = fair_rates(plan, pairs, transport("udp", spec.payload))
     factor = margin * demand(plan) / iperf3_demand(plan, spec)
     return Pilot(spec, factor, float(goodput.min()))
@@ -63,7 +63,11 @@ def _few_flows(plan: Plan) -> Iperf3:
     hosts, seed = plan.topology.host_count, plan.scenario.lab.seed
     traffic = [WORKLOADS[load.kind].traffic(load.spec) for load in plan.scenario.workloads]
     patterns = dict.fromkeys(sent.pattern for sent in traffic if sent is not None and not sent.bursts)
-    few = [pattern for pattern in patterns if pattern is not None and len(flows(pattern, plan.topology, seed)) <= hosts]
+    few = [
+        pattern
+        for pattern in patterns
+        if pattern is not None and len(flows(pattern, plan.topology, seed, amounts=True)) <= hosts
+    ]
     candidates = [replace(STANDARD, pattern=pattern) for pattern in few] or [STANDARD]
     return max(candidates, key=lambda spec: iperf3_demand(plan, spec))
 

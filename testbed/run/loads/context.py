@@ -60,6 +60,10 @@ class Context:
         """Return a sample in real-world units from a laboratory figure; `predicted` is in real-world units already."""
         return Sample(metric, self.scale.to_real(lab_value, unit), unit, {**self.labels, **labels}, predicted)
 
+    def laboratory(self, metric: str, lab_value: float, unit: str, labels: Mapping[str, str]) -> Sample:
+        """Return a sample that stays a laboratory figure, as its metric says."""
+        return Sample(metric, lab_value, unit, {**self.labels, **labels})
+
     def real_world(self, sample: Sample, **labels: str) -> Sample:
         """Return a laboratory sample in real-world units, with this load's labels."""
         value = self.scale.to_real(sample.value, sample.unit)

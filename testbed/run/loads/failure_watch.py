@@ -77,7 +77,9 @@ class FailureWatch:
             plan = context.plan
             links = plan.scenario.links
             lab_rate = context.scale.lab_rate(links.rate)
-            on_the_way = max(on_the_way, drain_seconds(plan.topology, plan.routes, lab_rate, links.queue_frames))
+            on_the_way = max(
+                on_the_way, drain_seconds(plan.topology, plan.routes, lab_rate, links.queue_frames, plan.speeds)
+            )
         return cls(context, failures_of_load(context.plan, number), outlooks, watched, rate, seconds, on_the_way)
 
     def processes(self) -> list[Process]:

@@ -13,13 +13,14 @@ from testbed.plan import Plan
 from testbed.results import ResultFolder
 from testbed.results.samples import changes_file, failures_file
 from testbed.results.telemetry import file_name, join, telemetry_to_bytes
-from testbed.run.checks.fidelity import Finding, Judgement, Verdict, too_slow
+from testbed.run.checks.fidelity import Finding, Judgement, Verdict, short_of_time, too_slow
 from testbed.run.checks.wire import judge_wire
 from testbed.run.loads.context import Context, LoadOutcome
 from testbed.run.loads.failure_watch import run_probe
 from testbed.run.loads.run_iperf3 import run_iperf3
 from testbed.run.loads.run_mpi import prepare_mpi, run_mpi
 from testbed.run.loads.run_pairs import run_pairs
+from testbed.run.loads.run_script import prepare_script, run_script
 from testbed.scenario import Workload
 from testbed.scenario.models import key_of
 from testbed.session import Session
@@ -49,6 +50,7 @@ RUNNERS: dict[str, Runner] = {
     "probe": Runner(run_probe),
     "mpi": Runner(run_mpi, prepare_mpi),
     "npb": Runner(run_mpi, prepare_mpi),
+    "script": Runner(run_script, prepare_script),
 }
 
 
@@ -67,6 +69,7 @@ class LoadRecord:
         findings: about fidelity, each with the load's title.
         outcome: as its runner gave it; None where it failed.
         too_slow: whether its figures are void only because the lab was too slow for it.
+        short_of_time: whether they have a reserve, and only because it had little time left.
     """
 
     samples: list[Sample]
@@ -74,6 +77,7 @@ class LoadRecord:
     findings: list[Finding]
     outcome: LoadOutcome | None
     too_slow: bool = False
+    short_of_time: bool = False
 
 
 def run_load(
@@ -184,7 +188,7 @@ def record_of(
     }
     samples = outcome.samples if outcome else []
     told = [(verdict, f"{title}: {reason}") for verdict, reason in findings]
-    return LoadRecord(samples, entry, told, outcome, too_slow(findings))
+    return LoadRecord(samples, entry, told, outcome, too_slow(findings), short_of_time(findings))
 
 
 def load_labels(load: Workload) -> Mapping[str, str]:

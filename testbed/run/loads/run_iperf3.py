@@ -12,7 +12,7 @@ from testbed.failover.events import Change
 from testbed.messages import Flow
 from testbed.model import Floats, Sample, host_ip
 from testbed.plan.failures import changes_of_load
-from testbed.plan.rates import fair_rates, logical_ways, member_wires, wires_of
+from testbed.plan.rates import logical_ways, member_wires, offered_rates, wires_of
 from testbed.predict import TcpLoad, Transport, Ways, tcp_goodput, transport
 from testbed.predict.members import Spread
 from testbed.run.checks.fidelity import (
@@ -54,9 +54,9 @@ def run_iperf3(context: Context, spec: Iperf3) -> LoadOutcome:
     A flow that fails makes the load fail; the figures of the others are kept.
     """
     plan = context.plan
-    pairs = flows(spec.pattern, plan.topology, plan.scenario.lab.seed)
+    pairs = flows(spec.pattern, plan.topology, plan.scenario.lab.seed, amounts=True)
     wire = transport(spec.protocol, spec.payload)
-    even = fair = fair_rates(plan, pairs, wire)
+    even = fair = offered_rates(plan, spec.pattern, pairs, wire)
     tcp = _tcp_load(context, spec) if spec.protocol == "tcp" else None
     if tcp is not None:
         context.progress("simulating what TCP should give")

@@ -1,0 +1,123 @@
+"""`testbed load`: workloads on a lab that runs already."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from testbed.cli.app import FORMAT, app
+from testbed.cli.output import Format, outcome_object, print_json, print_outcome, results, steps
+from testbed.errors import InputError, Problem, did_you_mean
+
+_RESULTS = Path("results")
+
+
+@app.command(
+    epilog="Examples: testbed load torus4x4   |   testbed load iperf3 protocol=udp pattern=transpose seconds=10   |   "
+    "testbed load torus4x4 ping count=3 rr pattern=neighbour   |   testbed load npb kernel=IS --dilation auto"
+)
+def load(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[LAB] [KIND [KEY=VALUE]...]...",
+            help="lab (may be left out while only one is running); kinds of loads and their keys, as a scenario has "
+            "them (testbed list workloads); default: the loads of the lab's scenario",
+        ),
+    ] = None,
+    dilation: Annotated[
+        str | None,
+        typer.Option("--dilation", help="a number, or auto: the smallest at which the lab keeps up; default: as it is"),
+    ] = None,
+    folder: Annotated[Path, typer.Option("--results", help="where the run's folder is made")] = _RESULTS,
+    form: FORMAT = Format.text,
+) -> None:
+    """Run loads in a running lab; store and judge as `run` does.
+
+    The lab goes on, at the dilation that was used. Ctrl-C ends the load, and not the lab. Exit code 0 pass, 1 fail, 3
+    warnings.
+    """
+    from testbed.emulate import registry
+    from testbed.emulate.client import connect
+    from testbed.report import rich_table
+    from testbed.results import load_run
+    from testbed.run.advice import AskedOfLab
+    from testbed.run.expected import expected_seconds
+    from testbed.run.load_lab import load_lab, loads_plan
+
+    given = list(words or ())
+    running = [entry.name for entry in registry.running()]
+    named = bool(given) and given[0] in running
+    loads = _loads(given[named:], running)
+    slower = _dilation(dilation)
+    entry = registry.find(given[0] if named else None)
+    with registry.loading(entry):
+        lab = connect(entry.namespaces)
+        try:
+            plan = loads_plan(lab, loads, slower)
+            elsewhere = () if folder == _RESULTS else ("--results", str(folder))
+            with steps() as progress:
+                progress.expect(expected_seconds(plan, built=True))
+                outcome = load_lab(lab, plan, folder, progress, AskedOfLab((entry.name, *given[named:]), elsewhere))
+        except InputError as error:
+            raise InputError([_as_typed(problem) for problem in error.problems]) from error
+        finally:
+            lab.close()
+    if form is Format.json:
+        print_json({"lab": entry.name, **outcome_object(outcome)})
+    else:
+        results.print(rich_table(load_run(outcome.folder), results.width))
+        print_outcome(outcome)
+    raise typer.Exit(outcome.exit_code)
+
+
+def _loads(words: list[str], running: list[str]) -> list[dict[str, Any]] | None:
+    """Loads as a scenario lists them; None where none is named.
+
+    Raises:
+        InputError: a word is no kind of load, or a value cannot be read.
+    """
+    from testbed.scenario.plugins import load_installed
+    from testbed.scenario.read import read_value
+    from testbed.workloads import WORKLOADS
+
+    load_installed()
+    found: list[dict[str, Any]] = []
+    problems: list[Problem] = []
+    for number, word in enumerate(words):
+        key, equals, text = word.partition("=")
+        if not equals and (word in WORKLOADS or number):
+            found.append({"kind": word})
+        elif not equals:
+            known = f"labs: {', '.join(running) or 'none is running'}; loads: {', '.join(WORKLOADS)}"
+            meant = did_you_mean(word, [*running, *WORKLOADS])
+            problems.append(Problem(word, f"is neither a running lab nor a kind of load.{meant} Known {known}"))
+        elif not found:
+            problems.append(Problem(word, "stands before a kind of load; write one first, such as iperf3"))
+        elif key in found[-1]:
+            problems.append(Problem(key, f"is given twice for {found[-1]['kind']}; write it once"))
+        else:
+            try:
+                found[-1][key] = read_value(text, key)
+            except InputError as error:
+                problems += error.problems
+    if problems:
+        raise InputError(problems)
+    return found or None
+
+
+def _dilation(text: str | None) -> float | str | None:
+    if text is None or text == "auto":
+        return text
+    try:
+        return float(text)
+    except ValueError as error:
+        raise InputError.one("--dilation", f'should be a number or auto, not "{text}"') from error
+
+
+def _as_typed(problem: Problem) -> Problem:
+    """A problem of a load that was typed, without the number of the load in a file that there is not."""
+    _, _, key = problem.key.removeprefix("workloads.").partition(".")
+    return Problem(key or problem.key, problem.sentence)
