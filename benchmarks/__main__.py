@@ -8,9 +8,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from benchmarks import machine, realtime, regulate, virtual_time
+from benchmarks import failures, machine, realtime, regulate, virtual_time
 from benchmarks.data_plane import data_plane
-from benchmarks.failures import failures
 from benchmarks.interrupts import TRIES, interrupts
 from benchmarks.lab_speed import lab_speed
 from benchmarks.npb import npb
@@ -53,6 +52,11 @@ def _realtime(chosen: Chosen) -> list[Figure]:
     return [figure for part in _parts(chosen) for figure in realtime.in_real_time(part, chosen.runs or 3)]
 
 
+def _failures(chosen: Chosen) -> list[Figure]:
+    sizes = chosen.size or failures.SIZES
+    return [figure for part in _parts(chosen) for size in sizes for figure in failures.failures(part, size)]
+
+
 def _parts(chosen: Chosen) -> list[str]:
     return list(chosen.part or PARTS[chosen.what])
 
@@ -62,6 +66,7 @@ PARTS = {
     "virtual-time": virtual_time.PARTS,
     "vm": machine.PARTS,
     "realtime": realtime.PARTS,
+    "failures": failures.PARTS,
 }
 BENCHMARKS: dict[str, Callable[[Chosen], list[Figure]]] = {
     "planning": lambda chosen: planning(chosen.runs or 3),
@@ -77,7 +82,7 @@ BENCHMARKS: dict[str, Callable[[Chosen], list[Figure]]] = {
     "vm": _machine,
     "realtime": _realtime,
     "power": lambda chosen: power(),
-    "failures": lambda chosen: failures(),
+    "failures": _failures,
     "interrupts": lambda chosen: interrupts(chosen.runs or TRIES),
 }
 
@@ -87,10 +92,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks", description="Figures this project claims, measured here.")
     parser.add_argument("what", nargs="?", choices=BENCHMARKS, help="default: planning and lab")
     parser.add_argument("--runs", type=int, help="runs of each; default 3, interrupts: 200")
-    parser.add_argument("--size", type=int, action="append", help="torus size k of lab and data-plane; default 4 and 8")
+    parser.add_argument(
+        "--size", type=int, action="append", help="torus size k of failures, lab and data-plane; default 4 and 8"
+    )
     every = [part for parts in PARTS.values() for part in parts]
     parser.add_argument(
-        "--part", action="append", choices=every, help="of realtime, regulate, virtual-time, vm; default all"
+        "--part", action="append", choices=every, help="of failures, realtime, regulate, virtual-time, vm; default all"
     )
     chosen = parser.parse_args()
     wrong = [part for part in chosen.part or () if part not in PARTS.get(chosen.what, ())]

@@ -14,21 +14,25 @@ from testbed.results.samples import load_failures
 from testbed.run.engines import run_scenario
 from testbed.scenario import parse_scenario
 
-SMALL, LARGE = 4, 8
+SIZES = (4, 8)
+PARTS = ("ovs", "realtime")  # engines
 _DEATHS, _LARGE_DEATHS = 20, 5
 _AFTER, _SECONDS, _LARGE_SECONDS = 0.8, 2, 4
 
 
-def failures() -> list[Figure]:
-    """Take-over on a 4×4 torus, and new tables on an 8×8 one, for links spread over the fabric."""
-    small = _events(SMALL, _DEATHS, _SECONDS)
-    large = _events(LARGE, _LARGE_DEATHS, _LARGE_SECONDS)
-    return [*_figures("4×4 torus", small), *_figures("8×8 torus", large)]
+def failures(engine: str, size: int) -> list[Figure]:
+    """Take-over and new tables on a torus, for links spread over the fabric."""
+    small = size == SIZES[0]
+    found = _events(engine, size, _DEATHS if small else _LARGE_DEATHS, _SECONDS if small else _LARGE_SECONDS)
+    return _figures(f"{engine}, {size}×{size} torus", found)
 
 
-def _events(size: int, deaths: int, seconds: int) -> list[dict[str, Any]]:
+def _events(engine: str, size: int, deaths: int, seconds: int) -> list[dict[str, Any]]:
     """What each link's death cost; a load for each, after which all is repaired."""
-    torus = f"topology: {{kind: torus, sizes: [{size}, {size}]}}\nlab: {{dilation: 1, controller: segment_manager}}\n"
+    torus = (
+        f"topology: {{kind: torus, sizes: [{size}, {size}]}}\nengine: {engine}\n"
+        "lab: {dilation: 1, controller: segment_manager}\n"
+    )
     topology = make_plan(parse_scenario(torus, "failures")).topology
     links = np.linspace(0, topology.link_count, deaths, endpoint=False).astype(int)
     loads = "".join(

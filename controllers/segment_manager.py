@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from controllers.failures import is_down
 from controllers.framework import MAIN_DISPATCHER, cfg, ofp_event, on
 from controllers.reconciler import Reconciler
-from controllers.segments import SegmentReconciler
+from controllers.segments import SegmentReconciler, is_down
 from controllers.switch_tagged import SwitchTagged
 from testbed.plan import Plan
 

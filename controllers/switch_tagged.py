@@ -18,10 +18,12 @@ from controllers.framework import (
     on,
 )
 from controllers.reconciler import Reconciler
-from controllers.status import serve_status
+from controllers.refused import RefusedError
 from controllers.switches import Switches
+from testbed.errors import TestbedError
 from testbed.plan import Plan
 from testbed.plan.stored import proved_plan, read_stored
+from testbed.served import REFUSED, WRONG, serve_status
 from testbed.units import TimeScale
 
 cfg.CONF.register_opts(
@@ -55,6 +57,7 @@ class SwitchTagged(OpenFlowApp):  # type: ignore[misc]  # whichever framework th
                 ("POST", "/plan"): self._move,
                 ("POST", "/dilation"): self._dilate,
             },
+            {RefusedError: REFUSED, TestbedError: WRONG},
         )
         if cfg.CONF.check_every > 0:
             threading.Thread(target=self._check_all, args=(cfg.CONF.check_every,), daemon=True).start()

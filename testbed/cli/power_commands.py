@@ -191,8 +191,9 @@ def regulate(
     if slower and every is not None:
         raise InputError.one("--slower", "is for links chosen by traffic, and --every changes one path; leave out one")
     asked = list(settings or ())
-    if load_scenario(find_scenario(name), asked).engine == "ovs":  # a model needs no controller
-        asked.append("lab.controller=switch_tagged")
+    # A model needs no controller for it; and one that makes its own plans takes no others.
+    controller = "switch_tagged" if load_scenario(find_scenario(name), asked).engine == "ovs" else "none"
+    asked.append(f"lab.controller={controller}")
     with steps() as progress:
         progress("planning and proving")
         plan = made_plan(name, asked)

@@ -164,14 +164,16 @@ class Agent:
         fabric = ModelFabric(order, FOLDER, groups=groups)
         switches = ModelSwitches(fabric)
         self.switches = cast(SwitchBackend, switches)
-        made = fabric.make(self.switches, progress, lambda: None)
+        if order.controller is not None:
+            self.controller.choose(order.controller, order.dilation, model=True)  # it gets ready beside the hosts
+        made = fabric.make(self.switches, progress, self.controller.wait_until_it_answers)
         self.fabric = fabric
         self.facts = Facts(
             datapath=switches.datapath,
             version=switches.version(),
             head_drop=False,
             switch_daemons=(),
-            controller=None,
+            controller=order.controller,
             holders=fabric.holders,
             groups=groups,
             cpu_share=self.shares.read_back(),

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from testbed.emulate.walk import dumped_rules, installed_problems, short_cut_problems, state_problems
 from testbed.errors import LabError, WorkloadError
 from testbed.failover.rules import backup_rules
-from testbed.failover.tables import whole_tables
 from testbed.messages import Deviation, Flow, LinkState
-from testbed.model import LearningPlan, Rule, VlanPlan, host_ip, host_mac
+from testbed.model import LearningPlan, Rule, host_ip, host_mac
 from testbed.pipeline.compile import entry_rules
 from testbed.pipeline.oracle import Oracle
 from testbed.pipeline.tables import FORWARDING, UNTAGGED, Priority
 from testbed.plan import Plan
+from testbed.plan.failures import first_tables
 from testbed.routing.paths import path
 from testbed.workloads.link_words import shown
 
@@ -118,15 +118,19 @@ def deviations(plan: Plan, lab: LabClient) -> list[Deviation]:
     changed = len(set(rules) ^ expected_rules(plan)) + len(problems)
     if changed:
         found.append(Deviation(True, f"{changed} rules differ from the plan's after the loads"))
+    return found + of_controller(lab)
+
+
+def of_controller(lab: LabClient) -> list[Deviation]:
+    """A controller that has ended, or switches that it does not reach."""
     try:
         status = lab.controller()
     except LabError as error:
-        return [*found, Deviation(False, str(error))]
+        return [Deviation(False, str(error))]
     late = [f"{name} ({state.state})" for name, state in status.switches.items() if state.state != "in step"]
-    if late:
-        shown = ", ".join(late[:4])
-        found.append(Deviation(False, f"{len(late)} switches are not in step with the controller: {shown}"))
-    return found
+    if not late:
+        return []
+    return [Deviation(False, f"{len(late)} switches are not in step with the controller: {', '.join(late[:4])}")]
 
 
 def changed_links(plan: Plan, states: Mapping[int, LinkState], *, controlled: bool) -> list[Deviation]:
@@ -151,10 +155,8 @@ def changed_links(plan: Plan, states: Mapping[int, LinkState], *, controlled: bo
 def expected_rules(plan: Plan) -> set[Rule]:
     """What the lab's controller installs while nothing is dead: the plan's rules, and backups where it makes some."""
     expected = set(plan.rules)
-    if plan.scenario.lab.controller == "segment_manager" and isinstance(plan.vlans, VlanPlan):
-        tables = whole_tables(plan.topology, plan.routes, plan.vlans, plan.scenario.routing_kind)
-        expected |= set(backup_rules(plan.topology, tables))
-    return expected
+    tables = first_tables(plan)
+    return expected if tables is None else expected | set(backup_rules(plan.topology, tables))
 
 
 # -------------------------------------------------------------------------------------------------------------- members

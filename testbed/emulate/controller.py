@@ -1,6 +1,7 @@
-"""The OpenFlow controller inside a lab: a program of its own, asked over HTTP on the lab's loopback.
+"""The controller inside a lab: a program of its own, asked over HTTP on the lab's loopback.
 
-It is a child of the lab's process 1, and dies with it. Switches keep their rules without it.
+It is a child of the lab's process 1, and dies with it. Switches keep their rules without it. Modelled switches have
+one of their own, which writes tables where others speak OpenFlow.
 """
 
 from __future__ import annotations
@@ -36,11 +37,15 @@ Progress = Callable[[str], None]
 class Controller:
     """A controller and the way to ask it.
 
-    `name` is of the program, as in `python -m controllers NAME`; `folder` has its plan, and gets its log.
+    `name` is of the program, as in `python -m controllers NAME`; `folder` has its plan, and gets its log. With `model`
+    it is that of modelled switches.
     """
 
-    def __init__(self, name: str, folder: Path) -> None:
+    def __init__(self, name: str, folder: Path, *, model: bool = False) -> None:
         self.name = name
+        self._program = ("testbed.emulate.realtime.manager",) if model else (
+            "controllers", name, "--port", str(_SWITCH_PORT)
+        )  # fmt: skip
         self._plan, self._log = folder / PLAN, folder / "controller.log"
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -60,8 +65,8 @@ class Controller:
         if self._process is not None and self._process.poll() is None:
             raise LabError(f"the controller {self.name} runs already; stop it first")
         command = [
-            *FIRST, sys.executable, "-m", "controllers", self.name, "--plan", str(self._plan),
-            "--dilation", f"{dilation:.17g}", "--port", str(_SWITCH_PORT), "--status-port", str(_STATUS_PORT),
+            *FIRST, sys.executable, "-m", *self._program, "--plan", str(self._plan), "--dilation", f"{dilation:.17g}",
+            "--status-port", str(_STATUS_PORT),
         ]  # fmt: skip
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -206,10 +211,15 @@ class LabController:
             ask.MoveToPlan: self.move,
         }
 
-    def choose(self, name: str, dilation: float) -> None:
-        """Start the controller that is to install the rules."""
-        self._controller, self._dilation = Controller(name, self._folder), dilation
+    def choose(self, name: str, dilation: float, *, model: bool = False) -> None:
+        """Start the controller that is to install the rules, or to look after a model."""
+        self._controller, self._dilation = Controller(name, self._folder, model=model), dilation
         self._controller.start(dilation)
+
+    def wait_until_it_answers(self) -> None:
+        """Return when the controller answers, if there is one; raises as Controller.wait_until_it_answers()."""
+        if self._controller is not None:
+            self._controller.wait_until_it_answers()
 
     def bring_rules(self, order: ask.BuildOrder, switches: SwitchBackend, progress: Progress) -> None:
         """Install the rules on bridges that are there, or let the controller do it."""

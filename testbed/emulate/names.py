@@ -9,6 +9,8 @@ HOST_INTERFACE = "eth0"
 PLAN = "plan.json"
 # In the folder of a lab whose switches are a model: its memory.
 MODEL = "model"
+# Beside it: which switches of it have been killed.
+KILLED = "killed"
 
 
 def port_interface(switch: str, port: int) -> str:

@@ -223,7 +223,7 @@ def require(scenario: Scenario) -> None:
     spared = set()
     if scenario.engine == "realtime":  # whose switches are no program
         names.add(TAPS)
-        names.discard(NETEM)
+        names -= {NETEM, OPENFLOW}
         spared.add(SWITCHES)
     lacking = [c for c in capabilities() if not c.present and (c.needed or c.name in names) and c.name not in spared]
     if lacking:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from testbed.failover.events import Change, changes_of
 from testbed.failover.outlook import Outlook, outlooks
-from testbed.failover.tables import compile_ahead, routings, whole_tables
+from testbed.failover.tables import Tables, compile_ahead, routings, whole_tables
 from testbed.model import VlanPlan
 from testbed.plan import Plan
 from testbed.workloads.spec import events_of
@@ -26,12 +26,19 @@ def killed_switches(plan: Plan) -> list[int]:
     return sorted({switch for load in loads for change in changes_of_load(plan, load) for switch in change.switches})
 
 
+def first_tables(plan: Plan) -> Tables | None:
+    """What the plan's segment manager has installed while nothing is dead; None where it has none."""
+    if plan.scenario.lab.controller != "segment_manager" or not isinstance(plan.vlans, VlanPlan):
+        return None
+    return whole_tables(plan.topology, plan.routes, plan.vlans, plan.scenario.routing_kind)
+
+
 def prepare_controller(plan: Plan) -> None:
     """Have on disk what the plan's controller would else compile while the lab waits for it."""
-    if plan.scenario.lab.controller == "segment_manager" and isinstance(plan.vlans, VlanPlan):
-        kind, options = plan.scenario.routing_kind, plan.scenario.routing
-        whole = whole_tables(plan.topology, plan.routes, plan.vlans, kind)
-        compile_ahead(plan.topology, whole, routings(plan.topology, kind, options))
+    whole = first_tables(plan)
+    if whole is not None:
+        ways = routings(plan.topology, plan.scenario.routing_kind, plan.scenario.routing)
+        compile_ahead(plan.topology, whole, ways)
 
 
 def failure_outlooks(plan: Plan) -> dict[int, list[Outlook]]:

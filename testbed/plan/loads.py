@@ -70,16 +70,9 @@ def event_problems(scenario: Scenario, topology: Topology) -> list[Problem]:
         fails = any(event.action != "link" for event in events)
         if not events:
             continue
-        engine = ENGINES[scenario.engine]
-        if not engine.changes:
+        if not ENGINES[scenario.engine].changes:
             what = "links and switches do not fail" if fails else "links do not change"
             sentence = f"{what} with engine: {scenario.engine}; take them out, or set another engine"
-            found.append(Problem(place, sentence))
-        elif fails and not engine.fails:
-            sentence = (
-                f"nothing moves paths away from what is dead with engine: {scenario.engine}; take them out, or set "
-                "engine: ovs and lab.controller: segment_manager"
-            )
             found.append(Problem(place, sentence))
         elif fails and scenario.lab.controller != "segment_manager":
             sentence = (
@@ -166,6 +159,12 @@ def controller_problems(scenario: Scenario) -> list[Problem]:
         return [Problem("lab.controller", sentence)]
     if scenario.lab.controller == "none" or not scenario.links.aggregate:
         return []
+    if scenario.lab.controller == "segment_manager":
+        sentence = (
+            '"segment_manager" moves paths from link to link, and links.aggregate: true makes parallel links '
+            "one, which goes on without a member; use controller: none, or aggregate: false"
+        )
+        return [Problem("lab.controller", sentence)]
     sentence = (
         f'"{scenario.lab.controller}" speaks OpenFlow 1.3, and links.aggregate: true takes the groups of 1.5; use '
         "controller: none, which installs them without one, or aggregate: false"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from typing import Any
 
-from testbed.scenario.engines import ENGINES, Simulator, VmOptions, hears
+from testbed.scenario.engines import ENGINES, EngineName, Simulator, VmOptions, hears
 from testbed.scenario.spec import LabSettings, Links
 from testbed.workloads import WORKLOADS
 
@@ -25,14 +26,22 @@ def _keys() -> Iterator[tuple[str, list[str]]]:
     for block, kind in _BLOCKS.items():
         alike: dict[tuple[str, ...], list[str]] = {}
         for key in dataclasses.fields(kind):
-            cells = tuple(YES if hears(engine, block, key.name) else NO for engine in ENGINES.values())
+            cells = tuple(_cell(engine, block, key) for engine in ENGINES.values())
             alike.setdefault(cells, []).append(f"`{block}.{key.name}`")
         yield from ((", ".join(keys), list(cells)) for cells, keys in alike.items())
 
 
+def _cell(engine: EngineName, block: str, key: dataclasses.Field[Any]) -> str:
+    """Whether a key holds on an engine; or the values that do, if it is not all of them."""
+    if not hears(engine, block, key.name):
+        return NO
+    able = engine.values.get(block, {}).get(key.name)
+    return YES if able is None else " or ".join(f"`{value}`" for value in able if value != key.default)
+
+
 def _events() -> Iterator[tuple[str, list[str]]]:
     engines = ENGINES.values()
-    yield "`workloads`: `failures`, which `probe` is for", [YES if engine.fails else NO for engine in engines]
+    yield "`workloads`: `failures`, which `probe` is for", [YES if engine.changes else NO for engine in engines]
     yield "`workloads`: `timeline` of links that change", [YES if engine.changes else NO for engine in engines]
 
 

@@ -49,8 +49,9 @@ class EngineName:
     summary: str  # one line for help and schema
     # block → its keys that mean nothing to this engine; no keys = none of them does
     unheard: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    fails: bool = True  # whether something moves paths away from links and switches that fail while a load runs
-    changes: bool = True  # whether links can change while a load runs
+    # block → its keys that have a meaning with these values alone, the default included
+    values: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    changes: bool = True  # whether links can change or fail while a load runs
     programs: bool = True  # whether hosts run real programs
     sees_files: bool = True  # whether these see files of this machine
 
@@ -65,14 +66,13 @@ ENGINES: dict[str, EngineName] = {
         {
             "vm": (),
             "simulator": ("duration", "warm_up"),
-            "lab": ("datapath", "switch_daemons", "fast_path", "controller"),
+            "lab": ("datapath", "switch_daemons", "fast_path"),
         },
-        fails=False,
+        {"lab": {"controller": ("none", "segment_manager")}},
     ),
     "simulate": EngineName(
         "the packet-level simulator",
         {"vm": (), "lab": _OF_MACHINES, "simulator": ("watchdog", "cut_through"), "links": ("aggregate", "rates")},
-        fails=False,
         changes=False,
         programs=False,
     ),
@@ -100,15 +100,23 @@ def unheard_keys(engine: str, blocks: Mapping[str, Any]) -> list[Problem]:
                 others = " or ".join(name for name, other in ENGINES.items() if hears(other, block, part.name))
                 sentence = f"is for engine: {others} only, not {engine}; take it out, or set that"
                 found.append(Problem(f"{block}.{part.name}", sentence))
+    for block, limited in ENGINES[engine].values.items():
+        for key, able in limited.items():
+            value = getattr(blocks[block], key)
+            if value not in able:
+                others = " or ".join(name for name, other in ENGINES.items() if hears(other, block, key, value))
+                sentence = f'"{value}" is for engine: {others} only, not {engine}; use {" or ".join(able)}, or set that'
+                found.append(Problem(f"{block}.{key}", sentence))
     if isinstance(blocks["vm"], VmOptions) and blocks["vm"].shift and not blocks["vm"].virtual_time and engine == "vm":
         found.append(Problem("vm.shift", "is for vm.virtual_time: true only; take it out, or set that"))
     return found
 
 
-def hears(engine: EngineName, block: str, key: str) -> bool:
-    """Whether a key of a block means anything to an engine."""
+def hears(engine: EngineName, block: str, key: str, value: object = None) -> bool:
+    """Whether a key of a block means anything to an engine, with a value if one is given."""
     keys = engine.unheard.get(block)
-    return keys is None or bool(keys and key not in keys)
+    able = engine.values.get(block, {}).get(key)
+    return (keys is None or bool(keys and key not in keys)) and (value is None or able is None or value in able)
 
 
 def lab_problems(engine: str, source: str) -> list[Problem]:

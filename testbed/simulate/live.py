@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from testbed.errors import InputError, Problem
+from testbed.failover.model_tables import all_tables
 from testbed.kernels.packets_live import set_byte_times
 from testbed.kernels.packets_state import (
     LANES,
@@ -16,6 +17,7 @@ from testbed.kernels.packets_state import (
 )
 from testbed.model import Ints, Longs, Topology
 from testbed.plan import Plan
+from testbed.plan.failures import first_tables
 from testbed.simulate.network import Network, fabric_of
 from testbed.simulate.packet_network import empty_state, memory_of
 from testbed.simulate.packet_settings import (
@@ -171,13 +173,18 @@ def _frames(fabric: PacketFabric, settings: PacketSettings) -> int:
 
 
 def live_tables(plan: Plan) -> PacketTables:
-    """What the plan's switches do with frames.
+    """What the plan's switches do with frames; backup VLANs are among their tables where a segment manager wants some.
 
     Raises:
         InputError: there are more classes and hosts than a table of next hops may have cells.
     """
+    managed = first_tables(plan)
     cells = table_cells(plan.topology, plan.vlans)
+    if managed is not None:
+        cells += table_cells(plan.topology, managed.backups)
     if cells > _MAX_CELLS:
         sentence = f"needs a table of {cells:,} next hops and may have {_MAX_CELLS:,}; take a smaller fabric"
         raise InputError.one("topology", sentence, plan.scenario.source)
+    if managed is not None:
+        return all_tables(plan.topology, managed)
     return switch_tables(plan.topology, plan.vlans, plan.bundles)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from testbed.kernels.packets_state import DISCARD, FLOOD, GLOBAL_VLANS, LOCAL_VLANS, PRIORITIES, PacketTables
-from testbed.model import Bundles, Entries, Ints, LearningPlan, LocalPlan, Longs, Topology, VlanPlan
+from testbed.model import Bools, Bundles, Entries, Ints, LearningPlan, LocalPlan, Longs, Topology, VlanPlan
 from testbed.vlans.entries import entries_of
 from testbed.vlans.local import member_matrix
 
@@ -90,26 +90,26 @@ def _global(topology: Topology, vlans: VlanPlan) -> PacketTables:
     next_hop = np.full((vlans.vlan_count * switches, hosts), FLOOD, dtype=np.int32)
     learns = isinstance(vlans, LearningPlan)
     if not learns:
-        channel_at = {(int(topology.channel_source[c]), int(topology.out_port[c])): c for c in range(channels)}
-        host_at = {(int(topology.host_switch[h]), int(topology.host_port[h])): h for h in range(hosts)}
         entries = entries_of(topology, vlans)
-        for vlan, switch, host, port in zip(
-            entries.vlan.tolist(), entries.switch.tolist(), entries.host.tolist(), entries.port.tolist(), strict=True
-        ):
-            hop = DISCARD  # the entry's port is no member of the VLAN
-            if (switch, port) in channel_at and member[vlan, channel_at[switch, port]]:
-                hop = channel_at[switch, port]
-            elif (switch, port) in host_at and untagged[vlan, host_at[switch, port]]:
-                hop = channels + host_at[switch, port]
-            next_hop[vlan * switches + switch, host] = hop
-    floods: list[list[int]] = [[] for _ in range(vlans.vlan_count * switches)]
-    for vlan, channel in zip(*member.nonzero(), strict=True):
-        floods[int(vlan) * switches + int(topology.channel_source[channel])].append(int(channel))
-    for vlan, host in zip(*untagged.nonzero(), strict=True):
-        floods[int(vlan) * switches + int(topology.host_switch[host])].append(channels + int(host))
+        ports = max(int(topology.port_count.max(initial=0)), int(entries.port.max(initial=0))) + 1
+        channel_at = np.full((switches, ports), -1, dtype=np.int32)
+        channel_at[topology.channel_source, topology.out_port] = np.arange(channels)
+        host_at = np.full((switches, ports), -1, dtype=np.int32)
+        host_at[topology.host_switch, topology.host_port] = np.arange(hosts)
+        to, here = channel_at[entries.switch, entries.port], host_at[entries.switch, entries.port]
+        by_channel = (to >= 0) & _cells(member, entries.vlan, to)
+        by_host = (here >= 0) & _cells(untagged, entries.vlan, here)
+        # Neither where the entry's port is no member of the VLAN.
+        hop = np.where(by_channel, to, np.where(by_host, channels + here, DISCARD))
+        next_hop[entries.vlan * switches + entries.switch, entries.host] = hop
+    (in_vlan, channel), (on_vlan, host) = member.nonzero(), untagged.nonzero()
+    row = np.concatenate([in_vlan * switches + topology.channel_source[channel],
+                          on_vlan * switches + topology.host_switch[host]])  # fmt: skip
+    order = np.argsort(row, kind="stable")
+    flat = np.concatenate([channel, channels + host])[order].astype(np.int32)
+    start = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=vlans.vlan_count * switches))]).astype(np.int64)
     vlan_of = np.full(4096, -1, dtype=np.int32)
     vlan_of[vlans.vlan_ids] = np.arange(vlans.vlan_count)
-    start, flat = _rows(floods)
     return PacketTables(
         kind=GLOBAL_VLANS,
         switches=switches,
@@ -132,6 +132,14 @@ def _global(topology: Topology, vlans: VlanPlan) -> PacketTables:
         ageing=int(vlans.ageing * _PICOSECONDS) if isinstance(vlans, LearningPlan) else 0,
         learned=np.full(next_hop.shape if learns else (1, 1), -1, dtype=np.int64),
     )
+
+
+def _cells(matrix: Bools, rows: Ints, columns: Ints) -> Bools:
+    """The cells of a matrix in some rows and columns; False where it has no column."""
+    if not matrix.shape[1]:
+        return np.zeros(len(rows), dtype=np.bool_)
+    found: Bools = matrix[rows, np.maximum(columns, 0)]
+    return found
 
 
 def _local(topology: Topology, plan: LocalPlan) -> PacketTables:

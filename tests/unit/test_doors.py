@@ -39,6 +39,15 @@ def test_a_machine_without_taps_is_refused_before_anything_starts(monkeypatch: p
     probe.require(parse_scenario(_SCENARIO.replace("realtime", "ovs"), "test"))
 
 
+def test_modelled_switches_need_no_openflow(monkeypatch: pytest.MonkeyPatch) -> None:
+    lacking = probe.Capability(probe.OPENFLOW, False, False, "no os_ken", "no controller", "make setup")
+    monkeypatch.setattr(probe, "capabilities", lambda: (lacking,))
+    managed = f"{_SCENARIO}\nlab: {{controller: segment_manager}}"
+    probe.require(parse_scenario(managed, "test"))
+    with pytest.raises(CapabilityError, match="no os_ken: no controller; make setup"):
+        probe.require(parse_scenario(managed.replace("realtime", "ovs"), "test"))
+
+
 def test_a_machine_that_holds_no_packets_says_what_that_costs(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*family: int) -> socket.socket:
         raise PermissionError(1, "Operation not permitted")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from controllers.failures import FailureTracker, is_down
+from controllers.segments import is_down
 from testbed.failover.failed import failed_elements
+from testbed.failover.tracker import FailureTracker
 from tests.fabrics import plan_of
 
 
@@ -42,10 +43,9 @@ def test_a_switch_that_connects_is_alive_and_all_its_ports_are_known():
     tracker.port_changed(switch, port, down=True)
     tracker.dead.add(switch)
     assert tracker.failed().same_as(failed_elements(TOPOLOGY, [], [2], [switch]))
-    ports = {number: Port() for number in range(1, int(TOPOLOGY.port_count[switch]) + 1)}
-    tracker.connected(switch, ports)
+    tracker.connected(switch, [])
     assert tracker.failed().same_as(failed_elements(TOPOLOGY, [], [2]))
-    tracker.connected(switch, {**ports, port: Port(state=1)})
+    tracker.connected(switch, [port])
     assert tracker.failed().same_as(failed_elements(TOPOLOGY, [7], [2]))
 
 
@@ -53,7 +53,7 @@ def test_a_port_with_nothing_behind_it_is_of_no_concern():
     tracker = FailureTracker(TOPOLOGY)
     local = 0xFFFFFFFE  # of every bridge, down unless somebody raises it
     assert not tracker.concerned(0, local)
-    tracker.connected(0, {local: Port(state=1, config=1)})
+    tracker.connected(0, [local])
     assert tracker.down == set()
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from testbed.emulate.realtime.move import Mover, both, pvids_of
+from testbed.emulate.realtime.move import Mover
 from testbed.emulate.realtime.walk import walked_problems
 from testbed.errors import LabError
 from testbed.plan import Plan, make_plan
 from testbed.regulate.choice import plan_without
 from testbed.scenario import parse_scenario
 from testbed.simulate.live import live_model
+from testbed.vlans.both_tables import both, pvids_of
 from testbed.vlans.switch_tables import switch_tables
 
 _RING = "topology: {kind: ring, switches: 5, hosts_per_switch: 2}\nrouting: {kind: north_last}"

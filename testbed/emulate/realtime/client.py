@@ -13,21 +13,24 @@ from socket import inet_aton
 import numpy as np
 
 from testbed.emulate.build import build_with
-from testbed.emulate.checks import by_datagrams, changed_links
+from testbed.emulate.checks import by_datagrams, changed_links, of_controller
 from testbed.emulate.client import LabClient, Progress, quiet
 from testbed.emulate.launch import Namespaces
 from testbed.emulate.names import MODEL
 from testbed.emulate.realtime.capture import ModelFrames
+from testbed.emulate.realtime.installer import table_differences
 from testbed.emulate.realtime.memory import attach, write
 from testbed.emulate.realtime.move import Mover, put_tables, tables_now
 from testbed.emulate.realtime.walk import walked_problems
 from testbed.emulate.requests import StormReading
 from testbed.errors import LabError, WorkloadError
+from testbed.failover.model_tables import all_tables
 from testbed.kernels.packets_hash import frame_hash, member_by_hash
 from testbed.kernels.packets_state import PacketModel
 from testbed.messages import Deviation, Disturbance, Flow, LoadRequest, PlanMove, Process, Tap
 from testbed.model import LearningPlan, host_ip, host_mac
 from testbed.plan import Plan
+from testbed.plan.failures import first_tables
 from testbed.plan.store import plan_from_json
 from testbed.routing.paths import path
 from testbed.vlans.switch_tables import flooding_tables, silent_tables
@@ -108,12 +111,24 @@ class ModelClient(LabClient):
         found = [Deviation(True, f"rates changed: {problem}") for problem in self.shaping_problems()]
         if not isinstance(plan.vlans, LearningPlan):
             found += [Deviation(True, problem) for problem in self.walk(plan)[:1]]
-        return found + changed_links(plan, self.link_states(), controlled=False)
+        found += changed_links(plan, self.link_states(), controlled=False)
+        managed = first_tables(plan)
+        if managed is None:
+            return found
+        changed = table_differences(all_tables(plan.topology, managed), tables_now(self._file.parent, self.model))
+        if changed:
+            sentence = (
+                f"the switches' tables differ from the plan's and its backups' in {changed} places after the loads"
+            )
+            found.append(Deviation(True, sentence))
+        return found + of_controller(self)
 
     def move_to(
         self, plan: str, off: Sequence[int], *, limit: float = _MOVE_LIMIT, wake_up: float = 0.0, pause: float = 0.0
     ) -> PlanMove:
-        """Put other tables into the model, make before break; see Session."""
+        """Put other tables into the model, make before break; see Session. A segment manager refuses others."""
+        if self.facts.controller is not None:
+            return super().move_to(plan, off, limit=limit, wake_up=wake_up, pause=pause)
         installed, were_off = self.plan(), []
         if self.count_files(_INSTALLED):
             said = json.loads(self.read(_INSTALLED))

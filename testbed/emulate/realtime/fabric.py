@@ -40,6 +40,7 @@ from testbed.emulate.realtime.doors import (
     open_taps,
 )
 from testbed.emulate.realtime.memory import attach, write
+from testbed.emulate.realtime.ports import Ports
 from testbed.emulate.requests import BuildOrder
 from testbed.emulate.shaping import require_speeds
 from testbed.emulate.switches import SwitchBackend
@@ -139,6 +140,7 @@ class ModelFabric(Fabric):
         self._process: subprocess.Popen[bytes] | None = None
         self._model: PacketModel | None = None
         self._doors: Doors | None = None
+        self._ends = Ports(order, folder)
         self.pace = ""
 
     @property
@@ -156,13 +158,14 @@ class ModelFabric(Fabric):
         return self._doors
 
     def make(self, switches: SwitchBackend, progress: Progress, rules: Callable[[], None]) -> dict[str, float]:
-        """As Fabric.make(); the model has its tables already."""
-        del switches, rules
+        """As Fabric.make(); the model has its tables already, and `rules` waits for who looks after them."""
+        del switches
         seconds: dict[str, float] = {}
         steps: tuple[tuple[str, Callable[[], None]], ...] = (
             ("model", self._start),
             ("hosts", self._configure_hosts),
             ("rates", lambda: self.reshape(self.order.link_rate, self.order.host_rate, self.order.dilation)),
+            *([("controller", rules)] if self.order.controller is not None else []),
         )
         for text, step in steps:
             progress(text)
@@ -330,16 +333,12 @@ class ModelFabric(Fabric):
     # ---------------------------------------------------------------------------------------------------- failures
 
     def set_ports(self, channels: Sequence[int], hosts: Sequence[int], *, up: bool) -> None:
-        """Let links lose what they carry, or no more."""
+        """Take the sending ports of channels, and switches' ports with hosts, down or up; see Ports."""
         fabric = self.model.fabric
         require_numbers("channel", channels, fabric.channels)
         require_numbers("host", hosts, fabric.hosts)
-        down = self.model.live.down
-        for channel in channels:
-            down[channel] = not up
-        for host in hosts:
-            for link in (fabric.channels + host, fabric.channels + fabric.hosts + host):
-                down[link] = not up
+        self._ends.set(channels, hosts, up=up)
+        self.model.live.down[:] = self._ends.dead_links()
 
     def pause_hosts(self, hosts: Sequence[int], *, paused: bool) -> None:
         """Let hosts pause their switch for ever, as a broken network card does, or no more."""
@@ -364,10 +363,8 @@ class ModelFabric(Fabric):
         self._set_switch(switch, up=True)
 
     def _set_switch(self, switch: str, *, up: bool) -> None:
-        order = self.order
-        ends = [end for link in order.links for end in ((link.switch_a, link.switch_b), (link.switch_b, link.switch_a))]
-        channels = [channel for channel, end in enumerate(ends) if switch in end]
-        self.set_ports(channels, [number for number, host in enumerate(order.hosts) if host.switch == switch], up=up)
+        self._ends.kill(self.order.switches.index(switch), up=up)
+        self.model.live.down[:] = self._ends.dead_links()
 
     # ---------------------------------------------------------------------------------------------------- counters
 

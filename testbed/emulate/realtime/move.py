@@ -16,9 +16,10 @@ from testbed.emulate.realtime.memory import attach, write
 from testbed.errors import LabError
 from testbed.kernels.packets_state import ASKED, FREE, GLOBAL_VLANS, TAKEN, PacketModel, PacketTables
 from testbed.messages import PlanStep
-from testbed.model import Ints, LearningPlan, VlanPlan
+from testbed.model import LearningPlan, VlanPlan
 from testbed.plan import Plan
 from testbed.transition import Transition, make_transition, transition_deadlock, transition_problems
+from testbed.vlans.both_tables import both, pvids_of
 from testbed.vlans.switch_tables import switch_tables
 
 _LOOK, _TAKES = 0.005, 10.0  # s between two looks, and until other tables are in force at the latest
@@ -30,62 +31,54 @@ def tables_now(folder: Path, model: PacketModel) -> PacketTables:
     return attach(folder / f"tables-{number}", PacketTables) if number else model.live.tables
 
 
-def put_tables(folder: Path, model: PacketModel, tables: PacketTables) -> PacketTables:
-    """Put tables in place of those in force; returns them as they are computed by.
+def ask_for(folder: Path, model: PacketModel, tables: PacketTables) -> PacketTables:
+    """Have tables take the place of those in force soon; returns them as they will be computed by."""
+    number = int(model.live.edition[ASKED]) + 1
+    file = folder / f"tables-{number}"
+    write(file, tables)
+    coming = attach(file, PacketTables)
+    model.live.edition[ASKED] = number
+    return coming
+
+
+def wait_until_taken(folder: Path, model: PacketModel) -> None:
+    """Return when the tables asked for are in force; those before are no file any more.
 
     Raises:
         LabError: the process that computes the switches does not take them.
     """
-    edition, number = model.live.edition, int(model.live.edition[ASKED]) + 1
-    file = folder / f"tables-{number}"
-    write(file, tables)
-    edition[ASKED] = number
+    edition, number = model.live.edition, int(model.live.edition[ASKED])
     until = time.monotonic() + _TAKES
     while edition[TAKEN] != number:
         if time.monotonic() > until:
             raise LabError(f"the process that computes the switches has not taken other tables in {_TAKES:g} s")
         time.sleep(_LOOK)
     (folder / f"tables-{number - 1}").unlink(missing_ok=True)
-    return attach(file, PacketTables)
 
 
-def both(old: PacketTables, new: PacketTables) -> PacketTables:
-    """Tables with the VLANs of two plans of one fabric, and the PVIDs of the first.
+def put_tables(folder: Path, model: PacketModel, tables: PacketTables) -> PacketTables:
+    """Put tables in place of those in force; returns them as they are computed by; raises as wait_until_taken()."""
+    coming = ask_for(folder, model, tables)
+    wait_until_taken(folder, model)
+    return coming
 
-    A VLAN of one identifier has the same links and members in both; entries of either are there.
+
+def drained(model: PacketModel, gone: Collection[int], goes_on: Callable[[], bool]) -> bool:
+    """Wait until no frame is in some VLANs; False where `goes_on()` ends before.
+
+    It is looked at twice, since frames go on meanwhile.
     """
-    switches, kept = old.switches, np.isin(new.vlan_id, old.vlan_id)
-    fresh = np.flatnonzero(~kept)
-
-    def by_vlan(tables: PacketTables) -> Ints:
-        return tables.next_hop.reshape(len(tables.vlan_id), switches, -1)
-
-    hops = np.concatenate([by_vlan(old), by_vlan(new)[fresh]])
-    for vlan in np.flatnonzero(kept).tolist():
-        there = int(old.vlan_of[new.vlan_id[vlan]])
-        hops[there] = np.where(hops[there] < 0, by_vlan(new)[vlan], hops[there])
-    classes = (fresh[:, None] * switches + np.arange(switches)).reshape(-1).tolist()
-    rows = [new.flood_channel[new.flood_start[one] : new.flood_start[one + 1]] for one in classes]
-    ids = np.concatenate([old.vlan_id, new.vlan_id[fresh]]).astype(np.int32)
-    vlan_of = np.full(len(old.vlan_of), -1, dtype=np.int32)
-    vlan_of[ids] = np.arange(len(ids))
-    return old._replace(
-        next_hop=hops.reshape(-1, hops.shape[-1]),
-        member=np.concatenate([old.member, new.member[:, fresh]], axis=1),
-        vlan_id=ids,
-        vlan_of=vlan_of,
-        flood_start=np.concatenate(
-            [old.flood_start, old.flood_start[-1] + np.cumsum([len(row) for row in rows])]
-        ).astype(np.int64),
-        flood_channel=np.concatenate([old.flood_channel, *rows]).astype(np.int32),
-    )
-
-
-def pvids_of(new: PacketTables, among: PacketTables) -> Ints:
-    """(H,) the classes that a plan gives frames of hosts, by the numbers of tables that have its VLANs among others."""
-    vlan, switch = np.divmod(new.host_class, new.switches)
-    found: Ints = (among.vlan_of[new.vlan_id[vlan]] * new.switches + switch).astype(np.int32)
-    return found
+    live, state = model.live, model.state
+    vlans, none = np.array(sorted(gone), dtype=np.int32), 0
+    while none < 2:
+        if not goes_on():
+            return False
+        time.sleep(_LOOK)
+        under_way = np.ones(len(live.tag), dtype=np.bool_)
+        under_way[state.free[: int(state.counts[FREE])]] = False
+        tags = live.tag[under_way]
+        none = none + 1 if not np.isin(tags[tags >= 0] & 0xFFF, vlans).any() else 0
+    return True
 
 
 class Mover:
@@ -142,27 +135,16 @@ class Mover:
             elif step.action == "move":
                 tables.host_class[:] = pvids_of(goal, tables)
             elif step.action == "drain":
-                self._drain(set(tables.vlan_id.tolist()) - set(goal.vlan_id.tolist()), until)
+                gone = set(tables.vlan_id.tolist()) - set(goal.vlan_id.tolist())
+                if not drained(self._model, gone, lambda: time.monotonic() < until):
+                    raise LabError("frames on the old paths have not arrived; does a pause hold them?")
             elif step.action == "remove":
-                gone = len(set(tables.vlan_id.tolist()) - set(goal.vlan_id.tolist()))
+                removed = len(set(tables.vlan_id.tolist()) - set(goal.vlan_id.tolist()))
                 tables = put_tables(self._folder, self._model, goal)
-                what = f"remove entries, and {gone} VLANs that no frame is in any more"
+                what = f"remove entries, and {removed} VLANs that no frame is in any more"
             done.append(PlanStep(step.action, what, round(time.monotonic() - started, 4)))
             time.sleep(pause)
         return tuple(done)
-
-    def _drain(self, gone: set[int], until: float) -> None:
-        """Wait until no frame is in VLANs that are left; looked at twice, since frames go on meanwhile."""
-        live, state = self._model.live, self._model.state
-        vlans, none = np.array(sorted(gone), dtype=np.int32), 0
-        while none < 2:
-            time.sleep(_LOOK)
-            under_way = np.ones(len(live.tag), dtype=np.bool_)
-            under_way[state.free[: int(state.counts[FREE])]] = False
-            tags = live.tag[under_way]
-            none = none + 1 if not np.isin(tags[tags >= 0] & 0xFFF, vlans).any() else 0
-            if time.monotonic() > until:
-                raise LabError("frames on the old paths have not arrived; does a pause hold them?")
 
 
 def _refuse_what_cannot_be(old: Plan, new: Plan) -> None:

@@ -91,6 +91,7 @@ def assess(
                 "cut_off": int(outlook.cut.sum()),
                 "without_backup": int(outlook.diversion.waiting.sum()),
                 "routing_after": outlook.after.routing,
+                "deadlock": list(outlook.deadlock),
             }
         )
         if not heard:

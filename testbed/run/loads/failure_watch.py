@@ -7,7 +7,8 @@ controller are not.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,6 +72,8 @@ class FailureWatch:
         number = int(context.labels["load"]) - 1
         context.progress("working out what each failure leaves")
         outlooks = failure_outlooks(context.plan)[number]
+        if context.plan.scenario.simulator.flow_control != "none" and any(outlook.deadlock for outlook in outlooks):
+            context.progress("old and backup paths together could deadlock until new tables are in")
         watched = watched_pairs(context.plan.topology, outlooks, pairs)
         on_the_way = ON_THE_WAY
         if busy:
@@ -92,6 +95,15 @@ class FailureWatch:
     def cuts_off(self, pair: tuple[int, int]) -> bool:
         """Whether some event leaves nothing that connects a pair, in either direction."""
         return any(outlook.cut[pair] for outlook in self.outlooks)
+
+    @contextmanager
+    def repairing(self) -> Iterator[None]:
+        """Bring up what is dead when the load of the block fails, or comes to a stop: others follow."""
+        try:
+            yield
+        except WorkloadError:
+            self._repair()
+            raise
 
     def close(self, result: LoadResult, outcome: LoadOutcome, **labels: str) -> None:
         """Wait until the last failure is overcome, repair what is still dead, and add what all of it cost."""
@@ -208,7 +220,8 @@ def run_probe(context: Context, spec: Probe) -> LoadOutcome:
     watch = FailureWatch.of(context, spec.seconds, spec.pairs, spec.rate)
     context.progress(f"{len(watch.pairs)} pairs watched, {len(watch.changes)} events in {spec.seconds} s")
     events = timeline(context.plan.topology, watch.changes)
-    result = context.run(watch.processes(), spec.seconds + _SPARE_SECONDS, watched=True, timeline=events)
+    with watch.repairing():
+        result = context.run(watch.processes(), spec.seconds + _SPARE_SECONDS, watched=True, timeline=events)
     outcome.watched(result)
     watch.close(result, outcome)
     outcome.samples += context.machine(result)

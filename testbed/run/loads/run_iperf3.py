@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -151,11 +152,12 @@ class _Load:
         # Counters over the counted seconds, a little inside so that no flow has stopped yet.
         window = (spec.omit + 0.25, spec.omit + spec.seconds - 0.25)
         probes = [] if self.watch is None else self.watch.processes()
-        result = context.run(
-            [*servers, *clients, *probes], limit, window, watched=True,
-            departures=None if self.events else window[0], partial=True,
-            timeline=timeline(topology, self.events),
-        )  # fmt: skip
+        with nullcontext() if self.watch is None else self.watch.repairing():
+            result = context.run(
+                [*servers, *clients, *probes], limit, window, watched=True,
+                departures=None if self.events else window[0], partial=True,
+                timeline=timeline(topology, self.events),
+            )  # fmt: skip
         outcome.watched(result)
         if self.links is not None:
             self.links.close(result, outcome, repeat=repeat)

@@ -1,4 +1,4 @@
-"""A controller's status as JSON over HTTP, for programs on the same machine."""
+"""The status of a controller, or of what stands in its place, as JSON over HTTP, for programs on the same machine."""
 
 from __future__ import annotations
 
@@ -8,20 +8,22 @@ from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from controllers.refused import RefusedError
-from testbed.errors import TestbedError
-
 Answer = Callable[[dict[str, Any]], Any]
-_CONFLICT = 409
+# Of HTTP: what was asked for is no request, or it is refused.
+WRONG, REFUSED = 400, 409
 
 
-def serve_status(address: tuple[str, int], routes: Mapping[tuple[str, str], Answer]) -> ThreadingHTTPServer:
+def serve_status(
+    address: tuple[str, int], routes: Mapping[tuple[str, str], Answer], codes: Mapping[type[Exception], int]
+) -> ThreadingHTTPServer:
     """Answer requests in threads of their own.
 
     Args:
         address: host and port; only the loopback of the lab, or of the machine, is a sane choice.
         routes: (method, path) → function of the request's JSON body that gives the answer's.
+        codes: WRONG or REFUSED for what else than ValueError, KeyError and TypeError a function may raise.
     """
+    answered: tuple[type[Exception], ...] = (*codes, ValueError, KeyError, TypeError)
 
     class Handler(BaseHTTPRequestHandler):
         def _respond(self) -> None:
@@ -33,10 +35,9 @@ def serve_status(address: tuple[str, int], routes: Mapping[tuple[str, str], Answ
             try:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 self._send(200, found(json.loads(body) if body else {}))
-            except RefusedError as error:
-                self._send(_CONFLICT, {"error": str(error)})
-            except (TestbedError, ValueError, KeyError, TypeError) as error:
-                self._send(400, {"error": f"not a request: {error}"})
+            except answered as error:
+                code = next((code for kind, code in codes.items() if isinstance(error, kind)), WRONG)
+                self._send(code, {"error": str(error) if code == REFUSED else f"not a request: {error}"})
 
         do_GET = do_POST = _respond  # noqa: N815 - names of the base class
 

@@ -1,0 +1,61 @@
+"""The log of failures and repairs, as a segment manager's status shows it."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from testbed.failover.failed import FailedElements, cut_off, words
+from testbed.failover.outlook import Diversion
+from testbed.model import Bools, Topology
+
+_MAX_SHOWN = 200
+
+
+class FailureLog:
+    """What failed or was repaired, and when each was overcome.
+
+    Args:
+        topology: of the fabric when nothing is dead.
+    """
+
+    def __init__(self, topology: Topology) -> None:
+        self._topology = topology
+        self._events: list[dict[str, Any]] = []
+
+    def add(self, before: FailedElements, failed: FailedElements, diversion: Diversion, **more: Any) -> None:
+        """Something has changed what is dead; `more` is reported as it is."""
+        self._events.append({**_record(self._topology, before, failed, diversion), **more})
+
+    def overcome(self, what: str, count: int) -> None:
+        """So many events are `recovered` or `settled` now, unless they were before."""
+        now = time.monotonic()
+        for event in self._events[:count]:
+            if event[what] is None:
+                event[what] = now
+
+    def as_objects(self) -> list[dict[str, Any]]:
+        """All events, as plain data."""
+        return [dict(event) for event in self._events]
+
+
+def _record(topology: Topology, before: FailedElements, failed: FailedElements, diversion: Diversion) -> dict[str, Any]:
+    """What an event was and what it leaves; `recovered` and `settled` are for later."""
+    names, known = words(topology, failed), words(topology, before)
+    return {
+        "down": [name for name in names if name not in known],
+        "up": [name for name in known if name not in names],
+        "pairs_hit": int(diversion.hit.sum()),
+        "without_backup": _pairs(topology, diversion.waiting),
+        "cut_off": _pairs(topology, cut_off(topology, failed) & ~cut_off(topology, before)),
+        "recovered": None,
+        "settled": None,
+    }
+
+
+def _pairs(topology: Topology, pairs: Bools) -> list[str]:
+    rows = list(zip(*np.nonzero(pairs), strict=True))
+    shown = [f"{topology.host_name(int(source))}→{topology.host_name(int(end))}" for source, end in rows[:_MAX_SHOWN]]
+    return [*shown, f"and {len(rows) - _MAX_SHOWN} more"] if len(rows) > _MAX_SHOWN else shown
