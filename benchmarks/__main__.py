@@ -8,7 +8,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from benchmarks import failures, machine, realtime, regulate, virtual_time
+from benchmarks import failures, machine, realtime, regulate, scaling, virtual_time
+from benchmarks.cluster import cluster
 from benchmarks.data_plane import data_plane
 from benchmarks.interrupts import TRIES, interrupts
 from benchmarks.lab_speed import lab_speed
@@ -20,6 +21,7 @@ from benchmarks.power import power
 from benchmarks.simulate import simulator
 from benchmarks.table import Figure
 from benchmarks.telemetry import telemetry
+from benchmarks.two_machines import over_two_machines
 
 Chosen = argparse.Namespace
 
@@ -57,6 +59,10 @@ def _failures(chosen: Chosen) -> list[Figure]:
     return [figure for part in _parts(chosen) for size in sizes for figure in failures.failures(part, size)]
 
 
+def _scaling(chosen: Chosen) -> list[Figure]:
+    return [figure for part in _parts(chosen) for figure in scaling.scaling(part)]
+
+
 def _parts(chosen: Chosen) -> list[str]:
     return list(chosen.part or PARTS[chosen.what])
 
@@ -67,6 +73,7 @@ PARTS = {
     "vm": machine.PARTS,
     "realtime": realtime.PARTS,
     "failures": failures.PARTS,
+    "scaling": scaling.PARTS,
 }
 BENCHMARKS: dict[str, Callable[[Chosen], list[Figure]]] = {
     "planning": lambda chosen: planning(chosen.runs or 3),
@@ -83,6 +90,9 @@ BENCHMARKS: dict[str, Callable[[Chosen], list[Figure]]] = {
     "realtime": _realtime,
     "power": lambda chosen: power(),
     "failures": _failures,
+    "cluster": lambda chosen: cluster(chosen.runs or 3),
+    "machines": lambda chosen: over_two_machines(chosen.runs or 3),
+    "scaling": _scaling,
     "interrupts": lambda chosen: interrupts(chosen.runs or TRIES),
 }
 
@@ -97,7 +107,10 @@ def main() -> None:
     )
     every = [part for parts in PARTS.values() for part in parts]
     parser.add_argument(
-        "--part", action="append", choices=every, help="of failures, realtime, regulate, virtual-time, vm; default all"
+        "--part",
+        action="append",
+        choices=every,
+        help="of failures, realtime, regulate, scaling, virtual-time, vm; default all",
     )
     chosen = parser.parse_args()
     wrong = [part for part in chosen.part or () if part not in PARTS.get(chosen.what, ())]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks.table import Figure, median_text, progress
 
-_ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[1]
 _PROGRAM = """
 import json, resource, sys, time
 from testbed.plan import make_plan
@@ -69,6 +69,20 @@ CASES = (
 )
 
 
+def planned(name: str, scenario: str) -> dict[str, float]:
+    """Seconds, pairs of switches and bytes of a plan, made and proved in a process of its own.
+
+    Raises:
+        SystemExit: that failed.
+    """
+    command = [sys.executable, "-c", _PROGRAM, scenario]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{name}:\n{done.stderr}")
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
 def planning(runs: int) -> list[Figure]:
     """Seconds, memory and time a pair of each case."""
     figures = []
@@ -76,11 +90,7 @@ def planning(runs: int) -> list[Figure]:
         measured = []
         for number in range(1, runs + 1):
             progress(f"{case.name}: run {number} of {runs}")
-            command = [sys.executable, "-c", _PROGRAM, case.scenario]
-            done = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=False)
-            if done.returncode:
-                raise SystemExit(f"{case.name}:\n{done.stderr}")
-            measured.append(json.loads(done.stdout))
+            measured.append(planned(case.name, case.scenario))
         seconds = [run["seconds"] for run in measured]
         pairs = measured[0]["pairs"]
         figures += [

@@ -132,6 +132,8 @@ class LoadRequest:
         telemetry: s between readings of all counters beside the load; 0 = none.
         departures: s after the last start at which the busiest ports are watched frame by frame; None = never.
         timeline: what dies and comes back meanwhile, in the order of `at`.
+        gate: folder in the lab's own where the parts of a fabric on several machines wait for each other; empty where
+            the fabric is whole.
     """
 
     processes: tuple[Process, ...]
@@ -140,6 +142,7 @@ class LoadRequest:
     telemetry: float = 0.0
     departures: float | None = None
     timeline: tuple[Disturbance, ...] = ()
+    gate: str = ""
 
 
 @dataclass(frozen=True, slots=True)

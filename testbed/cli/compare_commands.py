@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +13,7 @@ import typer
 
 from testbed.cli.app import FORMAT, app
 from testbed.cli.output import Format, form_problems, messages, print_json, results, say, steps, working, write_file
+from testbed.cli.workers import CLUSTER, INSECURE, cluster_of
 from testbed.errors import EXIT_PASS, EXIT_WARNINGS, InputError, Problem, TestbedError
 
 if TYPE_CHECKING:
@@ -130,7 +132,10 @@ def _sweeps(incomplete: str) -> list[tuple[str, str]]:
     return [(name, text) for name, text in summaries(sweep_names()).items() if name.startswith(incomplete)]
 
 
-@app.command(epilog="Examples: testbed sweep fig10 --repeats 1   |   testbed sweep mine.yaml --resume --format json")
+@app.command(
+    epilog="Examples: testbed sweep fig10 --repeats 1   |   testbed sweep mine.yaml --resume --format json   |   "
+    "testbed sweep mine.yaml --cluster tls://scheduler:8786"
+)
 def sweep(
     name: Annotated[
         str,
@@ -146,6 +151,8 @@ def sweep(
         int | None,
         typer.Option("--repeats", help="runs of each, whatever SWEEP says; --resume can add"),
     ] = None,
+    cluster: CLUSTER = None,
+    insecure: INSECURE = False,
     form: FORMAT = Format.text,
 ) -> None:
     """Run every scenario with every setting, and compare.
@@ -154,15 +161,17 @@ def sweep(
     """
     from testbed.sweep import find_sweep, prepare, run_sweep
 
-    with steps() as progress:
+    with ExitStack() as ends, steps() as progress:
         progress("reading the sweep")
-        planned = prepare(find_sweep(name), progress, repeats=repeats)
+        planned = prepare(find_sweep(name), progress, repeats=repeats, elsewhere=cluster is not None)
         try:
-            outcome = run_sweep(planned, folder, progress, resume=resume)
+            workers = ends.enter_context(cluster_of(cluster, progress, insecure=insecure))
+            outcome = run_sweep(planned, folder, progress, resume=resume, workers=workers)
         except TestbedError:
             raise
         except BaseException:  # also Ctrl-C
             asked = "" if repeats is None else f" --repeats {repeats}"
+            asked += "" if cluster is None else f" --cluster {cluster}{' --insecure' if insecure else ''}"
             say(f"go on with: testbed sweep {name}{asked} --resume", to=messages)
             raise
     if form is Format.json:

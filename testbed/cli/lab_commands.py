@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from testbed.cli.app import FORMAT, LAB, SCENARIO, SETTINGS, app
 from testbed.cli.output import Format, made_plan, outcome_object, print_json, print_outcome, results, say, steps
 from testbed.cli.vary import VARY, each_variant
-from testbed.errors import EXIT_NOTHING_RAN, LabError
+from testbed.errors import EXIT_NOTHING_RAN, InputError, LabError
+
+if TYPE_CHECKING:
+    from testbed.run.engine import Engine
 
 _RESULTS = Path("results")
 
 
 @app.command(
     epilog="Examples: testbed run torus4x4 --set lab.dilation=200   |   testbed run torus4x4 --engine vm   |   "
-    "testbed run torus4x4 --vary routing=dor,updown"
+    "testbed run torus4x4 --vary routing=dor,updown   |   testbed run torus4x4 --machines a,b --cluster tls://a:8786"
 )
 def run(
     name: SCENARIO,
@@ -42,6 +46,15 @@ def run(
     shift: Annotated[
         int | None, typer.Option(help="with --virtual-time: an instruction takes 2^N ns; default 0")
     ] = None,
+    machines: Annotated[
+        str | None, typer.Option(help="build the fabric over several machines: names of Dask workers, such as a,b")
+    ] = None,
+    cluster: Annotated[
+        str | None, typer.Option(help="of --machines: the tcp:// or tls:// address of their scheduler")
+    ] = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="of --machines: take a scheduler that others can reach without TLS")
+    ] = False,
     form: FORMAT = Format.text,
 ) -> None:
     """Plan, prove, build, check, load, measure, store and report.
@@ -70,13 +83,41 @@ def run(
         if plan.scenario.engine in LABS:
             progress.expect(expected_seconds(plan))
         elsewhere = () if folder == _RESULTS else ("--results", str(folder))
-        outcome = run_scenario(plan, folder, progress, Asked(name, (*(settings or ()), *more), elsewhere))
+        asked = Asked(name, (*(settings or ()), *more), elsewhere)
+        with over_machines(machines, cluster, progress, insecure=insecure) as chosen:
+            outcome = run_scenario(plan, folder, progress, asked, chosen)
     if form is Format.json:
         print_json(outcome_object(outcome))
     else:
         results.print(rich_table(load_run(outcome.folder), results.width))
         print_outcome(outcome)
     raise typer.Exit(outcome.exit_code)
+
+
+@contextmanager
+def over_machines(
+    names: str | None, cluster: str | None, progress: Callable[[str], None], *, insecure: bool
+) -> Iterator[Engine | None]:
+    """The engine over several machines, where some are named; the connection to them ends with the block.
+
+    Raises:
+        InputError: names without a scheduler, or the other way round; see open_cluster() and find_machines().
+    """
+    if names is None:
+        for option, given in (("--cluster", cluster is not None), ("--insecure", insecure)):
+            if given:
+                raise InputError.one(option, "is for --machines; name the machines, such as --machines a,b")
+        yield None
+        return
+    if cluster is None or cluster.startswith("local"):
+        sentence = "names workers of a Dask scheduler; give its address, such as --cluster tls://scheduler:8786"
+        raise InputError.one("--machines", sentence)
+    from testbed.emulate.cluster import open_cluster
+    from testbed.emulate.machines.fabric import find_machines
+    from testbed.run.machines import engine_over
+
+    with open_cluster(cluster, progress, insecure=insecure) as workers:
+        yield engine_over(find_machines(workers.client, [name.strip() for name in names.split(",")]))
 
 
 @app.command(epilog="Examples: testbed up torus4x4   |   testbed up mesh4x4 --name second")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +13,7 @@ import typer
 
 from testbed.cli.app import FORMAT, app
 from testbed.cli.output import Format, messages, print_json, results, steps, write_file
+from testbed.cli.workers import CLUSTER, INSECURE, cluster_of
 from testbed.errors import EXIT_FAIL, EXIT_PASS, TestbedError
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ _STYLES = {"reproduced": "green", "trend": "yellow", "differs": "red", "failed":
 
 @app.command(
     epilog="Examples: testbed paper --quick   |   testbed paper --only k11-table3 --only m07   |   "
-    "sudo testbed paper --document docs/scoreboard.md"
+    "testbed paper --cluster local:4   |   sudo testbed paper --document docs/scoreboard.md"
 )
 def paper(
     only: Annotated[
@@ -35,6 +37,8 @@ def paper(
         Path, typer.Option("--results", help="where values are kept, and the page and the table are written")
     ] = Path("results/paper"),
     document: Annotated[Path | None, typer.Option("--document", help="write the numbers as Markdown, too")] = None,
+    cluster: CLUSTER = None,
+    insecure: INSECURE = False,
     form: FORMAT = Format.text,
 ) -> None:
     """Obtain published numbers, and show ours beside them.
@@ -48,9 +52,10 @@ def paper(
     from testbed.paper.table import chosen, load_tables
 
     items = chosen(load_tables(), only or ())
-    with steps() as progress:
+    with ExitStack() as ends, steps() as progress:
         try:
-            found = run_items(items, Store(folder / "values"), progress, quick=quick)
+            workers = ends.enter_context(cluster_of(cluster, progress, insecure=insecure))
+            found = run_items(items, Store(folder / "values"), progress, quick=quick, workers=workers)
         except TestbedError:
             raise
         except BaseException:  # also Ctrl-C

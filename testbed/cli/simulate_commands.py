@@ -14,6 +14,7 @@ from testbed.cli.app import FORMAT, SCENARIO, SETTINGS, app
 from testbed.cli.output import Format, made_plan, messages, print_json, steps
 from testbed.cli.simulate_output import as_object, draw, draw_deadlock, print_outcome, seeds_by_load, static_bound
 from testbed.cli.vary import VARY, each_variant
+from testbed.cli.workers import CLUSTER_HELP, INSECURE_HELP, cluster_of
 from testbed.errors import EXIT_FAIL, EXIT_PASS, EXIT_WARNINGS, InputError, Problem, TestbedError
 
 if TYPE_CHECKING:
@@ -161,18 +162,8 @@ def simulate(
     jobs: Annotated[
         int | None, typer.Option("--jobs", help="runs in parallel; default one per CPU", rich_help_panel=RUNS)
     ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            "--cluster",
-            help="run on workers: local, local:N or a Dask scheduler's tcp:// or tls:// address",
-            rich_help_panel=RUNS,
-        ),
-    ] = None,
-    insecure: Annotated[
-        bool,
-        typer.Option("--insecure", help="take a scheduler that others can reach without TLS", rich_help_panel=RUNS),
-    ] = False,
+    cluster: Annotated[str | None, typer.Option("--cluster", help=CLUSTER_HELP, rich_help_panel=RUNS)] = None,
+    insecure: Annotated[bool, typer.Option("--insecure", help=INSECURE_HELP, rich_help_panel=RUNS)] = False,
     form: FORMAT = Format.text,
 ) -> None:
     """Simulate lossless switches, or lossy ones, by flits or by frames.
@@ -182,7 +173,6 @@ def simulate(
     if vary:
         raise typer.Exit(each_variant(name, settings, vary, form, simulate, locals()))
     from testbed.cli.replay_commands import Asked, run_replay
-    from testbed.emulate.cluster import open_cluster
     from testbed.simulate import Settings, simulate_plan
 
     of_flits = {
@@ -217,7 +207,7 @@ def simulate(
         plan = made_plan(name, settings)
         try:
             runs = seeds_by_load(plan, asked) if seeds is None else seeds
-            workers = ends.enter_context(open_cluster(cluster, progress, insecure=insecure)) if cluster else None
+            workers = ends.enter_context(cluster_of(cluster, progress, insecure=insecure))
             outcome = simulate_plan(
                 plan, asked, wanted, runs, folder, progress, resume=resume, jobs=jobs, workers=workers
             )

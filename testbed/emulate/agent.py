@@ -255,7 +255,7 @@ class Agent:
         """Ping all pairs."""
         del request, progress
         fabric = self.need_fabric()
-        return frames.unreachable_pairs(fabric.order.hosts, fabric.holders)
+        return frames.unreachable_pairs(fabric.order.hosts, fabric.order.others, fabric.holders)
 
     def learn(self, request: ask.Learn, progress: Progress) -> str:
         """Let every host send a broadcast in each of some VLANs."""

@@ -14,12 +14,14 @@ from multiprocessing import resource_tracker
 from typing import Any, cast
 from urllib.parse import urlsplit
 
+from testbed.emulate.queues import QUEUES, Queue, queued
 from testbed.errors import CapabilityError, InputError, Problem, WorkloadError
 from testbed.files import code_digest
 
 _OPTION = "--cluster"
 _CONNECT_LIMIT = 10  # s
-_FORMS = "local, local:4 (processes), tcp://scheduler:8786 or tls://scheduler:8786"
+_FORMS = "local, local:4 (processes), slurm:8 (jobs), tcp://scheduler:8786 or tls://scheduler:8786"
+_MOST = 1024  # processes or jobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,7 @@ class Cluster:
 
     client: Any  # dask's
     slots: int  # functions they run at a time
+    lab_slots: int = 0  # labs they run at a time: what their resources named lab add up to
 
     def share(self, value: object) -> object:
         """Put a value where every worker can take it from, once; what this returns stands for it in submit()."""
@@ -36,6 +39,10 @@ class Cluster:
     def submit(self, function: Callable[..., Any], *arguments: object) -> Future[Any]:
         """Run a function of this package on some worker; once more on another one if that dies meanwhile."""
         return cast("Future[Any]", self.client.submit(function, *arguments, pure=False))
+
+    def submit_lab(self, function: Callable[..., Any], *arguments: object) -> Future[Any]:
+        """Likewise one that builds a lab, on a worker that has said that it may."""
+        return cast("Future[Any]", self.client.submit(function, *arguments, pure=False, resources={"lab": 1}))
 
 
 def worker_code() -> str:
@@ -47,8 +54,9 @@ def worker_code() -> str:
 def open_cluster(address: str, progress: Callable[[str], None], *, insecure: bool = False) -> Iterator[Cluster]:
     """Start workers on this machine, or find those of a scheduler; workers that were started end with this.
 
-    `address`: `local` (a worker process a processor), `local:N`, or a Dask scheduler's, with TLS by Dask's own
-    configuration; `insecure`: take a scheduler that others can reach without TLS, too.
+    `address`: `local` (a worker process a processor), `local:N`, a queue and a number of jobs such as `slurm:8`, or a
+    Dask scheduler's, with TLS by Dask's own configuration; `insecure`: take a scheduler that others can reach without
+    TLS, too.
 
     Raises:
         InputError: no such address, nobody there, or whoever is there is open to others.
@@ -78,6 +86,15 @@ def open_cluster(address: str, progress: Callable[[str], None], *, insecure: boo
         with local, distributed.Client(local) as client, _told("this machine"):  # type: ignore[no-untyped-call]
             yield Cluster(client, where)
         return
+    if isinstance(where, Queue):
+        progress(f"submitting {where.jobs} jobs to {where.kind}, and waiting for the first of them")
+        with queued(where, insecure=insecure) as jobs, distributed.Client(jobs) as client, _told(address):  # type: ignore[no-untyped-call]
+            client.wait_for_workers(1)
+            _same_code(client, address)
+            slots = where.jobs * max(client.nthreads().values())
+            progress(f"{address}: {sum(client.nthreads().values())} of {slots} threads are there")
+            yield Cluster(client, slots, _lab_slots(client))
+        return
     try:
         found = distributed.Client(where, timeout=_CONNECT_LIMIT)  # type: ignore[no-untyped-call]
     except (OSError, TimeoutError, ValueError, RuntimeError) as error:
@@ -99,7 +116,12 @@ def open_cluster(address: str, progress: Callable[[str], None], *, insecure: boo
         slots = sum(client.nthreads().values())
         progress(f"{where}: {slots} threads of {len(client.nthreads())} workers; dashboard {client.dashboard_link}")
         with _told(where):
-            yield Cluster(client, slots)
+            yield Cluster(client, slots, _lab_slots(client))
+
+
+def _lab_slots(client: Any) -> int:
+    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    return int(sum(one["resources"].get("lab", 0) for one in workers))
 
 
 @contextmanager
@@ -119,8 +141,8 @@ def _told(where: str) -> Iterator[None]:
         raise WorkloadError(f"the scheduler at {where} went away; start it and its workers again") from None
 
 
-def _parsed(address: str) -> int | str:
-    """A number of processes, or a scheduler's address.
+def _parsed(address: str) -> int | str | Queue:
+    """A number of processes, a queue, or a scheduler's address.
 
     Raises:
         InputError: neither.
@@ -129,9 +151,9 @@ def _parsed(address: str) -> int | str:
     if word == "local":
         if not number and ":" not in address:
             return len(os.sched_getaffinity(0))
-        if number.isascii() and number.isdigit() and 1 <= int(number[:6]) <= 1024:
-            return int(number[:6])
-        raise InputError([Problem(_OPTION, f"local:N takes a number of processes from 1 to 1024, not {number!r}")])
+        return _number(word, number, "processes")
+    if word in QUEUES:
+        return Queue(word, _number(word, number, "jobs"))
     try:
         parts = urlsplit(address)
         whole = parts.scheme in {"tcp", "tls"} and parts.hostname and parts.port and not parts.path.strip("/")
@@ -140,6 +162,12 @@ def _parsed(address: str) -> int | str:
     if not whole:
         raise InputError([Problem(_OPTION, f"should be {_FORMS}, not {address!r}")])
     return address
+
+
+def _number(word: str, number: str, what: str) -> int:
+    if number.isascii() and number.isdigit() and 1 <= int(number[:6]) <= _MOST:
+        return int(number[:6])
+    raise InputError([Problem(_OPTION, f"{word}:N takes a number of {what} from 1 to {_MOST}, not {number!r}")])
 
 
 def _open(address: str) -> bool:

@@ -15,7 +15,7 @@ from contextlib import closing
 from pathlib import Path
 
 from testbed.emulate.commands import run
-from testbed.emulate.names import channel_ports, host_ports
+from testbed.emulate.names import channel_ports, host_ports, port_interface
 from testbed.emulate.requests import BuildOrder
 from testbed.messages import Count, FrameCounts, Snapshot
 from testbed.pipeline.tables import FORWARDING, Priority
@@ -103,6 +103,9 @@ def frame_counts(
     arrived, taken_in = total("rx_packets"), sum(admitted)
     # A unicast frame that is admitted is sent once; a broadcast more often, which only hides losses here.
     sent = total("tx_packets") + _queue_drops({*channels, *hosts})
+    cut = [ports[port_interface(one.switch, one.port)] for one in order.far]
+    # Of one machine this is what its tunnels have carried more one way than the other; of all together what they lost.
+    between = {"between machines": sum(port["tx_packets"] - port["rx_packets"] for port in cut)} if cut else {}
     return FrameCounts(
         arrived=arrived,
         lost={
@@ -110,6 +113,7 @@ def frame_counts(
             "in a switch": taken_in - sent,
             "at a port": total("rx_dropped") + total("tx_dropped"),
             "in a receiving program's socket": socket_drops(holders),
+            **between,
         },
         flooded=sum(flooded_frames(lines) for lines in rules.values()),
         channels=tuple(ports[name]["tx_packets"] for name in channels),

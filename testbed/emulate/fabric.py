@@ -141,7 +141,7 @@ class Fabric(Mininet):  # type: ignore[misc]
         """Switch, interface and number of each switch port: the hosts' in host order, then the channels' in theirs."""
         order = self.order
         ends = [(host.switch, host.port) for host in order.hosts]
-        ends += [end for link in order.links for end in link.ends]
+        ends += [end for here in order.ends for end in here]
         return [(switch, port_interface(switch, port), port) for switch, port in ends]
 
     def _make_links(self) -> None:
@@ -165,14 +165,39 @@ class Fabric(Mininet):  # type: ignore[misc]
                 f"link set {a} up",
                 f"link set {b} up",
             ]
+        for number, far in enumerate(self.order.far):
+            port = port_interface(far.switch, far.port)
+            lines += [
+                f"link add {port} mtu {_TRUNK_MTU} numtxqueues 1 numrxqueues 1 type veth peer name cut{number} "
+                f"mtu {_TRUNK_MTU} numtxqueues 1 numrxqueues 1",
+                f"link set {far.tunnel} mtu {_TRUNK_MTU}",
+                *(f"link set {name} up" for name in (port, f"cut{number}", far.tunnel)),
+            ]
         run(["ip", "-batch", "-"], "\n".join(lines) + "\n")
+        self._join_tunnels()
+
+    def _join_tunnels(self) -> None:
+        """Pass on what comes to the end of a link that is cut, and what its tunnel brings, frame by frame."""
+        lines = []
+        for number, far in enumerate(self.order.far):
+            ends = (f"cut{number}", far.tunnel)
+            for end in ends:  # else frames that came together would go on as one
+                run(["ethtool", "-K", end, "tx", "off", "tso", "off", "gso", "off", "gro", "off"])
+            for source, target in (ends, ends[::-1]):
+                lines += [
+                    f"qdisc add dev {source} ingress",
+                    f"filter add dev {source} parent ffff: protocol all u32 match u32 0 0 action mirred egress "
+                    f"redirect dev {target}",
+                ]
+        if lines:
+            run(["tc", "-batch", "-"], "\n".join(lines) + "\n")
 
     def _configure_hosts(self) -> None:
         """Addresses, static ARP, shaping, and offloads off: every frame on a link is a frame of the wire."""
         order = self.order
         known = {
             host.name: f"neigh replace {host.ip} lladdr {host.mac} dev {HOST_INTERFACE} nud permanent"
-            for host in order.hosts
+            for host in (*order.hosts, *order.others)
         }
         jobs = {}
         for host in order.hosts:
@@ -216,13 +241,13 @@ class Fabric(Mininet):  # type: ignore[misc]
         # What forwards in the kernel keeps the tag out of what Linux counts.
         overhead = WIRE_OVERHEAD + (VLAN_TAG if in_kernel and order.tagged_trunks else 0)
         found = dict.fromkeys(host_ports(order), edge)
-        for channel, name in enumerate(channel_ports(order)):
-            link = channel // 2
+        for link, ends in enumerate(order.ends):
             state = self.changed.get(link, _AS_PLANNED)
             planned = order.link_rate * order.speeds.get(link, 1.0)
             rate = planned if state.rate is None else state.rate / order.dilation
             netem = Netem(state.delay * order.dilation, state.loss) if state.delay or state.loss else None
-            found[name] = Shaping(rate, order.queue_frames, overhead, queue, netem)
+            shaping = Shaping(rate, order.queue_frames, overhead, queue, netem)
+            found |= {port_interface(*end): shaping for end in ends}
         return found
 
     def port_rates(self) -> dict[str, float]:
@@ -308,10 +333,10 @@ class Fabric(Mininet):  # type: ignore[misc]
 
     def link_states(self) -> dict[int, LinkState]:
         """Links between switches that are not as planned, by number."""
-        ports = channel_ports(self.order)
         found = {}
-        for link in range(len(self.order.links)):
-            up = all(int(Path(f"/sys/class/net/{ports[2 * link + end]}/flags").read_text(), 16) & 1 for end in (0, 1))
+        for link, ends in enumerate(self.order.ends):
+            flags = (Path(f"/sys/class/net/{port_interface(*end)}/flags").read_text() for end in ends)
+            up = all(int(text, 16) & 1 for text in flags)
             state = replace(self.changed.get(link, _AS_PLANNED), up=up)
             if state != _AS_PLANNED:
                 found[link] = state

@@ -32,12 +32,18 @@ _WAIT_MS = "1000"
 _RETRIES = "2"
 
 
-def unreachable_pairs(hosts: Sequence[HostOrder], holders: Mapping[str, int]) -> list[tuple[str, str]]:
-    """Ping every host from every other; return the (source, destination) names without an answer."""
-    name_of = {host.ip: host.name for host in hosts}
+def unreachable_pairs(
+    hosts: Sequence[HostOrder], others: Sequence[HostOrder], holders: Mapping[str, int]
+) -> list[tuple[str, str]]:
+    """Ping every host, `others` on other machines, too, from each of `hosts`.
+
+    Returns:
+        the (source, destination) names without an answer.
+    """
+    name_of = {host.ip: host.name for host in (*hosts, *others)}
 
     def ping(source: HostOrder) -> list[tuple[str, str]]:
-        targets = [host.ip for host in hosts if host.name != source.name]
+        targets = [ip for ip, name in name_of.items() if name != source.name]
         if not targets:
             return []
         command = in_host(holders[source.name], ["fping", "-i", _GAP_MS, "-t", _WAIT_MS, "-r", _RETRIES, *targets])

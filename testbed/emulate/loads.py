@@ -91,6 +91,36 @@ class _Running:
         return Output(self.popen.returncode, out, err, self._ended - self._started)
 
 
+class _Gate:
+    """Where the parts of a fabric on several machines wait for each other; open where the fabric is whole.
+
+    A part says by a file `name.reached` how far it is, and goes on when whoever started all parts has made `name.open`.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = folder
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+
+    def passed(self, name: str) -> bool:
+        """Say that this part has come so far; whether all others have, too."""
+        if self.folder is None:
+            return True
+        (self.folder / f"{name}.reached").touch()
+        return (self.folder / f"{name}.open").exists()
+
+    def wait(self, name: str, until: float) -> None:
+        """Return when all parts have come so far.
+
+        Raises:
+            LabError: the others are too late, s by the monotonic clock.
+        """
+        while not self.passed(name):
+            if time.monotonic() > until:
+                raise LabError("the other machines of the fabric have not come so far in time")
+            time.sleep(_POLL / 4)
+
+
 class LoadRunner:
     """Runs loads in a lab.
 
@@ -177,6 +207,7 @@ class LoadRunner:
         groups, holders = self._groups(), fabric.holders
         count: Callable[[], Snapshot] = lambda: fabric.snapshot(switches.pids)  # noqa: E731 - used thrice
         running: list[_Running] = []
+        gate = _Gate(self._folder / load.gate if load.gate else None)
         begun = time.monotonic()
         try:
             for spec in load.processes:
@@ -185,6 +216,7 @@ class LoadRunner:
             _wait_for_servers(list(running))
             # Before the first client: nothing that it sends may be missing, however busy the machine is then.
             before = count()
+            gate.wait("start", begun + load.limit)
             first = time.monotonic()
             clients = [_Running(spec, holders, groups) for spec in load.processes if spec.server_port is None]
             running += clients
@@ -194,7 +226,7 @@ class LoadRunner:
             window = _common(load.window, zero - first)
             next_check, done = zero, None
             deadlock: tuple[int, ...] = ()
-            while sum(process.runs() for process in running):  # all of them are asked
+            while sum(process.runs() for process in running) or not gate.passed("end"):  # all of them are asked
                 now = time.monotonic()
                 if now > next_check:
                     wanted()
@@ -208,7 +240,7 @@ class LoadRunner:
                     before = count()
                 if window and after is None and now - zero >= window[1]:
                     after = count()
-                if done is None and clients and all(client.popen.poll() is not None for client in clients):
+                if done is None and _all_ended(clients, alone=not load.gate) and gate.passed("clients"):
                     done = now
                 # A server whose client failed would wait for another one.
                 if now - begun > load.limit or (done is not None and now - done > _SERVER_GRACE):
@@ -226,6 +258,11 @@ class LoadRunner:
         outputs = {process.id: process.output() for process in running}
         seconds = time.monotonic() - begun
         return Observation(outputs, before, after, timed_out, zero, window, seconds, deadlock=deadlock)
+
+
+def _all_ended(clients: Sequence[_Running], *, alone: bool) -> bool:
+    """Whether all clients have ended; where there is none, only a part of a fabric is done with that."""
+    return bool(clients or not alone) and not any(client.runs() for client in clients)
 
 
 def _common(window: Sequence[float] | None, spread: float) -> tuple[float, float] | None:

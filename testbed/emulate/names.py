@@ -20,7 +20,7 @@ def port_interface(switch: str, port: int) -> str:
 
 def channel_ports(order: BuildOrder) -> list[str]:
     """Interface that sends into each channel between switches, in channel order."""
-    return [port_interface(switch, port) for link in order.links for switch, port in link.ends]
+    return [port_interface(switch, port) for ends in order.ends for switch, port in ends]
 
 
 def host_ports(order: BuildOrder) -> list[str]:

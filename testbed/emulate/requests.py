@@ -71,6 +71,15 @@ class LinkOrder:
 
 
 @dataclass(frozen=True, slots=True)
+class FarLink:
+    """The end of a link whose other end is on another machine."""
+
+    switch: str
+    port: int
+    tunnel: str  # interface in the lab's network that leads there
+
+
+@dataclass(frozen=True, slots=True)
 class BuildOrder:
     """What is to be built: the plan with every name, address and rule text settled.
 
@@ -99,6 +108,8 @@ class BuildOrder:
         stock: run Open vSwitch as it is installed; for benchmarks, which compare with it.
         model: whether switches are a model, which the lab's folder holds, and not Open vSwitch.
         watchdog: real-world s after which a model drops what a pause holds back; 0 = never.
+        far: ends of links that lead to other machines, where this is a part of a fabric on several.
+        others: hosts there.
     """
 
     name: str
@@ -124,6 +135,13 @@ class BuildOrder:
     stock: bool = False
     model: bool = False
     watchdog: float = 0.0
+    far: tuple[FarLink, ...] = ()
+    others: tuple[HostOrder, ...] = ()
+
+    @property
+    def ends(self) -> tuple[tuple[tuple[str, int], ...], ...]:
+        """Ports here that send into each link: both ends of `links`, then the one of each of `far`."""
+        return (*(link.ends for link in self.links), *(((one.switch, one.port),) for one in self.far))
 
 
 @dataclass(frozen=True, slots=True)

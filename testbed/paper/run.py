@@ -6,8 +6,12 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
 
 from testbed.errors import InputError, TestbedError
 from testbed.files import code_digest, make_folder, write_whole
@@ -15,6 +19,7 @@ from testbed.paper.calls import Call
 from testbed.paper.judge import Result, judge
 from testbed.paper.runners import RUNNERS
 from testbed.paper.table import Item
+from testbed.run.workers import LabWorkers
 from testbed.units import format_eta
 
 
@@ -68,7 +73,12 @@ class Store:
 
 
 def run_items(
-    items: Sequence[Item], store: Store, progress: Callable[[str], None], *, quick: bool
+    items: Sequence[Item],
+    store: Store,
+    progress: Callable[[str], None],
+    *,
+    quick: bool,
+    workers: LabWorkers | None = None,
 ) -> dict[str, tuple[Result, ...]]:
     """Obtain our numbers, cheapest first, and judge them.
 
@@ -79,6 +89,10 @@ def run_items(
         store: of what was run before.
         progress: called with one line on what is going on.
         quick: leave out what needs a lab or a long simulation, but show what was run before.
+        workers: run them; None = this program does, one after the other.
+
+    Raises:
+        InputError: labs are needed, and no worker may run one.
 
     Returns:
         name of the item → results in the order of its rows.
@@ -92,21 +106,80 @@ def run_items(
     wanted.sort(key=lambda call: RUNNERS[call.run].seconds(call.options))
     expected = [RUNNERS[call.run].seconds(call.options) for call in wanted]
     errors: dict[str, str] = {}
+    if workers is not None:
+        _apart(wanted, workers, store, progress, known, errors)
+        return {item.name: _judged(item, known, errors) for item in items}
     taken = 0.0
     for number, call in enumerate(wanted):
         pace = taken / sum(expected[:number]) if number else 1.0
         left = format_eta(pace * sum(expected[number:]))
         progress(f"{number + 1} of {len(wanted)}: {_short(call.text)}, {left}")
-        started = time.monotonic()
-        try:
-            values = RUNNERS[call.run].run(call.options)
-            known[call.text] = store.put(call, values, time.monotonic() - started)
-        except TestbedError as error:
-            errors[call.text] = str(error)
-        except Exception as error:
-            errors[call.text] = f"{type(error).__name__}: {error}"
-        taken += time.monotonic() - started
+        values, error, seconds = obtained(call)
+        if error:
+            errors[call.text] = error
+        else:
+            known[call.text] = store.put(call, values, seconds)
+        taken += seconds
     return {item.name: _judged(item, known, errors) for item in items}
+
+
+def obtained(call: Call) -> tuple[tuple[float, ...], str, float]:
+    """What a runner gives, why it gives nothing (else empty), and the seconds that it took."""
+    values: tuple[float, ...] = ()
+    started, error = time.monotonic(), ""
+    try:
+        values = tuple(map(float, RUNNERS[call.run].run(call.options)))
+    except TestbedError as problem:
+        error = str(problem)
+    except Exception as problem:
+        error = f"{type(problem).__name__}: {problem}"
+    return values, error, time.monotonic() - started
+
+
+def _put(ended: SimpleQueue[tuple[Call, Future[Any]]], call: Call, task: Future[Any]) -> None:
+    ended.put((call, task))
+
+
+def _apart(
+    wanted: Sequence[Call],
+    workers: LabWorkers,
+    store: Store,
+    progress: Callable[[str], None],
+    known: dict[str, Found],
+    errors: dict[str, str],
+) -> None:
+    """Give runners to workers, the longest first; each value is kept as it comes.
+
+    On the way out, however that is, what has not begun is cancelled.
+    """
+    labs = [call for call in wanted if RUNNERS[call.run].lab]
+    if labs and not workers.lab_slots:
+        sentence = (
+            f"{len(labs)} of {len(wanted)} values need a lab, and no worker says that it may run one; start one a "
+            "machine, as root, with `dask worker ADDRESS --nthreads 1 --resources lab=1`, or choose others by --only"
+        )
+        raise InputError.one("--cluster", sentence)
+    if wanted:
+        progress(f"{len(wanted)} values, on {workers.slots} workers")
+    ended: SimpleQueue[tuple[Call, Future[Any]]] = SimpleQueue()
+    tasks, begun = [], time.monotonic()
+    try:
+        for call in reversed(wanted):
+            task = (workers.submit_lab if RUNNERS[call.run].lab else workers.submit)(obtained, call)
+            tasks.append(task)
+            task.add_done_callback(partial(_put, ended, call))
+        for number in range(1, len(wanted) + 1):
+            call, task = ended.get()
+            values, error, seconds = task.result()
+            if error:
+                errors[call.text] = error
+            else:
+                known[call.text] = store.put(call, values, seconds)
+            left = format_eta((time.monotonic() - begun) / number * (len(wanted) - number))
+            progress(f"{number} of {len(wanted)}, {left}: {_short(call.text)}")
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 def _judged(item: Item, known: dict[str, Found], errors: dict[str, str]) -> tuple[Result, ...]:

@@ -21,6 +21,7 @@ class Runner:
         quick: whether it needs no lab and no long simulation.
         seconds: about how long it takes, for the order and for the time left; only their relation counts.
         words: how it obtains them, for readers.
+        lab: whether it builds a lab.
     """
 
     options: type[Any]
@@ -28,6 +29,7 @@ class Runner:
     quick: bool
     seconds: Callable[[Any], float]
     words: str
+    lab: bool = False
 
 
 def _flits(options: Any) -> float:
@@ -63,6 +65,7 @@ RUNNERS: dict[str, Runner] = {
         lambda options: 1.0 * options.drawings, "the packet-level simulator, with PAUSE",
     ),
     "measure": Runner(
-        measured.Measured, measured.measure, False, lambda options: 120.0 * options.runs, "a run of a scenario"
+        measured.Measured, measured.measure, False, lambda options: 120.0 * options.runs, "a run of a scenario",
+        lab=True,
     ),
 }  # fmt: skip

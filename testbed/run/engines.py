@@ -57,10 +57,13 @@ def facts_of(plan: Plan, lab: Session) -> dict[str, object]:
     return _LABS[plan.scenario.engine].environment(plan.scenario.engine, lab)
 
 
-def run_scenario(plan: Plan, results: Path, progress: Progress, asked: Asked | None = None) -> Outcome:
+def run_scenario(
+    plan: Plan, results: Path, progress: Progress, asked: Asked | None = None, engine: Engine | None = None
+) -> Outcome:
     """Run the plan's loads by the scenario's engine, and store everything.
 
-    `asked` is how `testbed run` is asked for it; None = by the scenario's file alone.
+    `asked` is how `testbed run` is asked for it; None = by the scenario's file alone. `engine` is another one than the
+    table's.
 
     Raises:
         InputError, VerificationError, CapabilityError: nothing was measured and nothing is left.
@@ -71,6 +74,6 @@ def run_scenario(plan: Plan, results: Path, progress: Progress, asked: Asked | N
     if not scenario.workloads:
         sentence = "there is none, so nothing would be measured; `testbed up` only builds"
         raise InputError.one("workloads", sentence, scenario.source)
-    engine = ENGINES[scenario.engine]
+    engine = engine or ENGINES[scenario.engine]
     engine.missing(plan, progress).refuse()
     return finish(engine.measure(plan, results, progress), progress, asked or Asked.of(scenario))

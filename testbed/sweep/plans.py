@@ -38,10 +38,16 @@ class Planned:
     jobs: tuple[Job, ...]
 
 
-def prepare(file: Path, progress: Callable[[str], None] = lambda text: None, *, repeats: int | None = None) -> Planned:
+def prepare(
+    file: Path,
+    progress: Callable[[str], None] = lambda text: None,
+    *,
+    repeats: int | None = None,
+    elsewhere: bool = False,
+) -> Planned:
     """Read a sweep file, and load, plan and prove each of its combinations.
 
-    `repeats`, where given, holds whatever the file says.
+    `repeats`, where given, holds whatever the file says. With `elsewhere` this machine need not be able to run them.
 
     Raises:
         InputError: everything that is wrong with the file or with any combination.
@@ -75,7 +81,7 @@ def prepare(file: Path, progress: Callable[[str], None] = lambda text: None, *, 
     problems += _axes(sweep, found)
     if problems:
         raise InputError(problems)
-    if lacking:
+    if lacking and not elsewhere:
         raise CapabilityError("\n".join(lacking))
     return Planned(sweep, tuple(found))
 

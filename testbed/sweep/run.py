@@ -8,7 +8,10 @@ import statistics
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 
 from testbed.errors import InputError, Problem, TestbedError
 from testbed.plan import Plan, make_plan
@@ -17,6 +20,9 @@ from testbed.results.store import locked
 from testbed.run.advice import Asked
 from testbed.run.engine import Outcome as RunOutcome
 from testbed.run.engines import run_scenario
+from testbed.run.workers import LabWorkers
+from testbed.scenario import Scenario
+from testbed.sweep.apart import Carried, run_apart, unpack
 from testbed.sweep.plans import Planned
 from testbed.sweep.record import (
     RUNS,
@@ -40,24 +46,37 @@ Runner = Callable[[Plan, Path, Progress, Asked], RunOutcome]
 
 
 def run_sweep(
-    planned: Planned, results: Path, progress: Progress, *, resume: bool = False, runner: Runner = run_scenario
+    planned: Planned,
+    results: Path,
+    progress: Progress,
+    *,
+    resume: bool = False,
+    runner: Runner = run_scenario,
+    workers: LabWorkers | None = None,
 ) -> Outcome:
     """Run what is not done yet, then compare all.
 
     Repeats are run in rounds, so that a machine that changes slowly does not look like a difference of scenarios.
 
-    With `resume` the newest sweep of that name goes on.
+    With `resume` the newest sweep of that name goes on. With `workers` runs are theirs, and as many at a time as they
+    have room for; the folder is the same.
 
     Raises:
-        InputError: the folder cannot be made, or what is to be resumed is not there or no longer the same.
+        InputError: the folder cannot be made, what is to be resumed is not there or no longer the same, or no worker
+            may run labs.
     """
     fresh = _fresh(planned)
+    if workers is not None:
+        _require_labs(planned, workers)
     folder = newest_folder(results, planned.sweep.name) if resume else new_folder(results, planned.sweep.name)
     with locked(folder, "sweep"):
         record = _resumed(folder, fresh, progress) if resume else fresh
         write_record(folder, record)
-        for number in range(len(record.entries)):
-            if record.entries[number].state != "finished":
+        waiting = [number for number, entry in enumerate(record.entries) if entry.state != "finished"]
+        if workers is not None:
+            record = _apart(planned, folder, record, waiting, progress, workers)
+        else:
+            for number in waiting:
                 record = _one(planned, folder, record, number, progress, runner)
         progress("comparing all runs")
         return write_comparison(planned.sweep, folder, record)
@@ -130,7 +149,7 @@ def _one(planned: Planned, folder: Path, record: Record, number: int, progress: 
         asked = Asked.of(plan.scenario, entry.settings)
         outcome = runner(plan, folder / RUNS, lambda text: progress(f"{head}: {text}"), asked)
         done: dict[str, object] = {
-            "state": "finished", "folder": str(_named(outcome.folder, plan, entry).relative_to(folder)),
+            "state": "finished", "folder": str(_named(outcome.folder, plan.scenario.name, entry).relative_to(folder)),
             "verdict": outcome.verdict.word, "reasons": outcome.reasons, "advice": outcome.advice,
         }  # fmt: skip
     except Exception as error:
@@ -148,10 +167,84 @@ def _one(planned: Planned, folder: Path, record: Record, number: int, progress: 
     return record
 
 
-def _named(folder: Path, plan: Plan, entry: Entry) -> Path:
-    """The folder of a run with the settings of its label in its name."""
+def _needs_lab(scenario: Scenario) -> bool:
+    return scenario.engine != "simulate"
+
+
+def _require_labs(planned: Planned, workers: LabWorkers) -> None:
+    labs = [job.label for job in planned.jobs if _needs_lab(job.scenario)]
+    if labs and not workers.lab_slots:
+        sentence = (
+            f"{labs[0]}{f' and {len(labs) - 1} more need' if len(labs) > 1 else ' needs'} a lab, and no worker says "
+            "that it may run one; start one a machine, as root, with `dask worker ADDRESS --nthreads 1 --resources "
+            "lab=1`, or leave --cluster out"
+        )
+        raise InputError([Problem("--cluster", sentence)])
+
+
+def _put(ended: SimpleQueue[tuple[int, Future[Carried]]], number: int, task: Future[Carried]) -> None:
+    ended.put((number, task))
+
+
+def _apart(
+    planned: Planned, folder: Path, record: Record, waiting: Sequence[int], progress: Progress, workers: LabWorkers
+) -> Record:
+    """Give runs to workers, and return the record with what came of them; each is stored as it ends.
+
+    On the way out, however that is, what has not begun is cancelled.
+    """
+    ended: SimpleQueue[tuple[int, Future[Carried]]] = SimpleQueue()
+    jobs = {job.label: job for job in planned.jobs}
+    labs = sum(_needs_lab(jobs[record.entries[number].label].scenario) for number in waiting)
+    places = ", ".join(
+        f"{count} {what} at a time on {slots} places"
+        for count, what, slots in (
+            (len(waiting) - labs, "simulations", workers.slots),
+            (labs, "labs", workers.lab_slots),
+        )
+        if count
+    )
+    if waiting:
+        progress(f"runs on workers: {places}")
+    begun, tasks = time.monotonic(), []
+    try:
+        for number in waiting:
+            job = jobs[record.entries[number].label]
+            submit = workers.submit_lab if _needs_lab(job.scenario) else workers.submit
+            task = submit(run_apart, job.scenario, job.settings, job.plan_digest)
+            tasks.append(task)
+            task.add_done_callback(partial(_put, ended, number))
+        for count in range(1, len(waiting) + 1):
+            number, task = ended.get()
+            carried = task.result()
+            entry = record.entries[number]
+            arrived = unpack(carried, folder / RUNS)
+            done: dict[str, object] = {"seconds": carried.seconds, "folder": None}
+            if arrived is not None:
+                name = jobs[entry.label].scenario.name
+                done["folder"] = str((arrived if carried.error else _named(arrived, name, entry)).relative_to(folder))
+            if carried.error:
+                done |= {"state": "broken", "error": carried.error}
+            else:
+                done |= {
+                    "state": "finished", "verdict": carried.verdict, "reasons": carried.reasons,
+                    "advice": carried.advice,
+                }  # fmt: skip
+            record = record.changed(number, **done)
+            write_record(folder, record)
+            left = format_eta((time.monotonic() - begun) / count * (len(waiting) - count))
+            said = f"broken: {carried.error}" if carried.error else carried.verdict
+            progress(f"{count} of {len(waiting)} runs done, {left}: {entry.label}: {said}")
+    finally:
+        for task in tasks:
+            task.cancel()
+    return record
+
+
+def _named(folder: Path, name: str, entry: Entry) -> Path:
+    """The folder of a run of a scenario of this name, with the settings of its label in its own."""
     label = re.sub(r"[^\w.=,+-]+", "-", entry.label)[:_LONGEST].strip("-")
-    named = folder.with_name(folder.name.replace(plan.scenario.name, label, 1))
+    named = folder.with_name(folder.name.replace(name, label, 1))
     return folder if named.exists() else folder.rename(named)
 
 

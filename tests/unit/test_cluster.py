@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from distributed import Client
 
 from testbed.emulate import cluster as module
 from testbed.emulate.cluster import open_cluster
 from testbed.errors import CapabilityError, InputError, WorkloadError
 from testbed.simulate import Settings, simulate_plan
+from tests.dask_programs import ROOT, await_workers, scheduler, worker
 from tests.fabrics import plan_of
 
 pytestmark = [pytest.mark.timeout(600)]  # the first to run compiles kernels
 
-ROOT = Path(__file__).parents[2]
 QUICK = Settings(clocks=100_000, warm_up=1000, buffer=256)
 LOADS = (0.05, 0.1, 0.2, 0.3)
 
@@ -35,40 +33,6 @@ def bare(outcome):
 
 def silent(text: str) -> None:
     del text
-
-
-@contextmanager
-def program(*words: str):
-    """A Dask program that ends with the block."""
-    started = subprocess.Popen(
-        [sys.executable, "-m", *words], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
-        yield started
-    finally:
-        started.terminate()
-        try:
-            started.wait(20)
-        except subprocess.TimeoutExpired:
-            started.kill()
-            started.wait()
-
-
-@contextmanager
-def scheduler(folder: Path, host: str = "127.0.0.1"):
-    """The address of a scheduler, and its process."""
-    file = folder / "scheduler.json"
-    words = ("--host", host, "--port", "0", "--no-dashboard", "--scheduler-file", str(file))
-    with program("distributed.cli.dask_scheduler", *words) as started:
-        until = time.monotonic() + 60
-        while not file.exists() or not file.read_text():
-            assert time.monotonic() < until
-            time.sleep(0.1)
-        yield json.loads(file.read_text())["address"], started
-
-
-def worker(address: str):
-    return program("distributed.cli.dask_worker", address, "--nthreads", "1", "--no-dashboard", "--no-nanny")
 
 
 def points(folder: Path, plan, **how):
@@ -97,7 +61,7 @@ def test_worker_processes_of_this_machine_give_the_same_points(plan, by_threads,
 
 def test_a_worker_that_is_killed_costs_nothing_but_time(plan, by_threads, tmp_path):
     with scheduler(tmp_path) as (address, _), worker(address) as first, worker(address):
-        assert _workers(address, 2)
+        assert await_workers(address, 2)
         with open_cluster(address, silent) as workers:
             told = []
 
@@ -112,17 +76,11 @@ def test_a_worker_that_is_killed_costs_nothing_but_time(plan, by_threads, tmp_pa
     assert sum("runs done" in text for text in told) == 12
 
 
-def _workers(address: str, count: int) -> bool:
-    with Client(address, timeout=30) as client:
-        client.wait_for_workers(count, timeout=60)
-    return True
-
-
 def test_a_scheduler_that_dies_ends_the_command_with_a_sentence_and_what_is_done_is_kept(plan, by_threads, tmp_path):
     with ExitStack() as ends:
         address, process = ends.enter_context(scheduler(tmp_path))
         ends.enter_context(worker(address))
-        assert _workers(address, 1)
+        assert await_workers(address, 1)
 
         def progress(text: str) -> None:
             if text.startswith("1 of 12 runs done"):
@@ -152,7 +110,7 @@ def test_a_scheduler_without_workers_or_open_to_others_or_with_other_code_is_ref
         ):
             pytest.fail("there are no workers")
         with worker(address):
-            assert _workers(address, 1)
+            assert await_workers(address, 1)
             with monkeypatch.context() as patch:
                 patch.setattr(module, "code_digest", lambda: "0123456789")
                 with (
@@ -185,11 +143,13 @@ def test_which_schedulers_others_can_reach(address, open_):
 @pytest.mark.parametrize(
     ("address", "sentence"),
     [
-        ("lokal", "should be local, local:4 (processes), tcp://scheduler:8786 or tls://scheduler:8786, not 'lokal'"),
         (
-            "tcp://scheduler",
-            "should be local, local:4 (processes), tcp://scheduler:8786 or tls://scheduler:8786, not 'tcp",
+            "lokal",
+            "should be local, local:4 (processes), slurm:8 (jobs), tcp://scheduler:8786 or tls://scheduler:8786, not ",
         ),
+        ("tcp://scheduler", "should be local, local:4 (processes), slurm:8 (jobs), tcp://scheduler:8786 or tls://"),
+        ("slurm", "slurm:N takes a number of jobs from 1 to 1024, not ''"),
+        ("pbs:0", "pbs:N takes a number of jobs from 1 to 1024, not '0'"),
         ("tcp://[x", "should be local, local:4"),
         ("http://a:1", "should be local, local:4"),
         ("local:0", "local:N takes a number of processes from 1 to 1024, not '0'"),

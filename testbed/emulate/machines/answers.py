@@ -1,0 +1,156 @@
+"""What the parts of a fabric say, put together to what the whole would."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Any, TypeVar
+
+from testbed.emulate import requests as ask
+from testbed.emulate.machines.parts import Part
+from testbed.errors import LabError
+from testbed.messages import Facts, FrameCounts, LinkState, Observation, ShortCuts, Snapshot, Status
+
+_T = TypeVar("_T")
+
+
+def together(request: ask.Request[Any], parts: Sequence[Part], said: Sequence[Any]) -> Any:
+    """The answer to a question to the whole; `said` are those of the parts, see questions.for_parts().
+
+    Raises:
+        LabError: parts do not fit each other.
+    """
+    if isinstance(request, ask.Trace):
+        lines = [iter(its) for its in said]
+        part_of = {switch: number for number, part in enumerate(parts) for switch in part.order.switches}
+        return [next(lines[part_of[switch]]) for switch, _ in request.frames]
+    by_kind: dict[type[ask.Request[Any]], Callable[[], Any]] = {
+        ask.Build: lambda: facts(parts, said),
+        ask.TellFacts: lambda: facts(parts, said),
+        ask.TellStatus: lambda: status(parts, said),
+        ask.SetRates: lambda: said[0],
+        ask.WriteFile: lambda: said[0],
+        ask.TakeFile: lambda: "".join(said),
+        ask.CheckShaping: lambda: shaping(parts, said),
+        ask.TellLinks: lambda: links(parts, said),
+        ask.CountFrames: lambda: frames(parts, said),
+        ask.DumpFlows: lambda: _all(said),
+        ask.DumpGroups: lambda: _all(said),
+        ask.DumpShortCuts: lambda: ShortCuts(_all(one.entries for one in said), _all(one.off for one in said), 0),
+        ask.Reach: lambda: list(chain.from_iterable(said)),
+        ask.RunLoad: lambda: load(parts, said),
+    }
+    return by_kind[type(request)]()
+
+
+def _all(said: Iterable[Any]) -> dict[Any, Any]:
+    return {key: value for one in said for key, value in one.items()}
+
+
+def _words(said: Iterable[str]) -> str:
+    return " / ".join(dict.fromkeys(word for word in said if word))
+
+
+def facts(parts: Sequence[Part], said: Sequence[Facts]) -> Facts:
+    """What the fabric is.
+
+    Raises:
+        LabError: machines forward frames in different ways.
+    """
+    kinds = {one.datapath: part.machine for part, one in zip(parts, said, strict=True)}
+    if len(kinds) > 1:
+        shown = ", ".join(f"{machine} has the {kind} one" for kind, machine in kinds.items())
+        raise LabError(f"the machines have different datapaths of Open vSwitch: {shown}; set lab.datapath: userspace")
+    return replace(
+        said[0],
+        version=_words(one.version for one in said),
+        kernel=_words(one.kernel for one in said),
+        switch_daemons=tuple(chain.from_iterable(one.switch_daemons for one in said)),
+        holders=_all(one.holders for one in said),
+        groups=_all(one.groups for one in said),
+        seconds={step: max(one.seconds.get(step, 0.0) for one in said) for step in said[0].seconds},
+        fast_path=any(one.fast_path for one in said),
+        why_slow=_words(one.why_slow for one in said),
+    )
+
+
+def status(parts: Sequence[Part], said: Sequence[Status]) -> Status:
+    """What the fabric is doing; a link that is cut counts once."""
+    count = len({link for part in parts for link in part.links})
+    hosts, switches = (sum(getattr(one, what) for one in said) for what in ("hosts", "switches"))
+    return replace(said[0], hosts=hosts, switches=switches, links=count)
+
+
+def shaping(parts: Sequence[Part], said: Sequence[Sequence[str]]) -> list[str]:
+    """What is not shaped as asked, with the machine."""
+    return [f"on {part.machine}: {text}" for part, texts in zip(parts, said, strict=True) for text in texts]
+
+
+def links(parts: Sequence[Part], said: Sequence[dict[int, LinkState]]) -> dict[int, LinkState]:
+    """Links that are not as planned; one that is cut is up where both ends are."""
+    found: dict[int, LinkState] = {}
+    for part, states in zip(parts, said, strict=True):
+        for here, state in states.items():
+            link = part.links[here]
+            found[link] = replace(state, up=state.up and found.get(link, state).up)
+    return found
+
+
+def _placed(
+    parts: Sequence[Part], numbers: Callable[[Part], Sequence[int]], said: Sequence[Sequence[_T]]
+) -> tuple[_T, ...]:
+    """What parts say of their hosts, switches or channels, in the order of the whole."""
+    found = {
+        number: value
+        for part, values in zip(parts, said, strict=True)
+        for number, value in zip(numbers(part), values, strict=True)
+    }
+    return tuple(found[number] for number in range(len(found)))
+
+
+def frames(parts: Sequence[Part], said: Sequence[FrameCounts]) -> FrameCounts:
+    """Everything that counts frames."""
+    places = dict.fromkeys(where for one in said for where in one.lost)
+    return FrameCounts(
+        arrived=sum(one.arrived for one in said),
+        lost={where: sum(one.lost.get(where, 0) for one in said) for where in places},
+        flooded=sum(one.flooded for one in said),
+        channels=_placed(parts, lambda part: part.channels, [one.channels for one in said]),
+        to_hosts=_placed(parts, lambda part: part.hosts, [one.to_hosts for one in said]),
+        admitted=_placed(parts, lambda part: part.switches, [one.admitted for one in said]),
+        refused={why: sum(one.refused.get(why, 0) for one in said) for one in said for why in one.refused},
+    )
+
+
+def load(parts: Sequence[Part], said: Sequence[Observation]) -> Observation:
+    """What came of a load.
+
+    All machines count over the same time but for some ms, since all are told to begin at once; each by its own clock.
+    Clocks and processors are those of the machine that had least time left: it is what may have spoilt figures.
+    """
+    busiest = min(range(len(said)), key=lambda number: _idle(said[number]))
+    before, after = (snapshot(parts, [getattr(one, moment) for one in said], busiest) for moment in ("before", "after"))
+    return replace(
+        said[busiest],
+        outputs=_all(one.outputs for one in said),
+        before=before,
+        after=after,
+        timed_out=tuple(chain.from_iterable(one.timed_out for one in said)),
+        seconds=max(one.seconds for one in said),
+    )
+
+
+def _idle(one: Observation) -> float:
+    return (one.after.idle - one.before.idle) / max(one.after.total - one.before.total, 1)
+
+
+def snapshot(parts: Sequence[Part], said: Sequence[Snapshot], busiest: int) -> Snapshot:
+    """Counters of all parts, and the clocks and processors of one."""
+    kinds = dict.fromkeys(kind for one in said for kind in one.processes)
+    return replace(
+        said[busiest],
+        channels=_placed(parts, lambda part: part.channels, [one.channels for one in said]),
+        hosts=_placed(parts, lambda part: part.hosts, [one.hosts for one in said]),
+        processes={kind: tuple(chain.from_iterable(one.processes.get(kind, ()) for one in said)) for kind in kinds},
+    )

@@ -1,0 +1,100 @@
+"""From a proved plan to a fabric over several machines."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+from testbed.emulate.build import build_order
+from testbed.emulate.client import Progress
+from testbed.emulate.machines import worker
+from testbed.emulate.machines.fabric import FabricClient, Machines
+from testbed.emulate.machines.parts import LEAST_MTU, Cut, divide, needed_rates
+from testbed.errors import LabError
+from testbed.plan import Plan
+from testbed.scenario import Scenario
+from testbed.topologies.cut import cut
+from testbed.units import format_rate
+
+_IDENTIFIERS = 1 << 24  # of VXLAN
+
+
+def what_is_missing(machines: Machines, scenario: Scenario) -> list[str]:
+    """What machines lack for a lab of a scenario, and for tunnels between them; a sentence each.
+
+    Raises:
+        LabError: a machine went away.
+    """
+    numbers = range(len(machines.machines))
+    with ThreadPoolExecutor(len(numbers)) as pool:
+        said = list(pool.map(lambda number: machines.call(number, worker.lacking, scenario), numbers))
+    found = [
+        f"machine {machines.machines[number].name}: {line}"
+        for number, text in enumerate(said)
+        for line in text.splitlines()
+    ]
+    if found:
+        return found
+    for a in numbers:
+        for b in numbers:
+            if a != b:
+                there = machines.machines[b]
+                way: worker.Way = machines.call(a, worker.way_to, there.address)
+                if way.mtu < LEAST_MTU:
+                    found.append(
+                        f"machine {machines.machines[a].name}: {way.interface}, by which it reaches {there.name}, has "
+                        f"an MTU of {way.mtu}, and full frames with their tag take {LEAST_MTU} in a VXLAN tunnel; "
+                        f"ip link set {way.interface} mtu {LEAST_MTU} on all machines, and on the switches between them"
+                    )
+    return found
+
+
+def build_over(machines: Machines, plan: Plan, progress: Progress) -> FabricClient:
+    """Build the parts of a proved plan on the machines.
+
+    Raises:
+        VerificationError: the plan is not proved.
+        LabError: building failed; nothing is left.
+    """
+    order = build_order(plan)
+    part_of = cut(plan.topology, len(machines.machines))
+    parts, cuts = divide(order, part_of.tolist(), [one.name for one in machines.machines])
+    _require_room(machines, needed_rates(order, cuts))
+    fabric = FabricClient(f"{order.name}-{secrets.token_hex(4)}", plan, machines, parts)
+    with ExitStack() as undo:
+        undo.callback(fabric.end)
+        progress("starting its parts: " + ", ".join(f"{len(one.switches)} switches on {one.machine}" for one in parts))
+        fabric.begin(_tunnels(machines, cuts))
+        progress(f"switches, hosts and links, {len(cuts)} of them between machines")
+        fabric.build_parts()
+        undo.pop_all()
+    return fabric
+
+
+def _tunnels(machines: Machines, cuts: Sequence[Cut]) -> list[list[worker.Tunnel]]:
+    """The ends of the tunnels on each machine."""
+    first = secrets.randbelow(_IDENTIFIERS - len(cuts))
+    found: list[list[worker.Tunnel]] = [[] for _ in machines.machines]
+    for number, one in enumerate(cuts):
+        for here, there in (one.parts, one.parts[::-1]):
+            ends = (machines.machines[here].address, machines.machines[there].address)
+            found[here].append(worker.Tunnel(one.tunnel, first + number, *ends))
+    return found
+
+
+def _require_room(machines: Machines, needed: dict[tuple[int, int], float]) -> None:
+    """Refuse what no network between the machines could carry, where its speed is known.
+
+    Raises:
+        LabError: a network is too slow.
+    """
+    for (a, b), rate in needed.items():
+        one, other = machines.machines[a], machines.machines[b]
+        way: worker.Way = machines.call(a, worker.way_to, other.address)
+        if way.speed is not None and rate > way.speed:
+            raise LabError(
+                f"the links between {one.name} and {other.name} take {format_rate(rate)} with the tunnels' "
+                f"overhead, and {way.interface} has {format_rate(way.speed)}; raise lab.dilation"
+            )

@@ -1,0 +1,253 @@
+"""One fabric over several machines, as its client sees it: it asks all parts and answers for the whole."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, CancelledError, Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from testbed.emulate import requests as ask
+from testbed.emulate.client import LabClient, Progress, quiet
+from testbed.emulate.machines import worker
+from testbed.emulate.machines.answers import together
+from testbed.emulate.machines.parts import Part
+from testbed.emulate.machines.questions import for_parts
+from testbed.errors import InputError, LabError, Problem, did_you_mean
+from testbed.messages import Facts, Tap
+from testbed.plan import Plan
+from testbed.session import Frames
+
+_OPTION = "--machines"
+_GATES = ("start", "clients", "end")  # of a load, in their order; see emulate.loads
+# What Dask raises for a worker that is not there any more; its own are OSErrors.
+_GONE = (OSError, TimeoutError, asyncio.TimeoutError, CancelledError)
+_LOOK = 0.1
+_AT_GATE = 1.0
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A worker of a Dask scheduler."""
+
+    name: str
+    worker: str  # its address
+    address: str  # IP address of the machine
+
+
+class Machines:
+    """Machines that build parts of a fabric.
+
+    Args:
+        client: Dask's.
+        machines: in the order of the parts.
+    """
+
+    def __init__(self, client: Any, machines: Sequence[Machine]) -> None:
+        self._client = client
+        self.machines = tuple(machines)
+
+    def call(self, number: int, function: Callable[..., Any], *arguments: object) -> Any:
+        """Run a function of `worker` on a machine; return what it returns.
+
+        Raises:
+            LabError: it failed, or the machine is gone.
+        """
+        one = self.machines[number]
+        try:
+            said = self._client.run(function, *arguments, workers=[one.worker])
+        except _GONE as error:
+            raise LabError(f"machine {one.name} ({one.address}) went away") from error
+        if one.worker not in said:
+            raise LabError(f"machine {one.name} ({one.address}) went away")
+        well, value = said[one.worker]
+        if not well:
+            raise LabError(f"machine {one.name}: {value}")
+        return value
+
+
+def find_machines(client: Any, names: Sequence[str]) -> Machines:
+    """The workers of these names.
+
+    `client`: Dask's, of a scheduler.
+
+    Raises:
+        InputError: one is named twice, not there, or on the same machine as another.
+    """
+    workers = client.scheduler_info(n_workers=-1)["workers"]
+    known = {str(its["name"]): address for address, its in workers.items()}
+    problems = [Problem(_OPTION, f"{name} is named twice") for name in dict.fromkeys(names) if names.count(name) > 1]
+    for name in dict.fromkeys(names):
+        if name not in known:
+            sentence = (
+                f"the scheduler has no worker named {name}.{did_you_mean(name, known)} Known: {', '.join(known)}; "
+                f"start one there with `dask worker ADDRESS --name {name} --nthreads 1`, as root"
+            )
+            problems.append(Problem(_OPTION, sentence))
+    if len(names) < 2 and not problems:
+        problems.append(Problem(_OPTION, "names one machine; a fabric on one is run there without this option"))
+    if problems:
+        raise InputError(problems)
+    found = [Machine(name, known[name], urlsplit(known[name]).hostname or "") for name in names]
+    at: dict[str, str] = {}
+    for one in found:
+        if one.address in at:
+            sentence = (
+                f"{at[one.address]} and {one.name} are both at {one.address}; parts of a fabric need machines of their "
+                "own addresses, so start each worker with `--host` and the address by which the others reach it"
+            )
+            problems.append(Problem(_OPTION, sentence))
+        at[one.address] = one.name
+    if problems:
+        raise InputError(problems)
+    return Machines(client, found)
+
+
+class FabricClient(LabClient):
+    """A running fabric over several machines; use as a context manager to end it however the block ends.
+
+    Args:
+        name: of this fabric, which no other one has.
+        plan: what it is built from.
+        machines: where it runs.
+        parts: what each builds, in their order.
+    """
+
+    def __init__(self, name: str, plan: Plan, machines: Machines, parts: Sequence[Part]) -> None:
+        # No connection of its own: each question goes by the workers.
+        self.name, self.machines, self.parts = name, machines, tuple(parts)
+        self._plan = plan
+        self._facts: Facts | None = None
+        self._gates = itertools.count(1)
+        self._gone = ""  # a sentence on the first machine that has gone away
+        self._lost: set[int] = set()  # all that have
+        self._ended = threading.Event()
+        # For each machine a load, what waits for it, and a question beside it.
+        self._pool = ThreadPoolExecutor(4 * len(self.parts))
+        self._holding = [
+            threading.Thread(target=self._hold, args=(number,), daemon=True) for number in range(len(self.parts))
+        ]
+
+    def begin(self, tunnels: Sequence[Sequence[worker.Tunnel]]) -> None:
+        """Start the namespaces of all parts; `tunnels`: of each."""
+        title = self.parts[0].order.name
+        self._all(
+            [
+                self._pool.submit(self.machines.call, number, worker.begin, self.name, title, its)
+                for number, its in enumerate(tunnels)
+            ]
+        )
+        for thread in self._holding:
+            thread.start()
+
+    def _hold(self, number: int) -> None:
+        """Speak for a part until the fabric ends, and notice when its machine goes away."""
+        while not self._ended.wait(worker.HOLD_EVERY):
+            try:
+                self.machines.call(number, worker.hold, self.name)
+            except LabError as error:
+                self._lost.add(number)
+                self._gone = self._gone or str(error)
+                return
+
+    def _all(self, futures: Sequence[Future[R]]) -> list[R]:
+        """All results; the first failure ends the waiting, as does a machine that goes away."""
+        waiting = set(futures)
+        while waiting:
+            done, waiting = wait(waiting, _LOOK, FIRST_EXCEPTION)
+            for future in done:
+                future.result()
+            if self._gone:
+                raise LabError(self._gone)
+        return [future.result() for future in futures]
+
+    def _each(self, function: Callable[..., Any], *arguments: object) -> list[Any]:
+        calls = range(len(self.parts))
+        return self._all([self._pool.submit(self.machines.call, n, function, self.name, *arguments) for n in calls])
+
+    def _put(self, asked: Sequence[ask.Request[Any]]) -> list[Future[Any]]:
+        return [
+            self._pool.submit(self.machines.call, number, worker.put, self.name, request)
+            for number, request in enumerate(asked)
+        ]
+
+    def _ask(self, request: ask.Request[R], progress: Progress = quiet) -> R:
+        """Ask all parts, and answer for the whole."""
+        del progress
+        answer: R
+        if isinstance(request, ask.RunLoad):
+            answer = together(request, self.parts, self._run(request))
+        else:
+            answer = together(request, self.parts, self._all(self._put(for_parts(request, self.parts))))
+        return answer
+
+    def build_parts(self) -> None:
+        """Have every machine build its part."""
+        orders = [ask.Build(part.order) for part in self.parts]
+        self._facts = together(orders[0], self.parts, self._all(self._put(orders)))
+
+    def _run(self, request: ask.RunLoad) -> list[Any]:
+        """Run a load on all machines; its clients start when all servers listen, and it ends everywhere at once."""
+        gate = f"gate{next(self._gates)}"
+        loads = self._put(for_parts(request, self.parts, gate))
+        for name in _GATES:
+            self._all([self._pool.submit(self._come, n, load, gate, name) for n, load in enumerate(loads)])
+            self._each(worker.open_gate, gate, name)
+        return self._all(loads)
+
+    def _come(self, number: int, load: Future[Any], gate: str, name: str) -> None:
+        """Return when the load of a part has come to a gate, or ended."""
+        while not load.done():
+            if self.machines.call(number, worker.reached, self.name, gate, name, _AT_GATE):
+                return
+        load.result()
+
+    # --------------------------------------------------------------------- what LabClient does by the lab's own files
+
+    def plan(self) -> Plan:
+        """What it was built from."""
+        return self._plan
+
+    @contextmanager
+    def beside(self) -> Iterator[LabClient]:
+        """The same fabric: each question goes its own way."""
+        yield self
+
+    def capture(self, tap: Tap) -> AbstractContextManager[Frames]:
+        """Not possible here."""
+        raise LabError("frames of a fabric over several machines cannot be captured from here; run tcpdump there")
+
+    def copy(self, source: Any) -> str:
+        """Not possible here."""
+        raise LabError(f"{source} is on this machine, and not on those of the fabric")
+
+    def read(self, name: str) -> bytes:
+        """Content of a file in the folder of the first part."""
+        content: bytes = self.machines.call(0, worker.read, self.name, name)
+        return content
+
+    def count_files(self, pattern: str) -> int:
+        """How many files of a name with wildcards are in the folders of all parts."""
+        return sum(self._each(worker.count_files, pattern))
+
+    def close(self) -> None:
+        """Nothing to hang up."""
+
+    def end(self) -> None:
+        """End all parts; one on a machine that went away ends by itself."""
+        self._ended.set()
+        endings = [self._pool.submit(self._end, number) for number in range(len(self.parts))]
+        wait(endings)
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _end(self, number: int) -> None:
+        if number not in self._lost:
+            with suppress(LabError):
+                self.machines.call(number, worker.end, self.name)

@@ -1,0 +1,56 @@
+"""What the parts of a fabric are asked for a question to the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from testbed.emulate import requests as ask
+from testbed.emulate.machines.parts import Part
+from testbed.errors import LabError
+from testbed.messages import LoadRequest
+
+# To all alike: each answers for what it has.
+_TO_ALL = (
+    ask.TellFacts, ask.TellStatus, ask.SetRates, ask.CheckShaping, ask.TellLinks, ask.CountFrames, ask.DumpFlows,
+    ask.DumpShortCuts, ask.DumpGroups, ask.Reach, ask.WriteFile, ask.TakeFile,
+)  # fmt: skip
+
+
+def for_parts(request: ask.Request[Any], parts: Sequence[Part], gate: str = "") -> list[ask.Request[Any]]:
+    """What each part is asked.
+
+    Args:
+        request: to the whole.
+        parts: of the fabric.
+        gate: of a load, where its parts wait for each other; see LoadRequest.
+
+    Raises:
+        LabError: a fabric over several machines cannot do that.
+    """
+    if isinstance(request, _TO_ALL):
+        return [request] * len(parts)
+    if isinstance(request, ask.Trace):
+        return [
+            ask.Trace(tuple(frame for frame in request.frames if frame[0] in part.order.switches)) for part in parts
+        ]
+    if isinstance(request, ask.RunLoad):
+        return [ask.RunLoad(load) for load in loads(request.load, parts, gate)]
+    raise LabError(f"a fabric over several machines cannot carry out: {request.op}")
+
+
+def loads(load: LoadRequest, parts: Sequence[Part], gate: str) -> list[LoadRequest]:
+    """The share of each part in a load: the processes of its hosts; those beside the switches are the first one's.
+
+    Raises:
+        LabError: something is to die or change meanwhile.
+    """
+    if load.timeline:
+        raise LabError("in a fabric over several machines nothing can die or change while a load runs")
+    part_of = {host.name: number for number, part in enumerate(parts) for host in part.order.hosts}
+    shares: list[list[Any]] = [[] for _ in parts]
+    for process in load.processes:
+        shares[0 if process.host is None else part_of[process.host]].append(process)
+    # What counts beside a load is a record of one machine's clock.
+    return [replace(load, processes=tuple(share), telemetry=0.0, departures=None, gate=gate) for share in shares]

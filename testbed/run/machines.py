@@ -1,0 +1,106 @@
+"""The engine `ovs` over several machines: each builds a part of the fabric."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import cast
+
+from testbed import __version__
+from testbed.emulate.machines import worker
+from testbed.emulate.machines.build import build_over, what_is_missing
+from testbed.emulate.machines.fabric import FabricClient, Machines
+from testbed.errors import Problem
+from testbed.model import LearningPlan
+from testbed.plan import Plan
+from testbed.run.engine import Engine, Missing, Progress
+from testbed.run.in_session import Fabric, measure_in
+from testbed.session import Session
+from testbed.workloads.spec import events_of
+
+_LOADS = ("iperf3", "ping", "rr")
+_REMEDY = "run it on one machine, without --machines"
+
+
+def engine_over(machines: Machines) -> Engine:
+    """The engine on these machines; how it is asked is that of any other."""
+    fabric = Fabric(partial(_built, machines), partial(_environment, machines))
+    return Engine(partial(_missing, machines), partial(measure_in, fabric))
+
+
+def problems_of(plan: Plan) -> list[Problem]:
+    """What of a scenario a fabric over several machines cannot have, each at its key."""
+    scenario, found = plan.scenario, []
+
+    def refuse(key: str, sentence: str) -> None:
+        found.append(Problem(key, f"{sentence}; {_REMEDY}", scenario.source))
+
+    if scenario.engine != "ovs":
+        refuse("engine", f"is {scenario.engine}, and over several machines there is Open vSwitch only")
+    if scenario.lab.controller != "none":
+        refuse("lab.controller", "would have to reach switches on several machines, which it cannot")
+    if scenario.lab.cpu_share != "none":
+        refuse("lab.cpu_share", "is a share of one machine's processors")
+    if plan.bundles is not None:
+        refuse("links.aggregate", "is not possible over several machines yet")
+    if isinstance(plan.vlans, LearningPlan):
+        refuse("assignment", "has switches that learn, which are taught on one machine only")
+    for number, load in enumerate(scenario.workloads):
+        if load.kind not in _LOADS:
+            refuse(f"workloads.{number}", f"is {load.kind}, and over several machines there are {', '.join(_LOADS)}")
+        elif events_of(load.spec):
+            refuse(f"workloads.{number}", "lets links or switches fail or change, which only one machine can")
+    return found
+
+
+def _missing(machines: Machines, plan: Plan, progress: Progress) -> Missing:
+    problems = problems_of(plan)
+    if problems:
+        return Missing(tuple(problems))
+    progress("asking the machines what they can do")
+    return Missing(lacking=tuple(what_is_missing(machines, plan.scenario)))
+
+
+@contextmanager
+def _built(machines: Machines, plan: Plan, progress: Progress) -> Iterator[Session]:
+    fabric = build_over(machines, plan, lambda step: progress(f"building the fabric: {step}"))
+    with fabric:
+        if fabric.facts.why_slow:
+            progress(f"no fast path under Open vSwitch: {fabric.facts.why_slow}")
+        if plan.scenario.lab.telemetry:
+            progress("telemetry is not recorded: the machines' clocks differ")
+        yield fabric
+
+
+def _environment(machines: Machines, engine: str, lab: Session) -> dict[str, object]:
+    """The machines and versions a run was made with."""
+    facts, fabric = lab.facts, cast(FabricClient, lab)
+    about = [machines.call(number, worker.about) for number in range(len(machines.machines))]
+    return {
+        "testbed": __version__,
+        "engine": engine,
+        "datapath": facts.datapath,
+        "fast_path": "on" if facts.fast_path else f"off: {facts.why_slow}" if facts.why_slow else "off",
+        "switch_daemons": len(facts.switch_daemons),
+        "controller": "none",
+        "open_vswitch": facts.version,
+        "kernel": facts.kernel,
+        "tools": about[0]["tools"],
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "processors": sum(one["processors"] for one in about),
+        "build_seconds": facts.seconds,
+        "machines": {
+            part.machine: {
+                "address": one.address,
+                **its,
+                "switches": list(part.order.switches),
+                "hosts": [host.name for host in part.order.hosts],
+                "links": len(part.order.links),
+                "links_to_others": len(part.order.far),
+            }
+            for part, one, its in zip(fabric.parts, machines.machines, about, strict=True)
+        },
+    }

@@ -1,0 +1,109 @@
+"""A run of a sweep on a worker: the result folder is made there, and put into the sweep's by the program that asked."""
+
+from __future__ import annotations
+
+import io
+import os
+import tempfile
+import time
+import traceback
+import zipfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.errors import LabError, TestbedError
+from testbed.plan import Plan, make_plan
+from testbed.results import INCOMPLETE
+from testbed.run.advice import Asked
+from testbed.run.engine import Outcome
+from testbed.run.engines import run_scenario
+from testbed.scenario import Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What came of a run elsewhere.
+
+    Attributes:
+        name: of its result folder; empty where it has none.
+        content: of that folder, as a zip file.
+        verdict: of a run that came to its end.
+        reasons: of the verdict.
+        advice: what to type where the lab was too slow.
+        seconds: that it took.
+        error: why it broke; empty where it did not.
+    """
+
+    name: str
+    content: bytes
+    verdict: str
+    reasons: tuple[str, ...]
+    advice: str
+    seconds: float
+    error: str = ""
+
+
+Runner = Callable[[Plan, Path, Callable[[str], None], Asked], Outcome]
+
+
+def run_apart(scenario: Scenario, settings: Sequence[str], digest: str, runner: Runner = run_scenario) -> Carried:
+    """Run a scenario in a folder of its own that ends with this call.
+
+    `digest`: of its plan, where the sweep was prepared. What goes wrong is part of what is returned: exceptions of a
+    worker say nothing to whoever reads a sweep.
+    """
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="testbed-run-") as place:
+        results = Path(place)
+        try:
+            plan = make_plan(scenario)
+            if plan.digest != digest:
+                raise LabError(f"the plan is another one on this worker: {plan.digest} instead of {digest}")
+            outcome = runner(plan, results, lambda text: None, Asked.of(scenario, settings))
+        except Exception as error:
+            reasons: tuple[str, ...] = ()
+            text = str(error) if isinstance(error, TestbedError) else traceback.format_exc()
+            (name, content), verdict, advice = _packed(results), "", ""
+        else:
+            text, verdict, reasons, advice = "", outcome.verdict.word, outcome.reasons, outcome.advice
+            name, content = _packed(results)
+    return Carried(name, content, verdict, reasons, advice, round(time.monotonic() - started, 3), text)
+
+
+def _packed(results: Path) -> tuple[str, bytes]:
+    """Name and content of the folder there."""
+    folders = sorted(path for path in results.iterdir() if path.is_dir())
+    if not folders:
+        return "", b""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as whole:
+        for file in sorted(folders[0].rglob("*")):
+            whole.write(file, file.relative_to(folders[0]))
+    return folders[0].name, packed.getvalue()
+
+
+def unpack(carried: Carried, runs: Path) -> Path | None:
+    """Put the result folder of a run elsewhere among others; returns it, None where there is none.
+
+    It is there whole or not at all, and owned by whoever owns `runs`.
+    """
+    if not carried.name:
+        return None
+    runs.mkdir(parents=True, exist_ok=True)
+    owner = runs.stat()
+    with tempfile.TemporaryDirectory(prefix=".arriving-", dir=runs.parent) as place:
+        folder = Path(place) / "run"
+        folder.mkdir()
+        with zipfile.ZipFile(io.BytesIO(carried.content)) as whole:
+            whole.extractall(folder)
+        for path in (folder, *folder.rglob("*")):
+            os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
+        folder.chmod(0o755)
+        ending = INCOMPLETE if carried.name.endswith(INCOMPLETE) else ""
+        stem = carried.name.removesuffix(INCOMPLETE)
+        final, number = runs / carried.name, 1
+        while final.exists():
+            number += 1
+            final = runs / f"{stem}-{number}{ending}"
+        return folder.rename(final)

@@ -1,0 +1,248 @@
+"""A fabric over several machines, without machines: how it is cut, what parts are asked, and what they say together."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from testbed.cli import lab_commands, plan_commands  # noqa: F401 - a program of one command would take no name
+from testbed.cli.app import app
+from testbed.emulate import requests as ask
+from testbed.emulate.build import build_order
+from testbed.emulate.machines.answers import together
+from testbed.emulate.machines.parts import divide, needed_rates
+from testbed.emulate.machines.questions import for_parts
+from testbed.errors import CapabilityError, InputError, LabError
+from testbed.messages import (
+    Count,
+    Disturbance,
+    Facts,
+    FrameCounts,
+    LinkState,
+    LoadRequest,
+    Observation,
+    Output,
+    Process,
+    ShortCuts,
+    Snapshot,
+    Status,
+)
+from testbed.plan import make_plan
+from testbed.run.machines import problems_of
+from testbed.topologies.cut import cut, cut_links
+from tests.fabrics import plan_of, scenario_of
+
+_MACHINES = ("a", "b")
+_RING = "topology: {kind: ring, switches: 4}\n"
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return plan_of("torus", sizes=[4, 4])
+
+
+@pytest.fixture(scope="module")
+def divided(plan):
+    order = build_order(plan)
+    part_of = cut(plan.topology, 2)
+    parts, cuts = divide(order, part_of.tolist(), _MACHINES)
+    return order, part_of, parts, cuts
+
+
+@pytest.mark.parametrize(
+    ("kind", "parameters", "parts", "most"),
+    [
+        ("torus", {"sizes": [4, 4]}, 2, 8), ("torus", {"sizes": [8, 8]}, 4, 32), ("mesh", {"sizes": [4, 4]}, 2, 4),
+        ("ring", {"switches": 9}, 3, 3), ("torus", {"sizes": [4, 4]}, 1, 0),
+    ],
+)  # fmt: skip
+def test_parts_are_even_and_few_links_are_cut(kind, parameters, parts, most):
+    topology = plan_of(kind, **parameters).topology
+    part_of = cut(topology, parts)
+    sizes = np.bincount(part_of, minlength=parts)
+    assert sizes.max() - sizes.min() <= max(1, 0.05 * topology.switch_count)
+    assert cut_links(topology, part_of) <= most
+    assert part_of[0] == 0
+    assert (cut(topology, parts) == part_of).all()
+
+
+def test_more_parts_than_switches_and_no_metis_are_told(plan, monkeypatch):
+    with pytest.raises(InputError, match=r"--machines: names 17, but the fabric has 16 switches"):
+        cut(plan.topology, 17)
+    monkeypatch.setitem(__import__("sys").modules, "pymetis", None)
+    with pytest.raises(CapabilityError, match=r"by METIS, which is not installed: .*pip install 'testbed\[cluster\]'"):
+        cut(plan.topology, 2)
+
+
+def test_every_switch_host_and_link_is_built_once(divided):
+    order, part_of, parts, cuts = divided
+    for what, count in (("switches", 16), ("hosts", 16), ("channels", 64)):
+        assert sorted(number for part in parts for number in getattr(part, what)) == list(range(count))
+    assert len(cuts) == int(sum(len(part.order.far) for part in parts) / 2) == 8
+    ends = {end for link in order.links for end in link.ends}
+    assert {end for part in parts for its in part.order.ends for end in its} == ends
+    for number, part in enumerate(parts):
+        assert [order.switches[switch] for switch in part.switches] == list(part.order.switches)
+        assert {int(part_of[switch]) for switch in part.switches} == {number}
+        assert part.order.rules == {name: order.rules[name] for name in part.order.switches}
+        assert {*part.order.hosts, *part.order.others} == set(order.hosts)
+        # A channel's sending port is that of the whole.
+        ports = [end for its in part.order.ends for end in its]
+        assert ports == [order.links[channel // 2].ends[channel % 2] for channel in part.channels]
+    # Either end of a link that is cut leads into the tunnel of the other.
+    first, second = ({far.tunnel for far in part.order.far} for part in parts)
+    assert first == second == {one.tunnel for one in cuts}
+
+
+def test_speeds_keep_to_their_links(plan):
+    order = dataclasses.replace(build_order(plan), speeds={link: (link + 1) / 100 for link in range(32)})
+    parts, _ = divide(order, cut(plan.topology, 2).tolist(), _MACHINES)
+    for part in parts:
+        assert part.order.speeds == {here: (link + 1) / 100 for here, link in enumerate(part.links)}
+
+
+def test_tunnels_need_more_than_the_links_they_carry(divided):
+    order, _, _, cuts = divided
+    # A full frame with its tag is 1542 bytes on a wire of the fabric, and 1592 in a tunnel.
+    assert needed_rates(order, cuts) == {(0, 1): pytest.approx(8 * order.link_rate * 1592 / 1542)}
+
+
+def _snapshot(part, scale: int, idle: int = 90, time: float = 1.0) -> Snapshot:
+    return Snapshot(
+        time, time, tuple(Count(scale * c, c) for c in part.channels), tuple(Count(scale * h, h) for h in part.hosts),
+        idle, 1, 100, 7, {"switches": (0.5,), "agent": (0.1,), "programs": (0.2,)},
+    )  # fmt: skip
+
+
+def _observation(part, number: int) -> Observation:
+    before = _snapshot(part, 1, idle=0)
+    after = dataclasses.replace(_snapshot(part, 2, time=3.0), total=200, idle=50 if number else 80)
+    return Observation({f"p{number}": Output(0, "", "")}, before, after, (), 1.0, None, 2.0 + number)
+
+
+def test_counters_come_back_in_the_order_of_the_whole(divided):
+    _, _, parts, _ = divided
+    said = [
+        FrameCounts(
+            10, {"in a switch": 1, "between machines": 100 if part.machine == "a" else -97}, 2,
+            part.channels, part.hosts, part.switches,
+        )
+        for part in parts
+    ]  # fmt: skip
+    found = together(ask.CountFrames(), parts, said)
+    assert found.channels == tuple(range(64))
+    assert found.to_hosts == found.admitted == tuple(range(16))
+    # One machine sent 100 more than it received, the other received 97 more than it sent.
+    assert found.lost == {"in a switch": 2, "between machines": 3}
+    seen = together(ask.RunLoad(LoadRequest((), 1.0)), parts, [_observation(part, n) for n, part in enumerate(parts)])
+    assert [count.frames for count in seen.after.channels] == list(range(64))
+    assert [count.bytes for count in seen.after.hosts] == [2 * host for host in range(16)]
+    assert seen.outputs.keys() == {"p0", "p1"}
+    # The machine with less time left, which was idle for 50 of 100 ticks.
+    assert seen.after.idle == 50
+    assert seen.after.processes["switches"] == (0.5, 0.5)
+    assert seen.seconds == 3.0
+
+
+def test_links_that_are_cut_are_up_where_both_ends_are(divided):
+    _, _, parts, cuts = divided
+    link = cuts[0].link
+    said = [{part.links.index(link): LinkState(up=part.machine == "a")} for part in parts]
+    assert together(ask.TellLinks(), parts, said) == {link: LinkState(up=False)}
+    status = [Status("idle", len(part.hosts), len(part.switches), 0, "userspace", None, 1e7) for part in parts]
+    assert together(ask.TellStatus(), parts, status) == Status("idle", 16, 16, 32, "userspace", None, 1e7)
+
+
+def _facts(part, datapath: str) -> Facts:
+    holders = {host.name: 7 for host in part.order.hosts}
+    return Facts(
+        datapath, "3.1", True, (("s",),), None, holders, {}, None, 10.0, {"links": 1.0}, "6", "/run/lab", "eth0"
+    )
+
+
+def test_machines_with_different_datapaths_are_refused(divided):
+    _, _, parts, _ = divided
+    same = together(ask.TellFacts(), parts, [_facts(part, "userspace") for part in parts])
+    assert len(same.holders) == 16
+    assert len(same.switch_daemons) == 2
+    with pytest.raises(LabError, match=r"a has the kernel one, b has the userspace one; set lab.datapath: userspace"):
+        together(ask.TellFacts(), parts, [_facts(parts[0], "kernel"), _facts(parts[1], "userspace")])
+
+
+def test_dumps_and_traces_come_from_the_machine_that_has_the_switch(divided):
+    _, _, parts, _ = divided
+    dumps = [{name: [name] for name in part.order.switches} for part in parts]
+    assert together(ask.DumpFlows(), parts, dumps) == {f"s{n}": [f"s{n}"] for n in range(1, 17)}
+    cuts = [ShortCuts({name: (name,) for name in part.order.switches}, {}, 3) for part in parts]
+    assert len(together(ask.DumpShortCuts(), parts, cuts).entries) == 16
+    frames = tuple((f"s{n}", f"in_port={n}") for n in (16, 1, 9, 2, 16))
+    asked: Any = for_parts(ask.Trace(frames), parts)
+    assert sorted(frame for one in asked for frame in one.frames) == sorted(frames)
+    said = [[flow for _, flow in one.frames] for one in asked]
+    assert together(ask.Trace(frames), parts, said) == [flow for _, flow in frames]
+
+
+def test_programs_of_a_load_run_where_their_host_is(divided):
+    _, _, parts, _ = divided
+    processes = tuple(Process(f"p{n}", f"h{n}", ("true",)) for n in range(1, 17))
+    shares: Any = for_parts(
+        ask.RunLoad(LoadRequest((*processes, Process("beside", None, ("true",))), 9.0, telemetry=0.1)), parts, "g"
+    )
+    for part, one in zip(parts, shares, strict=True):
+        mine = [process.host for process in one.load.processes if process.host is not None]
+        assert mine == [host.name for host in part.order.hosts]
+        assert (one.load.gate, one.load.telemetry, one.load.limit) == ("g", 0.0, 9.0)
+    assert shares[0].load.processes[-1].id == "beside"
+    with pytest.raises(LabError, match="nothing can die or change while a load runs"):
+        for_parts(ask.RunLoad(LoadRequest((), 1.0, timeline=(Disturbance(False),))), parts)
+    with pytest.raises(LabError, match="a fabric over several machines cannot carry out: storm"):
+        for_parts(ask.WatchStorm(1.0, 1.0), parts)
+
+
+def test_shaping_that_is_wrong_is_told_with_its_machine(divided):
+    _, _, parts, _ = divided
+    assert together(ask.CheckShaping(), parts, [[], ["s1-eth1 has none"]]) == ["on b: s1-eth1 has none"]
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("topology: {kind: ring, switches: 4, parallel_links: 2}\nlinks: {aggregate: true}", "links.aggregate"),
+        (f"{_RING}assignment: {{kind: fixed, registration: learning}}", "assignment"),
+        (
+            f"{_RING}workloads: [{{kind: iperf3, protocol: udp, timeline: ['at 5s: link s1-s2 rate 100M']}}]",
+            "workloads.0",
+        ),
+        (f"{_RING}workloads: [{{kind: npb, kernel: EP}}]", "workloads.0"),
+    ],
+)
+def test_scenarios_that_one_machine_alone_can_run_are_refused(text, key):
+    plan = make_plan(scenario_of(text))
+    problems = problems_of(plan)
+    assert [problem.key for problem in problems] == [key]
+    assert problems[0].sentence.endswith("; run it on one machine, without --machines")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (
+            ["--machines", "a,b"],
+            "--machines: names workers of a Dask scheduler; give its address, such as --cluster tls://",
+        ),
+        (["--machines", "a,b", "--cluster", "local:2"], "--machines: names workers of a Dask scheduler"),
+        (["--cluster", "tcp://127.0.0.1:1"], "--cluster: is for --machines; name the machines, such as --machines a,b"),
+        (["--insecure"], "--insecure: is for --machines"),
+    ],
+)
+def test_options_that_need_each_other_are_told(words, sentence, tmp_path):
+    with pytest.raises(InputError) as caught:
+        CliRunner().invoke(
+            app, ["run", "torus4x4", *words, "--results", str(tmp_path / "results")], catch_exceptions=False
+        )
+    assert sentence in str(caught.value)
+    assert not (tmp_path / "results").exists()
