@@ -2,7 +2,7 @@
 # in it work: make test ARGS="-k 'ring or mesh'".
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev setup-vm scenario vm vm-test vagrant-box npb paper test test-fast explore mutants chaos check bench docs lock clean
+.PHONY: help setup setup-dev setup-vm scenario vm vm-test vagrant-box npb paper test test-fast explore mutants fuzz soak chaos supply advisories check bench docs lock clean
 
 TOPO ?= torus4x4
 ENGINE ?=
@@ -70,6 +70,12 @@ explore: setup-dev ## search for counterexamples for a minute (TESTBED_EXPLORE_S
 mutants: setup-dev ## plant small faults and see which ones tests notice (e.g. ARGS="--count 50 --only testbed/routing")
 	@.venv/bin/python -m benchmarks.mutants $(ARGS)
 
+fuzz: setup-dev ## feed nearly right scenarios, plans, results and files, and store what gets no sentence (e.g. ARGS="--count 100000")
+	@.venv/bin/python -m benchmarks.fuzz $(ARGS)
+
+soak: setup-dev ## load, break and mend a lab of 64 hosts for a while; nothing may grow (e.g. ARGS="--seconds 3600")
+	@$(SUDO) .venv/bin/python -m benchmarks.soak $(ARGS)
+
 chaos: setup-dev ## kill `testbed up` at random moments and look for what is left (e.g. ARGS="--tries 500 --seed 3")
 	@$(SUDO) .venv/bin/python -m benchmarks.chaos $(ARGS)
 
@@ -96,6 +102,17 @@ lock: ## regenerate locks/ from pyproject.toml (newest versions: ARGS=--upgrade)
 	test -x $(UV) || { /usr/bin/python3 -m venv .cache/uv && .cache/uv/bin/pip install --quiet uv; }
 	$(COMPILE) -o locks/runtime.txt
 	$(COMPILE) --extra dev -c locks/runtime.txt -o locks/dev.txt
+
+# What is installed, for those who must answer for it. The tools have an environment of their own, as uv has.
+SUPPLY := .cache/supply/bin
+supply: setup ## list what is installed: a bill of materials (CycloneDX) and the licences, in .cache
+	@test -x $(SUPPLY)/cyclonedx-py || { /usr/bin/python3 -m venv .cache/supply && $(SUPPLY)/pip install --quiet cyclonedx-bom pip-licenses pip-audit; }
+	@$(SUPPLY)/cyclonedx-py environment --pyproject pyproject.toml --mc-type application -o .cache/sbom.json .venv/bin/python
+	@$(SUPPLY)/pip-licenses --python .venv/bin/python --from mixed --order license --format markdown --output-file .cache/licences.md
+	@echo ".cache/sbom.json, .cache/licences.md"
+
+advisories: supply ## ask for known faults of what is installed; the answers come from the network
+	@$(SUPPLY)/pip-audit --require-hashes --disable-pip -r locks/runtime.txt $(ARGS)
 
 CLEAN = rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache \
 	mpi_jobs/*/build mpi_jobs/npb/official/build $$(find . -path ./results -prune -o -name __pycache__ -print)

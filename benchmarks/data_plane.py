@@ -24,7 +24,7 @@ from benchmarks.table import Figure, median_text, progress
 from testbed.emulate.build import build_order
 from testbed.emulate.client import LabClient
 from testbed.emulate.launch import start_namespaces
-from testbed.messages import LoadRequest, Process, Snapshot
+from testbed.messages import SHARED, LoadRequest, Process, Snapshot
 from testbed.model import host_ip
 from testbed.plan import Plan, make_plan
 from testbed.scenario import parse_scenario
@@ -144,7 +144,7 @@ def _flows(size: int, load: Load, holders: list[int]) -> list[str]:
 def _pump(lab: LabClient, load: Load, flows: list[str], switches: int) -> dict[str, float]:
     pumps = []
     for number in range(min(len(os.sched_getaffinity(0)), len(flows))):
-        file = lab.write(f"flows-{number}", "".join(flows[number :: len(os.sched_getaffinity(0))]))
+        file = lab.write(f"{SHARED}/flows-{number}", "".join(flows[number :: len(os.sched_getaffinity(0))]))
         command = f"exec {file.parent}/frame_pump {load.payload} {load.window} {_OMIT} {_SECONDS} <{file}"
         pumps.append(Process(f"pump-{number}", None, ("sh", "-c", command)))
     done = lab.run_load(LoadRequest(tuple(pumps), 10 * (_OMIT + _SECONDS)))

@@ -10,6 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
+
+# What programs in hosts may do with the machine's files; see docs/reliability.md.
+Access = Literal["none", "read", "write"]
+# Folder of a lab's own that all its hosts see and may write to.
+SHARED = "shared"
 
 # s: upper ends of the bins that lateness is counted in, but for the last, which has none.
 LATE_BINS = tuple(round(10e-6 * 2 ** (step / 2), 9) for step in range(24))
@@ -26,6 +32,7 @@ class Process:
         server_port: TCP port that must be open before clients start; None for clients.
         env: additions to the environment, or all of it where `only_env` is set.
         only_env: the process gets nothing of the lab's own environment.
+        to_hosts: whether it starts programs in hosts, by itself, which then are hosts' programs, too.
     """
 
     id: str
@@ -34,6 +41,7 @@ class Process:
     server_port: int | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     only_env: bool = False
+    to_hosts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,6 +329,7 @@ class Facts:
         why_slow: why not, where one was wanted; else empty.
         pace: how a model keeps to the clock: its priority, and why none, if it has none; empty for others.
         holds_lone_frames: whether a port keeps a frame that finds it idle for its time on the wire, too.
+        host_access: what programs in hosts may do with the machine's files.
     """
 
     datapath: str
@@ -340,6 +349,7 @@ class Facts:
     why_slow: str = ""
     pace: str = ""
     holds_lone_frames: bool = False
+    host_access: Access = "read"
 
 
 @dataclass(frozen=True, slots=True)

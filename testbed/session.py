@@ -137,10 +137,16 @@ class Session(Protocol):
         """
 
     def write(self, name: str, text: str, mode: int = ...) -> Path:
-        """Write a file that programs in the hosts can read; returns its path there."""
+        """Write a file into the lab's folder; returns its path there. Programs in hosts see those in SHARED."""
 
     def copy(self, source: Path) -> str:
-        """Likewise a file of this machine; its path has neither spaces nor colons."""
+        """Copy a file of this machine into SHARED; its path has neither spaces nor colons."""
+
+    def show(self, folder: Path, hosts: Sequence[str] | None = None) -> None:
+        """Let programs in hosts, in all or some, read a folder of this machine that would be hidden from them.
+
+        With `lab.host_access: read` that is what is below /tmp, with `none` most of the machine.
+        """
 
     def read(self, name: str) -> bytes:
         """Content of a file that was written there."""

@@ -117,6 +117,8 @@ class LabHost:
     def run(self, command: Sequence[str], timeout: float = 60.0) -> Completed:
         """Run a command and wait for its end; names of hosts in it become their addresses.
 
+        What it may do, `lab.host_access` of the scenario says; its own files are below /tmp.
+
         `timeout` in laboratory seconds.
 
         Raises:
@@ -124,16 +126,17 @@ class LabHost:
         """
         from testbed.emulate.inside import run_inside
 
-        return run_inside(*self._place(), self._addressed(command), timeout)
+        return run_inside(*self._place(), self._addressed(command), timeout, self.lab.core.facts.host_access)
 
     def start(self, command: Sequence[str]) -> Started:
         """Start a command that goes on, such as a server; it is ended by its stop(), or with the lab."""
         from testbed.emulate.inside import start_inside
 
-        return start_inside(*self._place(), self._addressed(command))
+        return start_inside(*self._place(), self._addressed(command), self.lab.core.facts.host_access)
 
     def _place(self) -> tuple[int, int, str | None]:
         core = self.lab.core
+        core.show(Path.cwd(), [self.name])
         return core.namespaces.init, core.facts.holders[self.name], core.facts.groups.get(self.name)
 
     def _addressed(self, command: Sequence[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -44,12 +45,16 @@ def execute(
     if not command:
         raise InputError.one("CMD", "is missing; write a host and a command, such as h1 -- ping -c 3 h2")
     lab = LabClient(entry.namespaces)
-    topology, facts = lab.plan().topology, lab.facts
-    lab.close()
+    try:
+        topology, facts = lab.plan().topology, lab.facts
+        if where in facts.holders:
+            lab.show(Path.cwd(), [where])
+    finally:
+        lab.close()
     addresses = {topology.host_name(host): host_ip(host) for host in range(topology.host_count)}
     switches = [topology.switch_name(switch) for switch in range(topology.switch_count)]
     if where not in (*addresses, *switches):
         near = did_you_mean(where, [*addresses, *switches, *running])
         raise InputError.one("HOST", f'the lab {entry.name} has no host or switch "{where}".{near}')
     command = [addresses.get(word, word) for word in command]
-    execute_in(entry.init, facts.holders.get(where), facts.groups.get(where), command)
+    execute_in(entry.init, facts.holders.get(where), facts.groups.get(where), command, facts.host_access)

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import shutil
@@ -15,27 +14,30 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from testbed.emulate import cgroup, frames
+from testbed.emulate import cgroup, frames, mounts
 from testbed.emulate import requests as ask
+from testbed.emulate.commands import allow_files
 from testbed.emulate.controller import LabController
 from testbed.emulate.disturb import carry_out
 from testbed.emulate.fabric import Fabric
 from testbed.emulate.host_shares import HostShares
+from testbed.emulate.host_view import SHARED
 from testbed.emulate.interfaces import set_interfaces
 from testbed.emulate.loads import LoadRunner
 from testbed.emulate.names import HOST_INTERFACE
 from testbed.emulate.openvswitch import OpenVSwitch
-from testbed.emulate.switch_daemon import daemon_count, divide, switch_ports
+from testbed.emulate.switch_daemon import daemon_count, divide, open_files, switch_ports
 from testbed.emulate.switches import SwitchBackend
 from testbed.emulate.wire import decode, encode
 from testbed.errors import CapabilityError, LabError
+from testbed.files import read_bytes
 from testbed.messages import (
     CpuShare,
     Disturbance,
@@ -53,7 +55,7 @@ FOLDER = Path("/run/lab")
 SOCKET = FOLDER / "agent.sock"
 GROUPS = FOLDER / "cpu"
 STATE = FOLDER / "state.json"
-_MS_BIND = 0x1000  # sys/mount.h
+_MODEL_FILES, _FILES_A_HOST = 100, 3  # a tap, a queue, and what its programs print
 
 Progress = Callable[[str], None]
 Operation = Callable[[Any, Progress], Any]
@@ -75,6 +77,7 @@ class Agent:
         self.controller = LabController(FOLDER)
         self.lock = threading.Lock()
         self.speeds_lock = threading.Lock()
+        self.showing_lock = threading.Lock()
         self.doing = "starting"
         self.loads = LoadRunner(self.shares.files, self.switch, FOLDER)
         self.beside: dict[type[ask.Request[Any]], Operation] = {
@@ -86,6 +89,7 @@ class Agent:
             ask.DumpGroups: self.groups,
             ask.Trace: self.trace,
             ask.WriteFile: self.write,
+            ask.ShowFolder: self.show,
             ask.Disturb: self.disturb,
             ask.SetSpeeds: self.set_speeds,
             ask.TellLinks: self.link_states,
@@ -110,9 +114,14 @@ class Agent:
         """Return the network, or raise LabError when it is not built or its switches or hosts died."""
         if self.fabric is None:
             raise LabError("the lab is not built yet")
-        self.switches.check_alive()
-        self.fabric.check_hosts()
+        self.check_alive()
         return self.fabric
+
+    def check_alive(self) -> None:
+        """Raise LabError when switches or hosts have died."""
+        self.switches.check_alive()
+        if self.fabric is not None:
+            self.fabric.check_hosts()
 
     def build(self, request: ask.Build, progress: Progress) -> Facts:
         """Start the switches and make the network."""
@@ -129,6 +138,7 @@ class Agent:
         shared = {name: number for name, number in ports.items() if name not in order.alone}
         count = daemon_count(order.switch_daemons, datapath, len(os.sched_getaffinity(0)), shared) if shared else 0
         shares = [*divide(shared, count), *([name] for name in order.alone)]
+        allow_files(max(open_files([ports[name] for name in share]) for share in shares), f"the lab {order.name}")
         with ThreadPoolExecutor(1) as pool:
             starting = pool.submit(self.switches.start, shares, stock=order.stock, order=order.switches)
             fabric = Fabric(order, groups=groups)
@@ -152,6 +162,7 @@ class Agent:
             interface=HOST_INTERFACE,
             fast_path=fabric.fast_path is not None,
             why_slow=fabric.why_slow,
+            host_access=order.host_access,
         )
         self.write_state(fabric)
         return self.facts
@@ -161,6 +172,7 @@ class Agent:
         # It needs numpy, and numba's types.
         from testbed.emulate.realtime.fabric import ModelFabric, ModelSwitches  # noqa: PLC0415
 
+        allow_files(_MODEL_FILES + _FILES_A_HOST * len(order.hosts), f"the lab {order.name}")
         fabric = ModelFabric(order, FOLDER, groups=groups)
         switches = ModelSwitches(fabric)
         self.switches = cast(SwitchBackend, switches)
@@ -184,6 +196,7 @@ class Agent:
             interface=HOST_INTERFACE,
             pace=fabric.pace,
             holds_lone_frames=True,
+            host_access=order.host_access,
         )
         self.write_state(fabric)
         return self.facts
@@ -305,22 +318,34 @@ class Agent:
         del progress
         file = FOLDER / request.name
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(request.text)
-        file.chmod(request.mode)
+        with placed(file) as partial:
+            partial.write_text(request.text)
+            partial.chmod(request.mode)
         return str(file)
 
     def copy(self, request: ask.CopyFile, progress: Progress) -> str:
-        """Copy a file into the lab's folder; returns its path."""
+        """Copy a file into the folder that hosts see; returns its path."""
         del progress
-        return str(shutil.copy(request.source, FOLDER / request.name))
+        file = SHARED / request.name
+        with placed(file) as partial:
+            shutil.copy(request.source, partial)
+        return str(file)
 
     def take(self, request: ask.TakeFile, progress: Progress) -> str:
         """Text of a file of the lab's folder, written by a load; empty where there is none. The file is taken away."""
         del progress
         file = FOLDER / request.name
-        text = file.read_text(errors="replace") if file.exists() else ""
+        if file.is_symlink():
+            raise LabError(f"{file}, which a load has left, leads elsewhere")
+        text = read_bytes(file).decode(errors="replace") if file.exists() else ""
         file.unlink(missing_ok=True)
         return text
+
+    def show(self, request: ask.ShowFolder, progress: Progress) -> None:
+        """Let hosts read a folder of the machine."""
+        del progress
+        with self.showing_lock:
+            self.need_fabric().show(Path(request.folder), request.hosts)
 
     def status(self, request: ask.TellStatus, progress: Progress) -> Status:
         """What the lab is and does; answered at any time."""
@@ -347,14 +372,14 @@ class Agent:
             try:
                 return beside(request, progress)
             except (LabError, OSError):
-                self.switches.check_alive()
+                self.check_alive()
                 raise
         with self.lock:
             self.doing = request.op
             try:
                 return self.operations[type(request)](request, progress)
             except (LabError, OSError):
-                self.switches.check_alive()  # what died, rather than what failed for it
+                self.check_alive()  # what died, rather than what failed for it
                 raise
             finally:
                 self.doing = "idle"
@@ -378,16 +403,15 @@ def serve(agent: Agent, connection: socket.socket) -> None:
                 send(error=str(error))
 
 
-def _mount(kind: str, source: str, target: str, flags: int = 0, options: str = "") -> None:
-    """Mount a file system without the time that a program takes to start.
-
-    Raises:
-        OSError: it cannot be mounted.
-    """
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.mount(source.encode(), target.encode(), kind.encode(), flags, options.encode()) != 0:
-        code = ctypes.get_errno()
-        raise OSError(code, f"mounting {target}: {os.strerror(code)}")
+@contextmanager
+def placed(file: Path) -> Iterator[Path]:
+    """A path to write to, whose file takes a place in the end: no link that a host's program has put there counts."""
+    partial = FOLDER / f".{threading.get_ident()}.partial"
+    try:
+        yield partial
+        partial.replace(file)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def _hold(leash: int) -> None:
@@ -406,14 +430,16 @@ def main() -> None:
     if sys.argv[-1].isdecimal():
         threading.Thread(target=_hold, args=(int(sys.argv[-1]),), daemon=True).start()
     hierarchy = cgroup.find_hierarchy()
-    _mount("tmpfs", "lab", "/run", options="mode=755")
-    FOLDER.mkdir()
+    mounts.mount("tmpfs", "lab", "/run", options="mode=755")
+    SHARED.mkdir(parents=True)
+    SHARED.chmod(0o1777)
     agent = Agent()
+    os.chdir("/")  # a folder that every host has
     if hierarchy is not None:  # kept in sight before the lab's own /sys hides it
         GROUPS.mkdir()
-        _mount("", str(hierarchy.root), str(GROUPS), _MS_BIND)
+        mounts.mount("", str(hierarchy.root), str(GROUPS), mounts.BIND)
         agent.shares.hierarchy = cgroup.Hierarchy(GROUPS, hierarchy.version)
-    _mount("sysfs", "lab", "/sys")
+    mounts.mount("sysfs", "lab", "/sys")
     set_interfaces(["lo"], up=True)
     socket.sethostname("localhost")  # a name that is found without any network
     signal.signal(signal.SIGINT, signal.SIG_IGN)

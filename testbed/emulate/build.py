@@ -79,6 +79,7 @@ def build_order(plan: Plan) -> BuildOrder:
         speeds={} if plan.speeds is None else dict(enumerate(plan.speeds.tolist())),
         fast_path=scenario.lab.fast_path,
         alone=tuple(topology.switch_name(switch) for switch in alone),
+        host_access=scenario.lab.host_access,
     )
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from testbed.emulate.counters import BUSY, idle_share, processor_ticks
 from testbed.emulate.walk import dumped_rules, installed_problems, short_cut_problems, state_problems
 from testbed.errors import LabError, WorkloadError
 from testbed.failover.rules import backup_rules
@@ -29,7 +30,20 @@ _OUTPUT = re.compile(r"^ +output:(\d+)$", re.MULTILINE)
 def verify(plan: Plan, lab: LabClient) -> list[str]:
     """See Session.verify; switches that learn are taught first."""
     teach(plan, lab)
-    return walk(plan, lab) or [f"{source}→{destination} does not answer a ping" for source, destination in lab.reach()]
+    return walk(plan, lab) or silent_pairs(lab)
+
+
+def silent_pairs(lab: LabClient) -> list[str]:
+    """Ping all pairs; a sentence for each without an answer, which says when the machine had no time for them."""
+    before = processor_ticks()
+    silent = lab.reach()
+    idle = idle_share(before, processor_ticks())
+    aside = (
+        f" (the machine was busy: its processors were idle for {idle:.0%} of the time; try again when it does less)"
+        if idle < BUSY
+        else ""
+    )
+    return [f"{source}→{destination} does not answer a ping{aside}" for source, destination in silent]
 
 
 def walk(plan: Plan, lab: LabClient, off: Collection[int] | None = None) -> list[str]:

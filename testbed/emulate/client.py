@@ -342,6 +342,10 @@ class LabClient:
         """Text of a file that a load has left in the lab's folder, which is then gone; empty where there is none."""
         return self._ask(ask.TakeFile(name))
 
+    def show(self, folder: Path, hosts: Sequence[str] | None = None) -> None:
+        """Let programs in hosts, in all or some, read a folder of the machine, as far as they may; see Session."""
+        self._ask(ask.ShowFolder(str(folder), None if hosts is None else tuple(hosts)))
+
     def __enter__(self: L) -> L:
         """Return self."""
         return self

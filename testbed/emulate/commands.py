@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import resource
 import select
 import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -67,6 +68,32 @@ def first_line(process: subprocess.Popen[bytes], what: str, seconds: float) -> b
     if not select.select([process.stdout], [], [], seconds)[0]:
         raise LabError(f"{what} has not answered in {seconds:g} s")
     return process.stdout.readline()
+
+
+def allow_files(count: int, what: str) -> None:
+    """Let this program, and what it starts, have so many files open.
+
+    Raises:
+        LabError: they may not.
+    """
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if now == resource.RLIM_INFINITY or now >= count:
+        return
+    try:
+        above = most if most == resource.RLIM_INFINITY else max(most, count)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (count, above))
+    except (OSError, ValueError) as error:
+        raise LabError(
+            f"{what} takes {count} open files in one program, and {most} are allowed here; nothing was built; allow "
+            f"more: ulimit -Hn {count}"
+        ) from error
+
+
+def how_it_ended(code: int | None) -> str:
+    """What became of a process by its exit code, as Popen has it; empty where it runs."""
+    if code is None:
+        return ""
+    return f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
 
 
 def in_host(holder: int, command: Iterable[str], procs: str | None = None) -> list[str]:

@@ -20,6 +20,7 @@ from testbed.emulate.requests import BuildOrder
 from testbed.messages import Count, FrameCounts, Snapshot
 from testbed.pipeline.tables import FORWARDING, Priority
 
+BUSY = 0.1  # idle share below which a machine is too busy for answers in time
 _PRESSURE = Path("/proc/pressure/cpu")
 _TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 _TOTAL = re.compile(r"^some .*\btotal=(\d+)", re.MULTILINE)
@@ -126,6 +127,11 @@ def processor_ticks() -> tuple[int, int, int]:
     """Ticks of all processors since the machine started: idle, in interrupts of the network and others, all."""
     ticks = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
     return ticks[3] + ticks[4], ticks[5] + ticks[6], sum(ticks)
+
+
+def idle_share(before: tuple[int, int, int], after: tuple[int, int, int]) -> float:
+    """Share of all processors' time that was idle between two calls of processor_ticks()."""
+    return (after[0] - before[0]) / max(1, after[2] - before[2])
 
 
 def process_seconds(daemons: Sequence[int]) -> dict[str, tuple[float, ...]]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,9 +13,10 @@ from typing import TYPE_CHECKING
 from mininet.net import Mininet
 
 from testbed.emulate import counters
-from testbed.emulate.commands import in_host, run, run_each
+from testbed.emulate.commands import how_it_ended, in_host, run, run_each
 from testbed.emulate.fast_path import FastPath, open_fast_path
 from testbed.emulate.fast_upkeep import Upkeep
+from testbed.emulate.host_view import is_hidden, program_folders, show, start_holders
 from testbed.emulate.interfaces import set_interfaces
 from testbed.emulate.names import HOST_INTERFACE, channel_ports, host_ports, port_interface
 from testbed.emulate.netem import MISSING, UNKNOWN, Netem
@@ -41,6 +44,7 @@ _TRUNK_MTU = 1504
 _AS_PLANNED = LinkState()
 # Open vSwitch carries the datapath's packet counts over to its rules twice a second.
 _STATISTICS_LAG = 1.2
+_ENDED = 1.0  # s
 
 Progress = Callable[[str], None]
 
@@ -73,9 +77,15 @@ class Fabric(Mininet):  # type: ignore[misc]
         self.fast_path: FastPath | None = None
         self.short_cuts: Upkeep | None = None  # what keeps it in step with the switches
         self.why_slow = ""  # why there is none; empty where nobody asked for one
+        self._shown: set[tuple[int, Path]] = set()
+        # Of those that this has started; nothing is known of how others' ended.
+        self._kept = {} if holders else start_holders([host.name for host in order.hosts], order.host_access)
+        adopted = holders or {name: process.pid for name, process in self._kept.items()}
         for host in order.hosts:
-            adopted, procs = (holders or {}).get(host.name), (groups or {}).get(host.name)
-            self.addHost(host.name, holder=adopted, procs=procs, ip=host.ip, mac=host.mac)
+            self.addHost(
+                host.name, holder=adopted[host.name], procs=(groups or {}).get(host.name), access=order.host_access,
+                ip=host.ip, mac=host.mac,
+            )  # fmt: skip
         for switch in order.switches:
             self.addSwitch(switch)
         for link in order.links:
@@ -97,9 +107,33 @@ class Fabric(Mininet):  # type: ignore[misc]
         dead = [name for name, pid in self.holders.items() if not _has_network(pid)]
         if dead:
             raise LabError(
-                f"{', '.join(dead[:5])} died: no program can enter such a host any more, and what ran there was left "
-                "alone; end the lab with `testbed down` and build it anew"
+                f"{', '.join(dead[:5])} died{self._death(dead[0])}: no program can enter such a host any more, and "
+                "what ran there was left alone; end the lab with `testbed down` and build it anew"
             )
+
+    def _death(self, host: str) -> str:
+        """How the process ended that kept a host's namespaces; empty where nothing is known."""
+        kept = self._kept.get(host)
+        if kept is None:
+            return ""
+        with suppress(subprocess.TimeoutExpired):  # it loses its namespaces a moment before it has ended
+            kept.wait(_ENDED)
+        how = how_it_ended(kept.returncode)
+        return f" (the process that keeps {host} {how})" if how else ""
+
+    def show(self, folder: Path, hosts: Sequence[str] | None = None) -> None:
+        """Let hosts, all or some, read a folder of the machine that they may read and that is hidden from them.
+
+        Raises:
+            LabError: it cannot be shown.
+        """
+        if not is_hidden(folder, self.order.host_access):
+            return
+        wanted = self.holders if hosts is None else {name: self.holders[name] for name in hosts}
+        for pid in wanted.values():
+            if not any((pid, above) in self._shown for above in (folder, *folder.parents)):
+                show([pid], folder)
+                self._shown.add((pid, folder))
 
     def make(self, switches: SwitchBackend, progress: Progress, rules: Callable[[], None]) -> dict[str, float]:
         """Make everything the order names; returns seconds by step.
@@ -132,7 +166,12 @@ class Fabric(Mininet):  # type: ignore[misc]
         for text, step in steps:
             progress(text)
             started = time.monotonic()
-            step()
+            try:
+                step()
+            except (LabError, OSError):
+                switches.check_alive()
+                self.check_hosts()  # what died, rather than what failed for it
+                raise
             switches.check_alive()
             seconds[text] = round(time.monotonic() - started, 4)
         return seconds
@@ -145,8 +184,8 @@ class Fabric(Mininet):  # type: ignore[misc]
         return [(switch, port_interface(switch, port), port) for switch, port in ends]
 
     def _make_links(self) -> None:
-        for host in self.hosts:
-            host.wait_for_namespace()
+        for folder in program_folders():
+            self.show(folder)
         for name in ("all", "default"):  # no router solicitations on the fabric
             Path(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6").write_text("1")
         lines = []

@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from ipaddress import IPv4Interface, IPv4Network
 
 from testbed.emulate.commands import in_host, in_network_of, run
+from testbed.emulate.counters import BUSY, idle_share, processor_ticks
 from testbed.emulate.fabric import Fabric
 from testbed.emulate.names import HOST_INTERFACE
 from testbed.emulate.requests import HostOrder, StormReading, WatchStorm
@@ -26,9 +27,10 @@ from testbed.emulate.switches import SwitchBackend
 from testbed.errors import LabError
 from testbed.shipped import setup
 
-_HOSTS_AT_ONCE = 8
+_HOSTS_AT_ONCE, _FEW_AT_ONCE = 8, 2
+_FEW = 8  # pairs
 _GAP_MS = "2"
-_WAIT_MS = "1000"
+_WAIT_MS, _PATIENT_MS = "1000", "5000"
 _RETRIES = "2"
 
 
@@ -37,25 +39,41 @@ def unreachable_pairs(
 ) -> list[tuple[str, str]]:
     """Ping every host, `others` on other machines, too, from each of `hosts`.
 
+    Where the machine had hardly anything left for it, those that are silent are asked again, with more patience and
+    fewer at a time.
+
     Returns:
         the (source, destination) names without an answer.
     """
     name_of = {host.ip: host.name for host in (*hosts, *others)}
+    before = processor_ticks()
+    targets = {host.name: [ip for ip, name in name_of.items() if name != host.name] for host in hosts}
+    silent = _silent(targets, holders, _WAIT_MS, _HOSTS_AT_ONCE)
+    count = sum(map(len, silent.values()))
+    # Where many are silent, that is no matter of patience.
+    if 0 < count <= max(_FEW, len(hosts) * len(name_of) / 20) and idle_share(before, processor_ticks()) < BUSY:
+        silent = _silent(silent, holders, _PATIENT_MS, _FEW_AT_ONCE)
+    return [(source, name_of[ip]) for source, ips in silent.items() for ip in ips]
 
-    def ping(source: HostOrder) -> list[tuple[str, str]]:
-        targets = [ip for ip, name in name_of.items() if name != source.name]
-        if not targets:
+
+def _silent(
+    targets: Mapping[str, Sequence[str]], holders: Mapping[str, int], wait: str, at_once: int
+) -> dict[str, list[str]]:
+    """Host → addresses of its targets that do not answer its pings in `wait` ms; so many hosts ping at once."""
+
+    def ping(source: str) -> list[str]:
+        if not targets[source]:
             return []
-        command = in_host(holders[source.name], ["fping", "-i", _GAP_MS, "-t", _WAIT_MS, "-r", _RETRIES, *targets])
+        command = in_host(holders[source], ["fping", "-i", _GAP_MS, "-t", wait, "-r", _RETRIES, *targets[source]])
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False)
         except FileNotFoundError as error:
             raise LabError(f"fping is not installed; {setup()}") from error
         alive = {line.split()[0] for line in done.stdout.splitlines() if line.endswith("is alive")}
-        return [(source.name, name_of[ip]) for ip in targets if ip not in alive]
+        return [ip for ip in targets[source] if ip not in alive]
 
-    with ThreadPoolExecutor(_HOSTS_AT_ONCE) as pool:
-        return [pair for pairs in pool.map(ping, hosts) for pair in pairs]
+    with ThreadPoolExecutor(at_once) as pool:
+        return dict(zip(targets, pool.map(ping, targets), strict=True))
 
 
 INTERFACES, RAW, DATAGRAMS = "802.1Q interfaces", "raw tagged frames", "UDP broadcasts"

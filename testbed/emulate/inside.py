@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from testbed.emulate.confine import filtered
 from testbed.emulate.shell import inside
 from testbed.errors import WorkloadError
+from testbed.messages import Access
 
 _NOT_FOUND = 127
 _GRACE = 2.0  # s that a program has to end by itself
@@ -50,7 +52,9 @@ class Started:
         self.stop()
 
 
-def run_inside(init: int, holder: int, group: str | None, command: Sequence[str], timeout: float) -> Completed:
+def run_inside(
+    init: int, holder: int, group: str | None, command: Sequence[str], timeout: float, access: Access
+) -> Completed:
     """Run a command in a host and wait for it.
 
     Args:
@@ -59,12 +63,13 @@ def run_inside(init: int, holder: int, group: str | None, command: Sequence[str]
         group: file by which it joins the host's share of the processors; None where there is none.
         command: program and arguments.
         timeout: laboratory s.
+        access: what programs in hosts may do.
 
     Raises:
         WorkloadError: it took too long, or there is no such program.
     """
     began = time.monotonic()
-    started = start_inside(init, holder, group, command)
+    started = start_inside(init, holder, group, command, access)
     try:
         stdout, stderr = started.process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired as error:
@@ -81,14 +86,17 @@ def run_inside(init: int, holder: int, group: str | None, command: Sequence[str]
     return Completed(tuple(command), code, stdout, stderr, time.monotonic() - began)
 
 
-def start_inside(init: int, holder: int, group: str | None, command: Sequence[str]) -> Started:
+def start_inside(init: int, holder: int, group: str | None, command: Sequence[str], access: Access) -> Started:
     """Start a command in a host; see run_inside()."""
-    entering, environment = inside(init, holder, group, command)
-    process = subprocess.Popen(
-        entering, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        start_new_session=True,
-    )  # fmt: skip
-    return Started(tuple(command), process)
+    entering, environment = inside(init, holder, group, command, access)
+
+    def start() -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            entering, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True, start_new_session=True,
+        )  # fmt: skip
+
+    return Started(tuple(command), filtered(access, start))
 
 
 def _end(process: subprocess.Popen[str]) -> None:

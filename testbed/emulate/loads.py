@@ -14,12 +14,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from testbed.emulate.commands import in_host
+from testbed.emulate.confine import filtered, own_places, program_in
 from testbed.emulate.disturb import Timeline
 from testbed.emulate.fabric import Fabric
+from testbed.emulate.host_view import HOME, take_own_temporary
+from testbed.emulate.mounts import apart
 from testbed.emulate.switches import SwitchBackend
 from testbed.errors import LabError
-from testbed.messages import Disturbance, Disturbed, LoadRequest, Observation, Output, Process, Reading, Snapshot
+from testbed.messages import (
+    Access,
+    Disturbance,
+    Disturbed,
+    LoadRequest,
+    Observation,
+    Output,
+    Process,
+    Reading,
+    Snapshot,
+)
 
 if TYPE_CHECKING:
     from testbed.emulate.telemetry import Telemetry
@@ -38,20 +50,34 @@ _ALIVE_EVERY = 0.2
 class _Running:
     """One process with its output in files, so that a lot of output never blocks it."""
 
-    def __init__(self, spec: Process, holders: Mapping[str, int], groups: Mapping[str, str]) -> None:
+    def __init__(
+        self, spec: Process, holders: Mapping[str, int], groups: Mapping[str, str], access: Access, folder: str
+    ) -> None:
         self.id = spec.id
         self.server_port = spec.server_port
         self.out: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - read after the process has ended
         self.err: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - as above
-        command = list(spec.argv)
+        command, environment = list(spec.argv), {**({} if spec.only_env else os.environ), **spec.env}
         if spec.host is not None:
-            command = in_host(holders[spec.host], command, groups.get(spec.host))
+            command = program_in(holders[spec.host], command, groups.get(spec.host), access)
+        of_hosts = spec.host is not None or spec.to_hosts
+        if of_hosts:
+            environment |= own_places(access)
+
         self._started, self._ended = time.monotonic(), 0.0
-        try:
-            self.popen = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.err,
-                env={**({} if spec.only_env else os.environ), **spec.env}, start_new_session=True,
+
+        def start() -> subprocess.Popen[bytes]:
+            return subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.err, env=environment,
+                cwd=HOME if spec.to_hosts or (of_hosts and access != "write") else folder, start_new_session=True,
             )  # fmt: skip
+
+        def apart_from_all() -> subprocess.Popen[bytes]:
+            take_own_temporary()  # mpiexec puts files there, and leaves them when it is killed
+            return filtered(access, start)
+
+        try:
+            self.popen = apart(apart_from_all) if spec.to_hosts else filtered(access, start) if of_hosts else start()
         except OSError as error:
             raise LabError(f"{command[0]} cannot be started: {error.strerror}") from error
 
@@ -139,6 +165,7 @@ class LoadRunner:
         self._groups = groups
         self._disturb = disturb
         self._folder = folder
+        self._began_in = str(Path.cwd())  # by whoever started the lab
         self._telemetry: Telemetry | None = None
         self._making = threading.Lock()
 
@@ -192,6 +219,9 @@ class LoadRunner:
                 self._telemetry = fabric.telemetry()
         return self._telemetry
 
+    def _begin(self, spec: Process, fabric: Fabric) -> _Running:
+        return _Running(spec, fabric.holders, self._groups(), fabric.order.host_access, self._began_in)
+
     def _processes(
         self,
         load: LoadRequest,
@@ -204,7 +234,7 @@ class LoadRunner:
 
         A server that never listens is one that failed.
         """
-        groups, holders = self._groups(), fabric.holders
+        groups = self._groups()
         count: Callable[[], Snapshot] = lambda: fabric.snapshot(switches.pids)  # noqa: E731 - used thrice
         running: list[_Running] = []
         gate = _Gate(self._folder / load.gate if load.gate else None)
@@ -212,13 +242,13 @@ class LoadRunner:
         try:
             for spec in load.processes:
                 if spec.server_port is not None:
-                    running.append(_Running(spec, holders, groups))
+                    running.append(self._begin(spec, fabric))
             _wait_for_servers(list(running))
             # Before the first client: nothing that it sends may be missing, however busy the machine is then.
             before = count()
             gate.wait("start", begun + load.limit)
             first = time.monotonic()
-            clients = [_Running(spec, holders, groups) for spec in load.processes if spec.server_port is None]
+            clients = [self._begin(spec, fabric) for spec in load.processes if spec.server_port is None]
             running += clients
             after = None
             zero = time.monotonic()

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import subprocess
-import time
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 from mininet.link import Intf, Link
 from mininet.node import Host, Node, Switch
 
 from testbed.emulate.commands import joining
-
-_NAMESPACE_TIMEOUT = 10.0
+from testbed.emulate.confine import guard
+from testbed.messages import Access
 
 
 class _LazyShell:
@@ -44,38 +43,32 @@ class _LazyShell:
 
 
 class LabHost(_LazyShell, Host):  # type: ignore[misc]
-    """A host: a network namespace kept alive by one sleeping process.
+    """A host: namespaces kept alive by one sleeping process.
 
-    `holder` is the pid of the sleeping process to adopt, none = start one; `procs` the file by which the host's
-    programs join its share of the processors.
+    `holder` is the pid of that process; `procs` the file by which the host's programs join its share of the
+    processors; `access` what they may do.
     """
 
-    def __init__(self, name: str, holder: int | None = None, procs: str | None = None, **params: Any) -> None:
-        self.procs = procs
-        self.process: subprocess.Popen[bytes] | None = None
-        if holder is None:
-            self.process = subprocess.Popen(["mnexec", "-n", "sleep", "infinity"])
-            holder = self.process.pid
+    def __init__(
+        self, name: str, holder: int, procs: str | None = None, access: Access = "read", **params: Any
+    ) -> None:
+        self.procs, self.access = procs, access
         self.holder = holder
         super().__init__(name, **params)
         self.pid = holder
 
     def _popen(self, cmd: list[str], **params: Any) -> Any:
-        """Start the shell, or what Mininet's popen() is asked for, within the host's share of the processors."""
-        return super()._popen(joining(self.procs, cmd) if self.procs else cmd, **params)
+        """Start the shell, or what Mininet's popen() is asked for, as a program of the host."""
+        command = guarded(cmd, self.access)
+        return super()._popen(joining(self.procs, command) if self.procs else command, **params)
 
-    def wait_for_namespace(self) -> None:
-        """Return once the holder has its own network namespace.
 
-        Raises:
-            OSError: the holder ended, or has none in ten seconds.
-        """
-        own = Path("/proc/self/ns/net").readlink()
-        until = time.monotonic() + _NAMESPACE_TIMEOUT
-        while Path(f"/proc/{self.holder}/ns/net").readlink() == own:
-            if time.monotonic() > until:
-                raise OSError(f"{self.name}: no network namespace in {_NAMESPACE_TIMEOUT:g} s")
-            time.sleep(0.0005)
+def guarded(command: Sequence[str], access: Access) -> list[str]:
+    """Mininet's way into a host (`mnexec -da PID`, `mnexec -cdaPID`), with what a program in it may do after it."""
+    entering = 1
+    while entering < len(command) and (command[entering][:1] == "-" or command[entering].isdecimal()):
+        entering += 1
+    return [*command[:entering], *guard(access), *command[entering:]]
 
 
 class LabIntf(Intf):  # type: ignore[misc]

@@ -13,7 +13,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from testbed.emulate import cgroup, pairs
+from testbed.emulate import cgroup, confine, host_view, pairs
 from testbed.emulate.netem import MISSING
 from testbed.errors import CapabilityError
 from testbed.scenario import Scenario
@@ -24,6 +24,7 @@ from testbed.workloads.spec import events_of
 OPENFLOW = "openflow framework"
 NETEM = "netem"
 TAPS, SWITCHES = "taps", "open vswitch"
+SHUT_IN = "hosts shut in"
 _LIMIT = 20.0
 _SETUP = setup()
 # A throw-away network namespace; nothing tried in it can be seen outside.
@@ -152,7 +153,7 @@ def capabilities() -> tuple[Capability, ...]:
     if found[-1].name == _NAMESPACES.name and found[-1].present:
         with ThreadPoolExecutor() as pool:
             found += pool.map(_Trial.tried, _TRIALS)
-        found.append(_pairs())
+        found += [_pairs(), _shut_in()]
         works, detail = cgroup.trial()
         found.append(Capability(cgroup.CAPABILITY, works, False, detail, cgroup.CONSEQUENCE, cgroup.REMEDY))
     pressure = Path("/proc/pressure/cpu").exists()
@@ -209,6 +210,15 @@ def _pairs() -> Capability:
     )  # fmt: skip
 
 
+def _shut_in() -> Capability:
+    why_not = host_view.why_not() or confine.why_not()
+    return Capability(
+        SHUT_IN, not why_not, False, why_not or "works",
+        "hosts' programs cannot be kept from the machine, so labs are built with lab.host_access: write only",
+        f"use Linux 5.12 or newer with SECCOMP_FILTER, and {confine.REMEDY}",
+    )  # fmt: skip
+
+
 def require(scenario: Scenario) -> None:
     """Raise CapabilityError, with consequence and remedy, when this machine cannot run a scenario."""
     names = {name for load in scenario.workloads for name in WORKLOADS[load.kind].needs}
@@ -218,6 +228,8 @@ def require(scenario: Scenario) -> None:
         names.add(cgroup.CAPABILITY)
     if scenario.lab.controller != "none":
         names.add(OPENFLOW)
+    if scenario.lab.host_access != "write":
+        names.add(SHUT_IN)
     if any(event.words.delay or event.words.loss for load in scenario.workloads for event in events_of(load.spec)):
         names.add(NETEM)
     spared = set()

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar, get_args
 
 from testbed.messages import (
+    Access,
     ControllerStatus,
     CpuShare,
     Disturbance,
@@ -110,6 +111,7 @@ class BuildOrder:
         watchdog: real-world s after which a model drops what a pause holds back; 0 = never.
         far: ends of links that lead to other machines, where this is a part of a fabric on several.
         others: hosts there.
+        host_access: what programs in hosts may do with the machine's files.
     """
 
     name: str
@@ -135,6 +137,7 @@ class BuildOrder:
     stock: bool = False
     model: bool = False
     watchdog: float = 0.0
+    host_access: Access = "read"
     far: tuple[FarLink, ...] = ()
     others: tuple[HostOrder, ...] = ()
 
@@ -353,6 +356,15 @@ class TakeFile(Request[str]):
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class ShowFolder(Request[None]):
+    """Let programs in hosts, in all or some, read a folder of the machine, where they may read it and it is hidden."""
+
+    op: ClassVar[str] = "show"
+    folder: str
+    hosts: tuple[str, ...] | None = None
+
+
 class TellController(Request[ControllerStatus]):
     """The controller's status."""
 
@@ -404,6 +416,7 @@ OPERATIONS: dict[str, type[Request[Any]]] = {
     for kind in (
         Build, TellFacts, TellStatus, Shutdown, SetRates, SetSpeeds, CheckShaping, RunLoad, Disturb, TellLinks,
         CountFrames, ReadPorts, DumpFlows, DumpShortCuts, DumpGroups, Trace, Reach, Learn, WatchStorm, WriteFile,
-        CopyFile, TakeFile, TellController, WaitForController, StopController, StartController, MoveToPlan,
+        CopyFile, TakeFile, ShowFolder, TellController, WaitForController, StopController,
+        StartController, MoveToPlan,
     )
 }  # fmt: skip

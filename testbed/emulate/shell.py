@@ -8,10 +8,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from testbed.emulate.commands import in_host
+from testbed.emulate.confine import forbid, own_places, program_in
 from testbed.emulate.requests import LabState
 from testbed.emulate.wire import decode
 from testbed.errors import CapabilityError
+from testbed.messages import Access
 from testbed.shipped import setup
 
 _STATE = Path("/run/lab/state.json")
@@ -25,7 +26,9 @@ def enter(init: int) -> None:
     _become(*_entering(init, [sys.executable, "-m", "testbed.emulate.shell"], PYTHONPATH=package))
 
 
-def execute_in(init: int, holder: int | None, group: str | None, command: Sequence[str]) -> None:
+def execute_in(
+    init: int, holder: int | None, group: str | None, command: Sequence[str], access: Access = "write"
+) -> None:
     """Replace this process by a command inside the lab of a process 1; does not return.
 
     Args:
@@ -33,12 +36,16 @@ def execute_in(init: int, holder: int | None, group: str | None, command: Sequen
         holder: of the host, as the lab counts processes; None = beside the switches.
         group: the file by which programs join the host's share of the processors; None where it has none.
         command: program and arguments.
+        access: what programs in hosts may do.
     """
-    _become(*inside(init, holder, group, command))
+    entering = inside(init, holder, group, command, access)
+    if holder is not None and access != "write":
+        forbid()
+    _become(*entering)
 
 
 def inside(
-    init: int, holder: int | None, group: str | None, command: Sequence[str]
+    init: int, holder: int | None, group: str | None, command: Sequence[str], access: Access
 ) -> tuple[list[str], dict[str, str]]:
     """The command that runs another one inside a lab, and its environment; see execute_in().
 
@@ -46,7 +53,9 @@ def inside(
         CapabilityError: not root.
     """
     back = ["sh", "-c", _BACK, str(Path.cwd()), *command]
-    return _entering(init, back if holder is None else in_host(holder, back, group))
+    if holder is None:
+        return _entering(init, back)
+    return _entering(init, program_in(holder, back, group, access), **own_places(access))
 
 
 def _entering(init: int, inside: Sequence[str], **variables: str) -> tuple[list[str], dict[str, str]]:
@@ -82,6 +91,8 @@ def main() -> None:
     from testbed.emulate.prompt import Prompt  # noqa: PLC0415
 
     state = decode(LabState, json.loads(_STATE.read_text()))
+    if state.order.host_access != "write":
+        forbid()  # for all that the hosts' shells start
     setLogLevel("info")
     Prompt(Fabric(state.order, state.holders, state.groups))
 

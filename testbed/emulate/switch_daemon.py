@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from testbed.emulate.commands import FIRST, run
+from testbed.emulate.commands import FIRST, how_it_ended, run
 from testbed.emulate.requests import BuildOrder
 from testbed.errors import LabError
 from testbed.shipped import setup
@@ -169,10 +169,11 @@ class SwitchDaemon:
         for name, process in self._processes.items():
             code = process.poll()
             if code is not None and process is not self._killed:
-                how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
                 log = self._folder / f"{name}.log"
                 tail = log.read_text(errors="replace").splitlines()[-_LOG_TAIL:] if log.exists() else []
-                raise LabError(f"{name} {how}; the lab's switches are gone. " + " | ".join(tail))
+                raise LabError(f"{name} {how_it_ended(code)}; the lab's switches are gone. " + " | ".join(tail))
+            if code is None and _stopped(process.pid):
+                raise LabError(f"{name} is stopped, as by SIGSTOP, so the lab's switches do not answer")
 
     def transact(self, arguments: Sequence[str], *, wait: bool = False) -> str:
         """Run one ovs-vsctl transaction; `wait` until the daemon has carried it out."""
@@ -193,6 +194,15 @@ class SwitchDaemon:
                     change(one)
 
 
+def open_files(ports: Sequence[int]) -> int:
+    """How many files a daemon has open that carries switches with so many ports, and some to spare.
+
+    Of the userspace datapath: three tori and a mesh had one a port, two a switch and 42 (62 of 4 switches, 938 of 128).
+    """
+    return sum(ports) + 2 * len(ports) + _SPARE_FILES
+
+
+_SPARE_FILES = 42 + 200
 # Measured with `python -m benchmarks data-plane`; see docs/decisions/0016-several-switch-daemons.md.
 _PORTS_WORTH_A_DAEMON = 16
 
@@ -245,6 +255,14 @@ def divide(ports: Mapping[str, int], count: int) -> list[list[str]]:
         left -= share
         start = end
     return shares
+
+
+def _stopped(pid: int) -> bool:
+    """Whether a process has been stopped by a signal."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T"
+    except OSError:
+        return False  # it has ended meanwhile
 
 
 _SYS_PIDFD_GETFD = 438  # the same number on every architecture

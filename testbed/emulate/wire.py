@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from testbed.errors import LabError
 
@@ -29,8 +29,8 @@ def _fields_of(value: Any) -> dict[str, object]:
 def decode(kind: type[_T], raw: object, *, more_keys: bool = False) -> _T:
     """A value of a type from what JSON made of it.
 
-    `kind` is a dataclass, or made of dataclasses, tuples, lists, mappings, unions with None and plain types; with
-    `more_keys` objects may have keys that their dataclass has not.
+    `kind` is a dataclass, or made of dataclasses, tuples, lists, mappings, unions with None, literals and plain types;
+    with `more_keys` objects may have keys that their dataclass has not.
 
     Raises:
         LabError: it is no such value.
@@ -53,6 +53,8 @@ def _decode(kind: Any, raw: Any, more_keys: bool) -> Any:
         fitting = [one for one in arguments if type(raw) is one]
         others = [one for one in arguments if one is not NoneType]
         return _decode((fitting or others)[0], raw, more_keys)
+    if origin is Literal and any(type(raw) is type(one) and raw == one for one in arguments):
+        return raw
     if isinstance(raw, list) and origin in (tuple, list, Sequence):
         return _items(origin, arguments, raw, more_keys)
     if isinstance(raw, dict) and origin in (dict, Mapping):

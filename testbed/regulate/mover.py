@@ -13,7 +13,7 @@ from typing import Any
 
 from testbed.emulate import loss_probe as probe_program
 from testbed.errors import WorkloadError
-from testbed.messages import PlanStep, Process
+from testbed.messages import SHARED, PlanStep, Process
 from testbed.model import host_ip
 from testbed.plan import Plan
 from testbed.plan.store import plan_to_json
@@ -142,18 +142,18 @@ class PlanMover:
         program = (sys.executable, "-I", str(Path(probe_program.__file__).resolve()))
         stop = f"loss-probe-{next(_NUMBERS)}.stop"
         # A file of the same folder tells where in the lab that is.
-        folder = context.lab.write("loss-probe.txt", "").parent
+        folder = context.lab.write(f"{SHARED}/loss-probe.txt", "").parent
         processes = loss_probe.commands(named, a_second, program, str(folder / stop))
 
         def watched(other: Session) -> Any:
             # Should one never send, it ends, and the load fails by it.
             until = time.monotonic() + _START_LIMIT
-            while other.count_files(f"{stop}.*") < len(processes) and time.monotonic() < until:
+            while other.count_files(f"{SHARED}/{stop}.*") < len(processes) and time.monotonic() < until:
                 time.sleep(0.05)
             time.sleep(_BEFORE)
             made = changes(other)
             time.sleep(_AFTER)
-            other.write(stop, "")
+            other.write(f"{SHARED}/{stop}", "")
             return made
 
         made, result = self.during(context, processes, _BEAT_LIMIT, watched)

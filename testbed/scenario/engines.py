@@ -57,7 +57,9 @@ class EngineName:
 
 
 # Rates of the simulator are real-world rates, so of a lab's settings it takes any dilation for what it is.
-_OF_MACHINES = ("datapath", "arp", "telemetry", "cpu_share", "switch_daemons", "fast_path", "controller")
+_OF_MACHINES = (
+    "datapath", "arp", "telemetry", "cpu_share", "switch_daemons", "fast_path", "controller", "host_access",
+)  # fmt: skip
 ENGINES: dict[str, EngineName] = {
     "ovs": EngineName("Open vSwitch on this machine", {"vm": (), "simulator": ()}),
     "vm": EngineName("Open vSwitch in a virtual machine with Debian's kernel", {"simulator": ()}, sees_files=False),

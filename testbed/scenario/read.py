@@ -22,8 +22,23 @@ def shortened(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN // 2]}…{text[-_SHOWN // 4 :]}"
 
 
+_HALVES = re.compile("[\ud800-\udfff]")
+
+
 class _Loader(yaml.SafeLoader):
     """Safe loader that refuses a key given twice, instead of silently losing the first."""
+
+    def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
+        """A text whose escapes are characters; those of JSON may come in halves, two a character."""
+        value: Any = super().construct_scalar(node)
+        if not isinstance(value, str) or not _HALVES.search(value):
+            return value
+        try:
+            return value.encode("utf-16", "surrogatepass").decode("utf-16")
+        except UnicodeDecodeError as error:
+            raise yaml.constructor.ConstructorError(
+                None, None, "an escape is half a character; write the character itself", node.start_mark
+            ) from error
 
 
 def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:

@@ -11,6 +11,7 @@ from annotated_types import Ge, Le
 from pydantic import BeforeValidator, WithJsonSchema
 
 from testbed.errors import did_you_mean
+from testbed.messages import Access
 from testbed.scenario.engines import Simulator, VmOptions
 from testbed.scenario.models import shown
 from testbed.topologies.faults import Faults
@@ -199,6 +200,9 @@ class LabSettings:
     # who installs the rules: `none` = the lab itself, once; else the OpenFlow controller of that name, which runs
     # inside the lab and keeps them there
     controller: Literal["none", "switch_tagged", "learning", "segment_manager"] = "none"
+    # what programs in hosts may do with the machine's files: `read` all, or `none` but what programs need, and in both
+    # cases without the rights that could change the machine; `write` leaves them those of root
+    host_access: Access = "read"
 
     @property
     def chosen_dilation(self) -> float:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Literal
 
 from testbed.workloads import mpi_hpl, mpi_imb, mpi_json, mpi_osu, npb
@@ -46,10 +47,14 @@ fi
 export TESTBED_HOST
 # The tracing library brings MPI's own with it, which only the program itself needs.
 exec mnexec -a "$process" unshare --mount -- \\
-    sh -c 'mount -t tmpfs tmpfs /dev/shm && {trace}exec "$@"' rank "$@"
+    sh -c 'mount -t tmpfs tmpfs /dev/shm && exec {guard}{trace}"$@"' rank "$@"
 """
 # Linux takes no longer argument; with what `mpiexec` adds.
 _MAX_ARGUMENT = 120_000
+
+# What mpiexec prints of a rank that a signal has ended, and unshare of mpiexec.
+_RANK_DIED = re.compile(r"APPLICATION TERMINATED WITH THE EXIT STRING: (.+?) \(signal (\d+)\)")
+_STARTER_DIED = "unshare: sigprocmask unblock failed"
 
 Output = Literal["json", "free", "imb", "osu", "hpl", "npb"]
 Pairs = Sequence[tuple[int, int]]
@@ -146,6 +151,8 @@ def launch(
     folder: str,
     interface: str,
     host_pids: Sequence[int],
+    shared: str = "",
+    guard: Sequence[str] = (),
     groups: Sequence[str] = (),
     pairs: Pairs | None = None,
     tracer: str | None = None,
@@ -160,6 +167,8 @@ def launch(
         shim: absolute path of the library that lets waiting ranks sleep (`mpi_jobs/shim`), or None to let
             them spin.
         folder: absolute path of the folder in which the caller stores `Launch.files`.
+        shared: name of a folder in it that ranks can write to; empty = itself.
+        guard: command that becomes the program of a rank, with no more rights than that shall have.
         host_pids: for each host, the id of a process that runs in its namespaces.
         groups: for each host, the file by which its ranks join its share of the processors; empty where hosts have
             none.
@@ -179,6 +188,7 @@ def launch(
     env = {
         "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         "HOME": "/",
+        "TESTBED_JOB": job.folder,
         "LC_ALL": "C",
         "LD_LIBRARY_PATH": libraries,
         "OPENBLAS_NUM_THREADS": "1",  # where BLAS is OpenBLAS, each rank would start a thread a core
@@ -197,19 +207,21 @@ def launch(
     if shim is not None:
         env["LD_PRELOAD"] = shim
     if tracer is not None:
-        env["TESTBED_TRACE"] = f"{folder}/{TRACE_FILE}"
+        env["TESTBED_TRACE"] = str(PurePosixPath(folder, shared, TRACE_FILE))
         env["TESTBED_TRACER"] = tracer
     places = "\n".join(
         f"{rank}) TESTBED_HOST={host} process={int(host_pids[host])}{f' group={groups[host]}' if groups else ''} ;;"
         for rank, host in enumerate(ranks.hosts)
     )
-    trace = 'export LD_PRELOAD="$LD_PRELOAD:$TESTBED_TRACER" && ' if tracer is not None else ""
-    files = {"rank.sh": _WRAPPER.format(places=places, trace=trace)}
+    trace = 'env LD_PRELOAD="$LD_PRELOAD:$TESTBED_TRACER" ' if tracer is not None else ""
+    guarding = "".join(f"{word} " for word in guard)
+    files = {"rank.sh": _WRAPPER.format(places=places, guard=guarding, trace=trace)}
     args = job.args
     form = _FORMS.get(job.output)
     if form is not None and form.data_file is not None:
-        files[_DATA_FILE] = form.data_file(args, len(ranks))
-        args = (f"{folder}/{_DATA_FILE}",)
+        data = PurePosixPath(shared, _DATA_FILE)
+        files[str(data)] = form.data_file(args, len(ranks))
+        args = (f"{folder}/{data}",)
     if pairs is not None:
         args = ("--pairs", _pairs_text(pairs), *args)
     argv = (
@@ -248,6 +260,11 @@ def check(job: MpiJob, text: str, ranks: Ranks) -> ParsedJob:
 
 def failure(job: MpiJob, text: str) -> str:
     """What the output of a job that ended with a failure says of it; empty where nothing that is known."""
+    if _STARTER_DIED in text:
+        return "mpiexec was killed, as by SIGKILL, and with it all ranks"
+    killed = _RANK_DIED.search(text)
+    if killed and not (job.output in _FORMS and _FORMS[job.output].failure(text)):
+        return f"a rank was killed by signal {killed[2]} ({killed[1]})"
     return _FORMS[job.output].failure(text) if job.output in _FORMS else ""
 
 

@@ -20,7 +20,7 @@ import pytest
 from testbed.emulate.build import build_lab, build_order
 from testbed.emulate.client import LabClient
 from testbed.emulate.probe import capabilities
-from testbed.messages import LoadRequest, Process
+from testbed.messages import SHARED, LoadRequest, Process
 from testbed.model import host_mac
 from testbed.plan import Plan, make_plan
 from testbed.run.loads.context import Context
@@ -125,7 +125,7 @@ def captured(lab: LabClient, captures: Mapping[str, tuple[str | None, Sequence[s
     Returns:
         name → what tcpdump printed; `meanwhile` → what the program did.
     """
-    folder = lab.write(f"captures-{next(_NUMBERS)}/names", json.dumps(list(captures))).parent
+    folder = lab.write(f"{SHARED}/captures-{next(_NUMBERS)}/names", json.dumps(list(captures))).parent
     processes = [
         Process(name, host, ("sh", "-c", _CAPTURE, str(folder / name), *arguments))
         for name, (host, arguments) in captures.items()

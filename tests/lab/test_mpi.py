@@ -12,15 +12,19 @@ from pathlib import Path
 import pytest
 
 from testbed.emulate import jobs
+from testbed.emulate.build import build_lab
 from testbed.errors import CapabilityError, InputError, WorkloadError
 from testbed.model import Sample
 from testbed.plan import make_plan
 from testbed.run.checks.fidelity import Verdict
 from testbed.run.engines import run_scenario
 from testbed.run.loads import run_mpi as load_mpi
+from testbed.run.loads.context import Context
 from testbed.scenario import load_scenario
 from testbed.workloads import mpi
 from testbed.workloads.spec import Mpi
+
+from .conftest import plan_of
 
 USER_JOB = Path(__file__).parent / "mpi_user_job"
 SHORT = ("--tests", "pingpong,alltoall,barrier", "--sizes", "1,4096", "--alltoall-bytes", "4000", "--repeats", "3")
@@ -178,7 +182,8 @@ def test_more_ranks_than_hosts_share_out(run):
 # --- what goes wrong ------------------------------------------------------------------------------------------
 
 
-def test_with_shared_memory_allowed_the_byte_proof_fails(run, monkeypatch):
+def test_with_shared_memory_allowed_the_byte_proof_fails(monkeypatch):
+    """Only where hosts are not shut in: those that are have no memory that they could share."""
     forced = mpi.launch
 
     def unforced(*arguments, **options):
@@ -189,8 +194,9 @@ def test_with_shared_memory_allowed_the_byte_proof_fails(run, monkeypatch):
         return replace(launch, env=kept, files={"rank.sh": wrapper})
 
     monkeypatch.setattr(mpi, "launch", unforced)
-    with pytest.raises(WorkloadError, match="its ranks used another way"):
-        run("fabric_bench", SHORT)
+    plan = plan_of("topology: {kind: mesh, sizes: [2, 2]}\nlab: {dilation: 50, host_access: write}")
+    with build_lab(plan) as lab, pytest.raises(WorkloadError, match="its ranks used another way"):
+        load_mpi.run_mpi(Context(plan, lab, {}, lambda name, text: None, lambda text: None), Mpi("fabric_bench", SHORT))
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,14 @@ def test_an_entry_beyond_all_numbers():
     assert len(str(caught.value)) < 400
 
 
+def test_half_a_character():
+    with pytest.raises(InputError) as caught:
+        parse_scenario('topology: {kind: mesh, "\\ud800": 2}', "x.yaml")
+    assert str(caught.value) == "x.yaml: line 1, column 24: an escape is half a character; write the character itself"
+    both = parse_scenario('{"description": "\\ud83d\\ude00", "topology": {"kind": "mesh", "sizes": [2]}}', "x.yaml")
+    assert both.description == "\N{GRINNING FACE}"
+
+
 def test_a_scenario_whose_name_is_too_long():
     with pytest.raises(InputError, match=r"^\./aaa[a…]*: cannot be read: File name too long$"):
         find_scenario(f"./{LONG}")

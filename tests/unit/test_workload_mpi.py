@@ -96,7 +96,7 @@ def test_launch_loads_the_tracer_into_the_program_alone():
     started = launch(tracer="/lab/trace.so")
     assert started.env["TESTBED_TRACE"] == "/run/lab/trace.json"
     assert started.env["LD_PRELOAD"] == "/lib/shim.so"  # of the shells before it
-    assert '&& export LD_PRELOAD="$LD_PRELOAD:$TESTBED_TRACER" && exec "$@"' in started.files["rank.sh"]
+    assert '&& exec env LD_PRELOAD="$LD_PRELOAD:$TESTBED_TRACER" "$@"' in started.files["rank.sh"]
     untraced = launch()
     assert not {"TESTBED_TRACE", "TESTBED_TRACER"} & set(untraced.env)
     assert "TRACER" not in untraced.files["rank.sh"]

@@ -13,7 +13,7 @@ from socket import inet_aton
 import numpy as np
 
 from testbed.emulate.build import build_with
-from testbed.emulate.checks import by_datagrams, changed_links, of_controller
+from testbed.emulate.checks import by_datagrams, changed_links, of_controller, silent_pairs
 from testbed.emulate.client import LabClient, Progress, quiet
 from testbed.emulate.launch import Namespaces
 from testbed.emulate.names import MODEL
@@ -93,9 +93,7 @@ class ModelClient(LabClient):
                 self.learn(plan.vlans.vlan_ids.tolist(), datagrams=by_datagrams(plan))
                 if not self.walk(plan):
                     break
-        return self.walk(plan) or [
-            f"{source}→{destination} does not answer a ping" for source, destination in self.reach()
-        ]
+        return self.walk(plan) or silent_pairs(self)
 
     def walk(self, plan: Plan, off: Collection[int] | None = None) -> list[str]:
         """Walk the tables of the running model; see Session."""

@@ -19,6 +19,7 @@ from testbed import __version__
 from testbed.emulate import counters
 from testbed.emulate.commands import first_line, in_host, run_each
 from testbed.emulate.fabric import Fabric, require_numbers
+from testbed.emulate.host_view import program_folders
 from testbed.emulate.names import HOST_INTERFACE, MODEL, channel_ports, host_ports
 from testbed.emulate.realtime.doors import (
     BIN,
@@ -176,8 +177,8 @@ class ModelFabric(Fabric):
 
     def _start(self) -> None:
         """Open the doors and start the process that computes the model."""
-        for host in self.hosts:
-            host.wait_for_namespace()
+        for folder in program_folders():
+            self.show(folder)
         processors = sorted(os.sched_getaffinity(0))
         others = sum(1 << processor for processor in processors[:-1])
         taps = open_taps(self.holders, others)

@@ -91,7 +91,7 @@ class Context:
             departures: s after the last start at which the busiest ports are watched frame by frame; None = never.
             partial: whether some may fail; the result says which.
             timeline: what dies and comes back meanwhile.
-            failure: what the standard output of a process that failed says of it; empty = its last line shall say it.
+            failure: what the output of a process that failed says of it; empty = its last line shall say it.
 
         Raises:
             WorkloadError: some did not end in time, or failed; their output is kept.
@@ -105,9 +105,9 @@ class Context:
         for name, output in seen.outputs.items():
             if output.code != 0:
                 self.keep_raw(f"failed-{name}.txt", output.stdout + output.stderr)
-                said = failure(output.stdout) or output.stderr.strip() or output.stdout.strip()
+                said = failure(f"{output.stdout}\n{output.stderr}") or output.stderr.strip() or output.stdout.strip()
                 last = (said or "it printed nothing").splitlines()[-1]
-                how = f"did not end in {limit:g} s" if name in seen.timed_out else f"exit code {output.code}"
+                how = f"did not end in {limit:g} s" if name in seen.timed_out else _ending(output.code)
                 failed[name] = f"{how}: {last}"
         telemetry = None
         if seen.record:
@@ -185,6 +185,10 @@ class Context:
             self.sample("departure_error", value, "ratio", {**labels, "quantile": name})
             for name, value in zip(("p50", "p90", "p99"), quantiles(errors), strict=True)
         ]
+
+
+def _ending(code: int | None) -> str:
+    return f"killed by signal {-code}" if code is not None and code < 0 else f"exit code {code}"
 
 
 @dataclass(frozen=True, slots=True)

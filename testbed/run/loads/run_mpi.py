@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from testbed.emulate import jobs
+from testbed.emulate.confine import guard
 from testbed.emulate.jobs import npb_job
 from testbed.errors import InputError, Problem, WorkloadError
-from testbed.messages import Process
+from testbed.messages import SHARED, Process
 from testbed.model import Sample
 from testbed.plan import Plan
 from testbed.plan.rates import fair_rates, logical_ways, wires_of
@@ -108,7 +109,7 @@ def run_mpi(context: Context, spec: Mpi | Npb) -> LoadOutcome:
     start = _launch(context, prepared)
     ledger = FrameLedger(context.lab)
     context.progress(f"{job.name} on {len(ranks)} ranks, at most {job.time_limit:g} s")
-    process = Process(job.name, None, start.argv, env=start.env, only_env=True)
+    process = Process(job.name, None, start.argv, env=start.env, only_env=True, to_hosts=True)
     result = context.run([process], job.time_limit, watched=True, failure=lambda text: mpi.failure(job, text))
     outcome.watched(result)
     text = result.outputs[process.id].stdout
@@ -167,7 +168,8 @@ def _launch(context: Context, prepared: Prepared) -> mpi.Launch:
     mpiexec = jobs.mpi_program("mpiexec")
     libraries = [jobs.shim_path(), *([jobs.tracer_path()] if prepared.trace else [])]
     shim, *tracer = [context.lab.copy(path) for path in libraries]
-    context.lab.take(mpi.TRACE_FILE)  # of a load before this one, should that have failed
+    context.lab.show(Path(prepared.job.folder))
+    context.lab.take(f"{SHARED}/{mpi.TRACE_FILE}")  # of a load before this one, should that have failed
     try:
         start = mpi.launch(
             prepared.job,
@@ -177,6 +179,8 @@ def _launch(context: Context, prepared: Prepared) -> mpi.Launch:
             shim=shim,
             tracer=tracer[0] if tracer else None,
             folder=facts.folder,
+            shared=SHARED,
+            guard=guard(facts.host_access),
             interface=facts.interface,
             host_pids=[facts.holders[name] for name in names],
             groups=[facts.groups[name] for name in names] if facts.groups else (),
@@ -193,7 +197,7 @@ def _read_trace(context: Context, prepared: Prepared) -> mpi_trace.Trace | None:
     """What the ranks have sent each other; its file is kept. None where it was not to be recorded."""
     if not prepared.trace:
         return None
-    text = context.lab.take(mpi.TRACE_FILE)
+    text = context.lab.take(f"{SHARED}/{mpi.TRACE_FILE}")
     if text:
         context.keep_raw(mpi.TRACE_FILE, text)
     return mpi_trace.parse(text, len(prepared.ranks))

@@ -44,7 +44,9 @@ def run_script(context: Context, spec: Script) -> LoadOutcome:
         WorkloadError: it failed in a host, or took too long.
     """
     plan, topology, outcome = context.plan, context.plan.topology, LoadOutcome()
-    file = context.lab.copy(script_file(plan, spec))
+    source = script_file(plan, spec)
+    context.lab.show(source.resolve().parent)  # what it reads beside itself
+    file = context.lab.copy(source)
     processes = commands(spec, file, topology, context.scale.dilation)
     ledger, results = FrameLedger(context.lab), []
     for repeat in range(1, spec.repeats + 1):

@@ -1,0 +1,212 @@
+"""Feed the program what is nearly right, and store whatever it answers with anything but a sentence.
+
+    make fuzz ARGS="--count 100000 --seed 3"
+    make fuzz ARGS="--seconds 60 --only plan --only results"
+    make fuzz ARGS="--seconds 1 --frames 20000"        # and frames into labs, as root
+    make fuzz ARGS="--again .cache/fuzz/plan-1a2b3c.json"
+
+Inputs are drawn by Hypothesis, which makes them small; its own store of them is in .cache/fuzz/examples, from where the
+next run begins. What is found goes into .cache/fuzz, and when it is mended from there to tests/data/fuzz, whose files a
+test feeds for ever. Exit code 1 where something was found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import hashlib
+import json
+import secrets
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis.database import DirectoryBasedExampleDatabase
+from hypothesis.errors import HypothesisException
+
+from benchmarks.command import ROOT
+from benchmarks.fuzz_frames import ENGINES, feed_frames
+from benchmarks.fuzz_targets import TARGETS
+from testbed.errors import TestbedError
+
+FOLDER = ROOT / ".cache" / "fuzz"
+_SLOW = 10.0  # seconds that an input may take
+_HANGS = 60.0  # seconds after which the program says where it is, and ends
+_BATCH = 100
+
+
+@dataclass(frozen=True)
+class Finding:
+    """An input that was not answered by a sentence.
+
+    Attributes:
+        target: key of TARGETS.
+        given: the input.
+        error: what happened, and where.
+    """
+
+    target: str
+    given: Any
+    error: str
+
+    def store(self, number: int) -> Path:
+        """Write it down; returns the file."""
+        name = hashlib.sha256(self.error.encode()).hexdigest()[:8]
+        file = FOLDER / f"{self.target}-{name}.json"
+        said = {"target": self.target, "error": self.error, "seed": number, "given": self.given}
+        file.write_text(json.dumps(said, indent=1))
+        return file
+
+
+class _TooSlowError(Exception):
+    """An input took longer than it may."""
+
+
+def feed(target: str, given_input: Any) -> None:
+    """Give an input to a target.
+
+    Raises:
+        Exception: anything but a sentence came of it, or it took too long.
+    """
+    began = time.monotonic()
+    try:
+        TARGETS[target].feed(given_input)
+    except TestbedError as error:
+        str(error).encode("utf-8", "surrogatepass")
+    if time.monotonic() - began > _SLOW:
+        raise _TooSlowError(f"it took {time.monotonic() - began:.0f} s")
+
+
+def _place(error: Exception) -> str:
+    """What an exception is and where in the project it was raised: two of one place are one finding."""
+    if isinstance(error, _TooSlowError):
+        return "too slow"
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if f"{ROOT}/testbed" in frame.filename or f"{ROOT}/controllers" in frame.filename]
+    last = (ours or frames)[-1]
+    name = Path(last.filename)
+    where = name.relative_to(ROOT) if name.is_relative_to(ROOT) else name.name
+    return f"{type(error).__name__} at {where}:{last.lineno}"
+
+
+class _Search:
+    """The search of one target, a batch at a time."""
+
+    def __init__(self, target: str, number: int, until: float) -> None:
+        self.target = target
+        self.count = 0
+        self.findings: list[Finding] = []
+        self._number, self._until = number, until
+        self._known: set[str] = set()
+        self._store = DirectoryBasedExampleDatabase(FOLDER / "examples" / target)
+        self._inputs = TARGETS[target].inputs()
+
+    def batch(self, count: int) -> None:
+        """Draw some more."""
+        self._number += 1
+        latest: list[Finding] = []
+
+        @seed(self._number)
+        @settings(
+            max_examples=count, deadline=None, database=self._store, suppress_health_check=list(HealthCheck),
+            phases=(Phase.reuse, Phase.generate, Phase.shrink), report_multiple_bugs=False, print_blob=False,
+        )  # fmt: skip
+        @given(self._inputs)
+        def attempt(given_input: Any) -> None:
+            if time.monotonic() > self._until:
+                return
+            self.count += 1
+            with _watched(self.target, given_input):
+                try:
+                    feed(self.target, given_input)
+                except Exception as error:
+                    where = _place(error)
+                    if where in self._known:
+                        return
+                    latest[:] = [Finding(self.target, given_input, f"{where}: {str(error)[:300]}")]
+                    raise
+
+        try:
+            attempt()
+        except HypothesisException:
+            pass  # it comes of what is in `latest`, which is not the same each time
+        except Exception:
+            if not latest:
+                raise
+        if latest:
+            self._known.add(latest[0].error.partition(": ")[0])
+            self.findings += latest
+
+
+@contextmanager
+def _watched(target: str, given_input: Any) -> Iterator[None]:
+    """End the program where an input never ends, with the place and the input told."""
+    (FOLDER / "current.json").write_text(json.dumps({"target": target, "given": given_input}))
+    faulthandler.dump_traceback_later(_HANGS, exit=True)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+def main() -> None:
+    """Search until the time or the inputs are used up."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, help="how long; default 60, or as long as --count takes")
+    parser.add_argument("--count", type=int, help="how many inputs")
+    parser.add_argument("--seed", type=int, default=secrets.randbelow(1 << 32))
+    parser.add_argument("--only", action="append", choices=list(TARGETS), help="a target; may be given again")
+    parser.add_argument("--frames", type=int, default=0, help="also so many into a lab of each engine; needs root")
+    parser.add_argument("--again", type=Path, help="feed a stored finding, and show what comes of it")
+    asked = parser.parse_args()
+    if asked.again is not None:
+        said = json.loads(asked.again.read_text())
+        feed(said["target"], said["given"])
+        sys.stdout.write("it is answered by a sentence\n")
+        return
+    names = asked.only or list(TARGETS)
+    seconds = asked.seconds or (60.0 if asked.count is None else 1e9)
+    sys.stdout.write(f"the seed is {asked.seed}; the same inputs again: --seed {asked.seed} (without .cache/fuzz)\n")
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    began = time.monotonic()
+    searches = [_Search(name, asked.seed, began + seconds) for name in names]
+    weight = sum(TARGETS[name].share for name in names)
+    shown = began
+    while time.monotonic() < began + seconds and (count := sum(s.count for s in searches)) < (asked.count or 1e18):
+        left = max(1, (asked.count or 1 << 60) - count)
+        for search in searches:
+            share = TARGETS[search.target].share / weight
+            search.batch(max(1, min(int(_BATCH * share * len(names)), int(left * share) + 1)))
+            if time.monotonic() - shown > 5:
+                shown = time.monotonic()
+                done, found = sum(s.count for s in searches), sum(len(s.findings) for s in searches)
+                sys.stderr.write(f"{done:,} inputs in {shown - began:.0f} s, {found} findings\n")
+    findings = [finding for search in searches for finding in search.findings]
+    for finding in findings:
+        sys.stdout.write(f"{finding.error}\n  make fuzz ARGS='--again {finding.store(asked.seed)}'\n")
+    for search in searches:
+        sys.stdout.write(f"{search.target:15} {search.count:8,} inputs, {len(search.findings)} findings\n")
+    (FOLDER / "current.json").unlink(missing_ok=True)
+    total, broken = sum(search.count for search in searches), 0
+    for engine in ENGINES if asked.frames else ():
+        count = 0
+        for batch, wrong in feed_frames(engine, asked.frames, asked.seed):
+            count += batch
+            if wrong:
+                broken += 1
+                sys.stdout.write(f"{wrong}\n")
+        sys.stdout.write(f"{'frames, ' + engine:15} {count:8,} inputs, {broken} findings\n")
+        total += count
+    bad = len(findings) + broken
+    sys.stdout.write(f"{total:,} inputs in {time.monotonic() - began:.0f} s: {bad} without a sentence\n")
+    sys.exit(1 if bad else 0)
+
+
+if __name__ == "__main__":
+    main()

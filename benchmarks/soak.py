@@ -1,0 +1,140 @@
+"""Keep a lab of 64 hosts busy for a while with loads, failures and repairs, and see whether anything grows.
+
+    make soak                              # 20 minutes
+    make soak ARGS="--seconds 3600"
+    make soak ARGS="--seconds 40 --size 2"
+
+In each round pairs of hosts send by TCP, a link fails under them and is mended, and then rules, memory, descriptors and
+processes are counted. Rounds at the beginning are left out; of the others the medians of the first and the last third
+are compared. Exit code 1 where something is more than 2 % larger, or goodput changed by more than its own spread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import secrets
+import statistics
+import sys
+import time
+from pathlib import Path
+
+from testbed.emulate.build import build_lab
+from testbed.emulate.client import LabClient
+from testbed.messages import Disturbance, LoadRequest, Process
+from testbed.model import host_ip
+from testbed.plan import Plan, make_plan
+from testbed.scenario import parse_scenario
+
+_GROWTH = 0.02
+_WARM_UP = 3  # rounds, in which programs fill their caches
+_SECONDS = 2  # of a load
+_PAIRS = 8
+_PORT = 5201
+_KINDS = {"testbed.emulate.agent": "agent", "ovs-vswitchd": "switches", "ovsdb-server": "database"}
+
+
+def main() -> None:
+    """Run rounds until the time is up, and judge."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=1200.0)
+    parser.add_argument("--size", type=int, default=8, help="of the torus; 8 has 64 hosts")
+    parser.add_argument("--seed", type=int, default=secrets.randbelow(1 << 32))
+    asked = parser.parse_args()
+    sys.stdout.write(f"the seed is {asked.seed}; the same failures again: --seed {asked.seed}\n")
+    chance = random.Random(asked.seed)
+    kind = "torus" if asked.size > 2 else "mesh"
+    text = f"topology: {{kind: {kind}, sizes: [{asked.size}, {asked.size}]}}\nlab: {{dilation: 200}}\n"
+    plan = make_plan(parse_scenario(text, "soak.yaml"))
+    seen: list[dict[str, float]] = []
+    began = time.monotonic()
+    with build_lab(plan) as lab:
+        while time.monotonic() - began < asked.seconds or len(seen) < _WARM_UP + 3:
+            seen.append(_round(plan, lab, chance))
+            passed = time.monotonic() - began
+            shown = ", ".join(f"{name} {value:.4g}" for name, value in seen[-1].items())
+            sys.stderr.write(f"round {len(seen)}, {passed:.0f} s: {shown}\n")
+        init = lab.namespaces.init
+    left = [] if not Path(f"/proc/{init}").exists() else [f"process {init} is still there"]
+    bad = left + _judged(seen[_WARM_UP:])
+    sys.stdout.write(f"{len(seen)} rounds in {time.monotonic() - began:.0f} s; {len(bad)} things grew or changed\n")
+    sys.exit(1 if bad else 0)
+
+
+def _round(plan: Plan, lab: LabClient, chance: random.Random) -> dict[str, float]:
+    """One load with a failure and a repair; what there is afterwards."""
+    topology = plan.topology
+    hosts = chance.sample(range(topology.host_count), min(2 * _PAIRS, topology.host_count))
+    pairs = list(zip(hosts[::2], hosts[1::2], strict=True))
+    link = chance.randrange(topology.link_count)
+    both = (2 * link, 2 * link + 1)
+    processes = []
+    for source, target in pairs:
+        server = ("iperf3", "--server", "--one-off", "--port", str(_PORT))
+        client = ("iperf3", "--client", host_ip(target), "--port", str(_PORT), "--time", str(_SECONDS), "--json")
+        processes += [
+            Process(f"server {target}", topology.host_name(target), server, server_port=_PORT),
+            Process(f"client {source}", topology.host_name(source), client),
+        ]
+    timeline = (Disturbance(up=False, channels=both, at=0.5), Disturbance(up=True, channels=both, at=0.8))
+    found = lab.run_load(LoadRequest(tuple(processes), 60.0, timeline=timeline))
+    errors = [event.error for event in found.disturbed if event.error]
+    rates = []
+    for name, output in found.outputs.items():
+        if output.code != 0:
+            errors.append(f"{name}: {output.stderr or output.stdout[-200:]}")
+        elif name.startswith("client"):
+            rates.append(json.loads(output.stdout)["end"]["sum_received"]["bits_per_second"])
+    wrong = lab.deviations(plan)
+    if errors or wrong:
+        raise SystemExit(f"a round failed: {[*errors, *wrong][:3]}")
+    rules = sum(map(len, lab.flows().values()))
+    return {"goodput": statistics.median(rates) / 1e6, "rules": rules, **_counted(lab)}
+
+
+def _counted(lab: LabClient) -> dict[str, float]:
+    """Processes of the lab; of those that stay, and of this program, MB in memory and open files."""
+    found: dict[str, float] = {"processes": 0}
+    for entry in lab.namespaces.proc.iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            command = (entry / "cmdline").read_bytes().decode(errors="replace")
+            figures = _memory(entry), float(len(list((entry / "fd").iterdir())))
+        except OSError:
+            continue  # it has ended meanwhile
+        found["processes"] += 1
+        for word, name in _KINDS.items():
+            if word in command.split("\0"):
+                found[f"{name} MB"] = found.get(f"{name} MB", 0) + figures[0]
+                found[f"{name} files"] = found.get(f"{name} files", 0) + figures[1]
+    own = Path(f"/proc/{os.getpid()}")
+    return {**found, "client MB": _memory(own), "client files": float(len(list((own / "fd").iterdir())))}
+
+
+def _memory(entry: Path) -> float:
+    """MB that only this process has; what it shares with others, such as libraries, comes and goes with them."""
+    rows = dict(line.split(":", 1) for line in (entry / "smaps_rollup").read_text().splitlines()[1:])
+    return sum(int(rows[name].split()[0]) for name in ("Private_Clean", "Private_Dirty")) / 1000
+
+
+def _judged(seen: list[dict[str, float]]) -> list[str]:
+    """What is larger at the end; all is printed."""
+    third = max(1, len(seen) // 3)
+    bad = []
+    for name in seen[0]:
+        first, last = ([one[name] for one in part] for part in (seen[:third], seen[-third:]))
+        before, after = statistics.median(first), statistics.median(last)
+        change = (after - before) / before if before else 0.0
+        wrong = change > _GROWTH
+        if name == "goodput":
+            wrong = not (min(first) <= after <= max(first) or min(last) <= before <= max(last))
+        sys.stdout.write(f"{name:16} {before:10.4g} → {after:10.4g} ({change:+.1%}){'  TOO MUCH' if wrong else ''}\n")
+        bad += [name] * wrong
+    return bad
+
+
+if __name__ == "__main__":
+    main()

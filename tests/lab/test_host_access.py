@@ -1,0 +1,271 @@
+"""What programs in hosts must not be able to do, and what they can do for all that, on every engine that has hosts."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from testbed.emulate.build import build_lab
+from testbed.emulate.client import LabClient
+from testbed.errors import LabError
+from testbed.messages import LoadRequest, Process
+from testbed.run.engines import standing as engine_of
+from testbed.run.loads import run_mpi
+from testbed.run.loads.context import Context
+from testbed.workloads.spec import Mpi
+
+from .conftest import execute, plan_of
+
+Program = Callable[..., "tuple[int | None, str]"]
+_PAIR = "topology: {{kind: mesh, sizes: [2]}}\nengine: {}\nlab: {{dilation: 100, host_access: {}}}\n"
+# What a system call says, by its number, with three arguments.
+_CALL = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+done = libc.syscall(*(ctypes.c_long(int(word)) for word in sys.argv[1:]))
+print("done" if done >= 0 else os.strerror(ctypes.get_errno()))
+"""
+_X86 = os.uname().machine == "x86_64"
+_PTRACE, _ATTACH = (101 if _X86 else 117), 16
+_INIT_MODULE, _REBOOT, _UNSHARE, _KEYCTL = (175, 169, 272, 250) if _X86 else (105, 142, 97, 219)
+_NEW_USERS = 0x10000000
+
+
+def _lab(engine: str, access: str) -> Iterator[LabClient]:
+    plan = plan_of(_PAIR.format(engine, access))
+    _, build = engine_of(plan.scenario)
+    with build(plan, lambda text: None, False) as lab:
+        yield lab
+
+
+@pytest.fixture(scope="module", params=["ovs", "realtime"])
+def lab(request: pytest.FixtureRequest) -> Iterator[LabClient]:
+    yield from _lab(request.param, "read")
+
+
+@pytest.fixture(scope="module")
+def closed() -> Iterator[LabClient]:
+    """A lab whose hosts see nothing of the machine that they do not need."""
+    yield from _lab("ovs", "none")
+
+
+def program(lab: LabClient, *argv: str, host: str = "h1") -> tuple[int | None, str]:
+    """Exit code and all that a program in a host prints."""
+    output = lab.run_load(LoadRequest((Process("it", host, argv),), 30.0)).outputs["it"]
+    return output.code, output.stdout + output.stderr
+
+
+def called(lab: LabClient, *numbers: int) -> str:
+    code, said = program(lab, sys.executable, "-I", "-c", _CALL, *map(str, numbers))
+    assert code == 0, said
+    return said.strip()
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Iterator[Path]:
+    """A file of the machine that is not below /tmp."""
+    file = Path(f"/var/tmp/testbed-{os.getpid()}")
+    file.write_text("ours")
+    yield file
+    file.unlink()
+
+
+def test_a_file_of_the_machine_can_be_read_and_not_written(lab, outside):
+    assert program(lab, "cat", str(outside)) == (0, "ours")
+    for command in (f"echo theirs >{outside}", f"rm {outside}", f"touch {outside}.more", "touch /etc/x /usr/x /root/x"):
+        code, said = program(lab, "sh", "-c", command)
+        assert code != 0
+        assert "Read-only file system" in said
+    code, said = program(lab, "mount", "-o", "remount,rw", "/")
+    assert code != 0, said
+    assert outside.read_text() == "ours"
+
+
+def test_what_belongs_to_the_machine_in_proc_and_sys_cannot_be_written(lab):
+    for file in ("/proc/sys/kernel/core_pattern", "/proc/sys/vm/swappiness", "/sys/class/net/eth0/mtu"):
+        code, said = program(lab, "sh", "-c", f"echo 1 >{file}")
+        assert (code != 0, "Read-only file system" in said) == (True, True), said
+
+
+def test_the_processes_of_the_machine_are_not_seen(lab):
+    _, said = program(lab, "sh", "-c", "ls /proc")
+    seen = {int(word) for word in said.split() if word.isdigit()}
+    inside = {int(entry.name) for entry in lab.namespaces.proc.iterdir() if entry.name.isdigit()}
+    assert 1 in seen
+    assert len(seen - inside) <= 2  # sh and ls, which have ended
+    assert program(lab, "kill", "-0", str(max(seen | inside) + 100_000))[0] != 0
+    for thing in ("environ", "root/etc/passwd", "mem", "fd/0"):
+        code, said = program(lab, "cat", f"/proc/1/{thing}")
+        assert (code, "ermission denied" in said or "not permitted" in said) == (1, True), said
+
+
+def test_the_network_of_the_machine_is_not_reached(lab):
+    _, said = program(lab, "ls", "/sys/class/net")
+    assert set(said.split()) == {"eth0", "lo"}
+    _, said = program(lab, "ip", "route")
+    assert [line.split()[0] for line in said.splitlines()] == ["10.0.0.0/8"]
+    code, said = program(lab, "nsenter", "--net=/proc/1/ns/net", "true")
+    assert (code, "not permitted" in said or "denied" in said) == (1, True), said
+    # Virtual machines' sockets know no namespaces.
+    code, said = program(lab, sys.executable, "-I", "-c", "import socket; socket.socket(socket.AF_VSOCK)")
+    assert (code, "Address family not supported" in said) == (1, True), said
+
+
+def test_no_door_of_the_lab_or_of_a_daemon_is_open(lab):
+    code, said = program(lab, "sh", "-c", "find /run /tmp /dev/shm -type s; ls /run/lab; ls /dev")
+    assert code == 0
+    assert said.split()[0] == "shared"
+    assert not {"sda", "vda", "mem", "kmsg", "kvm", "loop0"} & set(said.split())
+    code, said = program(lab, "mknod", "/tmp/disk", "b", "8", "0")
+    assert (code, "Operation not permitted" in said) == (1, True)
+
+
+def test_nothing_is_loaded_into_the_kernel_and_no_process_looked_into(lab):
+    assert called(lab, _INIT_MODULE, 0, 0, 0) == "Operation not permitted"
+    assert called(lab, _REBOOT, 0, 0, 0) == "Operation not permitted"
+    assert called(lab, _PTRACE, _ATTACH, 1, 0) == "Operation not permitted"
+    assert called(lab, _PTRACE, 0, 0, 0) == "Operation not permitted"  # not even its own
+    assert called(lab, _KEYCTL, 0, -3, 0) == "Operation not permitted"
+
+
+def test_rights_do_not_come_back(lab):
+    assert called(lab, _UNSHARE, _NEW_USERS) == "Operation not permitted"
+    _, said = program(lab, "cat", "/proc/self/status")
+    status = dict(line.split(":\t", 1) for line in said.splitlines() if ":\t" in line)
+    # chown, dac_override, fowner, kill, setgid, setuid, net_bind_service, net_broadcast, net_admin, net_raw
+    rights = sum(1 << number for number in (0, 1, 3, 5, 6, 7, 10, 11, 12, 13))
+    assert {int(status[name], 16) for name in ("CapPrm", "CapEff", "CapBnd")} == {rights}
+    assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
+
+
+def test_a_host_has_places_of_its_own(lab):
+    writing = 'pwd; echo "$HOME $TMPDIR"; for at in . /run /dev/shm; do echo mine >$at/mine; done; ls /tmp'
+    code, said = program(lab, "sh", "-c", writing)
+    assert (code, said.split()) == (0, ["/tmp", "/tmp", "/tmp", "mine"])
+    assert program(lab, "ls", "/tmp", host="h2") == (0, "")
+    assert not Path("/tmp/mine").exists()
+    assert program(lab, "sh", "-c", "echo all >/run/lab/shared/all")[0] == 0
+    assert program(lab, "cat", "/run/lab/shared/all", host="h2") == (0, "all\n")
+    assert lab.take("shared/all") == "all\n"
+
+
+def test_the_tools_of_networks_work(lab):
+    assert program(lab, "ping", "-c", "1", "-W", "5", "10.0.0.2")[0] == 0
+    capture = "tcpdump -i eth0 -c 1 -w /tmp/it.pcap icmp & sleep 1; ping -c 2 10.0.0.2 >/dev/null; wait; ls /tmp"
+    code, said = program(lab, "sh", "-c", capture)
+    assert (code, "1 packet captured" in said, "it.pcap" in said) == (0, True, True), said
+    setting = "sysctl -qw net.ipv4.ip_forward=1 && sysctl -n net.ipv4.ip_forward && ip address add 10.9.9.9/32 dev lo"
+    assert program(lab, "sh", "-c", setting) == (0, "1\n")
+
+
+def test_nobody_leads_the_lab_astray_by_a_link(lab, tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text("ours")
+    assert program(lab, "ln", "-s", str(victim), "/run/lab/shared/trap")[0] == 0
+    with pytest.raises(LabError, match="leads elsewhere"):
+        lab.take("shared/trap")
+    lab.write("shared/trap", "theirs")
+    assert victim.read_text() == "ours"
+    assert lab.take("shared/trap") == "theirs"
+
+
+def test_a_hidden_folder_is_shown_on_demand_and_only_to_be_read(lab, tmp_path):
+    (tmp_path / "data").write_text("seen")
+    assert program(lab, "cat", str(tmp_path / "data"))[0] == 1
+    lab.show(tmp_path, ["h1"])
+    assert program(lab, "cat", str(tmp_path / "data")) == (0, "seen")
+    assert program(lab, "cat", str(tmp_path / "data"), host="h2")[0] == 1
+    assert "Read-only file system" in program(lab, "touch", str(tmp_path / "data"))[1]
+    with pytest.raises(LabError, match="cannot be shown to hosts: No such file"):
+        lab.show(tmp_path / "missing")
+
+
+def test_with_none_a_host_sees_what_programs_need(closed, tmp_path):
+    place = next(top for top in ("/home", "/root", "/srv") if Path(top).is_dir())
+    assert program(closed, "ls", "-A", place) == (0, "")
+    assert program(closed, "cat", "/etc/shadow") == (0, "")
+    assert program(closed, sys.executable, "-c", "import testbed; print(1)")[0] == 0
+    found = run_mpi.run_mpi(
+        Context(closed.plan(), closed, {}, lambda name, text: None, lambda text: None),
+        Mpi("fabric_bench", ("--tests", "barrier", "--repeats", "2")),
+    )
+    assert any(sample.metric == "mpi_barrier_time" for sample in found.samples)
+
+
+def test_with_write_a_host_may_do_what_root_may(outside, tmp_path):
+    with build_lab(plan_of(_PAIR.format("ovs", "write"))) as lab:
+        file = tmp_path / "theirs"
+        assert program(lab, "sh", "-c", f"echo theirs >{file}; echo theirs >{outside}")[0] == 0
+        assert (file.read_text(), outside.read_text()) == ("theirs\n", "theirs\n")
+        assert "Seccomp:\t0" in program(lab, "cat", "/proc/self/status")[1]
+
+
+def test_a_rank_is_a_program_of_its_host(lab, tmp_path):
+    """It starts in its own folder, and can do no more than other programs."""
+    job = tmp_path / "looks"
+    job.mkdir()
+    (job / "job.yaml").write_text(
+        "name: looks\ndescription: looks around\nbinary: looks.py\ninterpreter: python\nsuccess: LOOKED\noutput: free\n"
+    )
+    (job / "looks.py").write_text(
+        "import os\nfrom pathlib import Path\nfrom mpi4py import MPI\nMPI.COMM_WORLD.bcast(bytes(1000))\n"
+        "MPI.COMM_WORLD.Barrier()\nPath('note').write_text('x')\nstatus = Path('/proc/self/status').read_text()\n"
+        "assert 'NoNewPrivs:\\t1' in status and 'Seccomp:\\t2' in status, status\n"
+        "assert os.getcwd() == '/tmp' and (Path(os.environ['TESTBED_JOB']) / 'looks.py').exists()\n"
+        "try:\n    Path('/etc/x').write_text('x')\nexcept OSError:\n    print('LOOKED')\n"
+    )
+    context = Context(lab.plan(), lab, {}, lambda name, text: None, lambda text: None)
+    run_mpi.run_mpi(context, Mpi(str(job), trace=True))
+
+
+def test_hosts_that_die_are_named_with_the_signal(untouched):
+    with build_lab(plan_of(_PAIR.format("ovs", "read"))) as lab:
+        with pytest.raises(LabError, match=r"h2 died \(the process that keeps h2 was killed by signal 9\)"):
+            execute(lab, "sh", "-c", f"kill -9 {lab.facts.holders['h2']}; sleep 5")
+        with pytest.raises(LabError, match="h2 died"):
+            lab.reach()
+
+
+def test_a_stopped_switch_daemon_is_named(untouched):
+    with (
+        build_lab(plan_of(_PAIR.format("ovs", "read"))) as lab,
+        pytest.raises(LabError, match="ovs-vswitchd is stopped, as by SIGSTOP"),
+    ):
+        execute(lab, "sh", "-c", "kill -STOP $(cat /run/lab/ovs/ovs-vswitchd.pid); sleep 5")
+
+
+def test_commands_typed_into_hosts_are_shut_in_too(untouched, outside):
+    from testbed.emulate import registry  # noqa: PLC0415 - as a program would
+
+    plan, name = plan_of(_PAIR.format("ovs", "read")), f"shut-{os.getpid()}"
+    with build_lab(plan) as lab:
+        registry.register(name, lab.namespaces, plan.scenario.name, plan.digest)
+        try:
+            command = [sys.executable, "-m", "testbed"]
+            typed = [
+                *command,
+                "exec",
+                name,
+                "h1",
+                "--",
+                "sh",
+                "-c",
+                f"echo x >{outside}; grep Seccomp: /proc/self/status",
+            ]
+            done = subprocess.run(typed, capture_output=True, text=True, check=False)
+            assert "Read-only file system" in done.stderr
+            assert done.stdout == "Seccomp:\t2\n"
+            words = f"h1 echo x >{outside}\nh1 grep -e Seccomp: -e NoNew /proc/self/status\nexit\n"
+            done = subprocess.run([*command, "shell", name], input=words, capture_output=True, text=True, check=False)
+            said = done.stdout + done.stderr
+            assert "Read-only file system" in said
+            assert "NoNewPrivs:\t1" in said
+            assert "Seccomp:\t2" in said
+        finally:
+            registry.forget(registry.find(name))
+    assert outside.read_text() == "ours"
