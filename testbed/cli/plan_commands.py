@@ -9,7 +9,7 @@ import typer
 
 from testbed.cli.app import FORMAT, PLUGIN, SCENARIO, SETTINGS, app
 from testbed.cli.output import Format, load_plugins, made_plan, messages, print_json, results, say, working, write_file
-from testbed.errors import EXIT_FAIL, EXIT_PASS
+from testbed.errors import EXIT_FAIL, EXIT_PASS, InputError, did_you_mean
 
 if TYPE_CHECKING:
     from testbed.results import Run
@@ -109,8 +109,12 @@ def _vlan_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-@app.command(epilog="Example: testbed schema > scenarios/schema.json")
+@app.command(epilog="Examples: testbed schema > scenarios/schema.json   |   testbed schema plan")
 def schema(
+    command: Annotated[
+        str | None,
+        typer.Argument(metavar="[COMMAND]", help="of what this command prints with --format json, instead; or error"),
+    ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="compare with scenarios/schema.json and docs/engines.md instead of printing")
     ] = False,
@@ -119,12 +123,15 @@ def schema(
     ] = False,
     plugin: PLUGIN = None,
 ) -> None:
-    """Print the JSON schema of scenario files, or which of their keys hold on which engine."""
+    """Print the JSON schema of scenario files, or of what a command prints as JSON."""
     import sys
 
     from testbed.scenario.engine_table import engine_table
     from testbed.scenario.schema import schema_text
 
+    if command is not None:
+        sys.stdout.write(_published(command))
+        return
     if not check:
         load_plugins(plugin)
         sys.stdout.write(engine_table() if engines else schema_text())
@@ -138,6 +145,21 @@ def schema(
         messages.print(f"{one} is not current; {how}", style="red", markup=False)
     if stale:
         raise typer.Exit(EXIT_FAIL)
+
+
+def _published(command: str) -> str:
+    """The schema of what a command prints as JSON.
+
+    Raises:
+        InputError: there is none of that name.
+    """
+    folder = Path(__file__).parent / "schemas"
+    known = {file.stem: file for file in sorted(folder.glob("*.json"))}
+    name = command.replace(" ", "-")
+    if name not in known:
+        near = did_you_mean(name, known)
+        raise InputError.one("COMMAND", f'nothing is published for "{command}".{near}')
+    return known[name].read_text(encoding="utf-8")
 
 
 @app.command(

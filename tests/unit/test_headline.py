@@ -1,0 +1,52 @@
+"""The last lines of a run, and how long it is expected to take."""
+
+from __future__ import annotations
+
+from testbed.model import Sample
+from testbed.plan import make_plan
+from testbed.report.headline import headline
+from testbed.run.checks.fidelity import Slow, Verdict, short_of_time, too_slow
+from testbed.run.expected import expected_seconds
+from tests.fabrics import scenario_of
+
+SIZE = {"topology": {"kind": "ring", "switches": 4}, "routing": "updown", "lab": {"dilation": 100}}
+
+
+def sample(metric, value, unit, load="1", kind="iperf3", predicted=None):
+    return Sample(metric, value, unit, {"load": load, "kind": kind}, predicted)
+
+
+def test_the_first_figure_of_each_load_then_the_fullest_link():
+    samples = [
+        sample("goodput", 9e8, "bit/s", predicted=1e9), sample("goodput_mean", 9e8, "bit/s", predicted=1e9),
+        sample("rtt_mean", 2e-5, "s", "2", "ping"), sample("link_use", 0.5, "ratio"), sample("link_use", 0.9, "ratio"),
+        sample("loss", 0.01, "ratio"),
+    ]  # fmt: skip
+    assert headline(samples) == [
+        "iperf3: Goodput, mean 900 Mbit/s (−10 % from the prediction)", "ping: Round trip, mean 20 µs",
+        "fullest link 90 %",
+    ]  # fmt: skip
+    assert headline([sample("script_lab_time", 2.5, "s", kind="script")])[0].startswith("script: Program, all hosts")
+    assert headline([]) == []
+
+
+def test_how_long_a_run_takes_is_known_where_its_loads_say_it():
+    def of(*loads):
+        return make_plan(scenario_of({**SIZE, "workloads": list(loads)}))
+
+    udp = {"kind": "iperf3", "protocol": "udp", "seconds": 10, "omit": 0, "repeats": 3}
+    built = expected_seconds(of(udp), built=True)
+    assert built is not None
+    assert 30 < built < 45
+    assert (expected_seconds(of(udp)) or 0.0) > built
+    assert expected_seconds(of(udp, {"kind": "npb", "kernel": "EP"})) is None
+
+
+def test_a_reserve_for_want_of_time_alone_is_told_apart():
+    warn, slow = (Verdict.WARN, "lost frames"), (Verdict.WARN, Slow("idle only 5 %"))
+    assert short_of_time([slow])
+    assert not short_of_time([])
+    assert not short_of_time([warn])
+    assert not short_of_time([slow, warn])
+    assert not short_of_time([(Verdict.INVALID, Slow("idle 0 %"))])
+    assert not too_slow([slow])
