@@ -23,8 +23,10 @@ from testbed.units import TimeScale
 Lab = TypeVar("Lab", bound=LabClient)
 
 
-def build_order(plan: Plan) -> BuildOrder:
+def build_order(plan: Plan, *, model: bool = False) -> BuildOrder:
     """Settle names, addresses, rates and rule texts of a proved plan, and a dilation where it names none: a guess.
+
+    Where the switches are a model there are no rules.
 
     Raises:
         VerificationError: the plan is not proved; nothing is built from it.
@@ -36,10 +38,10 @@ def build_order(plan: Plan) -> BuildOrder:
     scale = TimeScale(scenario.lab.chosen_dilation)
     alone = killed_switches(plan)
     rules: dict[str, list[str]] = {topology.switch_name(s): [] for s in range(topology.switch_count)}
-    for rule in plan.rules:
+    for rule in () if model else plan.rules:
         rules[topology.switch_name(rule.switch)].append(format_rule(rule))
     groups: dict[str, list[str]] = {name: [] for name in rules}
-    for group in plan.groups:
+    for group in () if model else plan.groups:
         groups[topology.switch_name(group.switch)].append(format_group(group))
     return BuildOrder(
         name=scenario.name,
@@ -78,6 +80,7 @@ def build_order(plan: Plan) -> BuildOrder:
         controller=None if scenario.lab.controller == "none" else scenario.lab.controller,
         speeds={} if plan.speeds is None else dict(enumerate(plan.speeds.tolist())),
         fast_path=scenario.lab.fast_path,
+        model=model,
         alone=tuple(topology.switch_name(switch) for switch in alone),
         host_access=scenario.lab.host_access,
     )
@@ -108,7 +111,7 @@ def build_with(
         LabError: building failed; nothing is left.
     """
     watchdog = plan.scenario.simulator.watchdog or 0.0
-    order = replace(build_order(plan), model=model, watchdog=watchdog / 1000)
+    order = replace(build_order(plan, model=model), watchdog=watchdog / 1000)
     prepare_controller(plan)
     namespaces = start_namespaces(keep=keep, name=order.name)
     with ExitStack() as undo:

@@ -253,14 +253,19 @@ class Fabric(Mininet):  # type: ignore[misc]
             )
             shaping = self._host_shaping.commands(HOST_INTERFACE)
             script = (
-                f"set -e\necho {self.unsent_bytes} >/proc/sys/net/ipv4/tcp_notsent_lowat\n"
-                # Else a connection starts from what the last one to that host learned, and no repeat may know another.
-                "echo 1 >/proc/sys/net/ipv4/tcp_no_metrics_save\n"
-                f"ethtool -K {HOST_INTERFACE} tx off tso off gso off gro off >/dev/null\n"
-                f"ip -batch - <<END\n{addresses}\nEND\ntc -batch - <<END\n{shaping}END\n"
+                f"set -e\n{self._host_settings()}ip -batch - <<END\n{addresses}\nEND\ntc -batch - <<END\n{shaping}END\n"
             )
             jobs[host.name] = (in_host(self.holders[host.name], ["sh"]), script)
         run_each(jobs)
+
+    def _host_settings(self) -> str:
+        """Lines of a shell that settle how a host's TCP and its card work."""
+        return (
+            f"echo {self.unsent_bytes} >/proc/sys/net/ipv4/tcp_notsent_lowat\n"
+            # Else a connection starts from what the last one to that host learned, and no repeat may know another.
+            "echo 1 >/proc/sys/net/ipv4/tcp_no_metrics_save\n"
+            f"ethtool -K {HOST_INTERFACE} tx off tso off gso off gro off >/dev/null\n"
+        )
 
     @property
     def _host_shaping(self) -> Shaping:

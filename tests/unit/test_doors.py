@@ -19,7 +19,7 @@ _SCENARIO = "topology: {kind: mesh, sizes: [2]}\nengine: realtime"
 def test_without_taps_nothing_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doors, "_TUN", tmp_path / "tun")
     with pytest.raises(CapabilityError) as missing:
-        doors.open_taps({"h1": os.getpid()}, 0)
+        doors.open_taps({os.getpid(): "02:00:00:00:00:01"}, 0)
     assert str(missing.value) == (
         f"{tmp_path}/tun is missing, so hosts cannot be joined to the model and engine: realtime does not run; load "
         "the kernel's module (modprobe tun), or give the container this device"

@@ -11,7 +11,7 @@ import fcntl
 import os
 import socket
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -20,12 +20,13 @@ import numpy as np
 
 from testbed.emulate.commands import in_network_of, run
 from testbed.emulate.names import HOST_INTERFACE
+from testbed.emulate.realtime.memory import attach
 from testbed.emulate.realtime.packets import FULL_SEGMENT, HELD
 from testbed.errors import CapabilityError, LabError
 from testbed.model import Ints, Longs, Octets
 
 _TUN = Path("/dev/net/tun")
-_TUNSETIFF = 0x400454CA
+_TUNSETIFF, _SIOCSIFHWADDR, _ETHERNET = 0x400454CA, 0x8924, 1
 _IFF_TAP, _IFF_NO_PI = 0x0002, 0x1000
 # linux/netlink.h, linux/netfilter/nfnetlink_queue.h: subsystem 3; a message's head, then attributes.
 _NETLINK_NETFILTER = 12
@@ -53,6 +54,7 @@ DELIVERY, READING, LOOP = range(3)
 PS_A_NS = 1000
 # Full frames whose bytes wait in the model for a host's link, and free frames that are kept for copies of broadcasts.
 AHEAD, KEPT = 3, 1024
+_AT_ONCE = 200  # descriptors in a message; the kernel takes 253
 TAP, QUEUE, PART = 1, 2, 4  # bits of `ready`
 # Places in `control`. STALLED_NS is how long the loop was away, beyond what hosts' cards have ahead; WATCHDOG_NS the
 # laboratory time for which a node may be paused, 0 = for ever.
@@ -128,11 +130,41 @@ def new_doors(hosts: int, nodes: int, grain: int) -> Doors:
     )
 
 
-def open_taps(holders: Mapping[str, int], receivers: int) -> list[int]:
+def hand_over(process: socket.socket, taps: Sequence[int], queues: Sequence[int]) -> None:
+    """Send open doors to the process that computes the model: a tap for each host, and as many queues or none."""
+    process.sendall(struct.pack("!II", len(taps), len(queues)))
+    every = [*taps, *queues]
+    for start in range(0, len(every), _AT_ONCE):
+        socket.send_fds(process, [b"."], every[start : start + _AT_ONCE])
+
+
+def take_over(sender: socket.socket, doors: Path) -> Doors:
+    """Receive them, and what else is known of doors from a file.
+
+    Raises:
+        EOFError: whoever was to send them has ended.
+    """
+    head = sender.recv(8, socket.MSG_WAITALL)
+    if len(head) < 8:
+        raise EOFError
+    taps, queues = struct.unpack("!II", head)
+    every: list[int] = []
+    while len(every) < taps + queues:
+        said, got, _, _ = socket.recv_fds(sender, 1, _AT_ONCE)
+        if not said:
+            raise EOFError
+        every += got
+    found = attach(doors, Doors)
+    found.taps[:] = every[:taps]
+    found.queues[:queues] = every[taps:]
+    return found
+
+
+def open_taps(macs: Mapping[int, str], receivers: int) -> list[int]:
     """Make a tap in each host, down and without an address.
 
     Args:
-        holders: host → pid in its namespaces.
+        macs: of each host, by a pid in its namespaces.
         receivers: mask of the processors that receive what the model delivers; 0 = whichever.
 
     Returns:
@@ -148,16 +180,18 @@ def open_taps(holders: Mapping[str, int], receivers: int) -> list[int]:
             "kernel's module (modprobe tun), or give the container this device"
         )
     with ThreadPoolExecutor(8) as pool:
-        return list(pool.map(lambda pid: in_network_of(pid, _opener(receivers)), holders.values()))
+        return list(pool.map(lambda pid: in_network_of(pid, _opener(macs[pid], receivers)), macs))
 
 
-def _opener(receivers: int) -> Callable[[], int]:
+def _opener(mac: str, receivers: int) -> Callable[[], int]:
     def make() -> int:
         if receivers and _STEERING.exists():
             _STEERING.write_text(f"{receivers:x}")
         try:
             tap = os.open(_TUN, os.O_RDWR | os.O_NONBLOCK)
             fcntl.ioctl(tap, _TUNSETIFF, struct.pack("16sH22x", HOST_INTERFACE.encode(), _IFF_TAP | _IFF_NO_PI))
+            address = struct.pack("16sH6s16x", HOST_INTERFACE.encode(), _ETHERNET, bytes.fromhex(mac.replace(":", "")))
+            fcntl.ioctl(tap, _SIOCSIFHWADDR, address)
         except OSError as error:
             raise LabError(f"a host's tap cannot be made: {error.strerror}") from error
         return tap

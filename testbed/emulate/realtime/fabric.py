@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -36,6 +37,7 @@ from testbed.emulate.realtime.doors import (
     STOP,
     WATCHDOG_NS,
     Doors,
+    hand_over,
     new_doors,
     open_queues,
     open_taps,
@@ -165,7 +167,7 @@ class ModelFabric(Fabric):
         steps: tuple[tuple[str, Callable[[], None]], ...] = (
             ("model", self._start),
             ("hosts", self._configure_hosts),
-            ("rates", lambda: self.reshape(self.order.link_rate, self.order.host_rate, self.order.dilation)),
+            ("rates", self._set_model),
             *([("controller", rules)] if self.order.controller is not None else []),
         )
         for text, step in steps:
@@ -177,43 +179,45 @@ class ModelFabric(Fabric):
 
     def _start(self) -> None:
         """Open the doors and start the process that computes the model."""
+        # It takes as long to load its libraries as the doors take to be made.
+        files = (str(self._folder / MODEL), str(self._folder / DOORS))
+        ours, its = socket.socketpair()
+        with ours, its, (self._folder / "model.log").open("wb") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "testbed.emulate.realtime.process", *files],
+                stdin=its.fileno(), stdout=subprocess.PIPE, stderr=log,
+            )  # fmt: skip
+            self._process = process
+            its.close()
+            why_not = self._make_doors(ours)
+        line = first_line(process, "the process that computes the switches", _READY)
+        if not line:
+            raise LabError(f"the process that computes the switches did not start: {self.last_words()}")
+        self.pace = json.loads(line)["pace"] + why_not
+
+    def _make_doors(self, process: socket.socket) -> str:
+        """Open the doors and hand them over; says why netfilter does not hold packets, or nothing."""
         for folder in program_folders():
             self.show(folder)
         processors = sorted(os.sched_getaffinity(0))
         others = sum(1 << processor for processor in processors[:-1])
-        taps = open_taps(self.holders, others)
-        run_each(
-            {
-                host.name: (
-                    in_host(self.holders[host.name], ["ip", "-batch", "-"]),
-                    f"link set {HOST_INTERFACE} address {host.mac}\n",
-                )
-                for host in self.order.hosts
-            }
-        )
+        taps = open_taps({self.holders[host.name]: host.mac for host in self.order.hosts}, others)
         queues: list[int] = []
         why_not = ""
         try:
             queues = open_queues(self.holders)
         except LabError as error:
             why_not = f"; {error}"
-        doors = new_doors(len(taps), len(self.model.fabric.place), self._grain())
-        doors.taps[:] = taps
-        doors.queues[: len(queues)] = queues
-        write(self._folder / DOORS, doors)
-        files = (str(self._folder / MODEL), str(self._folder / DOORS))
-        with (self._folder / "model.log").open("wb") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "testbed.emulate.realtime.process", *files],
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, pass_fds=[*taps, *queues],
-            )  # fmt: skip
-        for door in (*taps, *queues):
-            os.close(door)
-        self._process = process
-        line = first_line(process, "the process that computes the switches", _READY)
-        if not line:
-            raise LabError(f"the process that computes the switches did not start: {self.last_words()}")
-        self.pace = json.loads(line)["pace"] + why_not
+        write(self._folder / DOORS, new_doors(len(taps), len(self.model.fabric.place), self._grain()))
+        try:
+            hand_over(process, taps, queues)
+        except OSError:
+            self.check_alive()
+            raise
+        finally:
+            for door in (*taps, *queues):
+                os.close(door)
+        return why_not
 
     def last_words(self) -> str:
         """The last line that the model's process has said."""
@@ -267,21 +271,34 @@ class ModelFabric(Fabric):
     def reshape(self, link_rate: float, host_rate: float, dilation: float) -> None:
         """Give all links other rates, and cables and switches their delay, while the lab runs."""
         self.order = replace(self.order, link_rate=link_rate, host_rate=host_rate, dilation=dilation)
+        self._reshape_hosts()
+        self._set_model()
+
+    def _set_model(self) -> None:
+        """Let the model compute at the rates of the order, and see that hosts have theirs."""
+        dilation = self.order.dilation
         self.model.live.delay[0] = round(self.model.fabric.delay * dilation)
         self._set_rates()
         self.doors.control[GRAIN] = self._grain()
         self.doors.control[WATCHDOG_NS] = int(self.order.watchdog * dilation * 1e9)
-        self._reshape_hosts()
         problems = self.shaping_problems()
         if problems:
             raise LabError(f"{len(problems)} hosts do not have their new rate: {'; '.join(problems[:3])}")
 
-    def _reshape_hosts(self) -> None:
-        """As Fabric does, and tell hosts' TCP what a long round trip is here, by which it sizes its segments."""
-        super()._reshape_hosts()
+    def _host_settings(self) -> str:
+        """As Fabric does, but for the card: a tap cuts nothing and joins nothing."""
+        every = super()._host_settings().splitlines(keepends=True)
+        return "".join(line for line in every if not line.startswith("ethtool")) + self._long_round_trip()
+
+    def _long_round_trip(self) -> str:
+        """Tells a host's TCP what a long round trip is here, by which it sizes its segments."""
         log = min(_TSO_RTT_LOG + round(math.log2(self.order.dilation)), 31)
-        told = ("sh", "-c", f"echo {log} >/proc/sys/net/ipv4/tcp_tso_rtt_log")
-        run_each({name: (in_host(pid, told), None) for name, pid in self.holders.items()})
+        return f"echo {log} >/proc/sys/net/ipv4/tcp_tso_rtt_log\n"
+
+    def _reshape_hosts(self) -> None:
+        shaping = self._host_shaping.change(HOST_INTERFACE)
+        script = f"set -e\n{self._long_round_trip()}tc -batch - <<END\n{shaping}END\n"
+        run_each({name: (in_host(pid, ["sh"]), script) for name, pid in self.holders.items()})
 
     def set_speeds(self, speeds: Mapping[int, float]) -> None:
         """Let links between switches run at other shares of their rate while the lab runs."""

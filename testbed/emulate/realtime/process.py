@@ -2,9 +2,8 @@
 
     python -m testbed.emulate.realtime.process MODEL DOORS
 
-The doors' descriptors are inherited.
-
-It says one line of JSON when it is ready, and ends with the lab, or when it is told to in `control`.
+It gets the doors by the socket that is its standard input, says one line of JSON when it is ready, and ends with the
+lab, or when it is told to in `control`.
 """
 
 from __future__ import annotations
@@ -14,13 +13,14 @@ import json
 import os
 import select
 import signal
+import socket
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
 
-from testbed.emulate.realtime.doors import DEADLOCKED, EMPTY, KICK, PS_A_NS, STOP, WATCHDOG_NS, Doors
+from testbed.emulate.realtime.doors import DEADLOCKED, EMPTY, KICK, PS_A_NS, STOP, WATCHDOG_NS, Doors, take_over
 from testbed.emulate.realtime.loop import serve
 from testbed.emulate.realtime.memory import attach
 from testbed.kernels.events import NEVER
@@ -38,7 +38,8 @@ _PATIENCE = 200_000_000_000
 def main() -> None:
     """Attach, get ready, serve."""
     model = attach(Path(sys.argv[1]), PacketModel)
-    doors = attach(Path(sys.argv[2]), Doors)
+    with socket.socket(fileno=os.dup(0)) as sender:
+        doors = take_over(sender, Path(sys.argv[2]))
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
