@@ -13,6 +13,7 @@ from benchmarks.cluster import cluster
 from benchmarks.data_plane import data_plane
 from benchmarks.interrupts import TRIES, interrupts
 from benchmarks.lab_speed import lab_speed
+from benchmarks.live import live
 from benchmarks.npb import npb
 from benchmarks.packets import packet_simulator
 from benchmarks.patterns import patterns
@@ -79,6 +80,7 @@ BENCHMARKS: dict[str, Callable[[Chosen], list[Figure]]] = {
     "planning": lambda chosen: planning(chosen.runs or 3),
     "lab": _lab,
     "telemetry": lambda chosen: telemetry(chosen.runs or 3),
+    "live": lambda chosen: live(chosen.runs or 3),
     "patterns": lambda chosen: patterns(),
     "npb": lambda chosen: npb(chosen.runs or 3),
     "data-plane": _data_plane,

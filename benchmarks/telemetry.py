@@ -50,19 +50,19 @@ def _pairs(dilation: int, runs: int, what: str) -> tuple[list[float], list[float
     plan = make_plan(load_scenario(find_scenario(_SCENARIO), [f"lab.dilation={dilation}"]))
     with build_lab(plan) as lab:
         context = Context(plan, lab, {}, lambda name, text: None, progress)
-        _measure(context, watched=True)  # the first load makes caches and filters
+        measure(context, watched=True)  # the first load makes caches and filters
         ratios, shares = [], {True: list[float](), False: list[float]()}
         for number in range(1, runs + 1):
             goodput = {}
             for watched in (False, True) if number % 2 else (True, False):
                 progress(f"{what}: pair {number} of {runs}, {'with' if watched else 'without'} telemetry")
-                goodput[watched], share = _measure(context, watched=watched)
+                goodput[watched], share = measure(context, watched=watched)
                 shares[watched].append(share)
             ratios.append(goodput[True] / goodput[False])
     return ratios, shares[True], shares[False]
 
 
-def _measure(context: Context, *, watched: bool) -> tuple[float, float]:
+def measure(context: Context, *, watched: bool) -> tuple[float, float]:
     """Goodput of all flows together in lab bit/s, and the agent's processor time in %."""
     topology = context.plan.topology
     pairs = flows(_LOAD.pattern, topology, 1)

@@ -299,6 +299,69 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
+class LinkReadings:
+    """What all links have carried until a moment, and what waits for them then, in lab time.
+
+    The directions of links are the physical C channels between switches, then those to the H hosts, then those from
+    them. The switches' ports send into the first C + H.
+
+    Attributes:
+        time: s, monotonic.
+        bytes: (C + 2H,) carried, with Ethernet header, without preamble, check sequence and gap.
+        frames: (C + 2H,) likewise.
+        rates: (C + H,) lab bit/s that a port sends at most.
+        waiting: (C + H,) frames in its queue.
+        drops: (C + H,) frames that found it full, so far.
+        paused: (C + 2H,) s that the sender has been paused, so far, of all priorities together; empty where there is no
+            flow control.
+        deadlock: virtual channels that wait for each other for ever now, as in Observation.
+    """
+
+    time: float
+    bytes: tuple[int, ...]
+    frames: tuple[int, ...]
+    rates: tuple[float, ...]
+    waiting: tuple[int, ...]
+    drops: tuple[int, ...]
+    paused: tuple[float, ...] = ()
+    deadlock: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PairReadings:
+    """Bytes between a host and each other one so far, Ethernet header included.
+
+    Attributes:
+        time: s, monotonic.
+        sent: (H,) by the host to each.
+        received: (H,) by the host from each, counted where they entered the fabric.
+        why_not: why pairs cannot be counted; else empty.
+    """
+
+    time: float
+    sent: tuple[int, ...] = ()
+    received: tuple[int, ...] = ()
+    why_not: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Where a frame of one host for another goes now, by the forwarding state, whether its links are up or not.
+
+    Attributes:
+        hops: the channels that carry it, in order; of aggregated links the physical ones, one of which does.
+        vlans: tag on each, -1 = untagged.
+        priorities: likewise; of no meaning without a tag.
+        arrives: whether the destination gets it, once, and nobody else does.
+    """
+
+    hops: tuple[tuple[int, ...], ...]
+    vlans: tuple[int, ...]
+    priorities: tuple[int, ...]
+    arrives: bool
+
+
+@dataclass(frozen=True, slots=True)
 class CpuShare:
     """The share of the processors that a host has, as the kernel has it."""
 

@@ -20,12 +20,15 @@ from testbed.messages import (
     Flow,
     Frame,
     FrameCounts,
+    LinkReadings,
     LinkState,
     LoadRequest,
     Observation,
+    PairReadings,
     PlanMove,
     Status,
     Tap,
+    Way,
 )
 from testbed.plan import Plan
 
@@ -116,6 +119,18 @@ class Session(Protocol):
 
     def frames(self) -> FrameCounts:
         """Everything that counts frames."""
+
+    def read_links(self) -> LinkReadings:
+        """What all links have carried until now; answered at any time, and cheap."""
+
+    def read_pairs(self, host: int) -> PairReadings:
+        """Bytes between a host and each other one; likewise."""
+
+    def way(self, plan: Plan, source: int, destination: int) -> Way:
+        """Where a frame of a host for another goes now; likewise answered at any time.
+
+        `plan`: for its wiring.
+        """
 
     def capture(self, tap: Tap) -> AbstractContextManager[Frames]:
         """Listen at a link, also while a load runs, until the block ends."""

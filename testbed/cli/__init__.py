@@ -60,6 +60,7 @@ def load_commands() -> None:
         lab_commands,
         link_command,
         list_command,
+        live_command,
         load_command,
         paper_command,
         plan_commands,

@@ -18,7 +18,7 @@ PANELS: dict[str, tuple[str, ...]] = {
     "Plan and prove": ("init", "list", "plan", "verify", "analyse", "explain", "segments", "power", "schema"),
     "Simulate": ("simulate",),
     "Labs": (
-        "run", "up", "status", "load", "watch", "exec", "shell", "link", "capture", "down", "regulate", "storm",
+        "run", "up", "status", "load", "watch", "exec", "shell", "link", "capture", "live", "down", "regulate", "storm",
         "exercise",
     ),
     "Results": ("sweep", "compare", "report", "paper"),

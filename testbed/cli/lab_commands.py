@@ -8,16 +8,19 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from testbed.cli.app import FORMAT, LAB, SCENARIO, SETTINGS, app
+from testbed.cli.live_command import LIVE, PORT, page_of_run, tell, until_interrupted
 from testbed.cli.output import Format, made_plan, outcome_object, print_json, print_outcome, results, say, steps
 from testbed.cli.vary import VARY, each_variant
 from testbed.errors import EXIT_NOTHING_RAN, InputError, LabError
 
 if TYPE_CHECKING:
+    from socket import socket
+
     from testbed.run.engine import Engine
 
 _RESULTS = Path("results")
@@ -25,7 +28,8 @@ _RESULTS = Path("results")
 
 @app.command(
     epilog="Examples: testbed run torus4x4 --set lab.dilation=200   |   testbed run torus4x4 --engine vm   |   "
-    "testbed run torus4x4 --vary routing=dor,updown   |   testbed run torus4x4 --machines a,b --cluster tls://a:8786"
+    "testbed run torus4x4 --vary routing=dor,updown   |   testbed run torus4x4 --live   |   "
+    "testbed run torus4x4 --machines a,b --cluster tls://a:8786"
 )
 def run(
     name: SCENARIO,
@@ -55,6 +59,8 @@ def run(
     insecure: Annotated[
         bool, typer.Option("--insecure", help="of --machines: take a scheduler that others can reach without TLS")
     ] = False,
+    live: LIVE = False,
+    port: PORT = None,
     form: FORMAT = Format.text,
 ) -> None:
     """Plan, prove, build, check, load, measure, store and report.
@@ -63,6 +69,10 @@ def run(
 
     --engine X is --set engine=X, and --memory N is --set vm.memory=N; so are the others.
     """
+    if live and machines is not None:
+        raise InputError.one(
+            "--live", "is for a lab on this machine, and cannot go with --machines; leave one of them out"
+        )
     if vary:
         raise typer.Exit(each_variant(name, settings, vary, form, run, locals()))
     from testbed.report import rich_table
@@ -84,7 +94,10 @@ def run(
             progress.expect(expected_seconds(plan))
         elsewhere = () if folder == _RESULTS else ("--results", str(folder))
         asked = Asked(name, (*(settings or ()), *more), elsewhere)
-        with over_machines(machines, cluster, progress, insecure=insecure) as chosen:
+        with (
+            over_machines(machines, cluster, progress, insecure=insecure) as chosen,
+            page_of_run(plan, port, wanted=live),
+        ):
             outcome = run_scenario(plan, folder, progress, asked, chosen)
     if form is Format.json:
         print_json(outcome_object(outcome))
@@ -120,14 +133,42 @@ def over_machines(
         yield engine_over(find_machines(workers.client, [name.strip() for name in names.split(",")]))
 
 
-@app.command(epilog="Examples: testbed up torus4x4   |   testbed up mesh4x4 --name second")
+@app.command(
+    epilog="Examples: testbed up torus4x4   |   testbed up mesh4x4 --name second   |   testbed up torus4x4 --live"
+)
 def up(
     name: SCENARIO,
     settings: SETTINGS = None,
     lab: Annotated[str | None, typer.Option("--name", help="name of the lab; default the scenario's")] = None,
+    live: LIVE = False,
+    port: PORT = None,
     form: FORMAT = Format.text,
 ) -> None:
-    """Build a lab, check every path, and leave it running."""
+    """Build a lab, check every path, and leave it running; with --live also open its page, until Ctrl-C."""
+    if live:
+        from testbed.live.server import listening_socket
+
+        with listening_socket(port) as listening:
+            facts = _up(name, settings, lab, form)
+            _show(facts, listening, form)
+    else:
+        facts = _up(name, settings, lab, form)
+        if form is Format.json:
+            print_json(facts)
+
+
+def _show(facts: dict[str, Any], listening: socket, form: Format) -> None:
+    """Show a lab that stands on a page, until Ctrl-C."""
+    from testbed.live.server import Page, serving
+    from testbed.live.source import running_lab
+
+    with serving(Page(running_lab(str(facts["lab"]))), listening) as address:
+        tell(address, form, facts)
+        until_interrupted()
+
+
+def _up(name: str, settings: list[str] | None, lab: str | None, form: Format) -> dict[str, Any]:
+    """Build a lab that outlives this program, and say so; returns what it is."""
     from testbed.emulate import registry
     from testbed.run.engines import standing
     from testbed.run.in_session import check_paths
@@ -161,14 +202,13 @@ def up(
         "built_seconds": round(built, 3),
         "checked_seconds": round(time.monotonic() - started - built, 3),
     }
-    if form is Format.json:
-        print_json(facts)
-    else:
+    if form is not Format.json:
         say(
             f"{chosen} is running: {plan.topology.switch_count} switches, {plan.topology.host_count} hosts, "
             f"{facts['datapath']} datapath, dilation {facts['dilation']:.4g}; built in {facts['built_seconds']:.2f} s, "
             f"paths checked in {facts['checked_seconds']:.2f} s\ntestbed shell {chosen}   testbed down {chosen}"
         )
+    return facts
 
 
 @app.command(epilog="Example: testbed status")

@@ -44,8 +44,10 @@ from testbed.messages import (
     Disturbed,
     Facts,
     FrameCounts,
+    LinkReadings,
     LinkState,
     Observation,
+    PairReadings,
     Reading,
     ShortCuts,
     Status,
@@ -94,6 +96,8 @@ class Agent:
             ask.SetSpeeds: self.set_speeds,
             ask.TellLinks: self.link_states,
             ask.ReadPorts: self.read_ports,
+            ask.ReadLinks: self.read_links,
+            ask.ReadPairs: self.read_pairs,
             **self.controller.operations,
         }
         self.operations: dict[type[ask.Request[Any]], Operation] = {
@@ -263,6 +267,16 @@ class Agent:
         """What links and pairs of hosts have carried, and what waits."""
         del request, progress
         return self.loads.read_ports(self.need_fabric())
+
+    def read_links(self, request: ask.ReadLinks, progress: Progress) -> LinkReadings:
+        """What all links have carried until now."""
+        del request, progress
+        return self.need_fabric().read_links()
+
+    def read_pairs(self, request: ask.ReadPairs, progress: Progress) -> PairReadings:
+        """Bytes between a host and each other one."""
+        del progress
+        return self.need_fabric().read_pairs(request.host)
 
     def reach(self, request: ask.Reach, progress: Progress) -> list[tuple[str, str]]:
         """Ping all pairs."""

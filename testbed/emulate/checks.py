@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from testbed.emulate.counters import BUSY, idle_share, processor_ticks
-from testbed.emulate.walk import dumped_rules, installed_problems, short_cut_problems, state_problems
+from testbed.emulate.walk import dumped_rules, followed, installed_problems, short_cut_problems, state_problems
 from testbed.errors import LabError, WorkloadError
 from testbed.failover.rules import backup_rules
-from testbed.messages import Deviation, Flow, LinkState
+from testbed.messages import Deviation, Flow, LinkState, Way
 from testbed.model import LearningPlan, Rule, host_ip, host_mac
 from testbed.pipeline.compile import entry_rules
 from testbed.pipeline.oracle import Oracle
@@ -53,6 +53,11 @@ def walk(plan: Plan, lab: LabClient, off: Collection[int] | None = None) -> list
     if lab.facts.fast_path:
         problems += short_cut_problems(plan, dumped, lab.short_cuts().entries, groups)
     return problems if off is None else list(dict.fromkeys([*problems, *state_problems([plan], dumped, off)]))
+
+
+def way(plan: Plan, lab: LabClient, source: int, destination: int) -> Way:
+    """See Session.way."""
+    return followed(plan, lab.flows(), lab.groups() if plan.bundles else None, source, destination)
 
 
 # ------------------------------------------------------------------------------------------------------------- learning

@@ -27,14 +27,17 @@ from testbed.messages import (
     Facts,
     Flow,
     FrameCounts,
+    LinkReadings,
     LinkState,
     LoadRequest,
     Observation,
+    PairReadings,
     PlanMove,
     Reading,
     ShortCuts,
     Status,
     Tap,
+    Way,
 )
 from testbed.units import TimeScale
 
@@ -214,6 +217,14 @@ class LabClient:
         """What links and pairs of hosts have carried, and what waits; answered at any time."""
         return self._ask(ask.ReadPorts())
 
+    def read_links(self) -> LinkReadings:
+        """What all links have carried until now, and what waits for them."""
+        return self._ask(ask.ReadLinks())
+
+    def read_pairs(self, host: int) -> PairReadings:
+        """Bytes between a host and each other one; where they are not counted yet, from now on."""
+        return self._ask(ask.ReadPairs(host))
+
     def capture(self, tap: Tap) -> AbstractContextManager[Frames]:
         """Listen at the port of the first switch of a link, or at the card of a host; asks nothing of the agent."""
         topology, init = self.plan().wiring, self.namespaces.init
@@ -252,6 +263,12 @@ class LabClient:
         from testbed.emulate import checks  # noqa: PLC0415 - as above
 
         return checks.walk(plan, self, off)
+
+    def way(self, plan: Plan, source: int, destination: int) -> Way:
+        """Dump the rules and follow a frame; see Session."""
+        from testbed.emulate import checks  # noqa: PLC0415 - as above
+
+        return checks.way(plan, self, source, destination)
 
     def deviations(self, plan: Plan) -> list[Deviation]:
         """What is no longer as it was built; see Session."""

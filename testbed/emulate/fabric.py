@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -34,10 +35,12 @@ from testbed.emulate.shaping import (
 )
 from testbed.emulate.switches import SwitchBackend
 from testbed.errors import LabError
-from testbed.messages import FrameCounts, LinkChange, LinkState, ShortCuts, Snapshot
+from testbed.messages import FrameCounts, LinkChange, LinkReadings, LinkState, PairReadings, ShortCuts, Snapshot
 
 if TYPE_CHECKING:
+    from testbed.emulate.rtnetlink import PortCounters
     from testbed.emulate.telemetry import Telemetry
+    from testbed.model import Floats, Longs
 
 # Room for the VLAN tag on links between switches.
 _TRUNK_MTU = 1504
@@ -77,6 +80,9 @@ class Fabric(Mininet):  # type: ignore[misc]
         self.fast_path: FastPath | None = None
         self.short_cuts: Upkeep | None = None  # what keeps it in step with the switches
         self.why_slow = ""  # why there is none; empty where nobody asked for one
+        self._reading = threading.Lock()
+        self._figures: PortCounters | None = None  # made when somebody looks
+        self._pairs: tuple[Callable[[], Longs] | None, str] | None = None  # likewise
         self._shown: set[tuple[int, Path]] = set()
         # Of those that this has started; nothing is known of how others' ended.
         self._kept = {} if holders else start_holders([host.name for host in order.hosts], order.host_access)
@@ -408,13 +414,52 @@ class Fabric(Mininet):  # type: ignore[misc]
         """What counts beside loads."""
         # It needs numpy, without which a lab is there a tenth of a second sooner.
         from testbed.emulate.rtnetlink import PortCounters  # noqa: PLC0415
-        from testbed.emulate.telemetry import Telemetry, edge_matrix  # noqa: PLC0415
+        from testbed.emulate.telemetry import Telemetry  # noqa: PLC0415
 
         ports = list(self.port_rates())
-        # Three, since three threads read.
-        reading, departing, looking = PortCounters(ports), PortCounters(ports), PortCounters(ports)
-        matrix, why_not = edge_matrix(ports[: len(self.order.hosts)])
-        return Telemetry(ports, reading.read, self.holders, matrix, why_not, departing, looking.read)
+        # Two, since two threads read; a third one reads by port_figures().
+        reading, departing = PortCounters(ports), PortCounters(ports)
+        matrix, why_not = self.pair_counter()
+        return Telemetry(ports, reading.read, self.holders, matrix, why_not, departing, self.port_figures)
+
+    def pair_counter(self) -> tuple[Callable[[], Longs] | None, str]:
+        """What returns (2, H, H) bytes and frames of pairs of hosts; None, and why, where they cannot be counted."""
+        from testbed.emulate.telemetry import edge_matrix  # noqa: PLC0415 - as above
+
+        with self._reading:
+            if self._pairs is None:
+                self._pairs = edge_matrix(host_ports(self.order))
+            return self._pairs
+
+    def port_figures(self) -> Longs:
+        """(P, 9) rtnetlink.FIGURES of the switches' ports, in the order of port_rates()."""
+        from testbed.emulate.rtnetlink import PortCounters  # noqa: PLC0415 - as above
+
+        with self._reading:
+            if self._figures is None:
+                self._figures = PortCounters([*host_ports(self.order), *channel_ports(self.order)])
+            return self._figures.read()
+
+    def paused_seconds(self) -> Floats | None:
+        """(C + 2H,) see LinkReadings.paused; None without flow control."""
+        return None
+
+    def waiting_cycle(self) -> tuple[int, ...]:
+        """As deadlock(), without any effect."""
+        return ()
+
+    def read_links(self) -> LinkReadings:
+        """What all links have carried until now, and what waits for them."""
+        from testbed.emulate.readings import link_readings  # noqa: PLC0415 - as above
+
+        return link_readings(self)
+
+    def read_pairs(self, host: int) -> PairReadings:
+        """Bytes between a host and each other one."""
+        from testbed.emulate.readings import pair_readings  # noqa: PLC0415 - as above
+
+        require_numbers("host", [host], len(self.order.hosts))
+        return pair_readings(self, host)
 
     def frame_counts(self, switches: SwitchBackend) -> FrameCounts:
         """Everything that counts frames."""

@@ -19,9 +19,11 @@ from testbed.messages import (
     Disturbed,
     Facts,
     FrameCounts,
+    LinkReadings,
     LinkState,
     LoadRequest,
     Observation,
+    PairReadings,
     PlanMove,
     Reading,
     ShortCuts,
@@ -248,6 +250,20 @@ class ReadPorts(Request[Reading]):
     op: ClassVar[str] = "ports"
 
 
+class ReadLinks(Request[LinkReadings]):
+    """What all links have carried until now, and what waits for them."""
+
+    op: ClassVar[str] = "read links"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPairs(Request[PairReadings]):
+    """Bytes between a host, by its number, and each other one; where they are not counted yet, from now on."""
+
+    op: ClassVar[str] = "read pairs"
+    host: int
+
+
 class DumpFlows(Request[dict[str, list[str]]]):
     """The rules of all running switches, a line each, by switch."""
 
@@ -415,8 +431,8 @@ OPERATIONS: dict[str, type[Request[Any]]] = {
     kind.op: kind
     for kind in (
         Build, TellFacts, TellStatus, Shutdown, SetRates, SetSpeeds, CheckShaping, RunLoad, Disturb, TellLinks,
-        CountFrames, ReadPorts, DumpFlows, DumpShortCuts, DumpGroups, Trace, Reach, Learn, WatchStorm, WriteFile,
-        CopyFile, TakeFile, ShowFolder, TellController, WaitForController, StopController,
+        CountFrames, ReadPorts, ReadLinks, ReadPairs, DumpFlows, DumpShortCuts, DumpGroups, Trace, Reach, Learn,
+        WatchStorm, WriteFile, CopyFile, TakeFile, ShowFolder, TellController, WaitForController, StopController,
         StartController, MoveToPlan,
     )
 }  # fmt: skip

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from testbed.messages import Way
 from testbed.model import Group, LocalPlan, Rule, Topology, host_mac
 from testbed.pipeline.entry import Entry
 from testbed.pipeline.oracle import Delivery, Oracle, Tag
@@ -32,6 +33,25 @@ def installed_problems(
     found, others = _groups(topology, groups)
     problems += others
     return problems + _walk_problems(plan, Oracle(topology, rules, plan.bundles, found))
+
+
+def followed(
+    plan: Plan,
+    dumped: Mapping[str, Sequence[str]],
+    groups: Mapping[str, Sequence[str]] | None,
+    source: int,
+    destination: int,
+) -> Way:
+    """Follow a frame of a host for another by dumped rules; `dumped` and `groups` as of installed_problems()."""
+    topology = plan.topology
+    oracle = Oracle(topology, dumped_rules(topology, dumped)[0], plan.bundles, _groups(topology, groups)[0])
+    found = oracle.unicast(source, destination)
+    return Way(
+        hops=found.members,
+        vlans=tuple(vlan for vlan, _ in found.tags),
+        priorities=tuple(priority for _, priority in found.tags),
+        arrives=found.received == {destination: 1} and not found.tagged and not found.endless,
+    )
 
 
 def state_problems(plans: Sequence[Plan], dumped: Mapping[str, Sequence[str]], off: Collection[int] = ()) -> list[str]:

@@ -21,13 +21,13 @@ from testbed.emulate.realtime.capture import ModelFrames
 from testbed.emulate.realtime.installer import table_differences
 from testbed.emulate.realtime.memory import attach, write
 from testbed.emulate.realtime.move import Mover, put_tables, tables_now
-from testbed.emulate.realtime.walk import walked_problems
+from testbed.emulate.realtime.walk import walked_problems, way
 from testbed.emulate.requests import StormReading
 from testbed.errors import LabError, WorkloadError
 from testbed.failover.model_tables import all_tables
 from testbed.kernels.packets_hash import frame_hash, member_by_hash
 from testbed.kernels.packets_state import PacketModel
-from testbed.messages import Deviation, Disturbance, Flow, LoadRequest, PlanMove, Process, Tap
+from testbed.messages import Deviation, Disturbance, Flow, LoadRequest, PlanMove, Process, Tap, Way
 from testbed.model import LearningPlan, host_ip, host_mac
 from testbed.plan import Plan
 from testbed.plan.failures import first_tables
@@ -103,6 +103,10 @@ class ModelClient(LabClient):
         down = self.model.live.down
         carrying = [link for link in off if not (down[2 * link] and down[2 * link + 1])]
         return problems + [f"link {link} is off and carries frames" for link in carrying]
+
+    def way(self, plan: Plan, source: int, destination: int) -> Way:
+        """Follow a frame by the tables of the running model; see Session."""
+        return way(tables_now(self._file.parent, self.model), plan.wiring, source, destination)
 
     def deviations(self, plan: Plan) -> list[Deviation]:
         """What is no longer as it was built; see Session."""

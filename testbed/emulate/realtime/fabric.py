@@ -60,7 +60,7 @@ from testbed.kernels.packets_state import (
     PacketModel,
 )
 from testbed.messages import LATE_BINS, Count, FrameCounts, LinkChange, LinkState, Snapshot
-from testbed.model import Longs
+from testbed.model import Floats, Longs
 
 if TYPE_CHECKING:
     from testbed.emulate.telemetry import Telemetry
@@ -68,6 +68,7 @@ if TYPE_CHECKING:
 DOORS = "doors"
 _READY = 600.0  # s, of which compiling takes most, once
 _PICOSECONDS = 1e12
+_SHOWN = 5.0  # s for which a deadlock that is over is still told
 # The loop sleeps for a part of the time of a full frame, within bounds, ns.
 _FULL_BITS, _MIN_GRAIN, _MAX_GRAIN = 1538 * 8, 20_000, 200_000
 
@@ -145,6 +146,7 @@ class ModelFabric(Fabric):
         self._doors: Doors | None = None
         self._ends = Ports(order, folder)
         self.pace = ""
+        self._ended_cycle: tuple[tuple[int, ...], float] = (), 0.0
 
     @property
     def model(self) -> PacketModel:
@@ -340,13 +342,32 @@ class ModelFabric(Fabric):
 
     def deadlock(self) -> tuple[int, ...]:
         """Virtual channels that wait for each other for ever. The model is emptied then, so that others can use it."""
-        doors, fabric = self.doors, self.model.fabric
-        length = int(doors.control[DEADLOCKED])
-        if not length:
-            return ()
-        found = tuple(int(node) for node in doors.cycle[:length] if node < fabric.virtual)
-        doors.control[EMPTY] = 1
+        found = self._cycle()
+        if self.doors.control[DEADLOCKED]:
+            self._ended_cycle = found, time.monotonic()
+            self.doors.control[EMPTY] = 1
         return found
+
+    def waiting_cycle(self) -> tuple[int, ...]:
+        """As deadlock(), without any effect; for some seconds also one that is over, so that who looks sees it."""
+        ended, at = self._ended_cycle
+        return self._cycle() or (ended if time.monotonic() - at < _SHOWN else ())
+
+    def _cycle(self) -> tuple[int, ...]:
+        doors, virtual = self.doors, self.model.fabric.virtual
+        return tuple(int(node) for node in doors.cycle[: doors.control[DEADLOCKED]] if node < virtual)
+
+    def paused_seconds(self) -> Floats | None:
+        """(C + 2H,) see LinkReadings.paused; None without flow control."""
+        fabric, state = self.model.fabric, self.model.state
+        if not fabric.lossless:
+            return None
+        since = np.where(state.stopped, state.counts[NOW] - state.since, 0)
+        still = np.maximum(state.still + since, 0) / _PICOSECONDS
+        channels = still[: fabric.virtual].reshape(fabric.priorities, fabric.channels).sum(axis=0)
+        from_hosts, to_hosts = np.split(still[fabric.virtual :], 2)
+        paused: Floats = np.concatenate([channels, to_hosts, from_hosts])
+        return paused
 
     # ---------------------------------------------------------------------------------------------------- failures
 
@@ -428,6 +449,10 @@ class ModelFabric(Fabric):
             axis=1,
         )  # fmt: skip
         return figures
+
+    def pair_counter(self) -> tuple[Callable[[], Longs] | None, str]:
+        """What returns (2, H, H) bytes and frames of pairs of hosts, and no reason against it."""
+        return self.model.live.pairs.copy, ""
 
     def telemetry(self) -> Telemetry:
         """What counts beside loads."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from testbed.kernels.packets_state import GLOBAL_VLANS, LOCAL_VLANS, PacketTables
+from testbed.kernels.packets_state import GLOBAL_VLANS, LOCAL_VLANS, PRIORITIES, PacketTables
+from testbed.messages import Way
 from testbed.model import Ints, Topology
 from testbed.plan import Plan
 from testbed.routing.paths import path
@@ -31,11 +32,36 @@ def walked_problems(plan: Plan, tables: PacketTables) -> list[str]:
     return problems
 
 
+def way(tables: PacketTables, topology: Topology, source: int, destination: int) -> Way:
+    """Where a frame of a host for another would go, see Session.way."""
+    hops, end = _hops(tables, topology, source, destination)
+    channels = len(topology.channel_source)
+    kind, vlan = int(tables.host_class[source]), -1
+    if tables.kind == GLOBAL_VLANS:
+        vlan = int(tables.vlan_id[kind // tables.switches])
+    elif tables.kind == PRIORITIES:
+        vlan = int(tables.vlan_id[0])
+    return Way(
+        hops=tuple(
+            tuple(hop % channels + 2 * number for number in range(int(tables.members[hop % channels]))) for hop in hops
+        ),
+        vlans=(vlan,) * len(hops),
+        priorities=tuple(hop // channels for hop in hops),
+        arrives=end == destination,
+    )
+
+
 def walk(tables: PacketTables, topology: Topology, source: int, destination: int) -> tuple[list[int], int]:
     """The channels that a frame would take by next hops alone, and the host where it would end; -1 = none.
 
     Of aggregated links the first of each bundle stands for all; a frame that fares differently by another ends there.
     """
+    hops, end = _hops(tables, topology, source, destination)
+    return [hop % len(topology.channel_source) for hop in hops], end
+
+
+def _hops(tables: PacketTables, topology: Topology, source: int, destination: int) -> tuple[list[int], int]:
+    """As walk(), in virtual channels."""
     channels = len(topology.channel_source)
     taken: list[int] = []
     kind = int(tables.host_class[source])
@@ -46,7 +72,7 @@ def walk(tables: PacketTables, topology: Topology, source: int, destination: int
         if hop < 0:
             break
         layer, channel = divmod(hop, channels)
-        taken.append(channel)
+        taken.append(hop)
         kinds = {
             _class_after(tables, kind, layer, channel + 2 * number) for number in range(int(tables.members[channel]))
         }

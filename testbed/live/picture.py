@@ -1,0 +1,94 @@
+"""What does not change of a fabric, as the page draws it: places, names, rates, VLANs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from testbed.errors import InputError
+from testbed.model import Floats, LocalPlan, VlanPlan, host_ip, host_mac
+from testbed.plan import Plan
+from testbed.plan.rates import wire_rates
+from testbed.report.geometry import BOX_HEIGHT, BOX_WIDTH, channel_line, layout
+
+MAX_SWITCHES = 400
+
+
+def picture(plan: Plan) -> dict[str, Any]:
+    """The fabric in units of the least distance of two switches, x to the right and y downward.
+
+    Directions of links are numbered as in messages.LinkReadings; links and channels are the physical ones.
+
+    Raises:
+        InputError: it is too large to be looked at.
+    """
+    topology = plan.wiring
+    if topology.switch_count > MAX_SWITCHES:
+        sentence = f"has {topology.switch_count} switches, and the page draws up to {MAX_SWITCHES}"
+        raise InputError.one(plan.scenario.name, sentence)
+    place = layout(topology)
+    channels = range(2 * topology.link_count)
+
+    def upright(points: Floats) -> list[list[float]]:
+        found: list[list[float]] = (np.array([0, place.height]) + points * (1, -1)).round(3).tolist()
+        return found
+
+    return {
+        "scenario": plan.scenario.name,
+        "kind": topology.kind,
+        "routing": plan.scenario.routing_kind,
+        "assignment": plan.scenario.assignment_kind,
+        "engine": plan.scenario.engine,
+        "digest": plan.digest,
+        "width": round(place.width, 3),
+        "height": round(place.height, 3),
+        "box": [BOX_WIDTH, BOX_HEIGHT],
+        "switches": [
+            {"name": topology.switch_name(switch), "at": at} for switch, at in enumerate(upright(place.switches))
+        ],
+        "hosts": [
+            {
+                "name": topology.host_name(host),
+                "at": at,
+                "switch": int(topology.host_switch[host]),
+                "port": int(topology.host_port[host]),
+                "ip": host_ip(host),
+                "mac": host_mac(host),
+                "vlan": _pvid(plan, host),
+            }
+            for host, at in enumerate(upright(place.hosts))
+        ],
+        "links": [
+            {
+                "name": topology.channel_name(2 * link).replace("→", "-"),
+                "ends": topology.links[link].tolist(),
+                "ports": topology.out_port[2 * link : 2 * link + 2].tolist(),
+                "vlans": vlans,
+            }
+            for link, vlans in enumerate(_vlans(plan))
+        ],
+        "channels": [topology.channel_name(channel) for channel in channels],
+        "lines": [upright(channel_line(topology, place, channel)) for channel in channels],
+        "rates": np.broadcast_to(np.asarray(wire_rates(plan)), len(channels)).tolist(),  # real-world bit/s
+        "edge_rate": plan.scenario.links.edge_rate,
+    }
+
+
+def _pvid(plan: Plan, host: int) -> int | None:
+    """Identifier of the PVID of a host's port; None where ports of hosts have none that means anything beyond it."""
+    vlans = plan.vlans
+    if isinstance(vlans, VlanPlan):
+        return int(vlans.vlan_ids[vlans.pvid[host]])
+    local = int(vlans.host_vlan[host])
+    return int(vlans.vlan_id[local]) if local >= 0 else None
+
+
+def _vlans(plan: Plan) -> list[list[int]]:
+    """For each physical link the VLANs whose tagged member it is; none where VLANs end at each switch."""
+    links = plan.wiring.link_count
+    if isinstance(plan.vlans, LocalPlan):
+        return [[]] * links
+    logical = np.arange(links) if plan.bundles is None else plan.bundles.of_channel[::2] // 2
+    tagged = plan.vlans.tagged_links[:, logical].T
+    return [plan.vlans.vlan_ids[row].tolist() for row in tagged]
