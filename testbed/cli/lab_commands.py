@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -162,9 +163,9 @@ def _show(facts: dict[str, Any], listening: socket, form: Format) -> None:
     from testbed.live.server import Page, serving
     from testbed.live.source import running_lab
 
-    with serving(Page(running_lab(str(facts["lab"]))), listening) as address:
+    with until_interrupted(), serving(Page(running_lab(str(facts["lab"]))), listening) as address:
         tell(address, form, facts)
-        until_interrupted()
+        threading.Event().wait()
 
 
 def _up(name: str, settings: list[str] | None, lab: str | None, form: Format) -> dict[str, Any]:

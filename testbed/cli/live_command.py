@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -47,9 +47,9 @@ def live(
 
     with listening_socket(port) as listening:
         source = RunSource(Path(what)) if what is not None and _is_folder(what) else running_lab(what)
-        with serving(Page(source), listening) as address:
+        with until_interrupted(), serving(Page(source), listening) as address:
             tell(address, form, {})
-            until_interrupted()
+            threading.Event().wait()
 
 
 def _is_folder(what: str) -> bool:
@@ -65,12 +65,11 @@ def tell(address: str, form: Format, facts: Mapping[str, object]) -> None:
         say("the page is open until Ctrl-C; only this machine can reach it", to=messages)
 
 
-def until_interrupted() -> None:
-    """Wait for Ctrl-C."""
-    try:
-        threading.Event().wait()
-    except Interrupted:
-        return
+@contextmanager
+def until_interrupted() -> Iterator[None]:
+    """Let Ctrl-C end the block and nothing else."""
+    with suppress(Interrupted):
+        yield
 
 
 @contextmanager

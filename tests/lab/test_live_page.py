@@ -28,6 +28,7 @@ from testbed.live.server import Page, listening_socket, serving
 from testbed.live.source import LabSource
 from testbed.model import host_ip
 from testbed.plan import Plan
+from tests.json_formats import conforms
 
 from .conftest import plan_of
 
@@ -107,7 +108,7 @@ def load(lab: LabClient, plan: Plan, rate: str) -> Iterator[None]:
         for host, command in commands:
             name = plan.wiring.host_name(host)
             place = lab.namespaces.init, lab.facts.holders[name], lab.facts.groups.get(name)
-            running.append(start_inside(*place, command))
+            running.append(start_inside(*place, command, lab.facts.host_access))
             time.sleep(0.5)
         yield
     finally:
@@ -205,7 +206,7 @@ def test_the_command_prints_an_address_and_ends_with_ctrl_c(tmp_path):
             if line == "}\n":
                 break
         told = json.loads(said)
-        assert told["lab"] == "shown"
+        assert conforms("up", said)["lab"] == "shown"
         assert told["address"].startswith("http://127.0.0.1:")
         page.send_signal(signal.SIGINT)
         assert page.wait(20) == 0
