@@ -28,7 +28,7 @@ from testbed.emulate import launch, registry
 
 _SCENARIO = (
     "topology: {kind: mesh, sizes: [2, 2]}\nlab: {dilation: 50}\n"
-    "workloads: [{kind: ping, count: 3, interval: 0.2, pattern: neighbour}, {kind: mpi, job: fabric_bench, "
+    "workloads: [{kind: ping, count: 5, pattern: neighbour}, {kind: mpi, job: fabric_bench, "
     'args: [--tests, "barrier,pingpong", --sizes, "1", --repeats, "3"]}]\n'
 )
 _ENDING = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)

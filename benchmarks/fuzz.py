@@ -5,15 +5,15 @@
     make fuzz ARGS="--seconds 1 --frames 20000"        # and frames into labs, as root
     make fuzz ARGS="--again .cache/fuzz/plan-1a2b3c.json"
 
-Inputs are drawn by Hypothesis, which makes them small; its own store of them is in .cache/fuzz/examples, from where the
-next run begins. What is found goes into .cache/fuzz, and when it is mended from there to tests/data/fuzz, whose files a
-test feeds for ever. Exit code 1 where something was found.
+What is found is made small and stored in .cache/fuzz, and when it is mended goes from there to tests/data/fuzz, whose
+files a test feeds for ever. Exit code 1 where something was found.
 """
 
 from __future__ import annotations
 
 import argparse
 import faulthandler
+import functools
 import hashlib
 import json
 import secrets
@@ -24,14 +24,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Any
-
-from hypothesis import HealthCheck, Phase, given, seed, settings
-from hypothesis.database import DirectoryBasedExampleDatabase
-from hypothesis.errors import HypothesisException
 
 from benchmarks.command import ROOT
 from benchmarks.fuzz_frames import ENGINES, feed_frames
+from benchmarks.fuzz_inputs import smaller
 from benchmarks.fuzz_targets import TARGETS
 from testbed.errors import TestbedError
 
@@ -68,7 +66,7 @@ class _TooSlowError(Exception):
     """An input took longer than it may."""
 
 
-def feed(target: str, given_input: Any) -> None:
+def feed(target: str, given: Any) -> None:
     """Give an input to a target.
 
     Raises:
@@ -76,7 +74,7 @@ def feed(target: str, given_input: Any) -> None:
     """
     began = time.monotonic()
     try:
-        TARGETS[target].feed(given_input)
+        TARGETS[target].feed(given)
     except TestbedError as error:
         str(error).encode("utf-8", "surrogatepass")
     if time.monotonic() - began > _SLOW:
@@ -104,50 +102,38 @@ class _Search:
         self.findings: list[Finding] = []
         self._number, self._until = number, until
         self._known: set[str] = set()
-        self._store = DirectoryBasedExampleDatabase(FOLDER / "examples" / target)
-        self._inputs = TARGETS[target].inputs()
 
     def batch(self, count: int) -> None:
         """Draw some more."""
-        self._number += 1
-        latest: list[Finding] = []
-
-        @seed(self._number)
-        @settings(
-            max_examples=count, deadline=None, database=self._store, suppress_health_check=list(HealthCheck),
-            phases=(Phase.reuse, Phase.generate, Phase.shrink), report_multiple_bugs=False, print_blob=False,
-        )  # fmt: skip
-        @given(self._inputs)
-        def attempt(given_input: Any) -> None:
+        for _ in range(count):
             if time.monotonic() > self._until:
                 return
+            given = TARGETS[self.target].draw(Random(f"{self._number} {self.target} {self.count}"))
             self.count += 1
-            with _watched(self.target, given_input):
-                try:
-                    feed(self.target, given_input)
-                except Exception as error:
-                    where = _place(error)
-                    if where in self._known:
-                        return
-                    latest[:] = [Finding(self.target, given_input, f"{where}: {str(error)[:300]}")]
-                    raise
+            told = self._told(given)
+            where = told.partition(": ")[0]
+            if told and where not in self._known:
+                self._known.add(where)
+                least = smaller(given, functools.partial(self._leads_to, where))
+                self.findings.append(Finding(self.target, least, self._told(least)))
 
-        try:
-            attempt()
-        except HypothesisException:
-            pass  # it comes of what is in `latest`, which is not the same each time
-        except Exception:
-            if not latest:
-                raise
-        if latest:
-            self._known.add(latest[0].error.partition(": ")[0])
-            self.findings += latest
+    def _leads_to(self, where: str, given: Any) -> bool:
+        return self._told(given).partition(": ")[0] == where
+
+    def _told(self, given: Any) -> str:
+        """What an input leads to, and where; empty where that is a sentence."""
+        with _watched(self.target, given):
+            try:
+                feed(self.target, given)
+            except Exception as error:
+                return f"{_place(error)}: {str(error)[:300]}"
+        return ""
 
 
 @contextmanager
-def _watched(target: str, given_input: Any) -> Iterator[None]:
+def _watched(target: str, given: Any) -> Iterator[None]:
     """End the program where an input never ends, with the place and the input told."""
-    (FOLDER / "current.json").write_text(json.dumps({"target": target, "given": given_input}))
+    (FOLDER / "current.json").write_text(json.dumps({"target": target, "given": given}))
     faulthandler.dump_traceback_later(_HANGS, exit=True)
     try:
         yield
@@ -172,7 +158,7 @@ def main() -> None:
         return
     names = asked.only or list(TARGETS)
     seconds = asked.seconds or (60.0 if asked.count is None else 1e9)
-    sys.stdout.write(f"the seed is {asked.seed}; the same inputs again: --seed {asked.seed} (without .cache/fuzz)\n")
+    sys.stdout.write(f"the seed is {asked.seed}; the same inputs again: --seed {asked.seed}\n")
     FOLDER.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     searches = [_Search(name, asked.seed, began + seconds) for name in names]

@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import yaml
-from hypothesis import strategies as st
 
 from benchmarks.command import ROOT
-from benchmarks.fuzz_inputs import ODD, changed_files, changed_texts, changed_trees
+from benchmarks.fuzz_inputs import ODD, as_json, changed_files, changed_text, changed_tree, word
 from testbed.audit import audit
 from testbed.audit.folder import read_network
 from testbed.errors import TestbedError, reading
@@ -48,12 +48,12 @@ class Target:
     """One way in.
 
     Attributes:
-        inputs: strategy; what it draws can be written as JSON.
+        draw: an input, which can be written as JSON.
         feed: reads one.
         share: of all inputs, as a weight; slow targets have small ones.
     """
 
-    inputs: Callable[[], st.SearchStrategy[Any]]
+    draw: Callable[[Random], Any]
     feed: Callable[[Any], object]
     share: int
 
@@ -75,10 +75,6 @@ def _trees() -> tuple[Any, ...]:
         if isinstance(tree, dict):
             found.append(json.loads(json.dumps(tree, default=str)))
     return tuple(found)
-
-
-def _yaml(tree: Any) -> str:
-    return json.dumps(tree)  # which is YAML, but for numbers that are none
 
 
 @cache
@@ -114,12 +110,13 @@ def _setting(settings: list[str]) -> None:
     parse_scenario(_MESH, "fuzz.yaml", settings)
 
 
-@st.composite
-def _settings(draw: st.DrawFn) -> list[str]:
-    keys = ["topology", "sizes", "kind", "lab", "dilation", "routing", "workloads", "links", "rate", "0", "1", "", "vm"]
-    key = ".".join(draw(st.lists(st.sampled_from(keys) | st.text(max_size=4), min_size=1, max_size=4)))
-    value = draw(st.sampled_from(ODD) | st.integers() | st.text(max_size=8))
-    return [draw(st.sampled_from((f"{key}={value}", f"{key}={json.dumps(value)}", key, str(value))))]
+_KEYS = ("topology", "sizes", "kind", "lab", "dilation", "routing", "workloads", "links", "rate", "0", "1", "", "vm")
+
+
+def _settings(chance: Random) -> list[str]:
+    key = ".".join(chance.choice((*_KEYS, word(chance))) for _ in range(chance.randint(1, 4)))
+    value = chance.choice((*ODD, word(chance), chance.randint(-9, 99)))
+    return [chance.choice((f"{key}={value}", f"{key}={json.dumps(value)}", key, str(value)))]
 
 
 def _fabric(given: Mapping[str, str]) -> None:
@@ -223,33 +220,36 @@ def _sweeps() -> tuple[Any, ...]:
     return tuple(json.loads(json.dumps(yaml.safe_load(file.read_text()), default=str)) for file in files)
 
 
+_LINK_WORDS = ("rate=100M", "delay=1ms", "loss=1%", "down", "up", "reset")
+
+
 def _words(words: list[str]) -> None:
     with contextlib.suppress(ValueError):  # which the command makes a sentence of
         read_words(words)
 
 
+def _drawn_scenario(chance: Random) -> str:
+    return changed_text(chance, _scenarios()) if chance.random() < 0.4 else as_json(changed_tree(chance, _trees()))
+
+
 TARGETS: dict[str, Target] = {
-    "scenario": Target(lambda: changed_trees(_trees()).map(_yaml) | changed_texts(_scenarios()), _scenario, 20),
+    "scenario": Target(_drawn_scenario, _scenario, 20),
     "setting": Target(_settings, _setting, 20),
     "fabric": Target(
-        lambda: st.fixed_dictionaries({"text": changed_texts(_fabrics()), "form": st.sampled_from(("auto", *READERS))}),
+        lambda chance: {"text": changed_text(chance, _fabrics()), "form": chance.choice(("auto", *READERS))},
         _fabric,
         20,
     ),
-    "configurations": Target(lambda: changed_files(_saved()), _configurations, 8),
-    "plan": Target(lambda: changed_trees(_plans()).map(json.dumps), lambda text: proved_plan(text, "plan.json"), 12),
-    "results": Target(lambda: changed_files(_runs()), _results, 2),
+    "configurations": Target(lambda chance: changed_files(chance, _saved()), _configurations, 8),
+    "plan": Target(
+        lambda chance: as_json(changed_tree(chance, _plans())), lambda text: proved_plan(text, "plan.json"), 12
+    ),
+    "results": Target(lambda chance: changed_files(chance, _runs()), _results, 2),
     "output": Target(
-        lambda: st.fixed_dictionaries({"text": changed_texts(_outputs()), "form": st.sampled_from(_FORMS)}),
-        _printed,
-        10,
+        lambda chance: {"text": changed_text(chance, _outputs()), "form": chance.choice(_FORMS)}, _printed, 10
     ),
-    "exercise": Target(lambda: changed_texts(_CONFIGURED), _exercise, 10),
-    "samples": Target(lambda: changed_texts([_runs()[0]["samples.csv"]]), _csv, 10),
-    "sweep": Target(lambda: changed_trees(_sweeps()).map(json.dumps), _sweep, 10),
-    "link": Target(
-        lambda: st.lists(changed_texts(["rate=100M", "delay=1ms", "loss=1%", "down", "up", "reset"]), max_size=3),
-        _words,
-        10,
-    ),
+    "exercise": Target(lambda chance: changed_text(chance, _CONFIGURED), _exercise, 10),
+    "samples": Target(lambda chance: changed_text(chance, [_runs()[0]["samples.csv"]]), _csv, 10),
+    "sweep": Target(lambda chance: as_json(changed_tree(chance, _sweeps())), _sweep, 10),
+    "link": Target(lambda chance: [changed_text(chance, _LINK_WORDS) for _ in range(chance.randrange(4))], _words, 10),
 }

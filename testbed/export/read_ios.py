@@ -114,6 +114,8 @@ class _Reader:
 
     def _interface(self, text: str, words: list[str]) -> None:
         self._port, self._indented = None, False
+        if len(words) < 2:
+            raise LineError(f'"{text}" names no interface')
         name = text.split(" ", 1)[1]
         if name.lower().startswith(("vlan", "loopback", "null", "mgmt")):
             return

@@ -93,7 +93,9 @@ def _of_topology(topology: Topology, place: str) -> Iterator[str]:
     ).any():
         yield f"{place}: its channels are not the two directions of its links"
     for names, wanted in ((topology.switch_names, switches), (topology.host_names, count)):
-        if names and (len(names) != wanted or len(set(names)) != wanted or not all(isinstance(n, str) for n in names)):
+        read: object = names  # from a file, whatever the type says
+        texts = [name for name in read if isinstance(name, str)] if isinstance(read, tuple) else []
+        if not isinstance(read, tuple) or (read and not len(read) == len(texts) == len(set(texts)) == wanted):
             yield f"{place}: its names are not one for each"
     at = np.concatenate([hosts, topology.channel_source]).astype(np.int64)
     port = np.concatenate([topology.host_port, topology.out_port])

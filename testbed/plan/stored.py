@@ -47,12 +47,12 @@ def proved_plan(text: str, place: str) -> Plan:
     try:
         raw = json.loads(text)
         plan = plan_from_json(text)
+        wrong = unsound(plan.topology, plan.routes, plan.vlans, plan.bundles)
     except InputError as error:
         raise InputError([replace(problem, file=place) for problem in error.problems]) from error
     except (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError) as error:
         shown = str(error) if isinstance(error, ValueError) else repr(error)
         raise InputError.one(place, f"is not a plan: {shown}; {_REMEDY}") from error
-    wrong = unsound(plan.topology, plan.routes, plan.vlans, plan.bundles)
     if wrong:
         raise InputError.one(place, f"is damaged: {wrong[0]}; {_REMEDY}")
     digest = digest_of(*(part for part in (plan.topology, plan.routes, plan.vlans, plan.bundles) if part is not None))

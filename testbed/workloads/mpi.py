@@ -252,7 +252,13 @@ def check(job: MpiJob, text: str, ranks: Ranks) -> ParsedJob:
         )
     if job.output == "free":
         return ParsedJob((), job.fabric_bytes, True)
-    parsed = _FORMS[job.output].parse(text, ranks)
+    try:
+        parsed = _FORMS[job.output].parse(text, ranks)
+    except JobOutputError:
+        raise
+    except (ValueError, LookupError, ArithmeticError, RecursionError) as error:
+        # Whatever a program has printed, it is no fault of the one that reads it.
+        raise JobOutputError(f"The output of MPI job {job.name} is not of the form {job.output}: {error!r}.") from error
     if job.output == "json" and not parsed.verified:
         raise JobOutputError(f"MPI job {job.name} says that the data it received is not verified.")
     return parsed

@@ -12,7 +12,7 @@ import pytest
 
 from testbed.emulate.build import build_lab
 from testbed.emulate.client import LabClient
-from testbed.errors import LabError
+from testbed.errors import LabError, WorkloadError
 from testbed.messages import LoadRequest, Process
 from testbed.run.engines import standing as engine_of
 from testbed.run.loads import run_mpi
@@ -221,6 +221,18 @@ def test_a_rank_is_a_program_of_its_host(lab, tmp_path):
     )
     context = Context(lab.plan(), lab, {}, lambda name, text: None, lambda text: None)
     run_mpi.run_mpi(context, Mpi(str(job), trace=True))
+
+
+def test_a_job_that_is_killed_leaves_nothing_in_the_machines_tmp(closed, tmp_path):
+    (tmp_path / "job.yaml").write_text(
+        "name: sleeps\ndescription: sleeps\nbinary: sleeps.py\ninterpreter: python\nsuccess: NEVER\noutput: free\n"
+    )
+    (tmp_path / "sleeps.py").write_text("import time\nfrom mpi4py import MPI\ntime.sleep(60)\n")
+    before = set(Path("/tmp").glob("hydra_*"))
+    context = Context(closed.plan(), closed, {}, lambda name, text: None, lambda text: None)
+    with pytest.raises(WorkloadError, match="did not end in 3 s"):
+        run_mpi.run_mpi(context, Mpi(str(tmp_path), time_limit=3.0))
+    assert set(Path("/tmp").glob("hydra_*")) <= before
 
 
 def test_hosts_that_die_are_named_with_the_signal(untouched):

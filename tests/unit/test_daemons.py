@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import resource
 import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.emulate import openvswitch
+from testbed.emulate import commands, openvswitch
 from testbed.emulate.build import build_order
-from testbed.emulate.switch_daemon import daemon_count, divide, switch_ports
+from testbed.emulate.switch_daemon import daemon_count, divide, open_files, switch_ports
+from testbed.errors import LabError
 from testbed.plan import make_plan
 from testbed.scenario import parse_scenario
 
@@ -81,3 +83,20 @@ def test_the_kernels_datapath_is_not_started_while_open_vswitch_counts_no_proces
     switches.datapath = datapath
     switches.start([["s1"]])
     assert sum(slept) == waited
+
+
+def test_files_are_allowed_or_refused_before_anything_is_built(monkeypatch):
+    allowed = []
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (256, 1024))
+    monkeypatch.setattr(resource, "setrlimit", lambda which, limits: allowed.append(limits))
+    commands.allow_files(100, "the lab x")
+    assert allowed == []
+    commands.allow_files(open_files([5] * 64), "the lab x")
+    assert allowed == [(690, 1024)]
+
+    def refuse(which, limits):
+        raise ValueError("not allowed to raise maximum limit")
+
+    monkeypatch.setattr(resource, "setrlimit", refuse)
+    with pytest.raises(LabError, match="the lab x takes 2000 open files in one program, and 1024 are allowed here"):
+        commands.allow_files(2000, "the lab x")
