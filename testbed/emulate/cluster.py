@@ -92,7 +92,7 @@ def open_cluster(address: str, progress: Callable[[str], None], *, insecure: boo
             client.wait_for_workers(1)
             _same_code(client, address)
             slots = where.jobs * max(client.nthreads().values())
-            progress(f"{address}: {sum(client.nthreads().values())} of {slots} threads are there")
+            progress(f"{sum(client.nthreads().values())} of {slots} threads of {address} are there")
             yield Cluster(client, slots, _lab_slots(client))
         return
     try:
@@ -114,7 +114,7 @@ def open_cluster(address: str, progress: Callable[[str], None], *, insecure: boo
             raise InputError([Problem(_OPTION, sentence)])
         _same_code(client, where)
         slots = sum(client.nthreads().values())
-        progress(f"{where}: {slots} threads of {len(client.nthreads())} workers; dashboard {client.dashboard_link}")
+        progress(f"{slots} threads of {len(client.nthreads())} workers at {where}; dashboard {client.dashboard_link}")
         with _told(where):
             yield Cluster(client, slots, _lab_slots(client))
 

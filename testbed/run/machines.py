@@ -70,7 +70,7 @@ def _built(machines: Machines, plan: Plan, progress: Progress) -> Iterator[Sessi
         if fabric.facts.why_slow:
             progress(f"no fast path under Open vSwitch: {fabric.facts.why_slow}")
         if plan.scenario.lab.telemetry:
-            progress("telemetry is not recorded: the machines' clocks differ")
+            progress("no telemetry is recorded, since the machines' clocks differ")
         yield fabric
 
 

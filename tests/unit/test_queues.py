@@ -76,7 +76,7 @@ def test_a_job_of_slurm_starts_a_worker_that_does_what_it_is_given_and_is_cancel
         time.sleep(0.05)
     assert (slurm / "cancelled").read_text() == "7\n"
     assert said == [
-        "submitting 1 jobs to slurm, and waiting for the first of them", "slurm:1: 1 of 1 threads are there",
+        "submitting 1 jobs to slurm, and waiting for the first of them", "1 of 1 threads of slurm:1 are there",
     ]  # fmt: skip
     script = script.replace(sys.executable, "PYTHON")
     script = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:PORT", script)
