@@ -112,7 +112,7 @@ supply: setup ## list what is installed: a bill of materials (CycloneDX) and the
 	@echo ".cache/sbom.json, .cache/licences.md"
 
 advisories: supply ## ask for known faults of what is installed; the answers come from the network
-	@$(SUPPLY)/pip-audit --require-hashes --disable-pip -r locks/runtime.txt $(ARGS)
+	@$(SUPPLY)/pip-audit --strict --require-hashes --disable-pip -r locks/runtime.txt $(ARGS)
 
 CLEAN = rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache \
 	mpi_jobs/*/build mpi_jobs/npb/official/build $$(find . -path ./results -prune -o -name __pycache__ -print)
