@@ -132,7 +132,7 @@ def _judged(seen: list[dict[str, float]]) -> list[str]:
         change = (after - before) / before if before else 0.0
         wrong = change > _GROWTH and after - before > (_ROOM if name.endswith("MB") else 0)
         if name == "goodput":
-            wrong = not (min(first) <= after <= max(first) or min(last) <= before <= max(last))
+            wrong = max(last) < min(first) or max(first) < min(last)
         sys.stdout.write(f"{name:16} {before:10.4g} → {after:10.4g} ({change:+.1%}){'  TOO MUCH' if wrong else ''}\n")
         bad += [name] * wrong
     return bad

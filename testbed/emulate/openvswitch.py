@@ -99,7 +99,10 @@ class OpenVSwitch:
         self.folder.mkdir(parents=True, exist_ok=True)
         os.environ.update({name: str(self.folder) for name in ("OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR")})
         self._quick = self.datapath == "userspace" and not stock
-        self._daemons = [SwitchDaemon(self.folder, number, quick=self._quick) for number in range(len(shares))]
+        self._daemons = [
+            SwitchDaemon(self.folder, number, quick=self._quick, alone=len(share) == 1 < len(shares))
+            for number, share in enumerate(shares)
+        ]
         self._daemon_of = {
             bridge: daemon for daemon, share in zip(self._daemons, shares, strict=True) for bridge in share
         }

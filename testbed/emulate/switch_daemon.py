@@ -44,12 +44,14 @@ class SwitchDaemon:
     Several share one run folder, in which a bridge's sockets are named after the bridge. The first daemon has the
     names that Open vSwitch's tools look for; those of the second end in `-2`, and so on.
 
-    `number` counts from 0; `quick` starts it for the datapath of type `dummy`, and so that it keeps its memory.
+    `number` counts from 0; `quick` starts it for the datapath of type `dummy`, and so that it keeps its memory. `alone`
+    says that it has one bridge of many: if it stops, a switch has failed, and not the lab.
     """
 
-    def __init__(self, folder: Path, number: int, *, quick: bool) -> None:
+    def __init__(self, folder: Path, number: int, *, quick: bool, alone: bool = False) -> None:
         self._folder = folder
         self._quick = quick
+        self._alone = alone
         self._suffix = f"-{number + 1}" if number else ""
         self._database = folder / f"db{self._suffix}.sock"
         self._control = folder / f"ovs-vswitchd{self._suffix}.ctl"
@@ -172,7 +174,7 @@ class SwitchDaemon:
                 log = self._folder / f"{name}.log"
                 tail = log.read_text(errors="replace").splitlines()[-_LOG_TAIL:] if log.exists() else []
                 raise LabError(f"{name} {how_it_ended(code)}; the lab's switches are gone. " + " | ".join(tail))
-            if code is None and _stopped(process.pid):
+            if code is None and not self._alone and _stopped(process.pid):
                 raise LabError(f"{name} is stopped, as by SIGSTOP, so the lab's switches do not answer")
 
     def transact(self, arguments: Sequence[str], *, wait: bool = False) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,8 @@ from testbed.scenario.load import as_dict, scenario_of_blocks
 
 SCHEMA_VERSION = 2
 MAX_RULES = 3_000_000  # some 300 MB of text
+# numpy understands more, as a program's text.
+_DTYPE = re.compile(r"[a-z]{3,9}[0-9]{0,3}")
 _TYPES = {
     kind.__name__: kind
     for kind in (Topology, Bundles, Routes, Paths, AllowedTurns, VlanPlan, LearningPlan, Entries, LocalPlan)
@@ -113,5 +116,7 @@ def _unpack(value: Any) -> Any:
         return value
     if "type" in value:
         return _TYPES[value["type"]](**{name: _unpack(part) for name, part in value.items() if name != "type"})
+    if not isinstance(value["dtype"], str) or not _DTYPE.fullmatch(value["dtype"]):
+        raise ValueError(f"{str(value['dtype'])[:20]!r} is no type of numbers")
     array: npt.NDArray[Any] = np.asarray(value["values"], dtype=value["dtype"]).reshape(value["shape"])
     return array

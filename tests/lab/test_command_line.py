@@ -101,7 +101,8 @@ def test_up_status_shell_down(untouched):
 
 
 def _start(file: Path, results: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen([*_TESTBED, "run", str(file), "--results", str(results)], stderr=subprocess.PIPE, text=True)
+    argv = [*_TESTBED, "-v", "run", str(file), "--results", str(results)]
+    return subprocess.Popen(argv, stderr=subprocess.PIPE, text=True)
 
 
 def _wait_for(process: subprocess.Popen[str], text: str) -> None:

@@ -37,7 +37,7 @@ def scenario(tmp_path):
 def building(scenario, step: str) -> subprocess.Popen[str]:
     """A `testbed up` that has come to a step."""
     program = subprocess.Popen(
-        [sys.executable, "-m", "testbed", "up", str(scenario)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL,
+        [sys.executable, "-m", "testbed", "-v", "up", str(scenario)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL,
         text=True,
     )  # fmt: skip
     for line in program.stderr:

@@ -162,7 +162,7 @@ def test_nothing_fails_in_the_simulator_and_no_controller_is_there(load):
     with pytest.raises(InputError) as caught:
         plan_of(MANAGED, UDP, load)
     assert [str(problem) for problem in caught.value.problems] == [
-        "test.yaml: lab.controller: is for engine: ovs or vm only, not simulate; take it out, or set that",
+        "test.yaml: lab.controller: is for engine: ovs or vm or realtime only, not simulate; take it out, or set that",
         "test.yaml: workloads.1.failures: links and switches do not fail with engine: simulate; take them out, or set "
         "another engine",
     ]
