@@ -158,6 +158,8 @@ class _Reader:
         said = words[1:] if negated else words
         if said == ["shutdown"]:
             port.shut = not negated
+        elif not said:
+            raise LineError('"no" of what? The rest of the line is missing')
         elif said[0] == "flowcontrol":
             (self.switch.pauses.discard if negated or said[1:] == ["off"] else self.switch.pauses.add)(name)
         elif said[0] == "channel-group":
