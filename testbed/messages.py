@@ -274,31 +274,6 @@ class FrameCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """What ports and pairs of hosts have carried, and what waits now; cheap enough to be asked while a load runs.
-
-    Attributes:
-        time: s, monotonic.
-        dilation: of the lab now.
-        channels: (physical C,) what was sent into each channel between switches.
-        waiting: (physical C,) frames that wait at its port.
-        dropped: (physical C,) frames that found its queue full, so far.
-        rates: (physical C,) lab bit/s that its port is shaped to, gaps between frames included.
-        pairs: source, destination and bytes of each pair of hosts that has sent something.
-        no_pairs: why pairs cannot be counted; empty where they are.
-    """
-
-    time: float
-    dilation: float
-    channels: tuple[Count, ...]
-    waiting: tuple[int, ...]
-    dropped: tuple[int, ...]
-    rates: tuple[float, ...]
-    pairs: tuple[tuple[int, int, int], ...]
-    no_pairs: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class LinkReadings:
     """What all links have carried until a moment, and what waits for them then, in lab time.
 
@@ -307,6 +282,7 @@ class LinkReadings:
 
     Attributes:
         time: s, monotonic.
+        dilation: of the lab now.
         bytes: (C + 2H,) carried, with Ethernet header, without preamble, check sequence and gap.
         frames: (C + 2H,) likewise.
         rates: (C + H,) lab bit/s that a port sends at most.
@@ -318,6 +294,7 @@ class LinkReadings:
     """
 
     time: float
+    dilation: float
     bytes: tuple[int, ...]
     frames: tuple[int, ...]
     rates: tuple[float, ...]
@@ -329,18 +306,16 @@ class LinkReadings:
 
 @dataclass(frozen=True, slots=True)
 class PairReadings:
-    """Bytes between a host and each other one so far, Ethernet header included.
+    """Bytes between hosts so far, Ethernet header included, counted where they entered the fabric.
 
     Attributes:
         time: s, monotonic.
-        sent: (H,) by the host to each.
-        received: (H,) by the host from each, counted where they entered the fabric.
+        pairs: source, destination and bytes of each pair that has sent something.
         why_not: why pairs cannot be counted; else empty.
     """
 
     time: float
-    sent: tuple[int, ...] = ()
-    received: tuple[int, ...] = ()
+    pairs: tuple[tuple[int, int, int], ...] = ()
     why_not: str = ""
 
 

@@ -123,8 +123,8 @@ class Session(Protocol):
     def read_links(self) -> LinkReadings:
         """What all links have carried until now; answered at any time, and cheap."""
 
-    def read_pairs(self, host: int) -> PairReadings:
-        """Bytes between a host and each other one; likewise."""
+    def read_pairs(self) -> PairReadings:
+        """Bytes between hosts; likewise."""
 
     def way(self, plan: Plan, source: int, destination: int) -> Way:
         """Where a frame of a host for another goes now; likewise answered at any time.

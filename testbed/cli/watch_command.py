@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from testbed.emulate.client import LabClient
     from testbed.emulate.registry import Entry
-    from testbed.messages import Reading
+    from testbed.messages import LinkReadings, PairReadings
     from testbed.plan import Plan
 
 _SHORTEST = 0.1  # s between two readings
@@ -27,6 +27,13 @@ _BAR = 20  # columns
 _LEAST_ROWS = 4  # of a table, however small the terminal
 _OTHER_LINES = 8  # of heading, headers and the line below
 _END_LIMIT = 5.0  # s within which a lab that no longer answers has ended
+
+
+class Moment(NamedTuple):
+    """What links and pairs of hosts have carried until a moment."""
+
+    links: LinkReadings
+    pairs: PairReadings
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +88,11 @@ def watch(
     entry = registry.find(lab)
     client = connect(entry.namespaces)
     plan = client.plan()
-    before = client.read_ports()
+    before = _look(client)
     try:
         if form is Format.json or not results.is_terminal:
             time.sleep(every)
-            seen = view(plan, before, client.read_ports())
+            seen = view(plan, before, _look(client))
             if form is Format.json:
                 print_json({"lab": entry.name, **asdict(seen)})
             else:
@@ -102,14 +109,18 @@ def watch(
         client.close()
 
 
-def _live(name: str, client: LabClient, plan: Plan, before: Reading, every: float) -> None:
+def _look(client: LabClient) -> Moment:
+    return Moment(client.read_links(), client.read_pairs())
+
+
+def _live(name: str, client: LabClient, plan: Plan, before: Moment, every: float) -> None:
     """Draw until something ends it."""
     from rich.live import Live
 
     with Live(console=results, auto_refresh=False, transient=True) as live:
         while True:
             time.sleep(every)
-            now = client.read_ports()
+            now = _look(client)
             seen = view(plan, before, now)
             live.update(picture(name, client.status().doing, seen, results.height), refresh=True)
             before = now
@@ -125,34 +136,35 @@ def _ends(entry: Entry) -> bool:
     return True
 
 
-def view(plan: Plan, before: Reading, after: Reading) -> View:
+def view(plan: Plan, before: Moment, after: Moment) -> View:
     """What happened between two readings of a plan's lab."""
     from testbed.predict.frames import WIRE_OVERHEAD
 
-    seconds, wiring = after.time - before.time, plan.wiring
+    old, new, wiring = before.links, after.links, plan.wiring
+    seconds, dilation = new.time - old.time, new.dilation
     links = []
-    for channel, (old, new) in enumerate(zip(before.channels, after.channels, strict=True)):
-        wire = 8 * (new.bytes - old.bytes + WIRE_OVERHEAD * (new.frames - old.frames)) / seconds
-        dropped = after.dropped[channel] - before.dropped[channel]
+    for channel in range(2 * wiring.link_count):
+        frames = new.frames[channel] - old.frames[channel]
+        wire = 8 * (new.bytes[channel] - old.bytes[channel] + WIRE_OVERHEAD * frames) / seconds
         links.append(
             Direction(
-                wiring.channel_name(channel), wire / after.rates[channel], wire * after.dilation,
-                after.waiting[channel], dropped,
+                wiring.channel_name(channel), wire / new.rates[channel], wire * dilation,
+                new.waiting[channel], new.drops[channel] - old.drops[channel],
             )
         )  # fmt: skip
-    sent = {(source, end): size for source, end, size in before.pairs}
+    sent = {(source, end): size for source, end, size in before.pairs.pairs}
     flows = [
         FlowRate(
             wiring.host_name(source),
             wiring.host_name(end),
-            8 * (size - sent.get((source, end), 0)) / seconds * after.dilation,
+            8 * (size - sent.get((source, end), 0)) / (after.pairs.time - before.pairs.time) * dilation,
         )
-        for source, end, size in after.pairs
+        for source, end, size in after.pairs.pairs
         if size > sent.get((source, end), 0)
     ]
     links.sort(key=lambda one: (-one.use, -one.queue_frames))
     flows.sort(key=lambda one: -one.rate)
-    return View(seconds, after.dilation, tuple(links), tuple(flows), after.no_pairs)
+    return View(seconds, dilation, tuple(links), tuple(flows), after.pairs.why_not)
 
 
 def picture(name: str, doing: str, seen: View, height: int | None) -> RenderableType:

@@ -48,7 +48,6 @@ from testbed.messages import (
     LinkState,
     Observation,
     PairReadings,
-    Reading,
     ShortCuts,
     Status,
 )
@@ -95,7 +94,6 @@ class Agent:
             ask.Disturb: self.disturb,
             ask.SetSpeeds: self.set_speeds,
             ask.TellLinks: self.link_states,
-            ask.ReadPorts: self.read_ports,
             ask.ReadLinks: self.read_links,
             ask.ReadPairs: self.read_pairs,
             **self.controller.operations,
@@ -263,20 +261,15 @@ class Agent:
         del request, progress
         return self.need_fabric().frame_counts(self.switches)
 
-    def read_ports(self, request: ask.ReadPorts, progress: Progress) -> Reading:
-        """What links and pairs of hosts have carried, and what waits."""
-        del request, progress
-        return self.loads.read_ports(self.need_fabric())
-
     def read_links(self, request: ask.ReadLinks, progress: Progress) -> LinkReadings:
         """What all links have carried until now."""
         del request, progress
         return self.need_fabric().read_links()
 
     def read_pairs(self, request: ask.ReadPairs, progress: Progress) -> PairReadings:
-        """Bytes between a host and each other one."""
-        del progress
-        return self.need_fabric().read_pairs(request.host)
+        """Bytes between hosts."""
+        del request, progress
+        return self.need_fabric().read_pairs()
 
     def reach(self, request: ask.Reach, progress: Progress) -> list[tuple[str, str]]:
         """Ping all pairs."""

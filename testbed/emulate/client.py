@@ -33,7 +33,6 @@ from testbed.messages import (
     Observation,
     PairReadings,
     PlanMove,
-    Reading,
     ShortCuts,
     Status,
     Tap,
@@ -213,17 +212,13 @@ class LabClient:
         """Everything that counts frames."""
         return self._ask(ask.CountFrames())
 
-    def read_ports(self) -> Reading:
-        """What links and pairs of hosts have carried, and what waits; answered at any time."""
-        return self._ask(ask.ReadPorts())
-
     def read_links(self) -> LinkReadings:
         """What all links have carried until now, and what waits for them."""
         return self._ask(ask.ReadLinks())
 
-    def read_pairs(self, host: int) -> PairReadings:
+    def read_pairs(self) -> PairReadings:
         """Bytes between a host and each other one; where they are not counted yet, from now on."""
-        return self._ask(ask.ReadPairs(host))
+        return self._ask(ask.ReadPairs())
 
     def capture(self, tap: Tap) -> AbstractContextManager[Frames]:
         """Listen at the port of the first switch of a link, or at the card of a host; asks nothing of the agent."""

@@ -67,6 +67,7 @@ class Fabric(Mininet):  # type: ignore[misc]
     # What a program may put into a host's TCP beyond what is on the way; with megabytes there, iperf3 would spin until
     # a slow link has carried them.
     unsent_bytes = 16384
+    card_settings = f"ethtool -K {HOST_INTERFACE} tx off tso off gso off gro off >/dev/null\n"
 
     def __init__(
         self, order: BuildOrder, holders: Mapping[str, int] | None = None, groups: Mapping[str, str] | None = None
@@ -269,8 +270,7 @@ class Fabric(Mininet):  # type: ignore[misc]
         return (
             f"echo {self.unsent_bytes} >/proc/sys/net/ipv4/tcp_notsent_lowat\n"
             # Else a connection starts from what the last one to that host learned, and no repeat may know another.
-            "echo 1 >/proc/sys/net/ipv4/tcp_no_metrics_save\n"
-            f"ethtool -K {HOST_INTERFACE} tx off tso off gso off gro off >/dev/null\n"
+            f"echo 1 >/proc/sys/net/ipv4/tcp_no_metrics_save\n{self.card_settings}"
         )
 
     @property
@@ -420,7 +420,7 @@ class Fabric(Mininet):  # type: ignore[misc]
         # Two, since two threads read; a third one reads by port_figures().
         reading, departing = PortCounters(ports), PortCounters(ports)
         matrix, why_not = self.pair_counter()
-        return Telemetry(ports, reading.read, self.holders, matrix, why_not, departing, self.port_figures)
+        return Telemetry(ports, reading.read, self.holders, matrix, why_not, departing)
 
     def pair_counter(self) -> tuple[Callable[[], Longs] | None, str]:
         """What returns (2, H, H) bytes and frames of pairs of hosts; None, and why, where they cannot be counted."""
@@ -454,12 +454,11 @@ class Fabric(Mininet):  # type: ignore[misc]
 
         return link_readings(self)
 
-    def read_pairs(self, host: int) -> PairReadings:
-        """Bytes between a host and each other one."""
+    def read_pairs(self) -> PairReadings:
+        """Bytes between hosts."""
         from testbed.emulate.readings import pair_readings  # noqa: PLC0415 - as above
 
-        require_numbers("host", [host], len(self.order.hosts))
-        return pair_readings(self, host)
+        return pair_readings(self)
 
     def frame_counts(self, switches: SwitchBackend) -> FrameCounts:
         """Everything that counts frames."""

@@ -29,7 +29,6 @@ from testbed.messages import (
     Observation,
     Output,
     Process,
-    Reading,
     Snapshot,
 )
 
@@ -168,10 +167,6 @@ class LoadRunner:
         self._began_in = str(Path.cwd())  # by whoever started the lab
         self._telemetry: Telemetry | None = None
         self._making = threading.Lock()
-
-    def read_ports(self, fabric: Fabric) -> Reading:
-        """What links and pairs of hosts have carried, and what waits; also while a load runs."""
-        return self._need_telemetry(fabric).reading(list(fabric.port_rates().values()), fabric.order.dilation)
 
     def run(
         self, load: LoadRequest, fabric: Fabric, switches: SwitchBackend, wanted: Callable[[], None]

@@ -28,6 +28,7 @@ def link_readings(fabric: Fabric) -> LinkReadings:
     paused = fabric.paused_seconds()
     return LinkReadings(
         time=now,
+        dilation=fabric.order.dilation,
         bytes=(*out[:, _OUT_BYTES].tolist(), *edge[:, _IN_BYTES].tolist()),
         frames=(*out[:, _OUT_FRAMES].tolist(), *edge[:, _IN_FRAMES].tolist()),
         rates=tuple(rates.tolist()),
@@ -38,10 +39,11 @@ def link_readings(fabric: Fabric) -> LinkReadings:
     )
 
 
-def pair_readings(fabric: Fabric, host: int) -> PairReadings:
-    """Bytes between a host and each other one until now."""
+def pair_readings(fabric: Fabric) -> PairReadings:
+    """Bytes between hosts until now."""
     read, why_not = fabric.pair_counter()
     if read is None:
         return PairReadings(time.monotonic(), why_not=why_not)
-    pairs, now = read()[0], time.monotonic()
-    return PairReadings(now, tuple(pairs[host].tolist()), tuple(pairs[:, host].tolist()))
+    size, now = read()[0], time.monotonic()
+    source, end = size.nonzero()
+    return PairReadings(now, tuple(zip(source.tolist(), end.tolist(), size[source, end].tolist(), strict=True)))

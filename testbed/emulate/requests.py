@@ -25,7 +25,6 @@ from testbed.messages import (
     Observation,
     PairReadings,
     PlanMove,
-    Reading,
     ShortCuts,
     Status,
 )
@@ -244,24 +243,16 @@ class CountFrames(Request[FrameCounts]):
     op: ClassVar[str] = "frames"
 
 
-class ReadPorts(Request[Reading]):
-    """What links and pairs of hosts have carried, and what waits; answered at any time."""
-
-    op: ClassVar[str] = "ports"
-
-
 class ReadLinks(Request[LinkReadings]):
     """What all links have carried until now, and what waits for them."""
 
     op: ClassVar[str] = "read links"
 
 
-@dataclass(frozen=True, slots=True)
 class ReadPairs(Request[PairReadings]):
-    """Bytes between a host, by its number, and each other one; where they are not counted yet, from now on."""
+    """Bytes between hosts; where they are not counted yet, from now on."""
 
     op: ClassVar[str] = "read pairs"
-    host: int
 
 
 class DumpFlows(Request[dict[str, list[str]]]):
@@ -431,7 +422,7 @@ OPERATIONS: dict[str, type[Request[Any]]] = {
     kind.op: kind
     for kind in (
         Build, TellFacts, TellStatus, Shutdown, SetRates, SetSpeeds, CheckShaping, RunLoad, Disturb, TellLinks,
-        CountFrames, ReadPorts, ReadLinks, ReadPairs, DumpFlows, DumpShortCuts, DumpGroups, Trace, Reach, Learn,
+        CountFrames, ReadLinks, ReadPairs, DumpFlows, DumpShortCuts, DumpGroups, Trace, Reach, Learn,
         WatchStorm, WriteFile, CopyFile, TakeFile, ShowFolder, TellController, WaitForController, StopController,
         StartController, MoveToPlan,
     )

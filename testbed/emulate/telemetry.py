@@ -20,9 +20,8 @@ from testbed.emulate.counters import processor_ticks
 from testbed.emulate.departures import Departures
 from testbed.emulate.names import HOST_INTERFACE
 from testbed.emulate.pairs import PairCounters
-from testbed.emulate.rtnetlink import FIGURES, PortCounters
+from testbed.emulate.rtnetlink import PortCounters
 from testbed.errors import LabError
-from testbed.messages import Count, Reading
 from testbed.model import Longs
 
 COARSER = 10
@@ -46,7 +45,6 @@ class Telemetry:
         pairs: returns (2, H, H) bytes and frames; None where they cannot be counted.
         no_matrix: why not; else empty.
         departing: by which departures are watched; None = never.
-        looking: as `ports`, for whoever asks while others read; None = `ports` itself can be called at any time.
 
     Attributes:
         no_matrix: why there is no traffic matrix; empty if there is one.
@@ -60,9 +58,7 @@ class Telemetry:
         pairs: Callable[[], Longs] | None,
         no_matrix: str = "",
         departing: PortCounters | None = None,
-        looking: Callable[[], Longs] | None = None,
     ) -> None:
-        self._looking, self._look = looking or ports, threading.Lock()
         self._names, self._ports, self._departing = list(names), ports, departing
         self._hosts = [in_network_of(pid, lambda: PortCounters([HOST_INTERFACE])) for pid in holders.values()]
         self._pairs, self.no_matrix = pairs, no_matrix
@@ -99,26 +95,6 @@ class Telemetry:
         file.parent.mkdir(parents=True, exist_ok=True)
         ports = {"names": np.array(self._names), "rates": np.array(rates)}
         np.savez(file, allow_pickle=False, **ports, **record.arrays(), **departures.arrays())
-
-    def reading(self, rates: Sequence[float], dilation: float) -> Reading:
-        """What there is now; `rates` are bit/s that each port is shaped to, at that dilation."""
-        with self._look:
-            ports, now = self._looking(), time.monotonic()
-        hosts = len(self._hosts)
-        column = {name: ports[hosts:, number].tolist() for number, name in enumerate(FIGURES)}
-        sent = zip(column["tx_bytes"], column["tx_packets"], strict=True)
-        pairs = np.zeros((0, 0), dtype=np.int64) if self._pairs is None else self._pairs()[0]
-        found = zip(*(place.tolist() for place in pairs.nonzero()), pairs[pairs.nonzero()].tolist(), strict=True)
-        return Reading(
-            now,
-            dilation,
-            tuple(Count(size, frames) for size, frames in sent),
-            tuple(column["queue_frames"]),
-            tuple(column["queue_drops"]),
-            tuple(rates[hosts:]),
-            tuple(found),
-            self.no_matrix,
-        )
 
     def _watch(self, record: Record, interval: float, stop: threading.Event) -> None:
         due, number = time.monotonic(), 0

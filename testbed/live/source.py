@@ -74,13 +74,14 @@ class LabSource:
             if self._watching is None:
                 self._watching = connect(self.entry().namespaces)
                 self._turn = 0
-            found = self._meter.update(self._watching.read_links())
+            seen = self._watching.read_links()
+            found = self._meter.update(seen)
             if self._turn % _STATES_EVERY == 0:
                 self._states = {
                     "links": {str(link): asdict(state) for link, state in self._watching.link_states().items()},
                     "doing": self._watching.status().doing,
                     "controller": self._watching.facts.controller,
-                    "dilation": self._watching.facts.dilation,
+                    "dilation": seen.dilation,
                 }
             self._turn += 1
         except LabError:
@@ -135,8 +136,15 @@ class LabSource:
         return self.ways.told(self.ask(lambda lab: lab.way(self.plan, source, destination)), source, destination)
 
     def host(self, host: int) -> dict[str, Any]:
-        """Bytes between a host and each other one."""
-        return asdict(self.ask(lambda lab: lab.read_pairs(host)))
+        """Bytes between a host and each other one, by number."""
+        found = self.ask(lambda lab: lab.read_pairs())
+        sent, received = ([0] * self.plan.topology.host_count for _ in range(2))
+        for source, end, size in found.pairs:
+            if source == host:
+                sent[end] = size
+            if end == host:
+                received[source] = size
+        return {"time": found.time, "sent": sent, "received": received, "why_not": found.why_not}
 
     def close(self) -> None:
         """Hang up; the lab goes on."""

@@ -150,7 +150,7 @@ def test_from_python_on_modelled_switches(untouched, tmp_path):
         run = lab.load([{"kind": "ping", "count": 2}], tmp_path)
         assert (run.manifest["engine"], run.manifest["dilation"], run.verdict) == ("realtime", 50, "pass")
         assert set(run.samples.metric) >= {"rtt_min"}
-        assert lab.core.read_ports().dilation == 50
+        assert lab.core.read_links().dilation == 50
 
 
 def test_a_program_of_ones_own_has_its_time_and_its_failure(untouched, tmp_path, monkeypatch):

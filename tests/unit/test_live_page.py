@@ -59,7 +59,7 @@ class Lab:
         hosts = self.plan.wiring.host_count
         every = count + 2 * hosts
         return LinkReadings(
-            time.monotonic(), (self.asked * 1000,) * every, (self.asked,) * every, (1e6,) * (count + hosts),
+            time.monotonic(), 10.0, (self.asked * 1000,) * every, (self.asked,) * every, (1e6,) * (count + hosts),
             (0,) * (count + hosts), (0,) * (count + hosts),
         )  # fmt: skip
 
@@ -74,8 +74,8 @@ class Lab:
     def way(self, plan, source, destination) -> Way:
         return followed(plan, dumped(plan), None, source, destination)
 
-    def read_pairs(self, host) -> PairReadings:
-        return PairReadings(1.0, (0, 1, 2, 3), (host,) * 4)
+    def read_pairs(self) -> PairReadings:
+        return PairReadings(1.0, ((2, 1, 1), (2, 2, 2), (2, 3, 3), (0, 2, 7), (0, 1, 9)))
 
     def disturb(self, disturbance) -> Disturbed:
         for channel in disturbance.channels:
@@ -335,7 +335,8 @@ def test_what_the_page_asks_for_is_answered(lab, source):
         assert json.loads(ask(address, "fabric")[1])["lab"] == "some-lab"
         way = json.loads(ask(address, "way?from=0&to=3")[1])
         assert way["planned"]
-        assert json.loads(ask(address, "host?host=2")[1])["received"] == [2, 2, 2, 2]
+        flows = json.loads(ask(address, "host?host=2")[1])
+        assert (flows["sent"], flows["received"]) == ([0, 1, 2, 3], [7, 0, 2, 0])
         assert ask(address, "nothing")[0] == 404
         assert ask(address.replace(address.split("/")[3], "x" * 32), "fabric")[0] == 403
 

@@ -33,7 +33,7 @@ MANAGED = "topology: {kind: torus, sizes: [4, 4]}\nlab: {controller: segment_man
 def readings(at: float, size: int, frames: int, **more) -> LinkReadings:
     """One link and two hosts; everything has carried as much."""
     ports = {"rates": (1e6,) * 4, "waiting": (3, 0, 0, 0), "drops": (0, 5 * frames, 0, 0), **more}
-    return LinkReadings(at, (size,) * 6, (frames,) * 6, **ports)
+    return LinkReadings(at, 10.0, (size,) * 6, (frames,) * 6, **ports)
 
 
 def test_use_is_of_the_wire_and_of_the_rate():

@@ -8,9 +8,9 @@ import pytest
 from rich.console import Console
 
 from testbed.cli.load_command import _as_typed, _dilation, _loads
-from testbed.cli.watch_command import Direction, FlowRate, View, picture, view
+from testbed.cli.watch_command import Direction, FlowRate, Moment, View, picture, view
 from testbed.errors import InputError, Problem
-from testbed.messages import Count, Reading
+from testbed.messages import LinkReadings, PairReadings
 from testbed.run.advice import AskedOfLab
 from testbed.scenario import parse_loads
 from tests.fabrics import plan_of
@@ -67,8 +67,10 @@ def test_the_advice_is_the_command_that_was_typed_at_another_dilation():
 
 
 def reading(time, frames, pairs, dropped=0):
-    counts = tuple(Count(1000 * number, number) for number in frames)
-    return Reading(time, 20.0, counts, (3, 0), (dropped, 0), (1e7, 1e7), pairs)
+    every = (*frames, 0, 0, 0, 0)
+    size = tuple(1000 * number for number in every)
+    links = LinkReadings(time, 20.0, size, every, (1e7,) * 4, (3, 0, 0, 0), (dropped, 0, 0, 0))
+    return Moment(links, PairReadings(time, pairs))
 
 
 def test_a_view_is_what_happened_between_two_readings():

@@ -77,8 +77,7 @@ class Doors(NamedTuple):
         message: (H, B) what netfilter has said, with the packet that is cut.
         held: (H, HELD) about that packet, see packets.py.
         segment: (H,) bytes of a TCP's segment at most, as hosts have asked for.
-        verdict: (H, 2, 32) what each of netfilter's queues is answered.
-        owed: (H, 2) packets that are taken and not answered for.
+        verdict: (2, 32) what each of netfilter's queues is answered.
         control: (CONTROLS,) what the loop is asked and tells.
         zero: (1,) ns of the monotonic clock at the model's time 0.
         cycle: (N,) nodes that wait for each other for ever, then -1.
@@ -95,7 +94,6 @@ class Doors(NamedTuple):
     held: Longs
     segment: Longs
     verdict: Octets
-    owed: Ints
     control: Longs
     zero: Longs
     cycle: Ints
@@ -122,8 +120,7 @@ def new_doors(hosts: int, nodes: int, grain: int) -> Doors:
         message=np.zeros((hosts, _MESSAGE), dtype=np.uint8),
         held=np.zeros((hosts, HELD), dtype=np.int64),
         segment=np.full(hosts, FULL_SEGMENT, dtype=np.int64),
-        verdict=np.tile(np.frombuffer(_VERDICTS, dtype=np.uint8).reshape(2, -1), (hosts, 1, 1)),
-        owed=np.zeros((hosts, 2), dtype=np.int32),
+        verdict=np.frombuffer(_VERDICTS, dtype=np.uint8).reshape(2, -1),
         control=control,
         zero=np.zeros(1, dtype=np.int64),
         cycle=np.full(nodes, -1, dtype=np.int32),

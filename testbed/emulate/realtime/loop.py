@@ -33,11 +33,9 @@ from testbed.emulate.realtime.doors import (
 from testbed.emulate.realtime.packets import (
     ETHERNET,
     FULL,
-    MTU,
     NUMBER,
     PACKET,
     PLACE,
-    SENT,
     SIZE,
     asked_segment,
     cut,
@@ -70,11 +68,7 @@ _DONT_WAIT = 0x40
 _TO = 16  # place of the destination's address in a packet
 _SHORTEST = 88  # bytes; Linux lets no program ask for shorter segments
 _FEW = 6  # frames under way for which the loop wakes at each event: a lone one is then not late for a grain
-_LONE = 2  # frames under way for whose events the loop wakes before, since to wake takes a virtual machine so long:
-_BEFORE = 70_000  # ns
 _IDLE = 5_000_000  # ns that the loop sleeps at most
-# Packets that a host may wait to hear of, and turns of the loop for which: one answer is for all of them.
-_OWED, _TURNS = 4, 8
 
 
 @jit_inner
@@ -149,36 +143,10 @@ def _make(doors: Doors, host: int, data: Octets) -> int:
 
 
 @jit_inner
-def _owe(doors: Doors, host: int) -> None:
-    """A packet has gone: its host is to hear of it, at once if it was long or the last one was long ago."""
-    doors.ready[host] &= ~PART
-    queue, number = int(doors.held[host, NUMBER]) & 1, int(doors.held[host, PACKET])
-    for byte in range(4):
-        doors.verdict[host, queue, 28 + byte] = (number >> (24 - 8 * byte)) & 0xFF
-    doors.owed[host, queue] += 1
-    if doors.owed[host, queue] >= _OWED or doors.held[host, SENT] > MTU:
-        _answer(doors, host, queue)
-
-
-@jit_inner
-def _answer(doors: Doors, host: int, queue: int) -> None:
-    doors.owed[host, queue] = 0
-    _send(doors.queues[host], doors.verdict[host, queue].ctypes.data, doors.verdict.shape[2], 0)
-
-
-@jit_inner
-def _answer_all(doors: Doors) -> None:
-    for host in range(len(doors.owed)):
-        for queue in range(2):
-            if doors.owed[host, queue]:
-                _answer(doors, host, queue)
-
-
-@jit_inner
 def _take(fabric: PacketFabric, state: PacketState, live: PacketLive, doors: Doors, last: int) -> None:
     """Take what hosts want to send, as far as their cards have room."""
     for host in range(fabric.hosts):
-        node = fabric.virtual + host
+        node, answers = fabric.virtual + host, 0
         while doors.ready[host] and live.waiting_bytes[node] < AHEAD * FULL and state.counts[FREE] > KEPT:
             frame = int(state.free[state.counts[FREE] - 1])
             if doors.ready[host] & TAP:
@@ -189,7 +157,12 @@ def _take(fabric: PacketFabric, state: PacketState, live: PacketLive, doors: Doo
             elif doors.ready[host] & PART:
                 size = _make(doors, host, live.data[frame])
                 if doors.held[host, SIZE] == 0:
-                    _owe(doors, host)
+                    # Only now is its host to hear that the packet has gone.
+                    doors.ready[host] &= ~PART
+                    queue, number = int(doors.held[host, NUMBER]) & 1, int(doors.held[host, PACKET])
+                    answers |= 1 << queue
+                    for byte in range(4):
+                        doors.verdict[queue, 28 + byte] = (number >> (24 - 8 * byte)) & 0xFF
             else:
                 if not _receive(live, doors, host):
                     doors.ready[host] &= ~QUEUE
@@ -199,6 +172,9 @@ def _take(fabric: PacketFabric, state: PacketState, live: PacketLive, doors: Doo
                 _count(doors, READING, now - last)  # it may have waited since the last look
             # The model's time is that of its last event; a frame is never put in before.
             offer(fabric, state, live, host, size, now * PS_A_NS)
+        for queue in range(2):
+            if answers >> queue & 1:
+                _send(doors.queues[host], doors.verdict[queue].ctypes.data, doors.verdict.shape[1], 0)
 
 
 @jit_inner
@@ -212,32 +188,19 @@ def _next_event(state: PacketState) -> int:
     return int(soonest // PS_A_NS)
 
 
-@jit_inner
-def _look(doors: Doors) -> int:
-    """Wait for doors as long as the clock says; returns how many have something."""
-    events = len(doors.events) // _EVENT
-    return int(_epoll_pwait2(doors.epoll, doors.events.ctypes.data, events, doors.clock.ctypes.data + 16, 0))
-
-
 @jit
 def serve(fabric: PacketFabric, state: PacketState, live: PacketLive, doors: Doors, until: int) -> None:
     """Go on until a time, in ns since the model's time 0, or until `control[STOP]` is set."""
     control, clock = doors.control, doors.clock
     now = _now(doors)
-    last, turn = now, 0
+    last = now
     while now < until and not control[STOP]:
         advance(fabric, state, None, live, now * PS_A_NS)
         _give(fabric, state, live, doors)
         _take(fabric, state, live, doors, last)
         last = now
         now = _now(doors)
-        event = _next_event(state)
-        wait, under_way = event - now, len(state.free) - state.counts[FREE]
-        lone = under_way <= _LONE
-        turn += 1
-        if turn >= _TURNS or under_way < _FEW:
-            _answer_all(doors)
-            turn = 0
+        wait, under_way = _next_event(state) - now, len(state.free) - state.counts[FREE]
         grain = control[GRAIN]
         clock[2] = 0
         timeout = _IDLE
@@ -246,16 +209,13 @@ def serve(fabric: PacketFabric, state: PacketState, live: PacketLive, doors: Doo
             timeout = 0
             clock[3] = grain
             if wait > grain or under_way < _FEW:
-                timeout = max(wait - _BEFORE if lone else wait, 0)
+                timeout = max(wait, 0)
             else:
                 _nanosleep(clock.ctypes.data + 16, 0)
         clock[3] = timeout
-        count = _look(doors)
-        if lone and wait < _IDLE:
-            clock[3] = 0
-            while count == 0 and _now(doors) < event:
-                count = _look(doors)
-            timeout = max(wait, 0)
+        count = _epoll_pwait2(
+            doors.epoll, doors.events.ctypes.data, len(doors.events) // _EVENT, clock.ctypes.data + 16, 0
+        )
         for number in range(count):
             which = doors.events[_EVENT * number + _DATA]
             doors.ready[which >> 1] |= QUEUE if which & 1 else TAP
