@@ -13,6 +13,7 @@ from testbed.emulate.calibration import require_shares
 from testbed.emulate.client import LabClient
 from testbed.emulate.probe import capabilities, require, versions
 from testbed.errors import CapabilityError, InputError, Problem
+from testbed.messages import Facts
 from testbed.plan import Plan
 from testbed.run.dilation.pilot import pilot_job
 from testbed.run.engine import Missing, Progress
@@ -65,9 +66,8 @@ def environment(engine: str, lab: Session) -> dict[str, object]:
     return environment_with(engine, lab, {"open_vswitch": lab.facts.version})
 
 
-def environment_with(engine: str, lab: Session, switches: Mapping[str, object]) -> dict[str, object]:
-    """As environment(), with what is to be said of other switches."""
-    facts = lab.facts
+def of_facts(engine: str, facts: Facts) -> dict[str, object]:
+    """What a lab says of itself, on however many machines."""
     return {
         "testbed": __version__,
         "engine": engine,
@@ -75,13 +75,21 @@ def environment_with(engine: str, lab: Session, switches: Mapping[str, object]) 
         "fast_path": "on" if facts.fast_path else f"off: {facts.why_slow}" if facts.why_slow else "off",
         "switch_daemons": len(facts.switch_daemons),
         "controller": facts.controller or "none",
-        **switches,
         "kernel": facts.kernel,
-        "tools": versions(),
         "python": platform.python_version(),
         "machine": platform.machine(),
-        "processors": os.cpu_count(),
         "build_seconds": facts.seconds,
+    }
+
+
+def environment_with(engine: str, lab: Session, switches: Mapping[str, object]) -> dict[str, object]:
+    """As environment(), with what is to be said of other switches."""
+    facts = lab.facts
+    return {
+        **of_facts(engine, facts),
+        **switches,
+        "tools": versions(),
+        "processors": os.cpu_count(),
         "capabilities": {c.name: c.detail if c.present else f"missing: {c.consequence}" for c in capabilities()},
     }
 

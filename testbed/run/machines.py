@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import cast
 
-from testbed import __version__
 from testbed.emulate.machines import worker
 from testbed.emulate.machines.build import build_over, what_is_missing
 from testbed.emulate.machines.fabric import FabricClient, Machines
@@ -17,6 +15,7 @@ from testbed.model import LearningPlan
 from testbed.plan import Plan
 from testbed.run.engine import Engine, Missing, Progress
 from testbed.run.in_session import Fabric, measure_in
+from testbed.run.lab import of_facts
 from testbed.session import Session
 from testbed.workloads.spec import events_of
 
@@ -79,19 +78,10 @@ def _environment(machines: Machines, engine: str, lab: Session) -> dict[str, obj
     facts, fabric = lab.facts, cast(FabricClient, lab)
     about = [machines.call(number, worker.about) for number in range(len(machines.machines))]
     return {
-        "testbed": __version__,
-        "engine": engine,
-        "datapath": facts.datapath,
-        "fast_path": "on" if facts.fast_path else f"off: {facts.why_slow}" if facts.why_slow else "off",
-        "switch_daemons": len(facts.switch_daemons),
-        "controller": "none",
+        **of_facts(engine, facts),
         "open_vswitch": facts.version,
-        "kernel": facts.kernel,
         "tools": about[0]["tools"],
-        "python": platform.python_version(),
-        "machine": platform.machine(),
         "processors": sum(one["processors"] for one in about),
-        "build_seconds": facts.seconds,
         "machines": {
             part.machine: {
                 "address": one.address,
