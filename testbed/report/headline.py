@@ -17,13 +17,16 @@ _MOST = 3
 
 
 def headline(samples: Sequence[Sample]) -> list[str]:
-    """Up to three figures in words: the first of each load, then the fullest link and the most that was lost."""
+    """Up to three figures in words: the first of each load, then the fullest link and the most that was lost.
+
+    Those that are software's and not the network's are left out.
+    """
     rows = result_rows(samples)
     loads = list(dict.fromkeys(row.load for row in rows))
     kind = {sample.labels.get("load", ""): sample.labels.get("kind", "") for sample in samples}
     found = []
     for load in loads:
-        mine = [row for row in rows if row.load == load and row.metric in _OF_A_LOAD]
+        mine = [row for row in rows if row.load == load and row.metric in _OF_A_LOAD and not row.unheld]
         if mine:
             first = min(mine, key=lambda row: _OF_A_LOAD.index(row.metric))
             found.append(_words(first, kind.get(load, "")))

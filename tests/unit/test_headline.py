@@ -26,6 +26,8 @@ def test_the_first_figure_of_each_load_then_the_fullest_link():
         "iperf3: Goodput, mean 900 Mbit/s (−10 % from the prediction)", "ping: Round trip, mean 20 µs",
         "fullest link 90 %",
     ]  # fmt: skip
+    software = Sample("rtt_mean", 1e-6, "s", {"load": "2", "kind": "ping", "unheld": "0.6"}, 7e-6)
+    assert headline([software, samples[0]]) == ["iperf3: Goodput 900 Mbit/s (−10 % from the prediction)"]
     assert headline([sample("script_lab_time", 2.5, "s", kind="script")])[0].startswith("script: Program, all hosts")
     assert headline([]) == []
 
