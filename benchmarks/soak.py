@@ -68,7 +68,7 @@ def main() -> None:
 def _round(plan: Plan, lab: LabClient, chance: random.Random) -> dict[str, float]:
     """One load with a failure and a repair; what there is afterwards."""
     topology = plan.topology
-    hosts = chance.sample(range(topology.host_count), min(2 * _PAIRS, topology.host_count))
+    hosts = chance.sample(range(topology.host_count), min(2 * _PAIRS, topology.host_count // 2 * 2))
     pairs = list(zip(hosts[::2], hosts[1::2], strict=True))
     link = chance.randrange(topology.link_count)
     both = (2 * link, 2 * link + 1)

@@ -8,11 +8,14 @@ import os
 import platform
 import struct
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from testbed.emulate.commands import run
+from testbed.errors import LabError
 
+_libc = ctypes.CDLL(None, use_errno=True)
 # System call numbers differ by architecture; those that came after x86 share one table.
 _NUMBERS = {"x86_64": 321, "i686": 357, "ppc64le": 361, "s390x": 351}
 _NEWER = 280
@@ -25,6 +28,7 @@ SOCKET_FILTER, CLASSIFIER = 1, 3
 _ATTRIBUTE_SIZE = 128
 _LOG_SIZE = 1 << 16
 _LICENSE = b"Apache-2.0"
+_TRIES, _BETWEEN = 8, 0.05  # of putting a classifier to ports; s
 _BATCH = 4096
 _COUNT_AT = 32  # in the attributes of a batch
 
@@ -183,19 +187,36 @@ def load(program: bytes, kind: int = CLASSIFIER) -> int:
 
 
 def attach(program: int, ports: Sequence[str], *, rank: int) -> None:
-    """Let a classifier look at all frames that ports take in, after those of a lower rank that let them go on."""
-    have = {line.split()[4] for line in run(["tc", "qdisc", "show"]).splitlines() if line.startswith("qdisc ingress")}
+    """Let a classifier look at all frames that ports take in, after those of a lower rank that let them go on.
+
+    Open vSwitch takes the place of classifiers off a port whenever its link changes, also while this puts them there;
+    then it is tried again.
+
+    Raises:
+        LabError: the kernel does not take it, or Open vSwitch never leaves the ports alone.
+    """
     with tempfile.TemporaryDirectory() as folder:
         run(["mount", "-t", "bpf", "bpf", folder])
         try:
             name = Path(folder) / "program"
             _pin(program, name)
-            lines = [f"qdisc add dev {port} ingress\n" for port in ports if port not in have]
-            how = f"bpf direct-action object-pinned {name}"
-            lines += [f"filter replace dev {port} ingress pref {rank} handle 1 {how}\n" for port in ports]
-            run(["tc", "-batch", "-"], "".join(lines))
+            for tries_left in range(_TRIES - 1, -1, -1):
+                try:
+                    _attach(f"bpf direct-action object-pinned {name}", ports, rank)
+                    return
+                except LabError:
+                    if not tries_left:
+                        raise
+                    time.sleep(_BETWEEN)
         finally:
             run(["umount", folder])
+
+
+def _attach(classifier: str, ports: Sequence[str], rank: int) -> None:
+    have = {line.split()[4] for line in run(["tc", "qdisc", "show"]).splitlines() if line.startswith("qdisc ingress")}
+    lines = [f"qdisc add dev {port} ingress\n" for port in ports if port not in have]
+    lines += [f"filter replace dev {port} ingress pref {rank} handle 1 {classifier}\n" for port in ports]
+    run(["tc", "-batch", "-"], "".join(lines))
 
 
 def _pin(descriptor: int, path: Path) -> None:
@@ -220,8 +241,7 @@ def _call_counting(command: int, attributes: bytes) -> int:
 
 
 def _system_call(command: int, attributes: bytes) -> tuple[int, int, bytes]:
-    libc = ctypes.CDLL(None, use_errno=True)
     number = _NUMBERS.get(platform.machine(), _NEWER)
     buffer = ctypes.create_string_buffer(attributes, max(len(attributes), _ATTRIBUTE_SIZE))
-    result = int(libc.syscall(number, command, buffer, len(buffer)))
+    result = int(_libc.syscall(number, command, buffer, len(buffer)))
     return result, ctypes.get_errno(), buffer.raw

@@ -112,6 +112,7 @@ def joining(procs: str, command: Iterable[str]) -> list[str]:
 
 
 _T = TypeVar("_T")
+_libc = ctypes.CDLL(None, use_errno=True)
 _CLONE_NEWNET = 0x40000000
 
 
@@ -129,7 +130,7 @@ def in_network_of(pid: int, make: Callable[[], _T], proc: Path = Path("/proc")) 
 
     def inside() -> _T:
         with (proc / str(pid) / "ns/net").open("rb") as namespace:
-            if ctypes.CDLL(None, use_errno=True).setns(namespace.fileno(), _CLONE_NEWNET) != 0:
+            if _libc.setns(namespace.fileno(), _CLONE_NEWNET) != 0:
                 code = ctypes.get_errno()
                 raise OSError(code, os.strerror(code))
         return make()

@@ -12,8 +12,8 @@ import re
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
-from pathlib import Path
 
+from testbed.emulate import kernel_files
 from testbed.emulate.commands import run
 from testbed.emulate.names import channel_ports, host_ports, port_interface
 from testbed.emulate.requests import BuildOrder
@@ -21,7 +21,7 @@ from testbed.messages import Count, FrameCounts, Snapshot
 from testbed.pipeline.tables import FORWARDING, Priority
 
 BUSY = 0.1  # idle share below which a machine is too busy for answers in time
-_PRESSURE = Path("/proc/pressure/cpu")
+_PRESSURE = "/proc/pressure/cpu"
 _TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 _TOTAL = re.compile(r"^some .*\btotal=(\d+)", re.MULTILINE)
 _FLOOD = re.compile(rf"table={FORWARDING.number}, n_packets=(\d+),.* priority={Priority.FLOOD:d}[, ]")
@@ -125,7 +125,7 @@ def frame_counts(
 
 def processor_ticks() -> tuple[int, int, int]:
     """Ticks of all processors since the machine started: idle, in interrupts of the network and others, all."""
-    ticks = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    ticks = [int(word) for word in kernel_files.text("/proc/stat").split("\n", 1)[0].split()[1:9]]
     return ticks[3] + ticks[4], ticks[5] + ticks[6], sum(ticks)
 
 
@@ -144,14 +144,12 @@ def process_seconds(daemons: Sequence[int]) -> dict[str, tuple[float, ...]]:
     """
     own, programs = 0, 0
     switches = dict.fromkeys(daemons, 0)
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
+    for pid in kernel_files.processes():
         try:
-            words = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+            words = kernel_files.text(f"/proc/{pid}/stat").rsplit(")", 1)[1].split()
         except OSError:
             continue  # it has just ended; its parent has its time
-        itself, ended, pid = int(words[11]) + int(words[12]), int(words[13]) + int(words[14]), int(entry.name)
+        itself, ended = int(words[11]) + int(words[12]), int(words[13]) + int(words[14])
         if pid in switches:
             switches[pid] = itself
         elif pid == os.getpid():
@@ -167,7 +165,7 @@ def process_seconds(daemons: Sequence[int]) -> dict[str, tuple[float, ...]]:
 
 def _pressure() -> int | None:
     try:
-        match = _TOTAL.search(_PRESSURE.read_text())
+        match = _TOTAL.search(kernel_files.text(_PRESSURE))
     except OSError:
         return None
     return int(match.group(1)) if match else None
@@ -200,7 +198,7 @@ def socket_drops(holders: Mapping[str, int]) -> int:
     """Datagrams that hosts received but had to drop because the program did not fetch them in time."""
     drops = 0
     for pid in holders.values():
-        lines = Path(f"/proc/{pid}/net/snmp").read_text().splitlines()
+        lines = kernel_files.text(f"/proc/{pid}/net/snmp").splitlines()
         names, values = (line.split() for line in lines if line.startswith("Udp:"))
         drops += int(values[names.index("RcvbufErrors")])
     return drops

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from mininet.net import Mininet
 
-from testbed.emulate import counters
+from testbed.emulate import counters, kernel_files
 from testbed.emulate.commands import how_it_ended, in_host, run, run_each
 from testbed.emulate.fast_path import FastPath, open_fast_path
 from testbed.emulate.fast_upkeep import Upkeep
@@ -111,7 +111,7 @@ class Fabric(Mininet):  # type: ignore[misc]
 
     def check_hosts(self) -> None:
         """Raise LabError if what keeps a host's namespaces has died, so that no program can enter them any more."""
-        dead = [name for name, pid in self.holders.items() if not _has_network(pid)]
+        dead = [name for name, pid in self.holders.items() if not kernel_files.is_there(f"/proc/{pid}/ns/net")]
         if dead:
             raise LabError(
                 f"{', '.join(dead[:5])} died{self._death(dead[0])}: no program can enter such a host any more, and "
@@ -385,7 +385,7 @@ class Fabric(Mininet):  # type: ignore[misc]
         """Links between switches that are not as planned, by number."""
         found = {}
         for link, ends in enumerate(self.order.ends):
-            flags = (Path(f"/sys/class/net/{port_interface(*end)}/flags").read_text() for end in ends)
+            flags = (kernel_files.text(f"/sys/class/net/{port_interface(*end)}/flags") for end in ends)
             up = all(int(text, 16) & 1 for text in flags)
             state = replace(self.changed.get(link, _AS_PLANNED), up=up)
             if state != _AS_PLANNED:
@@ -551,11 +551,3 @@ def require_numbers(what: str, numbers: Sequence[int], count: int) -> None:
     for number in numbers:
         if not 0 <= number < count:
             raise LabError(f"there is no {what} {number}: they have the numbers 0 to {count - 1}")
-
-
-def _has_network(pid: int) -> bool:
-    try:
-        Path(f"/proc/{pid}/ns/net").readlink()
-    except OSError:
-        return False
-    return True

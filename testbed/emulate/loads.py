@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from testbed.emulate import kernel_files
 from testbed.emulate.confine import filtered, own_places, program_in
 from testbed.emulate.disturb import Timeline
 from testbed.emulate.fabric import Fabric
@@ -91,7 +92,7 @@ class _Running:
         """Whether the server's port is open in its namespace."""
         for table in ("tcp", "tcp6"):
             try:
-                lines = Path(f"/proc/{self.popen.pid}/net/{table}").read_text().splitlines()[1:]
+                lines = kernel_files.text(f"/proc/{self.popen.pid}/net/{table}").splitlines()[1:]
             except OSError:
                 return False
             for line in lines:

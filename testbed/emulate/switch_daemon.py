@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from testbed.emulate import kernel_files
 from testbed.emulate.commands import FIRST, how_it_ended, run
 from testbed.emulate.requests import BuildOrder
 from testbed.errors import LabError
@@ -262,7 +263,7 @@ def divide(ports: Mapping[str, int], count: int) -> list[list[str]]:
 def _stopped(pid: int) -> bool:
     """Whether a process has been stopped by a signal."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T"
+        return kernel_files.text(f"/proc/{pid}/stat").rsplit(")", 1)[1].split()[0] == "T"
     except OSError:
         return False  # it has ended meanwhile
 
