@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import json
 import os
 import shutil
@@ -56,6 +58,7 @@ FOLDER = Path("/run/lab")
 SOCKET = FOLDER / "agent.sock"
 GROUPS = FOLDER / "cpu"
 STATE = FOLDER / "state.json"
+_HEAPS = -8  # M_ARENA_MAX of malloc.h
 _MODEL_FILES, _FILES_A_HOST = 100, 3  # a tap, a queue, and what its programs print
 
 Progress = Callable[[str], None]
@@ -300,7 +303,10 @@ class Agent:
         It ends when nobody waits for it any more: then a word to who asked cannot be sent.
         """
         self.need_fabric().settle()
-        return self.loads.run(request.load, self.need_fabric(), self.switches, lambda: progress(""))
+        try:
+            return self.loads.run(request.load, self.need_fabric(), self.switches, lambda: progress(""))
+        finally:
+            gc.collect()  # of itself, it happens seldom
 
     def disturb(self, request: ask.Disturb, progress: Progress) -> Disturbed:
         """Let one thing die or come back now."""
@@ -429,6 +435,15 @@ def _hold(leash: int) -> None:
     os.close(leash)
 
 
+def keep_small() -> None:
+    """Let all threads take memory from one heap, which does not grow by the number of those that there have been.
+
+    They hold Python's lock, so that they never wait for each other there.
+    """
+    with suppress(AttributeError):  # a C library that has one heap anyway
+        ctypes.CDLL(None).mallopt(_HEAPS, 1)
+
+
 def main() -> None:
     """Prepare the namespaces, then listen.
 
@@ -436,6 +451,7 @@ def main() -> None:
     """
     if sys.argv[-1].isdecimal():
         threading.Thread(target=_hold, args=(int(sys.argv[-1]),), daemon=True).start()
+    keep_small()
     hierarchy = cgroup.find_hierarchy()
     mounts.mount("tmpfs", "lab", "/run", options="mode=755")
     SHARED.mkdir(parents=True)
