@@ -2,6 +2,8 @@
 
     make chaos ARGS="--tries 500 --seed 3"
     make chaos ARGS="--only up --only inside"
+    make chaos ARGS="--tries 500 --only ctrl-c"     # in every command
+    make chaos ARGS="--tries 500 --seconds 1800"    # as many as there is time for
 
 Whatever happens, there must be no traceback, nothing of a lab may stay, and the next lab must stand.
 """
@@ -23,6 +25,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.chaos_interrupts import Interrupted
 from benchmarks.command import ROOT
 from testbed.emulate import launch, registry
 
@@ -64,7 +67,9 @@ class Place:
     def start(self, *arguments: str, before: Sequence[str] = ()) -> subprocess.Popen[str]:
         """Start the program; what it says is kept."""
         return subprocess.Popen(
-            [*before, sys.executable, "-m", "testbed", *arguments], cwd=self.folder, stdout=subprocess.DEVNULL,
+            # A shell that starts this beside others takes Ctrl-C from it.
+            ["env", "--default-signal=INT,TERM,HUP", *before, sys.executable, "-m", "testbed", *arguments],
+            cwd=self.folder, stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
         )  # fmt: skip
 
@@ -84,6 +89,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tries", type=int, default=20)
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1 << 32))
+    parser.add_argument("--seconds", type=float, default=1e9, help="no try begins after these")
     parser.add_argument("--only", action="append", choices=list(KINDS), help="what happens; may be given again")
     asked = parser.parse_args()
     sys.stdout.write(f"the seed is {asked.seed}; the same moments again: --seed {asked.seed}\n")
@@ -97,7 +103,10 @@ def main() -> None:
         bad: list[str] = []
         tried: Counter[str] = Counter()
         slowest = 0.0
+        began = time.monotonic()
         for number in range(asked.tries):
+            if time.monotonic() - began > asked.seconds:
+                break
             kind = chance.choice(asked.only or list(KINDS))
             tried[kind] += 1
             what, wrong = KINDS[kind](place)
@@ -110,8 +119,8 @@ def main() -> None:
         sys.stdout.write(f"{line}\n")
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(tried.items()))
     sys.stdout.write(
-        f"{asked.tries} tries ({kinds}): {len(bad)} went wrong; all gone in {slowest:.2f} s at most; the next lab "
-        "stood\n"
+        f"{_ctrl_c.told()}{tried.total()} tries ({kinds}): {len(bad)} went wrong; all gone in {slowest:.2f} s at most; "
+        "the next lab stood\n"
     )
     sys.exit(1 if bad else 0)
 
@@ -225,9 +234,10 @@ def _full_disk(place: Place) -> tuple[str, list[str]]:
     return f"{room} KiB for results", _finished(program)[1]
 
 
+_ctrl_c = Interrupted()
 KINDS: dict[str, Callable[[Place], tuple[str, list[str]]]] = {
     "up": _up, "run": _run, "inside": _inside, "stopped": _stopped, "without a lab": _without_lab, "twins": _twins,
-    "few files": _few_files, "full disk": _full_disk,
+    "few files": _few_files, "full disk": _full_disk, "ctrl-c": _ctrl_c,
 }  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks.command import ROOT
 from benchmarks.table import Figure, progress
@@ -118,7 +119,7 @@ def _run(folder: Path, command: str, plan: tuple[float, int, float | None] | Non
         started = time.monotonic()
         if plan is not None:
             delay, number, second = plan
-            _wait_for_handlers(process)
+            wait_for_handlers(process)
             time.sleep(delay)
             started = time.monotonic()
             process.send_signal(number)
@@ -138,7 +139,7 @@ def _run(folder: Path, command: str, plan: tuple[float, int, float | None] | Non
     return Try(process.returncode, seconds, text, (*partial, *_session(process.pid)))
 
 
-def _wait_for_handlers(process: subprocess.Popen[bytes]) -> None:
+def wait_for_handlers(process: subprocess.Popen[Any]) -> None:
     """Wait until a program has a handler for SIGHUP, which Python alone has not."""
     status = Path(f"/proc/{process.pid}/status")
     while process.poll() is None:

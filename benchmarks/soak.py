@@ -5,9 +5,9 @@
     make soak ARGS="--seconds 40 --size 2"
 
 In each round pairs of hosts send by TCP, a link fails under them and is mended, and then rules, memory, descriptors and
-processes are counted. The first tenth of the rounds is left out; of the others the medians of the first and the last third
-are compared. Exit code 1 where something is more than 2 % larger (and 0.5 MB), or goodput changed by more than its own
-spread.
+processes are counted. The first tenth of the rounds is left out; of the others the medians of the first and the last
+third are compared. Exit code 1 where something is more than 2 % larger (and 0.5 MB), or goodput changed by more than its
+own spread.
 """
 
 from __future__ import annotations
