@@ -22,8 +22,8 @@ _LARGE = (
     "topology: {kind: random, switches: 1200, degree: 8, seed: 3}\nrouting: {kind: updown}\n"
     "assignment: {kind: openflow}\n"
 )
-# What stands in braces is made before: `run`, a folder of results; `saved`, configurations; `lab`, the name of a lab that
-# stands; `file`, the scenario of such a lab.
+# What stands in braces is made before: `run`, a folder of results; `saved`, configurations; `lab`, the name of a lab
+# that stands; `file`, the scenario of such a lab.
 COMMANDS: tuple[tuple[str, ...], ...] = (
     ("list",), ("schema",), ("init", "hall"), ("doctor",), ("status",), ("exercise", "list"), ("plan", "torus8x8"),
     ("plan", "{large}"), ("verify", "deadlock-torus8x8"), ("analyse", "torus8x8", "mesh4x4"),

@@ -6,8 +6,8 @@
 
 In each round pairs of hosts send by TCP, a link fails under them and is mended, and then rules, memory, descriptors and
 processes are counted. The first tenth of the rounds is left out; of the others the medians of the first and the last
-third are compared. Exit code 1 where something is more than 2 % larger (and 0.5 MB), or goodput changed by more than its
-own spread.
+third are compared. Exit code 1 where something is more than 2 % larger (and 0.5 MB), or goodput changed by more than
+its own spread.
 """
 
 from __future__ import annotations
