@@ -42,7 +42,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
 def compile_all(progress: Callable[[str], None], commands: Sequence[Sequence[str]] = COMMANDS) -> list[str]:
     """Run the commands, as many at once as there are processors; a sentence for each that did not work."""
     started, problems = time.monotonic(), []
-    environment = {**os.environ, "PYTHONPATH": str(PACKAGES)}
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGES), "TESTBED_INTERPRET": "0"}
 
     def run(words: Sequence[str], folder: str) -> str:
         command = [sys.executable, "-m", "testbed", *words]

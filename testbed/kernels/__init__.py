@@ -1,7 +1,8 @@
 """Inner loops compiled by numba: arrays and numbers in, arrays and numbers out; they know nothing of the model.
 
-Importing a kernel imports numba, which takes 0.2 s, so the functions that need one import it themselves. Compiled
-code is kept on disk: beside the source where that can be written, else in the user's cache folder.
+Importing a kernel may import numba, which takes 0.2 s, so the functions that need one import it themselves. Compiled
+code is kept on disk: beside the source where that can be written, else in the user's cache folder. Kernels whose time
+their arguments bound are interpreted while those are small (jit_unless_small); simulators are always compiled.
 
 What an argument of one of these names is, a docstring tells only where it is something else. S switches, E of them with
 hosts, L links, C = 2L channels, N virtual channels, A turns, T trees, V VLANs, R classes, K destination keys:

@@ -15,14 +15,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from testbed.kernels.jit import jit
+from testbed.kernels.jit import jit_unless_small
 from testbed.model import Bools, Codes, Floats, Ints, Longs
 
 UNKNOWN, DEAD = -1, -2
 DELIVERED, DROPPED, LOOPS, TAGGED, ELSEWHERE, TWICE = 0, 1, 2, 3, 4, 5
 
 
-@jit
+@jit_unless_small
 def arrival(port: int, vlan: int, peer: Ints, pvid: Ints, member: Bools, untagged: Bools, filters: Bools) -> int:
     """VLAN of what leaves by a port, at the port at the other end; -1 where it is dropped."""
     to = peer[port]
@@ -32,7 +32,7 @@ def arrival(port: int, vlan: int, peer: Ints, pvid: Ints, member: Bools, untagge
     return int(found)
 
 
-@jit
+@jit_unless_small
 def flood(
     first: int,
     out: Ints,
@@ -146,7 +146,7 @@ def flood(
     return endless
 
 
-@jit
+@jit_unless_small
 def floods(
     host_port: Ints,
     turns: Bools,
@@ -177,7 +177,7 @@ def floods(
     return received, tagged, endless
 
 
-@jit
+@jit_unless_small
 def pairs(
     host_port: Ints,
     entry_start: Longs,
@@ -281,7 +281,7 @@ def pairs(
     return status, last
 
 
-@jit
+@jit_unless_small
 def flood_graph(
     switch_of: Ints,
     peer: Ints,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from testbed.kernels.jit import jit
+from testbed.kernels.jit import jit_unless_small
 from testbed.kernels.turns import FAR, hops_to, reversed_graph
 from testbed.model import Bools, Ints, Longs
 
 
-@jit
+@jit_unless_small
 def disjoint_paths(
     ends: Ints,
     first_start: Longs,

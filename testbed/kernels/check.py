@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from testbed.kernels.jit import jit
+from testbed.kernels.jit import jit_unless_small
 from testbed.model import Bools, Ints, Longs
 
 FINE, NO_PATH, BROKEN, U_TURN, FORBIDDEN, WRONG_START = 0, 1, 2, 3, 4, 5
 
 
-@jit
+@jit_unless_small
 def check_paths(
     start: Longs,
     hop: Ints,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from testbed.kernels.jit import jit
+from testbed.kernels.jit import jit_unless_small
 from testbed.model import Bools, Ints, Longs
 
 
-@jit
+@jit_unless_small
 def on_cycles(start: Longs, following: Ints) -> Bools:
     """(N,) True for nodes left after taking away, again and again, those that nothing enters or nothing leaves.
 
@@ -57,7 +57,7 @@ def on_cycles(start: Longs, following: Ints) -> Bools:
     return left
 
 
-@jit
+@jit_unless_small
 def shortest_cycle(start: Longs, following: Ints, inside: Bools) -> Ints:
     """One shortest cycle among the nodes inside, its smallest node first; empty if there is none.
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from testbed.kernels.jit import jit
+from testbed.kernels.jit import jit_unless_small
 from testbed.model import Codes, Ints, Longs
 
 UNKNOWN, USED, BLOCKED = 0, 1, 2
@@ -36,7 +36,7 @@ class Dependencies(NamedTuple):
     behind: Ints  # (C,) scratch
 
 
-@jit
+@jit_unless_small
 def no_dependencies(channels: int, before: Ints, after: Ints) -> Dependencies:
     """Graph of all channels without any turn."""
     turns = len(before)
@@ -61,7 +61,7 @@ def no_dependencies(channels: int, before: Ints, after: Ints) -> Dependencies:
     )  # fmt: skip
 
 
-@jit
+@jit_unless_small
 def turn_of(start: Longs, after: Ints, first: int, second: int) -> int:
     """Number of the turn from one channel to another, -1 if there is none."""
     low, high = start[first], start[first + 1]
@@ -74,7 +74,7 @@ def turn_of(start: Longs, after: Ints, first: int, second: int) -> int:
     return low if low < start[first + 1] and after[low] == second else -1
 
 
-@jit
+@jit_unless_small
 def take(graph: Dependencies, turn: int) -> bool:
     """Put a turn into the graph unless that closes a cycle; say whether it is in now. BLOCKED is not looked at."""
     if graph.state[turn] == USED:
@@ -127,7 +127,7 @@ def take(graph: Dependencies, turn: int) -> bool:
     return True
 
 
-@jit
+@jit_unless_small
 def _move_up(graph: Dependencies, low: int, high: int) -> None:
     """Move what is marked AHEAD to the end of the places low..high, in the order it has."""
     count = 0
@@ -145,7 +145,7 @@ def _move_up(graph: Dependencies, low: int, high: int) -> None:
         graph.place[graph.moved[index]] = position
 
 
-@jit
+@jit_unless_small
 def _move_down(graph: Dependencies, low: int, high: int) -> None:
     """Move what is marked BEHIND to the beginning of the places low..high, in the order it has."""
     count = 0

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from testbed.kernels.jit import jit
+from testbed.kernels.jit import jit_unless_small
 from testbed.model import Bools, Ints, Longs
 
 NEVER = -2
 DELIVER = -1
 
 
-@jit
+@jit_unless_small
 def next_hops(
     start: Longs, hop: Ints, source_class: Ints, channel_class: Ints, classes: int, destinations: int
 ) -> tuple[Ints, Ints]:
@@ -46,7 +46,7 @@ def next_hops(
     return table, np.empty(0, dtype=np.int32)
 
 
-@jit
+@jit_unless_small
 def one_tree_a_source(
     start: Longs, hop: Ints, target: Ints, roots: Ints, destinations: int, switches: int
 ) -> tuple[Ints, Ints]:
@@ -84,7 +84,7 @@ def one_tree_a_source(
     return tree, np.empty(0, dtype=np.int32)
 
 
-@jit
+@jit_unless_small
 def conflicts(table: Ints, rows: Ints, never: int) -> Bools:
     """Compare rows pairwise.
 

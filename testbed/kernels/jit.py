@@ -7,13 +7,20 @@ import os
 import re
 import stat
 import sys
+import threading
+import time
 from collections.abc import Callable
-from functools import cache
+from functools import cache, update_wrapper
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 # numba's own variable, heeded before numba is imported: in the virtual machine compiling takes longer than it saves.
 INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") != "0"
+# With TESTBED_INTERPRET=0 nothing is interpreted for being small: what is to be compiled beforehand would not be.
+_MAY_INTERPRET = os.environ.get("TESTBED_INTERPRET", "1") != "0"
+# Loading numba and the machine code of half a dozen kernels takes 0.5 s and more, and about as long as Python takes for
+# calls that together last this long, each of them on so few numbers.
+_SECONDS, _NUMBERS = 0.3, 3000
 
 _IMPORTED = re.compile(rb"^from (testbed\.(?:kernels|emulate\.realtime)\.\w+) import", re.MULTILINE)
 _ROOT = Path(__file__).parents[2]
@@ -41,6 +48,68 @@ def jit(function: Kernel) -> Kernel:
     environment functions stay what they are.
     """
     return _compiled(function, cache=True, nogil=True)
+
+
+def jit_unless_small(function: Kernel) -> Kernel:
+    """As jit(), for what takes a time that its arguments bound: small ones are interpreted, until that adds up.
+
+    Most fabrics of examples, and what is planned once, are done before numba would be loaded.
+    """
+    if INTERPRETED or not _MAY_INTERPRET:
+        return jit(function)
+    return cast(Kernel, _UnlessSmall(function))
+
+
+class _Interpreted(threading.local):
+    seconds = 0.0
+    running = False
+
+
+_interpreted = _Interpreted()
+
+
+class _UnlessSmall:
+    """A function that is compiled at its first call that is worth it."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        update_wrapper(self, function)
+        self._function = function
+        self._compiled: Any = None
+
+    def __call__(self, *arguments: Any) -> Any:
+        if _interpreted.running:  # called by one that is interpreted
+            return self._function(*arguments)
+        if self._compiled is not None or _interpreted.seconds > _SECONDS or _numbers(arguments) > _NUMBERS:
+            return self.compiled(*arguments)
+        _interpreted.running = True
+        started = time.perf_counter()
+        try:
+            return _plain(self._function(*arguments))
+        finally:
+            _interpreted.running = False
+            _interpreted.seconds += time.perf_counter() - started
+
+    @property
+    def compiled(self) -> Any:
+        if self._compiled is None:
+            self._compiled = jit(self._function)
+        return self._compiled
+
+    @property
+    def _numba_type_(self) -> Any:
+        """What numba asks for where a kernel that it compiles calls this one."""
+        return self.compiled._numba_type_
+
+
+def _numbers(values: tuple[Any, ...]) -> int:
+    return sum(_numbers(value) if isinstance(value, tuple) else getattr(value, "size", 1) for value in values)
+
+
+def _plain(result: Any) -> Any:
+    """Scalars as compiled functions return them."""
+    if type(result) is tuple:
+        return tuple(_plain(one) for one in result)
+    return result.item() if getattr(result, "shape", None) == () else result
 
 
 def jit_inner(function: Kernel) -> Kernel:

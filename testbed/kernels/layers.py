@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from testbed.kernels.dependencies import BLOCKED, UNKNOWN, USED, no_dependencies, take, turn_of
-from testbed.kernels.jit import jit
+from testbed.kernels.jit import jit_unless_small
 from testbed.model import Ints, Longs
 
 
-@jit
+@jit_unless_small
 def turns_of_paths(start: Longs, hop: Ints, turn_start: Longs, after: Ints) -> tuple[Longs, Ints]:
     """Number the turns of each path.
 
@@ -31,7 +31,7 @@ def turns_of_paths(start: Longs, hop: Ints, turn_start: Longs, after: Ints) -> t
     return offset, turns
 
 
-@jit
+@jit_unless_small
 def first_fit(offset: Longs, turns: Ints, channels: int, before: Ints, after: Ints) -> Ints:
     """Layer of each path: the first in which it closes no cycle with the paths put there before it.
 
@@ -83,7 +83,7 @@ def first_fit(offset: Longs, turns: Ints, channels: int, before: Ints, after: In
     return layer
 
 
-@jit
+@jit_unless_small
 def break_cycles(offset: Longs, turns: Ints, channels: int, before: Ints, after: Ints) -> Ints:
     """Layer of each path: all begin in layer 0; the paths of a cycle's least used turn move on to the next layer.
 
@@ -162,7 +162,7 @@ def break_cycles(offset: Longs, turns: Ints, channels: int, before: Ints, after:
     return layer
 
 
-@jit
+@jit_unless_small
 def _users(offset: Longs, turns: Ints, count: int) -> tuple[Longs, Ints]:
     """(A + 1,) offsets and (M,) paths by the turns they take."""
     start = np.zeros(count + 1, dtype=np.int64)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from testbed.kernels.forwarding import DELIVER, NEVER
-from testbed.kernels.jit import jit
+from testbed.kernels.jit import jit_unless_small
 from testbed.model import Bools, Codes, Floats, Ints, Longs
 
 LOST, AS_WANTED, OTHER_WAY = 0, 1, 2
 
 
-@jit
+@jit_unless_small
 def member_ports(table: Ints, in_port: Ints, port_of_hop: Ints, key_start: Longs, key_port: Ints, ports: int) -> Bools:
     """Steps 1 and 2 of the renamed assignment: the ports of each class.
 
@@ -37,7 +37,7 @@ def member_ports(table: Ints, in_port: Ints, port_of_hop: Ints, key_start: Longs
     return members
 
 
-@jit
+@jit_unless_small
 def merge(table: Ints, members: Bools, order: Ints, start: Longs, same_members: bool) -> tuple[Ints, Bools, int]:
     """Step 4 of the renamed assignment: first fit of the classes of each switch into VLANs.
 
@@ -85,7 +85,7 @@ def merge(table: Ints, members: Bools, order: Ints, start: Longs, same_members: 
     return vlan, ports[:count].copy(), count
 
 
-@jit
+@jit_unless_small
 def entries_of_classes(table: Ints, order: Ints, vlan: Ints) -> tuple[Ints, Ints, Ints]:
     """List the forwarding entries of all VLANs, by VLAN and destination key.
 
@@ -121,7 +121,7 @@ def entries_of_classes(table: Ints, order: Ints, vlan: Ints) -> tuple[Ints, Ints
     return columns[0].copy(), columns[1].copy(), columns[2].copy()
 
 
-@jit
+@jit_unless_small
 def by_key(key: Ints, keys: int) -> tuple[Longs, Ints]:
     """(keys + 1,) offsets and (N,) indices of entries by key, the order of each key kept."""
     start = np.zeros(keys + 1, dtype=np.int64)
@@ -137,7 +137,7 @@ def by_key(key: Ints, keys: int) -> tuple[Longs, Ints]:
     return start, order
 
 
-@jit
+@jit_unless_small
 def walk(
     senders: Ints,
     receivers: Ints,
@@ -228,7 +228,7 @@ def walk(
     return status, final, taken
 
 
-@jit
+@jit_unless_small
 def topological_order(start: Longs, following: Ints) -> Ints:
     """(N,) nodes of an acyclic graph, each after all that lead to it; shorter where there is a cycle."""
     nodes = len(start) - 1
@@ -253,7 +253,7 @@ def topological_order(start: Longs, following: Ints) -> Ints:
     return order[:tail].copy()
 
 
-@jit
+@jit_unless_small
 def copies(
     first_start: Longs, first: Ints, weight: Floats, own: Ints, start: Longs, following: Ints, order: Ints, target: Ints
 ) -> tuple[float, float]:

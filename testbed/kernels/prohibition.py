@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from testbed.kernels.jit import jit
+from testbed.kernels.jit import jit_unless_small
 from testbed.model import Bools, Ints, Longs
 
 
-@jit
+@jit_unless_small
 def prohibit(leaving_start: Longs, leaving: Ints, target: Ints, tree: Bools) -> Ints:
     """Turns that tree-based turn prohibition prohibits, both ways.
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from testbed.kernels.jit import jit
+from testbed.kernels.jit import jit_unless_small
 from testbed.model import Bools, Ints, Longs
 
 
-@jit
+@jit_unless_small
 def release(start: Longs, after: Ints, allowed: Bools) -> Bools:
     """Allow one turn after the other, in their order, unless it would close a cycle of allowed turns.
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from testbed.kernels.jit import jit
+from testbed.kernels.jit import jit_unless_small
 from testbed.model import Bools, Ints, Longs
 
 
-@jit
+@jit_unless_small
 def bridges(leaving_start: Longs, leaving: Ints, target: Ints) -> Bools:
     """(L,) True for links whose loss cuts a connected fabric (depth first search; Tarjan 1974)."""
     switches = len(leaving_start) - 1
@@ -45,7 +45,7 @@ def bridges(leaving_start: Longs, leaving: Ints, target: Ints) -> Bools:
     return found
 
 
-@jit
+@jit_unless_small
 def ears(
     leaving_start: Longs, leaving: Ints, target: Ints, bridge: Bools, first: int, stage: Ints, order: Ints
 ) -> tuple[Longs, Ints, Bools]:
@@ -147,7 +147,7 @@ def ears(
     return starts[: count + 1].copy(), taken[:filled].copy(), entrance
 
 
-@jit
+@jit_unless_small
 def _restrict_link(
     link: int,
     leaving_start: Longs,
@@ -184,7 +184,7 @@ def _restrict_link(
     return count
 
 
-@jit
+@jit_unless_small
 def restrictions(
     leaving_start: Longs,
     leaving: Ints,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from testbed.kernels.jit import jit
+from testbed.kernels.jit import jit_unless_small
 from testbed.model import Ints, Longs
 
 
-@jit
+@jit_unless_small
 def shortest_trees(
     ends: Ints, hosts: Ints, source: Ints, target: Ints, leaving_start: Longs, leaving: Ints,
     arriving_start: Longs, arriving: Ints, balanced: bool,
@@ -68,7 +68,7 @@ def shortest_trees(
     return tree
 
 
-@jit
+@jit_unless_small
 def from_switches(roots: Ints, start: Longs, leaving: Ints, target: Ints) -> Ints:
     """Walk the fabric breadth first from each root.
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from testbed.kernels.jit import jit
+from testbed.kernels.jit import jit_unless_small
 from testbed.model import Bools, Floats, Ints, Longs
 
 OFF_TREE = -1
 LOOP = -2
 
 
-@jit
+@jit_unless_small
 def depths(tree: Ints, toward_root: Ints, roots: Ints) -> Ints:
     """Hops from each switch to the root of each tree.
 
@@ -43,7 +43,7 @@ def depths(tree: Ints, toward_root: Ints, roots: Ints) -> Ints:
     return depth
 
 
-@jit
+@jit_unless_small
 def by_depth(depth: Ints) -> Ints:
     """(S,) switches of one tree ordered by hops to the root, those off the tree first."""
     order = np.empty(len(depth), dtype=np.int32)
@@ -62,7 +62,7 @@ def by_depth(depth: Ints) -> Ints:
     return order
 
 
-@jit
+@jit_unless_small
 def channel_weights(
     tree: Ints, toward_root: Ints, depth: Ints, root_weight: Floats, switch_weight: Floats, channels: int
 ) -> Floats:
@@ -87,7 +87,7 @@ def channel_weights(
     return load
 
 
-@jit
+@jit_unless_small
 def explicit(
     tree: Ints, toward_root: Ints, depth: Ints, ends: Ints, from_root: bool, trees_are_rows: bool
 ) -> tuple[Longs, Ints]:
@@ -121,7 +121,7 @@ def explicit(
     return start, hop
 
 
-@jit
+@jit_unless_small
 def used_turns(
     tree: Ints, toward_root: Ints, depth: Ints, is_end: Bools, slot: Ints, degree: int, from_root: bool
 ) -> Bools:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from testbed.kernels.jit import jit
+from testbed.kernels.jit import jit_unless_small
 from testbed.model import Bools, Ints, Longs
 
 FAR = 1 << 30
@@ -15,7 +15,7 @@ FAR = 1 << 30
 _PASSES = 2
 
 
-@jit
+@jit_unless_small
 def reversed_graph(start: Longs, following: Ints) -> tuple[Longs, Ints]:
     """(N + 1,) offsets and predecessors of a graph given by its followers."""
     nodes = len(start) - 1
@@ -34,7 +34,7 @@ def reversed_graph(start: Longs, following: Ints) -> tuple[Longs, Ints]:
     return before_start, before
 
 
-@jit
+@jit_unless_small
 def hops_to(destination: int, arriving: Ints, before_start: Longs, before: Ints, distance: Ints, order: Ints) -> int:
     """Hops from each virtual channel to a switch, its own included, by breadth first search backward.
 
@@ -63,7 +63,7 @@ def hops_to(destination: int, arriving: Ints, before_start: Longs, before: Ints,
     return tail
 
 
-@jit
+@jit_unless_small
 def may_begin(entry: Bools, leaving_start: Longs, leaving: Ints) -> tuple[Longs, Ints]:
     """(S + 1,) offsets and virtual channels by which a path may leave each switch first, in the order given."""
     start = np.zeros_like(leaving_start)
@@ -78,7 +78,7 @@ def may_begin(entry: Bools, leaving_start: Longs, leaving: Ints) -> tuple[Longs,
     return start, first[:count]
 
 
-@jit
+@jit_unless_small
 def nearest(options: Ints, distance: Ints) -> int:
     """Hops by the shortest of some ways; FAR if none leads there."""
     fewest = FAR
@@ -87,7 +87,7 @@ def nearest(options: Ints, distance: Ints) -> int:
     return fewest
 
 
-@jit
+@jit_unless_small
 def _bottlenecks(
     order: Ints, start: Longs, following: Ints, distance: Ints, load: Longs, channels: int, ahead: Longs
 ) -> None:
@@ -105,7 +105,7 @@ def _bottlenecks(
         ahead[hop] = max(least, load[hop % channels])
 
 
-@jit
+@jit_unless_small
 def _least_loaded(
     options: Ints, wanted: int, distance: Ints, load: Longs, channels: int, through: Longs, ahead: Longs
 ) -> int:
@@ -121,7 +121,7 @@ def _least_loaded(
     return best
 
 
-@jit
+@jit_unless_small
 def _take_out(order: Ints, distance: Ints, chosen: Ints, channels: int, through: Longs, load: Longs) -> None:
     """Subtract the paths to one destination; `through` holds those that begin with a virtual channel."""
     for place in range(len(order) - 1, -1, -1):
@@ -132,7 +132,7 @@ def _take_out(order: Ints, distance: Ints, chosen: Ints, channels: int, through:
                 through[chosen[hop]] += through[hop]
 
 
-@jit
+@jit_unless_small
 def consistent_paths(
     ends: Ints,
     hosts: Ints,

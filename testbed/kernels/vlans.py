@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from testbed.kernels.jit import jit
+from testbed.kernels.jit import jit_unless_small
 from testbed.model import Bools, Codes, Ints, Longs
 
 LOST, AS_WANTED, OTHER_WAY = 0, 1, 2
 
 
-@jit
+@jit_unless_small
 def _root(parent: Ints, node: int) -> int:
     while parent[node] != node:
         parent[node] = parent[parent[node]]
@@ -18,7 +18,7 @@ def _root(parent: Ints, node: int) -> int:
     return node
 
 
-@jit
+@jit_unless_small
 def loops_and_parts(tagged: Bools, links: Ints, switches: int, first: int) -> tuple[Bools, Bools]:
     """Find loops and what is cut off (union-find).
 
@@ -45,7 +45,7 @@ def loops_and_parts(tagged: Bools, links: Ints, switches: int, first: int) -> tu
     return loops, connected
 
 
-@jit
+@jit_unless_small
 def spread(root: int, tagged: Bools, start: Longs, leaving: Ints, target: Ints, parent: Ints, order: Ints) -> int:
     """Walk a VLAN breadth first from a switch.
 
@@ -72,7 +72,7 @@ def spread(root: int, tagged: Bools, start: Longs, leaving: Ints, target: Ints, 
     return tail
 
 
-@jit
+@jit_unless_small
 def follow(
     source: Ints,
     vlan: Ints,
@@ -125,7 +125,7 @@ def follow(
     return status, taken
 
 
-@jit
+@jit_unless_small
 def used_entries(
     sources: Ints, tagged: Bools, start: Longs, leaving: Ints, target: Ints, ends: Ints, everywhere: bool
 ) -> Ints:
@@ -168,7 +168,7 @@ def used_entries(
     return rows
 
 
-@jit
+@jit_unless_small
 def entry_counts(
     sends: Bools, tagged: Bools, start: Longs, leaving: Ints, target: Ints, hosts_on: Ints, everywhere: bool
 ) -> Longs:

@@ -127,7 +127,8 @@ def load_file(file: Path) -> dict[str, list[str]]:
 @cache
 def load_installed() -> None:
     """Take in what installed packages offer, once in a program; what cannot be taken is noted in broken_plugins()."""
-    take_installed([(group, point) for group in GROUPS for point in entry_points(group=f"testbed.{group}")])
+    points = entry_points()  # once: each call reads those of every package
+    take_installed([(group, point) for group in GROUPS for point in points.select(group=f"testbed.{group}")])
 
 
 def take_installed(points: Iterable[tuple[str, EntryPoint]]) -> None:

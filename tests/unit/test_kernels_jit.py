@@ -7,8 +7,15 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
 
 import testbed.kernels
+from testbed.kernels import jit
+from testbed.kernels.jit import jit_unless_small
+from testbed.kernels.vlans import loops_and_parts
 
 CALLEE = "from testbed.kernels.jit import jit\n\n\n@jit\ndef callee():\n    return {}\n"
 CALLER = (
@@ -56,6 +63,63 @@ def test_kernels_can_be_interpreted_without_importing_numba():
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert done.stdout.split() == ["function", "False"]
+
+
+@pytest.mark.skipif(jit.INTERPRETED, reason="nothing is compiled here")
+class TestUnlessSmall:
+    """What is small is interpreted, until that has taken as long as numba takes to be loaded."""
+
+    @pytest.fixture
+    def fresh(self, monkeypatch):
+        """A kernel that tells whether it is interpreted, and calls another; nothing was interpreted yet."""
+        monkeypatch.setattr(jit, "_interpreted", jit._Interpreted())
+        monkeypatch.setattr(jit, "jit", lambda function: lambda *arguments: ("compiled", arguments))
+        called = jit_unless_small(lambda values: ("called", values.sum()))
+        return jit_unless_small(lambda values: tuple(called(values)))
+
+    def test_small_arrays_are_interpreted_and_scalars_are_pythons(self, fresh):
+        said, total = fresh(np.ones(3, dtype=np.int32))
+        assert (said, total, type(total)) == ("called", 3, int)
+
+    def test_large_arrays_are_compiled_also_within_tuples(self, fresh):
+        assert fresh(np.zeros(jit._NUMBERS + 1))[0] == "compiled"
+        assert jit_unless_small(lambda pair: pair)((np.zeros(2000), np.zeros(2000)))[0] == "compiled"
+
+    def test_once_compiled_a_kernel_stays_so(self, fresh):
+        fresh(np.zeros(jit._NUMBERS + 1))
+        assert fresh(np.zeros(1))[0] == "compiled"
+
+    def test_when_it_has_taken_long_the_rest_is_compiled(self, fresh):
+        assert fresh(np.zeros(1))[0] == "called"
+        jit._interpreted.seconds = jit._SECONDS + 0.1
+        assert fresh(np.zeros(1))[0] == "compiled"
+
+    def test_what_is_raised_ends_it(self):
+        kernel = jit_unless_small(lambda _: 1 // 0)
+        for _ in range(2):
+            with pytest.raises(ZeroDivisionError):
+                kernel(1)
+        assert not jit._interpreted.running
+
+
+@pytest.mark.skipif(jit.INTERPRETED, reason="nothing is compiled here")
+def test_interpreted_and_compiled_kernels_give_the_same():
+    # A ring of four in the first VLAN, a path in the second, and a link missing in the third.
+    tagged = np.array([[1, 1, 1, 1], [1, 1, 1, 0], [1, 1, 0, 0]], dtype=bool)
+    links = np.array([[0, 1], [1, 2], [2, 3], [3, 0]], dtype=np.int32)
+    kernel: Any = loops_and_parts
+    for found in (kernel.compiled(tagged, links, 4, 0), kernel._function(tagged, links, 4, 0)):
+        assert found[0].tolist() == [True, False, False]
+        assert found[1].tolist() == [[True] * 4, [True] * 4, [True, True, True, False]]
+
+
+def test_a_small_fabric_is_planned_without_loading_numba():
+    program = (
+        "import sys; from testbed.scenario import find_scenario, load_scenario; from testbed.plan import make_plan; "
+        "make_plan(load_scenario(find_scenario('torus4x4'))); print('numba' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
 
 
 INNER = (

@@ -95,7 +95,8 @@ def _kernel(folder: Path) -> subprocess.Popen[str]:
         "names = [one.data['dispatcher'].py_func.__name__ for _, one in heard.buffer if one.is_start]\n"
         "print(names.count('from_switches'))"
     )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(folder / "cache")}
+    cache = str(folder / "cache")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": cache, "TESTBED_INTERPRET": "0"}
     return subprocess.Popen([sys.executable, "-c", program, str(folder)], env=environment, stdout=subprocess.PIPE,
                             text=True)  # fmt: skip
 
