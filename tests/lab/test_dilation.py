@@ -57,7 +57,7 @@ def test_a_scenario_chooses_its_dilation(tmp_path, untouched):
     file = tmp_path / "auto.yaml"
     file.write_text(_AUTO)
     done = subprocess.run(
-        [*_TESTBED, "run", str(file), "--results", str(tmp_path / "results"), "--format", "json"],
+        [*_TESTBED, "-v", "run", str(file), "--results", str(tmp_path / "results"), "--format", "json"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     found = json.loads(done.stdout)
@@ -86,7 +86,7 @@ def test_with_jobs_the_dilation_is_tried_with_one(tmp_path, untouched):
     file = tmp_path / "jobs.yaml"
     file.write_text(f"topology: {{kind: mesh, sizes: [2, 2]}}\nworkloads: [{load}]\n")
     done = subprocess.run(
-        [*_TESTBED, "run", str(file), "--results", str(tmp_path / "results"), "--format", "json"],
+        [*_TESTBED, "-v", "run", str(file), "--results", str(tmp_path / "results"), "--format", "json"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     found = json.loads(done.stdout)
@@ -132,7 +132,7 @@ def test_a_load_that_the_lab_is_too_slow_for_runs_again_at_a_larger_dilation(tmp
 @pytest.mark.timeout(400)
 def test_calibration_is_measured_stored_and_shown(tmp_path, untouched):
     done = subprocess.run(
-        [*_TESTBED, "doctor", "--calibrate", "--format", "json"], capture_output=True, text=True, check=False
+        [*_TESTBED, "-v", "doctor", "--calibrate", "--format", "json"], capture_output=True, text=True, check=False
     )
     assert done.returncode in (0, 3), done.stderr
     found = json.loads(done.stdout)["calibration"]

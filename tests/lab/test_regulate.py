@@ -258,7 +258,7 @@ def test_links_run_slower_where_their_traffic_needs_no_more(tmp_path, untouched)
 def test_an_interrupt_in_the_middle_of_a_change_leaves_nothing(moment, tmp_path, untouched):
     file = tmp_path / "ring.yaml"
     file.write_text(_RING + "lab: {dilation: 100, datapath: userspace}\n")
-    command = [sys.executable, "-m", "testbed", "regulate", str(file), "--model", "SF-420", "--every", "0.5"]
+    command = [sys.executable, "-m", "testbed", "-v", "regulate", str(file), "--model", "SF-420", "--every", "0.5"]
     root = Path(__file__).parents[2]
     with subprocess.Popen(
         [*command, "--changes", "50", "--results", str(tmp_path / "results")],

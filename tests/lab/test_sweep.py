@@ -22,7 +22,7 @@ figures: [{kind: bars}, {kind: lines, x: switches_on_path, metrics: [rtt_mean]}]
 
 
 def _start(file: Path, results: Path, *more: str) -> subprocess.Popen[str]:
-    command = [*_TESTBED, "sweep", str(file), "--results", str(results), "--format", "json", *more]
+    command = [*_TESTBED, "-v", "sweep", str(file), "--results", str(results), "--format", "json", *more]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
