@@ -97,7 +97,7 @@ def made_plan(name: str, settings: Sequence[str] | None = None) -> Plan:
     from testbed.plan import make_plan
     from testbed.scenario import find_scenario, load_scenario
 
-    return make_plan(load_scenario(find_scenario(name), settings or ()))
+    return make_plan(load_scenario(find_scenario(name), settings or ()), lambda text: say(text, to=messages))
 
 
 def load_plugins(files: Sequence[str] | None) -> None:
