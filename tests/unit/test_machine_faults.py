@@ -1,0 +1,59 @@
+"""What a machine can lack or refuse: the command does its work all the same, or says in a sentence what is wrong."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from benchmarks.command import ROOT
+
+_ROOT = str(ROOT)
+# A shell's words before the program → exit code, and what is said where it is not 0.
+_FAULTS: dict[str, tuple[str, str, int, str]] = {
+    "no standard input": ("exec {program} <&-", "list", 0, ""),
+    "no standard output": ("exec {program} >&-", "list", 0, ""),
+    "no standard error": ("exec {program} 2>&-", "list", 0, ""),
+    "no terminal's width": ("COLUMNS=abc exec {program}", "list", 0, ""),
+    "a terminal of no width": ("COLUMNS=0 exec {program}", "list", 0, ""),
+    "a terminal of one column": ("COLUMNS=1 exec {program}", "list", 0, ""),
+    "no home": ("unset HOME; exec {program}", "list", 0, ""),
+    "no environment": ('exec env -i "PATH=$PATH" "PYTHONPATH=$PYTHONPATH" {program}', "list", 0, ""),
+    "a locale that is not there": ("LC_ALL=xx_YY.ISO exec {program}", "list", 0, ""),
+    "a terminal that is not there": ("TERM=nothing exec {program}", "list", 0, ""),
+    "no temporary folder": ("TMPDIR=/nonexistent exec {program}", "list", 0, ""),
+    "a reader that has gone": ("{program} | head -n 1 >/dev/null", "list", 1, ""),
+    "no file may be written": (
+        "trap '' XFSZ; ulimit -f 0; exec {program}", "plan flat16 -o x.json", 2,
+        "x.json: cannot be written: File too large",
+    ),
+    "a folder in a file's place": (
+        "mkdir x.json; exec {program}", "plan flat16 -o x.json", 2, "x.json: cannot be written: Is a directory",
+    ),
+    "a folder that is not there": (
+        "exec {program}", "plan flat16 -o no/x.json", 2, "no/x.json: cannot be written: No such file or directory",
+    ),
+    "a file in a folder's place": (
+        "touch no; exec {program}", "plan flat16 -o no/x.json", 2, "no/x.json: cannot be written: Not a directory",
+    ),
+    "a circle of links": (
+        "ln -s x.yaml x.yaml; exec {program}", "plan ./x.yaml", 2, "Too many levels of symbolic links",
+    ),
+    "a current folder that is gone": (
+        "mkdir gone; cd gone; rmdir ../gone; exec {program}", "list", 2, "the current folder is not there any more",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", _FAULTS)
+def test_a_sentence_or_no_matter(fault, tmp_path):
+    shell, words, code, said = _FAULTS[fault]
+    program = f"{sys.executable} -m testbed {words}"
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", shell.format(program=program)], cwd=tmp_path, capture_output=True, text=True,
+        check=False, timeout=120, env={**os.environ, "PYTHONPATH": _ROOT},
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr
+    assert (done.returncode, said in done.stderr) == (code, True), done.stderr
