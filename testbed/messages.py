@@ -33,6 +33,8 @@ class Process:
         env: additions to the environment, or all of it where `only_env` is set.
         only_env: the process gets nothing of the lab's own environment.
         to_hosts: whether it starts programs in hosts, by itself, which then are hosts' programs, too.
+        beside: for one beside the switches of a fabric over several machines, a host of the machine where it runs;
+            None = the first machine.
     """
 
     id: str
@@ -42,6 +44,7 @@ class Process:
     env: Mapping[str, str] = field(default_factory=dict)
     only_env: bool = False
     to_hosts: bool = False
+    beside: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,6 +371,7 @@ class Facts:
         pace: how a model keeps to the clock: its priority, and why none, if it has none; empty for others.
         holds_lone_frames: whether a port keeps a frame that finds it idle for its time on the wire, too.
         host_access: what programs in hosts may do with the machine's files.
+        machines: host → number of its machine; empty where there is one.
     """
 
     datapath: str
@@ -388,6 +392,7 @@ class Facts:
     pace: str = ""
     holds_lone_frames: bool = False
     host_access: Access = "read"
+    machines: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

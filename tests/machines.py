@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,12 +49,12 @@ class Pair:
     Attributes:
         machines: both.
         scheduler: its address.
-        workers: the workers' processes, which enter the machines.
+        start_worker: starts one on a machine, which the scheduler knows some seconds later.
     """
 
     machines: tuple[Machine, ...]
     scheduler: str
-    workers: tuple[subprocess.Popen[bytes], ...]
+    start_worker: Callable[[str], None]
 
     def testbed(self, *words: str, limit: float = 240) -> subprocess.CompletedProcess[str]:
         """Run a command of the testbed on the first machine."""
@@ -120,16 +120,19 @@ def two_machines(folder: Path, mtu: int = 1600) -> Iterator[Pair]:
         words = ("--host", first.address, "--port", "0", "--no-dashboard", "--scheduler-file", str(file))
         _program(ends, first, folder, "distributed.cli.dask_scheduler", *words)
         address = str(_when_there(file)["address"])
-        workers = tuple(
+
+        def start_worker(name: str) -> None:
+            (machine,) = (one for one in machines if one.name == name)
             _program(
                 ends, machine, folder, "distributed.cli.dask_worker", address, "--name", machine.name,
                 "--nthreads", "1", "--host", machine.address, "--no-dashboard", "--no-nanny",
                 "--local-directory", str(folder / machine.name),
-            )
-            for machine in machines
-        )  # fmt: skip
+            )  # fmt: skip
+
+        for name in NAMES:
+            start_worker(name)
         _await_workers(first, address)
-        yield Pair(tuple(machines), address, workers)
+        yield Pair(tuple(machines), address, start_worker)
 
 
 def _started(ends: ExitStack) -> int:

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import cast
 
 from testbed.emulate.machines import worker
-from testbed.emulate.machines.build import build_over, what_is_missing
+from testbed.emulate.machines.build import build_over, what_is_missing, what_jobs_miss
 from testbed.emulate.machines.fabric import FabricClient, Machines
-from testbed.errors import Problem
+from testbed.errors import CapabilityError, InputError, Problem
 from testbed.model import LearningPlan
 from testbed.plan import Plan
+from testbed.run.dilation.pilot import pilot_job
 from testbed.run.engine import Engine, Missing, Progress
 from testbed.run.in_session import Fabric, measure_in
 from testbed.run.lab import of_facts
+from testbed.run.loads.one_load import runner_of
+from testbed.run.loads.run_mpi import Prepared, prepare_mpi
 from testbed.session import Session
 from testbed.workloads.spec import events_of
 
-_LOADS = ("iperf3", "ping", "rr")
+_LOADS = ("iperf3", "ping", "rr", "mpi", "npb", "script")
 _REMEDY = "run it on one machine, without --machines"
 
 
@@ -59,7 +62,33 @@ def _missing(machines: Machines, plan: Plan, progress: Progress) -> Missing:
     if problems:
         return Missing(tuple(problems))
     progress("asking the machines what they can do")
-    return Missing(lacking=tuple(what_is_missing(machines, plan.scenario)))
+    lacking = what_is_missing(machines, plan.scenario)
+    return Missing(lacking=tuple(lacking)) if lacking else _prepared(machines, plan, progress)
+
+
+def _prepared(machines: Machines, plan: Plan, progress: Progress) -> Missing:
+    """Build what loads run, here and on all machines."""
+    problems: list[Problem] = []
+    lacking: dict[str, None] = {}
+    wanted: list[tuple[str, Callable[[], object]]] = []
+    for number, load in enumerate(plan.scenario.workloads):
+        prepare = runner_of(load.kind).prepare
+        if prepare is not None:
+            wanted.append((load.kind, partial(prepare, plan, load.spec, f"workloads.{number}")))
+    job = pilot_job(plan, 1.0) if plan.scenario.lab.dilation == "auto" else None
+    if job is not None:
+        wanted.append((job.job, partial(prepare_mpi, plan, job)))
+    for name, prepare in wanted:
+        progress(f"building {name} on all machines")
+        try:
+            prepared = prepare()
+            if isinstance(prepared, Prepared):
+                lacking |= dict.fromkeys(what_jobs_miss(machines, prepared.job, trace=prepared.trace))
+        except InputError as error:
+            problems += error.problems
+        except CapabilityError as error:
+            lacking[str(error)] = None
+    return Missing(tuple(problems), tuple(lacking))
 
 
 @contextmanager

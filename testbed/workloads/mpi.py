@@ -8,18 +8,19 @@ host talk TCP as well, but over the host's loopback, so what they send each othe
 
 `mpiexec` itself stays in the laboratory's own network namespace and needs no network there: it reaches the
 ranks through pipes, so its control traffic never touches the emulated network. It does look up the machine's
-host name, and goes on when there is no answer.
+host name, and goes on when there is no answer. Over several machines see `mpi_machines`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Literal
 
 from testbed.workloads import mpi_hpl, mpi_imb, mpi_json, mpi_osu, npb
+from testbed.workloads.mpi_machines import PORT, Proxy, starting
 from testbed.workloads.mpi_output import JobOutputError, ParsedJob, short
 from testbed.workloads.mpi_placement import Ranks
 
@@ -52,6 +53,8 @@ exec mnexec -a "$process" unshare --mount -- \\
 # Linux takes no longer argument; with what `mpiexec` adds.
 _MAX_ARGUMENT = 120_000
 
+# A PID namespace, with which everything in it ends.
+_TOGETHER = ("unshare", "--pid", "--fork", "--kill-child=SIGKILL", "--")
 # What mpiexec prints of a rank that a signal has ended, and unshare of mpiexec.
 _RANK_DIED = re.compile(r"APPLICATION TERMINATED WITH THE EXIT STRING: (.+?) \(signal (\d+)\)")
 _STARTER_DIED = "unshare: sigprocmask unblock failed"
@@ -93,6 +96,8 @@ class Launch:
     argv: tuple[str, ...]  # the command
     env: Mapping[str, str]  # its whole environment; nothing of the caller's own belongs in it
     files: Mapping[str, str]  # name → text of what is to be stored in the `folder` given to `launch`, `.sh` executable
+    port: int | None = None  # TCP port at which `argv` waits for proxies; None where there are none
+    proxies: tuple[Proxy, ...] = ()  # to be started likewise, each on the machine of its ranks
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +161,7 @@ def launch(
     groups: Sequence[str] = (),
     pairs: Pairs | None = None,
     tracer: str | None = None,
+    machines: Sequence[int] = (),
 ) -> Launch:
     """Describe how to start a job.
 
@@ -176,6 +182,7 @@ def launch(
         tracer: absolute path of the library that records what ranks send each other (`mpi_jobs/trace`), which then
             is in the file TRACE_FILE of `folder`; or None.
         interface: name, the same in every host, of the interface that carries the ranks' messages.
+        machines: for each host, the number of its machine; empty where there is one.
 
     Returns:
         Command, environment and files.
@@ -224,14 +231,20 @@ def launch(
         args = (f"{folder}/{data}",)
     if pairs is not None:
         args = ("--pairs", _pairs_text(pairs), *args)
+    options: tuple[str, ...] = ("-launcher", "fork", "-rmk", "user", "-hosts", "127.0.0.1", "-localhost", "127.0.0.1")
+    proxies: tuple[Proxy, ...] = ()
+    if machines:
+        env["MPIEXEC_PORT_RANGE"] = f"{PORT}:{PORT}"
+        options, proxies = starting(mpiexec, [machines[host] for host in ranks.hosts])
+        proxies = tuple(replace(proxy, argv=(*_TOGETHER, *proxy.argv)) for proxy in proxies)
     argv = (
-        *("unshare", "--pid", "--fork", "--kill-child=SIGKILL", "--"),
-        *(mpiexec, "-launcher", "fork", "-rmk", "user", "-hosts", "127.0.0.1", "-localhost", "127.0.0.1"),
+        *_TOGETHER,
+        *(mpiexec, *options),
         *("-n", str(len(ranks)), f"{folder}/rank.sh"),
         *((job.interpreter, job.binary) if job.interpreter else (job.binary,)),
         *args,
     )
-    return Launch(argv, env, files)
+    return Launch(argv, env, files, PORT if proxies else None, proxies)
 
 
 def check(job: MpiJob, text: str, ranks: Ranks) -> ParsedJob:

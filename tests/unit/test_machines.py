@@ -14,6 +14,7 @@ from testbed.cli.app import app
 from testbed.emulate import requests as ask
 from testbed.emulate.build import build_order
 from testbed.emulate.machines.answers import together
+from testbed.emulate.machines.fabric import find_machines
 from testbed.emulate.machines.parts import divide, needed_rates
 from testbed.emulate.machines.questions import for_parts
 from testbed.errors import CapabilityError, InputError, LabError
@@ -197,6 +198,14 @@ def test_programs_of_a_load_run_where_their_host_is(divided):
         assert mine == [host.name for host in part.order.hosts]
         assert (one.load.gate, one.load.telemetry, one.load.limit) == ("g", 0.0, 9.0)
     assert shares[0].load.processes[-1].id == "beside"
+    # What starts programs in hosts runs on their machine; a folder is shown to hosts where they are.
+    far = parts[1].order.hosts[0].name
+    near = Process("near", None, ("true",), beside=far)
+    shares = for_parts(ask.RunLoad(LoadRequest((near,), 9.0)), parts, "g")
+    assert [[process.id for process in one.load.processes] for one in shares] == [[], ["near"]]
+    assert [one.hosts for one in for_parts(ask.ShowFolder("/jobs", (far,)), parts)] == [(), (far,)]
+    everybody = [tuple(host.name for host in part.order.hosts) for part in parts]
+    assert [one.hosts for one in for_parts(ask.ShowFolder("/jobs"), parts)] == everybody
     with pytest.raises(LabError, match="nothing can die or change while a load runs"):
         for_parts(ask.RunLoad(LoadRequest((), 1.0, timeline=(Disturbance(False),))), parts)
     with pytest.raises(LabError, match="a fabric over several machines cannot carry out: storm"):
@@ -217,7 +226,9 @@ def test_shaping_that_is_wrong_is_told_with_its_machine(divided):
             f"{_RING}workloads: [{{kind: iperf3, protocol: udp, timeline: ['at 5s: link s1-s2 rate 100M']}}]",
             "workloads.0",
         ),
-        (f"{_RING}workloads: [{{kind: npb, kernel: EP}}]", "workloads.0"),
+        (f"{_RING}lab: {{controller: switch_tagged}}", "lab.controller"),
+        (f"{_RING}lab: {{cpu_share: 0.1}}", "lab.cpu_share"),
+        (f"engine: simulate\n{_RING}", "engine"),
     ],
 )
 def test_scenarios_that_one_machine_alone_can_run_are_refused(text, key):
@@ -225,6 +236,44 @@ def test_scenarios_that_one_machine_alone_can_run_are_refused(text, key):
     problems = problems_of(plan)
     assert [problem.key for problem in problems] == [key]
     assert problems[0].sentence.endswith("; run it on one machine, without --machines")
+
+
+class _Workers:
+    """Stands for a client of Dask, which knows workers by name."""
+
+    def __init__(self, **addresses: str) -> None:
+        self.addresses = addresses
+
+    def scheduler_info(self, n_workers: int) -> dict[str, Any]:
+        return {"workers": {address: {"name": name} for name, address in self.addresses.items()}}
+
+
+@pytest.mark.parametrize(
+    ("names", "sentences"),
+    [
+        (["a"], ["--machines: names one machine; a fabric on one is run there without this option"]),
+        (
+            ["a", "a", "boat"],
+            [
+                "--machines: a is named twice",
+                '--machines: the scheduler has no worker named boat. Did you mean "goat"? Known: a, b, goat;',
+            ],
+        ),
+        (["a", "b"], ["--machines: a and b are both at 10.0.0.1; parts of a fabric need machines of their own"]),
+    ],
+)
+def test_names_that_are_not_two_machines_are_told(names, sentences):
+    with pytest.raises(InputError) as caught:
+        find_machines(_Workers(a="tcp://10.0.0.1:1", b="tcp://10.0.0.1:2", goat="tcp://10.0.0.2:1"), names)
+    assert [sentence in str(caught.value) for sentence in sentences] == [True] * len(sentences)
+
+
+def test_different_datapaths_are_told_with_their_machines(divided):
+    _, _, parts, _ = divided
+    said = [Facts("kernel", "3.1", False, (), None, {}, {}, None, 1.0, {}, "6.1", "/run/lab", "eth0")]
+    said.append(dataclasses.replace(said[0], datapath="userspace"))
+    with pytest.raises(LabError, match=r"a has the kernel one, b has the userspace one; set lab\.datapath: userspace"):
+        together(ask.TellFacts(), parts, said)
 
 
 @pytest.mark.parametrize(

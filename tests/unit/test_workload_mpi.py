@@ -13,6 +13,7 @@ import yaml
 
 from testbed.emulate import jobs
 from testbed.workloads import mpi, mpi_json, spec
+from testbed.workloads.mpi_machines import said_by_ranks
 from testbed.workloads.mpi_output import JobOutputError, ParsedJob
 from testbed.workloads.mpi_placement import Ranks
 
@@ -63,6 +64,31 @@ def test_launch_starts_mpiexec_in_a_pid_namespace_that_dies_with_its_parent():
 def test_launch_runs_a_script_with_its_interpreter():
     job = dataclasses.replace(JOB, binary="/jobs/osu.py", interpreter="/venv/bin/python")
     assert launch(job).argv[-5:] == ("/run/lab/rank.sh", "/venv/bin/python", "/jobs/osu.py", "--repeats", "3")
+
+
+def test_over_machines_each_run_of_ranks_has_a_proxy_that_calls_mpiexec():
+    started = launch(hosts=(0, 1, 2, 0), host_pids=(41, 42, 43), machines=(0, 0, 1))
+    assert started.port == 7070
+    assert started.env["MPIEXEC_PORT_RANGE"] == "7070:7070"
+    assert started.argv[5:14] == (
+        *("/venv/bin/mpiexec", "-launcher", "manual", "-rmk", "user"),
+        *("-hosts", "169.254.64.1:2,169.254.64.2:1,169.254.64.1:1", "-localhost", "169.254.64.1"),
+    )
+    assert [proxy.rank for proxy in started.proxies] == [0, 2, 3]
+    for number, proxy in enumerate(started.proxies):
+        assert proxy.argv[:6] == (
+            "unshare",
+            "--pid",
+            "--fork",
+            "--kill-child=SIGKILL",
+            "--",
+            "/venv/bin/hydra_pmi_proxy",
+        )
+        assert proxy.argv[6:8] == ("--control-port", "169.254.64.1:7070")
+        assert proxy.argv[-2:] == ("--proxy-id", str(number))
+    assert (launch().port, launch().proxies) == (None, ())
+    said = "HYDRA_LAUNCH: /venv/bin/hydra_pmi_proxy --proxy-id 0 \nHYDRA_LAUNCH_END\n" + output("complete")
+    assert said_by_ranks(said) == output("complete")
 
 
 def test_launch_puts_the_pairs_of_a_pattern_before_the_arguments():

@@ -31,6 +31,7 @@ def together(request: ask.Request[Any], parts: Sequence[Part], said: Sequence[An
         ask.TellStatus: lambda: status(parts, said),
         ask.SetRates: lambda: said[0],
         ask.WriteFile: lambda: said[0],
+        ask.ShowFolder: lambda: None,
         ask.TakeFile: lambda: "".join(said),
         ask.CheckShaping: lambda: shaping(parts, said),
         ask.TellLinks: lambda: links(parts, said),
@@ -72,6 +73,7 @@ def facts(parts: Sequence[Part], said: Sequence[Facts]) -> Facts:
         seconds={step: max(one.seconds.get(step, 0.0) for one in said) for step in said[0].seconds},
         fast_path=any(one.fast_path for one in said),
         why_slow=_words(one.why_slow for one in said),
+        machines={host.name: number for number, part in enumerate(parts) for host in part.order.hosts},
     )
 
 

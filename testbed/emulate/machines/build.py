@@ -9,6 +9,7 @@ from contextlib import ExitStack
 
 from testbed.emulate.build import build_order
 from testbed.emulate.client import Progress
+from testbed.emulate.jobs import mpi_program
 from testbed.emulate.machines import worker
 from testbed.emulate.machines.fabric import FabricClient, Machines
 from testbed.emulate.machines.parts import LEAST_MTU, Cut, divide, needed_rates
@@ -17,7 +18,10 @@ from testbed.plan import Plan
 from testbed.scenario import Scenario
 from testbed.topologies.cut import cut
 from testbed.units import format_rate
+from testbed.workloads.mpi import MpiJob
+from testbed.workloads.mpi_machines import control_address
 
+JOBS = ("mpi", "npb")  # kinds of loads that mpiexec starts
 _IDENTIFIERS = 1 << 24  # of VXLAN
 
 
@@ -51,6 +55,19 @@ def what_is_missing(machines: Machines, scenario: Scenario) -> list[str]:
     return found
 
 
+def what_jobs_miss(machines: Machines, job: MpiJob, *, trace: bool) -> list[str]:
+    """What machines lack for an MPI job, once it is built on each; a sentence each.
+
+    Raises:
+        LabError: a machine went away.
+    """
+    numbers = range(len(machines.machines))
+    mpiexec = str(mpi_program("mpiexec"))
+    with ThreadPoolExecutor(len(numbers)) as pool:
+        said = list(pool.map(lambda number: machines.call(number, worker.build_job, job, mpiexec, trace), numbers))
+    return [f"machine {machines.machines[number].name}: {text}" for number, text in enumerate(said) if text]
+
+
 def build_over(machines: Machines, plan: Plan, progress: Progress) -> FabricClient:
     """Build the parts of a proved plan on the machines.
 
@@ -66,21 +83,30 @@ def build_over(machines: Machines, plan: Plan, progress: Progress) -> FabricClie
     with ExitStack() as undo:
         undo.callback(fabric.end)
         progress("starting its parts: " + ", ".join(f"{len(one.switches)} switches on {one.machine}" for one in parts))
-        fabric.begin(_tunnels(machines, cuts))
+        with_jobs = any(load.kind in JOBS for load in plan.scenario.workloads)
+        fabric.begin(_tunnels(machines, cuts, control=with_jobs))
         progress(f"switches, hosts and links, {len(cuts)} of them between machines")
         fabric.build_parts()
         undo.pop_all()
     return fabric
 
 
-def _tunnels(machines: Machines, cuts: Sequence[Cut]) -> list[list[worker.Tunnel]]:
-    """The ends of the tunnels on each machine."""
-    first = secrets.randbelow(_IDENTIFIERS - len(cuts))
+def _tunnels(machines: Machines, cuts: Sequence[Cut], *, control: bool) -> list[list[worker.Tunnel]]:
+    """The ends of the tunnels on each machine.
+
+    `control`: also between the first machine and each other, for mpiexec.
+    """
+    first = secrets.randbelow(_IDENTIFIERS - len(cuts) - len(machines.machines))
     found: list[list[worker.Tunnel]] = [[] for _ in machines.machines]
     for number, one in enumerate(cuts):
         for here, there in (one.parts, one.parts[::-1]):
             ends = (machines.machines[here].address, machines.machines[there].address)
             found[here].append(worker.Tunnel(one.tunnel, first + number, *ends))
+    for other in range(1, len(machines.machines) if control else 0):
+        for here, there in ((0, other), (other, 0)):
+            ends = (machines.machines[here].address, machines.machines[there].address)
+            between = (control_address(here), control_address(there))
+            found[here].append(worker.Tunnel(f"control{there}", first + len(cuts) + other, *ends, between))
     return found
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -224,9 +225,11 @@ class FabricClient(LabClient):
         """Not possible here."""
         raise LabError("frames of a fabric over several machines cannot be captured from here; run tcpdump there")
 
-    def copy(self, source: Any) -> str:
-        """Not possible here."""
-        raise LabError(f"{source} is on this machine, and not on those of the fabric")
+    def copy(self, source: Path) -> str:
+        """Copy a file of this machine to all parts; returns its path there, which is the same in all."""
+        content, mode = source.read_bytes(), source.stat().st_mode
+        path: str = self._each(worker.copy, source.name, content, mode)[0]
+        return path
 
     def read(self, name: str) -> bytes:
         """Content of a file in the folder of the first part."""

@@ -35,13 +35,18 @@ def for_parts(request: ask.Request[Any], parts: Sequence[Part], gate: str = "") 
         return [
             ask.Trace(tuple(frame for frame in request.frames if frame[0] in part.order.switches)) for part in parts
         ]
+    if isinstance(request, ask.ShowFolder):
+        wanted = [[host.name for host in part.order.hosts] for part in parts]
+        if request.hosts is not None:
+            wanted = [[name for name in its if name in request.hosts] for its in wanted]
+        return [replace(request, hosts=tuple(its)) for its in wanted]
     if isinstance(request, ask.RunLoad):
         return [ask.RunLoad(load) for load in loads(request.load, parts, gate)]
     raise LabError(f"a fabric over several machines cannot carry out: {request.op}")
 
 
 def loads(load: LoadRequest, parts: Sequence[Part], gate: str) -> list[LoadRequest]:
-    """The share of each part in a load: the processes of its hosts; those beside the switches are the first one's.
+    """The share of each part in a load: the processes of its hosts, and those that are to run beside these.
 
     Raises:
         LabError: something is to die or change meanwhile.
@@ -51,6 +56,7 @@ def loads(load: LoadRequest, parts: Sequence[Part], gate: str) -> list[LoadReque
     part_of = {host.name: number for number, part in enumerate(parts) for host in part.order.hosts}
     shares: list[list[Any]] = [[] for _ in parts]
     for process in load.processes:
-        shares[0 if process.host is None else part_of[process.host]].append(process)
+        host = process.host or process.beside
+        shares[0 if host is None else part_of[host]].append(process)
     # What counts beside a load is a record of one machine's clock.
     return [replace(load, processes=tuple(share), telemetry=0.0, departures=None, gate=gate) for share in shares]

@@ -10,6 +10,7 @@ import asyncio
 import functools
 import json
 import os
+import tempfile
 import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
+from testbed.emulate import jobs
 from testbed.emulate import requests as ask
 from testbed.emulate.client import LabClient
 from testbed.emulate.commands import run
@@ -25,6 +27,7 @@ from testbed.emulate.launch import start_namespaces
 from testbed.emulate.probe import require, versions
 from testbed.errors import CapabilityError, LabError, TestbedError
 from testbed.scenario import Scenario
+from testbed.workloads.mpi import MpiJob
 
 HOLD_EVERY, _LET_GO = 2.0, 15.0  # s after which a fabric's client speaks for it again, and after which it is gone
 _POLL = 0.005
@@ -52,6 +55,8 @@ class Tunnel:
     identifier: int  # VNI
     local: str  # IP address of this machine
     remote: str  # of the other
+    # IP addresses of this part and the other one where programs beside the switches use it; None = it is a link
+    between: tuple[str, str] | None = None
 
 
 @dataclass(slots=True)
@@ -95,6 +100,22 @@ def about() -> dict[str, object]:
 
 
 @_answered
+def build_job(job: MpiJob, mpiexec: str, trace: bool) -> str:
+    """Build an MPI job on this machine; what it lacks for it, empty where that is nothing.
+
+    `mpiexec`: absolute path, where the machine from which jobs are started has it.
+    """
+    try:
+        jobs.build_job(job)
+        if trace:
+            jobs.build_tracer()
+    except CapabilityError as error:
+        return str(error)
+    program = Path(mpiexec).parent / "hydra_pmi_proxy"
+    return "" if program.exists() else f"has no {program}; MPI jobs need the testbed at the same path on all machines"
+
+
+@_answered
 def way_to(address: str) -> Way:
     """How this machine reaches another one by its IP address."""
     (route,) = json.loads(run(["ip", "-j", "route", "get", address]))
@@ -118,12 +139,29 @@ def begin(fabric: str, title: str, tunnels: Sequence[Tunnel]) -> int:
         ]
         if lines:
             run(["ip", "-batch", "-"], "\n".join(lines) + "\n")
+        _address(namespaces.init, tunnels)
         _parts[fabric] = _Part(LabClient(namespaces), time.monotonic())
     except BaseException:
         namespaces.end()
         raise
     threading.Thread(target=_watch, args=(fabric,), daemon=True).start()
     return namespaces.init
+
+
+def _address(init: int, tunnels: Sequence[Tunnel]) -> None:
+    """Let programs of a part reach those of others by the tunnels that are for them."""
+    lines = []
+    for one in tunnels:
+        if one.between is not None:
+            here, there = one.between
+            lines += [
+                f"address add {here}/32 dev {one.name}",
+                f"link set {one.name} up",
+                f"route add {there}/32 dev {one.name} src {here}",
+            ]
+    if lines:
+        text = "\n".join(["link set lo up", *lines]) + "\n"
+        run(["nsenter", f"--net=/proc/{init}/ns/net", "ip", "-batch", "-"], text)
 
 
 def _watch(fabric: str) -> None:
@@ -149,8 +187,21 @@ def _found(fabric: str) -> LabClient:
 @_answered
 def put(fabric: str, request: ask.Request[T]) -> T:
     """Ask a part, beside what it does otherwise."""
+    if isinstance(request, ask.ShowFolder) and not Path(request.folder).is_dir():
+        raise LabError(f"there is no {request.folder}, which programs in hosts are to read; put it there, too")
     with _found(fabric).beside() as lab:
         return lab._ask(request)
+
+
+@_answered
+def copy(fabric: str, name: str, content: bytes, mode: int) -> str:
+    """Put a file where hosts of a part see it; returns its path."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / name
+        file.write_bytes(content)
+        file.chmod(mode)
+        with _found(fabric).beside() as lab:
+            return lab.copy(file)
 
 
 @_answered

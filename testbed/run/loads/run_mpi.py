@@ -24,6 +24,7 @@ from testbed.run.loads.members import member_use
 from testbed.run.loads.mpi_bounds import mpi_bound, payload_bits
 from testbed.traffic import flows
 from testbed.workloads import mpi, mpi_trace, npb
+from testbed.workloads.mpi_machines import said_by_ranks
 from testbed.workloads.mpi_output import JobOutputError
 from testbed.workloads.mpi_placement import Ranks, place_ranks
 from testbed.workloads.spec import Mpi, Npb
@@ -109,10 +110,12 @@ def run_mpi(context: Context, spec: Mpi | Npb) -> LoadOutcome:
     start = _launch(context, prepared)
     ledger = FrameLedger(context.lab)
     context.progress(f"{job.name} on {len(ranks)} ranks, at most {job.time_limit:g} s")
-    process = Process(job.name, None, start.argv, env=start.env, only_env=True, to_hosts=True)
-    result = context.run([process], job.time_limit, watched=True, failure=lambda text: mpi.failure(job, text))
+    process, *proxies = _processes(context, prepared, start)
+    result = context.run(
+        [process, *proxies], job.time_limit, watched=True, failure=lambda text: mpi.failure(job, said_by_ranks(text))
+    )
     outcome.watched(result)
-    text = result.outputs[process.id].stdout
+    text = said_by_ranks(result.outputs[process.id].stdout)
     context.keep_raw("output.txt", text)
     if result.outputs[process.id].stderr:
         context.keep_raw("errors.txt", result.outputs[process.id].stderr)
@@ -128,7 +131,8 @@ def run_mpi(context: Context, spec: Mpi | Npb) -> LoadOutcome:
     outcome.samples.append(context.sample("mpi_bytes_crossed", sum(sent.values()), "B", {}))
     outcome.samples.append(context.sample("mpi_frames_crossed", frames, "count", {}))
     # As a program is timed from outside: the parts of links and of processors are not told apart.
-    outcome.samples.append(context.laboratory("mpi_lab_time", result.outputs[process.id].seconds, "s", {}))
+    seconds = max(result.outputs[one.id].seconds for one in (proxies or [process]))
+    outcome.samples.append(context.laboratory("mpi_lab_time", seconds, "s", {}))
     fair = _fair(context, prepared)
     samples = [_finished(context, prepared, sample, fair) for sample in parsed.samples]
     outcome.samples += [
@@ -149,6 +153,22 @@ def run_mpi(context: Context, spec: Mpi | Npb) -> LoadOutcome:
     )
     outcome.findings += lost
     return outcome
+
+
+def _processes(context: Context, prepared: Prepared, start: mpi.Launch) -> list[Process]:
+    """What starts the ranks; over several machines followed by its proxies, which call when it waits for them."""
+    first = Process(prepared.job.name, None, start.argv, start.port, start.env, only_env=True, to_hosts=True)
+    name = context.plan.topology.host_name
+    return [
+        first,
+        *(
+            replace(
+                first, id=f"{first.id}-ranks-from-{proxy.rank}", argv=proxy.argv, server_port=None,
+                beside=name(prepared.ranks.hosts[proxy.rank]),
+            )
+            for proxy in start.proxies
+        ),
+    ]  # fmt: skip
 
 
 def _as_predicted(goodput: Sequence[Sample]) -> bool:
@@ -185,6 +205,7 @@ def _launch(context: Context, prepared: Prepared) -> mpi.Launch:
             host_pids=[facts.holders[name] for name in names],
             groups=[facts.groups[name] for name in names] if facts.groups else (),
             pairs=prepared.pairs,
+            machines=[facts.machines[name] for name in names] if facts.machines else (),
         )
     except ValueError as error:
         raise WorkloadError(str(error)) from error
