@@ -11,13 +11,14 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
+import dask
 import pytest
 
 from testbed.emulate import cluster as module
 from testbed.emulate.cluster import open_cluster
 from testbed.errors import CapabilityError, InputError, WorkloadError
 from testbed.simulate import Settings, simulate_plan
-from tests.dask_programs import ROOT, await_workers, scheduler, worker
+from tests.dask_programs import ROOT, await_workers, certificate, scheduler, tls_options, worker
 from tests.fabrics import plan_of
 
 pytestmark = [pytest.mark.timeout(600)]  # the first to run compiles kernels
@@ -126,6 +127,31 @@ def test_a_scheduler_without_workers_or_open_to_others_or_with_other_code_is_ref
                 pytest.fail("it is open to others")
             with open_cluster(address, silent, insecure=True) as workers:
                 assert workers.slots == 1
+
+
+def test_with_tls_only_who_has_the_certificates_gets_in(plan, by_threads, tmp_path, monkeypatch):
+    (tmp_path / "other").mkdir()
+    files, others = certificate(tmp_path), certificate(tmp_path / "other")
+    monkeypatch.setattr(module, "_CONNECT_LIMIT", 3)
+
+    def configured(files):
+        words = {"ca-file": files["cert"], "client.cert": files["cert"], "client.key": files["key"]}
+        return dask.config.set({f"distributed.comm.tls.{name}": value for name, value in words.items()})
+
+    with scheduler(tmp_path, "--protocol", "tls", *tls_options(files)) as (address, _):
+        assert address.startswith("tls://")
+        with worker(address, *tls_options(files)), configured(files):
+            assert await_workers(address, 1)
+            with open_cluster(address, silent) as workers:
+                found = points(tmp_path / "runs", plan, workers=workers)
+            assert bare(found) == bare(by_threads)
+            for wrong, tried in ((others, address), (files, address.replace("tls://", "tcp://"))):
+                with (
+                    configured(wrong),
+                    pytest.raises(InputError, match=rf"no scheduler answers at {tried} within 3 s"),
+                    open_cluster(tried, silent),
+                ):
+                    pytest.fail("whoever has no certificate, or another one, must stay outside")
 
 
 @pytest.mark.parametrize(
