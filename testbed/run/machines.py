@@ -78,10 +78,10 @@ def _prepared(machines: Machines, plan: Plan, progress: Progress) -> Missing:
     job = pilot_job(plan, 1.0) if plan.scenario.lab.dilation == "auto" else None
     if job is not None:
         wanted.append((job.job, partial(prepare_mpi, plan, job)))
-    for name, prepare in wanted:
+    for name, build in wanted:
         progress(f"building {name} on all machines")
         try:
-            prepared = prepare()
+            prepared = build()
             if isinstance(prepared, Prepared):
                 lacking |= dict.fromkeys(what_jobs_miss(machines, prepared.job, trace=prepared.trace))
         except InputError as error:
