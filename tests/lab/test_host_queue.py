@@ -37,11 +37,9 @@ else:
 """
 
 
-def test_what_waits_at_a_host_are_frames_of_the_wire(untouched, tmp_path):
-    (tmp_path / "sends.py").write_text(_SENDS)
+def test_what_waits_at_a_host_are_frames_of_the_wire(untouched):
     processes = tuple(
-        Process(role, host, (sys.executable, str(tmp_path / "sends.py"), role))
-        for role, host in (("listen", "h2"), ("send", "h1"))
+        Process(role, host, (sys.executable, "-c", _SENDS, role)) for role, host in (("listen", "h2"), ("send", "h1"))
     )
     with build_lab(plan_of("topology: {kind: mesh, sizes: [2]}\nlab: {dilation: 200}")) as lab:
         outputs = lab.run_load(LoadRequest(processes, limit=30)).outputs

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
-import threading
 import time
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -95,8 +96,13 @@ def test_a_lab_that_is_being_built_is_shown_and_ended(untouched, scenario):
     twin = call("up", str(scenario))
     assert f"a lab of that name is being built by process {program.pid}; give this one" in twin.stderr
     assert twin.returncode == 2
-    threading.Timer(3, program.send_signal, (signal.SIGCONT,)).start()  # and when it goes on, it is told to end
-    assert call("down", scenario.stem).stdout.startswith(f"{scenario.stem} ended in ")
+    down = subprocess.Popen([sys.executable, "-m", "testbed", "down", scenario.stem], stdout=subprocess.PIPE, text=True)
+    told = re.compile(r"^ShdPnd:\s0*[1-9a-f]", re.MULTILINE)  # a signal waits for it
+    until = time.monotonic() + 60
+    while not told.search(Path(f"/proc/{program.pid}/status").read_text()) and time.monotonic() < until:
+        time.sleep(0.01)
+    program.send_signal(signal.SIGCONT)
+    assert down.communicate(timeout=60)[0].startswith(f"{scenario.stem} ended in ")
     program.communicate()
     assert program.returncode == 130
     assert call("status", scenario.stem).returncode == 2

@@ -226,7 +226,7 @@ def test_all_that_is_wrong_with_a_graph_is_said_at_once():
     text = problem(
         kind="graph",
         switches=["core", "edge", "core", "", "a\nb"],
-        links=[["core", "egde"], ["edge", "edge"], ["\ud83d", "edge"]],
+        links=[["core", "egde"], ["edge", "edge"]],
         hosts={"coer": 1},
         hosts_per_switch=1,
     )
@@ -236,7 +236,6 @@ def test_all_that_is_wrong_with_a_graph_is_said_at_once():
         "test.yaml: topology.switches.4: should be a name of printable characters",
         'test.yaml: topology.links.0: there is no switch "egde". Did you mean "edge"?',
         'test.yaml: topology.links.1: joins "edge" to itself',
-        'test.yaml: topology.links.2: there is no switch "\\ud83d".',
         "test.yaml: topology.hosts_per_switch: says what hosts says too; remove one of them",
         'test.yaml: topology.hosts.coer: there is no such switch. Did you mean "core"?',
     ]
