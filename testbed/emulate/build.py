@@ -81,6 +81,7 @@ def build_order(plan: Plan, *, model: bool = False) -> BuildOrder:
         speeds={} if plan.speeds is None else dict(enumerate(plan.speeds.tolist())),
         fast_path=scenario.lab.fast_path,
         model=model,
+        mtu=scenario.links.mtu,
         alone=tuple(topology.switch_name(switch) for switch in alone),
         host_access=scenario.lab.host_access,
     )

@@ -253,7 +253,7 @@ class Fabric(Mininet):  # type: ignore[misc]
                     "link set lo up",
                     f"link set {HOST_INTERFACE} addrgenmode none",
                     f"addr add {host.ip}/{order.prefix} dev {HOST_INTERFACE}",
-                    f"link set {HOST_INTERFACE} gso_max_segs {self.segments_at_once}",
+                    f"link set {HOST_INTERFACE} mtu {order.mtu} gso_max_segs {self.segments_at_once}",
                     f"link set {HOST_INTERFACE} up",
                     *neighbours,
                 ]

@@ -109,6 +109,7 @@ class BuildOrder:
         fast_path: `auto` or `off`: whether the userspace datapath gets one under it where that works.
         stock: run Open vSwitch as it is installed; for benchmarks, which compare with it.
         model: whether switches are a model, which the lab's folder holds, and not Open vSwitch.
+        mtu: bytes of IP in a frame at most; only a model's is another than 1500.
         watchdog: real-world s after which a model drops what a pause holds back; 0 = never.
         far: ends of links that lead to other machines, where this is a part of a fabric on several.
         others: hosts there.
@@ -137,6 +138,7 @@ class BuildOrder:
     fast_path: str = "off"
     stock: bool = False
     model: bool = False
+    mtu: int = 1500
     watchdog: float = 0.0
     host_access: Access = "read"
     far: tuple[FarLink, ...] = ()

@@ -10,7 +10,8 @@ from testbed.model import Topology
 from testbed.scenario import Scenario
 from testbed.scenario.engines import ENGINES, unheard_keys
 from testbed.scenario.plugins import origin_of
-from testbed.scenario.spec import SLOWEST_LAB_LINK
+from testbed.predict.frames import UDP_HEADERS
+from testbed.scenario.spec import MOST_MTU, SLOWEST_LAB_LINK
 from testbed.traffic import PatternError, flows, is_weighted
 from testbed.units import format_rate
 from testbed.verify.limits import SWITCH_MODELS, check_ports
@@ -46,6 +47,7 @@ def load_problems(scenario: Scenario, topology: Topology) -> list[Problem]:
     for number, load in enumerate(scenario.workloads):
         problems = WORKLOADS[load.kind].check_hosts(load.spec, topology)
         found += [Problem(f"workloads.{number}.{problem.key}", problem.sentence) for problem in problems]
+        found += _too_long(scenario, number)
         pattern = getattr(load.spec, "pattern", None)
         if pattern is None:
             continue
@@ -59,6 +61,19 @@ def load_problems(scenario: Scenario, topology: Topology) -> list[Problem]:
                 found.append(Problem(place, f'"{pattern}" maps each of {count} hosts to itself; use another pattern'))
         except PatternError as error:
             found.append(Problem(place, str(error)))
+    return found
+
+
+def _too_long(scenario: Scenario, number: int) -> list[Problem]:
+    """Datagrams of a load that do not fit a frame."""
+    load, mtu = scenario.workloads[number], scenario.links.mtu
+    most, found = mtu - UDP_HEADERS, []
+    for key, size in WORKLOADS[load.kind].datagrams(load.spec).items():
+        if size > most:
+            sentence = f"should be {most} or less, not {size}: a frame holds {mtu} bytes (links.mtu)"
+            if scenario.engine == "realtime" and size + UDP_HEADERS <= MOST_MTU:
+                sentence += f"; make it smaller, or set links.mtu: {size + UDP_HEADERS}"
+            found.append(Problem(f"workloads.{number}.{key}", sentence))
     return found
 
 

@@ -105,7 +105,7 @@ def iperf3_demand(plan: Plan, spec: Iperf3) -> float:
 
 def demand_of(plan: Plan, sent: Traffic) -> float:
     """Frames a second times switches of what a load sends when it sends most."""
-    wire = transport(sent.protocol, sent.payload)
+    wire = transport(sent.protocol, sent.payload, plan.scenario.links.mtu)
     wires = wires_of(plan, wire)
     if sent.pattern is None:
         return alltoall_frame_hops(wires, plan.routes)

@@ -10,9 +10,9 @@ WIRE_OVERHEAD = 24
 VLAN_TAG = 4
 UDP_HEADERS = 28  # with IP
 TCP_HEADERS = 52  # with IP and timestamps
-_MAX_IP = 1500
+MTU = 1500  # bytes of IP in a frame, unless a scenario says otherwise
 _SEGMENTS_PER_ACK = 2
-TCP_PAYLOAD = _MAX_IP - TCP_HEADERS
+TCP_PAYLOAD = MTU - TCP_HEADERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +38,17 @@ class Transport:
         return (self.backward + (VLAN_TAG * self.backward_tags if tagged else 0)) / self.payload
 
 
-def transport(protocol: str, payload: int) -> Transport:
-    """Return the wire cost of `tcp` (full segments with timestamps, an ACK for two) or of `udp`."""
+def transport(protocol: str, payload: int, mtu: int = MTU) -> Transport:
+    """Return the wire cost of `tcp` (full segments with timestamps, an ACK for two) or of `udp`.
+
+    `mtu`: bytes of IP in a full frame, which a TCP fills.
+    """
     if protocol == "udp":
         return Transport(payload, payload + UDP_HEADERS + ETHERNET_HEADER + WIRE_OVERHEAD, 0.0, 0.0)
     acknowledgement = TCP_HEADERS + ETHERNET_HEADER + WIRE_OVERHEAD
     return Transport(
-        TCP_PAYLOAD,
-        _MAX_IP + ETHERNET_HEADER + WIRE_OVERHEAD,
+        mtu - TCP_HEADERS,
+        mtu + ETHERNET_HEADER + WIRE_OVERHEAD,
         acknowledgement / _SEGMENTS_PER_ACK,
         1 / _SEGMENTS_PER_ACK,
     )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from testbed.model import Floats
-from testbed.predict.frames import ETHERNET_HEADER, TCP_HEADERS, TCP_PAYLOAD, UDP_HEADERS, VLAN_TAG, WIRE_OVERHEAD
+from testbed.predict.frames import ETHERNET_HEADER, MTU, TCP_HEADERS, UDP_HEADERS, VLAN_TAG, WIRE_OVERHEAD
 from testbed.predict.wires import Ways, Wires
 from testbed.units import LATE_AT_ONCE, MAX_WIRE_FRAME
 
@@ -18,9 +18,9 @@ _SHORTEST = 84  # of 64 bytes, with preamble and gap
 HEAD = 72
 
 
-def frame_sizes(protocol: str, payload: int) -> tuple[int, ...]:
+def frame_sizes(protocol: str, payload: int, mtu: int = MTU) -> tuple[int, ...]:
     """Bytes that each frame of a message takes on an untagged wire, preamble, frame check sequence and gap included."""
-    part, headers = (payload, UDP_HEADERS) if protocol == "udp" else (TCP_PAYLOAD, TCP_HEADERS)
+    part, headers = (payload, UDP_HEADERS) if protocol == "udp" else (mtu - TCP_HEADERS, TCP_HEADERS)
     parts = [min(part, payload - start) for start in range(0, max(payload, 1), part)]
     return tuple(max(_SHORTEST, one + headers + ETHERNET_HEADER + WIRE_OVERHEAD) for one in parts)
 

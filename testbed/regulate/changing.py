@@ -197,7 +197,7 @@ class _Watch:
         """Run flows while changes are made; adds the goodput of each, returns the changes, telemetry and its zero."""
         plan = self.stage.plan
         topology = plan.topology
-        fair = fair_rates(plan, flows, transport(spec.protocol, spec.payload))
+        fair = fair_rates(plan, flows, transport(spec.protocol, spec.payload, plan.scenario.links.mtu))
         named = [(topology.host_name(s), topology.host_name(d), host_ip(d)) for s, d in flows]
         servers, clients = iperf3.commands(spec, named, [context.scale.lab_rate(float(rate)) for rate in fair])
         made, result = self.stage.session.during(

@@ -61,8 +61,12 @@ _OF_MACHINES = (
     "datapath", "arp", "telemetry", "cpu_share", "switch_daemons", "fast_path", "controller", "host_access",
 )  # fmt: skip
 ENGINES: dict[str, EngineName] = {
-    "ovs": EngineName("Open vSwitch on this machine", {"vm": (), "simulator": ()}),
-    "vm": EngineName("Open vSwitch in a virtual machine with Debian's kernel", {"simulator": ()}, sees_files=False),
+    "ovs": EngineName("Open vSwitch on this machine", {"vm": (), "simulator": (), "links": ("mtu",)}),
+    "vm": EngineName(
+        "Open vSwitch in a virtual machine with Debian's kernel",
+        {"simulator": (), "links": ("mtu",)},
+        sees_files=False,
+    ),
     "realtime": EngineName(
         "real hosts on modelled switches, at the pace of the clock",
         {
@@ -74,7 +78,7 @@ ENGINES: dict[str, EngineName] = {
     ),
     "simulate": EngineName(
         "the packet-level simulator",
-        {"vm": (), "lab": _OF_MACHINES, "simulator": ("watchdog", "cut_through"), "links": ("aggregate", "rates")},
+        {"vm": (), "lab": _OF_MACHINES, "simulator": ("watchdog", "cut_through"), "links": ("aggregate", "rates", "mtu")},
         changes=False,
         programs=False,
     ),

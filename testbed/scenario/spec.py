@@ -26,6 +26,7 @@ EXPECTATIONS = ("deadlock_free", "deadlock")
 _HIGHEST_RATE = 1e13
 # Below this a second carries too few frames to count them; bit/s.
 SLOWEST_LAB_LINK = 1e5
+MOST_MTU = 9000
 MAX_DILATION = 1e6
 # Linux hands out processor time in no less than 1 ms a second.
 MIN_SHARE = 1e-3
@@ -135,6 +136,7 @@ class Links:
     rate: Rate = 1e9  # of a link between switches; bit/s
     host_rate: Rate | None = None  # of a host's link; none = the same
     queue_frames: Annotated[int, Ge(1), Le(100000)] = 100  # frames that wait at a sending port before the next is lost
+    mtu: Annotated[int, Ge(1500), Le(MOST_MTU)] = 1500  # bytes of IP in a frame at most
     # whether the parallel links of two switches are one logical link, over whose members a hash of addresses and ports
     # spreads the frames, or a channel each
     aggregate: bool = False

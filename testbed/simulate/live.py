@@ -32,10 +32,8 @@ from testbed.simulate.packet_settings import (
 from testbed.simulate.settings import Settings
 from testbed.vlans.switch_tables import switch_tables, table_cells
 
-MTU = 1500
 # Ethernet header, and a tag that a host may send; rows of frames begin where a cache line does.
-_ROW = 1536
-_HEADER, _CHECK, _TAG = 14, 4, 4
+_HEADER, _CHECK, _TAG, _LINE = 14, 4, 4, 64
 # A table of next hops has so many cells at most.
 _MAX_CELLS = 1 << 28
 # Copies of broadcasts that are under way need frames, too; and the shortest frame that fills a memory.
@@ -50,7 +48,7 @@ def live_settings(plan: Plan) -> PacketSettings:
         InputError: all that is wrong, by keys of the scenario.
     """
     scenario, links = plan.scenario, plan.scenario.links
-    settings = settings_of(scenario, MTU + _HEADER + _CHECK + (_TAG if plan.vlans.tagged_trunks else 0))
+    settings = settings_of(scenario, links.mtu + _HEADER + _CHECK + (_TAG if plan.vlans.tagged_trunks else 0))
     problems = packet_problems(settings, 1) or fabric_problems(
         settings, plan.routes, links.rate, links.edge_rate, mixed=True
     )
@@ -71,6 +69,7 @@ def live_model(plan: Plan) -> PacketModel:
     settings = live_settings(plan)
     fabric = _fabric(plan, settings)
     frames = _frames(fabric, settings)
+    row = -(-(plan.scenario.links.mtu + _HEADER + _TAG) // _LINE) * _LINE
     nodes, links, hosts = len(fabric.place), len(fabric.frame_time), fabric.hosts
     ring = 1 << frames.bit_length()
     state = empty_state(
@@ -103,7 +102,7 @@ def live_model(plan: Plan) -> PacketModel:
         shut=np.zeros(nodes, dtype=np.bool_),
         longer=longs(links),
         loss=longs(links),
-        data=np.zeros((frames, _ROW), dtype=np.uint8),
+        data=np.zeros((frames, row), dtype=np.uint8),
         length=ints(frames),
         tag=np.full(frames, -1, dtype=np.int32),
         memory=ints(frames),
@@ -125,7 +124,7 @@ def live_model(plan: Plan) -> PacketModel:
         seen_link=ints(_SEEN),
         seen_tag=ints(_SEEN),
         seen_length=ints(_SEEN),
-        seen_data=np.zeros((_SEEN, _ROW), dtype=np.uint8),
+        seen_data=np.zeros((_SEEN, row), dtype=np.uint8),
         flooded=longs(1),
         admitted=longs(plan.topology.switch_count),
     )

@@ -47,6 +47,8 @@ class WorkloadKind:
     check: Callable[[Any], list[Problem]] = _nothing
     # what of them does not go with a topology; likewise
     check_hosts: Callable[[Any, Topology], list[Problem]] = _nothing
+    # those of its keys that are bytes of a datagram, which must fit a frame
+    datagrams: Callable[[Any], Mapping[str, int]] = lambda parameters: {}
     # those of some keys that say nothing beside the other parameters, each with a sentence
     meaningless: Callable[[Any, Sequence[str]], list[Problem]] = _nothing
     traffic: Callable[[Any], Traffic | None] = lambda parameters: None  # what it sends at most; None = little
@@ -100,6 +102,7 @@ WORKLOADS: dict[str, WorkloadKind] = {
         needs=("iperf3",),
         why_not_simulated=_other_tcp,
         check=_in_time,
+        datagrams=lambda load: {"payload": load.payload} if load.protocol == "udp" else {},
         meaningless=spec.Iperf3.meaningless,
         traffic=_flows,
     ),
@@ -111,6 +114,7 @@ WORKLOADS: dict[str, WorkloadKind] = {
         why_not_simulated=lambda load: (
             "it measures programs and processors, which the simulator has none of; testbed simulate gives latencies"
         ),
+        datagrams=lambda load: {"size": load.size},
         pairs=ping.PAIRS,
     ),
     "rr": WorkloadKind(
@@ -119,6 +123,7 @@ WORKLOADS: dict[str, WorkloadKind] = {
         labels=("protocol", "pattern"),
         why_not_simulated=lambda load: rr.WHY_NOT_SIMULATED,
         check=rr.check,
+        datagrams=rr.datagrams,
         metrics=rr.METRICS,
         pairs=rr.PAIRS,
     ),

@@ -70,7 +70,8 @@ class Iperf3:
     congestion: Literal["reno", "cubic", "bbr", "dctcp"] = "reno"  # TCP only; congestion control of the sender
     # UDP only; share of the predicted max-min fair goodput that is offered
     offered: Annotated[float, Gt(0), Le(10)] = 1.0
-    payload: Annotated[int, Ge(16), Le(1472)] = 1470  # UDP only; bytes in a datagram. 1470 is the papers' size.
+    # UDP only; bytes in a datagram, 28 fewer than links.mtu at most. 1470 is the papers' size.
+    payload: Annotated[int, Ge(16), Le(8972)] = 1470
     # what dies and comes back, and when, in laboratory seconds from the start of each repeat
     failures: Failures = field(default=(), metadata=_FAILURES)
     timeline: Timeline = field(default=(), metadata=_TIMELINE)  # likewise, and which links change
@@ -90,7 +91,7 @@ class Ping:
 
     pattern: Pattern = "complement"  # which pairs
     count: Annotated[int, Ge(1), Le(10000)] = 10  # echo requests a pair
-    size: Annotated[int, Ge(16), Le(1472)] = 56  # bytes of ICMP payload
+    size: Annotated[int, Ge(16), Le(8972)] = 56  # bytes of ICMP payload, 28 fewer than links.mtu at most
 
 
 @dataclass(frozen=True, slots=True)

@@ -256,10 +256,28 @@ def _models():
                 continue
 
 
-def test_two_labs_side_by_side(untouched):
+def test_two_labs_side_by_side_of_which_one_takes_long_frames(untouched):
     plan = _plan("topology: {kind: mesh, sizes: [2]}")
-    with realtime.build(plan, lambda text: None) as one, realtime.build(plan, lambda text: None) as other:
-        assert one.verify(plan) == other.verify(plan) == []
+    long = _plan("topology: {kind: mesh, sizes: [2]}\nlinks: {mtu: 9000}\nsimulator: {flow_control: pause}")
+    with realtime.build(plan, lambda text: None) as one, realtime.build(long, lambda text: None) as other:
+        assert one.verify(plan) == other.verify(long) == []
+
+        # What fits a frame, and what does not.
+        for running, fits in ((one, 1472), (other, 8972)):
+            asked = ("ping", "-c", "1", "-M", "do", "-s")
+            pings = [Process(str(size), "h1", (*asked, str(size), "10.0.0.2")) for size in (fits, fits + 1)]
+            seen = running.run_load(LoadRequest(tuple(pings), 60.0))
+            assert [one.code for one in seen.outputs.values()] == [0, 1]
+        # A TCP's large segments are cut into full frames, memory is their bytes, and all arrive.
+        lost = other.frames().lost
+        server = Process("s", "h2", ("iperf3", "-s", "-1"), 5201)
+        client = Process("c", "h1", ("iperf3", "-c", "10.0.0.2", "-t", "2", "--json"))
+        seen = other.run_load(LoadRequest((server, client), 60.0))
+        assert json.loads(seen.outputs["c"].stdout)["end"]["sum_sent"]["retransmits"] == 0
+        before, after = seen.before.channels[0], seen.after.channels[0]
+        assert (after.bytes - before.bytes) / (after.frames - before.frames) > 8000
+        assert after.bytes - before.bytes > 0.9 * 2 * 20e6 / 8
+        assert other.frames().lost == lost
 
 
 def test_a_link_that_is_down_carries_nothing(untouched):

@@ -113,6 +113,8 @@ def test_memory_is_at_the_end_of_a_link_where_receivers_pause_senders() -> None:
     assert (lossy.buffer, lossless.buffer) == (100, 65536 // 1522 * 1522)  # frames, bytes
     assert lossy.memory.tolist() == [200, 200]
     assert lossless.memory.tolist() == 2 * [2 * lossless.buffer]
+    longer = live_model(_plan(f"{both}pause}}\nlinks: {{mtu: 9000}}")).fabric
+    assert longer.buffer == 65536 // 9022 * 9022
     # What 4 full frames, which can arrive after a pause was asked for, and one more take is never shared.
     assert lossless.pool.tolist() == [size - 2 * 5 * 1522 for size in lossless.memory.tolist()]
 
@@ -236,8 +238,9 @@ def test_switches_learn_and_forget() -> None:
 
 
 def test_frames_take_their_time_on_the_wire() -> None:
-    model = live_model(_plan("topology: {kind: mesh, sizes: [2]}\nengine: realtime\nsimulator: {delay: 3}"))
-    for size in (60, 700, 1514):
+    text = "topology: {kind: mesh, sizes: [2]}\nengine: realtime\nlinks: {mtu: 9000}\nsimulator: {delay: 3}"
+    model = live_model(_plan(text))
+    for size in (60, 700, 1514, 9014):
         began, before = int(model.state.counts[0]), float(model.state.latencies[0])
         _send(model, 0, _frame(host_mac(0), host_mac(1), size))
         run(model.fabric, model.state, began + _LATER, None, model.live)

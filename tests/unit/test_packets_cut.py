@@ -27,8 +27,8 @@ def _asked(message, held):
 
 
 @numba.njit
-def _cut(message, held, segment, data):
-    return packets.cut(message, held, segment, data)
+def _cut(message, held, segment, mtu, data):
+    return packets.cut(message, held, segment, mtu, data)
 
 
 def _checksum(data: bytes) -> int:
@@ -63,13 +63,13 @@ def _message(packet: bytes, *, unsummed: bool, queue: int = 0, number: int = 0x0
     return np.frombuffer(head + body, dtype=np.uint8)
 
 
-def _frames(packet: bytes, *, unsummed: bool = True, segment: int = packets.FULL_SEGMENT) -> list[bytes]:
+def _frames(packet: bytes, *, unsummed: bool = True, segment: int = 0, mtu: int = 1500) -> list[bytes]:
     message, held = _message(packet, unsummed=unsummed), np.zeros(HELD, dtype=np.int64)
     assert _unwrap(message, len(message), held)
     found = []
     while held[SIZE]:
-        data = np.zeros(1536, dtype=np.uint8)
-        size = _cut(message, held, segment, data)
+        data = np.zeros(9024, dtype=np.uint8)
+        size = _cut(message, held, segment or mtu - packets.TCP_HEADERS, mtu, data)
         found.append(data[packets.ETHERNET : size].tobytes())
         assert len(found) < 100
     return found
@@ -81,18 +81,20 @@ def _is_sound(packet: bytes) -> bool:
     return whole and _checksum(packet[12:20] + struct.pack("!HH", 6, len(packet) - 20) + packet[20:]) == 0xFFFF
 
 
-@pytest.mark.parametrize("size", [1461, 2 * 1448, 2 * 1448 + 1, 64000])
+@pytest.mark.parametrize(
+    ("size", "mtu"), [(1461, 1500), (2 * 1448, 1500), (2 * 1448 + 1, 1500), (64000, 1500), (8961, 9000), (64000, 9000)]
+)
 @pytest.mark.parametrize("options", [b"", b"\x01\x01\x08\x0a" + bytes(8)])
-def test_a_large_segment_becomes_full_frames_in_their_order(size: int, options: bytes) -> None:
+def test_a_large_segment_becomes_full_frames_in_their_order(size: int, options: bytes, mtu: int) -> None:
     payload = random.Random(size).randbytes(size)
-    found = _frames(_tcp(payload, _ACK | _PUSH | _FIN | _REDUCED, 2**32 - 3000, options))
+    found = _frames(_tcp(payload, _ACK | _PUSH | _FIN | _REDUCED, 2**32 - 3000, options), mtu=mtu)
     head = 40 + len(options)
     assert b"".join(one[head:] for one in found) == payload
     assert all(_is_sound(one) for one in found)
-    assert {len(one) for one in found[:-1]} <= {1500}
-    assert len(found) == -(-size // (1500 - head))
+    assert {len(one) for one in found[:-1]} <= {mtu}
+    assert len(found) == -(-size // (mtu - head))
     sequences = [int.from_bytes(one[24:28], "big") for one in found]
-    assert sequences == [(2**32 - 3000 + (1500 - head) * number) % 2**32 for number in range(len(found))]
+    assert sequences == [(2**32 - 3000 + (mtu - head) * number) % 2**32 for number in range(len(found))]
     assert [int.from_bytes(one[4:6], "big") for one in found] == list(range(7, 7 + len(found)))
     flags = [one[33] for one in found]
     assert flags[-1] == _ACK | _PUSH | _FIN | (_REDUCED if len(found) == 1 else 0)

@@ -21,7 +21,7 @@ import numpy as np
 from testbed.emulate.commands import in_network_of, run
 from testbed.emulate.names import HOST_INTERFACE
 from testbed.emulate.realtime.memory import attach
-from testbed.emulate.realtime.packets import FULL_SEGMENT, HELD
+from testbed.emulate.realtime.packets import HELD, TCP_HEADERS
 from testbed.errors import CapabilityError, LabError
 from testbed.model import Ints, Longs, Octets
 
@@ -57,8 +57,8 @@ AHEAD, KEPT = 3, 1024
 _AT_ONCE = 200  # descriptors in a message; the kernel takes 253
 TAP, QUEUE, PART = 1, 2, 4  # bits of `ready`
 # Places in `control`. STALLED_NS is how long the loop was away, beyond what hosts' cards have ahead; WATCHDOG_NS the
-# laboratory time for which a node may be paused, 0 = for ever.
-STOP, REFUSED_BY_HOST, GRAIN, DEADLOCKED, EMPTY, WATCHDOG_NS, KICK, STALLED_NS, CONTROLS = range(9)
+# laboratory time for which a node may be paused, 0 = for ever; MTU bytes of IP in a frame at most.
+STOP, REFUSED_BY_HOST, GRAIN, DEADLOCKED, EMPTY, WATCHDOG_NS, KICK, STALLED_NS, MTU, CONTROLS = range(10)
 FRAME = 5  # grains that a full frame takes
 
 
@@ -99,16 +99,17 @@ class Doors(NamedTuple):
     cycle: Ints
 
 
-def new_doors(hosts: int, nodes: int, grain: int) -> Doors:
+def new_doors(hosts: int, nodes: int, grain: int, mtu: int) -> Doors:
     """Doors that are not open yet.
 
     Args:
         hosts: H.
         nodes: N of the model.
         grain: ns that the loop sleeps at least.
+        mtu: bytes of IP in a frame at most.
     """
     control = np.zeros(CONTROLS, dtype=np.int64)
-    control[GRAIN] = grain
+    control[GRAIN], control[MTU] = grain, mtu
     return Doors(
         epoll=-1,
         taps=np.full(hosts, -1, dtype=np.int32),
@@ -119,7 +120,7 @@ def new_doors(hosts: int, nodes: int, grain: int) -> Doors:
         clock=np.zeros(4, dtype=np.int64),
         message=np.zeros((hosts, _MESSAGE), dtype=np.uint8),
         held=np.zeros((hosts, HELD), dtype=np.int64),
-        segment=np.full(hosts, FULL_SEGMENT, dtype=np.int64),
+        segment=np.full(hosts, mtu - TCP_HEADERS, dtype=np.int64),
         verdict=np.frombuffer(_VERDICTS, dtype=np.uint8).reshape(2, -1),
         control=control,
         zero=np.zeros(1, dtype=np.int64),

@@ -70,7 +70,8 @@ _READY = 600.0  # s, of which compiling takes most, once
 _PICOSECONDS = 1e12
 _SHOWN = 5.0  # s for which a deadlock that is over is still told
 # The loop sleeps for a part of the time of a full frame, within bounds, ns.
-_FULL_BITS, _MIN_GRAIN, _MAX_GRAIN = 1538 * 8, 20_000, 200_000
+_MIN_GRAIN, _MAX_GRAIN = 20_000, 200_000
+_ON_THE_WIRE = 38  # bytes of a frame there beyond its IP
 
 _TSO_RTT_LOG = 9  # Linux halves segments for every 2^9 µs of the round trip
 
@@ -211,7 +212,7 @@ class ModelFabric(Fabric):
             queues = open_queues(self.holders)
         except LabError as error:
             why_not = f"; {error}"
-        write(self._folder / DOORS, new_doors(len(taps), len(self.model.fabric.place), self._grain()))
+        write(self._folder / DOORS, new_doors(len(taps), len(self.model.fabric.place), self._grain(), self.order.mtu))
         try:
             hand_over(process, taps, queues)
         except OSError:
@@ -247,9 +248,14 @@ class ModelFabric(Fabric):
 
     # ------------------------------------------------------------------------------------------------------- rates
 
+    @property
+    def _full_frame(self) -> int:
+        """Bytes of one on a host's link."""
+        return self.order.mtu + _ON_THE_WIRE
+
     def _grain(self) -> int:
         fastest = max(self.order.link_rate, self.order.host_rate)
-        return int(min(max(_FULL_BITS / fastest * 1e9 / FRAME, _MIN_GRAIN), _MAX_GRAIN))
+        return int(min(max(8 * self._full_frame / fastest * 1e9 / FRAME, _MIN_GRAIN), _MAX_GRAIN))
 
     def port_rates(self) -> dict[str, float]:
         """Bit/s of each switch port; ports of the hosts first, then of the channels."""
@@ -417,7 +423,7 @@ class ModelFabric(Fabric):
             name: tuple(int(part.sum()) for part in np.split(doors.late[row], ends))
             for row, name in ((DELIVERY, "delivery"), (READING, "reading"), (LOOP, "loop"))
         }
-        slowest = float(model.live.byte_time.max()) / _PICOSECONDS * _FULL_BITS / 8
+        slowest = float(model.live.byte_time.max()) / _PICOSECONDS * self._full_frame
         stalled = float(doors.control[STALLED_NS]) * 1e-9
         parts = tuple(count[:channels]), tuple(count[channels : channels + hosts])
         delivered, transit = int(model.state.counts[DELIVERED]), float(model.state.latencies[0]) / _PICOSECONDS

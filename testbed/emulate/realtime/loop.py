@@ -20,6 +20,7 @@ from testbed.emulate.realtime.doors import (
     GRAIN,
     KEPT,
     LOOP,
+    MTU,
     PART,
     PS_A_NS,
     QUEUE,
@@ -32,7 +33,6 @@ from testbed.emulate.realtime.doors import (
 )
 from testbed.emulate.realtime.packets import (
     ETHERNET,
-    FULL,
     NUMBER,
     PACKET,
     PLACE,
@@ -129,7 +129,7 @@ def _shorten(doors: Doors, host: int, asked: int) -> None:
 @jit_inner
 def _make(doors: Doors, host: int, data: Octets) -> int:
     """Make the next frame of the packet that is there in part; returns its bytes."""
-    size = cut(doors.message[host], doors.held[host], doors.segment[host], data)
+    size = cut(doors.message[host], doors.held[host], doors.segment[host], doors.control[MTU], data)
     # Host n has 02:00:00:00:00:00 + n.
     data[0], data[1], data[2] = 0x02, 0, 0
     for byte in range(3):
@@ -145,9 +145,10 @@ def _make(doors: Doors, host: int, data: Octets) -> int:
 @jit_inner
 def _take(fabric: PacketFabric, state: PacketState, live: PacketLive, doors: Doors, last: int) -> None:
     """Take what hosts want to send, as far as their cards have room."""
+    ahead = AHEAD * (ETHERNET + doors.control[MTU])
     for host in range(fabric.hosts):
         node, answers = fabric.virtual + host, 0
-        while doors.ready[host] and live.waiting_bytes[node] < AHEAD * FULL and state.counts[FREE] > KEPT:
+        while doors.ready[host] and live.waiting_bytes[node] < ahead and state.counts[FREE] > KEPT:
             frame = int(state.free[state.counts[FREE] - 1])
             if doors.ready[host] & TAP:
                 size = _read(doors.taps[host], live.data[frame].ctypes.data, live.data.shape[1])

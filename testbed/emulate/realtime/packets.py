@@ -17,11 +17,10 @@ _UNSUMMED = 1  # the checksum is still to be made
 # those of its payload that went into frames already, whether its checksum is to be made.
 NUMBER, PACKET, PLACE, SIZE, SENT, SUM, HELD = range(7)
 
-ETHERNET, MTU = 14, 1500
+ETHERNET = 14
 _IP, _TCP = 20, 20
+TCP_HEADERS = _IP + _TCP  # without options
 _TCP_NUMBER = 6
-FULL = ETHERNET + MTU
-FULL_SEGMENT = MTU - _IP - _TCP
 _FIN, _SYN, _PUSH, _REDUCED = 0x01, 0x02, 0x08, 0x80
 _MORE = 0x20
 
@@ -110,13 +109,14 @@ def asked_segment(message: Octets, held: Longs) -> int:
 
 
 @jit_inner
-def cut(message: Octets, held: Longs, segment: int, data: Octets) -> int:
+def cut(message: Octets, held: Longs, segment: int, mtu: int, data: Octets) -> int:
     """Make the next frame's packet of a packet; when none of it is left, held[SIZE] is 0.
 
     Args:
         message: (B,) with the packet.
         held: (HELD,) as unwrap() left it.
         segment: bytes of a TCP's segment at most, its options included.
+        mtu: bytes of a packet that a frame takes at most.
         data: (B,) the frame; its Ethernet header stays free.
 
     Returns:
@@ -129,10 +129,10 @@ def cut(message: Octets, held: Longs, segment: int, data: Octets) -> int:
     if tcp:
         header += (int(message[start + ip + 12]) >> 4) * 4
         tcp = ip + _TCP <= header <= size
-    whole = size <= MTU
+    whole = size <= mtu
     if not tcp:
         header = ip
-    room = size - header if whole else (segment - (header - ip - _TCP) if tcp else (MTU - ip) & ~7)
+    room = size - header if whole else (segment - (header - ip - _TCP) if tcp else (mtu - ip) & ~7)
     taken = min(size - header - sent, room)
     last = sent + taken == size - header
     for byte in range(header):

@@ -68,7 +68,7 @@ class _Job:
             between[ends] = between.get(ends, 0) + size
         bundles = self.plan.bundles
         members = 1 if bundles is None else int(bundles.sizes.max())  # each lets as much go at once
-        wires = wires_of(self.plan, transport("tcp", 0))
+        wires = wires_of(self.plan, transport("tcp", 0, self.plan.scenario.links.mtu))
         at_once = 0 if self.held else members * (1 + LATE_AT_ONCE) * MAX_WIRE_FRAME
         return exchange_bound(wires, self.plan.routes, between, at_once=at_once, edges_only=edges_only)
 

@@ -56,7 +56,7 @@ def run_iperf3(context: Context, spec: Iperf3) -> LoadOutcome:
     """
     plan = context.plan
     pairs = flows(spec.pattern, plan.topology, plan.scenario.lab.seed, amounts=True)
-    wire = transport(spec.protocol, spec.payload)
+    wire = transport(spec.protocol, spec.payload, plan.scenario.links.mtu)
     even = fair = offered_rates(plan, spec.pattern, pairs, wire)
     tcp = _tcp_load(context, spec) if spec.protocol == "tcp" else None
     if tcp is not None:

@@ -290,7 +290,7 @@ def _judge_pattern(context: Context, prepared: Prepared, samples: Sequence[Sampl
     apart = [number for number, (source, target) in enumerate(pairs) if source != target]
     flows = [pairs[number] for number in apart]
     return judge_goodput(
-        wires_of(plan, transport("tcp", 0)), flows, logical_ways(plan, flows), np.array([goodput[n] for n in apart])
+        wires_of(plan, transport("tcp", 0, plan.scenario.links.mtu)), flows, logical_ways(plan, flows), np.array([goodput[n] for n in apart])
     )
 
 
@@ -303,6 +303,6 @@ def _fair(context: Context, prepared: Prepared) -> dict[tuple[str, str], float]:
     if prepared.pairs is None or plan.bundles is not None:
         return {}
     pairs = [(prepared.ranks.hosts[source], prepared.ranks.hosts[target]) for source, target in prepared.pairs]
-    goodput = fair_rates(plan, pairs, transport("tcp", 0))
+    goodput = fair_rates(plan, pairs, transport("tcp", 0, plan.scenario.links.mtu))
     name = plan.topology.host_name
     return {(name(source), name(target)): float(rate) for (source, target), rate in zip(pairs, goodput, strict=True)}
