@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import os
 import socket
 import threading
 import time
@@ -70,6 +71,29 @@ def why_slow(order: BuildOrder, datapath: str) -> str:
     return ""
 
 
+def why_not() -> str:
+    """Why this kernel does not take the programs, as far as can be told without a port; empty if it does."""
+    opened: list[int] = []
+    try:
+        maps = _maps(1, 1)
+        opened += maps
+        opened += [bpf.load(deciding(maps), bpf.SOCKET_FILTER), bpf.load(forwarding(maps))]
+    except OSError as error:
+        return str(error.strerror)
+    finally:
+        for one in opened:
+            os.close(one)
+    return ""
+
+
+def _maps(ports: int, entries: int) -> Maps:
+    return Maps(
+        bpf.array_map(PORT.size, ports),
+        bpf.hash_map(KEY_SIZE, VALUE_SIZE, entries),
+        bpf.create_map(bpf.ARRAY_A_PROCESSOR, 4, NOTE_SIZE, 1),
+    )
+
+
 class FastPath:
     """The fast path of a lab; no switch is on at first.
 
@@ -92,11 +116,7 @@ class FastPath:
         self._lock = threading.Lock()
         try:
             count = max(index.values()) + 1
-            self._maps = Maps(
-                bpf.array_map(PORT.size, count),
-                bpf.hash_map(KEY_SIZE, VALUE_SIZE, _MOST_ENTRIES),
-                bpf.create_map(bpf.ARRAY_A_PROCESSOR, 4, NOTE_SIZE, 1),
-            )
+            self._maps = _maps(count, _MOST_ENTRIES)
             self._memory = mmap.mmap(self._maps.ports, -(-count * PORT.size // mmap.PAGESIZE) * mmap.PAGESIZE)
             self._filter = bpf.load(deciding(self._maps), bpf.SOCKET_FILTER)
             self._classifier = bpf.load(forwarding(self._maps))

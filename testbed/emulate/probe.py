@@ -13,7 +13,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from testbed.emulate import cgroup, confine, host_view, pairs
+from testbed.emulate import cgroup, confine, fast_path, host_view, pairs
 from testbed.emulate.netem import MISSING
 from testbed.errors import CapabilityError
 from testbed.scenario import Scenario
@@ -125,6 +125,16 @@ _TRIALS = (
 )
 
 
+_FAST_PATH = _Trial(
+    "fast path",
+    _VETH + "mount -t bpf bpf /sys; tc qdisc add dev probe0 ingress; "
+    "tc filter add dev probe0 ingress bpf bytecode '1,6 0 0 0' direct-action",
+    "the userspace datapath passes on every frame, at a larger dilation (lab.fast_path)",
+    "use Linux 5.6 or newer with BPF_SYSCALL, NET_CLS_BPF and NET_SCH_INGRESS, and a container that allows bpf()",
+    needed=False,
+)
+
+
 @cache
 def capabilities() -> tuple[Capability, ...]:
     """Try everything a lab uses; takes a fraction of a second, changes nothing."""
@@ -153,7 +163,7 @@ def capabilities() -> tuple[Capability, ...]:
     if found[-1].name == _NAMESPACES.name and found[-1].present:
         with ThreadPoolExecutor() as pool:
             found += pool.map(_Trial.tried, _TRIALS)
-        found += [_pairs(), _shut_in()]
+        found += [_fast_path(), _pairs(), _shut_in()]
         works, detail = cgroup.trial()
         found.append(Capability(cgroup.CAPABILITY, works, False, detail, cgroup.CONSEQUENCE, cgroup.REMEDY))
     pressure = Path("/proc/pressure/cpu").exists()
@@ -208,6 +218,12 @@ def _pairs() -> Capability:
         "traffic matrix", not why_not, False, why_not or "works", "results do not tell who sent how much to whom",
         "use a kernel with BPF_SYSCALL and NET_CLS_BPF, and a container that allows bpf()",
     )  # fmt: skip
+
+
+def _fast_path() -> Capability:
+    """Whether the kernel takes its programs, and then whether ports and sockets can have them."""
+    found, why_not = _FAST_PATH.tried(), fast_path.why_not()
+    return replace(found, present=False, detail=why_not) if why_not else found
 
 
 def _shut_in() -> Capability:

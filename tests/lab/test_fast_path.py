@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from dataclasses import replace
 
 import pytest
 
-from testbed.emulate import bpf
-from testbed.emulate.build import build_lab, build_order
+from testbed.emulate import bpf, fast_path, probe
+from testbed.emulate.build import build_order
 from testbed.emulate.client import LabClient
 from testbed.emulate.fast_path import open_fast_path
 from testbed.emulate.fast_programs import encoded
 from testbed.emulate.launch import start_namespaces
+from testbed.errors import LabError
 from testbed.messages import Disturbance
 from testbed.model import host_mac
 from testbed.pipeline.entry import Entry
+from testbed.run.lab import build
 
 from .conftest import execute, mended, plan_of, sharing
 
@@ -208,20 +211,49 @@ def test_a_switch_that_is_killed_forwards_nothing(untouched):
 )
 def test_there_is_none_where_it_would_not_hold(untouched, text, why):
     plan = plan_of(f"topology: {{kind: mesh, sizes: [2, 1]}}\n{text}")
-    with build_lab(plan) as lab:
+    told = []
+    with build(plan, told.append) as lab:
         assert lab.facts.fast_path is False
         assert why in lab.facts.why_slow
         assert bool(why) is bool(lab.facts.why_slow)
         assert lab.verify(plan) == []
+    once = [f"no fast path under Open vSwitch: {lab.facts.why_slow}"] if why else []
+    assert [line for line in told if "no fast path" in line] == once
 
 
-def test_a_kernel_that_refuses_is_no_error(monkeypatch):
+# What a kernel may lack, and what the lab then says of it; the last one as the kernel's verifier says it.
+_LACKING = {
+    "lockdown": ("_call", OSError(errno.EPERM, "Operation not permitted"), "Operation not permitted"),
+    "another architecture": ("_call", OSError(errno.ENOSYS, "Function not implemented"), "Function not implemented"),
+    "no bpf file system": ("run", LabError("mount: unknown filesystem type 'bpf'"), "unknown filesystem type 'bpf'"),
+    "no cls_bpf": ("run", LabError("tc: Error: TC classifier not found."), "TC classifier not found"),
+}
+
+
+@pytest.mark.parametrize("what", _LACKING)
+def test_what_a_kernel_lacks_is_said_and_is_no_error(what, monkeypatch):
+    name, error, said = _LACKING[what]
+
     def refuse(*arguments):
-        raise OSError(1, "Operation not permitted")
+        raise error
 
-    monkeypatch.setattr(bpf, "load", refuse)
+    monkeypatch.setattr(bpf, name, refuse)
     order = build_order(plan_of(_MESH))
-    assert open_fast_path(order, "userspace", [("s1", "lo", 1)]) == (
-        None,
-        "the kernel refuses it: Operation not permitted",
-    )
+    found, why = open_fast_path(order, "userspace", [("s1", "lo", 1)])
+    assert found is None
+    assert said in why
+    if name == "_call":
+        assert why == f"the kernel refuses it: {said}"
+        row = probe._fast_path()
+        assert (row.present, row.needed, row.detail) == (False, False, said)
+        assert row.consequence == "the userspace datapath passes on every frame, at a larger dilation (lab.fast_path)"
+
+
+def test_a_program_that_the_verifier_refuses_is_said_in_its_words(monkeypatch):
+    # It reads a register that nobody has set.
+    monkeypatch.setattr(fast_path, "deciding", lambda maps: bpf.instruction(0xBF, 0, 3) + bpf.instruction(0x95))
+    order = build_order(plan_of(_MESH))
+    found, why = open_fast_path(order, "userspace", [("s1", "lo", 1)])
+    assert found is None
+    assert why.startswith("the kernel refuses it: Permission denied: ")
+    assert probe._fast_path().detail in why

@@ -19,7 +19,7 @@ from testbed.scenario.spec import LabSettings, Links
 # A value of each key that is not its default, and what must stand beside it.
 _VALUES: dict[str, dict[str, Any]] = {
     "links": {
-        "rate": "100 Mbit/s", "host_rate": "2 Gbit/s", "queue_frames": 50, "aggregate": True,
+        "rate": "100 Mbit/s", "host_rate": "2 Gbit/s", "queue_frames": 50, "mtu": 9000, "aggregate": True,
         "add": [["s1", "s2"]], "remove": [["s1", "s2"]], "rates": {"s1-s2": "100 Mbit/s"},
     },
     "lab": {
