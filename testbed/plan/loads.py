@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from testbed.errors import Problem
 from testbed.failover.events import changes_of
 from testbed.model import Topology
+from testbed.predict.frames import UDP_HEADERS
 from testbed.scenario import Scenario
 from testbed.scenario.engines import ENGINES, unheard_keys
 from testbed.scenario.plugins import origin_of
-from testbed.predict.frames import UDP_HEADERS
 from testbed.scenario.spec import MOST_MTU, SLOWEST_LAB_LINK
 from testbed.traffic import PatternError, flows, is_weighted
 from testbed.units import format_rate

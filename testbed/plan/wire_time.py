@@ -31,7 +31,8 @@ def zero_load_latency(
     if source == destination:
         return 0.0
     ((there, _),) = logical_ways(plan, [(source, destination)])
-    return one_way(message_wires(plan), (source, destination), there, frame_sizes(protocol, size, plan.scenario.links.mtu), held=held)
+    frames = frame_sizes(protocol, size, plan.scenario.links.mtu)
+    return one_way(message_wires(plan), (source, destination), there, frames, held=held)
 
 
 def message_wires(plan: Plan) -> Wires:

@@ -78,7 +78,12 @@ ENGINES: dict[str, EngineName] = {
     ),
     "simulate": EngineName(
         "the packet-level simulator",
-        {"vm": (), "lab": _OF_MACHINES, "simulator": ("watchdog", "cut_through"), "links": ("aggregate", "rates", "mtu")},
+        {
+            "vm": (),
+            "lab": _OF_MACHINES,
+            "simulator": ("watchdog", "cut_through"),
+            "links": ("aggregate", "rates", "mtu"),
+        },
         changes=False,
         programs=False,
     ),

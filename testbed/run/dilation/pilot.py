@@ -92,7 +92,8 @@ def pilot_job(plan: Plan, dilation: float) -> Mpi | None:
     pattern = max(jobs, key=lambda sent: demand_of(plan, sent)).pattern
     if pattern is not None:
         return Mpi("pattern", ("--omit", "1", "--seconds", str(_JOB_SECONDS)), _JOB_LIMIT, pattern=pattern)
-    exchange = dilation * alltoall_bound(wires_of(plan, transport("tcp", 0, plan.scenario.links.mtu)), plan.routes, _MAX_BLOCK)
+    wires = wires_of(plan, transport("tcp", 0, plan.scenario.links.mtu))
+    exchange = dilation * alltoall_bound(wires, plan.routes, _MAX_BLOCK)
     wanted = _JOB_SECONDS / _EXCHANGES
     block = max(_MIN_BLOCK, round(_MAX_BLOCK * min(1.0, wanted / exchange)))
     repeats = max(_EXCHANGES, round(_JOB_SECONDS / exchange))

@@ -290,7 +290,10 @@ def _judge_pattern(context: Context, prepared: Prepared, samples: Sequence[Sampl
     apart = [number for number, (source, target) in enumerate(pairs) if source != target]
     flows = [pairs[number] for number in apart]
     return judge_goodput(
-        wires_of(plan, transport("tcp", 0, plan.scenario.links.mtu)), flows, logical_ways(plan, flows), np.array([goodput[n] for n in apart])
+        wires_of(plan, transport("tcp", 0, plan.scenario.links.mtu)),
+        flows,
+        logical_ways(plan, flows),
+        np.array([goodput[n] for n in apart]),
     )
 
 

@@ -54,7 +54,8 @@ def predicted_trips(plan: Plan, pairs: Sequence[tuple[int, int]], messages: Mess
 
     `exact`: whether ports hold every frame for its time on the wire.
     """
-    sizes = [frame_sizes(messages.protocol, size, plan.scenario.links.mtu) for size in (messages.request, messages.response)]
+    mtu = plan.scenario.links.mtu
+    sizes = [frame_sizes(messages.protocol, size, mtu) for size in (messages.request, messages.response)]
     wires, ways = message_wires(plan), logical_ways(plan, pairs)
     whole = round_trips(wires, pairs, ways, *sizes)
     held = whole if exact else round_trips(wires, pairs, ways, *sizes, held=False)
