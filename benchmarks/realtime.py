@@ -83,19 +83,31 @@ def _burning() -> Iterator[None]:
             burner.kill()
 
 
-def flows(runs: int) -> list[Figure]:
-    """Flows of every host to its neighbour beside their prediction; once more beside a process that burns a core."""
+def udp(runs: int) -> list[Figure]:
+    """Datagrams of every host to its neighbour beside their prediction; also beside a process that burns a core."""
+    figures = _flows("udp", runs)
+    with _burning():
+        text = _FLOWS.format(size=4, dilation=25, protocol="udp")
+        outcome, _ = _run(lambda: make_plan(parse_scenario(text, "flows")))
+        figures.append(Figure("4×4 torus, 16 UDP flows, dilation 25, beside a busy process", _flow_text(outcome)))
+    return figures
+
+
+def tcp(runs: int) -> list[Figure]:
+    """Likewise streams."""
+    return _flows("tcp", runs)
+
+
+def _flows(kind: str, runs: int) -> list[Figure]:
     figures = []
     for protocol, size, dilation in _CASES:
+        if protocol != kind:
+            continue
         text = _FLOWS.format(size=size, dilation=dilation, protocol=protocol)
         name = f"{size}×{size} torus, {size * size} {protocol.upper()} flows, dilation {dilation}"
         for run in range(1, runs + 1):
             outcome, _ = _run(lambda text=text: make_plan(parse_scenario(text, "flows")))  # type: ignore[misc]
             figures.append(Figure(f"{name}, run {run}", _flow_text(outcome)))
-    with _burning():
-        text = _FLOWS.format(size=4, dilation=25, protocol="udp")
-        outcome, _ = _run(lambda: make_plan(parse_scenario(text, "flows")))
-        figures.append(Figure("4×4 torus, 16 UDP flows, dilation 25, beside a busy process", _flow_text(outcome)))
     return figures
 
 
@@ -234,8 +246,8 @@ def whole(runs: int) -> list[Figure]:
 
 
 PARTS = {
-    "flows": flows, "latency": latency, "auto": auto, "shared": shared, "start": start, "same": same, "hops": hops,
-    "whole": whole,
+    "udp": udp, "tcp": tcp, "latency": latency, "auto": auto, "shared": shared, "start": start, "same": same,
+    "hops": hops, "whole": whole,
 }  # fmt: skip
 
 

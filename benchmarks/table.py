@@ -16,6 +16,14 @@ class Figure:
     text: str
 
 
+def as_markdown(figures: Sequence[Figure]) -> str:
+    """A table for the documents."""
+    lines = [f"| {figure.name} | {figure.text.replace('; ', ' | ')} |" for figure in figures]
+    columns = max(line.count("|") for line in lines) - 1
+    rows = [line + " |" * (columns + 1 - line.count("|")) for line in lines]
+    return "\n".join([f"|{' |' * columns}", f"|{' --- |' * columns}", *rows])
+
+
 def median_text(values: Sequence[float], unit: str) -> str:
     """Median, and least and most."""
     return f"{statistics.median(values):.3g} {unit}  ({min(values):.3g} – {max(values):.3g}, {len(values)} runs)"
