@@ -211,7 +211,7 @@ def test_a_switch_that_is_killed_forwards_nothing(untouched):
 )
 def test_there_is_none_where_it_would_not_hold(untouched, text, why):
     plan = plan_of(f"topology: {{kind: mesh, sizes: [2, 1]}}\n{text}")
-    told = []
+    told: list[str] = []
     with build(plan, told.append) as lab:
         assert lab.facts.fast_path is False
         assert why in lab.facts.why_slow
