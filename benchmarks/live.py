@@ -24,7 +24,7 @@ from testbed.scenario import find_scenario, load_scenario
 
 _SCENARIO, _DILATION = "torus8x8", 500
 _LOOK = 5.0  # s
-_FILES = ("", "live.css", "main.js", "fabric.js", "panel.js", "chart.js", "words.js", "fabric")
+_FILES = ("", "live.css", "main.js", "fabric.js", "lab.js", "panel.js", "chart.js", "words.js", "fabric")
 
 
 def live(runs: int) -> list[Figure]:

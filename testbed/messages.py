@@ -422,6 +422,7 @@ class Status:
         datapath: what forwards frames; empty until that is known.
         controller: its name, or None.
         link_rate: lab bit/s between switches; None until it is known.
+        killed: names of switches that were killed and not started since.
     """
 
     doing: str
@@ -431,6 +432,7 @@ class Status:
     datapath: str
     controller: str | None
     link_rate: float | None
+    killed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

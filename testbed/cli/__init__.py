@@ -68,6 +68,7 @@ def load_commands() -> None:
         segments_command,
         simulate_commands,
         storm_command,
+        switch_command,
         verify_command,
         vm_commands,
         watch_command,

@@ -38,8 +38,9 @@ def live(
     """Show a running lab, or play a finished run, on a page in the browser.
 
     The page is for this machine alone; its address has a token. It shows use, queues and pauses of each link, paths and
-    flows, also over time; takes links down and up, changes them, captures frames, and says which command would do the
-    same. Ctrl-C ends the page; the lab goes on. Exit code 2 if there is no such lab or folder, or the port is taken.
+    flows, also over time; takes links down and up, changes them, captures frames, kills switches, runs loads, switches
+    spare links off, and says which command would do the same. Ctrl-C ends the page; the lab goes on. Exit code 2 if
+    there is no such lab or folder, or the port is taken.
     """
     from testbed.live.replay import RunSource
     from testbed.live.server import Page, listening_socket, serving

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from testbed.cli.app import FORMAT, app
 from testbed.cli.output import Format, outcome_object, print_json, print_outcome, results, steps
-from testbed.errors import InputError, Problem, did_you_mean
+from testbed.errors import InputError
 
 _RESULTS = Path("results")
 
@@ -46,11 +46,12 @@ def load(
     from testbed.run.advice import AskedOfLab
     from testbed.run.expected import expected_seconds
     from testbed.run.load_lab import load_lab, loads_plan
+    from testbed.run.load_words import as_typed, read_loads
 
     given = list(words or ())
     running = [entry.name for entry in registry.running()]
     named = bool(given) and given[0] in running
-    loads = _loads(given[named:], running)
+    loads = read_loads(given[named:], running)
     slower = _dilation(dilation)
     entry = registry.find(given[0] if named else None)
     with registry.loading(entry):
@@ -62,7 +63,7 @@ def load(
                 progress.expect(expected_seconds(plan, built=True))
                 outcome = load_lab(lab, plan, folder, progress, AskedOfLab((entry.name, *given[named:]), elsewhere))
         except InputError as error:
-            raise InputError([_as_typed(problem) for problem in error.problems]) from error
+            raise InputError([as_typed(problem) for problem in error.problems]) from error
         finally:
             lab.close()
     if form is Format.json:
@@ -73,41 +74,6 @@ def load(
     raise typer.Exit(outcome.exit_code)
 
 
-def _loads(words: list[str], running: list[str]) -> list[dict[str, Any]] | None:
-    """Loads as a scenario lists them; None where none is named.
-
-    Raises:
-        InputError: a word is no kind of load, or a value cannot be read.
-    """
-    from testbed.scenario.plugins import load_installed
-    from testbed.scenario.read import read_value
-    from testbed.workloads import WORKLOADS
-
-    load_installed()
-    found: list[dict[str, Any]] = []
-    problems: list[Problem] = []
-    for number, word in enumerate(words):
-        key, equals, text = word.partition("=")
-        if not equals and (word in WORKLOADS or number):
-            found.append({"kind": word})
-        elif not equals:
-            known = f"labs: {', '.join(running) or 'none is running'}; loads: {', '.join(WORKLOADS)}"
-            meant = did_you_mean(word, [*running, *WORKLOADS])
-            problems.append(Problem(word, f"is neither a running lab nor a kind of load.{meant} Known {known}"))
-        elif not found:
-            problems.append(Problem(word, "stands before a kind of load; write one first, such as iperf3"))
-        elif key in found[-1]:
-            problems.append(Problem(key, f"is given twice for {found[-1]['kind']}; write it once"))
-        else:
-            try:
-                found[-1][key] = read_value(text, key)
-            except InputError as error:
-                problems += error.problems
-    if problems:
-        raise InputError(problems)
-    return found or None
-
-
 def _dilation(text: str | None) -> float | str | None:
     if text is None or text == "auto":
         return text
@@ -115,9 +81,3 @@ def _dilation(text: str | None) -> float | str | None:
         return float(text)
     except ValueError as error:
         raise InputError.one("--dilation", f'should be a number or auto, not "{text}"') from error
-
-
-def _as_typed(problem: Problem) -> Problem:
-    """A problem of a load that was typed, without the number of the load in a file that there is not."""
-    _, _, key = problem.key.removeprefix("workloads.").partition(".")
-    return Problem(key or problem.key, problem.sentence)

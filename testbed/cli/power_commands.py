@@ -46,6 +46,7 @@ MATRICES = Annotated[
     typer.Option("--matrix", help="traffic of a run: its result folder, or a telemetry-<load>.npz of it; repeatable"),
 ]
 SLOWER = Annotated[bool, typer.Option("--slower", help="let links run at 100 or 10 Mbit/s where that is enough")]
+WATCHED = 5.0  # s of traffic by which a running lab is regulated
 
 
 @app.command(
@@ -160,7 +161,11 @@ def _print_switches(plan: Plan, power: Power) -> None:
         say(f"  {before:.1f} W → {after:.1f} W{each}: {' '.join(names)}")
 
 
-@app.command(epilog="Examples: testbed regulate torus4x4-3links   |   testbed regulate ring4 --every 0.5 --changes 100")
+@app.command(
+    epilog="Examples: testbed regulate torus4x4-3links   |   testbed regulate ring4 --every 0.5 "
+    "--changes 100   |   testbed regulate torus4x4 --running --seconds 10   |   "
+    "testbed regulate torus4x4 --running --all-on"
+)
 def regulate(
     name: SCENARIO,
     settings: SETTINGS = None,
@@ -176,6 +181,14 @@ def regulate(
     pair: Annotated[
         str | None, typer.Option("--pair", help="with --every: two hosts such as h1,h3; default h1 and one half on")
     ] = None,
+    running: Annotated[
+        bool,
+        typer.Option("--running", help="in the lab of that name, which runs already, by the traffic that it has now"),
+    ] = False,
+    seconds: Annotated[
+        float, typer.Option("--seconds", min=0.1, max=3600, help="with --running: how long traffic is watched")
+    ] = WATCHED,
+    all_on: Annotated[bool, typer.Option("--all-on", help="with --running: switch all links on again instead")] = False,
     folder: Annotated[Path, typer.Option("--results", help="where the run's folder is made")] = Path("results"),
     form: FORMAT = Format.text,
 ) -> None:
@@ -184,7 +197,14 @@ def regulate(
     By the traffic of the loads, and on again before the next.
 
     With --every instead: latency, bandwidth and lost frames of a pair whose path changes, beside a path that stays.
+
+    With --running nothing is built or measured: links that the traffic of a running lab does not need go off.
     """
+    if running:
+        _regulate_running(name, model, form, seconds=None if all_on else seconds)
+        return
+    if all_on:
+        raise InputError.one("--all-on", "is for a lab that runs already; say --running")
     from testbed.regulate.power import models_for
     from testbed.scenario import find_scenario, load_scenario
 
@@ -218,6 +238,30 @@ def regulate(
             say(line)
         print_outcome(outcome)
     raise typer.Exit(outcome.exit_code)
+
+
+def _regulate_running(name: str, model: str, form: Format, *, seconds: float | None) -> None:
+    """Regulate a lab that runs; without `seconds` switch all its links on."""
+    from testbed.emulate import registry
+    from testbed.emulate.client import connect
+    from testbed.regulate.power import models_for
+    from testbed.regulate.standing import all_on, spare, told
+
+    entry = registry.find(name)
+    lab = connect(entry.namespaces)
+    try:
+        with steps() as progress:
+            plan = lab.plan()
+            (chosen, *_) = models_for(plan, model or None)
+            regulated = (
+                all_on(lab, plan, chosen, progress) if seconds is None else spare(lab, plan, chosen, seconds, progress)
+            )
+    finally:
+        lab.close()
+    if form is Format.json:
+        print_json({"lab": entry.name, **dataclasses.asdict(regulated)})
+    else:
+        say(told(regulated))
 
 
 def regulated_object(found: Regulated) -> dict[str, object]:

@@ -367,7 +367,8 @@ class Agent:
         if order is None:
             return Status(self.doing, 0, 0, 0, datapath, None, None)
         counts = len(order.hosts), len(order.switches), len(order.links)
-        return Status(self.doing, *counts, datapath, order.controller, order.link_rate)
+        killed = tuple(self.fabric.killed(self.switches)) if self.fabric else ()
+        return Status(self.doing, *counts, datapath, order.controller, order.link_rate, killed)
 
     def shutdown(self, request: ask.Shutdown, progress: Progress) -> str:
         """End the switches; whoever asked then kills this process, and with it the rest."""

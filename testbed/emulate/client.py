@@ -134,6 +134,11 @@ class LabClient:
         finally:
             other.close()
 
+    def break_off(self) -> None:
+        """From another thread: whoever waits for an answer is told that there is none; what was asked for ends."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
         """Hang up; the lab goes on."""
         with self._socket, suppress(OSError):

@@ -500,6 +500,10 @@ class Fabric(Mininet):  # type: ignore[misc]
         require_numbers("switch", numbers, len(self.order.switches))
         return [self.order.switches[number] for number in numbers]
 
+    def killed(self, switches: SwitchBackend) -> list[str]:
+        """Names of switches that were killed and not started since."""
+        return switches.killed
+
     def kill_switch(self, switches: SwitchBackend, switch: str) -> None:
         """End the process of a switch, which must have one of its own."""
         if self.short_cuts is not None:

@@ -57,6 +57,11 @@ class OpenVSwitch:
         """Of every ovs-vswitchd, in the order of its share of the bridges."""
         return [daemon.pid for daemon in self._daemons]
 
+    @property
+    def killed(self) -> list[str]:
+        """Switches whose process kill() has ended, and revive() has not started since."""
+        return [name for name, daemon in self._daemon_of.items() if not daemon.alive]
+
     def choose_datapath(self, wanted: str) -> str:
         """Try the kernel datapath, and settle for the userspace one only where that is allowed.
 

@@ -22,6 +22,10 @@ class SwitchBackend(Protocol):
     def pids(self) -> list[int]:
         """Of these processes, in the same order."""
 
+    @property
+    def killed(self) -> list[str]:
+        """Switches whose process kill() has ended, and revive() has not started since."""
+
     def choose_datapath(self, wanted: str) -> str:
         """Settle `datapath`: `auto`, or one that must work here."""
 

@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-import shlex
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from testbed.emulate.client import connect
 from testbed.errors import InputError, TestbedError
+from testbed.live.jobs import Jobs
+from testbed.live.line import Line
 from testbed.live.source import LabSource, number_of
 from testbed.messages import LinkState, Tap
 from testbed.run.capture import CaptureFile, Recorded, record
 from testbed.run.links import LOST, read_words, told, wanted
+from testbed.run.switches import set_switch
 
 _WORDS = ("rate", "delay", "loss")
 _LONGEST = 40  # characters of a figure
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A line of the page's log."""
-
-    command: str  # that would do the same
-    said: str  # what came of it
-    wrong: bool = False
 
 
 class _StoppedError(Exception):
@@ -47,6 +39,12 @@ class Actions:
         self._captures: dict[str, threading.Event] = {}
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
+        self._jobs = Jobs(source, tell)
+
+    @property
+    def jobs(self) -> dict[str, str]:
+        """How far what is under way for this page is, by what it is: `load` or `regulation`."""
+        return self._jobs.steps
 
     @property
     def capturing(self) -> list[str]:
@@ -66,7 +64,16 @@ class Actions:
         if kind in ("capture", "stop"):
             tap, where = self._place(asked)
             return self._capture(tap, where) if kind == "capture" else self._stop(where)
-        raise InputError.one("do", "should be down, up, reset, change, capture or stop")
+        if kind in ("kill", "start"):
+            return self._switch(asked, up=kind == "start")
+        if kind == "load":
+            return self._jobs.load(str(asked.get("words", "")))
+        if kind in ("regulate", "all on"):
+            return self._jobs.regulate(all_on=kind == "all on")
+        if kind == "end":
+            return self._jobs.stop()
+        kinds = "down, up, reset, change, capture, stop, kill, start, load, regulate, all on or end"
+        raise InputError.one("do", f"should be {kinds}")
 
     def close(self) -> None:
         """Stop what is under way; files are whole afterwards."""
@@ -75,6 +82,18 @@ class Actions:
                 stop.set()
         for thread in self._threads:
             thread.join()
+        self._jobs.close()
+
+    def _switch(self, asked: Mapping[str, Any], *, up: bool) -> Line:
+        """Kill a switch, or start it again."""
+        source = self._source
+        switch = number_of(str(asked.get("switch")), source.plan.wiring.switch_count, "switch")
+        name, word = source.plan.wiring.switch_name(switch), "start" if up else "kill"
+        source.ask(lambda lab: set_switch(lab, source.plan, switch, up=up, place=name))
+        controller = source.ask(lambda lab: lab.facts.controller)
+        source.look_anew()
+        lost = f"; {LOST}" if not up and controller != "segment_manager" else ""
+        return Line(source.command("switch", name, f"--{word}"), f"{name}: {'running' if up else 'killed'}{lost}")
 
     def _link(self, asked: Mapping[str, Any]) -> int:
         return number_of(str(asked.get("link")), self._source.plan.wiring.link_count, "link")
@@ -102,10 +121,7 @@ class Actions:
         state, controller = source.ask(lambda lab: (lab.link_states().get(link, LinkState()), lab.facts.controller))
         source.look_anew()
         lost = f"; {LOST}" if down and controller != "segment_manager" else ""
-        return Line(self._command("link", name, *options), f"{name}: {told(source.plan, link, state)}{lost}")
-
-    def _command(self, command: str, *words: str) -> str:
-        return shlex.join(["testbed", command, self._source.name, *words])
+        return Line(source.command("link", name, *options), f"{name}: {told(source.plan, link, state)}{lost}")
 
     def _capture(self, tap: Tap, where: str) -> Line:
         with self._lock:
@@ -124,7 +140,7 @@ class Actions:
             with self._lock:
                 del self._captures[where]
             raise
-        command = self._command("capture", where, "--file", name)
+        command = self._source.command("capture", where, "--file", name)
 
         def stopped(so_far: Recorded) -> None:
             del so_far

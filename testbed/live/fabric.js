@@ -52,9 +52,11 @@ export class Drawing {
       return text;
     });
     const [wide, high] = fabric.box;
+    this.boxes = fabric.switches.map(({ at: [x, y] }) =>
+      svg("rect", { class: "box", x: x - wide / 2, y: y - high / 2, width: wide, height: high, rx: 0.05 }));
     const boxes = fabric.switches.map(({ name, at: [x, y] }, number) => svg(
       "g", {},
-      svg("rect", { class: "box", x: x - wide / 2, y: y - high / 2, width: wide, height: high, rx: 0.05 }),
+      this.boxes[number],
       svg("text", { class: "name", x, y, ...(name.length > 6 ? { textLength: wide * 0.9, lengthAdjust: "spacingAndGlyphs" } : {}) }, name),
       svg("rect", {
         class: "pick", id: `switch-${number}`, x: x - wide / 2, y: y - high / 2, width: wide, height: high,
@@ -109,7 +111,7 @@ export class Drawing {
     }
   }
 
-  update(reading, links, cycle) {
+  update(reading, links, killed, cycle) {
     const inCycle = new Set(cycle);
     const paused = reading.paused ?? [];
     for (let channel = 0; channel < this.channels; channel += 1) {
@@ -134,6 +136,7 @@ export class Drawing {
       const radius = reading.waiting[port] ? Math.min(0.02 + 0.012 * Math.log2(1 + reading.waiting[port]), 0.09) : 0;
       if (queue.last !== radius) queue.setAttribute("r", (queue.last = radius));
     });
+    this.boxes.forEach((box, number) => this.mark(box, killed.includes(this.fabric.switches[number].name) ? "box dead" : "box"));
     this.crosses.forEach((cross, link) => {
       const shown = links[link]?.up === false ? "visible" : "hidden";
       if (cross.last !== shown) cross.setAttribute("visibility", (cross.last = shown));

@@ -1,6 +1,7 @@
 // The page: fetches the fabric, listens to what goes on, or plays what is over.
 
 import { Drawing, legend } from "./fabric.js";
+import { LabPart } from "./lab.js";
 import { HostPart, LinkPart, PairPart, SwitchPart } from "./panel.js";
 import { ask, html, press, seconds } from "./words.js";
 
@@ -9,7 +10,7 @@ const REFRESH = 1000; // ms between two questions about what is chosen
 const at = (id) => document.getElementById(id);
 
 const view = {
-  fabric: null, drawing: null, reading: null, links: {}, capturing: [], dilation: 1, replay: false, load: 0,
+  fabric: null, drawing: null, reading: null, links: {}, capturing: [], killed: [], jobs: {}, dilation: 1, replay: false, load: 0,
   history: [], part: null, chosen: null, stored: new Map(),
 
   lossless: () => Boolean(view.reading?.paused),
@@ -76,10 +77,11 @@ function show(chosen, part, links, hosts) {
 }
 
 function nothing() {
-  view.chosen = view.part = null;
+  view.chosen = null;
+  if (!(view.part instanceof LabPart)) view.part = new LabPart(view); // what was typed there stays
   view.drawing.choose([], []);
-  at("panel").replaceChildren(html("p", { class: "muted" },
-    "Click a link for its use over time and its VLANs, a host for its flows, two hosts for the path between them."));
+  at("panel").replaceChildren(view.part.element);
+  view.part.update(view);
 }
 
 async function refresh() {
@@ -125,7 +127,7 @@ function draw() {
     deadlock = { channels: [], until: 0 };
     banner("");
   }
-  view.drawing.update(view.reading, view.links, deadlock.channels);
+  view.drawing.update(view.reading, view.links, view.killed, deadlock.channels);
   view.part?.update(view);
 }
 
@@ -136,11 +138,11 @@ function heard(message) {
     banner(`${message.trouble}${view.reading ? "; this is the last picture" : ""}`);
   }
   if (!message.reading) return;
-  const { links, capturing, doing, dilation, controller } = message.reading;
+  const { links, capturing, killed, jobs, doing, dilation, controller } = message.reading;
   if (at("state").className === "off") banner("");
   view.reading = message.reading;
   if (JSON.stringify(links) !== JSON.stringify(view.links)) view.links = links;
-  view.capturing = capturing;
+  [view.capturing, view.killed, view.jobs] = [capturing, killed, jobs];
   view.dilation = dilation;
   view.history.push({ at: performance.now() / 1000, use: message.reading.use, waiting: message.reading.waiting });
   if (view.history.length > KEPT) view.history.shift();
@@ -172,6 +174,8 @@ const player = {
 
   begin() {
     view.replay = true;
+    view.part = null;
+    nothing();
     at("replay").hidden = false;
     at("load").replaceChildren(...view.fabric.replay.map((one, load) =>
       html("option", { value: load }, one.title + (one.verdict ? ` (${one.verdict})` : ""))));

@@ -113,10 +113,21 @@ export class SwitchPart {
       this.rows.push({ cells, directions: [out, into] });
       table.append(row(`${port}`, html("td", {}, html("button", { type: "button", onclick: go }, name)), ...cells));
     }
-    this.element = html("div", {}, html("h2", {}, `Switch ${fabric.switches[number_].name}`), table);
+    this.name = fabric.switches[number_].name;
+    this.state = html("p", { class: "muted", id: "switch-state" });
+    this.kill = view.replay ? null : html("button", {
+      type: "button", id: "kill", onclick: () => view.press({ do: view.killed.includes(this.name) ? "start" : "kill", switch: number_ }),
+    }, "Kill");
+    this.element = html("div", {}, html("h2", {}, `Switch ${this.name}`),
+      ...(this.kill ? [this.state, html("div", { class: "buttons" }, this.kill)] : []), table);
   }
 
   update(view) {
+    if (this.kill) {
+      const dead = view.killed.includes(this.name);
+      put(this.state, dead ? "killed" : "running");
+      put(this.kill, dead ? "Start" : "Kill");
+    }
     if (!view.reading) return;
     for (const { cells, directions } of this.rows) {
       directions.forEach((direction, at) => put(cells[at], percent(view.reading.use[direction])));

@@ -21,9 +21,10 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from testbed.errors import InputError, LabError, TestbedError
-from testbed.live.actions import Actions, Line
+from testbed.live.actions import Actions
 from testbed.live.guard import App, Guard
 from testbed.live.hub import Hub
+from testbed.live.line import Line
 from testbed.live.replay import RunSource
 from testbed.live.source import GoneError, LabSource, number_of
 from testbed.report.palette import declarations
@@ -36,7 +37,8 @@ _ENDING = 2  # s that open pages have when the program ends
 _READY = 10.0
 _FILES = {
     "page.html": "text/html", "live.css": "text/css", "main.js": "text/javascript", "fabric.js": "text/javascript",
-    "panel.js": "text/javascript", "chart.js": "text/javascript", "words.js": "text/javascript",
+    "lab.js": "text/javascript", "panel.js": "text/javascript", "chart.js": "text/javascript",
+    "words.js": "text/javascript",
 }  # fmt: skip
 
 
@@ -85,12 +87,15 @@ class Page:
             try:
                 reading = await run_in_threadpool(self.source.update)
                 if reading is not None:
-                    capturing = self.actions.capturing if self.actions is not None else []
-                    self.hub.show(_text(reading={**reading, "capturing": capturing}))
+                    self.hub.show(_text(reading={**reading, **self._under_way()}))
             except LabError as error:
                 pause = _PATIENCE
                 self.hub.show(_text(trouble=error.sentence, gone=isinstance(error, GoneError)))
             await asyncio.sleep(max(pause - (loop.time() - began), PERIOD / 10))
+
+    def _under_way(self) -> dict[str, Any]:
+        """What buttons have begun that is not over."""
+        return {} if self.actions is None else {"capturing": self.actions.capturing, "jobs": self.actions.jobs}
 
     # ------------------------------------------------------------------------------------------------------- answers
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -77,9 +78,11 @@ class LabSource:
             seen = self._watching.read_links()
             found = self._meter.update(seen)
             if self._turn % _STATES_EVERY == 0:
+                status = self._watching.status()
                 self._states = {
                     "links": {str(link): asdict(state) for link, state in self._watching.link_states().items()},
-                    "doing": self._watching.status().doing,
+                    "doing": status.doing,
+                    "killed": list(status.killed),
                     "controller": self._watching.facts.controller,
                     "dilation": seen.dilation,
                 }
@@ -145,6 +148,10 @@ class LabSource:
             if end == host:
                 received[source] = size
         return {"time": found.time, "sent": sent, "received": received, "why_not": found.why_not}
+
+    def command(self, command: str, *words: str) -> str:
+        """A command about this lab, as a shell reads it."""
+        return shlex.join(["testbed", command, self.name, *words])
 
     def close(self) -> None:
         """Hang up; the lab goes on."""

@@ -49,16 +49,20 @@ class Change:
 class PlanMover:
     """Moves a lab from plan to plan.
 
-    `wake_up`: laboratory s from a link's being switched on until it carries frames.
+    Args:
+        lab: that is moved.
+        wake_up: laboratory s from a link's being switched on until it carries frames.
+        off: links that are off already.
+        installed: the lab's plan by now, where it is not the one that it was built from.
     """
 
-    def __init__(self, lab: Session, wake_up: float) -> None:
+    def __init__(self, lab: Session, wake_up: float, off: Collection[int] = (), installed: Plan | None = None) -> None:
         self.lab = lab
         self.wake_up = wake_up
-        self._off: set[int] = set()
+        self._off = set(off)
         # Of those, links that are up already at another speed, which are not waited for again.
         self._up: set[int] = set()
-        self._installed: Plan | None = None
+        self._installed = installed
 
     def move(self, other: Session, name: str, plan: Plan, off: Collection[int], *, walk: bool = True) -> Change:
         """Carry the switches over to another plan; links `off` are off afterwards.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from testbed.report.marks import DASHED, Bars, Dash, Line, Mark, Reach, Stairs
 from testbed.report.palette import INK, MUTED, PREDICTED, TREES
 from testbed.report.panels import Axis, Block, Panel, Picture
 from testbed.report.render import for_page
+from testbed.report.sheets import Sheet, arrivals, spreads
 from testbed.report.table import BOUNDS, METRICS, UNHELD_MARK, unheld_share
 from testbed.units import Scale, bytes_text, format_seconds, scale_for
 
@@ -36,10 +37,11 @@ _MOMENTS: tuple[tuple[str, str, str, Dash], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart as SVG with the sentence below it."""
+    """A chart as SVG with the sentence below it, and its figures as tables."""
 
     svg: str
     caption: str
+    sheets: tuple[Sheet, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +72,23 @@ def load_charts(samples: Sequence[Sample], prefix: str) -> list[Chart]:
         repeats = len({sample.labels.get("repeat") for sample in of["goodput"]})
         if repeats > 1:
             caption += f": median of {repeats} repeats, {_WHISKERS}"
-        charts.append(Chart(flow_chart(flows, "Goodput", "bit/s", f"{prefix}-goodput"), caption + "."))
+        svg = flow_chart(flows, "Goodput", "bit/s", f"{prefix}-goodput")
+        charts.append(Chart(svg, caption + ".", (_sheet("Goodput of each flow", "flow", "bit/s", flows),)))
     trips = _round_trips(samples)
     if trips:
         svg = flow_chart(trips, _marked("Round-trip time", of["rtt_mean"]), "s", f"{prefix}-rtt")
-        charts.append(Chart(svg, f"Round-trip time of each pair: mean, {_WHISKERS}."))
-    panels = _size_panels(samples)
-    if panels:
+        sheet = _sheet("Round-trip time of each pair", "pair", "s", trips)
+        charts.append(Chart(svg, f"Round-trip time of each pair: mean, {_WHISKERS}.", (sheet,)))
+    by_size = _size_panels(samples)
+    if by_size:
+        panels, sheets = zip(*by_size, strict=True)
         svg = for_page(Picture([Block(panels, 2)]), f"{prefix}-sizes", f"{len(panels)} figures by message size")
-        charts.append(Chart(svg, f"By message size: median of all pairs and repeats, {_WHISKERS}."))
+        charts.append(Chart(svg, f"By message size: median of all pairs and repeats, {_WHISKERS}.", sheets))
     return charts
+
+
+def _sheet(title: str, what: str, unit: str, found: Sequence[Summary]) -> Sheet:
+    return spreads(title, what, scale_for(unit, max(one.median for one in found)), found)
 
 
 def predicted_median(samples: Iterable[Sample]) -> float | None:
@@ -177,8 +186,8 @@ def _distribution(flows: Sequence[Summary], axis: str, scale: Scale) -> list[Pan
     return panels
 
 
-def _size_panels(samples: Sequence[Sample]) -> list[Panel]:
-    """A panel for each metric that has samples of two message sizes or more."""
+def _size_panels(samples: Sequence[Sample]) -> list[tuple[Panel, Sheet]]:
+    """A panel and its table for each metric that has samples of two message sizes or more."""
     panels = []
     for metric in _CURVES:
         sizes: dict[int, list[Sample]] = {}
@@ -191,7 +200,10 @@ def _size_panels(samples: Sequence[Sample]) -> list[Panel]:
             unit = next(iter(sizes.values()))[0].unit
             predicted = BOUND_NAMES.get(BOUNDS.get(metric, ""), "predicted")
             title = _marked(METRICS[metric], [sample for group in sizes.values() for sample in group])
-            panels.append(_size_panel(title, unit, predicted, points))
+            named = [replace(point, name=bytes_text(size)) for size, point in points.items()]
+            scale = scale_for(unit, max(point.median for point in named))
+            table = spreads(title, "message size", scale, named, predicted)
+            panels.append((_size_panel(title, unit, predicted, points), table))
     return panels
 
 
@@ -230,6 +242,7 @@ def failure_charts(repeats: Sequence[Mapping[str, Any]], prefix: str) -> list[Ch
     for number, pair in enumerate(first["pairs"], 1):
         edges = np.linspace(0.0, first["seconds"], len(pair["arrived"]) + 1)
         last = number == len(first["pairs"])
+        aside = "" if number > 1 else "datagrams of each pair, by the time they were sent"
         x = Axis("Laboratory time (s)" if last else "", low=0, high=first["seconds"], ticks=None if last else ())
         y = Axis(
             low=0,
@@ -237,11 +250,17 @@ def failure_charts(repeats: Sequence[Mapping[str, Any]], prefix: str) -> list[Ch
             ticks=[(0.55 * max(1, *pair["sent"]), f"{pair['src']}→{pair['dst']}")],
         )
         marks = [Stairs(edges, pair["arrived"]), Stairs(edges, pair["sent"], MUTED, filled=False), *moments]
-        panels.append(Panel(marks, x, y, width=970, height=40))
+        panels.append(Panel(marks, x, y, aside=aside, width=970, height=40))
     words = "; ".join(event_words(event) for event in first["events"])
     svg = for_page(Picture([Block(panels)]), prefix, f"Datagrams that arrived while things died. {words}")
     more = f" (the first of {len(repeats)} repeats)" if len(repeats) > 1 else ""
-    return [Chart(svg, f"Datagrams of each watched pair that arrived, by the time they were sent{more}. {words}.")]
+    return [
+        Chart(
+            svg,
+            f"Datagrams of each watched pair that arrived, by the time they were sent{more}. {words}.",
+            (arrivals(first["pairs"]),),
+        )
+    ]
 
 
 def event_words(event: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from testbed.results.load import LoadHead, load_heads
 from testbed.units import format_rate
 from testbed.vlans.local import vlan_count
 
+_RAW_SHOWN = 4  # files of a load's raw output beside its charts
 VERDICTS = {
     "pass": ("✓", "The lab did what the scenario asks; the figures can be used."),
     "warn": ("!", "The figures can be used with the care that the reasons ask for."),
@@ -222,6 +223,16 @@ def result_files(run: Run) -> tuple[list[ResultFile], list[ResultFile]]:
         [_file(run.path, run.path / name) for name in named if not name.endswith("/")],
         [_file(run.path, file) for file in raw],
     )
+
+
+def files_of_load(
+    label: str, files: Sequence[ResultFile], raw_files: Sequence[ResultFile]
+) -> tuple[list[ResultFile], int]:
+    """The files that the figures of a load are in, not too many of its raw output, and how many more there are."""
+    table = [file for file in files if file.name == "samples.csv"]
+    own = [file for file in files if label and re.search(rf"-{re.escape(label)}\.\w+$", file.name)]
+    raw = [file for file in raw_files if label and file.name.startswith(f"raw/{label}/")]
+    return [*table, *own, *raw[:_RAW_SHOWN]], max(0, len(raw) - _RAW_SHOWN)
 
 
 def _file(folder: Path, file: Path) -> ResultFile:

@@ -16,6 +16,8 @@ from testbed.report.marks import Heat, Mark, full_share
 from testbed.report.palette import INK
 from testbed.report.panels import Axis, Block, Panel, Picture, rows_of_names
 from testbed.report.render import for_page, write
+from testbed.report.sheets import matrix as matrix_sheet
+from testbed.report.sheets import over_time
 from testbed.results.telemetry import Telemetry
 from testbed.units import TimeScale, format_quantity, format_seconds, scale_for
 
@@ -146,6 +148,7 @@ def _link_use(plan: Plan, telemetry: Telemetry, steps: _Steps, prefix: str) -> l
             _on_page(panel, f"{prefix}-use", f"utilisation of {len(shown)} link directions over time"),
             f"Utilisation of link directions over time, {which}{_first(telemetry)}. What counts lies between the "
             f"dashed lines.{steps.words}",
+            (over_time("Utilisation over time", "direction", names, use[shown], _percent),),
         )
     ]
 
@@ -169,6 +172,7 @@ def _queues(plan: Plan, telemetry: Telemetry, steps: _Steps, prefix: str) -> lis
             _on_page(panel, f"{prefix}-queues", f"frames waiting at {len(busiest)} ports over time"),
             f"Frames that waited at the ports with the longest queues{_first(telemetry)}; {limit:.0f} find room. "
             f"Tail drops of switches in the whole load: {drops:,} frames.",
+            (over_time("Frames that waited", "port", names, waiting[busiest], lambda value: f"{value:.3g}"),),
         )
     ]
 
@@ -185,6 +189,7 @@ def _traffic(telemetry: Telemetry, prefix: str) -> Chart:
         _on_page(_matrix(cells, names, full, scale, "Sent"), f"{prefix}-traffic", "bytes from host to host"),
         f"Traffic matrix: bytes that entered the fabric from each host to each other one, headers included, in all "
         f"repeats with their warm-up; {total / size:.4g} {name} in all.{grouped}",
+        (matrix_sheet("Bytes from host to host", names, cells, _bytes),),
     )
 
 
@@ -199,6 +204,15 @@ def _grouped(matrix: Floats, names: Sequence[str], combine: np.ufunc) -> tuple[F
 def _size(count: float) -> tuple[str, float]:
     """Unit that suits a number of bytes, and what it is in bytes."""
     return next((pair for pair in _SIZES if count >= pair[1]), _SIZES[-1])
+
+
+def _bytes(count: float) -> str:
+    unit, size = _size(count)
+    return f"{count / size:.3g} {unit}"
+
+
+def _percent(share: float) -> str:
+    return format_quantity(share, "ratio")
 
 
 def _first(telemetry: Telemetry) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from testbed.model import Sample, Topology, VlanPlan
 from testbed.plan.rates import at_dilation
-from testbed.report import facts
+from testbed.report import facts, sheets
 from testbed.report.page import template
 from testbed.report.table import MIN_LINK_USE, UNHELD_NOTE, result_rows
 from testbed.results import Run
@@ -78,6 +78,9 @@ def render_report(run: Run) -> str:
         ],
         uses=uses,
         topology="" if uses or not drawable else draw_topology(plan.topology, "topology"),
+        switches=sheets.links(plan.topology),
+        trees=sheets.trees(plan.topology, trees) if trees else None,
+        raw_of=lambda head: facts.files_of_load(head.label, files, raw_files),
         vlans=draw_vlans(plan.topology, trees, "vlans") if drawable and trees and trees.vlan_count else "",
         vlans_left_out=max(trees.vlan_count - MAX_PANELS, 0) if trees else 0,
         local_vlans=facts.local_vlans(plan),
@@ -98,13 +101,13 @@ def _changes(folder: Path, load: str) -> list[dict[str, Any]]:
 
 def _link_uses(
     topology: Topology, heads: list[LoadHead], of_load: dict[str, list[Sample]]
-) -> list[tuple[LoadHead, str]]:
+) -> list[tuple[LoadHead, str, sheets.Sheet]]:
     """Drawings of the loads that have samples of link use, the busiest first."""
     from testbed.report.drawing import draw_topology, link_use  # noqa: PLC0415 - imports matplotlib
 
     found = [(head, use) for head in heads if (use := link_use(topology, of_load.get(head.label, [])))]
     found.sort(key=lambda pair: -statistics.fmean(use.measured for use in pair[1].values()))
     return [
-        (head, draw_topology(topology, f"use-{number}", use))
+        (head, draw_topology(topology, f"use-{number}", use), sheets.link_uses(topology, use))
         for number, (head, use) in enumerate(found[: _MAX_FURTHER_USES + 1])
     ]

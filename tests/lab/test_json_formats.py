@@ -29,6 +29,7 @@ def test_a_lab_from_up_to_down(untouched, tmp_path):
     try:
         assert printed("status", name)["labs"][0]["lab"] == name
         printed("link", name, "s1-s2")
+        printed("switch", name, "s1")
         with subprocess.Popen([*_TESTBED, "exec", name, "h1", "--", "ping", "-c", "40", "-i", "0.1", "h2"]) as ping:
             printed("capture", name, "s1-s2", "--count", "4")
             assert printed("watch", name, "--every", "0.5")["flows"]

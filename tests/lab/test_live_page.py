@@ -24,6 +24,7 @@ from testbed.emulate.build import build_lab
 from testbed.emulate.client import LabClient
 from testbed.emulate.inside import start_inside
 from testbed.emulate.launch import born
+from testbed.live.replay import RunSource
 from testbed.live.server import Page, listening_socket, serving
 from testbed.live.source import LabSource
 from testbed.model import host_ip
@@ -39,7 +40,7 @@ lab: {dilation: 100, controller: segment_manager}
 """
 # Hosts of opposite corners.
 SOURCE, DESTINATION = 0, 8
-_PATIENCE = 20.0
+_PATIENCE = 30.0
 
 
 def until(what, patience: float = _PATIENCE):
@@ -67,6 +68,9 @@ def browser(width: int = 1280, height: int = 900, *, dark: bool = False) -> Iter
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": scheme})
         yield driver
+    except BaseException:
+        sys.stderr.write(driver.find_element(By.TAG_NAME, "body").text + "\n")
+        raise
     finally:
         driver.quit()
 
@@ -194,25 +198,125 @@ def test_a_page_on_a_phone_keeps_its_last_picture_when_the_lab_ends(tmp_path, mo
         picture(driver, "ended")
 
 
+@contextmanager
+def program(folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """A command while the block runs, which ends it if nothing else has."""
+    command = [sys.executable, "-m", "testbed", *words]
+    errors = None if "--json" in words else subprocess.STDOUT
+    with subprocess.Popen(command, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=errors) as started:
+        try:
+            yield started
+        finally:
+            started.kill()
+
+
+def said(driver: Chrome, words: str) -> bool:
+    """Whether the log has these words."""
+    return words in text(driver, "lines")
+
+
 @pytest.mark.usefixtures("untouched")
-def test_the_command_prints_an_address_and_ends_with_ctrl_c(tmp_path):
-    (tmp_path / "small.yaml").write_text("topology: {kind: mesh, sizes: [2]}\nlab: {dilation: 100}\n")
-    words = [sys.executable, "-m", "testbed", "up", "small.yaml", "--name", "shown"]
-    page = subprocess.Popen([*words, "--live", "--json"], stdout=subprocess.PIPE, cwd=tmp_path, text=True)
-    try:
-        said = ""
+def test_a_lab_is_loaded_and_regulated_and_a_switch_killed_by_buttons(tmp_path):
+    (tmp_path / "small.yaml").write_text(
+        "topology: {kind: ring, switches: 4}\nrouting: {kind: updown, selection: tree}\n"
+        "assignment: {kind: fixed}\nengine: realtime\nlab: {dilation: 100}\n"
+        "workloads: [{kind: iperf3, protocol: udp, pattern: 'pairs:h1>h2', seconds: 200, omit: 0, repeats: 1}]\n"
+    )
+    with program(tmp_path, "up", "small.yaml", "--name", "shown", "--live", "--json") as page:
+        told = ""
         for line in page.stdout:
-            said += line
+            told += line
             if line == "}\n":
                 break
-        told = json.loads(said)
-        assert conforms("up", said)["lab"] == "shown"
-        assert told["address"].startswith("http://127.0.0.1:")
-        page.send_signal(signal.SIGINT)
-        assert page.wait(20) == 0
-        assert registry.find("shown").holds
-    finally:
-        page.kill()
-        page.wait()
-        page.stdout.close()
-        subprocess.run([sys.executable, "-m", "testbed", "down", "shown"], check=True, stdout=subprocess.DEVNULL)
+        try:
+            assert conforms("up", told)["lab"] == "shown"
+            address = json.loads(told)["address"]
+            assert address.startswith("http://127.0.0.1:")
+            with browser(390, 844) as driver:
+                driver.get(address)
+                until(lambda: text(driver, "state") == "live")
+                press_buttons(driver)
+                assert complaints(driver) == []
+            page.send_signal(signal.SIGINT)
+            assert page.wait(20) == 0
+            assert registry.find("shown").holds
+        finally:
+            subprocess.run([sys.executable, "-m", "testbed", "down", "shown"], check=True, stdout=subprocess.DEVNULL)
+
+
+def press_buttons(driver: Chrome) -> None:
+    """A load of the page's own; links that it does not need; a switch."""
+    press = driver.find_element
+    press(By.ID, "run").click()
+    until(lambda: said(driver, "testbed load shown"))
+    until(lambda: max(numbers(driver), default=0) > 50, 90)
+    press(By.ID, "regulate").click()
+    until(lambda: said(driver, "1 of 4 links are off"), 40)
+    assert said(driver, "testbed regulate shown --running --seconds 5")
+    until(lambda: len(driver.find_elements(By.CSS_SELECTOR, "#fabric .channel.down")) == 2)
+    until(lambda: max(numbers(driver), default=0) > 50)  # the load goes on
+    picture(driver, "regulated")
+    press(By.ID, "all-on").click()
+    until(lambda: said(driver, "all 4 links are on"), 40)
+    until(lambda: not driver.find_elements(By.CSS_SELECTOR, "#fabric .channel.down"))
+    click(driver, "switch-1")
+    press(By.ID, "kill").click()
+    until(lambda: said(driver, "s2: killed") and text(driver, "switch-state") == "killed")
+    assert said(driver, "testbed switch shown s2 --kill")
+    until(lambda: numbers(driver) == [])  # h2 hears nothing any more
+    picture(driver, "killed")
+    press(By.ID, "kill").click()
+    until(lambda: text(driver, "switch-state") == "running")
+    until(lambda: max(numbers(driver), default=0) > 50)
+    driver.find_element(By.ID, "fabric").send_keys(Keys.ESCAPE)
+    press(By.ID, "end").click()
+    until(lambda: said(driver, "testbed load shown ended"))
+    until(lambda: not driver.find_element(By.ID, "end").is_displayed())
+
+
+@pytest.mark.usefixtures("untouched")
+def test_a_run_is_shown_with_its_deadlock_and_played_afterwards(tmp_path):
+    text_of = Path("scenarios/ring5-deadlock.yaml").read_text(encoding="utf-8")
+    first = "workloads:\n  - {kind: iperf3, protocol: udp, pattern: 'pairs:h1>h5', seconds: 2, omit: 0, repeats: 1}"
+    (tmp_path / "ring.yaml").write_text(text_of.replace("workloads:", first), encoding="utf-8")
+    with program(tmp_path, "run", "ring.yaml", "--live") as run, browser() as driver:
+        address = next(line for line in run.stdout if "http://" in line).split("live: ")[1].strip()
+        driver.get(address)
+        until(
+            lambda: text(driver, "banner").startswith("the lab is not there yet") or text(driver, "state") != "loading"
+        )
+        until(lambda: text(driver, "banner").startswith("Deadlock: "), 60)
+        cycle = (
+            text(driver, "banner").removeprefix("Deadlock: ").removesuffix(" wait for each other for ever.").split(", ")
+        )
+        drawn = driver.find_elements(By.CSS_SELECTOR, ".channel.cycle")
+        assert len(drawn) == len(cycle) == 5
+        around = [name.split("→") for name in cycle]
+        assert {start for start, _ in around} == {end for _, end in around}
+        picture(driver, "deadlock")
+        assert run.wait(60) == 0  # the scenario says so
+        until(lambda: text(driver, "state") == "not connected")
+        assert text(driver, "banner").endswith("this is the last picture.") or "has ended" in text(driver, "banner")
+        (folder,) = (tmp_path / "results").iterdir()
+        with listening_socket(None) as listening, serving(Page(RunSource(folder)), listening) as played:
+            play(driver, played)
+
+
+def play(driver: Chrome, address: str) -> None:
+    """The same page, from the folder of the run."""
+    driver.get(address)
+    until(lambda: text(driver, "state") == "a finished run")
+    until(lambda: text(driver, "moment"))
+    assert not driver.find_elements(By.ID, "run")
+    slider = driver.find_element(By.ID, "slider")
+    assert int(slider.get_attribute("max") or 0) > 3
+    before = text(driver, "moment")
+    slider.send_keys(Keys.ARROW_RIGHT)
+    until(lambda: text(driver, "moment") != before)
+    driver.find_element(By.ID, "play").click()
+    until(lambda: int(slider.get_attribute("value") or 0) > 3 and any(numbers(driver)))
+    click(driver, "link-0")
+    until(lambda: driver.find_elements(By.CSS_SELECTOR, ".chart .now[visibility=visible]"))
+    until(lambda: driver.find_element(By.CSS_SELECTOR, ".chart polyline.first").get_attribute("points"))
+    assert not driver.find_elements(By.ID, "toggle")
+    picture(driver, "replay")

@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
@@ -50,26 +50,30 @@ class Lab:
         self.asked = 0
         self.states: dict[int, LinkState] = {}
         self.ended = False
+        self.killed: list[str] = []
 
     def read_links(self) -> LinkReadings:
         if self.ended:
             raise LabError("the lab ended while it was in use")
         self.asked += 1
-        count = 2 * self.plan.wiring.link_count
-        hosts = self.plan.wiring.host_count
+        count = 2 * self.built.wiring.link_count
+        hosts = self.built.wiring.host_count
         every = count + 2 * hosts
         return LinkReadings(
             time.monotonic(), 10.0, (self.asked * 1000,) * every, (self.asked,) * every, (1e6,) * (count + hosts),
             (0,) * (count + hosts), (0,) * (count + hosts),
         )  # fmt: skip
 
-    plan = plan_of("mesh", sizes=[2, 2])
+    built = plan_of("mesh", sizes=[2, 2])
+
+    def plan(self) -> Plan:
+        return self.built
 
     def link_states(self) -> dict[int, LinkState]:
         return self.states
 
     def status(self) -> SimpleNamespace:
-        return SimpleNamespace(doing="idle")
+        return SimpleNamespace(doing="idle", killed=tuple(self.killed))
 
     def way(self, plan, source, destination) -> Way:
         return followed(plan, dumped(plan), None, source, destination)
@@ -80,9 +84,15 @@ class Lab:
     def disturb(self, disturbance) -> Disturbed:
         for channel in disturbance.channels:
             self.states[channel // 2] = LinkState(up=disturbance.up)
+        for switch in disturbance.switches:
+            name = self.built.wiring.switch_name(switch)
+            self.killed = [one for one in self.killed if one != name] + ([] if disturbance.up else [name])
         for change in disturbance.links:
             self.states[change.link] = LinkState().after(change)
         return Disturbed(0.0, 0.0)
+
+    def break_off(self) -> None:
+        self.ended = True
 
     def close(self) -> None:
         pass
@@ -91,7 +101,9 @@ class Lab:
 @pytest.fixture
 def lab(monkeypatch) -> Lab:
     made = Lab()
-    monkeypatch.setattr("testbed.live.source.connect", lambda namespaces: made)
+    for module in ("source", "jobs"):
+        monkeypatch.setattr(f"testbed.live.{module}.connect", lambda namespaces: made)
+    monkeypatch.setattr("testbed.emulate.registry.loading", lambda entry: nullcontext())
     return made
 
 
@@ -104,7 +116,7 @@ def source(lab) -> LabSource:
         def holds(self) -> bool:
             return not lab.ended
 
-    return LabSource(lab.plan, "some-lab", lambda: None if lab.ended else Standing())  # type: ignore[return-value,arg-type]
+    return LabSource(lab.built, "some-lab", lambda: None if lab.ended else Standing())  # type: ignore[return-value,arg-type]
 
 
 @contextmanager
@@ -268,7 +280,7 @@ def test_nothing_is_read_while_nobody_looks_and_everybody_sees_the_same(lab, sou
         with events(address) as first, events(address) as second:
             for viewer in (first, second):
                 found = next(viewer)["reading"]
-                assert len(found["use"]) == 2 * lab.plan.wiring.link_count + 2 * lab.plan.wiring.host_count
+                assert len(found["use"]) == 2 * lab.built.wiring.link_count + 2 * lab.built.wiring.host_count
                 assert found["doing"] == "idle"
             began, before = time.monotonic(), lab.asked
             for _ in range(8):
@@ -327,7 +339,7 @@ def test_the_page_ends_at_once_although_somebody_looks(source):
 def test_what_the_page_asks_for_is_answered(lab, source):
     with open_page(source) as (_, address):
         assert ask(address)[0] == 200
-        for name in ("live.css", "main.js", "fabric.js", "panel.js", "chart.js", "words.js"):
+        for name in ("live.css", "main.js", "fabric.js", "lab.js", "panel.js", "chart.js", "words.js"):
             code, text = ask(address, name)
             assert code == 200
             assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
@@ -361,7 +373,7 @@ def test_questions_that_make_no_sense_get_a_sentence(source, path, problem):
 def test_buttons_do_what_commands_do_and_say_which(lab, source):
     with open_page(source) as (_, address), events(address) as viewer:
         lost = "frames that take it are lost, since no lab.controller: segment_manager moves paths away"
-        name = lab.plan.wiring.channel_name(2).replace("→", "-")
+        name = lab.built.wiring.channel_name(2).replace("→", "-")
         expected = {
             "command": f"testbed link some-lab {name} --down",
             "said": f"{name}: down, rate 1 Gbit/s (as planned), delay 0 s, loss 0 %; {lost}",
@@ -382,10 +394,62 @@ def test_buttons_do_what_commands_do_and_say_which(lab, source):
         assert do(address, do="up", link=1)[0] == do(address, do="reset", link=0)[0] == 200
 
 
+def test_a_switch_is_killed_and_started_where_it_comes_back_with_rules(lab, source, monkeypatch):
+    facts = SimpleNamespace(controller="segment_manager", datapath="userspace", switch_daemons=(("s1", "s3"), ("s2",)))
+    monkeypatch.setattr(lab, "facts", facts, raising=False)
+    with open_page(source) as (_, address), events(address) as viewer:
+        told = {"command": "testbed switch some-lab s2 --kill", "said": "s2: killed", "wrong": False}
+        assert do(address, do="kill", switch=1) == (200, told)
+        while next(viewer).get("reading", {}).get("killed") != ["s2"]:
+            pass
+        assert do(address, do="kill", switch=1)[1]["problem"] == "s2: s2 has been killed already"
+        shared = do(address, do="kill", switch=0)[1]["problem"]
+        assert shared.startswith("s1: s1 shares its process with s3")
+        assert do(address, do="start", switch=1)[1]["said"] == "s2: running"
+        assert lab.killed == []
+
+
+def test_one_thing_at_a_time_is_under_way_and_can_be_ended(lab, source, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    going, seen = threading.Event(), []
+
+    def load_lab(lab, plan, results, progress, asked):
+        seen.append((plan.scenario.workloads[0].kind, asked.words))
+        progress("pinging")
+        going.set()
+        while not lab.ended:
+            time.sleep(0.01)
+        lab.ended = False
+        raise LabError("the lab ended while it was in use")
+
+    monkeypatch.setattr("testbed.live.jobs.load_lab", load_lab)
+    with open_page(source) as (page, address), events(address) as viewer:
+        command = "testbed load some-lab ping count=3"
+        assert do(address, do="load", words="ping count=3")[1] == {
+            "command": command, "said": "the load runs", "wrong": False,
+        }  # fmt: skip
+        assert going.wait(10)
+        assert seen == [("ping", ("some-lab", "ping", "count=3"))]
+        while next(viewer).get("reading", {}).get("jobs") != {"load": "pinging"}:
+            pass
+        problem = "load: one is under way; end it first, or wait for its end"
+        assert do(address, do="load") == (400, {"problem": problem})
+        assert do(address, do="end")[0] == 200
+        while (line := next(viewer).get("line", {})).get("said") != "ended":
+            pass
+        assert line == {"command": command, "said": "ended", "wrong": False}
+        assert page.actions is not None
+        assert page.actions.jobs == {}
+        going.clear()
+        assert do(address, do="load", words="ping")[0] == 200
+        assert going.wait(10)
+    assert page.actions.jobs == {}  # the end of the page has ended it
+
+
 @pytest.mark.parametrize(
     ("what", "problem"),
     [
-        ({}, "do: should be down, up, reset, change, capture or stop"),
+        ({}, "do: should be down, up, reset, change, capture, stop, kill, start, load, regulate, all on or end"),
         ({"do": "down", "link": 99}, 'link: should be a number from 0 to 3, not "99"'),
         ({"do": "down"}, 'link: should be a number from 0 to 3, not "None"'),
         ({"do": "change", "link": 0}, "change: name a rate, a delay or a loss"),
@@ -393,6 +457,16 @@ def test_buttons_do_what_commands_do_and_say_which(lab, source):
         ({"do": "change", "link": 0, "rate": "1k"}, "rate: "),
         ({"do": "stop", "host": 1}, "h2: is not being captured"),
         ({"do": "capture", "host": 9}, 'host: should be a number from 0 to 3, not "9"'),
+        ({"do": "kill", "switch": 9}, 'switch: should be a number from 0 to 3, not "9"'),
+        ({"do": "kill", "switch": 1}, "s2: s2 would come back without rules, since nobody installs them anew"),
+        ({"do": "start", "switch": 1}, "s2: s2 is running already"),
+        ({"do": "load", "words": MARKUP}, "<img: is neither a running lab nor a kind of load"),
+        ({"do": "load", "words": "iperf3 'udp"}, "load: No closing quotation; write words as for testbed load"),
+        ({"do": "load", "words": "iperf3 protocol=sctp"}, "protocol: "),
+        ({"do": "load", "words": "x" * 1001}, "load: should be 1000 characters at most"),
+        ({"do": "regulate"}, "regulate: needs a controller that changes plans under traffic"),
+        ({"do": "all on"}, "regulate: needs a controller that changes plans under traffic"),
+        ({"do": "end"}, "end: nothing is under way"),
     ],
 )
 def test_buttons_that_make_no_sense_get_a_sentence(source, lab, what, problem):

@@ -7,20 +7,21 @@ import io
 import pytest
 from rich.console import Console
 
-from testbed.cli.load_command import _as_typed, _dilation, _loads
+from testbed.cli.load_command import _dilation
 from testbed.cli.watch_command import Direction, FlowRate, Moment, View, picture, view
 from testbed.errors import InputError, Problem
 from testbed.messages import LinkReadings, PairReadings
 from testbed.run.advice import AskedOfLab
+from testbed.run.load_words import as_typed, read_loads
 from testbed.scenario import parse_loads
 from tests.fabrics import plan_of
 
 
 def test_words_are_loads_as_a_scenario_lists_them():
-    assert _loads([], ["a"]) is None
-    assert _loads(["ping"], []) == [{"kind": "ping"}]
+    assert read_loads([], ["a"]) is None
+    assert read_loads(["ping"], []) == [{"kind": "ping"}]
     words = ["iperf3", "protocol=udp", "pattern=shift:4", "offered=0.5", "seconds=3", "ping", "failures=[a, b]"]
-    assert _loads(words, []) == [
+    assert read_loads(words, []) == [
         {"kind": "iperf3", "protocol": "udp", "pattern": "shift:4", "offered": 0.5, "seconds": 3},
         {"kind": "ping", "failures": ["a", "b"]},
     ]
@@ -40,7 +41,7 @@ def test_words_are_loads_as_a_scenario_lists_them():
 )
 def test_words_that_are_no_loads_get_a_sentence_each(words, sentences):
     with pytest.raises(InputError) as caught:
-        _loads(words, ["torus4x4"])
+        read_loads(words, ["torus4x4"])
     found = [str(problem) for problem in caught.value.problems]
     assert len(found) == len(sentences)
     assert all(text.startswith(start) for text, start in zip(found, sentences, strict=True)), found
@@ -49,8 +50,8 @@ def test_words_that_are_no_loads_get_a_sentence_each(words, sentences):
 def test_problems_of_loads_are_told_by_the_words_that_were_typed():
     with pytest.raises(InputError) as caught:
         parse_loads([{"kind": "pin"}, {"kind": "ping", "count": 0}], "loads")
-    assert [str(_as_typed(problem)).partition(":")[0] for problem in caught.value.problems] == ["kind", "count"]
-    assert str(_as_typed(Problem("workloads", "none", "loads"))) == "workloads: none"
+    assert [str(as_typed(problem)).partition(":")[0] for problem in caught.value.problems] == ["kind", "count"]
+    assert str(as_typed(Problem("workloads", "none", "loads"))) == "workloads: none"
 
 
 def test_a_dilation_is_a_number_or_auto():

@@ -11,6 +11,8 @@ import pytest
 from testbed.model import Sample
 from testbed.plan import make_plan
 from testbed.report import render_report
+from testbed.report.palette import COLOURS
+from testbed.report.sheets import MOST, sheet
 from testbed.results import Run
 from testbed.scenario import parse_scenario
 
@@ -241,8 +243,61 @@ def test_figures_of_an_invalid_load_are_marked(tmp_path):
 
 
 def test_raw_files_are_listed_in_natural_order_with_safe_links(full_run):
-    links = [values["href"] for tag, values in Page(render_report(full_run)).elements if tag == "a"]
-    assert links == ["raw/1/a%20%26%20b%20%231.txt", "raw/1/h2.txt", "raw/1/h10.txt"]
+    elements = Page(render_report(full_run)).elements
+    links = [values["href"] or "" for tag, values in elements if tag == "a"]
+    raw = [link for link in links if not link.startswith("#")]
+    assert raw[:3] == raw[3:]  # beside the charts of their load, and in the list of files
+    assert raw[3:] == ["raw/1/a%20%26%20b%20%231.txt", "raw/1/h2.txt", "raw/1/h10.txt"]
+
+
+def test_contents_lead_to_every_section(full_run):
+    page = Page(render_report(full_run))
+    links = [values["href"] for tag, values in page.elements if tag == "a"]
+    assert links[: len(page.sections)] == [f"#{section}" for section in page.sections]
+
+
+def test_every_drawing_has_words_and_a_table_of_its_figures(full_run):
+    page = Page(render_report(full_run))
+    drawings = [values for tag, values in page.elements if tag == "svg"]
+    assert len(drawings) == len([tag for tag, _ in page.elements if tag == "figure"]) == 3
+    assert all(values["role"] == "img" and values["aria-label"] for values in drawings)
+    assert [values for tag, values in page.elements if values.get("class") == "figures" and tag == "details"] == (
+        3 * [{"class": "figures"}]
+    )
+    # Two repeats of a flow, 910 and 911 Mbit/s of 950.
+    assert ["flow", "median (Mbit/s)", "min (Mbit/s)", "max (Mbit/s)", "predicted (Mbit/s)"] in page.cells
+    assert page.row("h2→h3") == ["h2→h3", "910.5", "910", "911", "950"]
+    direction = full_run.plan.topology.channel_name(9)
+    assert page.row(direction) == [direction, "9 %", "10 %"]
+    assert page.row("10")[1].count("h") == 2  # of 16 hosts on 8 VLANs
+
+
+def test_tables_are_read_and_reached_without_a_mouse(full_run):
+    page = Page(render_report(full_run))
+    cells = [values for tag, values in page.elements if tag == "th"]
+    assert all(values.get("scope") in ("col", "row", "rowgroup") for values in cells)
+    wide = [values for _, values in page.elements if values.get("class") == "wide"]
+    assert wide
+    assert all(values.get("tabindex") == "0" and values.get("aria-label") for values in wide)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("name", ["ink", "muted", "measured", "pass", "warn", "bad"])
+def test_text_stands_out_from_the_page(name, dark):
+    # 4.5 to 1 by WCAG 2, also on the boxes of figures.
+    def light(colour):
+        parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+        red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    for ground in ("paper", "box"):
+        high, low = sorted((light(COLOURS[one][dark]) for one in (name, ground)), reverse=True)
+        assert (high + 0.05) / (low + 0.05) >= 4.5, ground
+
+
+def test_more_rows_than_a_table_shows_are_counted():
+    found = sheet("t", ("a",), [[f"{number}"] for number in range(MOST + 3)])
+    assert (len(found.rows), found.left_out) == (MOST, 3)
 
 
 def test_environment_is_shown_whole(full_run):

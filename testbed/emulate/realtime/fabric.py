@@ -396,6 +396,11 @@ class ModelFabric(Fabric):
             model.state.stopped[node] = paused
         self.doors.control[KICK] = 1
 
+    def killed(self, switches: SwitchBackend) -> list[str]:
+        """Names of switches that lose everything."""
+        del switches
+        return [self.order.switches[switch] for switch in self._ends.killed]
+
     def kill_switch(self, switches: SwitchBackend, switch: str) -> None:
         """Let a switch lose everything."""
         del switches

@@ -52,6 +52,12 @@ class Ports:
         """Let a switch die, or live again."""
         self._killed[switch] = not up
 
+    @property
+    def killed(self) -> list[int]:
+        """Switches that are dead."""
+        found: list[int] = np.flatnonzero(self._killed).tolist()
+        return found
+
     def dead_links(self) -> Bools:
         """(K,) links of the model with a port that is down or a dead switch: they carry nothing either way."""
         dead = self._down | self._killed[self._source]
