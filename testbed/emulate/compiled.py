@@ -19,6 +19,7 @@ from testbed.shipped import PACKAGES
 _LIMIT = 900.0
 _FLITS = ("simulate", "ring4", "--cycles", "2000", "--warm-up", "500", "--packet", "8", "--loads", "0.1")
 _FRAMES = ("simulate", "ring4", "--level", "packet", "--duration", "1", "--warm-up", "0.2", "--loads", "0.2")
+_PLAN = ("plan", "updown-irregular16", "--set")
 _UDP = 'workloads=[{"kind": "iperf3", "protocol": "udp"}]'
 _TCP = 'workloads=[{"kind": "iperf3", "protocol": "tcp"}]'
 # What takes longest first.
@@ -29,7 +30,8 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("simulate", "ring4", "--pattern", "all_to_all", "--message", "1000"),
     (*_FRAMES, "--flow-control", "none"),
     ("run", "ring4", "--engine", "simulate", "--set", _UDP),
-    *(("plan", "updown-irregular16", "--set", f"routing.kind={kind}") for kind in ("nue", "dfsssp", "lash", "updown")),
+    *((*_PLAN, f"routing.kind={kind}", "--set", "assignment.kind=openflow") for kind in ("nue", "dfsssp", "lash")),
+    (*_PLAN, "routing.kind=updown"),
     ("plan", "sr-irregular16"),
     ("plan", "dl-ud3-irregular16"),
     ("plan", "mesh4x4-renamed"),

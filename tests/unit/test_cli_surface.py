@@ -176,3 +176,8 @@ def test_what_is_compiled_is_what_commands_understand(words):
     assert scenarios, words
     help_text = typed(name, "--help", columns="200")[1]
     assert all(word in help_text for word in rest if word.startswith("--"))
+
+
+@pytest.mark.parametrize("words", [words for words in COMMANDS if words[0] == "plan"], ids=" ".join)
+def test_what_is_planned_to_be_compiled_can_be_planned(words):
+    assert typed(*words)[0] == 0
