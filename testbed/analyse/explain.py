@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -224,6 +224,12 @@ def find_hosts(topology: Topology, source: str, destination: str) -> tuple[tuple
     return (hosts[0], hosts[1]), tuple(dict.fromkeys(notes))
 
 
+def _meant(name: str, hosts: Iterable[str], switches: Iterable[str], labels: Iterable[str]) -> str:
+    """What may be meant; a bare number is a host's sooner than a switch's."""
+    own = [*hosts, *switches, *labels]
+    return f' Did you mean "h{name}"?' if name.isdecimal() and f"h{name}" in own else did_you_mean(name, own)
+
+
 def _find(topology: Topology, place: str, name: str, problems: list[Problem], notes: list[str]) -> int:
     hosts = {topology.host_name(host): host for host in range(topology.host_count)}
     if name in hosts:
@@ -235,7 +241,7 @@ def _find(topology: Topology, place: str, name: str, problems: list[Problem], no
         problems.append(
             Problem(
                 place,
-                f'there is no host or switch "{name}".{did_you_mean(name, [*hosts, *switches, *labels])} '
+                f'there is no host or switch "{name}".{_meant(name, hosts, switches, labels)} '
                 f"Known: hosts {known}{', and the names of the fabric file' * bool(labels)}",
             )
         )

@@ -67,7 +67,8 @@ def export(
 
     A file or folder a switch, a cabling list, a README; all or nothing.
     """
-    from testbed.export import DIALECTS, Options, export_plan
+    from testbed.export import Options, export_plan
+    from testbed.export.export import dialect_called
 
     if dialect == "list":
         _print_dialects(form)
@@ -80,6 +81,10 @@ def export(
         )
         if given is None
     ]
+    try:
+        dialect_called(dialect)
+    except InputError as error:
+        missing += error.problems
     if missing or name is None or output is None:
         raise InputError(missing)
     options = Options(dialect, ports, flow_control.value, floods.value, None if macs is None else _read_macs(macs))
@@ -92,7 +97,7 @@ def export(
         return
     for file in made.manifest["files"]:
         say(f"  {file}")
-    summary = DIALECTS[dialect].summary
+    summary = dialect_called(dialect).summary
     say(f"{output}: {len(made.files)} files, {summary}; start with README.md")
 
 

@@ -9,7 +9,7 @@ import typer
 
 from testbed.cli.app import FORMAT, PLUGIN, SCENARIO, SETTINGS, app
 from testbed.cli.output import Format, load_plugins, made_plan, messages, print_json, results, say, working, write_file
-from testbed.errors import EXIT_FAIL, EXIT_PASS, InputError, did_you_mean
+from testbed.errors import EXIT_FAIL, EXIT_PASS, InputError, Problem, did_you_mean
 
 if TYPE_CHECKING:
     from testbed.results import Run
@@ -137,7 +137,10 @@ def schema(
         sys.stdout.write(engine_table() if engines else schema_text())
         return
     file, page = Path("scenarios/schema.json"), Path("docs/engines.md")
-    text, table = (one.read_text(encoding="utf-8") if one.exists() else "" for one in (file, page))
+    absent = [one for one in (file, page) if not one.exists()]
+    if absent:
+        raise InputError([Problem(str(one), "is not in this folder; --check is for a clone") for one in absent])
+    text, table = (one.read_text(encoding="utf-8") for one in (file, page))
     stale = {} if text == schema_text() else {file: f"write it with: testbed schema > {file}"}
     if engine_table() not in table:
         stale[page] = "its table is what is printed by: testbed schema --engines"

@@ -129,7 +129,7 @@ def print_outcome(outcome: Outcome, bound: float | None, figure: Path | None, ri
         _print_packets(outcome, packets)
     highest = outcome.highest
     if highest is not None and highest.accepted is not None:
-        rising = "" if highest.saturated else ", and all of that load: it may bear more"
+        rising = "" if highest.saturated else " and not saturated: higher loads may be accepted, too"
         say(f"throughput: {highest.accepted.mean:.4f} at load {highest.load:g}{rising}")
     if bound is not None:
         say(f"bottleneck channel saturates at injection rate {bound:.4f}, by its paths alone; others carry more")

@@ -97,7 +97,7 @@ _TRIALS = (
     _Trial(
         "802.1q interfaces",
         _VETH + "ip link add link probe0 name probe0.10 type vlan id 10",
-        "hosts teach switches that learn by raw tagged frames",
+        "MAC learning is primed by raw tagged frames",
         "load the module 8021q",
         needed=False,
     ),

@@ -98,7 +98,13 @@ def read_value(text: str, place: str) -> Any:
         problem = error.problem or "not YAML"
         if "'\\t'" in problem:
             problem = "a tab; YAML indents with spaces"
-        if problem.startswith("but "):
+        if problem == "mapping values are not allowed here":
+            problem = (
+                'a second ": " in one line; put a text that contains one in quotes, and each key into a line of its own'
+            )
+        elif "but found '<block" in problem:
+            problem = "is indented otherwise than the lines above; keys of one block begin in the same column"
+        elif problem.startswith("but "):
             problem = f"{error.context}, {problem}"
         mark = error.problem_mark
         line = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""

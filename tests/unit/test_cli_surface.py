@@ -181,3 +181,36 @@ def test_what_is_compiled_is_what_commands_understand(words):
 @pytest.mark.parametrize("words", [words for words in COMMANDS if words[0] == "plan"], ids=" ".join)
 def test_what_is_planned_to_be_compiled_can_be_planned(words):
     assert typed(*words)[0] == 0
+
+
+def test_the_check_of_generated_files_says_that_it_is_for_a_clone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, _, said = typed("schema", "--check")
+    assert (code, said.splitlines()) == (
+        2,
+        [
+            "scenarios/schema.json: is not in this folder; --check is for a clone",
+            "docs/engines.md: is not in this folder; --check is for a clone",
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (
+            "topology: {kind: ring, switches: 4}\n  links: {rate: 1G}\n",
+            "line 2, column 3: is indented otherwise than the lines above; keys of one block begin in the same column",
+        ),
+        (
+            "description: a: b\n",
+            'line 1, column 15: a second ": " in one line; put a text that contains one in quotes, and each key into a '
+            "line of its own",
+        ),
+    ],
+)
+def test_yaml_that_is_none_gets_a_sentence(text, sentence, tmp_path):
+    (tmp_path / "mine.yaml").write_text(text)
+    code, _, said = typed("plan", str(tmp_path / "mine.yaml"))
+    assert code == 2
+    assert said == f"{tmp_path / 'mine.yaml'}: {sentence}\n"

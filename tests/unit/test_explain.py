@@ -334,6 +334,8 @@ def test_every_wrong_name_is_a_sentence():
         explain(made, "h1", "s2")
     with pytest.raises(InputError, match=r'^SRC: there is no host or switch "h17"\. Did you mean "h\d+"\? Known: '):
         explain(plan_of("mesh", sizes=[4, 4]), "h17", "h1")
+    with pytest.raises(InputError, match=r'there is no host or switch "2"\. Did you mean "h2"\?'):
+        explain(plan_of("mesh", sizes=[4, 4]), "2", "h1")
 
 
 def test_the_object_is_json():

@@ -124,6 +124,9 @@ def test_nothing_is_written_when_anything_is_refused(tmp_path, mesh):
         "NAME: is required: a scenario to export",
         "--output: is required: the folder to write",
     ]
+    missing, dialect = problems_of("export", mesh, "-d", "cisco")
+    assert missing == "--output: is required: the folder to write"
+    assert dialect.endswith('Did you mean "cisco-ios"?')
     assert sorted(file.name for file in tmp_path.iterdir()) == ["mesh.yaml"]
 
 
