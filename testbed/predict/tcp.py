@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from testbed.kernels import tcp
-from testbed.kernels.events import Heap
 from testbed.kernels.jit import INTERPRETED
-from testbed.kernels.tcp import BEGINS, KINDS, TcpFabric, TcpState
-from testbed.kernels.tcp_ends import new_ends
 from testbed.model import Floats, Longs
 from testbed.predict.frames import VLAN_TAG
 from testbed.predict.reno import reno_goodput
 from testbed.predict.wires import Ways, Wires
 from testbed.units import LATE_AT_ONCE, MAX_WIRE_FRAME
+
+if TYPE_CHECKING:
+    from testbed.kernels.tcp import TcpFabric, TcpState
 
 _REPEATS = 16
 _HOPS = 20_000_000  # of frames, simulated in all; some seconds
@@ -48,6 +48,8 @@ def tcp_goodput(wires: Wires, flows: Sequence[tuple[int, int]], ways: Ways, load
     """
     if INTERPRETED:
         return reno_goodput(wires, flows, ways)
+    from testbed.kernels.tcp import run
+
     fabric = _fabric(wires, flows, ways, load)
     whole = load.starts + load.omit + load.seconds
     room = _HOPS / (float((1 / fabric.frame_time).sum()) * whole)
@@ -56,7 +58,7 @@ def tcp_goodput(wires: Wires, flows: Sequence[tuple[int, int]], ways: Ways, load
     segments = np.zeros(len(flows))
     for repeat in range(repeats):
         state = _state(fabric, len(flows), repeat, load.starts * part)
-        tcp.run(fabric, state, whole * part)
+        run(fabric, state, whole * part)
         segments += state.counted
     # A flow of which nothing arrived would have got less than one segment; that is more than nothing.
     some = np.maximum(segments, 1.0)
@@ -66,6 +68,8 @@ def tcp_goodput(wires: Wires, flows: Sequence[tuple[int, int]], ways: Ways, load
 
 
 def _fabric(wires: Wires, flows: Sequence[tuple[int, int]], ways: Ways, load: TcpLoad) -> TcpFabric:
+    from testbed.kernels.tcp import TcpFabric
+
     wire, channels, hosts = wires.transport, len(wires.topology.channel_source), wires.topology.host_count
     ends = [*flows, *((end, start) for start, end in flows)]
     between = [*(there for there, _ in ways), *(back for _, back in ways)]
@@ -91,6 +95,10 @@ def _fabric(wires: Wires, flows: Sequence[tuple[int, int]], ways: Ways, load: Tc
 
 
 def _state(fabric: TcpFabric, flows: int, seed: int, spread: float = 1.0) -> TcpState:
+    from testbed.kernels.events import Heap
+    from testbed.kernels.tcp import BEGINS, KINDS, TcpState
+    from testbed.kernels.tcp_ends import new_ends
+
     channels = len(fabric.frame_time)
     at_home = int(np.bincount(fabric.way[:flows, 0]).max(initial=0))
     queue = (channels, fabric.queue + 3 * at_home + 1)
