@@ -32,6 +32,8 @@ _GROUPS = (  # the most that this group of processes may have, and what it has
     (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")),
     (Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"), Path("/sys/fs/cgroup/memory/memory.usage_in_bytes")),
 )
+# Of it, files that the kernel drops when it is asked for more.
+_CACHED = "memory.stat", ("inactive_file", "total_inactive_file")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +104,21 @@ def free_memory() -> int | None:
         found.append(1024 * int(line.split()[1]))
     for most, now in _GROUPS:
         with suppress(OSError, ValueError):  # "max" where there is no limit
-            found.append(int(most.read_text()) - int(now.read_text()))
+            found.append(int(most.read_text()) - int(now.read_text()) + _droppable(now.parent))
     for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
         limit = resource.getrlimit(kind)[0]
         if limit != resource.RLIM_INFINITY:
             found.append(limit)
     return max(0, min(found)) if found else None
+
+
+def _droppable(group: Path) -> int:
+    """Bytes of files that a group of processes has read, counted as its own, and would not miss."""
+    file, names = _CACHED
+    with suppress(OSError, ValueError):
+        counts = dict(line.split() for line in (group / file).read_text().splitlines())
+        return max(int(counts.get(name, 0)) for name in names)
+    return 0
 
 
 def _gigabytes(count: int) -> str:

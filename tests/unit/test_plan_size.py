@@ -101,6 +101,8 @@ def test_memory_is_what_the_machine_the_group_and_the_limits_leave(monkeypatch, 
     monkeypatch.setattr(size, "_MEMORY", tmp_path / "meminfo")
     monkeypatch.setattr(size, "_GROUPS", [(tmp_path / "max", tmp_path / "now")])
     assert size.free_memory() == 30_000
+    (tmp_path / "memory.stat").write_text("anon 6000\ninactive_file 4000\n")  # files that it has read
+    assert size.free_memory() == 34_000
     (tmp_path / "max").write_text("max\n")
     assert size.free_memory() == 50 * 1024
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (20_000, 20_000))
