@@ -21,7 +21,7 @@ from testbed.emulate.build import build_lab, build_order
 from testbed.emulate.client import LabClient
 from testbed.emulate.probe import capabilities
 from testbed.messages import SHARED, LoadRequest, Process
-from testbed.model import host_mac
+from testbed.model import host_ip, host_mac
 from testbed.plan import Plan, make_plan
 from testbed.run.loads.context import Context
 from testbed.scenario import find_scenario, load_scenario, parse_scenario
@@ -84,6 +84,14 @@ def execute(lab: LabClient, *argv: str, host: str | None = None, limit: float = 
     output = lab.run_load(LoadRequest((Process("it", host, argv),), limit)).outputs["it"]
     assert output.code == 0, output
     return output.stdout
+
+
+def answers(lab: LabClient, source: str, destination: int) -> bool:
+    """Whether a host, by its number, answers one ping; `reach` asks with patience where the machine is busy."""
+    ping = ("ping", "-n", "-c", "1", "-W", "2", host_ip(destination))
+    output = lab.run_load(LoadRequest((Process("it", source, ping),), 20)).outputs["it"]
+    assert output.code in (0, 1), output
+    return output.code == 0
 
 
 # Keeps what tcpdump says apart from what it sees. By a pipe, since AppArmor lets it write into no file of ours.

@@ -21,7 +21,7 @@ from testbed.model import host_mac
 from testbed.pipeline.entry import Entry
 from testbed.run.lab import build
 
-from .conftest import execute, mended, plan_of, sharing
+from .conftest import answers, execute, mended, plan_of, sharing
 
 _LAB = "lab: {dilation: 50, datapath: userspace, switch_daemons: 2}"
 _MESH = f"topology: {{kind: mesh, sizes: [2, 2]}}\n{_LAB}"
@@ -174,7 +174,7 @@ def test_a_port_that_is_configured_not_to_forward_puts_its_switch_off(mesh):
     port = str(_entry(plan, lab).out_port)
     execute(lab, "ovs-ofctl", "-O", "OpenFlow13", "mod-port", "s1", port, "no-forward")
     assert "configured not to forward" in lab.short_cuts().off["s1"]
-    assert ("h1", "h2") in lab.reach()
+    assert not answers(lab, "h1", 1)
     execute(lab, "ovs-ofctl", "-O", "OpenFlow13", "mod-port", "s1", port, "forward")
     assert lab.short_cuts().off == {}
     assert lab.reach() == []
@@ -186,9 +186,9 @@ def test_a_switch_that_is_killed_forwards_nothing(untouched):
         lab.build(replace(build_order(plan), alone=("s2",)))
         assert lab.reach() == []
         lab.disturb(Disturbance(switches=(1,), up=False))
-        assert ("h1", "h2") in lab.reach()
+        assert not answers(lab, "h1", 1)
         lab.disturb(Disturbance(switches=(1,), up=True))
-        assert ("h1", "h2") in lab.reach()  # it has no rules yet
+        assert not answers(lab, "h1", 1)  # it has no rules yet
         file = lab.write("rules", "\n".join(build_order(plan).rules["s2"]))
         execute(lab, "ovs-ofctl", "-O", "OpenFlow13", "replace-flows", "s2", str(file))
         assert lab.verify(plan) == []

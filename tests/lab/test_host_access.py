@@ -21,6 +21,8 @@ from testbed.workloads.spec import Mpi
 
 from .conftest import execute, plan_of
 
+pytestmark = pytest.mark.xdist_group("host access")  # each lab is built once
+
 Program = Callable[..., "tuple[int | None, str]"]
 _PAIR = "topology: {{kind: mesh, sizes: [2]}}\nengine: {}\nlab: {{dilation: 100, host_access: {}}}\n"
 # What a system call says, by its number, with three arguments.
