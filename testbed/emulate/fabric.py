@@ -111,7 +111,7 @@ class Fabric(Mininet):  # type: ignore[misc]
 
     def check_hosts(self) -> None:
         """Raise LabError if what keeps a host's namespaces has died, so that no program can enter them any more."""
-        dead = [name for name, pid in self.holders.items() if not kernel_files.is_there(f"/proc/{pid}/ns/net")]
+        dead = [name for name, pid in self.holders.items() if not kernel_files.has_network(pid)]
         if dead:
             raise LabError(
                 f"{', '.join(dead[:5])} died{self._death(dead[0])}: no program can enter such a host any more, and "

@@ -256,8 +256,7 @@ class LoadRunner:
                 now = time.monotonic()
                 if now > next_check:
                     wanted()
-                    switches.check_alive()
-                    fabric.check_hosts()
+                    _check_alive(fabric, switches)
                     next_check = now + _ALIVE_EVERY
                     deadlock = fabric.deadlock()
                     if deadlock:
@@ -272,7 +271,7 @@ class LoadRunner:
                 if now - begun > load.limit or (done is not None and now - done > _SERVER_GRACE):
                     break
                 time.sleep(_POLL)
-            switches.check_alive()
+            _check_alive(fabric, switches)
             after = after or count()
             if groups:
                 # The kernel counts programs that have used up their share as waiting for a processor.
@@ -284,6 +283,12 @@ class LoadRunner:
         outputs = {process.id: process.output() for process in running}
         seconds = time.monotonic() - begun
         return Observation(outputs, before, after, timed_out, zero, window, seconds, deadlock=deadlock)
+
+
+def _check_alive(fabric: Fabric, switches: SwitchBackend) -> None:
+    """Raise LabError if switches or hosts have died."""
+    switches.check_alive()
+    fabric.check_hosts()
 
 
 def _all_ended(clients: Sequence[_Running], *, alone: bool) -> bool:

@@ -83,6 +83,8 @@ def size_of(scenario: Scenario, topology: Topology) -> Size:
     layers = int(getattr(options, "layers", 0) or 1)
     if scenario.routing_kind in BY_TREES and getattr(options, "ring", "") != "datelines":
         return Size(switches, pairs, _BYTES_A_TREE * len(ends) * switches, _SECONDS_A_TREE * len(ends) * switches)
+    if not pairs:  # which is refused
+        return Size(switches, 0, 0, 0.0)
     channels = layers * len(topology.channel_source) / max(switches, 1)
     each = _BYTES_A_PAIR + _BYTES_A_HOP * _mean_hops(topology, ends) + _BYTES_A_CHANNEL * channels
     growth = max(1.0, len(ends) / 1024) ** 0.25  # caches get too small

@@ -151,7 +151,7 @@ baseline: ring5
 figures: [{kind: lines, x: lab.dilatation}]
 """
     ) == [
-        'mine.yaml: set.links.ratee: unknown key. Did you mean "rate"? Known: rate, host_rate, queue_frames, '
+        'mine.yaml: set.links.ratee: unknown key. Did you mean "rate"? Known: rate, host_rate, queue_frames, mtu, '
         "aggregate, add, remove, rates",
         "mine.yaml: set.lab.dilation: should be 1 or more, not 0 (in ring4 dilation=0 and 3 more)",
         'mine.yaml: set.workloads.0.count: should be a list such as [{kind: ping}], not {"0": {"count": 5}} (in idle '
