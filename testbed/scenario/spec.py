@@ -59,7 +59,7 @@ def _number_or(words: Sequence[str], least: float, most: float) -> Callable[[obj
             return value
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise ValueError(f"{wanted}, not {shown(value)}")
-        if not math.isfinite(value):
+        if isinstance(value, float) and not math.isfinite(value):  # a whole number may be too large for one
             raise ValueError(f"should be a finite number, not {shown(value)}")
         if value < least:
             raise ValueError(f"should be {least:.15g} or more, not {shown(value)}")
