@@ -34,16 +34,19 @@ def plan(scenario: str | Path | Mapping[str, Any], settings: Mapping[str, Any] |
 
     Raises:
         InputError: everything that is wrong with it.
+        CapabilityError: there is not enough memory for it.
     """
+    from testbed.emulate.memory import require_room
     from testbed.plan import make_plan
     from testbed.scenario import find_scenario, load_scenario, parse_scenario
 
     texts = [f"{key}={json.dumps(value, default=list)}" for key, value in (settings or {}).items()]
     if isinstance(scenario, Mapping):
         # JSON is YAML; the name is that of a file in the current folder, as paths in a scenario are beside its file.
-        return PlannedFabric(make_plan(parse_scenario(json.dumps(scenario, default=list), "python", texts)))
+        blocks = parse_scenario(json.dumps(scenario, default=list), "python", texts)
+        return PlannedFabric(make_plan(blocks, require_room))
     file = scenario if isinstance(scenario, Path) else find_scenario(scenario)
-    return PlannedFabric(make_plan(load_scenario(file, texts)))
+    return PlannedFabric(make_plan(load_scenario(file, texts), require_room))
 
 
 def scenarios() -> dict[str, Path]:

@@ -70,6 +70,7 @@ def _analyses(
     """Analyse all scenarios in all variants, or gather all that is wrong with any of them."""
     from testbed.analyse import analyse as analyse_plan
     from testbed.analyse import check_patterns
+    from testbed.emulate.memory import require_room
     from testbed.plan import make_plan
     from testbed.scenario import find_scenario, load_scenario
 
@@ -83,7 +84,7 @@ def _analyses(
                 shown = variant.label if len(names) == 1 else f"{scenario.name} {variant.label}"
                 scenario = replace(scenario, name=shown)
             if not broken:
-                found.append(analyse_plan(make_plan(scenario), patterns))
+                found.append(analyse_plan(make_plan(scenario, require_room), patterns))
         except InputError as error:
             problems += error.problems
     if problems:

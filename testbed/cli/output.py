@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from testbed.model import Sample
     from testbed.plan import Plan
+    from testbed.plan.size import Size
     from testbed.run.engine import Outcome
 
 _STYLES = {"pass": "green", "warn": "yellow", "invalid": "red", "fail": "red"}
@@ -94,10 +95,16 @@ def printable_everywhere() -> None:
 
 def made_plan(name: str, settings: Sequence[str] | None = None) -> Plan:
     """Plan and prove a scenario that is named on the command line."""
+    from testbed.emulate.memory import require_room
     from testbed.plan import make_plan
     from testbed.scenario import find_scenario, load_scenario
 
-    return make_plan(load_scenario(find_scenario(name), settings or ()), lambda text: say(text, to=messages))
+    def foretold(size: Size) -> None:
+        require_room(size)
+        if size.large:
+            say(size.sentence, to=messages)
+
+    return make_plan(load_scenario(find_scenario(name), settings or ()), foretold)
 
 
 def load_plugins(files: Sequence[str] | None) -> None:

@@ -68,6 +68,7 @@ def named_variants(name: str, settings: Sequence[str], vary: Sequence[str]) -> I
     Raises:
         InputError: what is wrong with any of them.
     """
+    from testbed.emulate.memory import require_room
     from testbed.plan import make_plan
     from testbed.scenario import find_scenario, load_scenario
 
@@ -76,7 +77,7 @@ def named_variants(name: str, settings: Sequence[str], vary: Sequence[str]) -> I
     for variant in variants(vary):
         texts = [*settings, *variant.settings]
         try:
-            plan = make_plan(load_scenario(find_scenario(name), texts))
+            plan = make_plan(load_scenario(find_scenario(name), texts), require_room)
         except InputError as error:
             problems |= dict.fromkeys(error.problems)
             continue

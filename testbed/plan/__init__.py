@@ -12,7 +12,7 @@ from testbed.pipeline.compile import compile_groups, compile_rules
 from testbed.plan.fabric import logical_fabric
 from testbed.plan.loads import lab_problems
 from testbed.plan.proof import digest_of, prove, require_proof, undeclared
-from testbed.plan.size import size_of
+from testbed.plan.size import Size, size_of
 from testbed.plan.speeds import link_speeds
 from testbed.routing import ROUTINGS
 from testbed.scenario import Scenario
@@ -71,18 +71,15 @@ class Plan:
         require_proof(self.scenario, self.violations)
 
 
-def make_plan(scenario: Scenario, told: Callable[[str], None] | None = None) -> Plan:
-    """Plan and verify; deterministic. `told` is called with what a large plan will take, before it is made.
+def make_plan(scenario: Scenario, foretold: Callable[[Size], None] | None = None) -> Plan:
+    """Plan and verify; pure, deterministic. `foretold` is called with what that will take, and may refuse it.
 
     Raises:
         InputError: the parts of the scenario do not go together, each problem with the scenario's file.
-        CapabilityError: there is not enough memory for it.
     """
     topology, bundles = logical_fabric(scenario)
-    size = size_of(scenario, topology)
-    size.require_room(scenario.source)
-    if size.large and told is not None:
-        told(size.sentence)
+    if foretold is not None:
+        foretold(size_of(scenario, topology))
     speeds, problems = link_speeds(scenario, topology if bundles is None else bundles.wiring)
     problems += lab_problems(scenario, topology)
     try:

@@ -1,4 +1,4 @@
-"""What planning a fabric takes in memory and time, said before it begins; and whether the memory is there.
+"""What planning a fabric takes in memory and time, foretold before it begins.
 
 Fitted to plans of random and regular fabrics of 64 to 4,096 switches: within a fifth for memory; the time is that of an
 idle machine with two cores, compiled code warm, within a factor of two.
@@ -6,14 +6,10 @@ idle machine with two cores, compiled code warm, within a factor of two.
 
 from __future__ import annotations
 
-import resource
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
-from testbed.errors import CapabilityError
 from testbed.model import Ints, Topology
 from testbed.routing.turns import breadth_first_levels
 from testbed.scenario import Scenario
@@ -27,19 +23,13 @@ _SECONDS_A_TREE = 1.2e-7
 _SECONDS_A_PAIR, _SECONDS_A_CHANNEL = 6e-7, 8e-8
 _SAMPLES = 8  # switches that hops are counted from
 _LARGE, _LONG = 1 << 30, 15.0  # bytes and seconds from which on it is told
-_MEMORY = Path("/proc/meminfo")
-_GROUPS = (  # the most that this group of processes may have, and what it has
-    (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")),
-    (Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"), Path("/sys/fs/cgroup/memory/memory.usage_in_bytes")),
-)
-# Of it, files that the kernel drops when it is asked for more.
-_CACHED = "memory.stat", ("inactive_file", "total_inactive_file")
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
     """How large a plan is."""
 
+    source: str  # the scenario's file
     switches: int  # S
     pairs: int  # ordered pairs of switches with hosts
     memory: int  # bytes that planning takes, beyond the program itself
@@ -55,41 +45,28 @@ class Size:
         """What planning will take."""
         return (
             f"planning {self.switches:,} switches and {self.pairs:,} pairs of them takes some "
-            f"{_gigabytes(self.memory)} of memory, and {_time(self.seconds)} on an idle machine"
+            f"{gigabytes(self.memory)} of memory, and {_time(self.seconds)} on an idle machine"
         )
-
-    def require_room(self, source: str) -> None:
-        """Let only plans pass for which there is memory; `source` is the scenario's file.
-
-        Raises:
-            CapabilityError: there is not enough.
-        """
-        if self.memory <= _LARGE // 4:
-            return
-        free = free_memory()
-        if free is not None and self.memory > free:
-            raise CapabilityError(
-                f"{source}: {self.sentence}; {_gigabytes(free)} are free here, so nothing was planned. Take fewer "
-                f"switches, a routing by trees where it goes with the fabric ({', '.join(sorted(BY_TREES))}), or a "
-                "machine with more memory"
-            )
 
 
 def size_of(scenario: Scenario, topology: Topology) -> Size:
     """How large the plan of a fabric will be."""
+    source = scenario.source
     ends = np.unique(topology.host_switch)
     switches, pairs = topology.switch_count, len(ends) ** 2
     options = scenario.routing
     layers = int(getattr(options, "layers", 0) or 1)
     if scenario.routing_kind in BY_TREES and getattr(options, "ring", "") != "datelines":
-        return Size(switches, pairs, _BYTES_A_TREE * len(ends) * switches, _SECONDS_A_TREE * len(ends) * switches)
+        return Size(
+            source, switches, pairs, _BYTES_A_TREE * len(ends) * switches, _SECONDS_A_TREE * len(ends) * switches
+        )
     if not pairs:  # which is refused
-        return Size(switches, 0, 0, 0.0)
+        return Size(source, switches, 0, 0, 0.0)
     channels = layers * len(topology.channel_source) / max(switches, 1)
     each = _BYTES_A_PAIR + _BYTES_A_HOP * _mean_hops(topology, ends) + _BYTES_A_CHANNEL * channels
     growth = max(1.0, len(ends) / 1024) ** 0.25  # caches get too small
     seconds = pairs * (_SECONDS_A_PAIR + _SECONDS_A_CHANNEL * channels) * growth
-    return Size(switches, pairs, int(pairs * each), seconds)
+    return Size(source, switches, pairs, int(pairs * each), seconds)
 
 
 def _mean_hops(topology: Topology, ends: Ints) -> float:
@@ -98,32 +75,8 @@ def _mean_hops(topology: Topology, ends: Ints) -> float:
     return float(np.mean([breadth_first_levels(topology, int(root))[ends].mean() for root in roots]))
 
 
-def free_memory() -> int | None:
-    """Bytes that this program can still have, without swapping; None where the machine does not say."""
-    found = []
-    with suppress(OSError, ValueError, IndexError):
-        (line,) = (line for line in _MEMORY.read_text().splitlines() if line.startswith("MemAvailable:"))
-        found.append(1024 * int(line.split()[1]))
-    for most, now in _GROUPS:
-        with suppress(OSError, ValueError):  # "max" where there is no limit
-            found.append(int(most.read_text()) - int(now.read_text()) + _droppable(now.parent))
-    for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
-        limit = resource.getrlimit(kind)[0]
-        if limit != resource.RLIM_INFINITY:
-            found.append(limit)
-    return max(0, min(found)) if found else None
-
-
-def _droppable(group: Path) -> int:
-    """Bytes of files that a group of processes has read, counted as its own, and would not miss."""
-    file, names = _CACHED
-    with suppress(OSError, ValueError):
-        counts = dict(line.split() for line in (group / file).read_text().splitlines())
-        return max(int(counts.get(name, 0)) for name in names)
-    return 0
-
-
-def _gigabytes(count: int) -> str:
+def gigabytes(count: int) -> str:
+    """A count of bytes as a sentence has it."""
     return f"{count / 1e9:.0f} GB" if count >= 10**10 else f"{count / 1e9:.1f} GB"
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.emulate.memory import require_room
 from testbed.errors import LabError, TestbedError
 from testbed.plan import Plan, make_plan
 from testbed.results import INCOMPLETE
@@ -57,7 +58,7 @@ def run_apart(scenario: Scenario, settings: Sequence[str], digest: str, runner: 
     with tempfile.TemporaryDirectory(prefix="testbed-run-") as place:
         results = Path(place)
         try:
-            plan = make_plan(scenario)
+            plan = make_plan(scenario, require_room)
             if plan.digest != digest:
                 raise LabError(f"the plan is another one on this worker: {plan.digest} instead of {digest}")
             outcome = runner(plan, results, lambda text: None, Asked.of(scenario, settings))

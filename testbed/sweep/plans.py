@@ -10,6 +10,7 @@ from pathlib import Path
 
 from testbed.compare.axis import MESSAGE_SIZE, SWITCHES_ON_PATH, number_at
 from testbed.compare.variants import label_of, shortened
+from testbed.emulate.memory import require_room
 from testbed.errors import CapabilityError, InputError, Problem, VerificationError, did_you_mean
 from testbed.plan import Plan, make_plan
 from testbed.run.engines import ENGINES
@@ -89,7 +90,7 @@ def prepare(
 def _plan(combination: Combination) -> Plan:
     """Raise InputError unless a run of it could start here."""
     scenario = load_scenario(combination.file, combination.settings)
-    plan = make_plan(scenario)
+    plan = make_plan(scenario, require_room)
     try:
         plan.require_proof()
     except VerificationError as error:

@@ -40,7 +40,7 @@ lab: {dilation: 100, controller: segment_manager}
 """
 # Hosts of opposite corners.
 SOURCE, DESTINATION = 0, 8
-_PATIENCE = 30.0
+_PATIENCE = 20.0
 
 
 def until(what, patience: float = _PATIENCE):

@@ -27,7 +27,7 @@ lab: {dilation: 200}
 workloads:
   - {kind: ping, pattern: complement, count: 3}
   - {kind: iperf3, protocol: udp, pattern: neighbour, offered: 0.9, seconds: 4, omit: 1, repeats: 1}
-  - {kind: npb, kernel: EP, trace: true}
+  - {kind: mpi, job: fabric_bench, args: [--tests, "pingpong,alltoall", --repeats, "3"], trace: true}
   - {kind: script, run: ./name.sh, hosts: [h1, h8, h16]}
 """
 
@@ -50,11 +50,9 @@ def test_a_torus_over_two_machines_is_as_its_plan_says(pair, tmp_path):
     (tmp_path / "name.sh").write_text("#!/bin/sh\necho $TESTBED_HOST\n")
     (tmp_path / "name.sh").chmod(0o755)
     done = pair.testbed("run", write(tmp_path, _TORUS), *pair.options, "--results", str(tmp_path), "--format", "json")
-    assert done.returncode in (0, 1, 3), done.stderr
+    assert done.returncode in (0, 3), done.stderr
     assert "no telemetry is recorded, since the machines' clocks differ" in done.stderr
     run = load_run(Path(json.loads(done.stdout)["results"]))
-    # Ranks that compute, and programs that end at once, tell of the machine; the others' figures are of the network.
-    assert all(load["verdict"] in ("pass", "warn") for load in run.manifest["loads"][:2]), run.manifest["loads"]
     parts = run.environment["machines"]
     assert sorted(parts) == ["a", "b"]
     assert [len(parts[name]["switches"]) for name in ("a", "b")] == [8, 8]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .leftovers import processes_of
+
 pytest_plugins = ["pytester"]
 
 
@@ -38,6 +40,7 @@ def test_a_lab_stands_while_its_test_runs_and_ends_with_it(untouched, pytester, 
     found = pytester.runpytest_subprocess("-p", "testbed.pytest_plugin", "-p", "no:cacheprovider")
     found.assert_outcomes(passed=3, failed=2)
     found.stdout.fnmatch_lines(['*rnig4: no scenario of that name. Did you mean "ring4"?*'])
+    assert not [command for command in processes_of(untouched).values() if "testbed.emulate.agent" in command]
 
 
 def test_what_the_machine_lacks_skips_or_fails_with_the_reason(pytester, monkeypatch):

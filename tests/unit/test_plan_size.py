@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+from testbed.cli.output import made_plan
+from testbed.emulate import memory
 from testbed.errors import EXIT_NOTHING_RAN, CapabilityError
 from testbed.plan import make_plan, size
 from testbed.plan.fabric import logical_fabric
@@ -75,19 +77,20 @@ def test_routings_by_trees_are_taken_for_such():
     assert len(by_trees) >= 5
 
 
-def test_a_large_plan_is_told_before_it_is_made(monkeypatch):
+def test_a_large_plan_is_told_before_it_is_made(monkeypatch, capsys):
+    made_plan("torus4x4")
+    assert capsys.readouterr().err == ""
     monkeypatch.setattr(size, "_LARGE", 1 << 10)
-    told: list[str] = []
-    make_plan(scenario_of("topology: {kind: torus, sizes: [4, 4]}"), told.append)
-    assert told == [
+    made_plan("torus4x4")
+    assert " ".join(capsys.readouterr().err.split()) == (
         "planning 16 switches and 256 pairs of them takes some 0.0 GB of memory, and 0 s on an idle machine"
-    ]
+    )
 
 
 def test_a_plan_that_does_not_fit_is_refused(monkeypatch):
-    monkeypatch.setattr(size, "free_memory", lambda: 5 * 10**8)
+    monkeypatch.setattr(memory, "free_memory", lambda: 5 * 10**8)
     with pytest.raises(CapabilityError) as caught:
-        make_plan(scenario_of(random_fabric(2048)))
+        make_plan(scenario_of(random_fabric(2048)), memory.require_room)
     assert caught.value.exit_code == EXIT_NOTHING_RAN
     assert str(caught.value).startswith("test.yaml: planning 2,048 switches and 4,194,304 pairs of them takes some 0.")
     assert "; 0.5 GB are free here, so nothing was planned. Take fewer switches, a routing by trees" in str(
@@ -98,12 +101,12 @@ def test_a_plan_that_does_not_fit_is_refused(monkeypatch):
 def test_memory_is_what_the_machine_the_group_and_the_limits_leave(monkeypatch, tmp_path):
     for name, text in (("meminfo", "MemTotal: 99 kB\nMemAvailable: 50 kB\n"), ("max", "40000\n"), ("now", "10000\n")):
         (tmp_path / name).write_text(text)
-    monkeypatch.setattr(size, "_MEMORY", tmp_path / "meminfo")
-    monkeypatch.setattr(size, "_GROUPS", [(tmp_path / "max", tmp_path / "now")])
-    assert size.free_memory() == 30_000
+    monkeypatch.setattr(memory, "_MEMORY", tmp_path / "meminfo")
+    monkeypatch.setattr(memory, "_GROUPS", [(tmp_path / "max", tmp_path / "now")])
+    assert memory.free_memory() == 30_000
     (tmp_path / "memory.stat").write_text("anon 6000\ninactive_file 4000\n")  # files that it has read
-    assert size.free_memory() == 34_000
+    assert memory.free_memory() == 34_000
     (tmp_path / "max").write_text("max\n")
-    assert size.free_memory() == 50 * 1024
+    assert memory.free_memory() == 50 * 1024
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (20_000, 20_000))
-    assert size.free_memory() == 20_000
+    assert memory.free_memory() == 20_000

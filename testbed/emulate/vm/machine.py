@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from testbed.emulate import memory
 from testbed.emulate.vm.image import Image
 from testbed.errors import CapabilityError
 
@@ -120,6 +121,5 @@ def require_memory(what: str, needed: int, memory: int, free: int) -> None:
 
 
 def free_memory() -> int:
-    """Return MiB that this machine can give to programs."""
-    rows = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
-    return int(rows["MemAvailable"].split()[0]) // 1024
+    """Return MiB that this machine can give to programs; 0 where it does not say."""
+    return (memory.free_memory() or 0) >> 20
