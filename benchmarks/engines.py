@@ -22,7 +22,7 @@ from testbed.scenario import find_scenario, load_scenario
 from testbed.units import format_quantity
 
 # Labels that tell figures apart; others say which of many alike, whose median is taken.
-_APART = ("protocol", "pattern", "size", "quantile", "metric")
+_APART = ("protocol", "pattern", "bytes")
 _SHOWN = (
     "goodput", "loss", "retransmits", "rtt_min", "mpi_latency", "mpi_bandwidth", "mpi_pingping_bandwidth",
     "mpi_alltoall_time", "completion_time",
@@ -38,7 +38,7 @@ def _figures(samples: Iterable[Sample]) -> dict[str, str]:
     alike: dict[tuple[str, ...], list[Sample]] = defaultdict(list)
     for one in samples:
         if one.metric in _SHOWN:
-            words = (one.metric, *(one.labels[key] for key in _APART if key in one.labels))
+            words = (one.metric, *(str(one.labels[key]) for key in _APART if one.labels.get(key)))
             alike[words].append(one)
     found = {}
     for named, every in alike.items():
@@ -76,18 +76,12 @@ def _sweep(part: str, runs: int) -> Found:
             words: dict[str, list[str]] = defaultdict(list)
             for one in done["runs"]:
                 if one.get("folder"):
-                    run = load_run(_folder(Path(folder), Path(done["results"]), one["folder"]))
+                    run = load_run(Path(done["results"]) / one["folder"])
                     grouped[one["label"]] += run.samples
                 words[one["label"]].append(one.get("verdict") or one["state"])
         for label, samples in grouped.items():
             found[f"{name}, {label}"] = [", ".join(words[label]), *(f"{a}: {b}" for a, b in _figures(samples).items())]
     return found
-
-
-def _folder(results: Path, sweep: Path, run: str) -> Path:
-    """Where a run of a sweep is, whatever its path is relative to."""
-    places = (Path(run), sweep / run, results / run, results / sweep / run)
-    return next(place for place in places if (place / "manifest.json").exists())
 
 
 PARTS = ("torus4x4", *_SWEEPS)

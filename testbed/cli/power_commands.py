@@ -24,6 +24,7 @@ from testbed.cli.output import (
     write_file,
 )
 from testbed.errors import InputError
+from testbed.regulate import WATCHED
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -46,7 +47,6 @@ MATRICES = Annotated[
     typer.Option("--matrix", help="traffic of a run: its result folder, or a telemetry-<load>.npz of it; repeatable"),
 ]
 SLOWER = Annotated[bool, typer.Option("--slower", help="let links run at 100 or 10 Mbit/s where that is enough")]
-WATCHED = 5.0  # s of traffic by which a running lab is regulated
 
 
 @app.command(

@@ -15,14 +15,13 @@ from testbed.errors import InputError, TestbedError
 from testbed.live.line import Line
 from testbed.live.source import LabSource
 from testbed.plan import Plan
-from testbed.regulate import standing
+from testbed.regulate import WATCHED, standing
 from testbed.regulate.power import models_for
 from testbed.run.advice import AskedOfLab
 from testbed.run.checks.fidelity import Verdict
 from testbed.run.load_lab import load_lab, loads_plan
 from testbed.run.load_words import as_typed, read_loads
 
-WATCHED = 5.0  # s of traffic by which links are chosen
 _RESULTS = Path("results")  # in the folder in which the page was opened, as `testbed load` has it
 _LONGEST = 1000  # characters of the words of a load
 

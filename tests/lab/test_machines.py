@@ -6,6 +6,8 @@ import json
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -43,6 +45,17 @@ def nothing_runs(pair) -> None:
     while left := pair.labs():
         assert time.monotonic() < until, left
         time.sleep(0.1)
+
+
+@contextmanager
+def loading(pair, tmp_path) -> Iterator[subprocess.Popen[str]]:
+    """A run whose load has begun, and does not end by itself."""
+    text = _RING.replace("count: 3", "count: 500")
+    with pair.start("run", write(tmp_path, text), *pair.options, "--results", str(tmp_path / "results")) as process:
+        for line in process.stderr:
+            if "load 1 of 1" in line:
+                break
+        yield process
 
 
 @pytest.mark.quiet(seat=1)
@@ -99,11 +112,7 @@ def refuse(pair, tmp_path) -> None:
 
 
 def test_a_machine_that_goes_away_is_named_and_the_rest_ends(pair, tmp_path):
-    text = _RING.replace("count: 3", "count: 500")
-    with pair.start("run", write(tmp_path, text), *pair.options, "--results", str(tmp_path / "results")) as process:
-        for line in process.stderr:
-            if "load 1 of 1" in line:
-                break
+    with loading(pair, tmp_path) as process:
         pair.kill_worker("b")
         said = process.stderr.read()
         assert process.wait(60) == 1, said
@@ -114,11 +123,7 @@ def test_a_machine_that_goes_away_is_named_and_the_rest_ends(pair, tmp_path):
 
 
 def test_parts_end_when_their_client_is_killed_and_others_are_refused_meanwhile(pair, tmp_path):
-    text = _RING.replace("count: 3", "count: 500")
-    with pair.start("run", write(tmp_path, text), *pair.options, "--results", str(tmp_path / "results")) as process:
-        for line in process.stderr:
-            if "load 1 of 1" in line:
-                break
+    with loading(pair, tmp_path) as process:
         assert pair.labs()
         subprocess.run(["pkill", "-KILL", "-P", str(process.pid)], check=True)  # nsenter has started it
         process.wait(20)
@@ -130,11 +135,7 @@ def test_parts_end_when_their_client_is_killed_and_others_are_refused_meanwhile(
 
 
 def test_ctrl_c_ends_all_parts(pair, tmp_path):
-    text = _RING.replace("count: 3", "count: 500")
-    with pair.start("run", write(tmp_path, text), *pair.options, "--results", str(tmp_path / "results")) as process:
-        for line in process.stderr:
-            if "load 1 of 1" in line:
-                break
+    with loading(pair, tmp_path) as process:
         subprocess.run(["pkill", f"-{signal.SIGINT.value}", "-P", str(process.pid)], check=True)
         said = process.stderr.read()
         process.wait(30)

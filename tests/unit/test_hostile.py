@@ -94,7 +94,7 @@ def test_what_may_not_be_read():
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 def test_machine_code_that_cannot_be_kept_is_compiled_anew():
-    done = call("plan", "ring8", nobody=True, HOME="/nonexistent", NUMBA_CACHE_DIR="")
+    done = call("plan", "ring8", nobody=True, HOME="/nonexistent", NUMBA_CACHE_DIR="", TESTBED_INTERPRET="0")
     assert "machine code is not kept, because no folder for it can be written" in done.stderr
     assert (done.returncode, "Traceback" in done.stderr) == (0, False)
 
