@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import sys
 import time
@@ -16,7 +17,8 @@ from testbed.emulate.queues import Queue, queued
 from testbed.errors import CapabilityError, InputError
 from testbed.files import code_digest
 
-pytestmark = [pytest.mark.timeout(300)]
+# dask-jobqueue never closes the files with the keys that it makes for workers.
+pytestmark = [pytest.mark.timeout(300), pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")]
 
 ROOT = Path(__file__).parents[2]
 # What Slurm does, without waiting: the job runs until it is cancelled.
@@ -31,6 +33,13 @@ _SCANCEL = """#!/bin/sh
 echo "$1" >"$QUEUE/cancelled"
 kill -- -"$(cat "$QUEUE/job.pid")"
 """
+
+
+@pytest.fixture(autouse=True)
+def nothing_for_others():
+    """What is left open is collected here, and not in a test of something else."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture
