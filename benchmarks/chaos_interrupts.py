@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import time
-from pathlib import Path
 from subprocess import Popen, TimeoutExpired
 from typing import TYPE_CHECKING
 
 from benchmarks.interrupts import wait_for_handlers
 from testbed.emulate import launch
+from testbed.errors import EXIT_INTERRUPTED
 
 if TYPE_CHECKING:
     from benchmarks.chaos import Place
 
-HEARD = 10.0  # seconds within which a command has ended
+HEARD = 10.0  # seconds within which a command has ended, and so have those that it started
+_NEVER = 60.0
+_AT_ONCE = 1.0  # seconds within which a command that has done its work ends by itself
 _LONGEST = 6.0  # seconds after which nothing new happens in a command
 _WHOLE = 120.0
 _ENDS_BY_ITSELF = {0, 1, 2, 3}
+_REFUSED = 2
 _LARGE = (
     "topology: {kind: random, switches: 1200, degree: 8, seed: 3}\nrouting: {kind: updown}\n"
     "assignment: {kind: openflow}\n"
 )
-# What stands in braces is made before: `run`, a folder of results; `saved`, configurations; `lab`, the name of a lab
-# that stands; `file`, the scenario of such a lab.
+# What stands in braces is made before: `run` and `again`, folders of results; `saved`, configurations; `lab`, the name
+# of a lab that stands; `file`, the scenario of such a lab.
 COMMANDS: tuple[tuple[str, ...], ...] = (
     ("list",), ("schema",), ("init", "hall"), ("doctor",), ("status",), ("exercise", "list"), ("plan", "torus8x8"),
     ("plan", "{large}"), ("verify", "deadlock-torus8x8"), ("analyse", "torus8x8", "mesh4x4"),
     ("explain", "torus4x4", "h1", "h16"), ("segments", "sr-irregular16"), ("power", "torus4x4-3links"),
-    ("simulate", "torus8x8", "--clocks", "20000"), ("run", "torus4x4", "--engine", "simulate"), ("sweep", "{sweep}"),
-    ("compare", "{run}", "{run}"), ("report", "{run}", "--output", "page.html"), ("paper", "--quick"),
+    ("simulate", "torus8x8", "--clocks", "100000"), ("run", "torus4x4", "--engine", "simulate"), ("sweep", "{sweep}"),
+    ("compare", "--each", "{run}", "{again}"), ("report", "{run}", "--output", "page.html"), ("paper", "--quick"),
     ("export", "torus4x4", "--dialect", "linux-bridge-iproute2", "--output", "written"), ("audit", "{saved}"),
     ("check", "{saved}", "--against", "torus4x4"), ("storm", "--seconds", "2"), ("regulate", "ring4"),
     ("run", "{file}", "--results", "results"), ("up", "{file}"), ("load", "{lab}", "ping"), ("status", "{lab}"),
@@ -57,7 +61,7 @@ class Interrupted:
         command = place.chance.choice(COMMANDS)
         self._make(place)
         if command not in self._whole:
-            self._whole[command] = self._once(place, command)
+            self._whole[command] = self._once(place, command)  # one that is refused would try nothing
         if "{lab}" in command:
             self._stand(place)
         program = self._start(place, command)
@@ -66,12 +70,20 @@ class Interrupted:
         done = program.poll() is not None
         began = time.monotonic()
         program.send_signal(signal.SIGINT)
-        wrong = self._ended(program, done=done)
+        said, wrong = self._ended(program)
+        seconds = time.monotonic() - began
+        # Some commands last until Ctrl-C. Where a program takes the place of `exec`, it is that which dies of it.
+        expected = {"live": 0, "watch": 0, "exec": -signal.SIGINT}.get(command[0])
+        if program.returncode not in (EXIT_INTERRUPTED, expected):
+            done = done or seconds < _AT_ONCE
+            if not done or program.returncode not in _ENDS_BY_ITSELF:
+                wrong.append(f"exit code {program.returncode}: {said.strip()[-200:]}")
         if not done:
-            self.heard.append(time.monotonic() - began)
+            self.heard.append(seconds)
+            wrong += [f"it was heard after {seconds:.1f} s"] * (seconds > HEARD)
         self.late += done
         self._end(place)
-        return f"{' '.join(command)} after {delay:.2f} s", wrong
+        return f"{' '.join(command)} after {delay:.2f} s, over in {seconds:.2f} s", wrong
 
     def told(self) -> str:
         """What came of all of them."""
@@ -83,20 +95,18 @@ class Interrupted:
             f"the end (median), 99 % {ordered[int(0.99 * (len(ordered) - 1))]:.2f} s, at most {ordered[-1]:.2f} s\n"
         )
 
-    def _ended(self, program: Popen[str], *, done: bool) -> list[str]:
+    def _ended(self, program: Popen[str]) -> tuple[str, list[str]]:
+        """What it said, and what is wrong with that and with what it leaves."""
         try:
-            said = program.communicate(timeout=HEARD * 6)[1]
+            said = program.communicate(timeout=_NEVER)[1]
         except TimeoutExpired:
             program.kill()
-            program.communicate()
-            return [f"it was not heard in {HEARD * 6:g} s"]
+            return program.communicate()[1], [f"it was not heard in {_NEVER:g} s"]
         wrong = ["a traceback: " + said.strip().splitlines()[-1]] if "Traceback" in said else []
-        if program.returncode != 130 and (program.returncode not in _ENDS_BY_ITSELF or (not done and said.strip())):
-            wrong.append(f"exit code {program.returncode}: {said.strip()[-200:]}")
-        if program.returncode == 130:  # a lab of `up` may have stood already
+        if program.returncode == EXIT_INTERRUPTED:  # a lab of `up` may have stood already
             left = [lab.init for lab in launch.labs() if lab.owner == program.pid]
             wrong += [f"process {init} of its lab is still there" for init in left]
-        return wrong
+        return said, wrong
 
     def _start(self, place: Place, command: tuple[str, ...]) -> Popen[str]:
         words = [word.format(**self._made) if word.startswith("{") else word for word in command]
@@ -109,12 +119,14 @@ class Interrupted:
         began = time.monotonic()
         program = self._start(place, command)
         try:
-            program.communicate(timeout=_LONGEST if command[0] in ("watch", "live") else _WHOLE)
+            said = program.communicate(timeout=_LONGEST if command[0] in ("watch", "live") else _WHOLE)[1]
         except TimeoutExpired:
             program.send_signal(signal.SIGINT)
-            program.communicate()
+            said = program.communicate()[1]
         seconds = time.monotonic() - began
         self._end(place)
+        if program.returncode == _REFUSED and said.strip():
+            raise SystemExit(f"{' '.join(command)} is refused, so there is nothing to interrupt: {said.strip()[-300:]}")
         return seconds
 
     def _make(self, place: Place) -> None:
@@ -124,23 +136,22 @@ class Interrupted:
         (folder / "large.yaml").write_text(_LARGE)
         for words in (
             ("run", "./sim.yaml", "--results", "made"),
+            ("run", "./sim.yaml", "--results", "made"),
             ("export", "torus4x4", "--dialect", "linux-bridge-iproute2", "--output", "saved"),
         ):
             place.start(*words).communicate()
-        (run,) = (str(file.parent) for file in (folder / "made").glob("*/manifest.json"))
+        run, again = (str(file.parent) for file in sorted((folder / "made").glob("*/manifest.json")))
         self._made = {
-            "run": run, "saved": str(folder / "saved"), "large": "./large.yaml", "sweep": "./sweep.yaml",
-            "file": str(place.file), "lab": place.file.stem,
+            "run": run, "again": again, "saved": str(folder / "saved"), "large": "./large.yaml",
+            "sweep": "./sweep.yaml", "file": str(place.file), "lab": place.file.stem,
         }  # fmt: skip
 
     def _stand(self, place: Place) -> None:
         place.start("up", str(place.file)).communicate()
 
     def _end(self, place: Place) -> None:
-        for one in Path(place.folder).glob("written*"):
-            for file in one.iterdir():
-                file.unlink()
-            one.rmdir()
+        for written in ("hall", "written"):
+            shutil.rmtree(place.folder / written, ignore_errors=True)
         for lab in list(launch.labs()):
             if lab.scenario == place.file.stem:
                 place.start("down", place.file.stem).communicate()

@@ -71,6 +71,8 @@ def _entering(init: int, inside: Sequence[str], **variables: str) -> tuple[list[
         "--uts",
         "--ipc",
         "--",
+        # A signal to nsenter alone ends nsenter, which passes none on.
+        *("setpriv", "--pdeathsig", "TERM", "--"),
         *inside,
     ]
     return command, {**os.environ, **variables, "OVS_RUNDIR": "/run/lab/ovs"}

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -62,6 +64,35 @@ def test_what_is_not_there_is_a_sentence(execute, words, sentence):
     assert (done.returncode, done.stdout) == (2, "")
     assert sentence in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_program_ends_with_the_command_that_started_it(execute, number):
+    """What a terminal sends goes to both; a signal from a script or a supervisor goes to the command alone."""
+    command = [
+        sys.executable,
+        "-m",
+        "testbed",
+        "exec",
+        f"exec-{os.getpid()}",
+        "h1",
+        "--",
+        "sh",
+        "-c",
+        "echo on; exec cat",
+    ]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as started:
+        assert started.stdin is not None
+        assert started.stdout is not None
+        assert started.stdout.readline() == "on\n"
+        started.send_signal(number)
+        rest = Thread(target=started.stdout.read)  # it ends when the program has gone, which holds the other end
+        rest.start()
+        rest.join(20)
+        gone = not rest.is_alive()
+        started.stdin.close()  # ends it in any case
+        assert gone
+        assert started.wait(20) == -number
 
 
 def test_the_commands_of_mininets_walkthrough_work_at_its_prompt(execute):
