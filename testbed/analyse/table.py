@@ -54,17 +54,22 @@ def _cells(analysis: Analysis) -> dict[str, str]:
         "topology": scenario.topology_kind,
         "routing": scenario.routing_kind,
         "assignment": scenario.assignment_kind,
-        "switches, links between them, hosts": f"{topology.switch_count:,}, {plan.wiring.link_count:,}, "
-        f"{topology.host_count:,}",
+        "switches": f"{topology.switch_count:,}",
+        "links between switches": f"{plan.wiring.link_count:,}",
+        "hosts": f"{topology.host_count:,}",
         "links between two halves": _NONE if analysis.bisection is None else f"{analysis.bisection:,}",
-        "hops: mean, max (same switch 0)": f"{hops.mean:.5g}, {hops.longest}",
-        "shortest hops: mean, max": f"{hops.mean_shortest:.5g}, {hops.diameter}",
+        "hops, mean (same switch 0)": f"{hops.mean:.5g}",
+        "hops, max": str(hops.longest),
+        "shortest hops, mean": f"{hops.mean_shortest:.5g}",
+        "shortest hops, max": str(hops.diameter),
         "pairs on a longer path than the shortest": _share(hops.longer_pairs, hops.pairs),
-        "switches on a path: mean, max (all pairs, same switch 1)": f"{hops.mean_switches:.5g}, {hops.max_switches}",
+        "switches on a path, mean (same switch 1)": f"{hops.mean_switches:.5g}",
+        "switches on a path, max": str(hops.max_switches),
     }
     for load in analysis.loads:
         saturation = _NONE if load.saturation is None else f"{load.saturation:.3g}"
-        cells[f"{load.pattern}: flows on a channel: max, mean"] = f"{load.max:,}, {load.mean:.5g}"
+        cells[f"{load.pattern}: flows on a channel, max"] = f"{load.max:,}"
+        cells[f"{load.pattern}: flows on a channel, mean"] = f"{load.mean:,.5g}"
         cells[f"{load.pattern}: unused channels"] = _share(load.idle, len(load.flows))
         cells[f"{load.pattern}: saturates at (× link rate)"] = saturation
     cells |= {
@@ -73,11 +78,13 @@ def _cells(analysis: Analysis) -> dict[str, str]:
         "deadlock free": "yes" if plan.deadlock_free else "NO",
         "proved": "yes" if plan.proved else "NO",
         **{f"relation {name}": text for name, text in _relations(analysis).items()},
-        "VLANs: max per switch, fabric": f"{analysis.vlans:,}, {analysis.vlans_total:,}",
-        "copies of a flooded frame per switch: mean, max": _copies(analysis.multiplication),
+        "VLANs, max per switch": f"{analysis.vlans:,}",
+        "VLANs, total": f"{analysis.vlans_total:,}",
+        "copies of a flooded frame per switch, mean": _copies(analysis.multiplication, 0),
+        "copies of a flooded frame per switch, max": _copies(analysis.multiplication, 1),
         "fewest VLANs, fixed": _fewest(analysis, analysis.fewest_fixed),
         "fewest local VLANs of a switch, renamed": _fewest(analysis, analysis.fewest_renamed),
-        "MAC entries: max per switch": f"{analysis.mac_entries:,}",
+        "MAC entries, max per switch": f"{analysis.mac_entries:,}",
         "OpenFlow rules": f"{analysis.rules:,}",
     }
     for fit in analysis.fits:
@@ -92,10 +99,10 @@ def _share(part: int, whole: int) -> str:
     return f"{part:,} of {whole:,} ({100 * part / whole:.1f} %)" if whole else f"{part:,} of {whole:,}"
 
 
-def _copies(found: tuple[float, float] | None) -> str:
+def _copies(found: tuple[float, float] | None, which: int) -> str:
     if found is None:
         return _NONE
-    return "unbounded" if math.isinf(found[1]) else f"{found[0]:,.5g}, {found[1]:,.0f}"
+    return "unbounded" if math.isinf(found[1]) else f"{found[which]:,.5g}"
 
 
 def _relations(analysis: Analysis) -> dict[str, str]:

@@ -42,6 +42,14 @@ class Commands(TyperGroup):
         order = list(panels)
         return sorted(self.commands, key=lambda name: order.index(name) if name in panels else len(order))
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; of a value that is refused tell only the sentence, without the library's words before it."""
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")
+            raise
+
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Return the command that is named and its arguments as they are written today."""
         name, command, rest = super().resolve_command(ctx, args)

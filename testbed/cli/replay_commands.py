@@ -128,6 +128,8 @@ def _draw(found: Replay) -> list[Path]:
 def _print(found: Replay, figures: Sequence[Path]) -> None:
     import numpy as np
 
+    from testbed.simulate.replays import PAIRS as PAIR_TIMES
+
     settings, demand, outcome = found.settings, found.demand, found.outcome
     say(f"{found.plan.scenario.name}: {found.recorded.origin}")
     say(
@@ -150,4 +152,5 @@ def _print(found: Replay, figures: Sequence[Path]) -> None:
         )
     for file in figures:
         say(f"figure: {file}")
+    say(f"data: {found.folder / PAIR_TIMES}")
     say(f"results: {found.folder}")

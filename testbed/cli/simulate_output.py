@@ -122,6 +122,8 @@ _OF_PACKETS = ("loss", "hosts_paused", "channels_paused", "pauses")
 
 def print_outcome(outcome: Outcome, bound: float | None, figure: Path | None, ring: tuple[Path, ...]) -> None:
     """Print the table of loads and what it means."""
+    from testbed.results.samples import SAMPLES
+
     packets = outcome.packet_settings
     if packets is None:
         _print_flits(outcome)
@@ -140,6 +142,7 @@ def print_outcome(outcome: Outcome, bound: float | None, figure: Path | None, ri
             say(f"figure: {figure.parent / CHANNELS}")
     if ring:
         say(f"buffer occupancy over time: {' and '.join(map(str, ring))}")
+    say(f"data: {outcome.folder / SAMPLES}")
     say(f"results: {outcome.folder}")
 
 

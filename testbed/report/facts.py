@@ -17,6 +17,7 @@ from testbed.plan import Plan
 from testbed.plan.summary import summary
 from testbed.results import Run
 from testbed.results.load import LoadHead, load_heads
+from testbed.results.samples import SAMPLES
 from testbed.units import format_rate
 from testbed.vlans.local import vlan_count
 
@@ -229,7 +230,7 @@ def files_of_load(
     label: str, files: Sequence[ResultFile], raw_files: Sequence[ResultFile]
 ) -> tuple[list[ResultFile], int]:
     """The files that the figures of a load are in, not too many of its raw output, and how many more there are."""
-    table = [file for file in files if file.name == "samples.csv"]
+    table = [file for file in files if file.name == SAMPLES]
     own = [file for file in files if label and re.search(rf"-{re.escape(label)}\.\w+$", file.name)]
     raw = [file for file in raw_files if label and file.name.startswith(f"raw/{label}/")]
     return [*table, *own, *raw[:_RAW_SHOWN]], max(0, len(raw) - _RAW_SHOWN)

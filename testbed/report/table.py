@@ -95,9 +95,9 @@ METRICS: dict[str, str] = {
     "cpu_idle": "CPU idle",
     "cpu_pressure": "CPU pressure (PSI)",
     "cpu_network": "CPU in interrupts",
-    "cpu_switches": "Switches, of one CPU",
-    "cpu_programs": "Programs, of one CPU",
-    "cpu_agent": "Telemetry, of one CPU",
+    "cpu_switches": "CPU of the switches, % of one core",
+    "cpu_programs": "CPU of hosts' programs, % of one core",
+    "cpu_agent": "CPU of telemetry, % of one core",
     **{metric: name for kind in WORKLOADS.values() for metric, name in kind.metrics.items()},
 }
 # What the terminal leaves out; the page and samples.csv have all.

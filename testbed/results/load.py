@@ -15,7 +15,7 @@ from testbed.model import Sample
 from testbed.plan import Plan
 from testbed.plan.sound import unsound
 from testbed.plan.store import plan_from_json
-from testbed.results.samples import samples_from_csv
+from testbed.results.samples import SAMPLES, samples_from_csv
 from testbed.results.store import INCOMPLETE, MANIFEST_KEYS, SCHEMA_VERSION
 from testbed.scenario.engines import engine_name
 
@@ -85,7 +85,7 @@ def load_run(path: Path, *, unfinished: bool = False) -> Run:
         _of_today(manifest),
         _of_today(environment),
         plan,
-        _read(path / "samples.csv", samples_from_csv),
+        _read(path / SAMPLES, samples_from_csv),
     )
 
 

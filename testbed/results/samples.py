@@ -16,6 +16,7 @@ from testbed.errors import reading
 from testbed.files import read_text
 from testbed.model import Longs, Sample, Topology
 
+SAMPLES = "samples.csv"  # in a result folder
 _SHOWN = 60
 COLUMNS = ("metric", "value", "unit", "predicted")
 # Until version 0.1 all labels were one column, a JSON object; such files are still read.

@@ -21,7 +21,7 @@ from testbed.model import Sample
 from testbed.plan import Plan
 from testbed.plan.store import plan_to_json
 from testbed.plan.summary import summary
-from testbed.results.samples import samples_to_csv
+from testbed.results.samples import SAMPLES, samples_to_csv
 from testbed.scenario.load import as_dict
 
 SCHEMA_VERSION = 1
@@ -105,7 +105,7 @@ class ResultFolder:
 
     def write_samples(self, samples: Iterable[Sample]) -> None:
         """Write all samples so far."""
-        self.write_text("samples.csv", samples_to_csv(samples))
+        self.write_text(SAMPLES, samples_to_csv(samples))
 
     def write_manifest(
         self,
@@ -138,7 +138,7 @@ class ResultFolder:
                     "scenario": "scenario.yaml",
                     "plan": "plan.json",
                     "environment": "environment.json",
-                    "samples": "samples.csv",
+                    "samples": SAMPLES,
                     "report": "report.html",
                     "raw": "raw/",
                 },

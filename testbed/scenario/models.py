@@ -134,9 +134,19 @@ def _words(spec: type[Any], key: object, which: str) -> str | None:
     return words
 
 
+# What other programs, or other blocks, call a key.
+_OTHERWISE_CALLED = {"duration": "seconds", "time": "seconds", "bandwidth": "rate"}
+# Keys of a regular topology that are not its own, but of the block links beside it.
+_OF_LINKS = ("links", "extra_links", "add_links")
+
+
 def unknown_key(key: str, known: Sequence[str]) -> str:
     """Sentence for a key that a block does not have."""
-    return f"unknown key.{did_you_mean(key, known)} Known: {', '.join(known)}"
+    meant = _OTHERWISE_CALLED.get(key)
+    hint = f' Did you mean "{meant}"?' if meant in known else did_you_mean(key, known)
+    if key in _OF_LINKS and "hosts_per_switch" in known:
+        hint = " Links are added by the block links, beside topology: links: {add: [[s1, s11]]}."
+    return f"unknown key.{hint} Known: {', '.join(known)}"
 
 
 def not_one_of(given: object, known: Sequence[str]) -> str:

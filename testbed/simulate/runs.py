@@ -145,7 +145,7 @@ def simulate_plan(
             else:
                 jobs = workers.slots
                 begun = _tasks(plan, settings, waiting, workers)
-            progress(f"{len(waiting)} runs, {jobs} at a time")
+            progress("1 run" if len(waiting) == 1 else f"{len(waiting)} runs, {jobs} at a time")
             with begun as ended:
                 for point in _kept(ended, len(waiting), progress, folder):
                     done[point.load, point.seed] = point

@@ -42,10 +42,18 @@ def test_scenarios_stand_side_by_side():
     assert code == 0
     lines = text.splitlines()
     assert lines[0].split() == ["mesh4x4", "torus4x4"]
-    (load,) = (line for line in lines if line.startswith("all_to_all: flows on a channel: max, mean"))
-    assert load.split("mean", 1)[1].split() == ["16,", "13.333", "8,", "8"]
-    (vlans,) = (line for line in lines if line.startswith("VLANs: max per switch, fabric"))
-    assert vlans.split("fabric", 1)[1].split() == ["4,", "4", "8,", "8"]
+    wanted = {
+        "links between switches": ["24", "32"],
+        "hops, mean (same switch 0)": ["2.6667", "2.1333"],
+        "hops, max": ["6", "4"],
+        "switches on a path, max": ["7", "5"],
+        "all_to_all: flows on a channel, max": ["16", "8"],
+        "all_to_all: flows on a channel, mean": ["13.333", "8"],
+        "VLANs, max per switch": ["4", "8"],
+    }
+    for label, values in wanted.items():  # one value a cell
+        (row,) = (line for line in lines if line.startswith(f"{label} "))
+        assert row.removeprefix(label).split() == values
     assert any(line.startswith("transpose: saturates") for line in lines)
 
 

@@ -214,3 +214,9 @@ def test_yaml_that_is_none_gets_a_sentence(text, sentence, tmp_path):
     code, _, said = typed("plan", str(tmp_path / "mine.yaml"))
     assert code == 2
     assert said == f"{tmp_path / 'mine.yaml'}: {sentence}\n"
+
+
+def test_a_value_that_is_none_of_those_there_are_is_told_in_our_words():
+    code, _, said = typed("plan", "torus4x4", "--format", "yaml")
+    assert code == 2
+    assert "Invalid value for '--format': 'yaml' is not one of 'text', 'json'." in said

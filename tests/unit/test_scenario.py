@@ -130,6 +130,22 @@ def test_problems_of_settings_and_file_come_together():
     ]
 
 
+@pytest.mark.parametrize(
+    ("setting", "hint"),
+    [
+        ("workloads.0.duration=3", 'unknown key. Did you mean "seconds"?'),
+        ("workloads.0.time=3", 'unknown key. Did you mean "seconds"?'),
+        ("links.bandwidth=1G", 'unknown key. Did you mean "rate"?'),
+        ("topology.links={add: [[s1, s4]]}", "links: {add: [[s1, s11]]}"),
+        ("topology.extra_links=[[s1, s4]]", "links: {add: [[s1, s11]]}"),
+    ],
+)
+def test_names_that_other_programs_or_blocks_have_for_a_key(setting, hint):
+    (problem,) = problems("topology: {kind: mesh, sizes: [4]}\nworkloads: [{kind: iperf3, protocol: udp}]", setting)
+    assert hint in problem
+    assert "timeline" not in problem.split("Known")[0]
+
+
 @pytest.mark.parametrize("number", ["1e3", "1.0e+3", "1E3", "1000", "1_000", "10.e2"])
 def test_numbers_as_people_write_them(number):
     assert parse_scenario(SMALL + f"lab: {{dilation: {number}}}", "x.yaml").lab.dilation == 1000

@@ -70,6 +70,8 @@ def test_a_table_a_figure_and_a_folder(typed, tmp_path):
     words = "".join(channels.itertext())
     assert all(word in words for word in ("Load (flits/host/cycle)", "Channel utilisation", "s1→s2", "0.3"))
     assert f"figure: {folder / 'channels.svg'}" in lines
+    assert f"data: {folder / 'samples.csv'}" in lines
+    assert "accepted" in (folder / "samples.csv").read_text()
     drawn = "".join(ElementTree.fromstring((folder / "latency.svg").read_text()).itertext())
     assert "Accepted traffic (flits/host/cycle)" in drawn
     stored = load_run(folder)
