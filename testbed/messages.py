@@ -234,6 +234,8 @@ class Observation:
         disturbed: for each event of the timeline that was carried out.
         record: file with the telemetry, see LabClient.read(); empty where there is none.
         no_matrix: why that has no traffic matrix; empty where it has one.
+        clock_error: s that times of different machines may be off beside each other; 0 on one machine, and where no
+            times were recorded.
         deadlock: virtual channels, `layer * C + channel`, that were paused for ever, each by frames that wait for the
             one after it; the load was then ended. Empty without a deadlock.
     """
@@ -248,6 +250,7 @@ class Observation:
     disturbed: tuple[Disturbed, ...] = ()
     record: str = ""
     no_matrix: str = ""
+    clock_error: float = 0.0
     deadlock: tuple[int, ...] = ()
 
 

@@ -16,6 +16,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 NAMES = ("a", "b")
 _APART = ("unshare", "--pid", "--net", "--mount", "--uts", "--ipc", "--fork", "--kill-child", "--mount-proc")
+# Machines have been up for different times, and so their monotonic clocks differ.
+_CLOCKS = {"a": (), "b": ("--time", "--monotonic", "5000", "--boottime", "5000")}
 _LIMIT = 60.0
 
 
@@ -35,7 +37,18 @@ class Machine:
 
     def inside(self, *command: str) -> list[str]:
         """A command that runs another one there."""
-        return ["nsenter", "--target", str(self.init), "--pid", "--net", "--mount", "--uts", "--ipc", *command]
+        return [
+            "nsenter",
+            "--target",
+            str(self.init),
+            "--pid",
+            "--net",
+            "--mount",
+            "--uts",
+            "--ipc",
+            "--time",
+            *command,
+        ]
 
     def run(self, *command: str) -> str:
         """Run a command there, and return what it prints."""
@@ -106,7 +119,7 @@ def two_machines(folder: Path, mtu: int = 1600) -> Iterator[Pair]:
     with ExitStack() as ends:
         machines = []
         for number, name in enumerate(NAMES, 1):
-            init = _started(ends)
+            init = _started(ends, *_CLOCKS[name])
             machines.append(Machine(name, init, f"10.99.0.{number}"))
         first, second = machines
         cable = ["link", "add", "uplink", "netns", str(first.init), "mtu", str(mtu), "type", "veth", "peer", "name"]
@@ -135,8 +148,8 @@ def two_machines(folder: Path, mtu: int = 1600) -> Iterator[Pair]:
         yield Pair(tuple(machines), address, start_worker)
 
 
-def _started(ends: ExitStack) -> int:
-    process = subprocess.Popen([*_APART, "sleep", "infinity"], start_new_session=True)
+def _started(ends: ExitStack, *more: str) -> int:
+    process = subprocess.Popen([*_APART, *more, "sleep", "infinity"], start_new_session=True)
 
     def finish() -> None:
         process.kill()

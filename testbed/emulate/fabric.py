@@ -428,7 +428,7 @@ class Fabric(Mininet):  # type: ignore[misc]
 
         with self._reading:
             if self._pairs is None:
-                self._pairs = edge_matrix(host_ports(self.order))
+                self._pairs = edge_matrix(host_ports(self.order), len(self.order.hosts) + len(self.order.others))
             return self._pairs
 
     def port_figures(self) -> Longs:

@@ -30,14 +30,16 @@ _DESTINATION, _SOURCE = 0, 6  # places in a frame
 class PairCounters:
     """Counts from when it is made until the lab ends.
 
-    `ports` are the interfaces that the hosts hang on.
+    Args:
+        ports: interfaces that hosts hang on.
+        hosts: how many there are, those elsewhere included.
 
     Raises:
         LabError: this kernel cannot count so; says what fails.
     """
 
-    def __init__(self, ports: Sequence[str]) -> None:
-        self._hosts = len(ports)
+    def __init__(self, ports: Sequence[str], hosts: int) -> None:
+        self._hosts = hosts
         size = self._hosts**2 * _ENTRY
         try:
             array = array_map(_ENTRY, self._hosts**2)

@@ -20,6 +20,7 @@ FIGURES = (
     "rx_packets", "tx_packets", "rx_bytes", "tx_bytes", "rx_dropped", "tx_dropped",
     "queue_frames", "queue_bytes", "queue_drops",
 )  # fmt: skip
+GAUGES = (FIGURES.index("queue_frames"), FIGURES.index("queue_bytes"))  # what is no counter
 
 # linux/netlink.h, linux/rtnetlink.h, linux/if_link.h, linux/gen_stats.h
 _HEADER = struct.Struct("=IHHII")

@@ -20,17 +20,21 @@ from testbed.emulate.counters import processor_ticks
 from testbed.emulate.departures import Departures
 from testbed.emulate.names import HOST_INTERFACE
 from testbed.emulate.pairs import PairCounters
-from testbed.emulate.rtnetlink import PortCounters
+from testbed.emulate.rtnetlink import FIGURES, PortCounters
 from testbed.errors import LabError
 from testbed.model import Longs
 
 COARSER = 10
+_NO_HOST = np.zeros((0, len(FIGURES)), dtype=np.int64)  # a part of a fabric on several machines may have none
 
 
-def edge_matrix(edge: Sequence[str]) -> tuple[Callable[[], Longs] | None, str]:
-    """What reads the traffic matrix at the switches' ports with hosts; None, and why, where the kernel has none."""
+def edge_matrix(edge: Sequence[str], hosts: int) -> tuple[Callable[[], Longs] | None, str]:
+    """What reads the traffic matrix at the switches' ports with hosts; None, and why, where the kernel has none.
+
+    `hosts`: how many there are, those on other machines included.
+    """
     try:
-        return PairCounters(edge).read, ""
+        return PairCounters(edge, hosts).read, ""
     except LabError as error:
         return None, str(error)
 
@@ -106,7 +110,7 @@ class Telemetry:
             record.ticks.append(processor_ticks())
             if last or number % COARSER == 0:
                 record.coarse_time.append(time.monotonic())
-                record.hosts.append(np.concatenate([host.read() for host in self._hosts]))
+                record.hosts.append(np.concatenate([_NO_HOST, *(host.read() for host in self._hosts)]))
                 if self._pairs is not None:
                     record.pairs.append(self._pairs())
             if last:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import io
+import time
 from typing import Any
 
 import numpy as np
@@ -13,10 +15,13 @@ from testbed.cli import lab_commands, plan_commands  # noqa: F401 - a program of
 from testbed.cli.app import app
 from testbed.emulate import requests as ask
 from testbed.emulate.build import build_order
-from testbed.emulate.machines.answers import together
+from testbed.emulate.machines.answers import load, together
+from testbed.emulate.machines.clocks import Clock, clocks, meanwhile
 from testbed.emulate.machines.fabric import find_machines
 from testbed.emulate.machines.parts import divide, needed_rates
 from testbed.emulate.machines.questions import for_parts
+from testbed.emulate.machines.records import joined
+from testbed.emulate.rtnetlink import FIGURES
 from testbed.errors import CapabilityError, InputError, LabError
 from testbed.messages import (
     Count,
@@ -139,7 +144,7 @@ def test_counters_come_back_in_the_order_of_the_whole(divided):
     assert found.to_hosts == found.admitted == tuple(range(16))
     # One machine sent 100 more than it received, the other received 97 more than it sent.
     assert found.lost == {"in a switch": 2, "between machines": 3}
-    seen = together(ask.RunLoad(LoadRequest((), 1.0)), parts, [_observation(part, n) for n, part in enumerate(parts)])
+    seen = load(parts, [_observation(part, n) for n, part in enumerate(parts)], [Clock(0.0, 0.0), Clock(-7.0, 0.25)])
     assert [count.frames for count in seen.after.channels] == list(range(64))
     assert [count.bytes for count in seen.after.hosts] == [2 * host for host in range(16)]
     assert seen.outputs.keys() == {"p0", "p1"}
@@ -147,6 +152,72 @@ def test_counters_come_back_in_the_order_of_the_whole(divided):
     assert seen.after.idle == 50
     assert seen.after.processes["switches"] == (0.5, 0.5)
     assert seen.seconds == 3.0
+    # The other machine's last program started at 1 s by a clock that is 7 s behind.
+    assert (seen.start, seen.clock_error) == (8.0, 0.25)
+
+
+def test_clocks_are_known_by_the_quickest_answer():
+    """A machine's answer is true at some moment of a round trip, and so is the difference of two machines'."""
+    waits = iter([0.02, 0.001, *[0.02] * 6, 0.03, 0.004, *[0.03] * 6])
+
+    def tell(ahead: float) -> float:
+        wait = next(waits)
+        time.sleep(wait)  # on the way there, and nothing on the way back: the worst that can be
+        return time.monotonic() + ahead
+
+    first, second = clocks([lambda: tell(0.0), lambda: tell(5000.0)])
+    assert first == Clock(0.0, 0.0)
+    assert 0.0025 <= second.error < 0.015
+    assert second.ahead == pytest.approx(5000.0, abs=second.error)
+    # Clocks that drift apart while a load runs are known the worse.
+    assert meanwhile([Clock(5.0, 0.001)], [Clock(5.25, 0.002)]) == [Clock(5.125, 0.127)]
+
+
+def _record(part, ahead: float, times: list[float], *, pairs: bool = True) -> bytes:
+    """What a part records of ports that send 1000 bytes a second times the number of their row in the whole."""
+    rows = [*part.hosts, *(16 + channel for channel in part.channels)]
+    ports = np.zeros((len(times), len(rows), len(FIGURES)), dtype=np.int64)
+    ports[..., FIGURES.index("tx_bytes")] = np.outer(np.array(times) * 1000, rows)
+    ports[..., FIGURES.index("queue_frames")] = (np.array(times) * 10).astype(int)[:, None]
+    matrix = np.zeros((len(times), 2, 16, 16), dtype=np.int64)
+    matrix[:, 0, part.hosts, 0] = (np.array(times) * 500).astype(int)[:, None]
+    own, content = np.array(times) + ahead, io.BytesIO()
+    np.savez(
+        content, names=np.array([f"{part.machine}-{row}" for row in rows]), rates=np.array(rows, dtype=float),
+        time=own, ports=ports, ticks=np.outer(own, [1, 2, 3]).astype(int), coarse_time=own,
+        hosts=ports[:, : len(part.hosts)], departures=np.array([[0, 7, 60], [len(rows) - 1, 9, 60]]),
+        looks=np.array([[0, 7, 1]]), **({"pairs": matrix} if pairs else {}),
+    )  # fmt: skip
+    return content.getvalue()
+
+
+def test_records_of_machines_go_together_by_the_first_ones_clock(divided):
+    _, _, parts, _ = divided
+    times = [[0.0, 1.0, 2.0, 3.0], [0.5, 1.25, 2.25, 2.75]]
+    known = [Clock(0.0, 0.0), Clock(5000.0, 0.001)]
+    contents = [_record(part, clock.ahead, its) for part, clock, its in zip(parts, known, times, strict=True)]
+    for busiest in (0, 1):
+        with np.load(io.BytesIO(joined(contents, parts, known, busiest))) as found:
+            assert found["time"].tolist() == times[busiest]
+            assert found["rates"].tolist() == list(range(80))
+            assert sorted(found["departures"][:, 0].tolist()) == sorted(
+                row for part in parts for row in (part.hosts[0], 16 + part.channels[-1])
+            )
+            sent = found["ports"][..., FIGURES.index("tx_bytes")]
+            mine, other = ([*parts[n].hosts] for n in (busiest, 1 - busiest))
+            # What each machine has counted itself, and what another one had counted at that time by even growth; beyond
+            # its readings nothing grows.
+            there = np.clip(times[busiest], times[1 - busiest][0], times[1 - busiest][-1])
+            assert (sent[:, mine] == np.outer(np.array(times[busiest]) * 1000, mine)).all()
+            assert (sent[:, other] == np.outer(there * 1000, other)).all()
+            # A queue is no sum: it is the one of the nearer reading.
+            waiting = found["ports"][..., FIGURES.index("queue_frames")]
+            assert {*waiting[:, other[0]].tolist()} <= {int(10 * at) for at in times[1 - busiest]}
+            assert found["pairs"][-1, 0, :, 0].tolist() == [
+                int(500 * (times[busiest][-1] if host in mine else there[-1])) for host in range(16)
+            ]
+    contents[1] = _record(parts[1], 5000.0, times[1], pairs=False)
+    assert "pairs" not in np.load(io.BytesIO(joined(contents, parts, known, 0)))
 
 
 def test_links_that_are_cut_are_up_where_both_ends_are(divided):
@@ -196,7 +267,7 @@ def test_programs_of_a_load_run_where_their_host_is(divided):
     for part, one in zip(parts, shares, strict=True):
         mine = [process.host for process in one.load.processes if process.host is not None]
         assert mine == [host.name for host in part.order.hosts]
-        assert (one.load.gate, one.load.telemetry, one.load.limit) == ("g", 0.0, 9.0)
+        assert (one.load.gate, one.load.telemetry, one.load.limit) == ("g", 0.1, 9.0)
     assert shares[0].load.processes[-1].id == "beside"
     # What starts programs in hosts runs on their machine; a folder is shown to hosts where they are.
     far = parts[1].order.hosts[0].name

@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from testbed.emulate import requests as ask
+from testbed.emulate.machines.clocks import Clock
 from testbed.emulate.machines.parts import Part
 from testbed.errors import LabError
 from testbed.messages import Facts, FrameCounts, LinkState, Observation, ShortCuts, Snapshot, Status
@@ -40,7 +41,6 @@ def together(request: ask.Request[Any], parts: Sequence[Part], said: Sequence[An
         ask.DumpGroups: lambda: _all(said),
         ask.DumpShortCuts: lambda: ShortCuts(_all(one.entries for one in said), _all(one.off for one in said), 0),
         ask.Reach: lambda: list(chain.from_iterable(said)),
-        ask.RunLoad: lambda: load(parts, said),
     }
     return by_kind[type(request)]()
 
@@ -125,13 +125,14 @@ def frames(parts: Sequence[Part], said: Sequence[FrameCounts]) -> FrameCounts:
     )
 
 
-def load(parts: Sequence[Part], said: Sequence[Observation]) -> Observation:
-    """What came of a load.
+def load(parts: Sequence[Part], said: Sequence[Observation], clocks: Sequence[Clock]) -> Observation:
+    """What came of a load; moments are by the first machine's clock.
 
     All machines count over the same time but for some ms, since all are told to begin at once; each by its own clock.
-    Clocks and processors are those of the machine that had least time left: it is what may have spoilt figures.
+    Snapshots have the clocks and processors of the machine that had least time left: it is what may have spoilt
+    figures.
     """
-    busiest = min(range(len(said)), key=lambda number: _idle(said[number]))
+    busiest = busiest_of(said)
     before, after = (snapshot(parts, [getattr(one, moment) for one in said], busiest) for moment in ("before", "after"))
     return replace(
         said[busiest],
@@ -139,8 +140,17 @@ def load(parts: Sequence[Part], said: Sequence[Observation]) -> Observation:
         before=before,
         after=after,
         timed_out=tuple(chain.from_iterable(one.timed_out for one in said)),
+        start=max(one.start - clock.ahead for one, clock in zip(said, clocks, strict=True)),
         seconds=max(one.seconds for one in said),
-    )
+        no_matrix=_words(f"on {part.machine}: {one.no_matrix}" if one.no_matrix else ""
+                         for part, one in zip(parts, said, strict=True)),
+        clock_error=max(clock.error for clock in clocks),
+    )  # fmt: skip
+
+
+def busiest_of(said: Sequence[Observation]) -> int:
+    """Number of the part whose machine had least time left."""
+    return min(range(len(said)), key=lambda number: _idle(said[number]))
 
 
 def _idle(one: Observation) -> float:

@@ -9,18 +9,23 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from testbed.emulate import requests as ask
 from testbed.emulate.client import LabClient, Progress, quiet
+from testbed.emulate.loads import RECORD
 from testbed.emulate.machines import worker
-from testbed.emulate.machines.answers import together
+from testbed.emulate.machines.answers import busiest_of, together
+from testbed.emulate.machines.answers import load as came_of
+from testbed.emulate.machines.clocks import Clock, clocks, meanwhile
 from testbed.emulate.machines.parts import Part
 from testbed.emulate.machines.questions import for_parts
+from testbed.emulate.machines.records import joined
 from testbed.errors import InputError, LabError, Problem, did_you_mean
-from testbed.messages import Facts, Tap
+from testbed.messages import Facts, Observation, Tap
 from testbed.plan import Plan
 from testbed.session import Frames
 
@@ -127,6 +132,7 @@ class FabricClient(LabClient):
         self._plan = plan
         self._facts: Facts | None = None
         self._gates = itertools.count(1)
+        self._record = b""  # of the last load
         self._gone = ""  # a sentence on the first machine that has gone away
         self._lost: set[int] = set()  # all that have
         self._ended = threading.Event()
@@ -184,7 +190,7 @@ class FabricClient(LabClient):
         del progress
         answer: R
         if isinstance(request, ask.RunLoad):
-            answer = together(request, self.parts, self._run(request))
+            answer = self._run(request)
         else:
             answer = together(request, self.parts, self._all(self._put(for_parts(request, self.parts))))
         return answer
@@ -194,8 +200,21 @@ class FabricClient(LabClient):
         orders = [ask.Build(part.order) for part in self.parts]
         self._facts = together(orders[0], self.parts, self._all(self._put(orders)))
 
-    def _run(self, request: ask.RunLoad) -> list[Any]:
+    def _run(self, request: ask.RunLoad) -> Any:
         """Run a load on all machines; its clients start when all servers listen, and it ends everywhere at once."""
+        timed = bool(request.load.telemetry)
+        before = self._clocks() if timed else []
+        said = self._at_once(request)
+        now = meanwhile(before, self._clocks()) if timed else [Clock(0.0, 0.0)] * len(self.parts)
+        if request.load.telemetry:
+            self._record = joined(self._each(worker.read, RECORD), self.parts, now, busiest_of(said))
+        return came_of(self.parts, said, now)
+
+    def _clocks(self) -> list[Clock]:
+        """The machines' clocks now."""
+        return clocks([partial(self.machines.call, number, worker.clock) for number in range(len(self.parts))])
+
+    def _at_once(self, request: ask.RunLoad) -> list[Observation]:
         gate = f"gate{next(self._gates)}"
         loads = self._put(for_parts(request, self.parts, gate))
         for name in _GATES:
@@ -232,7 +251,9 @@ class FabricClient(LabClient):
         return path
 
     def read(self, name: str) -> bytes:
-        """Content of a file in the folder of the first part."""
+        """Content of a file in the folder of the first part; of the record of a load what all have recorded."""
+        if name == RECORD:
+            return self._record
         content: bytes = self.machines.call(0, worker.read, self.name, name)
         return content
 

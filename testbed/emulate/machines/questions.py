@@ -58,5 +58,4 @@ def loads(load: LoadRequest, parts: Sequence[Part], gate: str) -> list[LoadReque
     for process in load.processes:
         host = process.host or process.beside
         shares[0 if host is None else part_of[host]].append(process)
-    # What counts beside a load is a record of one machine's clock.
-    return [replace(load, processes=tuple(share), telemetry=0.0, departures=None, gate=gate) for share in shares]
+    return [replace(load, processes=tuple(share), gate=gate) for share in shares]

@@ -222,6 +222,11 @@ def end(fabric: str) -> None:
     _end(fabric)
 
 
+async def clock() -> Said:
+    """This machine's monotonic clock; s."""
+    return True, time.monotonic()
+
+
 async def hold(fabric: str) -> Said:
     """Speak for a part."""
     if fabric in _parts:

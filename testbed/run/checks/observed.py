@@ -7,12 +7,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from testbed.emulate.rtnetlink import FIGURES
+from testbed.emulate.rtnetlink import FIGURES, GAUGES
 from testbed.emulate.shaping import MIN_WIRE_FRAME, WIRE_OVERHEAD
 from testbed.model import Bools, Floats, Ints, Longs, Topology
 from testbed.results.telemetry import Telemetry
-
-_GAUGES = ("queue_frames", "queue_bytes")
 
 
 def read_record(topology: Topology, content: bytes, start: float, window: tuple[float, float] | None) -> Telemetry:
@@ -80,7 +78,7 @@ def _increases(figures: Longs, kept: Bools) -> dict[str, Longs]:
     """Name → (T, P): increases of counters, and queues as they were."""
     increase = _differences(figures, kept)
     return {
-        name: np.ascontiguousarray((figures[kept] if name in _GAUGES else increase)[..., column])
+        name: np.ascontiguousarray((figures[kept] if column in GAUGES else increase)[..., column])
         for column, name in enumerate(FIGURES)
     }
 

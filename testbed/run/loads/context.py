@@ -117,7 +117,7 @@ class Context:
             raise WorkloadError(f"{len(failed)} of {len(processes)} processes failed; {first}: {failed[first]}")
         return LoadResult(
             seen.outputs, seen.before, seen.after, seen.seconds, failed, telemetry, seen.no_matrix, seen.start,
-            seen.disturbed,
+            seen.disturbed, seen.clock_error,
         )  # fmt: skip
 
     def _deadlock(self, cycle: Sequence[int]) -> str:
@@ -205,6 +205,7 @@ class LoadResult:
         no_matrix: why that has no traffic matrix; empty where it has one.
         start: when the last program had started; s, monotonic.
         disturbed: when each event of the timeline was carried out.
+        clock_error: s that times of different machines may be off beside each other.
     """
 
     outputs: Mapping[str, Output]
@@ -216,6 +217,7 @@ class LoadResult:
     no_matrix: str = ""
     start: float = 0.0
     disturbed: Sequence[Disturbed] = ()
+    clock_error: float = 0.0
 
     def wire_rate(self, channel: int) -> float:
         """Laboratory bit/s that a physical channel carried between the snapshots, as on a real wire."""
@@ -233,6 +235,7 @@ class LoadOutcome:
         findings: about fidelity.
         telemetry: of each repeat that was recorded.
         no_matrix: why that has no traffic matrix; empty where it has one.
+        clock_error: laboratory s that times of different machines may be off beside each other; 0 on one machine.
         failures: of each repeat with failures, what they cost, as plain data.
         changes: of each repeat with links that changed, when they did, likewise.
     """
@@ -241,11 +244,13 @@ class LoadOutcome:
     findings: list[Finding] = field(default_factory=list)
     telemetry: list[Telemetry] = field(default_factory=list)
     no_matrix: str = ""
+    clock_error: float = 0.0
     failures: list[dict[str, object]] = field(default_factory=list)
     changes: list[dict[str, object]] = field(default_factory=list)
 
     def watched(self, result: LoadResult) -> None:
         """Take over what was recorded beside a repeat."""
+        self.clock_error = max(self.clock_error, result.clock_error)
         if result.telemetry is not None:
             self.telemetry.append(result.telemetry)
             self.no_matrix = result.no_matrix

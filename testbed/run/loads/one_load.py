@@ -177,6 +177,7 @@ def record_of(
         findings = [(Verdict.FAIL, str(error))]
     judgement = Judgement.of(findings)
     no_matrix = outcome.no_matrix if outcome else ""
+    clock_error = outcome.clock_error if outcome else 0.0
     entry = {
         "load": number,
         "title": title,
@@ -185,6 +186,7 @@ def record_of(
         "reasons": list(judgement.reasons),
         "seconds": round(time.monotonic() - started, 2),
         **({"no_traffic_matrix": no_matrix} if no_matrix else {}),
+        **({"clock_error": round(clock_error, 6)} if clock_error else {}),
     }
     samples = outcome.samples if outcome else []
     told = [(verdict, f"{title}: {reason}") for verdict, reason in findings]
