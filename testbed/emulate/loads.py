@@ -20,6 +20,7 @@ from testbed.emulate.disturb import Timeline
 from testbed.emulate.fabric import Fabric
 from testbed.emulate.host_view import HOME, take_own_temporary
 from testbed.emulate.mounts import apart
+from testbed.emulate.names import RECORD
 from testbed.emulate.switches import SwitchBackend
 from testbed.errors import LabError
 from testbed.messages import (
@@ -35,8 +36,6 @@ from testbed.messages import (
 
 if TYPE_CHECKING:
     from testbed.emulate.telemetry import Telemetry
-
-RECORD = "telemetry.npz"
 
 _LISTEN = "0A"  # state of a listening socket in /proc/net/tcp
 _SERVER_LIMIT = 20.0

@@ -11,6 +11,8 @@ PLAN = "plan.json"
 MODEL = "model"
 # Beside it: which switches of it have been killed.
 KILLED = "killed"
+# In the folder of a lab: what was recorded beside its last load.
+RECORD = "telemetry.npz"
 
 
 def port_interface(switch: str, port: int) -> str:

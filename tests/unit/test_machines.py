@@ -182,12 +182,13 @@ def _record(part, ahead: float, times: list[float], *, pairs: bool = True) -> by
     matrix = np.zeros((len(times), 2, 16, 16), dtype=np.int64)
     matrix[:, 0, part.hosts, 0] = (np.array(times) * 500).astype(int)[:, None]
     own, content = np.array(times) + ahead, io.BytesIO()
-    np.savez(
-        content, names=np.array([f"{part.machine}-{row}" for row in rows]), rates=np.array(rows, dtype=float),
-        time=own, ports=ports, ticks=np.outer(own, [1, 2, 3]).astype(int), coarse_time=own,
-        hosts=ports[:, : len(part.hosts)], departures=np.array([[0, 7, 60], [len(rows) - 1, 9, 60]]),
-        looks=np.array([[0, 7, 1]]), **({"pairs": matrix} if pairs else {}),
-    )  # fmt: skip
+    arrays: dict[str, Any] = {
+        "names": np.array([f"{part.machine}-{row}" for row in rows]), "rates": np.array(rows, dtype=float),
+        "time": own, "ports": ports, "ticks": np.outer(own, [1, 2, 3]).astype(int), "coarse_time": own,
+        "hosts": ports[:, : len(part.hosts)], "departures": np.array([[0, 7, 60], [len(rows) - 1, 9, 60]]),
+        "looks": np.array([[0, 7, 1]]), **({"pairs": matrix} if pairs else {}),
+    }  # fmt: skip
+    np.savez(content, **arrays)
     return content.getvalue()
 
 

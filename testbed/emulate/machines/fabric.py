@@ -16,7 +16,6 @@ from urllib.parse import urlsplit
 
 from testbed.emulate import requests as ask
 from testbed.emulate.client import LabClient, Progress, quiet
-from testbed.emulate.loads import RECORD
 from testbed.emulate.machines import worker
 from testbed.emulate.machines.answers import busiest_of, together
 from testbed.emulate.machines.answers import load as came_of
@@ -24,6 +23,7 @@ from testbed.emulate.machines.clocks import Clock, clocks, meanwhile
 from testbed.emulate.machines.parts import Part
 from testbed.emulate.machines.questions import for_parts
 from testbed.emulate.machines.records import joined
+from testbed.emulate.names import RECORD
 from testbed.errors import InputError, LabError, Problem, did_you_mean
 from testbed.messages import Facts, Observation, Tap
 from testbed.plan import Plan

@@ -56,9 +56,8 @@ def joined(contents: Sequence[bytes], parts: Sequence[Part], clocks: Sequence[Cl
     }
     if all("pairs" in record for record in records):
         # Each machine counts what its own hosts have sent.
-        found["pairs"] = np.stack([_at(coarse[busiest], coarse[n], records[n]["pairs"]) for n in everything]).sum(
-            axis=0
-        )
+        sent = [_at(coarse[busiest], coarse[number], records[number]["pairs"]) for number in everything]
+        found["pairs"] = np.stack(sent).sum(axis=0)
     for name in ("departures", "looks"):
         found[name] = np.concatenate([_of_whole(record[name], its) for record, its in zip(records, rows, strict=True)])
     content = io.BytesIO()
