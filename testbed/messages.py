@@ -105,6 +105,7 @@ class Disturbance:
         at: s after the start of a load; of no meaning for one that is to happen now.
         links: what changes of links, whatever `up` is.
         pausing: hosts that pause their switch for ever, or no more.
+        far: links whose end on another machine goes down or up, so that the end here loses or gets its signal.
     """
 
     up: bool
@@ -114,6 +115,7 @@ class Disturbance:
     at: float = 0.0
     links: tuple[LinkChange, ...] = ()
     pausing: tuple[int, ...] = ()
+    far: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +238,8 @@ class Observation:
         no_matrix: why that has no traffic matrix; empty where it has one.
         clock_error: s that times of different machines may be off beside each other; 0 on one machine, and where no
             times were recorded.
+        ahead: host → s that the monotonic clock of its machine is ahead of the one that times here are by; empty where
+            it is the same.
         deadlock: virtual channels, `layer * C + channel`, that were paused for ever, each by frames that wait for the
             one after it; the load was then ended. Empty without a deadlock.
     """
@@ -251,6 +255,7 @@ class Observation:
     record: str = ""
     no_matrix: str = ""
     clock_error: float = 0.0
+    ahead: Mapping[str, float] = field(default_factory=dict)
     deadlock: tuple[int, ...] = ()
 
 

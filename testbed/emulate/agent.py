@@ -136,8 +136,7 @@ class Agent:
         if order.model:
             return self.build_model(order, groups, progress)
         progress("open vswitch")
-        if order.controller is not None:
-            self.controller.choose(order.controller, order.dilation)  # it comes up beside the switches
+        self.controller.choose(order)  # it comes up beside the switches
         datapath = self.switches.choose_datapath(order.datapath)
         ports = switch_ports(order)
         shared = {name: number for name, number in ports.items() if name not in order.alone}
@@ -145,7 +144,8 @@ class Agent:
         shares = [*divide(shared, count), *([name] for name in order.alone)]
         allow_files(max(open_files([ports[name] for name in share]) for share in shares), f"the lab {order.name}")
         with ThreadPoolExecutor(1) as pool:
-            starting = pool.submit(self.switches.start, shares, stock=order.stock, order=order.switches)
+            everywhere = order.everywhere or order.switches
+            starting = pool.submit(self.switches.start, shares, stock=order.stock, order=everywhere)
             fabric = Fabric(order, groups=groups)
             starting.result()
         ready = round(time.monotonic() - started, 4)
@@ -181,8 +181,7 @@ class Agent:
         fabric = ModelFabric(order, FOLDER, groups=groups)
         switches = ModelSwitches(fabric)
         self.switches = cast(SwitchBackend, switches)
-        if order.controller is not None:
-            self.controller.choose(order.controller, order.dilation, model=True)  # it gets ready beside the hosts
+        self.controller.choose(order)  # it gets ready beside the hosts
         made = fabric.make(self.switches, progress, self.controller.wait_until_it_answers)
         self.fabric = fabric
         self.facts = Facts(

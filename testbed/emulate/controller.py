@@ -23,7 +23,7 @@ from testbed.emulate.wire import decode
 from testbed.errors import LabError
 from testbed.messages import ControllerStatus, PlanMove, SwitchState
 
-_HOST, _SWITCH_PORT, _STATUS_PORT = "127.0.0.1", 6653, 8080
+_SWITCH_PORT, _STATUS_PORT = 6653, 8080
 _START_LIMIT = 30.0
 _IN_STEP_LIMIT = 60.0
 _ANSWER_LIMIT = 60.0
@@ -37,22 +37,17 @@ Progress = Callable[[str], None]
 class Controller:
     """A controller and the way to ask it.
 
-    `name` is of the program, as in `python -m controllers NAME`; `folder` has its plan, and gets its log. With `model`
-    it is that of modelled switches.
+    `name` is of the program, as in `python -m controllers NAME`; `folder` has its plan, and gets its log; `at` is the
+    IP address where it listens. With `model` it is that of modelled switches.
     """
 
-    def __init__(self, name: str, folder: Path, *, model: bool = False) -> None:
-        self.name = name
+    def __init__(self, name: str, folder: Path, at: str, *, model: bool = False) -> None:
+        self.name, self._at = name, at
         self._program = ("testbed.emulate.realtime.manager",) if model else (
-            "controllers", name, "--port", str(_SWITCH_PORT)
+            "controllers", name, "--host", at, "--port", str(_SWITCH_PORT)
         )  # fmt: skip
         self._plan, self._log = folder / PLAN, folder / "controller.log"
         self._process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def target(self) -> str:
-        """What switches connect to."""
-        return f"tcp:{_HOST}:{_SWITCH_PORT}"
 
     def start(self, dilation: float) -> None:
         """Start it; it takes a second until it answers.
@@ -120,7 +115,7 @@ class Controller:
         import http.client  # noqa: PLC0415 - labs without a controller start sooner
 
         self.check_alive()
-        connection = http.client.HTTPConnection(_HOST, _STATUS_PORT, timeout=limit)
+        connection = http.client.HTTPConnection(self._at, _STATUS_PORT, timeout=limit)
         try:
             connection.request(method, path, None if body is None else json.dumps(body))
             response = connection.getresponse()
@@ -211,10 +206,12 @@ class LabController:
             ask.MoveToPlan: self.move,
         }
 
-    def choose(self, name: str, dilation: float, *, model: bool = False) -> None:
-        """Start the controller that is to install the rules, or to look after a model."""
-        self._controller, self._dilation = Controller(name, self._folder, model=model), dilation
-        self._controller.start(dilation)
+    def choose(self, order: ask.BuildOrder) -> None:
+        """Start the controller that is to install the rules, or to look after a model, if it is to run here."""
+        if order.controller is not None and order.controller_here:
+            self._controller = Controller(order.controller, self._folder, order.controller_at, model=order.model)
+            self._dilation = order.dilation
+            self._controller.start(order.dilation)
 
     def wait_until_it_answers(self) -> None:
         """Return when the controller answers, if there is one; raises as Controller.wait_until_it_answers()."""
@@ -223,11 +220,12 @@ class LabController:
 
     def bring_rules(self, order: ask.BuildOrder, switches: SwitchBackend, progress: Progress) -> None:
         """Install the rules on bridges that are there, or let the controller do it."""
-        if self._controller is None:
+        if order.controller is None:
             switches.install(order.rules)
-        else:
-            self._controller.wait_until_it_answers()
-            switches.set_controllers([self._controller.target])
+            return
+        self.wait_until_it_answers()
+        switches.set_controllers([f"tcp:{order.controller_at}:{_SWITCH_PORT}"])
+        if self._controller is not None:  # where it runs elsewhere, it is waited for there
             self._controller.wait_in_step(progress=progress)
 
     def tell_dilation(self, dilation: float) -> None:

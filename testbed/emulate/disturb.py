@@ -16,6 +16,7 @@ def carry_out(what: Disturbance, fabric: Fabric, switches: SwitchBackend) -> Dis
     began, error = time.monotonic(), ""
     try:
         fabric.set_ports(what.channels, what.hosts, up=what.up)
+        fabric.set_far_ends(what.far, up=what.up)
         for name in fabric.switches_of(what.switches):
             (fabric.start_switch if what.up else fabric.kill_switch)(switches, name)
         fabric.pause_hosts(what.pausing, paused=not what.up)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +19,7 @@ from testbed.emulate.fast_path import FastPath, open_fast_path
 from testbed.emulate.fast_upkeep import Upkeep
 from testbed.emulate.host_view import is_hidden, program_folders, show, start_holders
 from testbed.emulate.interfaces import set_interfaces
-from testbed.emulate.names import HOST_INTERFACE, channel_ports, host_ports, port_interface
+from testbed.emulate.names import HOST_INTERFACE, channel_ports, far_end, host_ports, port_interface
 from testbed.emulate.netem import MISSING, UNKNOWN, Netem
 from testbed.emulate.nodes import LabHost, LabIntf, LabLink, LabSwitch
 from testbed.emulate.requests import BuildOrder
@@ -214,10 +214,10 @@ class Fabric(Mininet):  # type: ignore[misc]
         for number, far in enumerate(self.order.far):
             port = port_interface(far.switch, far.port)
             lines += [
-                f"link add {port} mtu {_TRUNK_MTU} numtxqueues 1 numrxqueues 1 type veth peer name cut{number} "
+                f"link add {port} mtu {_TRUNK_MTU} numtxqueues 1 numrxqueues 1 type veth peer name {far_end(number)} "
                 f"mtu {_TRUNK_MTU} numtxqueues 1 numrxqueues 1",
                 f"link set {far.tunnel} mtu {_TRUNK_MTU}",
-                *(f"link set {name} up" for name in (port, f"cut{number}", far.tunnel)),
+                *(f"link set {name} up" for name in (port, far_end(number), far.tunnel)),
             ]
         run(["ip", "-batch", "-"], "\n".join(lines) + "\n")
         self._join_tunnels()
@@ -226,7 +226,7 @@ class Fabric(Mininet):  # type: ignore[misc]
         """Pass on what comes to the end of a link that is cut, and what its tunnel brings, frame by frame."""
         lines = []
         for number, far in enumerate(self.order.far):
-            ends = (f"cut{number}", far.tunnel)
+            ends = (far_end(number), far.tunnel)
             for end in ends:  # else frames that came together would go on as one
                 run(["ethtool", "-K", end, "tx", "off", "tso", "off", "gso", "off", "gro", "off"])
             for source, target in (ends, ends[::-1]):
@@ -345,10 +345,10 @@ class Fabric(Mininet):  # type: ignore[misc]
         Raises:
             LabError: there is no such link or speed, a rate could not be set, or is not what was read back.
         """
-        require_speeds(speeds, len(self.order.links))
+        require_speeds(speeds, len(self.order.ends))
         self.order = replace(self.order, speeds={**self.order.speeds, **speeds})
         shaping = self._port_shaping()
-        mine = {name: shaping[name] for name in self.ports_of([2 * link + end for link in speeds for end in (0, 1)])}
+        mine = {name: shaping[name] for name in self._ends_of(speeds)}
         run(["tc", "-batch", "-"], "".join(shaping[name].change(name) for name in mine))
         problems = shaping_problems(mine, run(["tc", "-d", "-batch", "-"], read_back_commands(mine)))
         if problems:
@@ -362,14 +362,14 @@ class Fabric(Mininet):  # type: ignore[misc]
                 cannot, nothing has changed.
         """
         links = list(dict.fromkeys(change.link for change in changes))
-        require_numbers("link", links, len(self.order.links))
+        require_numbers("link", links, len(self.order.ends))
         before, shaped = self.changed, self._port_shaping()
         wanted = dict(before)
         for change in changes:
             wanted[change.link] = wanted.get(change.link, _AS_PLANNED).after(change)
         self.changed = {link: state for link, state in wanted.items() if state != _AS_PLANNED}
         shaping = self._port_shaping()
-        mine = {name: shaping[name] for name in self.ports_of([2 * link + end for link in links for end in (0, 1)])}
+        mine = {name: shaping[name] for name in self._ends_of(links)}
         try:
             run(["tc", "-batch", "-"], "".join(new.instead_of(shaped[name], name) for name, new in mine.items()))
         except LabError as error:
@@ -395,6 +395,16 @@ class Fabric(Mininet):  # type: ignore[misc]
     def set_ports(self, channels: Sequence[int], hosts: Sequence[int], *, up: bool) -> None:
         """Take the sending ports of channels, and switches' ports with hosts, down or up."""
         set_interfaces(self.ports_of(channels, hosts), up=up)
+
+    def set_far_ends(self, links: Sequence[int], *, up: bool) -> None:
+        """Take the signal off the ends here of links that lead to other machines, or give it back.
+
+        Raises:
+            LabError: a link leads nowhere else.
+        """
+        far = [link - len(self.order.links) for link in links]
+        require_numbers("link to another machine", far, len(self.order.far))
+        set_interfaces([far_end(number) for number in far], up=up)
 
     def pause_hosts(self, hosts: Sequence[int], *, paused: bool) -> None:
         """Open vSwitch knows no flow control."""
@@ -485,11 +495,14 @@ class Fabric(Mininet):  # type: ignore[misc]
         Raises:
             LabError: there is no such channel or host.
         """
-        order = self.order
-        for what, numbers, count in (("channel", channels, 2 * len(order.links)), ("host", hosts, len(order.hosts))):
+        into, to = channel_ports(self.order), host_ports(self.order)
+        for what, numbers, count in (("channel", channels, len(into)), ("host", hosts, len(to))):
             require_numbers(what, numbers, count)
-        into, to = channel_ports(order), host_ports(order)
         return [*(into[channel] for channel in channels), *(to[host] for host in hosts)]
+
+    def _ends_of(self, links: Iterable[int]) -> list[str]:
+        """Interfaces here of the ends of links."""
+        return [port_interface(*end) for link in links for end in self.order.ends[link]]
 
     def switches_of(self, numbers: Sequence[int]) -> list[str]:
         """Names of switches.

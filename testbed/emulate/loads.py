@@ -134,13 +134,13 @@ class _Gate:
         (self.folder / f"{name}.reached").touch()
         return (self.folder / f"{name}.open").exists()
 
-    def wait(self, name: str, until: float) -> None:
-        """Return when all parts have come so far.
+    def wait(self, name: str, until: float, *, needed: bool = True) -> None:
+        """Return when all parts have come so far, where they are to wait for each other there.
 
         Raises:
             LabError: the others are too late, s by the monotonic clock.
         """
-        while not self.passed(name):
+        while needed and not self.passed(name):
             if time.monotonic() > until:
                 raise LabError("the other machines of the fabric have not come so far in time")
             time.sleep(_POLL / 4)
@@ -246,6 +246,8 @@ class LoadRunner:
             clients = [self._begin(spec, fabric) for spec in load.processes if spec.server_port is None]
             running += clients
             after = None
+            # What happens to both ends of a link that is cut is to happen at once.
+            gate.wait("started", begun + load.limit, needed=bool(load.timeline))
             zero = time.monotonic()
             started()
             window = _common(load.window, zero - first)

@@ -20,6 +20,11 @@ def port_interface(switch: str, port: int) -> str:
     return f"{switch}-eth{port}"
 
 
+def far_end(number: int) -> str:
+    """Name of the other end of the cable of a port whose link leads to another machine, by its place in order.far."""
+    return f"cut{number}"
+
+
 def channel_ports(order: BuildOrder) -> list[str]:
     """Interface that sends into each channel between switches, in channel order."""
     return [port_interface(switch, port) for ends in order.ends for switch, port in ends]

@@ -113,6 +113,9 @@ class BuildOrder:
         watchdog: real-world s after which a model drops what a pause holds back; 0 = never.
         far: ends of links that lead to other machines, where this is a part of a fabric on several.
         others: hosts there.
+        everywhere: names of the fabric's switches in switch order; empty where all are here.
+        controller_at: IP address at which the controller listens.
+        controller_here: whether it runs in this lab, and not in that of the first machine.
         host_access: what programs in hosts may do with the machine's files.
     """
 
@@ -143,6 +146,9 @@ class BuildOrder:
     host_access: Access = "read"
     far: tuple[FarLink, ...] = ()
     others: tuple[HostOrder, ...] = ()
+    everywhere: tuple[str, ...] = ()
+    controller_at: str = "127.0.0.1"
+    controller_here: bool = True
 
     @property
     def ends(self) -> tuple[tuple[tuple[str, int], ...], ...]:

@@ -20,9 +20,8 @@ from testbed.run.lab import of_facts
 from testbed.run.loads.one_load import runner_of
 from testbed.run.loads.run_mpi import Prepared, prepare_mpi
 from testbed.session import Session
-from testbed.workloads.spec import events_of
 
-_LOADS = ("iperf3", "ping", "rr", "mpi", "npb", "script")
+_LOADS = ("iperf3", "ping", "rr", "probe", "mpi", "npb", "script")
 _REMEDY = "run it on one machine, without --machines"
 
 
@@ -41,8 +40,6 @@ def problems_of(plan: Plan) -> list[Problem]:
 
     if scenario.engine != "ovs":
         refuse("engine", f"is {scenario.engine}, and over several machines there is Open vSwitch only")
-    if scenario.lab.controller != "none":
-        refuse("lab.controller", "would have to reach switches on several machines, which it cannot")
     if scenario.lab.cpu_share != "none":
         refuse("lab.cpu_share", "is a share of one machine's processors")
     if plan.bundles is not None:
@@ -52,8 +49,6 @@ def problems_of(plan: Plan) -> list[Problem]:
     for number, load in enumerate(scenario.workloads):
         if load.kind not in _LOADS:
             refuse(f"workloads.{number}", f"is {load.kind}, and over several machines there are {', '.join(_LOADS)}")
-        elif events_of(load.spec):
-            refuse(f"workloads.{number}", "lets links or switches fail or change, which only one machine can")
     return found
 
 

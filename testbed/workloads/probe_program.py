@@ -3,7 +3,7 @@
     probe_program.py send ADDRESS PORT RATE SECONDS
     probe_program.py receive PORT SECONDS
 
-Both print one JSON object; times are seconds of the monotonic clock, which all hosts of a lab share.
+Both print one JSON object; times are seconds of the monotonic clock, which all hosts of a machine share.
 """
 
 import contextlib

@@ -13,11 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from testbed.model import Longs, Topology
 from testbed.results import Run, load_run
+from testbed.results.samples import load_changes, load_failures
 from testbed.results.telemetry import load_telemetry
 from testbed.traffic import flows
 from tests.fabrics import plan_of
-from tests.machines import settings, two_machines, write
+from tests.machines import Pair, settings, two_machines, write
 
 pytestmark = [pytest.mark.xdist_group("machines"), pytest.mark.timeout(300)]
 
@@ -35,6 +37,29 @@ workloads:
   - {kind: iperf3, protocol: udp, pattern: neighbour, offered: 0.9, seconds: 4, omit: 1, repeats: 1}
   - {kind: mpi, job: fabric_bench, args: [--tests, "pingpong,alltoall", --repeats, "3"], trace: true}
   - {kind: script, run: ./name.sh, hosts: [h1, h8, h16]}
+"""
+_DIES = """
+topology: {kind: torus, sizes: [4, 4]}
+lab: {dilation: 1, controller: segment_manager}
+workloads:
+  - kind: probe
+    seconds: 9
+    pairs: 6
+    failures: ["at 1s: down s6-s7", "at 3s: up s6-s7", "at 5s: kill s16", "at 7s: start s16"]
+"""
+_SLOWER = """
+topology: {kind: ring, switches: 4}
+links: {rate: 1 Gbit/s}
+lab: {dilation: 100}
+workloads:
+  - kind: iperf3
+    protocol: udp
+    pattern: neighbour
+    offered: 0.9
+    seconds: 7
+    omit: 1
+    repeats: 1
+    timeline: ["at 3s: link s2-s3 rate 100M", "at 6s: link s2-s3 reset"]
 """
 
 
@@ -124,6 +149,85 @@ def recorded(run: Run) -> None:
     assert "Traffic matrix: bytes" in (run.path / "report.html").read_text()
 
 
+def test_a_cut_link_and_a_switch_die_and_what_that_costs_is_told(pair, tmp_path):
+    """The link's ends are on different machines, the switch is not where the controller is, nor do clocks agree."""
+    file, signals = write(tmp_path, _DIES), [""]
+    port = f"s7-eth{_port(plan_of('torus', sizes=[4, 4]).topology, 7, 6)}"
+    with pair.start("run", file, *pair.options, "--results", str(tmp_path), "--format", "json") as process:
+        while process.poll() is None:
+            if (signal_now := _signal(pair, port)) not in ("", signals[-1]):
+                signals.append(signal_now)
+            time.sleep(0.1)
+        run = load_run(Path(json.loads(process.stdout.read())["results"]))
+    (load,) = run.manifest["loads"]
+    assert load["verdict"] != "fail", load["reasons"]
+    # Only the end on the first machine lost its power, and so the other one had no signal.
+    assert signals[1:] == ["there", "none", "there"]
+    (told,) = load_failures(run.path, "1")
+    assert [event["event"].partition(": ")[2] for event in told["events"]] == [
+        "down s6-s7", "up s6-s7", "kill s16", "start s16"
+    ]  # fmt: skip
+    assert [event["at"] for event in told["events"]] == pytest.approx([1, 3, 5, 7], abs=0.5)
+    down, up, kill, start = told["events"]
+    assert down["hosts_moved"] > 0
+    assert 0 < down["frames_lost"] < 1500
+    assert 0 < down["takeover"] < 1.5
+    assert (kill["cut_off"], start["cut_off"]) == (30, 0)
+    assert [event["routing_after"] for event in (up, start)] == ["dor", "dor"]
+    # Frames of both machines' hosts were watched.
+    watched = {host for one in told["pairs"] for host in (one["src"], one["dst"])}
+    parts = run.environment["machines"]
+    assert all(watched & {*parts[name]["hosts"]} for name in ("a", "b"))
+    # Nothing went by the link while it was dead, neither out of one machine nor into the other one.
+    telemetry = load_telemetry(run.path, "1")
+    assert telemetry is not None
+    dead = (telemetry.time > down["at"] + 0.5) & (telemetry.time < up["at"] - 0.3)
+    assert dead.sum() > 5
+    topology = run.plan.topology
+    names = (f"s6-eth{_port(topology, 6, 7)}", port)
+    ends = [str(one) in names for one in telemetry.ports]
+    assert sum(ends) == 2
+    for counted in (telemetry.sent_frames, telemetry.received_frames):
+        assert counted[dead][:, ends].sum() == 0
+        assert counted[:, ends].sum(axis=0).all()
+    nothing_runs(pair)
+
+
+def _signal(pair: Pair, port: str) -> str:
+    """What a port of the second machine's part says of its signal; empty while there is no such port."""
+    look = f"nsenter -t $p -n ip -o link show dev {port} 2>/dev/null"
+    said = pair.machines[1].run("sh", "-c", f"for p in $(pgrep -f testbed.emulate.agent); do {look}; done; true")
+    return said and ("none" if "NO-CARRIER" in said else "there")
+
+
+def _port(topology: Topology, switch: int, other: int) -> int:
+    """Number of the port of a switch to another one; switches count from 1 here."""
+    ends = zip(topology.channel_source, topology.channel_target, topology.out_port, strict=True)
+    return next(int(port) for source, end, port in ends if (source, end) == (switch - 1, other - 1))
+
+
+def test_a_cut_link_gets_slower_at_both_ends_and_is_as_planned_again(pair, tmp_path):
+    done = pair.testbed("run", write(tmp_path, _SLOWER), *pair.options, "--results", str(tmp_path), "--format", "json")
+    run = load_run(Path(json.loads(done.stdout)["results"]))
+    (load,) = run.manifest["loads"]
+    assert not [reason for reason in load["reasons"] if "changed" in reason or "carried out" in reason], load
+    (told,) = load_changes(run.path, "1")
+    at = [event["at"] for event in told["events"]]
+    assert at == pytest.approx([3, 6], abs=0.5)
+    telemetry = load_telemetry(run.path, "1")
+    assert telemetry is not None
+    source = telemetry.ports.tolist().index(f"s2-eth{_port(run.plan.topology, 2, 3)}")
+    end = telemetry.ports.tolist().index(f"s3-eth{_port(run.plan.topology, 3, 2)}")
+
+    def rate(begin: float, until: float, counted: Longs, port: int) -> float:
+        inside = (telemetry.time > begin) & (telemetry.time <= until)
+        return float(8 * counted[inside, port].sum() / np.ptp(telemetry.time[inside]))
+
+    for counted, port in ((telemetry.sent_bytes, source), (telemetry.received_bytes, end)):
+        assert rate(1.2, at[0], counted, port) > 6e6  # of 10 Mbit/s, at nine tenths
+        assert 0.6e6 < rate(at[0] + 0.5, at[1], counted, port) < 1.3e6
+
+
 def refuse(pair, tmp_path) -> None:
     """What cannot be is refused with sentences."""
     options = ("--cluster", pair.scheduler, "--insecure", "--results", str(tmp_path / "refused"))
@@ -132,12 +236,13 @@ def refuse(pair, tmp_path) -> None:
         (
             "a,b",
             (
-                "lab.controller=switch_tagged",
-                "workloads=[{kind: iperf3, protocol: udp, timeline: ['at 5s: link s1-s2 rate 100M']}]",
+                "lab.cpu_share=0.1",
+                "topology={kind: ring, switches: 4, parallel_links: 2}",
+                "links={aggregate: true}",
             ),
             (
-                "lab.controller: would have to reach switches on several machines",
-                "workloads.0: lets links or switches fail or change",
+                "lab.cpu_share: is a share of one machine's processors",
+                "links.aggregate: is not possible over several machines yet",
             ),
         ),
     ):

@@ -15,7 +15,7 @@ from testbed.cli import lab_commands, plan_commands  # noqa: F401 - a program of
 from testbed.cli.app import app
 from testbed.emulate import requests as ask
 from testbed.emulate.build import build_order
-from testbed.emulate.machines.answers import load, together
+from testbed.emulate.machines.answers import disturbed, load, together
 from testbed.emulate.machines.clocks import Clock, clocks, meanwhile
 from testbed.emulate.machines.fabric import find_machines
 from testbed.emulate.machines.parts import divide, needed_rates
@@ -26,8 +26,10 @@ from testbed.errors import CapabilityError, InputError, LabError
 from testbed.messages import (
     Count,
     Disturbance,
+    Disturbed,
     Facts,
     FrameCounts,
+    LinkChange,
     LinkState,
     LoadRequest,
     Observation,
@@ -279,10 +281,61 @@ def test_programs_of_a_load_run_where_their_host_is(divided):
     assert [one.hosts for one in shown[0]] == [(), (far,)]
     everybody = [tuple(host.name for host in part.order.hosts) for part in parts]
     assert [one.hosts for one in shown[1]] == everybody
-    with pytest.raises(LabError, match="nothing can die or change while a load runs"):
-        for_parts(ask.RunLoad(LoadRequest((), 1.0, timeline=(Disturbance(False),))), parts)
     with pytest.raises(LabError, match="a fabric over several machines cannot carry out: storm"):
         for_parts(ask.WatchStorm(1.0, 1.0), parts)
+
+
+def test_what_dies_or_changes_does_so_on_every_machine_that_has_an_end_of_it(divided):
+    order, _, parts, cuts = divided
+    cut_link, whole = cuts[0].link, parts[1].links[0]
+    first, second = cuts[0].parts
+    events = (
+        Disturbance(False, channels=(2 * cut_link,), at=1.0),  # one end loses its power
+        Disturbance(True, channels=(2 * cut_link, 2 * cut_link + 1), at=2.0),
+        Disturbance(False, channels=(2 * whole + 1,), hosts=(parts[1].hosts[2],), at=3.0),
+        Disturbance(False, switches=(parts[0].switches[3],), at=4.0),
+        Disturbance(True, links=(LinkChange(cut_link, 1e8), LinkChange(whole, loss=0.5)), at=5.0),
+    )
+    asked: Any = for_parts(ask.RunLoad(LoadRequest((), 9.0, timeline=events)), parts, "g")
+    lines = [one.load.timeline for one in asked]
+    assert [[event.at for event in line] for line in lines] == [[1.0, 2.0, 3.0, 4.0, 5.0]] * 2
+
+    def ports(number: int, event: int) -> list[tuple[str, int]]:
+        """Switch and port of the ends that go down or up."""
+        ends = [end for its in parts[number].order.ends for end in its]
+        return [ends[channel] for channel in lines[number][event].channels]
+
+    links = [part.links.index(cut_link) for part in parts]
+    ends = order.links[cut_link].ends
+    assert (ports(first, 0), ports(second, 0)) == ([ends[0]], [])
+    assert (lines[first][0].far, lines[second][0].far) == ((), (links[second],))
+    assert (ports(first, 1), ports(second, 1)) == ([ends[0]], [ends[1]])
+    assert [line[1].far for line in lines] == [(links[0],), (links[1],)]
+    assert (ports(0, 2), ports(1, 2), lines[1][2].hosts) == ([], [order.links[whole].ends[1]], (2,))
+    assert [line[3].switches for line in lines] == [(3,), ()]
+    assert lines[0][4].links == (LinkChange(links[0], 1e8),)
+    assert lines[1][4].links == (LinkChange(links[1], 1e8), LinkChange(0, loss=0.5))
+    # An event took from the first to the last of what was to do, on machines that had something to do.
+    known = [Clock(0.0, 0.0), Clock(5000.0, 0.25)]
+    times = [Disturbed(10.0, 10.5), Disturbed(5010.25, 5011.0, "no")]
+    assert disturbed([line[1] for line in lines], times, known) == Disturbed(10.0, 11.0, "no")
+    assert disturbed([line[2] for line in lines], times, known) == Disturbed(10.25, 11.0, "no")
+    said = [
+        dataclasses.replace(_observation(part, number), disturbed=(times[number],) * (5 - number))
+        for number, part in enumerate(parts)
+    ]
+    seen = load(parts, said, known, lines)
+    # The last one was carried out on one machine only.
+    assert [done.began for done in seen.disturbed] == [10.0, 10.0, 10.25, 10.0]
+    assert {seen.ahead[host.name] for host in parts[1].order.hosts} == {5000.0}
+
+
+def test_one_machine_has_the_controller_and_switches_have_the_numbers_of_the_whole(plan):
+    order = dataclasses.replace(build_order(plan), controller="segment_manager")
+    parts, _ = divide(order, cut(plan.topology, 2).tolist(), _MACHINES)
+    assert [part.order.controller_here for part in parts] == [True, False]
+    assert {part.order.controller_at for part in parts} == {"169.254.64.1"}
+    assert {part.order.everywhere for part in parts} == {order.switches}
 
 
 def test_shaping_that_is_wrong_is_told_with_its_machine(divided):
@@ -295,11 +348,6 @@ def test_shaping_that_is_wrong_is_told_with_its_machine(divided):
     [
         ("topology: {kind: ring, switches: 4, parallel_links: 2}\nlinks: {aggregate: true}", "links.aggregate"),
         (f"{_RING}assignment: {{kind: fixed, registration: learning}}", "assignment"),
-        (
-            f"{_RING}workloads: [{{kind: iperf3, protocol: udp, timeline: ['at 5s: link s1-s2 rate 100M']}}]",
-            "workloads.0",
-        ),
-        (f"{_RING}lab: {{controller: switch_tagged}}", "lab.controller"),
         (f"{_RING}lab: {{cpu_share: 0.1}}", "lab.cpu_share"),
         (f"engine: simulate\n{_RING}", "engine"),
     ],

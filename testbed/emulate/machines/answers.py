@@ -10,8 +10,19 @@ from typing import Any, TypeVar
 from testbed.emulate import requests as ask
 from testbed.emulate.machines.clocks import Clock
 from testbed.emulate.machines.parts import Part
+from testbed.emulate.machines.questions import concerns
 from testbed.errors import LabError
-from testbed.messages import Facts, FrameCounts, LinkState, Observation, ShortCuts, Snapshot, Status
+from testbed.messages import (
+    Disturbance,
+    Disturbed,
+    Facts,
+    FrameCounts,
+    LinkState,
+    Observation,
+    ShortCuts,
+    Snapshot,
+    Status,
+)
 
 _T = TypeVar("_T")
 
@@ -125,8 +136,26 @@ def frames(parts: Sequence[Part], said: Sequence[FrameCounts]) -> FrameCounts:
     )
 
 
-def load(parts: Sequence[Part], said: Sequence[Observation], clocks: Sequence[Clock]) -> Observation:
-    """What came of a load; moments are by the first machine's clock.
+def disturbed(what: Sequence[Disturbance], said: Sequence[Disturbed], clocks: Sequence[Clock]) -> Disturbed:
+    """When something was carried out, by the first machine's clock.
+
+    `what`: the shares of the parts; `said`: what they did.
+    """
+    mine = [(done, clock.ahead) for share, done, clock in zip(what, said, clocks, strict=True) if concerns(share)]
+    return Disturbed(
+        min(done.began - ahead for done, ahead in mine),
+        max(done.ended - ahead for done, ahead in mine),
+        _words(done.error for done, _ in mine),
+    )
+
+
+def load(
+    parts: Sequence[Part],
+    said: Sequence[Observation],
+    clocks: Sequence[Clock],
+    timelines: Sequence[Sequence[Disturbance]] = (),
+) -> Observation:
+    """What came of a load; moments are by the first machine's clock. `timelines`: the shares of the parts in events.
 
     All machines count over the same time but for some ms, since all are told to begin at once; each by its own clock.
     Snapshots have the clocks and processors of the machine that had least time left: it is what may have spoilt
@@ -144,7 +173,14 @@ def load(parts: Sequence[Part], said: Sequence[Observation], clocks: Sequence[Cl
         seconds=max(one.seconds for one in said),
         no_matrix=_words(f"on {part.machine}: {one.no_matrix}" if one.no_matrix else ""
                          for part, one in zip(parts, said, strict=True)),
+        disturbed=tuple(
+            disturbed(shares, done, clocks)
+            for shares, done in zip(
+                zip(*timelines, strict=True), zip(*(one.disturbed for one in said), strict=False), strict=False
+            )
+        ),
         clock_error=max(clock.error for clock in clocks),
+        ahead={host.name: clock.ahead for part, clock in zip(parts, clocks, strict=True) for host in part.order.hosts},
     )  # fmt: skip
 
 

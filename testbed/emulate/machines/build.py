@@ -13,8 +13,11 @@ from testbed.emulate.jobs import mpi_program
 from testbed.emulate.machines import worker
 from testbed.emulate.machines.fabric import FabricClient, Machines
 from testbed.emulate.machines.parts import LEAST_MTU, Cut, divide, needed_rates
+from testbed.emulate.names import PLAN
 from testbed.errors import LabError
 from testbed.plan import Plan
+from testbed.plan.failures import prepare_controller
+from testbed.plan.store import plan_to_json
 from testbed.scenario import Scenario
 from testbed.topologies.cut import cut
 from testbed.units import format_rate
@@ -76,6 +79,7 @@ def build_over(machines: Machines, plan: Plan, progress: Progress) -> FabricClie
         LabError: building failed; nothing is left.
     """
     order = build_order(plan)
+    prepare_controller(plan)
     part_of = cut(plan.topology, len(machines.machines))
     parts, cuts = divide(order, part_of.tolist(), [one.name for one in machines.machines])
     _require_room(machines, needed_rates(order, cuts))
@@ -83,8 +87,10 @@ def build_over(machines: Machines, plan: Plan, progress: Progress) -> FabricClie
     with ExitStack() as undo:
         undo.callback(fabric.end)
         progress("starting its parts: " + ", ".join(f"{len(one.switches)} switches on {one.machine}" for one in parts))
-        with_jobs = any(load.kind in JOBS for load in plan.scenario.workloads)
-        fabric.begin(_tunnels(machines, cuts, control=with_jobs))
+        control = order.controller is not None or any(load.kind in JOBS for load in plan.scenario.workloads)
+        fabric.begin(_tunnels(machines, cuts, control=control))
+        if order.controller is not None:
+            fabric.write(PLAN, plan_to_json(plan))
         progress(f"switches, hosts and links, {len(cuts)} of them between machines")
         fabric.build_parts()
         undo.pop_all()
@@ -94,7 +100,7 @@ def build_over(machines: Machines, plan: Plan, progress: Progress) -> FabricClie
 def _tunnels(machines: Machines, cuts: Sequence[Cut], *, control: bool) -> list[list[worker.Tunnel]]:
     """The ends of the tunnels on each machine.
 
-    `control`: also between the first machine and each other, for mpiexec.
+    `control`: also between the first machine and each other, for mpiexec and for the controller.
     """
     first = secrets.randbelow(_IDENTIFIERS - len(cuts) - len(machines.machines))
     found: list[list[worker.Tunnel]] = [[] for _ in machines.machines]

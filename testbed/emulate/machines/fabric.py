@@ -11,13 +11,13 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
 from testbed.emulate import requests as ask
 from testbed.emulate.client import LabClient, Progress, quiet
 from testbed.emulate.machines import worker
-from testbed.emulate.machines.answers import busiest_of, together
+from testbed.emulate.machines.answers import busiest_of, disturbed, together
 from testbed.emulate.machines.answers import load as came_of
 from testbed.emulate.machines.clocks import Clock, clocks, meanwhile
 from testbed.emulate.machines.parts import Part
@@ -30,7 +30,8 @@ from testbed.plan import Plan
 from testbed.session import Frames
 
 _OPTION = "--machines"
-_GATES = ("start", "clients", "end")  # of a load, in their order; see emulate.loads
+# Of a load, in their order, and of one with a timeline; see emulate.loads.
+_GATES, _TIMED_GATES = ("start", "clients", "end"), ("start", "started", "clients", "end")
 # What Dask raises for a worker that is not there any more; its own are OSErrors.
 _GONE = (OSError, TimeoutError, asyncio.TimeoutError, CancelledError)
 _LOOK = 0.1
@@ -191,6 +192,12 @@ class FabricClient(LabClient):
         answer: R
         if isinstance(request, ask.RunLoad):
             answer = self._run(request)
+        elif isinstance(request, ask.Disturb):
+            asked: list[Any] = for_parts(request, self.parts)
+            done = self._all(self._put(asked))
+            answer = cast(R, disturbed([one.disturbance for one in asked], done, self._clocks()))
+        elif isinstance(request, ask.TellController):  # it runs in the first part
+            answer = self.machines.call(0, worker.put, self.name, request)
         else:
             answer = together(request, self.parts, self._all(self._put(for_parts(request, self.parts))))
         return answer
@@ -202,22 +209,22 @@ class FabricClient(LabClient):
 
     def _run(self, request: ask.RunLoad) -> Any:
         """Run a load on all machines; its clients start when all servers listen, and it ends everywhere at once."""
-        timed = bool(request.load.telemetry)
+        timed = bool(request.load.telemetry or request.load.timeline)
+        asked: list[Any] = for_parts(request, self.parts, f"gate{next(self._gates)}")
         before = self._clocks() if timed else []
-        said = self._at_once(request)
+        said = self._at_once(asked)
         now = meanwhile(before, self._clocks()) if timed else [Clock(0.0, 0.0)] * len(self.parts)
         if request.load.telemetry:
             self._record = joined(self._each(worker.read, RECORD), self.parts, now, busiest_of(said))
-        return came_of(self.parts, said, now)
+        return came_of(self.parts, said, now, [one.load.timeline for one in asked])
 
     def _clocks(self) -> list[Clock]:
         """The machines' clocks now."""
         return clocks([partial(self.machines.call, number, worker.clock) for number in range(len(self.parts))])
 
-    def _at_once(self, request: ask.RunLoad) -> list[Observation]:
-        gate = f"gate{next(self._gates)}"
-        loads = self._put(for_parts(request, self.parts, gate))
-        for name in _GATES:
+    def _at_once(self, asked: Sequence[ask.RunLoad]) -> list[Observation]:
+        gate, loads = asked[0].load.gate, self._put(asked)
+        for name in _TIMED_GATES if asked[0].load.timeline else _GATES:
             self._all([self._pool.submit(self._come, n, load, gate, name) for n, load in enumerate(loads)])
             self._each(worker.open_gate, gate, name)
         return self._all(loads)

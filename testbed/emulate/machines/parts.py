@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from testbed.emulate.requests import BuildOrder, FarLink
+from testbed.workloads.mpi_machines import control_address
 
 # Ethernet header of the frame within, VXLAN, UDP and IPv4 (RFC 7348); and what a frame within may have for it.
 TUNNEL_OVERHEAD = 14 + 8 + 8 + 20
@@ -66,6 +67,9 @@ def divide(order: BuildOrder, part_of: Sequence[int], machines: Sequence[str]) -
             groups={name: order.groups[name] for name in names},
             speeds={here: order.speeds[link] for here, link in enumerate(links) if link in order.speeds},
             alone=tuple(name for name in order.alone if where[name] == number),
+            everywhere=order.switches,
+            controller_at=control_address(0),
+            controller_here=number == 0,
         )
         channels = [2 * link + side for link in whole for side in (0, 1)]
         channels += [2 * one.link + side for one, side in mine]

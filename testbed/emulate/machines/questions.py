@@ -9,7 +9,7 @@ from typing import Any
 from testbed.emulate import requests as ask
 from testbed.emulate.machines.parts import Part
 from testbed.errors import LabError
-from testbed.messages import LoadRequest
+from testbed.messages import Disturbance, LoadRequest
 
 # To all alike: each answers for what it has.
 _TO_ALL = (
@@ -42,20 +42,53 @@ def for_parts(request: ask.Request[Any], parts: Sequence[Part], gate: str = "") 
         return [replace(request, hosts=tuple(its)) for its in wanted]
     if isinstance(request, ask.RunLoad):
         return [ask.RunLoad(load) for load in loads(request.load, parts, gate)]
+    if isinstance(request, ask.Disturb):
+        return [ask.Disturb(its) for its in shares_of(request.disturbance, parts)]
     raise LabError(f"a fabric over several machines cannot carry out: {request.op}")
 
 
 def loads(load: LoadRequest, parts: Sequence[Part], gate: str) -> list[LoadRequest]:
-    """The share of each part in a load: the processes of its hosts, and those that are to run beside these.
+    """The share of each part in a load: the processes of its hosts, those that are to run beside these, and its events.
 
-    Raises:
-        LabError: something is to die or change meanwhile.
+    Every part has all events, be there nothing in them for it.
     """
-    if load.timeline:
-        raise LabError("in a fabric over several machines nothing can die or change while a load runs")
     part_of = {host.name: number for number, part in enumerate(parts) for host in part.order.hosts}
     shares: list[list[Any]] = [[] for _ in parts]
     for process in load.processes:
         host = process.host or process.beside
         shares[0 if host is None else part_of[host]].append(process)
-    return [replace(load, processes=tuple(share), gate=gate) for share in shares]
+    events = [shares_of(event, parts) for event in load.timeline]
+    return [
+        replace(load, processes=tuple(share), timeline=tuple(event[number] for event in events), gate=gate)
+        for number, share in enumerate(shares)
+    ]
+
+
+def shares_of(what: Disturbance, parts: Sequence[Part]) -> list[Disturbance]:
+    """What happens in each part, in its own numbers; of a link that is cut either end follows the other one."""
+    return [
+        replace(
+            what,
+            channels=_here(what.channels, part.channels),
+            hosts=_here(what.hosts, part.hosts),
+            switches=_here(what.switches, part.switches),
+            links=tuple(replace(one, link=part.links.index(one.link)) for one in what.links if one.link in part.links),
+            pausing=_here(what.pausing, part.hosts),
+            far=tuple(
+                part.links.index(channel // 2)
+                for channel in what.channels
+                if channel not in part.channels and channel // 2 in part.links
+            ),
+        )
+        for part in parts
+    ]
+
+
+def concerns(what: Disturbance) -> bool:
+    """Whether there is anything in it."""
+    return any((what.channels, what.hosts, what.switches, what.links, what.pausing, what.far))
+
+
+def _here(numbers: Sequence[int], mine: Sequence[int]) -> tuple[int, ...]:
+    """Those numbers of the whole that a part has, in its own."""
+    return tuple(mine.index(number) for number in numbers if number in mine)

@@ -117,7 +117,7 @@ class Context:
             raise WorkloadError(f"{len(failed)} of {len(processes)} processes failed; {first}: {failed[first]}")
         return LoadResult(
             seen.outputs, seen.before, seen.after, seen.seconds, failed, telemetry, seen.no_matrix, seen.start,
-            seen.disturbed, seen.clock_error,
+            seen.disturbed, seen.clock_error, seen.ahead,
         )  # fmt: skip
 
     def _deadlock(self, cycle: Sequence[int]) -> str:
@@ -206,6 +206,7 @@ class LoadResult:
         start: when the last program had started; s, monotonic.
         disturbed: when each event of the timeline was carried out.
         clock_error: s that times of different machines may be off beside each other.
+        ahead: host → s that its clock is ahead of the one of all these times; empty where it is the same.
     """
 
     outputs: Mapping[str, Output]
@@ -218,6 +219,7 @@ class LoadResult:
     start: float = 0.0
     disturbed: Sequence[Disturbed] = ()
     clock_error: float = 0.0
+    ahead: Mapping[str, float] = field(default_factory=dict)
 
     def wire_rate(self, channel: int) -> float:
         """Laboratory bit/s that a physical channel carried between the snapshots, as on a real wire."""

@@ -61,6 +61,7 @@ def assess(
         found.findings.append((Verdict.FAIL, f'the load ended before "{event}"'))
     moments = _moments(outlooks[: len(result.disturbed)])
     deaths = [result.disturbed[numbers[0]].began for numbers in moments]
+    unsure = result.clock_error  # of what is told by the clocks of two machines
     # What was under way when something died was sent before, and is lost by that death, not by the event before it.
     edges = [
         death - min(on_the_way, (death - earlier) / 2)
@@ -69,8 +70,8 @@ def assess(
     for place, numbers in enumerate(moments):
         death, last = deaths[place], place + 1 == len(moments)
         following = np.inf if last else deaths[place + 1]
-        heard = [event for event in status.events if death <= event.detected < following]
-        over = result.disturbed[numbers[-1]].ended
+        heard = [event for event in status.events if death - unsure <= event.detected < following - unsure]
+        over = result.disturbed[numbers[-1]].ended + unsure
         outlook, words = outlooks[numbers[-1]], "; ".join(str(outlooks[n].change.event) for n in numbers)
         windows = [passage.between(edges[place], np.inf if last else edges[place + 1]) for passage in passages]
         # Others lose datagrams only where queues are full, which no backup path ends.

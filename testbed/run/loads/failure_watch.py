@@ -108,12 +108,7 @@ class FailureWatch:
     def close(self, result: LoadResult, outcome: LoadOutcome, **labels: str) -> None:
         """Wait until the last failure is overcome, repair what is still dead, and add what all of it cost."""
         status = self._wait(lambda told: told.phase.startswith("steady"), _RECOVERY_LIMIT)
-        passages = [
-            probe.parse(
-                result.outputs[f"probe-sender-{number}"].stdout, result.outputs[f"probe-receiver-{number}"].stdout
-            )
-            for number in range(len(self.pairs))
-        ]
+        passages = [self._passage(number, result) for number in range(len(self.pairs))]
         self._repair()
         found = assess(self.context.plan.topology, self.outlooks, self.pairs, passages, result, status, self.on_the_way)
         outcome.findings += found.findings
@@ -129,6 +124,12 @@ class FailureWatch:
                           for pair, passage in zip(self.pairs, passages, strict=True)],
             }
         )  # fmt: skip
+
+    def _passage(self, number: int, result: LoadResult) -> Passage:
+        sender, receiver = (result.outputs[f"probe-{end}-{number}"].stdout for end in ("sender", "receiver"))
+        name = self.context.plan.topology.host_name
+        source, end = (result.ahead.get(name(host), 0.0) for host in self.pairs[number])
+        return probe.parse(sender, receiver, (source, end))
 
     def _samples(self, entry: Mapping[str, Any], labels: Mapping[str, str]) -> list[Sample]:
         of_event = {**self.context.labels, **labels, "event": str(entry["event"])}
