@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import resource
 import select
 import subprocess
@@ -19,11 +20,15 @@ from testbed.shipped import setup
 # controller, which elsewhere has a machine of its own, must not be starved by busy switches either.
 FIRST = ("nice", "-n", "-15")
 _SHOWN = 600
+# A switch of Open vSwitch gives whoever connects one second to say hello. On a busy machine a client may not get a
+# processor in it, and has asked nothing yet.
+_UNHEARD = re.compile(r"failed to (open|connect to) socket \((Broken pipe|Connection reset by peer)\)")
+_TRIES = 10
 _AT_ONCE = 16
 
 
 def run(command: Sequence[str], text: str | None = None, timeout: float = 120.0) -> str:
-    """Run a command and return what it printed.
+    """Run a command and return what it printed; again, some times, where a busy machine kept it from asking a switch.
 
     `text` is its standard input, `timeout` in s.
 
@@ -32,7 +37,10 @@ def run(command: Sequence[str], text: str | None = None, timeout: float = 120.0)
     """
     name = " ".join(command[:3])
     try:
-        done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=timeout, check=False)
+        for _ in range(_TRIES):
+            done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=timeout, check=False)
+            if done.returncode == 0 or not _UNHEARD.search(done.stderr):
+                break
     except FileNotFoundError as error:
         raise LabError(f"{command[0]} is not installed; {setup()}") from error
     except subprocess.TimeoutExpired as error:

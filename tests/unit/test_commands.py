@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import time
+from contextlib import suppress
+from threading import Thread
 
 import pytest
 
-from testbed.emulate.commands import first_line
+from testbed.emulate.commands import first_line, run
 from testbed.errors import LabError
 
 
@@ -25,3 +28,27 @@ def test_a_process_that_says_nothing_is_named():
             first_line(process, "the sleeper", 0.2)
         process.kill()
     assert 0.2 <= time.monotonic() - began < 30
+
+
+def test_a_switch_that_hung_up_before_it_was_asked_is_asked_again(tmp_path, monkeypatch):
+    """As it does with clients that a busy machine keeps from saying hello; the words are those of the real client."""
+    monkeypatch.setenv("OVS_RUNDIR", str(tmp_path))
+    path, hung_up = tmp_path / "s1.mgmt", 0
+
+    def hang_up(listening: socket.socket) -> None:
+        nonlocal hung_up
+        with suppress(OSError):  # closed
+            while True:
+                listening.accept()[0].close()
+                hung_up += 1
+                if hung_up == 3:
+                    path.unlink()
+
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(path))
+        listening.listen()
+        Thread(target=hang_up, args=(listening,), daemon=True).start()
+        with pytest.raises(LabError, match="s1 is not a bridge or a socket"):
+            run(["ovs-ofctl", "-O", "OpenFlow13", "dump-flows", "s1"])
+        listening.shutdown(socket.SHUT_RDWR)
+    assert hung_up == 3
