@@ -62,12 +62,13 @@ class Pair:
     Attributes:
         machines: both.
         scheduler: its address.
-        start_worker: starts one on a machine, which the scheduler knows some seconds later.
+        start_worker: starts one on a machine and returns when the scheduler knows it; by a command, such as setpriv,
+            that runs another one.
     """
 
     machines: tuple[Machine, ...]
     scheduler: str
-    start_worker: Callable[[str], None]
+    start_worker: Callable[..., None]
 
     def testbed(self, *words: str, limit: float = 240) -> subprocess.CompletedProcess[str]:
         """Run a command of the testbed on the first machine."""
@@ -134,18 +135,23 @@ def two_machines(folder: Path, mtu: int = 1600) -> Iterator[Pair]:
         _program(ends, first, folder, "distributed.cli.dask_scheduler", *words)
         address = str(_when_there(file)["address"])
 
-        def start_worker(name: str) -> None:
+        def start_worker(name: str, *by: str) -> None:
             (machine,) = (one for one in machines if one.name == name)
+            place = "/tmp" if by else str(folder / machine.name)  # who is not root may not look into the folder
             _program(
                 ends, machine, folder, "distributed.cli.dask_worker", address, "--name", machine.name,
                 "--nthreads", "1", "--host", machine.address, "--no-dashboard", "--no-nanny",
-                "--local-directory", str(folder / machine.name),
+                "--local-directory", place, by=by,
             )  # fmt: skip
+
+        def start_and_wait(name: str, *by: str) -> None:
+            start_worker(name, *by)
+            _await_workers(first, address)
 
         for name in NAMES:
             start_worker(name)
         _await_workers(first, address)
-        yield Pair(tuple(machines), address, start_worker)
+        yield Pair(tuple(machines), address, start_and_wait)
 
 
 def _started(ends: ExitStack, *more: str) -> int:
@@ -166,11 +172,12 @@ def _started(ends: ExitStack, *more: str) -> int:
         time.sleep(0.01)
 
 
-def _program(ends: ExitStack, machine: Machine, folder: Path, *words: str) -> subprocess.Popen[bytes]:
+def _program(
+    ends: ExitStack, machine: Machine, folder: Path, *words: str, by: Sequence[str] = ()
+) -> subprocess.Popen[bytes]:
     with (folder / f"{machine.name}-{words[0].rpartition('.')[2]}.log").open("wb") as log:
-        process = subprocess.Popen(
-            machine.inside(sys.executable, "-m", *words), cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=log
-        )
+        command = machine.inside(*by, sys.executable, "-m", *words)
+        process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def finish() -> None:
         process.kill()

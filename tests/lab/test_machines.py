@@ -89,7 +89,7 @@ def loading(pair, tmp_path) -> Iterator[subprocess.Popen[str]]:
 
 @pytest.mark.quiet(seat=1)
 def test_a_torus_over_two_machines_is_as_its_plan_says(pair, tmp_path):
-    (tmp_path / "name.sh").write_text("#!/bin/sh\necho $TESTBED_HOST\n")
+    (tmp_path / "name.sh").write_text("#!/bin/sh\nsleep 1\necho $TESTBED_HOST\n")
     (tmp_path / "name.sh").chmod(0o755)
     done = pair.testbed("run", write(tmp_path, _TORUS), *pair.options, "--results", str(tmp_path), "--format", "json")
     assert done.returncode in (0, 3), done.stderr
@@ -283,6 +283,23 @@ def test_ctrl_c_ends_all_parts(pair, tmp_path):
         process.wait(30)
     assert "Traceback" not in said
     nothing_runs(pair)
+
+
+def test_a_worker_that_is_not_root_is_named(pair, tmp_path):
+    pair.kill_worker("b")
+    pair.start_worker("b", "setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
+    try:
+        done = pair.testbed("run", write(tmp_path, _RING), *pair.options, "--results", str(tmp_path / "results"))
+    finally:
+        pair.kill_worker("b")
+        pair.start_worker("b")
+    assert done.returncode == 2, done.stderr
+    said = " ".join(done.stderr.split())
+    assert "machine b: its worker runs as user 65534, and a lab needs root" in said
+    assert "machine a: " not in said
+    assert "Traceback" not in said
+    assert not (tmp_path / "results").exists()
+    assert pair.labs() == []
 
 
 def test_a_cable_with_too_small_an_mtu_is_refused(pair, tmp_path):

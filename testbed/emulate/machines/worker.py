@@ -86,6 +86,11 @@ def _answered(function: Callable[P, T]) -> Callable[P, Awaitable[Said]]:
 @_answered
 def lacking(scenario: Scenario) -> str:
     """What this machine lacks for a lab of a scenario; empty where it lacks nothing."""
+    if os.geteuid() != 0:
+        return (
+            f"its worker runs as user {os.geteuid()}, and a lab needs root, because it makes network namespaces and "
+            "switches; start the worker there by sudo"
+        )
     try:
         require(scenario)
     except CapabilityError as error:
