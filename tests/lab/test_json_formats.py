@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from testbed.regulate import changing
 from tests.json_formats import conforms
+from tests.unit.test_cli_surface import typed
 
 _TESTBED = [sys.executable, "-m", "testbed"]
 
@@ -41,3 +46,34 @@ def test_a_lab_from_up_to_down(untouched, tmp_path):
     assert [one["lab"] for one in ended["ended"]] == [name]
     printed("run", "two.yaml")
     printed("storm", "--seconds", "0.5")
+
+
+@pytest.mark.quiet(seat=0)
+def test_regulation(untouched, tmp_path, monkeypatch):
+    """By the traffic of loads, of a running lab, and a path that changes while others stay."""
+    name = f"json-regulate-{os.getpid()}"
+    (tmp_path / "ring.yaml").write_text(
+        "topology: {kind: ring, switches: 4, parallel_links: 2}\n"
+        "lab: {dilation: 100, datapath: userspace, controller: switch_tagged}\n"
+        "workloads: [{kind: iperf3, protocol: tcp, pattern: neighbour, omit: 1, seconds: 3, repeats: 1}]\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    for setting, seconds in (("_BANDWIDTH_SECONDS", 4), ("_OFF_AT", 2.0), ("_ON_AT", 5.0), ("_SERIES_SECONDS", 9)):
+        monkeypatch.setattr(changing, setting, seconds)
+
+    def printed(*words: str) -> dict[str, Any]:
+        code, text, said = typed("regulate", *words, "--model", "SF-420", "--json")
+        assert code in (0, 3), said + text
+        return conforms("regulate", text)
+
+    assert printed("ring.yaml")["off"]
+    assert printed("ring.yaml", "--every", "0.5", "--changes", "2")["changes"] >= 2
+    assert typed("up", "ring.yaml", "--name", name)[0] == 0
+    try:
+        with subprocess.Popen([*_TESTBED, "exec", name, "h1", "--", "ping", "-c", "100", "-i", "0.1", "h2"]) as ping:
+            time.sleep(1)
+            assert printed(name, "--running", "--seconds", "0.5")["lab"] == name
+            printed(name, "--running", "--all-on")
+            ping.wait()
+    finally:
+        assert typed("down", name)[0] == 0
