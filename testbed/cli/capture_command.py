@@ -61,23 +61,25 @@ def capture(
     passes = None if expression is None else compile_filter(expression, "--filter")
     entry = registry.find(name)
     lab = connect(entry.namespaces)
-    tap = tap_of(lab.plan().wiring, where, "WHERE")
-    target = file or f"{entry.name}-{where.replace('#', '-')}.pcapng"
-    so_far = Recorded()
-    with lab.capture(tap) as frames, CaptureFile(target) as into, steps() as progress:
-        progress(f"capturing {where} of {entry.name} into {target}; Ctrl-C ends it")
+    try:
+        tap = tap_of(lab.plan().wiring, where, "WHERE")
+        target = file or f"{entry.name}-{where.replace('#', '-')}.pcapng"
+        so_far = Recorded()
+        with lab.capture(tap) as frames, CaptureFile(target) as into, steps() as progress:
+            progress(f"capturing {where} of {entry.name} into {target}; Ctrl-C ends it")
 
-        def tell(now: Recorded) -> None:
-            if messages.is_terminal:
-                progress(f"{where}: {_words(now)}")
+            def tell(now: Recorded) -> None:
+                if messages.is_terminal:
+                    progress(f"{where}: {_words(now)}")
 
-        try:
-            record(frames, into, so_far, seconds=seconds, count=count, passes=passes, progress=tell)
-        except Interrupted:
-            so_far.ended = "interrupted"
-        except (LabError, StorageError) as error:
-            raise type(error)(f"{error.sentence}; {target} has {_words(so_far)}") from error
-    lab.close()
+            try:
+                record(frames, into, so_far, seconds=seconds, count=count, passes=passes, progress=tell)
+            except Interrupted:
+                so_far.ended = "interrupted"
+            except (LabError, StorageError) as error:
+                raise type(error)(f"{error.sentence}; {target} has {_words(so_far)}") from error
+    finally:
+        lab.close()
     if form is Format.json:
         found = {"lab": entry.name, "where": where, "interface": frames.interface, "file": target, **asdict(so_far)}
         if target != STANDARD_OUTPUT:

@@ -47,17 +47,19 @@ def link(
     words = read_words({"rate": rate, "delay": delay, "loss": loss})
     entry = registry.find(name)
     lab = connect(entry.namespaces)
-    plan = lab.plan()
-    number = tap_of(plan.wiring, where, "WHERE").link
-    if number is None:
-        raise InputError.one(
-            "WHERE", f"{where} is a host; of its link nothing can be changed, name one between switches"
-        )
-    for one in wanted(lab, number, words, down=down, up=up, reset=reset):
-        lab.disturb(one)
-    state = lab.link_states().get(number, LinkState())
-    controller = lab.facts.controller
-    lab.close()
+    try:
+        plan = lab.plan()
+        number = tap_of(plan.wiring, where, "WHERE").link
+        if number is None:
+            raise InputError.one(
+                "WHERE", f"{where} is a host; of its link nothing can be changed, name one between switches"
+            )
+        for one in wanted(lab, number, words, down=down, up=up, reset=reset):
+            lab.disturb(one)
+        state = lab.link_states().get(number, LinkState())
+        controller = lab.facts.controller
+    finally:
+        lab.close()
     shown = plan.wiring.channel_name(2 * number).replace("→", "-")
     if form is Format.json:
         print_json({"lab": entry.name, "link": shown, "planned_rate": planned_rate(plan, number), **asdict(state)})

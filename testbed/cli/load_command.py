@@ -16,7 +16,7 @@ _RESULTS = Path("results")
 
 @app.command(
     epilog="Examples: testbed load torus4x4   |   testbed load iperf3 protocol=udp pattern=transpose seconds=10   |   "
-    "testbed load torus4x4 ping count=3 rr pattern=neighbour   |   testbed load npb kernel=IS --dilation auto"
+    "testbed load torus4x4 ping count=3 rr protocol=tcp   |   testbed load npb kernel=IS --dilation auto"
 )
 def load(
     words: Annotated[

@@ -1,15 +1,13 @@
-"""The documentation: every command in it exists, tutorials print what they say, and the site builds."""
+"""The documentation: every command in it exists, README and tutorials print what they say, and the site builds."""
 
 from __future__ import annotations
 
 import functools
-import importlib.util
 import os
 import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,37 +19,9 @@ from testbed import cli
 from testbed.cli.app import JSON, app
 from testbed.cli.output import messages, print_error, results
 from testbed.errors import TestbedError
+from tests.shown_commands import PAGES, ROOT, TUTORIALS, pages_module, shown_commands, words_of
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/tutorials").glob("*.md"))]
-TUTORIALS = sorted((ROOT / "docs/tutorials").glob("*.md"))
 cli.load_commands()
-
-
-def pages_module():
-    spec = importlib.util.spec_from_file_location("docs_pages", ROOT / "scripts/docs_pages.py")
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def shown_commands(text: str) -> Iterator[str]:
-    """Commands of the program in the blocks of a page, lines that go on joined."""
-    for block in re.findall(
-        r"^```(?:console|bash|sh|text)?[^\n]*\n(.*?)^```|((?:^ {4,}\S[^\n]*\n)+)", text, re.M | re.S
-    ):
-        for line in re.sub(r"\\\n\s*", " ", block[0] or block[1]).splitlines():
-            for part in re.split(r"\s*(?:;|&&|\|\|?)\s+", line.strip().removeprefix("$ ")):
-                found = re.match(r"(?:sudo )?(?:\.venv/bin/)?testbed (.*)", part)
-                if found and "│" not in line:
-                    yield found[1]
-
-
-def words_of(command: str) -> list[str]:
-    """Words of a command, without what the shell takes, and with something in place of `…`."""
-    text = re.sub(r"<[\w -]+>|…|\.\.\.", "x", command)
-    return shlex.split(re.split(r"\s(?:2?>|#|\|)\s", f"{text} ")[0])
 
 
 @functools.cache
@@ -105,8 +75,8 @@ def test_wrong_commands_are_seen():
             parsed(words_of(command))
 
 
-@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
-def test_tutorial_prints_what_it_says(page, tmp_path, monkeypatch):
+@pytest.mark.parametrize("page", [ROOT / "README.md", *TUTORIALS], ids=lambda page: page.stem)
+def test_page_prints_what_it_says(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(results, "_width", 100)
     text = page.read_text(encoding="utf-8")
@@ -117,10 +87,17 @@ def test_tutorial_prints_what_it_says(page, tmp_path, monkeypatch):
         found = "".join(
             f"$ testbed {command}\n{output(command)}" for command in re.findall(r"^\$ testbed (.*)$", block, re.M)
         )
-        renewed = renewed.replace(f"```console\n{block}```", f"```console\n{found}```")
+        renewed = renewed.replace(f"```console\n{block}```", f"```console\n{cut_off(found, block)}```")
     if os.environ.get("TESTBED_RENEW_DOCS"):
         page.write_text(renewed, encoding="utf-8")
     assert renewed == text
+
+
+def cut_off(found: str, shown: str) -> str:
+    """What was printed, with lines cut off where the page does so by ` …`."""
+    beginnings = [line.removesuffix("…") for line in shown.splitlines() if line.endswith(" …")]
+    cut = [next((f"{one}…" for one in beginnings if line.startswith(one)), line) for line in found.splitlines()]
+    return "".join(f"{line}\n" for line in cut)
 
 
 def output(command: str) -> str:
