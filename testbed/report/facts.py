@@ -18,7 +18,7 @@ from testbed.plan.summary import summary
 from testbed.results import Run
 from testbed.results.load import LoadHead, load_heads
 from testbed.results.samples import SAMPLES
-from testbed.units import format_rate
+from testbed.units import format_rate, format_seconds
 from testbed.vlans.local import vlan_count
 
 _RAW_SHOWN = 4  # files of a load's raw output beside its charts
@@ -192,6 +192,14 @@ def dilation_sentence(run: Run) -> str:
         f"its links carried {format_rate(rate / dilation)} in place of {format_rate(rate)}. A rate in the "
         f"lab was the rate shown here × 1/{dilation:g}, and a duration in the lab was the duration shown here "
         f"× {dilation:g}.{others}"
+    )
+
+
+def clock_sentence(error: float) -> str:
+    """How well the clocks of several machines are known; `error` in laboratory s."""
+    return (
+        f"The clocks of the machines are known to ±{format_seconds(error)} of laboratory time: times of different "
+        "machines may be off by so much beside each other."
     )
 
 

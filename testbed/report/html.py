@@ -49,6 +49,7 @@ def render_report(run: Run) -> str:
         figures=facts.key_figures(plan),
         dilation=facts.dilation_sentence(run),
         again=facts.again,
+        clocks=facts.clock_sentence,
         heads=[head for head in heads if head.verdict or any(row.load == head.label for row in rows)],
         rows=rows,
         unheld_note=UNHELD_NOTE,

@@ -145,6 +145,8 @@ class LoadHead:
     attempts: tuple[Attempt, ...] = ()  # of it before this one, at other dilations
     too_slow: bool = False  # whether its figures are void only because the lab was too slow for it
     short_of_time: bool = False  # whether they have a reserve, and only because the lab had little time left
+    # laboratory s that times of different machines may be off beside each other; None on one machine
+    clock_error: float | None = None
 
     @property
     def unfaithful(self) -> bool:
@@ -166,6 +168,7 @@ def load_heads(manifest: Mapping[str, object], labels: Iterable[str]) -> list[Lo
             tuple(_attempts(entry.get("attempts"))),
             entry.get("too_slow") is True,
             entry.get("short_of_time") is True,
+            _number(entry.get("clock_error")),
         )
         for entry in (listed if isinstance(listed, list) else [])
         if isinstance(entry, Mapping)

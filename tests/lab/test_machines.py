@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import time
@@ -146,7 +147,9 @@ def recorded(run: Run) -> None:
     watched = {str(telemetry.ports[row]).partition("-")[0] for row in telemetry.looks[:, 1]}
     machines = run.environment["machines"]
     assert all(watched & {*machines[name]["switches"]} for name in ("a", "b"))
-    assert "Traffic matrix: bytes" in (run.path / "report.html").read_text()
+    report = (run.path / "report.html").read_text()
+    assert "Traffic matrix: bytes" in report
+    assert re.search(r"The clocks of the machines are known to ±[\d.]+ [mµ]s of laboratory time", report)
 
 
 def test_a_cut_link_and_a_switch_die_and_what_that_costs_is_told(pair, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -357,6 +358,21 @@ def test_scenarios_that_one_machine_alone_can_run_are_refused(text, key):
     problems = problems_of(plan)
     assert [problem.key for problem in problems] == [key]
     assert problems[0].sentence.endswith("; run it on one machine, without --machines")
+    # The table in the documentation says so.
+    text = (Path(__file__).parents[2] / "docs" / "clusters.md").read_text()
+    rows = [line for line in text.splitlines() if line.startswith("| `")]
+    assert any(f"`{key}" in row and ("refused" in row or key == "engine") for row in rows)
+
+
+def test_loads_of_plug_ins_are_refused():
+    plan = make_plan(scenario_of(f"{_RING}workloads: [{{kind: ping}}]"))
+    (load,) = plan.scenario.workloads
+    others = dataclasses.replace(plan.scenario, workloads=(dataclasses.replace(load, kind="gossip"),))
+    (problem,) = problems_of(dataclasses.replace(plan, scenario=others))
+    assert problem.key == "workloads.0"
+    assert (
+        "is gossip, and over several machines there are iperf3, ping, rr, probe, mpi, npb, script" in problem.sentence
+    )
 
 
 class _Workers:

@@ -8,6 +8,7 @@ from rich.console import Console
 from testbed.model import Sample
 from testbed.plan import make_plan
 from testbed.report import result_rows, rich_table
+from testbed.report.facts import clock_sentence
 from testbed.results import Run
 from testbed.results.load import Attempt, load_heads
 from testbed.scenario import parse_scenario
@@ -162,6 +163,12 @@ def test_loads_that_only_samples_name_follow_those_of_the_manifest():
         ("2", "ping", ""), ("", "whole run", ""), ("7", "load", ""),
     ]  # fmt: skip
     assert load_heads({"loads": None}, []) == []
+
+
+def test_clocks_of_several_machines_are_told():
+    one, other = load_heads({"loads": [{"load": 1, "clock_error": 0.00216}, {"load": 2}]}, [])
+    assert (one.clock_error, other.clock_error) == (0.00216, None)
+    assert clock_sentence(0.00216).startswith("The clocks of the machines are known to ±2.16 ms of laboratory time:")
 
 
 def test_in_eighty_columns_no_name_is_cut_or_wrapped():
