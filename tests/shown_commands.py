@@ -13,6 +13,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/tutorials").glob("*.md"))]
@@ -140,7 +141,7 @@ def how(command: str) -> How | None:
     return next((way for rule, way in HOW if re.match(rule, command)), None)
 
 
-def pages_module():  # type: ignore[no-untyped-def]
+def pages_module() -> ModuleType:
     """Hooks of mkdocs, which are no module of a package."""
     spec = importlib.util.spec_from_file_location("docs_pages", ROOT / "scripts/docs_pages.py")
     assert spec is not None
