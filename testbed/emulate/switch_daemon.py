@@ -136,7 +136,7 @@ class SwitchDaemon:
         try:
             self._processes[name] = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                env={**os.environ, **(_MALLOC if self._quick else {})},
+                env={**os.environ, **(_MALLOC if self._quick and program == "ovs-vswitchd" else {})},
             )  # fmt: skip
         except FileNotFoundError as error:
             raise LabError(f"{program} is not installed; {setup()}") from error
