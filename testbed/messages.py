@@ -203,6 +203,8 @@ class Snapshot:
         stalled: likewise, s for which nobody computed it, beyond what hosts' cards have ahead.
         delivered: likewise, frames that have arrived at hosts.
         transit: s that these took from their host's card to there, together.
+        counted: (physical C,) s, monotonic, when each channel was counted, by the clock of its machine; empty where all
+            were at `time`.
     """
 
     time: float
@@ -219,6 +221,7 @@ class Snapshot:
     stalled: float = 0.0
     delivered: int = 0
     transit: float = 0.0
+    counted: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

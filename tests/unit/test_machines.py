@@ -41,6 +41,7 @@ from testbed.messages import (
     Status,
 )
 from testbed.plan import make_plan
+from testbed.run.loads.context import LoadResult
 from testbed.run.machines import problems_of
 from testbed.topologies.cut import cut, cut_links
 from tests.fabrics import plan_of, scenario_of
@@ -155,6 +156,14 @@ def test_counters_come_back_in_the_order_of_the_whole(divided):
     assert seen.after.idle == 50
     assert seen.after.processes["switches"] == (0.5, 0.5)
     assert seen.seconds == 3.0
+    # A rate is over the time for which its machine has counted, though the other one counted for longer.
+    said = [_observation(part, number) for number, part in enumerate(parts)]
+    said[0] = dataclasses.replace(said[0], after=dataclasses.replace(said[0].after, time=5.0))
+    both = load(parts, said, [Clock(0.0, 0.0)] * 2)
+    result = LoadResult(both.outputs, both.before, both.after, both.seconds)
+    for part, seconds in zip(parts, (4.0, 2.0), strict=True):
+        for channel in part.channels:
+            assert result.wire_rate(channel) == pytest.approx(8 * channel / seconds)
     # The other machine's last program started at 1 s by a clock that is 7 s behind.
     assert (seen.start, seen.clock_error) == (8.0, 0.25)
 

@@ -225,7 +225,8 @@ class LoadResult:
         """Laboratory bit/s that a physical channel carried between the snapshots, as on a real wire."""
         old, new = self.before.channels[channel], self.after.channels[channel]
         wire = new.bytes - old.bytes + WIRE_OVERHEAD * (new.frames - old.frames)
-        return 8 * wire / (self.after.time - self.before.time)
+        began, ended = (one.counted[channel] if one.counted else one.time for one in (self.before, self.after))
+        return 8 * wire / (ended - began)
 
 
 @dataclass(slots=True)
