@@ -113,6 +113,7 @@ class StorageError(TestbedError):
     """Results cannot be written; what was stored until then stays, marked incomplete."""
 
 
+_LONGEST = 300  # letters of a file's name that are shown
 # What code that reads a file's content raises where the content is not what the code has written.
 _DAMAGE = (
     ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, MemoryError, EOFError,
@@ -130,6 +131,7 @@ def reading(file: Path | str, remedy: str = "") -> Iterator[None]:
         InputError: it cannot be read, or holds something else.
     """
     place, more = str(file), f"; {remedy}" if remedy else ""
+    place = place if len(place) <= _LONGEST else f"{place[:_LONGEST]}…"
     try:
         yield
     except InputError as error:

@@ -239,7 +239,7 @@ def status(lab: LAB = None, form: FORMAT = Format.text) -> None:
                 "digest": entry.digest or None,
                 "measured_by_process": entry.owner or None,
                 "process": entry.init,
-                "running_seconds": round(time.time() - entry.started, 1),
+                "running_seconds": round(entry.seconds, 1),
                 **told,
             }
         )

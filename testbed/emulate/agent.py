@@ -25,7 +25,7 @@ from typing import Any, cast
 
 from testbed.emulate import cgroup, frames, mounts
 from testbed.emulate import requests as ask
-from testbed.emulate.commands import allow_files
+from testbed.emulate.commands import allow_files, allow_long_files
 from testbed.emulate.controller import LabController
 from testbed.emulate.disturb import carry_out
 from testbed.emulate.fabric import Fabric
@@ -413,7 +413,14 @@ def serve(agent: Agent, connection: socket.socket) -> None:
             except BrokenPipeError:
                 return
             except (LabError, CapabilityError, OSError, subprocess.SubprocessError) as error:
-                send(error=str(error))
+                send(error=_words(error))
+
+
+def _words(error: Exception) -> str:
+    """What is said of an error: of the system's own, what it is about and why."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename or 'a file of the lab'}: {error.strerror}"
+    return str(error)
 
 
 @contextmanager
@@ -452,6 +459,10 @@ def main() -> None:
     if sys.argv[-1].isdecimal():
         threading.Thread(target=_hold, args=(int(sys.argv[-1]),), daemon=True).start()
     keep_small()
+    try:
+        allow_long_files()
+    except LabError as error:
+        sys.exit(str(error))  # whoever waits for the socket tells what was printed last
     hierarchy = cgroup.find_hierarchy()
     mounts.mount("tmpfs", "lab", "/run", options="mode=755")
     SHARED.mkdir(parents=True)

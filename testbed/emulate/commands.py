@@ -47,7 +47,8 @@ def run(command: Sequence[str], text: str | None = None, timeout: float = 120.0)
         raise LabError(f"{name} … did not end in {timeout:g} s") from error
     if done.returncode != 0:
         reason = (done.stderr or done.stdout).strip()[:_SHOWN] or "it printed no reason"
-        raise LabError(f"{name} … failed with exit code {done.returncode}: {reason}")
+        how = how_it_ended(done.returncode) if done.returncode < 0 else f"failed with exit code {done.returncode}"
+        raise LabError(f"{name} … {how}: {reason}")
     return done.stdout
 
 
@@ -94,6 +95,24 @@ def allow_files(count: int, what: str) -> None:
         raise LabError(
             f"{what} takes {count} open files in one program, and {most} are allowed here; nothing was built; allow "
             f"more: ulimit -Hn {count}"
+        ) from error
+
+
+def allow_long_files() -> None:
+    """Let this program, and what it starts, write files of any length: those of a lab are in memory and go with it.
+
+    Raises:
+        LabError: they may not.
+    """
+    now, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if now == resource.RLIM_INFINITY:
+        return
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    except (OSError, ValueError) as error:
+        raise LabError(
+            f"a lab writes files of any length, and {most:,} bytes are the most here; nothing was built; allow more: "
+            "ulimit -Hf unlimited"
         ) from error
 
 

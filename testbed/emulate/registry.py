@@ -32,13 +32,17 @@ class Entry:
     born: int  # start time of that process in clock ticks, so that a recycled pid is not taken for it
     scenario: str  # its scenario's name
     digest: str  # of its plan
-    started: float  # seconds since the epoch
     owner: int = 0  # pid of the program that measures in it and ends it; 0 = none, it was left running
 
     @property
     def namespaces(self) -> Namespaces:
         """The lab's namespaces."""
         return Namespaces(self.init)
+
+    @property
+    def seconds(self) -> float:
+        """How long process 1 has run, by a clock that nobody sets."""
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - self.born / os.sysconf("SC_CLK_TCK")
 
     @property
     def holds(self) -> bool:
@@ -104,7 +108,7 @@ def reserved(name: str) -> Iterator[None]:
 def register(name: str, namespaces: Namespaces, scenario: str, digest: str) -> None:
     """Record a lab that is built, and let it outlive this program."""
     with _locked():
-        _write(Entry(name, namespaces.init, born(namespaces.init), scenario, digest, time.time()))
+        _write(Entry(name, namespaces.init, born(namespaces.init), scenario, digest))
     namespaces.let_go()
 
 
@@ -131,9 +135,7 @@ def in_use() -> list[Entry]:
             continue
         name = lab.scenario if lab.scenario not in names else f"{lab.scenario}-{lab.owner}"
         names.add(name)
-        begun = born(lab.init)
-        started = time.time() - (time.clock_gettime(time.CLOCK_BOOTTIME) - begun / os.sysconf("SC_CLK_TCK"))
-        found.append(Entry(name, lab.init, begun, lab.scenario, "", started, lab.owner))
+        found.append(Entry(name, lab.init, born(lab.init), lab.scenario, "", lab.owner))
     return found
 
 

@@ -49,6 +49,9 @@ def _arrays(value: Any, place: str, checks: tuple[_Check, ...]) -> Iterator[str]
         if dtype is not None and (not isinstance(array, np.ndarray) or array.dtype != dtype):
             yield f"{place}.{field.name} is no array of {dtype}"
             return
+        if dtype == "float64" and not np.isfinite(array).all():
+            yield f"{place}.{field.name} holds a number that is not finite"
+            return
     for name, shape, low, high in checks:
         array = getattr(value, name)
         if array.ndim != len(shape) or any(

@@ -87,6 +87,9 @@ def plan_from_json(text: str) -> Plan:
             "plan.json",
             f"has schema version {raw.get('schema_version')}; this program reads {SCHEMA_VERSION}",
         )
+    for key in ("scenario", "topology", "routes", "vlans"):
+        if not isinstance(raw[key], dict):
+            raise TypeError(f"its {key} is not an object")
     return Plan(
         scenario=scenario_of_blocks(raw["scenario"], raw["source"], stored=True),
         topology=_unpack(raw["topology"]),

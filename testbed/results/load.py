@@ -74,8 +74,9 @@ def load_run(path: Path, *, unfinished: bool = False) -> Run:
     missing = [key for key in MANIFEST_KEYS if key not in manifest]
     if missing:
         raise InputError.one(place, f"is damaged: it lacks {', '.join(missing)}")
-    if not isinstance(manifest["dilation"], int | float):
-        raise InputError.one(place, f"is damaged: its dilation is not a number but {manifest['dilation']!r}")
+    for key in ("dilation", "seconds"):
+        if _number(manifest[key]) is None:
+            raise InputError.one(place, f"is damaged: its {key} is not a number but {str(manifest[key])[:_SHOWN]!r}")
     plan = _read(path / "plan.json", _plan)
     environment = _read(path / "environment.json", _object)
     if plan.digest != manifest["digest"]:
@@ -121,6 +122,8 @@ def _object(text: str) -> dict[str, object]:
 
 
 UNFAITHFUL = ("invalid", "fail")
+_LARGEST = 1e300
+_SHOWN = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +183,8 @@ def load_heads(manifest: Mapping[str, object], labels: Iterable[str]) -> list[Lo
 
 
 def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
+    """What is a number of the usual size; JSON knows others, too."""
+    return float(value) if isinstance(value, int | float) and abs(value) < _LARGEST else None
 
 
 def _attempts(value: object) -> Iterator[Attempt]:

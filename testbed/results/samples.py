@@ -139,9 +139,9 @@ def load_changes(folder: Path, load: str) -> list[dict[str, Any]]:
 
 
 def _stored(file: Path, load: str) -> list[dict[str, Any]]:
-    if not load or not file.exists():
-        return []
     with reading(file):
+        if not load or not file.exists():
+            return []
         found: list[dict[str, Any]] = json.loads(read_text(file))
         _check_repeats(found)
     return found

@@ -46,7 +46,7 @@ class ResultFolder:
         Raises:
             InputError: the folder cannot be made.
         """
-        self._started = time.time()
+        self._started, self._since = time.time(), time.monotonic()
         self._plan = plan
         self.path = dated_folder(root, f"{plan.scenario.name}-{plan.digest[:8]}", ending=INCOMPLETE)
         self._owner = root.stat()
@@ -55,7 +55,8 @@ class ResultFolder:
     def at(cls, path: Path, plan: Plan) -> ResultFolder:
         """Write into a folder that is there already and has its final name, such as that of a simulation."""
         found = cls.__new__(cls)
-        found.path, found._plan, found._started, found._owner = path, plan, time.time(), path.parent.stat()
+        found.path, found._plan, found._owner = path, plan, path.parent.stat()
+        found._started, found._since = time.time(), time.monotonic()
         return found
 
     def write_text(self, name: str, text: str) -> None:
@@ -127,7 +128,7 @@ class ResultFolder:
                 "digest": self._plan.digest,
                 "started": _iso(self._started),
                 "finished": _iso(time.time()),
-                "seconds": round(time.time() - self._started, 3),
+                "seconds": round(time.monotonic() - self._since, 3),
                 **({} if "dilation" in lab else {"dilation": self._plan.scenario.lab.chosen_dilation}),
                 **lab,
                 "verdict": verdict,

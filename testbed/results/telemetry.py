@@ -122,8 +122,9 @@ def load_telemetry(folder: Path, load: str) -> Telemetry | None:
         InputError: the file is damaged or of another schema version; names it.
     """
     file = folder / file_name(load)
-    if not file.exists():
-        return None
+    with reading(file):
+        if not file.exists():
+            return None
     with reading(file), np.load(io.BytesIO(read_bytes(file)), allow_pickle=False) as stored:
         version = int(stored["schema_version"])
         if version != SCHEMA_VERSION:

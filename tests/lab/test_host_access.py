@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -237,6 +240,53 @@ def test_a_job_that_is_killed_leaves_nothing_in_the_machines_tmp(closed, tmp_pat
     with pytest.raises(WorkloadError, match="did not end in 3 s"):
         run_mpi.run_mpi(context, Mpi(str(tmp_path), time_limit=3.0))
     assert set(Path("/tmp").glob("hydra_*")) <= before
+
+
+_DIES = """
+import os, signal, sys, time
+from mpi4py import MPI
+
+MPI.COMM_WORLD.Barrier()
+if MPI.COMM_WORLD.Get_rank() == 1 and len(sys.argv) > 1:
+    os.kill(os.getpid(), getattr(signal, sys.argv[1]))
+time.sleep(60)
+"""
+
+
+def run_that_dies(lab: LabClient, folder: Path, *arguments: str) -> None:
+    (folder / "job.yaml").write_text(
+        "name: dies\ndescription: dies\nbinary: dies.py\ninterpreter: python\nsuccess: NEVER\noutput: free\n"
+    )
+    (folder / "dies.py").write_text(_DIES)
+    context = Context(lab.plan(), lab, {}, lambda name, text: None, lambda text: None)
+    run_mpi.run_mpi(context, Mpi(str(folder), arguments, time_limit=30.0))
+
+
+@pytest.mark.parametrize(("number", "name"), [("SIGKILL", r"9 \(Killed\)"), ("SIGSEGV", r"11 \(Segmentation fault\)")])
+def test_a_rank_that_dies_is_told_with_the_signal(closed, tmp_path, number, name):
+    with pytest.raises(WorkloadError, match=f"a rank was killed by signal {name}$"):
+        run_that_dies(closed, tmp_path, number)
+
+
+def test_an_mpiexec_that_dies_is_told(closed, tmp_path):
+    def kill() -> None:
+        until = time.monotonic() + 20
+        while time.monotonic() < until:
+            found = {}
+            for entry in closed.namespaces.proc.glob("[0-9]*"):
+                with suppress(OSError):
+                    found[(entry / "comm").read_text().strip().removesuffix(".hydra")] = entry.name
+            if {"mpiexec", "hydra_pmi_proxy"} <= set(found):
+                inside = ["nsenter", "--target", str(closed.namespaces.init), "--pid", "--mount", "--"]
+                subprocess.run([*inside, "kill", "-KILL", found["mpiexec"]], check=True)
+                return
+            time.sleep(0.05)
+
+    with ThreadPoolExecutor(1) as pool:
+        killing = pool.submit(kill)
+        with pytest.raises(WorkloadError, match=r"mpiexec was killed, as by SIGKILL, and with it all ranks$"):
+            run_that_dies(closed, tmp_path)
+        killing.result()
 
 
 def test_hosts_that_die_are_named_with_the_signal(untouched):

@@ -96,7 +96,7 @@ def complaints(driver: Chrome) -> list[str]:
 
 
 def source_of(lab: LabClient, plan: Plan) -> LabSource:
-    entry = registry.Entry("managed", lab.namespaces.init, born(lab.namespaces.init), "managed", plan.digest, 0.0)
+    entry = registry.Entry("managed", lab.namespaces.init, born(lab.namespaces.init), "managed", plan.digest)
     return LabSource(plan, "managed", lambda: entry if entry.holds else None)
 
 

@@ -141,3 +141,34 @@ def test_a_switch_daemon_that_died_is_named_with_its_signal(untouched):
             time.sleep(0.01)
         with pytest.raises(LabError, match="ovs-vswitchd was killed by signal 11; the lab's switches are gone"):
             lab.flows()
+
+
+# Without CAP_SYS_RESOURCE root is bound by limits as everybody is.
+_BOUND = ("setpriv", "--bounding-set=-sys_resource", "--inh-caps=-sys_resource")
+
+
+def limited(limit: str, *arguments: str, bound: bool = False) -> subprocess.CompletedProcess[str]:
+    shell = ["bash", "-c", f'ulimit {limit}; exec "$@"', "bash", *(_BOUND if bound else ())]
+    return subprocess.run(
+        [*shell, sys.executable, "-m", "testbed", *arguments], capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def test_a_limit_of_files_lengths_does_not_hold_for_a_lab(untouched, scenario):
+    up = limited("-Sf 4", "up", str(scenario))
+    assert up.returncode == 0, up.stderr
+    assert call("down", scenario.stem).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("limit", "sentence"),
+    [
+        ("-f 4", "a lab writes files of any length, and 4,096 bytes are the most here; nothing was built; allow more"),
+        ("-n 50", "open files in one program, and 50 are allowed here; nothing was built; allow more: ulimit -Hn"),
+    ],
+)
+def test_limits_that_cannot_be_lifted_are_told_before_a_lab_is_built(untouched, scenario, limit, sentence):
+    up = limited(limit, "up", str(scenario), bound=True)
+    assert sentence in up.stderr
+    assert "Traceback" not in up.stderr
+    assert up.returncode == 1

@@ -52,3 +52,17 @@ def test_a_switch_that_hung_up_before_it_was_asked_is_asked_again(tmp_path, monk
             run(["ovs-ofctl", "-O", "OpenFlow13", "dump-flows", "s1"])
         listening.shutdown(socket.SHUT_RDWR)
     assert hung_up == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["sh", "-c", "kill -XFSZ $$"], r"^sh -c kill -XFSZ \$\$ … was killed by signal 25: it printed no reason$"),
+        (["sh", "-c", "echo no >&2; exit 3"], r"^sh -c echo no >&2; exit 3 … failed with exit code 3: no$"),
+        (["sleep", "60"], r"^sleep 60 … did not end in 0\.2 s$"),
+        (["there-is-none"], r"^there-is-none is not installed; "),
+    ],
+)
+def test_a_command_that_fails_is_told_with_how_it_ended(words, sentence):
+    with pytest.raises(LabError, match=sentence):
+        run(words, timeout=0.2 if words[0] == "sleep" else 30.0)

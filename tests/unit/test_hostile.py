@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -16,10 +17,13 @@ import pytest
 from testbed.errors import InputError, reading
 from testbed.files import read_text
 from testbed.kernels import jit
+from testbed.results import load_run
 from testbed.results.samples import load_failures
 from testbed.results.telemetry import load_telemetry
 from testbed.scenario import find_scenario, parse_scenario
 from testbed.sweep.record import read_record
+from tests.runs import goodput, run_of, text_of
+from tests.runs import stored as stored_run
 
 LONG = "a" * 5000
 
@@ -176,6 +180,70 @@ def test_damaged_sweeps(tmp_path, text, sentence):
         read_record(tmp_path)
 
 
+@pytest.mark.parametrize("load", [load_failures, load_telemetry])
+def test_a_load_of_100_000_letters(tmp_path, load):
+    with pytest.raises(
+        InputError, match=r"(failures|telemetry)-aaa[a]*…: cannot be read: File name too long$"
+    ) as caught:
+        load(tmp_path, "a" * 100_000)
+    assert len(str(caught.value)) < 400
+
+
+FAR = 10**19  # beyond 64 bits
+OF_PLANS = {
+    "no object": (("routes",), [1], "its routes is not an object"),
+    "a text": (("topology",), "x", "its topology is not an object"),
+    "a scenario": (("scenario",), [1], "its scenario is not an object"),
+    "another record": (("routes", "type"), "Topology", "unexpected keyword argument"),
+    "no record": (("vlans", "type"), "os", "KeyError('os')"),
+    "a port beyond 64 bits": (("topology", "host_port", "values", 0), FAR, "too large"),
+    "a number of switches": (("topology", "switch_count"), FAR, f"topology.switch_count is {FAR}"),
+    "a shape": (("topology", "links", "shape", 0), FAR, "Maximum allowed dimension exceeded"),
+    "no place": (("topology", "positions", "values", 0), float("inf"), "positions holds a number that is not finite"),
+    "a dilation": (("scenario", "lab", "dilation"), FAR, "should be 1000000 or less"),
+}
+
+
+@pytest.fixture
+def run_folder(tmp_path) -> Path:
+    text = text_of("{kind: mesh, sizes: [2]}", "{kind: iperf3, protocol: udp}")
+    return stored_run(tmp_path, run_of(text, goodput(1e9), name="hostile"))
+
+
+@pytest.mark.parametrize("kind", OF_PLANS)
+def test_damaged_plans_of_results(run_folder, kind):
+    path, value, sentence = OF_PLANS[kind]
+    part = raw = json.loads((run_folder / "plan.json").read_text())
+    for key in path[:-1]:
+        part = part[key]
+    part[path[-1]] = value
+    (run_folder / "plan.json").write_text(json.dumps(raw))
+    with pytest.raises(InputError) as caught:
+        load_run(run_folder)
+    assert str(caught.value).startswith(f"{run_folder}/plan.json: ")
+    assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["seconds", "dilation"])
+@pytest.mark.parametrize(
+    "value", ["x", [], None, 10**400, float("nan"), float("inf")], ids=lambda value: str(value)[:9]
+)
+def test_a_manifest_with_something_else_than_a_number(run_folder, key, value):
+    raw = json.loads((run_folder / "manifest.json").read_text())
+    (run_folder / "manifest.json").write_text(json.dumps({**raw, key: value}))
+    with pytest.raises(InputError, match=rf"manifest\.json: is damaged: its {key} is not a number but ") as caught:
+        load_run(run_folder)
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("labels", ["[1]", "7", "null", '{""src"": 1}', "{"])
+def test_labels_that_are_no_object_of_texts(run_folder, labels):
+    cell = f'"{labels}"'
+    (run_folder / "samples.csv").write_text(f"metric,value,unit,predicted,labels\ngoodput,1.0,bit/s,,{cell}\n")
+    with pytest.raises(InputError, match=r"samples\.csv: is damaged: (labels should be an object of texts|Expecting)"):
+        load_run(run_folder)
+
+
 @pytest.fixture
 def telemetry() -> dict[str, Any]:
     t, p, m, h = 3, 2, 1, 2
@@ -201,6 +269,30 @@ def stored(folder: Path, arrays: dict[str, Any]) -> Path:
 
 def test_sound_telemetry_is_read(tmp_path, telemetry):
     assert load_telemetry(stored(tmp_path, telemetry), "1") is not None
+
+
+def test_telemetry_with_flipped_bits(tmp_path, telemetry):
+    """Of the headers of its first part, of the list of parts, and anywhere: a sentence, or nothing has come of it."""
+    file = stored(tmp_path, telemetry) / "telemetry-1.npz"
+    sound, chance, told = file.read_bytes(), random.Random(25), set()
+    listed = sound.index(b"PK\x01\x02")
+    places = [*range(60), *range(listed, listed + 80), *range(len(sound) - 22, len(sound))]
+    for at in [*places, *(chance.randrange(len(sound)) for _ in range(100))]:
+        for flip in (1 << chance.randrange(8), 0xFF):
+            file.write_bytes(sound[:at] + bytes([sound[at] ^ flip]) + sound[at + 1 :])
+            try:
+                found = load_telemetry(tmp_path, "1")
+            except InputError as error:
+                told.add(str(error).removeprefix(f"{file}: is damaged: ")[:20])
+            else:
+                assert found is not None
+                assert all(
+                    np.array_equal(getattr(found, name), telemetry[name]) for name in telemetry if name in SHAPED
+                )
+    assert len(told) > 5
+
+
+SHAPED = ("ports", "hosts", "time", "sent_bytes", "window", "looks")
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -95,7 +96,7 @@ def test_nobody_else_writes_records(folder):
 
 
 def test_a_record_of_another_program_is_not_forgotten(folder):
-    mine = registry.Entry("twin", os.getpid(), born(os.getpid()), "x", "d", 0.0)
+    mine = registry.Entry("twin", os.getpid(), born(os.getpid()), "x", "d")
     with registry.reserved("twin"):
         registry.forget(mine)
         assert [claim.name for claim in registry.being_built()] == ["twin"]
@@ -128,3 +129,11 @@ def test_names_that_no_lab_can_have(name, sentence):
     with pytest.raises(InputError) as caught:
         registry.check_name(name)
     assert str(caught.value) == sentence
+
+
+def test_a_clock_that_is_set_makes_no_lab_older(monkeypatch):
+    with subprocess.Popen(["sleep", "60"]) as process:
+        entry = registry.Entry("twin", process.pid, born(process.pid), "x", "d")
+        monkeypatch.setattr(time, "time", lambda: 0.0)
+        assert 0 <= entry.seconds < 30
+        process.kill()

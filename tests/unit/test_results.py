@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import shutil
+import time
 
 import numpy as np
 import pytest
@@ -167,6 +168,13 @@ def test_files_of_two_runs_do_not_pass_for_one(finished, tmp_path):
     shutil.copy(other.path / "plan.json", finished / "plan.json")
     with pytest.raises(InputError, match=f"is of plan {PLAN.digest} and plan.json holds "):
         load_run(finished)
+
+
+def test_a_clock_that_is_set_back_makes_no_run_shorter(tmp_path, monkeypatch):
+    folder = ResultFolder(tmp_path, PLAN)
+    monkeypatch.setattr(time, "time", lambda: 0.0)
+    folder.write_manifest("pass", [], [], {"dilation": 150.0})
+    assert 0 <= json.loads((folder.path / "manifest.json").read_text())["seconds"] < 30
 
 
 def test_the_manifest_has_the_keys_it_is_read_by(finished):
