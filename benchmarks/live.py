@@ -51,7 +51,7 @@ def live(runs: int) -> list[Figure]:
 
 @contextmanager
 def _page(lab: LabClient, plan: Plan) -> Iterator[str]:
-    entry = Entry("bench", lab.namespaces.init, born(lab.namespaces.init), plan.scenario.name, plan.digest, time.time())
+    entry = Entry("bench", lab.namespaces.init, born(lab.namespaces.init), plan.scenario.name, plan.digest)
     page = Page(LabSource(plan, "bench", lambda: entry if entry.holds else None))
     with listening_socket(None) as listening, serving(page, listening) as address:
         yield address

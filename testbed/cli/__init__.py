@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -16,6 +17,9 @@ _REFUSALS = {
     errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EROFS, errno.EIO,
     errno.EFBIG, errno.ETXTBSY,
 }  # fmt: skip
+
+# Bytes of address space that take it to its first line; libraries for matrices take some for each processor.
+_MEMORY, _MEMORY_A_PROCESSOR = 192 << 20, 48 << 20
 
 
 def _end_labs() -> None:
@@ -32,6 +36,7 @@ def main() -> None:
 
         sys.stdout.write(f"testbed {__version__}\n")
         return
+    _require_memory()
     from testbed.cli.interrupts import Interrupted, Interrupts, leave
 
     interrupts = Interrupts(_end_labs)
@@ -42,6 +47,16 @@ def main() -> None:
         leave()
     finally:
         interrupts.ignore()
+
+
+def _require_memory() -> None:
+    """End with a sentence where too little memory is allowed: libraries wait for it for ever while they are loaded."""
+    allowed = resource.getrlimit(resource.RLIMIT_AS)[0]
+    least = _MEMORY + _MEMORY_A_PROCESSOR * (os.cpu_count() or 1)
+    if allowed != resource.RLIM_INFINITY and allowed < least:
+        text = f"{allowed >> 20} MiB of memory are allowed here, and {least >> 20} are the least; ulimit -v unlimited"
+        sys.stderr.write(f"{text}\n")
+        sys.exit(2)
 
 
 def load_commands() -> None:

@@ -29,6 +29,11 @@ _FAULTS: dict[str, tuple[str, str, int, str]] = {
         "trap '' XFSZ; ulimit -f 0; exec {program}", "plan flat16 -o x.json", 2,
         "x.json: cannot be written: File too large",
     ),
+    "little memory": ("ulimit -v 200000; exec {program}", "plan ring8", 2, "195 MiB of memory are allowed here, and"),
+    "hardly any memory": ("ulimit -v 60000; exec {program}", "plan ring8", 2, "58 MiB of memory are allowed here, and"),
+    "few open files": ("ulimit -n 16; exec {program}", "plan ring8", 0, ""),
+    "a time zone that is not there": ("TZ=no/where exec {program}", "list", 0, ""),
+    "no tools": ("PATH=/nonexistent exec {program}", "up ring8", 2, "network tools: missing: "),
     "a folder in a file's place": (
         "mkdir x.json; exec {program}", "plan flat16 -o x.json", 2, "x.json: cannot be written: Is a directory",
     ),
