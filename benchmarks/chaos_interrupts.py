@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 HEARD = 10.0  # seconds within which a command has ended, and so have those that it started
 _NEVER = 60.0
-_AT_ONCE = 1.0  # seconds within which a command that has done its work ends by itself
+_AT_ONCE = 2.0  # seconds within which a command that has done its work ends by itself
 _LONGEST = 6.0  # seconds after which nothing new happens in a command
 _WHOLE = 120.0
 _ENDS_BY_ITSELF = {0, 1, 2, 3}
