@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import os
 import re
@@ -134,6 +135,25 @@ def test_broken_links_fail(tmp_path):
     module.log.warning = lambda text, *values: heard.append(text % values)
     module.on_page_markdown("[there](../README.md) [not](../NOWHERE.md) [beside](vm.md)", page)
     assert heard == ["vm.md links to ../NOWHERE.md, which is not there"]
+
+
+def test_every_fault_of_a_machine_in_the_docs_has_its_test():
+    page = (ROOT / "docs/reliability.md").read_text(encoding="utf-8")
+    _, _, rest = page.partition("| fault of the machine | what happens, or is said | test |\n| --- | --- | --- |\n")
+    rows = [line.split(" | ") for line in rest.partition("\n\n")[0].splitlines()]
+    assert len({fault for fault, *_ in rows}) == len(rows) >= 40
+    named = [re.findall(r"`([^`]+)`", tests) for _, _, tests in rows]
+    assert all(named)
+    lacking = []
+    for name in {name for names in named for name in names}:
+        file, _, test = name.partition("::")
+        function, _, case = test.partition("[")
+        tree = ast.parse((ROOT / "tests" / file).read_text(encoding="utf-8"))
+        functions = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+        texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+        if function not in functions or (case and case.removesuffix("]") not in texts):
+            lacking.append(name)
+    assert lacking == []
 
 
 def test_every_key_of_a_scenario_is_explained():

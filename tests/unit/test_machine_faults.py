@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import sys
 import pytest
 
 from benchmarks.command import ROOT
+from testbed.emulate import confine, host_view, mounts, probe
 
 _ROOT = str(ROOT)
 # A shell's words before the program → exit code, and what is said where it is not 0.
@@ -62,3 +64,23 @@ def test_a_sentence_or_no_matter(fault, tmp_path):
     )  # fmt: skip
     assert "Traceback" not in done.stderr
     assert (done.returncode, said in done.stderr) == (code, True), done.stderr
+
+
+@pytest.mark.parametrize("lacking", ["library", "kernel"])
+def test_a_machine_that_cannot_shut_hosts_in(lacking, monkeypatch):
+    def refuse(call):
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    if lacking == "library":
+        monkeypatch.setattr(confine, "_LIBRARY", "libnone.so.2")
+        monkeypatch.setattr(host_view, "why_not", lambda: "")  # which only root can ask
+        confine._filter.cache_clear()
+        said = "hosts' programs cannot be held back: libnone.so.2: cannot open shared object file"
+    else:
+        monkeypatch.setattr(mounts, "apart", refuse)
+        said = "Function not implemented"
+    row = probe._shut_in()
+    assert (row.present, row.detail.startswith(said)) == (False, True), row
+    assert row.consequence.startswith(
+        "hosts' programs cannot be kept from the machine, so labs are built with lab.host"
+    )
