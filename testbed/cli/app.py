@@ -130,12 +130,18 @@ def _labs(incomplete: str) -> list[str]:
     return [entry.name for entry in registry.running() if entry.name.startswith(incomplete)]
 
 
-SCENARIO = Annotated[str, typer.Argument(help="a scenario file, or a name in scenarios/", autocompletion=_scenarios)]
+SCENARIO = Annotated[
+    str,
+    typer.Argument(metavar="SCENARIO", help="a scenario file, or a name in scenarios/", autocompletion=_scenarios),
+]
 SCENARIOS = Annotated[
     list[str],
     typer.Argument(metavar="SCENARIO...", help="scenario files, or names in scenarios/", autocompletion=_scenarios),
 ]
-LAB = Annotated[str | None, typer.Argument(help="lab; may be left out while only one is running", autocompletion=_labs)]
+LAB = Annotated[
+    str | None,
+    typer.Argument(metavar="LAB", help="may be left out while only one is running", autocompletion=_labs),
+]
 SETTINGS = Annotated[
     list[str] | None, typer.Option("--set", help="replace a key of the scenario, as in lab.dilation=50; repeatable")
 ]

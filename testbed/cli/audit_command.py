@@ -21,7 +21,10 @@ _MAX_SHOWN = 20
 def audit(
     folder: Annotated[
         Path,
-        typer.Argument(help="folder of saved configurations and cabling: cabling.csv, or tables of LLDP neighbours"),
+        typer.Argument(
+            metavar="FOLDER",
+            help="folder of saved configurations and cabling: cabling.csv, or tables of LLDP neighbours",
+        ),
     ],
     dialect: Annotated[
         str | None, typer.Option("--dialect", "-d", help="form of the files, where they do not show it themselves")

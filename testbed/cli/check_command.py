@@ -44,7 +44,8 @@ RUNNING = Annotated[
 def check(
     against: AGAINST,
     configurations: Annotated[
-        Path | None, typer.Argument(help="folder of saved configurations: a file or folder a switch, by its name")
+        Path | None,
+        typer.Argument(metavar="FOLDER", help="folder of saved configurations: a file or folder a switch, by its name"),
     ] = None,
     dialect: Annotated[
         str | None, typer.Option("--dialect", "-d", help="form of the files, where they do not show it themselves")

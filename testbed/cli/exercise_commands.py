@@ -25,7 +25,9 @@ exercise = typer.Typer(
 )
 app.add_typer(exercise, name="exercise")
 
-NAME = Annotated[str, typer.Argument(help="an exercise as `testbed exercise list` shows it, or its number")]
+NAME = Annotated[
+    str, typer.Argument(metavar="NAME", help="an exercise as `testbed exercise list` shows it, or its number")
+]
 WORK = Annotated[
     Path | None, typer.Argument(metavar="[FOLDER]", help="of the student; default ./NAME", show_default=False)
 ]
@@ -163,7 +165,8 @@ def reset(name: NAME, folder: WORK = None, form: FORMAT = Format.text) -> None:
 )
 def grade_class(
     folder: Annotated[
-        Path, typer.Argument(help="a folder a student, and in each those that `exercise start` has made")
+        Path,
+        typer.Argument(metavar="FOLDER", help="a folder a student, and in each those that `exercise start` has made"),
     ],
     form: Annotated[ClassFormat, typer.Option("--format", help="form of the output")] = ClassFormat.text,
 ) -> None:

@@ -44,7 +44,9 @@ class Floods(str, Enum):
 )
 def export(
     dialect: Annotated[str, typer.Option("--dialect", "-d", help="form of the files; list shows all")],
-    name: Annotated[str | None, typer.Argument(help="a scenario file, or a name in scenarios/")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="SCENARIO", help="a scenario file, or a name in scenarios/")
+    ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="folder to write")] = None,
     ports: Annotated[
         str | None,

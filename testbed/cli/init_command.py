@@ -82,7 +82,7 @@ _OF_SERVICE = {
 
 @app.command(epilog="Examples: testbed init   |   testbed init hall --ci gitlab   |   testbed init --ci none --json")
 def init(
-    folder: Annotated[Path, typer.Argument(help="where; made if it is not there")] = Path(),
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="where; made if it is not there")] = Path(),
     service: Annotated[Service, typer.Option("--ci", help="whose file to write, which proves at each change")] = (
         Service.github
     ),

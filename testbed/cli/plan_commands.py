@@ -170,7 +170,7 @@ def _published(command: str) -> str:
     "testbed report results/20260101-120000-torus4x4-0123abcd -o samples.parquet"
 )
 def report(
-    folder: Annotated[Path, typer.Argument(help="result folder of a run")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="result folder of a run")],
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="file to write; .csv or .parquet: its figures; default report.html in it"),

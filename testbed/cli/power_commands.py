@@ -310,7 +310,7 @@ def _changed(rows: Sequence[tuple[str, str, float, float, float]], made: int, as
 
     table = Table(box=None, pad_edge=False, header_style="bold", title_justify="left")
     table.title = f"{made} changes: {asked} and the way back while frames are counted, the others under UDP and TCP"
-    for title in ("", "", "least", "mean", "most"):
+    for title in ("", "", "min", "mean", "max"):
         table.add_column(title, justify="right" if title else "left")
     for path, what, *values in rows:
         unit = "s" if what == "one-way latency" else "bit/s"

@@ -167,9 +167,9 @@ def _print_packets(outcome: Outcome, settings: PacketSettings) -> None:
     limits = thresholds(settings, links.rate, links.edge_rate)
     how = {"none": "no flow control", "pause": "PAUSE", "pfc": "PFC"}[settings.flow_control]
     shared = ", shared by the ports of a switch" if settings.shared else ""
-    at = f", paused at {limits.xoff}, on again at {limits.xon}" if settings.lossless and not settings.shared else ""
+    at = f", XOFF {limits.xoff}, XON {limits.xon}" if settings.lossless and not settings.shared else ""
     say(
-        f"{outcome.plan.scenario.name}: {settings.pattern}, {how}, frames of {settings.frame} bytes, memory for "
+        f"{outcome.plan.scenario.name}: {settings.pattern}, {how}, frames of {settings.frame} bytes, buffers of "
         f"{limits.buffer} frames a port{shared}{at}; {settings.duration:g} ms, the first {settings.warm_up:g} not "
         "measured"
     )

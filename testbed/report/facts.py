@@ -224,12 +224,13 @@ def environment(value: Any, name: str = "") -> list[tuple[str, str]]:
 
 
 def result_files(run: Run) -> tuple[list[ResultFile], list[ResultFile]]:
-    """The files that the manifest names, and the raw output of the tools."""
+    """The files that the manifest names and what else lies beside them, and the raw output of the tools."""
     listed = run.manifest.get("files")
     named = [str(name) for name in listed.values()] if isinstance(listed, Mapping) else []
+    beside = sorted((file for file in run.path.iterdir() if file.is_file() and file.name not in named), key=_natural)
     raw = sorted((file for file in (run.path / "raw").rglob("*") if file.is_file()), key=_natural)
     return (
-        [_file(run.path, run.path / name) for name in named if not name.endswith("/")],
+        [_file(run.path, file) for file in (*(run.path / name for name in named if not name.endswith("/")), *beside)],
         [_file(run.path, file) for file in raw],
     )
 

@@ -48,6 +48,7 @@ def render_report(run: Run) -> str:
         settings=facts.settings(run),
         figures=facts.key_figures(plan),
         dilation=facts.dilation_sentence(run),
+        version=run.environment.get("testbed"),
         again=facts.again,
         clocks=facts.clock_sentence,
         heads=[head for head in heads if head.verdict or any(row.load == head.label for row in rows)],

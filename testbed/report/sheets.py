@@ -77,7 +77,7 @@ def arrivals(pairs: Iterable[Mapping[str, Any]]) -> Sheet:
 def over_time(title: str, what: str, names: Sequence[str], values: Floats, text: Callable[[float], str]) -> Sheet:
     """(R, C) values of R rows over time: mean and most."""
     rows = [(name, text(float(row.mean())), text(float(row.max()))) for name, row in zip(names, values, strict=True)]
-    return sheet(title, (what, "mean", "most"), rows)
+    return sheet(title, (what, "mean", "max"), rows)
 
 
 def matrix(title: str, names: Sequence[str], values: Floats, text: Callable[[float], str]) -> Sheet:

@@ -57,7 +57,7 @@ def test_a_table_with_pauses_a_figure_and_a_folder(typed, tmp_path):
     assert code == 0
     lines = text.splitlines()
     assert lines[0] == (
-        "mesh4x4: uniform, PAUSE, frames of 1522 bytes, memory for 43 frames a port, paused at 41, on again at 20; "
+        "mesh4x4: uniform, PAUSE, frames of 1522 bytes, buffers of 43 frames a port, XOFF 41, XON 20; "
         "20 ms, the first 4 not measured"
     )
     assert "hosts paused" in lines[1]

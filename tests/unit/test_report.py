@@ -242,6 +242,20 @@ def test_figures_of_an_invalid_load_are_marked(tmp_path):
     assert "do not use these figures" in text
 
 
+def test_all_that_lies_beside_the_page_is_listed_and_how_to_run_again_told(tmp_path):
+    run = make_run(tmp_path, samples=flow_samples(), loads=[LOAD])
+    run.environment["testbed"] = "9.9.9"
+    for name in ("manifest.json", "matrix.bin"):
+        (run.path / name).write_bytes(b"")
+    page = Page(render_report(run))
+    links = [values["href"] or "" for tag, values in page.elements if tag == "a"]
+    assert {"manifest.json", "matrix.bin"} <= {*links}
+    assert "by testbed 9.9.9" in page.text
+    assert "testbed run scenario.yaml" in page.text
+    run.manifest["kind"] = "simulation"
+    assert "testbed run scenario.yaml" not in Page(render_report(run)).text
+
+
 def test_raw_files_are_listed_in_natural_order_with_safe_links(full_run):
     elements = Page(render_report(full_run)).elements
     links = [values["href"] or "" for tag, values in elements if tag == "a"]
