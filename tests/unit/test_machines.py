@@ -157,9 +157,9 @@ def test_counters_come_back_in_the_order_of_the_whole(divided):
     assert seen.after.processes["switches"] == (0.5, 0.5)
     assert seen.seconds == 3.0
     # A rate is over the time for which its machine has counted, though the other one counted for longer.
-    said = [_observation(part, number) for number, part in enumerate(parts)]
-    said[0] = dataclasses.replace(said[0], after=dataclasses.replace(said[0].after, time=5.0))
-    both = load(parts, said, [Clock(0.0, 0.0)] * 2)
+    loads = [_observation(part, number) for number, part in enumerate(parts)]
+    loads[0] = dataclasses.replace(loads[0], after=dataclasses.replace(loads[0].after, time=5.0))
+    both = load(parts, loads, [Clock(0.0, 0.0)] * 2)
     result = LoadResult(both.outputs, both.before, both.after, both.seconds)
     for part, seconds in zip(parts, (4.0, 2.0), strict=True):
         for channel in part.channels:
