@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import tempfile
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +23,7 @@ _RECEIVE_BUFFER = 4 << 20
 _MAX_BUFFER = 1 << 30
 _MAX_BACKOFF_MS = 1000
 _PROBE_DATAPATH = "system@testbed-probe"
+_TEMPORARY = "/tmp"  # of ovsdb-server, whatever TMPDIR says
 # Open vSwitch takes the number of processors for 0 until the machine's clock shows this, s, and with the kernel's
 # datapath then has no thread that looks up the first frame of a flow.
 _PROCESSORS_COUNT_FROM = 10.0
@@ -101,6 +103,12 @@ class OpenVSwitch:
         Raises:
             LabError: Open vSwitch is not installed or does not come up.
         """
+        try:
+            with tempfile.TemporaryFile(dir=_TEMPORARY, buffering=0) as file:
+                file.write(bytes(1))
+        except OSError as error:
+            sentence = f"{_TEMPORARY} cannot be written, where Open vSwitch keeps transactions: {error.strerror}"
+            raise LabError(f"{sentence}; nothing was built") from error
         self.folder.mkdir(parents=True, exist_ok=True)
         os.environ.update({name: str(self.folder) for name in ("OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR")})
         self._quick = self.datapath == "userspace" and not stock

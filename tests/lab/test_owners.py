@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -172,3 +174,47 @@ def test_limits_that_cannot_be_lifted_are_told_before_a_lab_is_built(untouched, 
     assert sentence in up.stderr
     assert "Traceback" not in up.stderr
     assert up.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"), [("-o ro", "Read-only file system"), ("-o size=4k", "No space left on device")]
+)
+def test_a_temporary_folder_that_cannot_be_written_is_named(untouched, scenario, options, reason):
+    text = scenario.read_text()
+    script = f'mount -t tmpfs {options} x /tmp; head -c 4096 /dev/zero >/tmp/full; exec "$@"'
+    folder = Path("/var/tmp") / scenario.stem  # what is below /tmp is hidden
+    folder.mkdir()
+    try:
+        file = folder / scenario.name
+        file.write_text(text)
+        up = subprocess.run(
+            ["unshare", "--mount", "sh", "-c", script, "sh", sys.executable, "-m", "testbed", "up", str(file)],
+            capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+    finally:
+        shutil.rmtree(folder)
+    assert f"/tmp cannot be written, where Open vSwitch keeps transactions: {reason}; nothing was built" in up.stderr
+    assert (up.returncode, "Traceback" in up.stderr) == (1, False)
+
+
+def test_a_host_that_dies_while_its_links_are_made_is_named(untouched):
+    """And not the file of it that is missing then."""
+
+    def kill(step: str) -> None:
+        if step != "bridges":
+            return
+        newest = max((lab for lab in launch.labs() if lab.owner == os.getpid()), key=lambda lab: launch.born(lab.init))
+        keepers = []
+        for entry in newest.namespaces.proc.glob("[0-9]*"):
+            with suppress(OSError):  # a tool that has ended
+                if (entry / "cmdline").read_bytes() == b"sleep\0infinity\0":
+                    keepers.append(int(entry.name))
+        inside = ["nsenter", "--target", str(newest.init), "--pid", "--mount", "--", "kill", "-KILL"]
+        subprocess.run([*inside, str(max(keepers))], check=True)
+
+    plan = plan_of("topology: {kind: mesh, sizes: [4, 4]}\nlab: {dilation: 50}")
+    with (
+        pytest.raises(LabError, match=r"^h\d+ died \(the process that keeps h\d+ was killed by signal 9\)"),
+        build_lab(plan, progress=kill),
+    ):
+        pytest.fail("it was built all the same")
