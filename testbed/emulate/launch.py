@@ -142,6 +142,14 @@ def labs() -> Iterator[Lab]:
             continue  # it has ended meanwhile, or is something else
 
 
+def require_root() -> None:
+    """Raise CapabilityError, with the reason and the remedy, where this program may not build a lab."""
+    if os.geteuid() != 0:
+        raise CapabilityError(
+            "a lab needs root, because it makes network namespaces and switches; run the command with sudo"
+        )
+
+
 def start_namespaces(*, keep: bool, name: str = "") -> Namespaces:
     """Start a lab's process 1.
 
@@ -152,10 +160,7 @@ def start_namespaces(*, keep: bool, name: str = "") -> Namespaces:
         CapabilityError: not root, or namespaces cannot be made.
         LabError: the agent does not come up.
     """
-    if os.geteuid() != 0:
-        raise CapabilityError(
-            "a lab needs root, because it makes network namespaces and switches; run the command with sudo"
-        )
+    require_root()
     remove_stale()
     command = [] if keep else ["setpriv", "--pdeathsig", "KILL"]
     far, near = os.pipe() if keep else (None, None)

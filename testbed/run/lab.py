@@ -11,6 +11,7 @@ from testbed import __version__
 from testbed.emulate.build import build_lab
 from testbed.emulate.calibration import require_shares
 from testbed.emulate.client import LabClient
+from testbed.emulate.launch import require_root
 from testbed.emulate.probe import capabilities, require, versions
 from testbed.errors import CapabilityError, InputError, Problem
 from testbed.messages import Facts
@@ -24,7 +25,11 @@ from testbed.session import Session
 
 
 def missing(plan: Plan, progress: Progress) -> Missing:
-    """What scenario or machine lack for a lab on this machine; MPI jobs are built."""
+    """What scenario or machine lack for a lab on this machine; MPI jobs are built, unless nobody may build a lab."""
+    try:
+        require_root()
+    except CapabilityError as error:
+        return Missing((), (str(error),))
     lacking: dict[str, None] = {}
     checks: tuple[Callable[[], None], ...] = (lambda: require(plan.scenario), lambda: require_shares(plan))
     for check in checks:

@@ -97,6 +97,16 @@ def test_what_may_not_be_read():
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+@pytest.mark.parametrize("engine", ["ovs", "realtime"])
+def test_a_lab_without_root_is_refused_before_anything_is_built(engine):
+    done = call("run", "ring4", "--engine", engine, nobody=True, HOME="/nonexistent")
+    said = done.stderr.splitlines()
+    assert said[-1].startswith("a lab needs root, because it makes network namespaces and switches; run the command ")
+    assert done.returncode == 2
+    assert not any("building" in line for line in said)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 def test_machine_code_that_cannot_be_kept_is_compiled_anew():
     done = call("plan", "ring8", nobody=True, HOME="/nonexistent", NUMBA_CACHE_DIR="", TESTBED_INTERPRET="0")
     assert "machine code is not kept, because no folder for it can be written" in done.stderr
