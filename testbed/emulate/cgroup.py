@@ -96,7 +96,8 @@ def find_hierarchy() -> Hierarchy | None:
         kind, _, options = after.split(" ", 2)
         # Blanks and the like are written \040 there.
         place = Path(re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), before.split(" ")[4]))
-        if kind == "cgroup" and "cpu" in options.split(","):
+        # What is mounted may be covered by something else.
+        if kind == "cgroup" and "cpu" in options.split(",") and (place / "cgroup.procs").exists():
             return Hierarchy(place, 1)
         if kind == "cgroup2" and found is None and "cpu" in _words(place / "cgroup.controllers"):
             found = Hierarchy(place, 2)

@@ -47,10 +47,13 @@ def test_the_shortest_period_that_gives_a_share(processors, quota, period):
 
 def test_the_hierarchy_is_found_where_it_is_mounted(mounted, tmp_path):
     other = "33 31 0:30 / /sys/fs/cgroup/cpuacct rw - cgroup cgroup rw,cpuacct"
-    mounted(other, _V2.format(root=tmp_path / "v2"), _V1.format(root="/a\\040b/cpu"))
-    found = cgroup.find_hierarchy()
-    assert found is not None
-    assert (str(found.root), found.version) == ("/a b/cpu", 1)
+    first = tmp_path / "a b"
+    first.mkdir()
+    lines = other, _V2.format(root=tmp_path / "v2"), _V1.format(root=str(first).replace(" ", "\\040"))
+    mounted(*lines)
+    assert cgroup.find_hierarchy() == Hierarchy(tmp_path / "v2", 2)  # something else covers the first
+    (first / "cgroup.procs").touch()
+    assert cgroup.find_hierarchy() == Hierarchy(first, 1)
     mounted(other, _V2.format(root=tmp_path / "v2"))
     assert cgroup.find_hierarchy() == Hierarchy(tmp_path / "v2", 2)
 
