@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
+from testbed.errors import EXIT_WARNINGS
 from testbed.shipped import PACKAGES
 
 _LIMIT = 900.0
@@ -22,9 +23,11 @@ _FRAMES = ("simulate", "ring4", "--level", "packet", "--duration", "1", "--warm-
 _PLAN = ("plan", "updown-irregular16", "--set")
 _UDP = 'workloads=[{"kind": "iperf3", "protocol": "udp"}]'
 _TCP = 'workloads=[{"kind": "iperf3", "protocol": "tcp"}]'
+_PAUSE = (*_FRAMES, "--flow-control", "pause")
+SIMULATOR = (_PAUSE, _FLITS)  # what set-up compiles, for whoever simulates at once
 # What takes longest first.
 COMMANDS: tuple[tuple[str, ...], ...] = (
-    (*_FRAMES, "--flow-control", "pause"),
+    _PAUSE,
     ("run", "ring4", "--engine", "simulate", "--set", _TCP),
     _FLITS,
     ("simulate", "ring4", "--pattern", "all_to_all", "--message", "1000"),
@@ -67,3 +70,15 @@ def compile_all(progress: Callable[[str], None], commands: Sequence[Sequence[str
             if one.result():
                 problems.append(one.result())
     return problems
+
+
+def main() -> None:
+    """Compile the simulator; says what could not be compiled, with exit code 3."""
+    problems = compile_all(lambda _: None, SIMULATOR)
+    for problem in problems:
+        sys.stderr.write(f"{problem}\n")
+    sys.exit(EXIT_WARNINGS if problems else 0)
+
+
+if __name__ == "__main__":
+    main()
