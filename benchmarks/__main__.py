@@ -118,8 +118,8 @@ BENCHMARKS: dict[str, Callable[[Chosen], list[Figure]]] = {
 }
 
 
-def main() -> None:
-    """Measure and print a table."""
+def asked(words: list[str] | None = None) -> Chosen:
+    """What the words ask for; None = those of the command line. Exits where that is not there."""
     parser = argparse.ArgumentParser(prog="benchmarks", description="Figures this project claims, measured here.")
     parser.add_argument("what", nargs="?", choices=BENCHMARKS, help="default: planning and lab")
     parser.add_argument("--runs", type=int, help="runs of each; default 3, engines: 1, interrupts: 200")
@@ -134,10 +134,16 @@ def main() -> None:
         help="of engines, failures, realtime, regulate, scaling, virtual-time, vm; default all",
     )
     parser.add_argument("--markdown", action="store_true", help="print a table for the documents")
-    chosen = parser.parse_args()
+    chosen = parser.parse_args(words)
     wrong = [part for part in chosen.part or () if part not in PARTS.get(chosen.what, ())]
     if wrong:
         parser.error(f"{chosen.what or 'without a name: it'} has no part {', '.join(wrong)}")
+    return chosen
+
+
+def main() -> None:
+    """Measure and print a table."""
+    chosen = asked()
     if chosen.what in TAKES:
         parts, runs = _parts(chosen) if chosen.what in PARTS else [""], chosen.runs or RUNS.get(chosen.what, 3)
         once = sum(TAKES[chosen.what].get(part, 0.0) for part in parts)

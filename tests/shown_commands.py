@@ -18,7 +18,7 @@ from types import ModuleType
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/tutorials").glob("*.md"))]
 TUTORIALS = sorted((ROOT / "docs/tutorials").glob("*.md"))
-_BLOCK = re.compile(r"^```(?:console|bash|sh|text)?[^\n]*\n(.*?)^```|((?:^ {4,}\S[^\n]*\n)+)", re.M | re.S)
+_BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```|((?:^ {4,}\S[^\n]*\n)+)", re.M | re.S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,7 @@ HOW: list[tuple[str, How]] = [
     (r"run .*(--engine |engine=)realtime|run ring5-deadlock", Planned("tests/lab/test_realtime*.py run such")),
     (r"run .*lab\.controller", Planned("tests/lab/test_controller.py and test_learning.py run such")),
     (r"run .*tree8-lag", Planned("tests/lab/test_aggregation.py runs such")),
+    (r"run npb-torus4x4", Planned("tests/lab/test_npb.py runs such")),
     (r"run torus4x4-failures", Planned("tests/lab/test_failures.py runs such")),
     (r"run torus4x4 --set engine=simulate", Here(_SIMULATED, code=3)),  # ping and MPI are left out
     (r"run line.yaml --engine simulate", Here()),
@@ -105,12 +106,23 @@ HOW: list[tuple[str, How]] = [
 ]  # fmt: skip
 
 
+def blocks(text: str) -> Iterator[tuple[str, str]]:
+    """Language (empty if none is given) and text of each block, lines that go on joined; a blank line ends one, too."""
+    for language, fenced, indented in _BLOCK.findall(text):
+        yield language, re.sub(r"\\\n\s*", " ", fenced or indented)
+
+
+def parts_of(line: str) -> list[str]:
+    """Commands of a line of the shell."""
+    return re.split(r"\s*(?:;|&&|\|\|?)\s+", line.strip().removeprefix("$ "))
+
+
 def shown_commands(text: str) -> Iterator[str]:
     """Commands of the program in the blocks of a page, lines that go on joined."""
-    for block in _BLOCK.findall(text):
-        for line in re.sub(r"\\\n\s*", " ", block[0] or block[1]).splitlines():
-            for part in re.split(r"\s*(?:;|&&|\|\|?)\s+", line.strip().removeprefix("$ ")):
-                found = re.match(r"(?:sudo )?(?:\.venv/bin/)?testbed (.*)", part)
+    for _, block in blocks(text):
+        for line in block.splitlines():
+            for part in parts_of(line):
+                found = re.match(r"(?:sudo )?(?:\w+=\S+ )?(?:\.venv/bin/)?testbed (.*)", part)
                 if found and "│" not in line:
                     yield found[1]
 
