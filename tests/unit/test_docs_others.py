@@ -21,7 +21,7 @@ from tests.shown_others import (
     every_other,
     read_by,
     words_of_other,
-)  # fmt: skip
+)
 from tests.unit.test_cli_surface import typed
 from tests.unit.test_docs import parsed
 

@@ -41,8 +41,8 @@ def ring_and_more(folder: str) -> None:
     for switch in ("s1", "s3"):
         changed(Path(folder, f"{switch}.txt"), "interface vlan 10\n", f"{host}interface vlan 10\n")
     changed(Path(folder, "s1.txt"), "allowed vlan add 10-11,13-14 tagged", "allowed vlan add 10,13-14 tagged")
-    with Path(folder, "cabling.csv").open("a", encoding="utf-8") as file:
-        file.write("s1,g4,h6,,yes\ns3,g4,h7,,yes\n")
+    with Path(folder, "cabling.csv").open("a", encoding="utf-8") as cabling:
+        cabling.write("s1,g4,h6,,yes\ns3,g4,h7,,yes\n")
 
 
 def changed(file: Path, before: str, after: str, *, every: bool = False) -> None:
