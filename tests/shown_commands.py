@@ -127,6 +127,14 @@ def shown_commands(text: str) -> Iterator[str]:
                     yield found[1]
 
 
+def in_sentences(text: str) -> Iterator[str]:
+    """Commands of the program that sentences name, whole or in part."""
+    for span in re.findall(r"`([^`]+)`", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)):
+        found = re.fullmatch(r"(?:sudo )?(?:\.venv/bin/)?testbed (.*)", re.sub(r"\s+", " ", span))
+        if found and found[1] != "…":
+            yield found[1]
+
+
 def spoken(command: str) -> str:
     """A command without the remark behind it."""
     return re.split(r"\s+#", command)[0].rstrip()

@@ -20,7 +20,7 @@ from testbed import cli
 from testbed.cli.app import JSON, app
 from testbed.cli.output import messages, print_error, results
 from testbed.errors import TestbedError
-from tests.shown_commands import PAGES, ROOT, TUTORIALS, pages_module, shown_commands, words_of
+from tests.shown_commands import PAGES, ROOT, TUTORIALS, in_sentences, pages_module, shown_commands, words_of
 
 cli.load_commands()
 
@@ -57,6 +57,50 @@ def test_commands_and_options_exist(page):
         except Exception as error:  # of click, which Typer brings its own of
             wrong.append(f"{command}: {getattr(error, 'message', error)}")
     assert wrong == []
+
+
+def read_in_sentence(command: str) -> None:
+    """Let the program read a command that a sentence names; an option of it may stand there by itself.
+
+    Raises:
+        AssertionError, click's UsageError: there is no such command or option.
+    """
+    found, words = whole_command(), words_of(command)
+    while words and words[0] in getattr(found, "commands", {}):
+        found = found.commands[words.pop(0)]
+    if not words and found is not whole_command():
+        return
+    known = {name for one in found.params for name in (*one.opts, *one.secondary_opts)}
+    if words and words[0] in known and not hasattr(found, "commands") and len(words) <= 2:
+        try:
+            parsed(words_of(command))
+        except Exception as error:
+            if not re.search("Missing|requires an argument", f"{type(error).__name__} {error}"):
+                raise
+    elif words[:1] != ["--install-completion"]:  # which only a program has that was started as one
+        parsed(words_of(command))
+
+
+def test_commands_in_sentences_exist():
+    wrong, count = [], 0
+    for page in PAGES:
+        for command in in_sentences(page.read_text(encoding="utf-8")):
+            count += 1
+            try:
+                read_in_sentence(command)
+            except Exception as error:  # of click, which Typer brings its own of
+                wrong.append(f"{page.name}: {command}: {getattr(error, 'message', error)}")
+    assert wrong == []
+    assert count > 100
+
+
+@pytest.mark.parametrize(
+    "command", ["paln", "plan torus4x4 --sett x=1", "run --enginne vm", "exercise grede", "paper --dokument", "x"]
+)
+def test_wrong_commands_in_sentences_are_seen(command):
+    (found,) = in_sentences(f"So does `testbed {command}` here.\n")
+    with pytest.raises(Exception, match=command.split()[-1] if " " not in command else r"sett|enginne|grede|dokument"):
+        read_in_sentence(found)
 
 
 def test_examples_of_help_exist():
