@@ -7,6 +7,7 @@ and tutorials have their output whole: tests/unit/test_docs.py.
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -204,3 +205,18 @@ def test_python_page_shows_what_python_gives():
     (path, shown), (saturation, _), (proved, said) = given
     assert (path, proved) == (shown, said)
     assert 0 < float(saturation) <= 1
+
+
+# Scenarios of the rows of the overview.
+FABRICS = ("mesh4x2", "torus4x2", "myri-clos", "mtree4x4", "mesh4x4", "torus4x4", "fattree14", "flat16")
+
+
+def test_overview_has_the_figures_of_plans():
+    page = (ROOT / "docs/overview.md").read_text(encoding="utf-8")
+    rows = [line.strip("| ").split(" | ")[1:] for line in page.partition("| topology (16 hosts) |")[2].splitlines()[2:]]
+    plans = [json.loads(typed("plan", name, "--json")[1]) for name in FABRICS]
+    assert all(plan["hosts"] == 16 for plan in plans)
+    assert [row for row in rows if row][: len(FABRICS)] == [
+        [str(plan[key]) for key in ("switches", "switch_links", "vlans")] + [f"{plan['mean_switches_on_path']:.2f}"]
+        for plan in plans
+    ]
