@@ -77,7 +77,7 @@ def read_ifupdown2(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Pr
     """Read the folder of one switch; see Dialect.read."""
     draft = Draft()
     file = f"{name}/interfaces"
-    stanzas = _stanzas(files.get(file, ""))
+    stanzas = _stanzas(draft, files.get(file, ""), file)
     bridges = {device: said for device, said in stanzas.items() if "bridge-ports" in said}
     if not bridges:
         draft.problems.append(Problem(file, f"has no bridge, so {name} cannot be checked"))
@@ -104,15 +104,18 @@ def _read_port(draft: Draft, port: str, said: Mapping[str, str], file: str) -> N
         carry_out(draft, [*add, said.get("bridge-pvid", "1"), "pvid", "untagged"], file)
 
 
-def _stanzas(text: str) -> dict[str, dict[str, str]]:
+def _stanzas(draft: Draft, text: str, file: str) -> dict[str, dict[str, str]]:
     """Attributes of each interface; of those that may occur several times only the last."""
     found: dict[str, dict[str, str]] = {}
     current: dict[str, str] = {}
-    for line in text.splitlines():
+    for number, line in enumerate(text.splitlines(), 1):
         words = line.split()
         if not words or words[0].startswith("#"):
             continue
-        if words[0] == "iface":
+        if words == ["iface"]:
+            draft.problems.append(Problem(f"{file} line {number}", "iface names no interface"))
+            current = {}
+        elif words[0] == "iface":
             current = found.setdefault(words[1], {})
         elif words[0] != "auto":
             current[words[0]] = " ".join(words[1:])

@@ -126,3 +126,10 @@ def test_ifupdown2():
     assert vlans(one) == (None, [10, 12, 13], [])
     assert vlans(other) == (1, [1, 10], [1])
     assert [str(p) for p in read_ifupdown2("s1", {})[1]] == ["s1/interfaces: has no bridge, so s1 cannot be checked"]
+
+
+def test_ifupdown2_with_an_interface_without_a_name():
+    text = "iface\n  bridge-ports swp9\niface br0\n  bridge-ports swp1\n"
+    bridge, problems = read_ifupdown2("s1", {"s1/interfaces": text})
+    assert [str(problem) for problem in problems] == ["s1/interfaces line 1: iface names no interface"]
+    assert list(bridge.ports) == ["swp1"]
