@@ -24,6 +24,8 @@ from testbed.model import Topology
 LAST_VLAN = 4094
 _WORDS = ("switch", "interface", "pvid", "untagged", "tagged", "shutdown")
 _MAX_PROBLEMS = 10
+_SHOWN = 40  # letters of a word that is wrong
+_NUMBER = re.compile(r"\d{1,9}")
 _COMMENT = re.compile(r"(^|\s)#.*")  # s2#1 is a name
 
 
@@ -195,8 +197,8 @@ def _numbers(text: str) -> tuple[set[int], str]:
         if not part:
             continue
         first, dash, last = part.partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()):
-            return set(), f'"{part}" is no VLAN; write numbers such as 10 or 10,20-22'
+        if not _NUMBER.fullmatch(first) or (dash and not _NUMBER.fullmatch(last)):
+            return set(), f'"{part[:_SHOWN]}" is no VLAN; write numbers such as 10 or 10,20-22'
         numbers = int(first), int(last or first)
         if not 1 <= numbers[0] <= numbers[1] <= LAST_VLAN:
             return set(), f"VLANs are numbers from 1 to {LAST_VLAN}, not {part}"
