@@ -9,7 +9,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from testbed.emulate.launch import Lab, Namespaces, born, labs
@@ -173,7 +173,8 @@ def find(name: str | None) -> Entry:
     if name is None:
         raise InputError.one("", f"several labs are running, so give a name: {', '.join(names)}")
     for entry in found:
-        if entry.name == name:
+        # The longer name of a lab in use stays its own when the other lab of that scenario has ended.
+        if name == entry.name or (entry.owner and name == f"{entry.scenario}-{entry.owner}"):
             return entry
     raise InputError.one(name, f"no running lab of that name.{did_you_mean(name, names)} Running: {', '.join(names)}")
 
@@ -271,7 +272,9 @@ def _file(name: str) -> Path:
 def _read(file: Path) -> Entry | Claim | None:
     try:
         facts = json.loads(file.read_text())
-        return Entry(**facts) if "init" in facts else Claim(**facts)
+        kind = Entry if "init" in facts else Claim
+        known = {one.name for one in fields(kind)}  # another version may have written more
+        return kind(**{name: value for name, value in facts.items() if name in known})
     except (OSError, ValueError, TypeError):
         return None  # there is none, or what else is remembered there
 

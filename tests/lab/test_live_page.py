@@ -274,6 +274,7 @@ def press_buttons(driver: Chrome) -> None:
     until(lambda: not driver.find_element(By.ID, "end").is_displayed())
 
 
+@pytest.mark.alone
 @pytest.mark.usefixtures("untouched")
 def test_a_run_is_shown_with_its_deadlock_and_played_afterwards(tmp_path):
     text_of = Path("scenarios/ring5-deadlock.yaml").read_text(encoding="utf-8")

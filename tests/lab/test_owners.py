@@ -22,6 +22,8 @@ from testbed.errors import LabError
 
 from .conftest import plan_of
 
+ROOT = Path(__file__).resolve().parents[2]
+
 
 def call(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -177,13 +179,18 @@ def test_limits_that_cannot_be_lifted_are_told_before_a_lab_is_built(untouched, 
 
 
 @pytest.mark.parametrize(
-    ("options", "reason"), [("-o ro", "Read-only file system"), ("-o size=4k", "No space left on device")]
+    ("options", "reason"), [("ro", "Read-only file system"), ("size=4k", "No space left on device")]
 )
 def test_a_temporary_folder_that_cannot_be_written_is_named(untouched, scenario, options, reason):
     text = scenario.read_text()
-    script = f'mount -t tmpfs {options} x /tmp; head -c 4096 /dev/zero >/tmp/full; exec "$@"'
-    folder = Path("/var/tmp") / scenario.stem  # what is below /tmp is hidden
-    folder.mkdir()
+    folder = Path("/var/tmp") / scenario.stem  # what is below /tmp is hidden, but for the project, should it be there
+    here, kept = ROOT, folder / "project"
+    kept.mkdir(parents=True)
+    script = (
+        f"set -e; mount --bind '{here}' '{kept}'; mount -t tmpfs x /tmp; mkdir -p '{here}'; "
+        f"mount --bind '{kept}' '{here}'; "
+        f'mount -o remount,{options} /tmp; head -c 4096 /dev/zero >/tmp/full || true; exec "$@"'
+    )
     try:
         file = folder / scenario.name
         file.write_text(text)

@@ -217,7 +217,14 @@ def test_records_of_dead_labs_are_dropped(monkeypatch, tmp_path):
     with pytest.raises(InputError, match="no lab is running; build one with `testbed up NAME`"):
         registry.find(None)
     (tmp_path / "labs").mkdir()
-    dead = {"name": "old", "init": 2**22, "born": 1, "scenario": "x", "digest": "d", "started": 0.0}
+    dead = {
+        "name": "old",
+        "init": 2**22,
+        "born": 1,
+        "scenario": "x",
+        "digest": "d",
+        "started": 0.0,
+    }  # of an older version
     (tmp_path / "labs" / "old.json").write_text(json.dumps(dead))
     assert registry.entries() == []
     assert [*(tmp_path / "labs").glob("*.json")] == []

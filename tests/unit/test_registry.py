@@ -137,3 +137,14 @@ def test_a_clock_that_is_set_makes_no_lab_older(monkeypatch):
         monkeypatch.setattr(time, "time", lambda: 0.0)
         assert 0 <= entry.seconds < 30
         process.kill()
+
+
+def test_a_lab_in_use_keeps_the_name_that_it_had_beside_another(monkeypatch):
+    one, other = (registry.Entry(name, 7, 1, "long", "", owner) for name, owner in (("long", 41), ("long-42", 42)))
+    monkeypatch.setattr(registry, "entries", list)
+    monkeypatch.setattr(registry, "being_built", list)
+    monkeypatch.setattr(registry, "in_use", lambda: [one, other])
+    assert (registry.find("long"), registry.find("long-42")) == (one, other)
+    alone = registry.Entry("long", 7, 1, "long", "", 42)
+    monkeypatch.setattr(registry, "in_use", lambda: [alone])  # the first one has ended
+    assert registry.find("long-42") == registry.find("long") == alone
