@@ -20,7 +20,7 @@ _NEVER = 60.0
 _AT_ONCE = 2.0  # seconds within which a command that has done its work ends by itself
 _LONGEST = 6.0  # seconds after which nothing new happens in a command
 _WHOLE = 120.0
-_ENDS_BY_ITSELF = {0, 1, 2, 3}
+_VERDICTS = {0, 3}  # exit codes of work that is done, which a busy machine may turn into each other
 _REFUSED = 2
 _LARGE = (
     "topology: {kind: random, switches: 1200, degree: 8, seed: 3}\nrouting: {kind: updown}\n"
@@ -53,7 +53,7 @@ class Interrupted:
     def __init__(self) -> None:
         self.heard: list[float] = []
         self.late = 0
-        self._whole: dict[tuple[str, ...], float] = {}
+        self._whole: dict[tuple[str, ...], tuple[float, int]] = {}  # seconds and exit code of a command left alone
         self._made: dict[str, str] = {}
 
     def __call__(self, place: Place) -> tuple[str, list[str]]:
@@ -66,17 +66,18 @@ class Interrupted:
             self._stand(place)
         program = self._start(place, command)
         wait_for_handlers(program)
-        delay = place.moment(min(self._whole[command], _LONGEST))
+        whole, code = self._whole[command]
+        delay = place.moment(min(whole, _LONGEST))
         done = program.poll() is not None
         began = time.monotonic()
         program.send_signal(signal.SIGINT)
         said, wrong = self._ended(program)
         seconds = time.monotonic() - began
         # Some commands last until Ctrl-C. Where a program takes the place of `exec`, it is that which dies of it.
-        expected = {"live": 0, "watch": 0, "exec": -signal.SIGINT}.get(command[0])
+        expected = {"live": 0, "watch": 0, "capture": 0, "exec": -signal.SIGINT}.get(command[0])
         if program.returncode not in (EXIT_INTERRUPTED, expected):
             done = done or seconds < _AT_ONCE
-            if not done or program.returncode not in _ENDS_BY_ITSELF:
+            if not done or program.returncode not in {code, *_VERDICTS}:
                 wrong.append(f"exit code {program.returncode}: {said.strip()[-200:]}")
         if not done:
             self.heard.append(seconds)
@@ -112,8 +113,8 @@ class Interrupted:
         words = [word.format(**self._made) if word.startswith("{") else word for word in command]
         return place.start(*words)
 
-    def _once(self, place: Place, command: tuple[str, ...]) -> float:
-        """Seconds that a command takes, with its machine code on disk."""
+    def _once(self, place: Place, command: tuple[str, ...]) -> tuple[float, int]:
+        """Seconds that a command takes, with its machine code on disk, and its exit code."""
         if "{lab}" in command:
             self._stand(place)
         began = time.monotonic()
@@ -127,7 +128,7 @@ class Interrupted:
         self._end(place)
         if program.returncode == _REFUSED and said.strip():
             raise SystemExit(f"{' '.join(command)} is refused, so there is nothing to interrupt: {said.strip()[-300:]}")
-        return seconds
+        return seconds, program.returncode
 
     def _make(self, place: Place) -> None:
         if self._made:
@@ -152,6 +153,8 @@ class Interrupted:
     def _end(self, place: Place) -> None:
         for written in ("hall", "written"):
             shutil.rmtree(place.folder / written, ignore_errors=True)
+        for captured in place.folder.glob("*.pcapng"):
+            captured.unlink()
         for lab in list(launch.labs()):
             if lab.scenario == place.file.stem:
                 place.start("down", place.file.stem).communicate()

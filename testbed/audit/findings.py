@@ -10,6 +10,7 @@ import numpy as np
 
 from testbed.audit.network import Network
 from testbed.model import Bools, Codes, Floats, Ints
+from testbed.units import counted
 from testbed.verify.deadlock import adjacency, shortest_cycle
 
 _SHOWN = 6
@@ -55,7 +56,7 @@ class Audit:
         return {
             "passed": self.passed,
             "switches": len(network.switches),
-            "links": int((network.peer >= 0).sum()) // 2,
+            "links": network.links,
             "hosts": len(network.hosts),
             "vlans": list(network.vlans),
             "pairs": self.pairs,
@@ -192,7 +193,7 @@ def _pairs(network: Network, status: Codes, last: Ints, wanted: Bools, unknown: 
             groups[at].append(f"{network.hosts[source]}→{network.hosts[end]}")
         for at, pairs in sorted(groups.items(), key=lambda item: -len(item[1])):
             ends = {pair.split("→")[1] for pair in pairs}
-            sentence = f"{_counted(len(pairs), 'pair')} {_some(pairs)}: a frame {words} {at}"
+            sentence = f"{counted(len(pairs), 'pair')} {_some(pairs)}: a frame {words} {at}"
             kind = "copies" if code == 5 else "cut"
             yield Finding(kind, sentence, tuple(pairs), _remedy(network, code, ends, unknown))
 
@@ -213,7 +214,7 @@ def _remedy(network: Network, code: int, ends: set[str], unknown: Bools) -> str:
 def _leaks(network: Network, leaks: Bools) -> Iterator[Finding]:
     pairs = tuple(f"{network.hosts[a]}→{network.hosts[b]}" for a, b in np.argwhere(leaks).tolist())
     if pairs:
-        sentence = f"{_counted(len(pairs), 'pair')} {_some(pairs)} of different VLANs reach each other"
+        sentence = f"{counted(len(pairs), 'pair')} {_some(pairs)} of different VLANs reach each other"
         remedy = "an untagged link joins two VLANs; give both its ends the same PVID, or tag it"
         yield Finding("leak", sentence, pairs, remedy)
 
@@ -235,7 +236,7 @@ def _broadcasts(network: Network, received: Floats, tagged: Floats, endless: Boo
         pairs = tuple(f"{network.hosts[a]}→{network.hosts[b]}" for a, b in np.argwhere(wrong).tolist())
         if pairs:
             most = f", up to {received[wrong].max():.4g} times" if "once" in words else ""
-            sentence = f"broadcasts {words}{most}: {_counted(len(pairs), 'pair')} {_some(pairs)}"
+            sentence = f"broadcasts {words}{most}: {counted(len(pairs), 'pair')} {_some(pairs)}"
             yield Finding("broadcast", sentence, pairs, remedy)
 
 
@@ -260,7 +261,7 @@ def _notes(
 ) -> Iterator[str]:
     if network.stp:
         yield (
-            f"the spanning tree protocol runs on {_counted(len(network.stp), 'switch', 'es')}; what it blocks is in no "
+            f"the spanning tree protocol runs on {counted(len(network.stp), 'switch', 'es')}; what it blocks is in no "
             "configuration, so paths are followed as if it blocked nothing"
         )
     if not received.any():
@@ -272,10 +273,6 @@ def _notes(
         )
     if deadlock and not pauses:
         yield f"links that pause would make it deadlock: {deadlock[0].sentence}"
-
-
-def _counted(count: int, word: str, plural: str = "s") -> str:
-    return f"{count} {word}{plural if count != 1 else ''}"
 
 
 def _some(names: Sequence[str]) -> str:

@@ -50,6 +50,11 @@ class Network:
         return self.switch_of, self.peer, self.host_at, self.pvid, self.member, self.untagged, self.filters
 
     @property
+    def links(self) -> int:
+        """How many links there are between switches."""
+        return int((self.peer >= 0).sum()) // 2
+
+    @property
     def degree(self) -> int:
         """Ports of the switch that has most."""
         return int(np.diff(self.port_start).max(initial=1))

@@ -11,6 +11,7 @@ from testbed.cli.app import FORMAT, app
 from testbed.cli.check_command import texts_of
 from testbed.cli.output import Format, messages, print_json, say, working
 from testbed.errors import EXIT_FAIL, EXIT_PASS
+from testbed.units import counted
 
 _MAX_SHOWN = 20
 
@@ -54,12 +55,14 @@ def audit(
         say(f"… and {len(found.findings) - _MAX_SHOWN} more; --format json has all")
     for note in found.notes:
         say(f"note: {note}", to=messages)
-    facts = found.as_object()
+    loops = len(found.looping)
+    looping = f"{counted(loops, 'VLAN') if loops else 'no VLANs'} loop{'s' if loops == 1 else ''}"
     say(
-        f"{folder}: {'nothing is wrong' if found.passed else f'{len(found.findings)} findings'}: "
-        f"{facts['switches']} switches, {facts['links']} links, {facts['hosts']} hosts, {len(network.vlans)} VLANs; "
-        f"{found.delivered} of {found.pairs} pairs arrive once, "
-        f"{len(found.looping) or 'no'} VLANs loop, {'deadlock free' if found.deadlock_free else 'can deadlock'}",
+        f"{folder}: {'nothing is wrong' if found.passed else counted(len(found.findings), 'finding')}: "
+        f"{counted(len(network.switches), 'switch', 'es')}, {counted(network.links, 'link')}, "
+        f"{counted(len(network.hosts), 'host')}, {counted(len(network.vlans), 'VLAN')}; "
+        f"{found.delivered} of {found.pairs} pairs arrive once, {looping}, "
+        f"{'deadlock free' if found.deadlock_free else 'can deadlock'}",
         "green" if found.passed else "red",
     )
     raise typer.Exit(EXIT_PASS if found.passed else EXIT_FAIL)

@@ -88,6 +88,7 @@ class Verdict:
 
 def _vlans(plan: Plan) -> str:
     from testbed.model import VlanPlan
+    from testbed.units import counted
     from testbed.vlans.local import vlan_count
 
     count = (
@@ -95,7 +96,7 @@ def _vlans(plan: Plan) -> str:
         if isinstance(plan.vlans, VlanPlan)
         else int(vlan_count(plan.topology, plan.vlans).max(initial=0))
     )
-    return f"{count} VLANs"
+    return counted(count, "VLAN")
 
 
 def exit_code(verdicts: Sequence[Verdict]) -> int:

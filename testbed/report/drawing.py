@@ -19,7 +19,7 @@ from testbed.report.marks import full_share
 from testbed.report.palette import COLOURS, INK, LINK, MUTED, TREES
 from testbed.report.panels import PAGE_WIDTH, Axis, Block, Panel, Picture
 from testbed.report.render import for_page, write
-from testbed.units import format_quantity
+from testbed.units import counted, format_quantity
 
 MAX_SWITCHES = 400
 MAX_PANELS = 12
@@ -116,20 +116,16 @@ def draw_vlans(topology: Topology, vlans: VlanPlan, prefix: str) -> str:
         ]
         hosts = [(~own, LINK, min(max(0.06 * unit, 2.5), 6.0)), (own, colour, min(max(0.12 * unit, 6.0), 10.0))]
         fabric = Fabric(topology, unit, strokes, hosts, own, 9.5, f"vlan-{vlan}-switches")
-        aside = f"{_counted(int(own.sum()), 'host')}, {_counted(int(members.sum()), 'link')}"
+        aside = f"{counted(int(own.sum()), 'host')}, {counted(int(members.sum()), 'link')}"
         panels.append(fabric_panel(fabric, f"VLAN {vlans.vlan_ids[vlan]}", aside, least=_MIN_PANEL))
     picture = Picture([Block(panels, columns)], width=PAGE_WIDTH + 40)
-    return for_page(picture, prefix, f"the trees of {_counted(count, 'VLAN')}")
+    return for_page(picture, prefix, f"the trees of {counted(count, 'VLAN')}")
 
 
 def _columns(place: Layout, count: int) -> int:
     """As many panels beside each other as stay legible."""
     columns = next((n for n in (4, 3) if (PAGE_WIDTH / n - _GAP) / place.width >= _MIN_PANEL_UNIT), 2)
     return min(2 if count == 4 and columns == 3 else columns, count)  # two rows of two
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 # Title, (C,) share of each memory that is full, and the channels of the cycle.

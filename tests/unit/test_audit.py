@@ -341,7 +341,9 @@ def test_the_command(tmp_path: Path):
     code, text = typed("audit", folder)
     assert code == 1
     assert text.startswith("deadlock: with PAUSE or PFC these paths can deadlock: s1:1/g2 waits for ")
-    assert "20 of 20 pairs arrive once, no VLANs loop, can deadlock" in text.replace("\n", " ")
+    flat = text.replace("\n", " ")
+    assert "saved: 1 finding: 5 switches, 5 links, 5 hosts, " in flat
+    assert "20 of 20 pairs arrive once, no VLANs loop, can deadlock" in flat
     assert typed("audit", folder, "--no-pauses")[0] == 0
     found = json.loads(typed("audit", folder, "--format", "json")[1])
     assert (found["schema_version"], found["delivered"], found["findings"][0]["kind"]) == (1, 20, "deadlock")

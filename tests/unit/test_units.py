@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.units import TimeScale, format_quantity, format_rate, format_seconds, parse_rate
+from testbed.units import TimeScale, counted, format_quantity, format_rate, format_seconds, parse_rate
 
 
 @pytest.mark.parametrize(
@@ -101,3 +101,11 @@ def test_a_dilated_lab_is_slower_in_rates_and_longer_in_times():
 def test_a_rate_through_the_lab_and_back_is_the_same(dilation, rate):
     scale = TimeScale(dilation)
     assert scale.to_real(scale.lab_rate(rate), "bit/s") == pytest.approx(rate)
+
+
+@pytest.mark.parametrize(
+    ("count", "words", "text"),
+    [(0, ("link",), "0 links"), (1, ("link",), "1 link"), (1024, ("switch", "es"), "1,024 switches")],
+)
+def test_counts_have_their_noun(count, words, text):
+    assert counted(count, *words) == text
