@@ -306,6 +306,7 @@ class Agent:
             return self.loads.run(request.load, self.need_fabric(), self.switches, lambda: progress(""))
         finally:
             gc.collect()  # of itself, it happens seldom
+            give_back()
 
     def disturb(self, request: ask.Disturb, progress: Progress) -> Disturbed:
         """Let one thing die or come back now."""
@@ -449,6 +450,15 @@ def keep_small() -> None:
     """
     with suppress(AttributeError):  # a C library that has one heap anyway
         ctypes.CDLL(None).mallopt(_HEAPS, 1)
+
+
+def give_back() -> None:
+    """Return memory that is free to the kernel, also from between what is in use.
+
+    The C library gives back the end of its heap only, and the holes get more with each load.
+    """
+    with suppress(AttributeError):  # a C library that has no such word
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def main() -> None:

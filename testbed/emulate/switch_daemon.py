@@ -22,10 +22,10 @@ from testbed.shipped import setup
 SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
 START_LIMIT = 60.0  # generous, for busy machines that QEMU translates: what has ended is seen at once
 _LOG_TAIL = 3
-# Each poll of a port takes and returns 32 packet buffers: keep the memory instead of giving it back in between. More of
-# them in the threads' caches fill for hours, which looks like a leak.
+# Each poll of a port takes and returns 32 packet buffers: keep the memory instead of giving it back in between. Larger
+# caches of freed blocks, and heaps by thread, fill for hours, which looks like a leak.
 _MALLOC = {
-    "GLIBC_TUNABLES": "glibc.malloc.tcache_count=64:glibc.malloc.trim_threshold=268435456:"
+    "GLIBC_TUNABLES": "glibc.malloc.tcache_count=7:glibc.malloc.arena_max=1:glibc.malloc.trim_threshold=268435456:"
     "glibc.malloc.mmap_threshold=268435456:glibc.malloc.top_pad=16777216"
 }
 
