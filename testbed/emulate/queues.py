@@ -77,7 +77,7 @@ def queued(queue: Queue, *, insecure: bool = False) -> Iterator[Any]:
         sentence = (
             f"the configuration of {queue.kind} is not whole: {' '.join(str(error).split())}; write it into "
             f"~/.config/dask/jobqueue.yaml, such as {{jobqueue: {{{queue.kind}: {{cores: 1, memory: 4GB, "
-            "shared-temp-directory: /home/me}}}}"
+            "shared-temp-directory: /home/me}}}"
         )
         raise InputError([Problem(_OPTION, sentence)]) from None
     logging.getLogger("tornado").setLevel(logging.CRITICAL + 1)

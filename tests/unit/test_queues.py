@@ -113,7 +113,7 @@ def test_a_queue_that_is_not_there_or_refuses_or_is_not_configured_is_told(slurm
         with pytest.raises(CapabilityError, match=sentence):
             _begin(Queue("slurm", 1))
     with dask.config.set({"jobqueue.slurm.cores": None}):
-        wrong = r"the configuration of slurm is not whole: .*cores.*; write it into ~/\.config/dask/jobqueue\.yaml"
+        wrong = r"the configuration of slurm is not whole: .*cores.*; write it into .*jobqueue\.yaml, .*me\}\}\}$"
         with pytest.raises(InputError, match=wrong):
             _begin(Queue("slurm", 1))
     monkeypatch.setitem(sys.modules, "dask_jobqueue", None)
