@@ -77,21 +77,15 @@ def audit(network: Network, *, pauses: bool = True) -> Audit:
     """
     from testbed.kernels import audit as kernels
 
-    common = (network.port_start, network.ports, network.rank)
     turns = np.zeros((len(network.places), network.degree), dtype=bool)
     beside = np.zeros_like(turns)  # of broadcasts, which are few and dropped first
-    many = len(network.switches)
-    received, tagged, endless = kernels.floods(
-        network.host_port, beside, many, *network.settings, network.broadcasts, *common
-    )
+    received, tagged, endless = kernels.floods(network.host_port, beside, network.by_port(network.broadcasts))
     unknown = np.diff(network.entry_start) == 0
-    if unknown.any():
-        flooded = kernels.floods(network.host_port, turns, many, *network.settings, network.floods, *common)
-    else:
-        flooded = received, tagged, endless
+    ports = network.by_port(network.floods)
+    flooded = kernels.floods(network.host_port, turns, ports) if unknown.any() else (received, tagged, endless)
     status, last = kernels.pairs(
         network.host_port, network.entry_start, network.entry_switch, network.entry_vlan, network.entry_port, turns,
-        many, *network.settings, network.floods, *common, *flooded,
+        ports, *flooded,
     )  # fmt: skip
     shared = _shared(network)
     loops = list(_loops(network))
@@ -149,9 +143,7 @@ def _loops(network: Network) -> Iterator[tuple[Finding, tuple[int, ...]]]:
     from testbed.kernels import audit as kernels
     from testbed.kernels import cycles
 
-    start, following, states = kernels.flood_graph(
-        *network.settings, network.broadcasts | network.floods, network.port_start, network.ports
-    )
+    start, following, states = kernels.flood_graph(network.by_port(network.broadcasts | network.floods))
     if not len(following):
         return
     left = cycles.on_cycles(start, following)

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from testbed.errors import InputError
 from testbed.export.bridge import Bridge, BridgePort, Place
 from testbed.model import Bools, Ints, Longs
+
+if TYPE_CHECKING:
+    from testbed.kernels.audit import Ports
 
 _OFF = BridgePort(None, frozenset(), frozenset())
 
@@ -44,10 +48,14 @@ class Network:
     entry_port: Ints  # (N,) DEAD for a port that leads nowhere
     doubts: tuple[str, ...]  # what does not go together, one sentence each
 
-    @property
-    def settings(self) -> tuple[Ints, Ints, Ints, Ints, Bools, Bools, Bools]:
-        """What most kernels take, in their order."""
-        return self.switch_of, self.peer, self.host_at, self.pvid, self.member, self.untagged, self.filters
+    def by_port(self, sends: Bools) -> Ports:
+        """What kernels take; `sends` (P,) tells by which ports floods may leave."""
+        from testbed.kernels.audit import Ports
+
+        return Ports(
+            self.switch_of, self.peer, self.host_at, self.pvid, self.member, self.untagged, self.filters, sends,
+            self.port_start, self.ports, self.rank,
+        )  # fmt: skip
 
     @property
     def links(self) -> int:

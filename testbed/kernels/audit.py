@@ -1,17 +1,14 @@
 """Frames through configured switches: every pair by registered addresses, and floods with every copy.
 
-Ports P of all switches, V VLANs, H hosts, D = H destinations. Arguments of one name are alike:
+Ports P of S switches, V VLANs, H hosts, which are the destinations, too. Arguments of one name are alike:
 
-    switch_of (P,), peer (P,)       switch of a port, and the port at the other end; -1 where a host is
-    host_at (P,)                    the host there, or -1
-    pvid (P,), member, untagged (P, V), filters (P,)    settings of ports; pvid -1 = none
-    sends (P,)                      whether floods may leave by a port
-    port_start (S + 1,), ports      ports by switch; rank (P,), place of a port among those of its switch
     out (S, V)                      port of the entry for one destination; UNKNOWN, or DEAD for one that leads nowhere
     turns (P, degree)               True where frames that leave by a port then leave the next switch by that rank
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,12 +19,28 @@ UNKNOWN, DEAD = -1, -2
 DELIVERED, DROPPED, LOOPS, TAGGED, ELSEWHERE, TWICE = 0, 1, 2, 3, 4, 5
 
 
+class Ports(NamedTuple):
+    """All ports, and how they are set."""
+
+    switch_of: Ints  # (P,)
+    peer: Ints  # (P,) port at the other end, -1 for a host
+    host_at: Ints  # (P,) -1 for a switch
+    pvid: Ints  # (P,) -1 for none
+    member: Bools  # (P, V)
+    untagged: Bools  # (P, V)
+    filters: Bools  # (P,)
+    sends: Bools  # (P,) whether floods may leave
+    start: Longs  # (S + 1,) offsets of `listed` by switch
+    listed: Ints  # (P,)
+    rank: Ints  # (P,) place among those of its switch
+
+
 @jit_unless_small
-def arrival(port: int, vlan: int, peer: Ints, pvid: Ints, member: Bools, untagged: Bools, filters: Bools) -> int:
+def arrival(port: int, vlan: int, at: Ports) -> int:
     """VLAN of what leaves by a port, at the port at the other end; -1 where it is dropped."""
-    to = peer[port]
-    found = pvid[to] if untagged[port, vlan] else vlan
-    if found < 0 or (filters[to] and not member[to, found]):
+    to = at.peer[port]
+    found = at.pvid[to] if at.untagged[port, vlan] else vlan
+    if found < 0 or (at.filters[to] and not at.member[to, found]):
         return -1
     return int(found)
 
@@ -39,17 +52,7 @@ def flood(
     turns: Bools,
     seen: Longs,
     stamp: int,
-    switch_of: Ints,
-    peer: Ints,
-    host_at: Ints,
-    pvid: Ints,
-    member: Bools,
-    untagged: Bools,
-    filters: Bools,
-    sends: Bools,
-    port_start: Longs,
-    ports: Ints,
-    rank: Ints,
+    ports: Ports,
     received: Floats,
     tagged: Floats,
 ) -> bool:
@@ -60,11 +63,11 @@ def flood(
     Returns:
         Whether copies circulate for ever; each is counted once then.
     """
-    vlans = member.shape[1]
+    vlans = ports.member.shape[1]
     received[:] = 0
     tagged[:] = 0
-    vlan = pvid[first]
-    if vlan < 0 or (filters[first] and not member[first, vlan]):
+    vlan = ports.pvid[first]
+    if vlan < 0 or (ports.filters[first] and not ports.member[first, vlan]):
         return False
     states = [first * vlans + vlan]
     seen[states[0]] = stamp
@@ -75,30 +78,30 @@ def flood(
     place = 0
     while place < len(states):
         at, vlan = states[place] // vlans, states[place] % vlans
-        switch = switch_of[at]
+        switch = ports.switch_of[at]
         known = out[switch, vlan]
-        low, high = port_start[switch], port_start[switch + 1]
+        low, high = ports.start[switch], ports.start[switch + 1]
         for index in range(low, high):
-            port = ports[index]
-            if port == at or not member[port, vlan]:
+            port = ports.listed[index]
+            if port == at or not ports.member[port, vlan]:
                 continue
             if known == UNKNOWN:
-                if not sends[port]:
+                if not ports.sends[port]:
                     continue
             elif known != port:
                 continue
-            if host_at[port] >= 0:
+            if ports.host_at[port] >= 0:
                 edges_from.append(place)
-                edges_to.append(-1 - port if untagged[port, vlan] else -1 - port - len(peer))
+                edges_to.append(-1 - port if ports.untagged[port, vlan] else -1 - port - len(ports.peer))
                 continue
-            if peer[port] < 0:
+            if ports.peer[port] < 0:
                 continue
-            if host_at[at] < 0:
-                turns[peer[at], rank[port]] = True
-            following = arrival(port, vlan, peer, pvid, member, untagged, filters)
+            if ports.host_at[at] < 0:
+                turns[ports.peer[at], ports.rank[port]] = True
+            following = arrival(port, vlan, ports)
             if following < 0:
                 continue
-            state = peer[port] * vlans + following
+            state = ports.peer[port] * vlans + following
             edges_from.append(place)
             edges_to.append(state)
             if seen[state] != stamp:
@@ -139,41 +142,23 @@ def flood(
         if to < 0:
             count = 1.0 if endless else copies[edges_from[edge]]
             port = -1 - to
-            if port >= len(peer):
-                tagged[host_at[port - len(peer)]] += count
+            if port >= len(ports.peer):
+                tagged[ports.host_at[port - len(ports.peer)]] += count
             else:
-                received[host_at[port]] += count
+                received[ports.host_at[port]] += count
     return endless
 
 
 @jit_unless_small
-def floods(
-    host_port: Ints,
-    turns: Bools,
-    switches: int,
-    switch_of: Ints,
-    peer: Ints,
-    host_at: Ints,
-    pvid: Ints,
-    member: Bools,
-    untagged: Bools,
-    filters: Bools,
-    sends: Bools,
-    port_start: Longs,
-    ports: Ints,
-    rank: Ints,
-) -> tuple[Floats, Floats, Bools]:
+def floods(host_port: Ints, turns: Bools, ports: Ports) -> tuple[Floats, Floats, Bools]:
     """Flood a frame from every host: (H, H) copies without a tag and with one, and (H,) whether they circulate."""
-    hosts, vlans = len(host_port), member.shape[1]
+    hosts, vlans = len(host_port), ports.member.shape[1]
     received, tagged = np.zeros((hosts, hosts)), np.zeros((hosts, hosts))
     endless = np.zeros(hosts, dtype=np.bool_)
-    seen = np.full(len(peer) * vlans, -1, dtype=np.int64)
-    out = np.full((switches, vlans), UNKNOWN, dtype=np.int32)
+    seen = np.full(len(ports.peer) * vlans, -1, dtype=np.int64)
+    out = np.full((len(ports.start) - 1, vlans), UNKNOWN, dtype=np.int32)
     for host in range(hosts):
-        endless[host] = flood(
-            host_port[host], out, turns, seen, host, switch_of, peer, host_at, pvid, member, untagged, filters, sends,
-            port_start, ports, rank, received[host], tagged[host],
-        )  # fmt: skip
+        endless[host] = flood(host_port[host], out, turns, seen, host, ports, received[host], tagged[host])
     return received, tagged, endless
 
 
@@ -185,18 +170,7 @@ def pairs(
     entry_vlan: Ints,
     entry_port: Ints,
     turns: Bools,
-    switches: int,
-    switch_of: Ints,
-    peer: Ints,
-    host_at: Ints,
-    pvid: Ints,
-    member: Bools,
-    untagged: Bools,
-    filters: Bools,
-    sends: Bools,
-    port_start: Longs,
-    ports: Ints,
-    rank: Ints,
+    ports: Ports,
     flooded: Floats,
     flooded_tagged: Floats,
     flooded_endless: Bools,
@@ -209,11 +183,11 @@ def pairs(
     Returns:
         (H, H) what becomes of it, and the port it was last sent by between switches, -1 for none.
     """
-    hosts, vlans = len(host_port), member.shape[1]
+    hosts, vlans = len(host_port), ports.member.shape[1]
     status = np.zeros((hosts, hosts), dtype=np.int8)
     last = np.full((hosts, hosts), -1, dtype=np.int32)
-    out = np.full((switches, vlans), UNKNOWN, dtype=np.int32)
-    seen = np.full(len(peer) * vlans, -1, dtype=np.int64)
+    out = np.full((len(ports.start) - 1, vlans), UNKNOWN, dtype=np.int32)
+    seen = np.full(len(ports.peer) * vlans, -1, dtype=np.int64)
     received, tagged = np.zeros(hosts), np.zeros(hosts)
     stamp = 0
     for end in range(hosts):
@@ -224,35 +198,35 @@ def pairs(
             if source == end:
                 continue
             at = host_port[source]
-            vlan = pvid[at]
-            if vlan < 0 or (filters[at] and not member[at, vlan]):
+            vlan = ports.pvid[at]
+            if vlan < 0 or (ports.filters[at] and not ports.member[at, vlan]):
                 status[source, end] = DROPPED
                 continue
             came = -1
             code = -1
-            for _ in range(len(peer) * 4 + 4):
-                port = out[switch_of[at], vlan]
+            for _ in range(len(ports.peer) * 4 + 4):
+                port = out[ports.switch_of[at], vlan]
                 if port == UNKNOWN:
                     code = -2
                     break
-                if port < 0 or port == at or not member[port, vlan]:  # DEAD, or back
+                if port < 0 or port == at or not ports.member[port, vlan]:  # DEAD, or back
                     code = DROPPED
                     break
-                if host_at[port] >= 0:
-                    here = DELIVERED if untagged[port, vlan] else TAGGED
-                    code = here if host_at[port] == end else ELSEWHERE
+                if ports.host_at[port] >= 0:
+                    here = DELIVERED if ports.untagged[port, vlan] else TAGGED
+                    code = here if ports.host_at[port] == end else ELSEWHERE
                     break
-                if peer[port] < 0:
+                if ports.peer[port] < 0:
                     code = DROPPED
                     break
                 if came >= 0:
-                    turns[came, rank[port]] = True
+                    turns[came, ports.rank[port]] = True
                 came = port
-                vlan = arrival(port, vlan, peer, pvid, member, untagged, filters)
+                vlan = arrival(port, vlan, ports)
                 if vlan < 0:
                     code = DROPPED
                     break
-                at = peer[port]
+                at = ports.peer[port]
             if code == -1:
                 code = LOOPS
             if code == -2:
@@ -261,10 +235,7 @@ def pairs(
                     copies, with_tag = flooded[source, end], flooded_tagged[source, end]
                 else:
                     stamp += 1
-                    endless = flood(
-                        host_port[source], out, turns, seen, stamp, switch_of, peer, host_at, pvid, member, untagged,
-                        filters, sends, port_start, ports, rank, received, tagged,
-                    )  # fmt: skip
+                    endless = flood(host_port[source], out, turns, seen, stamp, ports, received, tagged)
                     copies, with_tag = received[end], tagged[end]
                 if endless:
                     code = LOOPS
@@ -282,31 +253,20 @@ def pairs(
 
 
 @jit_unless_small
-def flood_graph(
-    switch_of: Ints,
-    peer: Ints,
-    host_at: Ints,
-    pvid: Ints,
-    member: Bools,
-    untagged: Bools,
-    filters: Bools,
-    sends: Bools,
-    port_start: Longs,
-    ports: Ints,
-) -> tuple[Longs, Ints, Longs]:
+def flood_graph(ports: Ports) -> tuple[Longs, Ints, Longs]:
     """What floods do after each arrival by a port in a VLAN: the graph whose cycles are loops.
 
     Returns:
         Offsets and followers of the graph, and (N,) the arrival of each node as port·V + VLAN.
     """
-    vlans = member.shape[1]
-    node = np.full(len(peer) * vlans, -1, dtype=np.int32)
+    vlans = ports.member.shape[1]
+    node = np.full(len(ports.peer) * vlans, -1, dtype=np.int32)
     count = 0
-    for port in range(len(peer)):
-        if peer[port] < 0:
+    for port in range(len(ports.peer)):
+        if ports.peer[port] < 0:
             continue
         for vlan in range(vlans):
-            if member[port, vlan] or (not filters[port] and host_at[port] < 0):
+            if ports.member[port, vlan] or (not ports.filters[port] and ports.host_at[port] < 0):
                 node[port * vlans + vlan] = count
                 count += 1
     states = np.empty(count, dtype=np.int64)
@@ -319,14 +279,14 @@ def flood_graph(
             continue
         at, vlan = state // vlans, state % vlans
         states[count] = state
-        switch = switch_of[at]
-        for index in range(port_start[switch], port_start[switch + 1]):
-            port = ports[index]
-            if port == at or peer[port] < 0 or not member[port, vlan] or not sends[port]:
+        switch = ports.switch_of[at]
+        for index in range(ports.start[switch], ports.start[switch + 1]):
+            port = ports.listed[index]
+            if port == at or ports.peer[port] < 0 or not ports.member[port, vlan] or not ports.sends[port]:
                 continue
-            after = arrival(port, vlan, peer, pvid, member, untagged, filters)
+            after = arrival(port, vlan, ports)
             if after >= 0:
-                following.append(node[peer[port] * vlans + after])
+                following.append(node[ports.peer[port] * vlans + after])
         count += 1
         start[count] = len(following)
     return start, np.array(following, dtype=np.int32), states
