@@ -5,6 +5,7 @@ import { level, svg } from "./words.js";
 
 const LANE = 0.02; // of a host's link, from its middle
 const QUEUE_AT = 0.3; // of a line, from the sender
+const NUMBER_AT = [0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74]; // of a line: the first that is free
 const CHAR_LEAST = 9.5; // pixels, the least height of a number
 
 function along(line, share) {
@@ -31,7 +32,6 @@ export class Drawing {
     this.element = element;
     this.fabric = fabric;
     this.channels = fabric.channels.length;
-    element.setAttribute("viewBox", `0 0 ${fabric.width} ${fabric.height}`);
     element.style.minWidth = `${Math.round(58 * fabric.width)}px`;
     element.style.maxWidth = `${Math.round(190 * fabric.width)}px`;
     this.halos = svg("g");
@@ -44,13 +44,7 @@ export class Drawing {
       ...fabric.hosts.map((host) => along([fabric.switches[host.switch].at, host.at], 0.6)),
     ].map(({ x, y }) => svg("circle", { class: "queue", cx: x, cy: y, r: 0 }));
     this.crosses = fabric.links.map((_, link) => this.cross(link));
-    this.size = 0.1;
-    this.numbers = fabric.lines.map((line) => {
-      const { x, y, right } = along(line, 0.5);
-      const text = svg("text", { class: "load" });
-      text.place = { x, y, right };
-      return text;
-    });
+    this.numbers = fabric.lines.map(() => svg("text", { class: "load" }));
     const [wide, high] = fabric.box;
     this.boxes = fabric.switches.map(({ at: [x, y] }) =>
       svg("rect", { class: "box", x: x - wide / 2, y: y - high / 2, width: wide, height: high, rx: 0.05 }));
@@ -98,17 +92,34 @@ export class Drawing {
     return svg("g", { visibility: "hidden" }, stroke(1), stroke(-1));
   }
 
-  // Numbers are as large as the lines leave room for, and legible.
+  // Numbers are as large as the lines leave room for, and legible; each beside the middle of its line, or where no other
+  // number is; and the picture is as large as they need.
   fit() {
-    const unit = this.element.clientWidth / this.fabric.width || 100;
-    this.size = Math.max(0.085, CHAR_LEAST / unit);
-    for (const text of this.numbers) {
-      const { x, y, right } = text.place;
-      const aside = 0.05 + this.size * (Math.abs(right[0]) > 0.7 ? 0.95 : 0.5);
-      text.setAttribute("x", x + right[0] * aside);
-      text.setAttribute("y", y + right[1] * aside);
-      text.style.fontSize = `${this.size}px`;
-    }
+    const { width, height } = this.fabric;
+    const size = Math.max(0.085, CHAR_LEAST / (this.element.clientWidth / width || 100));
+    if (size === this.size) return;
+    this.size = size;
+    const [wide, high] = [2.2 * size, 1.1 * size]; // of three digits
+    const [boxWide, boxHigh] = this.fabric.box;
+    const apart = (from, across, down) => ([x, y]) => Math.abs(from[0] - x) >= across || Math.abs(from[1] - y) >= down;
+    const boxes = this.fabric.switches.map(({ at }) => apart(at, (boxWide + wide) / 2, (boxHigh + high) / 2));
+    const taken = [];
+    this.numbers.forEach((text, channel) => {
+      const places = NUMBER_AT.map((share) => {
+        const { x, y, right } = along(this.fabric.lines[channel], share);
+        const aside = 0.05 + size * (Math.abs(right[0]) > 0.7 ? 0.95 : 0.5);
+        return [x + right[0] * aside, y + right[1] * aside];
+      });
+      const clear = (place) => boxes.every((apart) => apart(place)) && taken.every((other) => apart(other, wide, high)(place));
+      const [x, y] = places.find(clear) ?? places[0];
+      taken.push([x, y]);
+      text.setAttribute("x", x);
+      text.setAttribute("y", y);
+      text.style.fontSize = `${size}px`;
+    });
+    const beyond = ([x, y]) => Math.max(wide / 2 - x, x + wide / 2 - width, high / 2 - y, y + high / 2 - height);
+    const edge = Math.max(0, ...taken.map(beyond));
+    this.element.setAttribute("viewBox", `${-edge} ${-edge} ${width + 2 * edge} ${height + 2 * edge}`);
   }
 
   update(reading, links, killed, cycle) {

@@ -198,6 +198,32 @@ def test_a_page_on_a_phone_keeps_its_last_picture_when_the_lab_ends(tmp_path, mo
         picture(driver, "ended")
 
 
+# Numbers that are cut off, and pairs of which one is on the other, if each direction carries all it can.
+_UNREADABLE = """
+const numbers = [...document.querySelectorAll("#fabric .load")];
+for (const one of numbers) one.textContent = "100";
+const frame = document.getElementById("fabric").getBoundingClientRect();
+const places = numbers.map((one) => one.getBoundingClientRect());
+const within = (one) => one.left >= frame.left && one.right <= frame.right
+  && one.top >= frame.top && one.bottom <= frame.bottom;
+const across = (one, other) => one.left < other.right && other.left < one.right;
+const down = (one, other) => Math.abs(one.top + one.bottom - other.top - other.bottom) < one.height;
+const both = (one) => (other) => across(one, other) && down(one, other);
+const pairs = places.flatMap((one, at) => places.slice(at + 1).filter(both(one)));
+return [numbers.length, numbers.length - places.filter(within).length, pairs.length];
+"""
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_numbers_of_all_links_can_be_read(width):
+    plan = plan_of("name: torus\ntopology: {kind: torus, sizes: [4, 4]}")
+    page = Page(LabSource(plan, "torus", lambda: None))
+    with listening_socket(None) as listening, serving(page, listening) as address, browser(width) as driver:
+        driver.get(address)
+        until(lambda: driver.find_elements(By.CSS_SELECTOR, ".channel"))
+        assert driver.execute_script(_UNREADABLE) == [64, 0, 0]
+
+
 @contextmanager
 def program(folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
     """A command while the block runs, which ends it if nothing else has."""
