@@ -75,14 +75,14 @@ def glossary() -> list[tuple[str, str]]:
 
 
 def commands(command: Any = None, path: tuple[str, ...] = ("testbed",)) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Every command with its path."""
+    """Every command that help shows, with its path."""
     if command is None:
         cli.load_commands()
         command = get_command(app)
     for name, one in sorted(getattr(command, "commands", {}).items()):
         if getattr(one, "commands", None):
             yield from commands(one, (*path, name))
-        else:
+        elif not one.hidden:
             yield (*path, name), one
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from testbed.cli.app import FORMAT, app
 from testbed.cli.interrupts import Interrupted
@@ -20,13 +21,22 @@ FIRST = Annotated[
 ]
 SECOND = Annotated[str | None, typer.Argument(hidden=True)]
 
+
+class InALab(TyperCommand):
+    """A command of something in a lab; lab and thing, two words of which one may be left out, are one in its help."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return what stands behind the name in a line of usage."""
+        return super().collect_usage_pieces(ctx)[:-1]  # the last is the second word
+
+
 _EXAMPLES = (
     "Examples: testbed capture torus4x4 s3-s4 --seconds 10   |   testbed capture h5 --filter 'icmp' --file h5.pcapng"
     "   |   testbed capture torus4x4 s3-s4 --file - | tshark -r -"
 )
 
 
-@app.command(epilog=_EXAMPLES)
+@app.command(cls=InALab, epilog=_EXAMPLES)
 def capture(
     first: FIRST,
     second: SECOND = None,

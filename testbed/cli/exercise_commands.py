@@ -29,7 +29,7 @@ NAME = Annotated[
     str, typer.Argument(metavar="NAME", help="an exercise as `testbed exercise list` shows it, or its number")
 ]
 WORK = Annotated[
-    Path | None, typer.Argument(metavar="[FOLDER]", help="of the student; default ./NAME", show_default=False)
+    Path | None, typer.Argument(metavar="FOLDER", help="of the student; default ./NAME", show_default=False)
 ]
 
 

@@ -8,14 +8,15 @@ from typing import Annotated
 import typer
 
 from testbed.cli.app import FORMAT, app
-from testbed.cli.capture_command import FIRST, SECOND
+from testbed.cli.capture_command import FIRST, SECOND, InALab
 from testbed.cli.output import Format, messages, print_json, results
 from testbed.errors import InputError
 
 
 @app.command(
+    cls=InALab,
     epilog="Examples: testbed link torus4x4 s3-s4 --rate 100M --loss 1%   |   testbed link s3-s4 --down   |   "
-    "testbed link s3-s4 --up --reset   |   testbed link s3-s4"
+    "testbed link s3-s4 --up --reset   |   testbed link s3-s4",
 )
 def link(
     first: FIRST,

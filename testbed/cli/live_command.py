@@ -29,7 +29,7 @@ def live(
     what: Annotated[
         str | None,
         typer.Argument(
-            metavar="[LAB | FOLDER]", help="a lab (may be left out while only one runs), or the folder of a run"
+            metavar="LAB | FOLDER", help="a lab (may be left out while only one runs), or the folder of a run"
         ),
     ] = None,
     port: PORT = None,

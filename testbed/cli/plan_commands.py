@@ -113,7 +113,7 @@ def _vlan_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
 def schema(
     command: Annotated[
         str | None,
-        typer.Argument(metavar="[COMMAND]", help="of what this command prints with --format json, instead; or error"),
+        typer.Argument(metavar="COMMAND", help="of what this command prints with --format json, instead; or error"),
     ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="compare with scenarios/schema.json and docs/engines.md instead of printing")

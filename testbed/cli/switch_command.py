@@ -7,16 +7,17 @@ from typing import Annotated
 import typer
 
 from testbed.cli.app import FORMAT, app
+from testbed.cli.capture_command import SECOND, InALab
 from testbed.cli.output import Format, messages, print_json, results
 from testbed.errors import InputError
 
 FIRST = Annotated[
     str, typer.Argument(metavar="[LAB] SWITCH", help="lab (may be left out while only one is running), and a switch")
 ]
-SECOND = Annotated[str | None, typer.Argument(hidden=True)]
 
 
 @app.command(
+    cls=InALab,
     epilog="Examples: testbed switch torus4x4 s3 --kill   |   testbed switch s3 --start   |   testbed switch s3",
 )
 def switch(

@@ -76,7 +76,9 @@ def box(
 
 @vm.command("test", epilog="Examples: testbed vm test   |   testbed vm test -- tests/lab/test_faults.py")
 def run_tests(
-    arguments: Annotated[list[str] | None, typer.Argument(help="for pytest, after --; default: all marked vm")] = None,
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="PYTEST", help="words for it, after --; default: all marked vm")
+    ] = None,
     memory: Annotated[int, typer.Option(min=256, help="MiB of the virtual machine")] = 2048,
     limit: Annotated[float, typer.Option(min=1, help="s until it is ended")] = _TESTS_LIMIT,
     virtual_time: Annotated[bool, typer.Option("--virtual-time", help="in virtual time")] = False,

@@ -113,6 +113,14 @@ def test_examples_of_help_exist():
         assert command.epilog, f"{' '.join(path)} has no example"
 
 
+def test_usage_has_only_what_help_explains():
+    page = pages_module().commands_page()
+    assert "testbed link [OPTIONS] {[LAB] WHERE}\n" in page
+    assert re.findall(r"^testbed .*[\[{][a-z]\w*[\]}]", page, re.M) == []
+    assert "[[FOLDER]]" not in page
+    assert "testbed import" not in page
+
+
 def test_wrong_commands_are_seen():
     text = "    testbed plan torus4x4 --sett x=1\n    testbed paln torus4x4\n"
     for command in shown_commands(text):
