@@ -2,7 +2,7 @@
 # in it work: make test ARGS="-k 'ring or mesh'".
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev setup-vm scenario vm vm-test vagrant-box npb paper test test-fast explore mutants fuzz soak chaos supply advisories check bench docs lock clean
+.PHONY: help setup setup-dev setup-vm scenario vm vm-test vagrant-box npb paper test test-fast explore mutants fuzz soak chaos supply advisories check bench docs docs-run lock clean
 
 TOPO ?= torus4x4
 ENGINE ?=
@@ -89,6 +89,9 @@ check: setup-dev ## formatting, lint, types, layers, and that generated files ar
 docs: setup-dev ## build the documentation site into .cache/site; a broken link is a failure
 	@.venv/bin/mkdocs build --quiet
 	@echo "open $(CURDIR)/.cache/site/index.html"
+
+docs-run: setup-dev vm ## run the documentation's commands that take minutes each (e.g. ARGS="-k storm")
+	@$(SUDO) .venv/bin/python -m pytest -m minutes $(if $(SUDO),-p no:cacheprovider) tests/lab/test_docs_minutes.py $(ARGS)
 
 bench: setup ## measure against stock Mininet on this machine
 	@$(SUDO) .venv/bin/python -m benchmarks $(ARGS)

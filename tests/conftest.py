@@ -63,6 +63,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.xdist_group(f"{folder}/{item.path.stem}"))
         if folder == "property":
             item.add_marker(pytest.mark.slow)
+    if "minutes" not in config.option.markexpr:
+        items[:] = [item for item in items if not item.get_closest_marker("minutes")]
     items[:] = _in_order(items)
 
 

@@ -78,7 +78,7 @@ HOW: list[tuple[str, How]] = [
     (r"regulate ", Planned("a measured run; tests/lab/test_regulate.py, test_json_formats.py")),
     (r"storm", Left("needs a lab of its own; tests/lab/test_storm.py")),
     (r"up .*--live|live results", Left("serve a page; tests/lab/test_live_page.py, tests/unit/test_live_page.py")),
-    (r"check --bridge", Left("needs a bridge of this machine; tests/vm and tests/unit/test_check_command.py")),
+    (r"check --bridge", Left("needs a bridge of this machine; tests/vm/test_check_bridge.py")),
     # labs
     (r"(up|capture|load|watch|shell|exec|link|switch|live|status|down)\b", Lab()),
     (r"simulate .*--(trace|matrix telemetry)|power .*--matrix", Lab()),

@@ -38,8 +38,13 @@ def test_what_is_left_to_other_tests_is_in_them():
 
 @pytest.fixture
 def prepared(tmp_path, monkeypatch):
-    """A folder with the files that pages speak of: scenarios, plug-ins, a matrix, what bridges have shown."""
+    """A folder with the files that pages speak of."""
     monkeypatch.chdir(tmp_path)
+    lay_out()
+
+
+def lay_out() -> None:
+    """Put scenarios, plug-ins, a matrix, what bridges have shown into the present folder."""
     for page in TUTORIALS:
         for name, text in re.findall(r'^```yaml title="([^"]+)"\n(.*?)^```', page.read_text("utf-8"), re.M | re.S):
             Path(name).write_text(text, encoding="utf-8")
