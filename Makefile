@@ -2,7 +2,7 @@
 # in it work: make test ARGS="-k 'ring or mesh'".
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev setup-vm scenario vm vm-test vagrant-box npb paper test test-fast explore mutants fuzz soak chaos supply advisories check bench docs docs-run lock clean
+.PHONY: help setup setup-dev setup-vm scenario vm vm-test vagrant-box npb paper test test-fast explore mutants fuzz soak chaos supply advisories check bench docs docs-run container lock clean
 
 TOPO ?= torus4x4
 ENGINE ?=
@@ -95,6 +95,9 @@ docs-run: setup-dev vm ## run the documentation's commands that take minutes eac
 
 bench: setup ## measure against stock Mininet on this machine
 	@$(SUDO) .venv/bin/python -m benchmarks $(ARGS)
+
+container: ## build the container's image and try it, also a lab in it (needs buildah; 5 to 15 min)
+	@$(SUDO) scripts/container
 
 # uv only makes the lock files; nothing else here needs it, so it lives in an environment of its own.
 UV := .cache/uv/bin/uv

@@ -84,6 +84,8 @@ def why_not() -> str:
 
     try:
         mounts.apart(attempt)
+    except PermissionError as error:  # by a container
+        return f"{error.strerror} ({error.filename})" if error.filename else str(error.strerror)
     except OSError as error:
         return str(error.strerror)
     return ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -71,14 +72,24 @@ class _Trial:
         return Capability(self.name, works, self.needed, detail, self.consequence, self.remedy)
 
 
-_NAMESPACES = _Trial("namespaces", "true", "no lab can be built", "run on a machine that allows unshare")
+_NAMESPACES = _Trial(
+    "namespaces",
+    "true",
+    "no lab can be built",
+    "run on a machine that allows unshare; a container needs CAP_SYS_ADMIN",
+)
 _TRIALS = (
-    _Trial("veth", _VETH + "true", "no lab can be built", "load the module veth"),
+    _Trial(
+        "veth",
+        _VETH + "true",
+        "no lab can be built",
+        "load the module veth; a container needs CAP_NET_ADMIN",
+    ),
     _Trial(
         "htb shaping",
         _VETH + "tc qdisc add dev probe0 root handle 1: htb default 1",
         "links cannot be shaped, so no lab is built",
-        "load the module sch_htb",
+        "load the module sch_htb; a container needs CAP_NET_ADMIN",
     ),
     _Trial(
         "kernel datapath",
@@ -163,7 +174,7 @@ def capabilities() -> tuple[Capability, ...]:
     if found[-1].name == _NAMESPACES.name and found[-1].present:
         with ThreadPoolExecutor() as pool:
             found += pool.map(_Trial.tried, _TRIALS)
-        found += [_fast_path(), _pairs(), _shut_in()]
+        found += [_raw_sockets(), _fast_path(), _pairs(), _shut_in()]
         works, detail = cgroup.trial()
         found.append(Capability(cgroup.CAPABILITY, works, False, detail, cgroup.CONSEQUENCE, cgroup.REMEDY))
     pressure = Path("/proc/pressure/cpu").exists()
@@ -212,6 +223,18 @@ def _openflow() -> Capability:
     return Capability(OPENFLOW, bool(found), False, detail, "labs run with lab.controller: none only", _SETUP)
 
 
+def _raw_sockets() -> Capability:
+    """By which switches take frames from links, and hosts ping."""
+    why_not = ""
+    try:
+        socket.socket(socket.AF_PACKET, socket.SOCK_RAW).close()
+    except OSError as error:
+        why_not = str(error.strerror)
+    return Capability(
+        "raw sockets", not why_not, True, why_not or "works", "no lab can be built", "a container needs CAP_NET_RAW"
+    )
+
+
 def _pairs() -> Capability:
     why_not = pairs.why_not()
     return Capability(
@@ -231,7 +254,7 @@ def _shut_in() -> Capability:
     return Capability(
         SHUT_IN, not why_not, False, why_not or "works",
         "hosts' programs cannot be kept from the machine, so labs are built with lab.host_access: write only",
-        f"use Linux 5.12 or newer with SECCOMP_FILTER, and {confine.REMEDY}",
+        f"use Linux 5.12 or newer with SECCOMP_FILTER, in a container add CAP_MKNOD, and {confine.REMEDY}",
     )  # fmt: skip
 
 
