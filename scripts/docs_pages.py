@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
+import yaml
 from mkdocs.structure.files import File
 from typer.main import get_command
 
@@ -30,6 +31,7 @@ from testbed.workloads import WORKLOADS
 
 ROOT = Path(__file__).resolve().parents[1]
 log = logging.getLogger("mkdocs.hooks.docs_pages")
+_EXAMPLES: dict[str, dict[str, str]] = yaml.safe_load((ROOT / "scripts/docs_examples.yaml").read_text("utf-8"))
 _LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
 
 
@@ -132,7 +134,7 @@ def _cell(text: str) -> str:
 
 
 def scenario_page() -> str:
-    """Every key, its type, default and meaning."""
+    """Every key, its type, default, an example and meaning."""
     lines = [
         "# Scenario files\n",
         "A scenario is a YAML file. Every key but `topology` has a default. `scenarios/schema.json` says the same to "
@@ -144,13 +146,13 @@ def scenario_page() -> str:
         "workloads:",
         "  - {kind: iperf3, protocol: udp, pattern: neighbour}",
         "```\n",
-        "| key | value | what it is |",
-        "| --- | --- | --- |",
+        "| key | value | example | what it is |",
+        "| --- | --- | --- | --- |",
     ]
     whole: Any = schema()
     for key, value in whole["properties"].items():
         what = _cell(str(value.get("description", "a block, below")))
-        lines.append(f"| `{key}` | {_cell(_type(value))} | {what} |")
+        lines.append(f"| `{key}` | {_cell(_type(value))} | `{_cell(example('', '', key, value))}` | {what} |")
     for key, spec in (
         ("links", Links),
         ("lab", LabSettings),
@@ -158,7 +160,7 @@ def scenario_page() -> str:
         ("simulator", Simulator),
         ("faults", Faults),
     ):
-        lines += ["", f"## {key}\n", *_keys(spec, whole["properties"][key])]
+        lines += ["", f"## {key}\n", *_keys(spec, whole["properties"][key], key)]
     tables: tuple[tuple[str, Mapping[str, Any], str], ...] = (
         ("topology", TOPOLOGY_BLOCKS, "spec"),
         ("routing", ROUTINGS, "options"),
@@ -180,7 +182,7 @@ def scenario_page() -> str:
             lines += [
                 f"### {key}: {kind}\n",
                 f"{_cell(entry.summary)}\n",
-                *_keys(getattr(entry, part), blocks[kind]),
+                *_keys(getattr(entry, part), blocks[kind], key, kind),
                 "",
             ]
     return "\n".join(lines)
@@ -191,7 +193,24 @@ def _kinds(block: Mapping[str, Any]) -> list[Any]:
     return list(found)
 
 
-def _keys(spec: type[Any], block: Mapping[str, Any]) -> list[str]:
+def example(block: str, kind: str, key: str, value: Mapping[str, Any]) -> str:
+    """A value of a key, as it stands in a scenario: from the file, or one that is not the default."""
+    written = _EXAMPLES.get(block, {})
+    if found := written.get(f"{kind}.{key}", written.get(key)):
+        return str(found)
+    default = value.get("default")
+    if value.get("type") == "boolean":
+        return json.dumps(not default)
+    choices = value.get("enum") or [one["const"] for one in value.get("anyOf", ()) if "const" in one]
+    if others := [one for one in choices if one not in (None, default)]:
+        return str(others[0])
+    numeric = isinstance(default, int | float)
+    if numeric and 2 * default <= value.get("maximum", 2 * default):
+        default = 2 * default or 1
+    return json.dumps(default, ensure_ascii=False)
+
+
+def _keys(spec: type[Any], block: Mapping[str, Any], name: str, kind: str = "") -> list[str]:
     said = meanings(spec)
     rows = []
     for key, value in block["properties"].items():
@@ -201,10 +220,11 @@ def _keys(spec: type[Any], block: Mapping[str, Any]) -> list[str]:
         if not default and "default" in value and value["default"] is not None:
             default = f"`{json.dumps(value['default'], ensure_ascii=False)}`"
         what = value.get("description") or said.get(key, "")
-        rows.append(f"| `{key}` | {_cell(_type(value))} | {default} | {_cell(what)} |")
+        shown = _cell(example(name, kind, key, value))
+        rows.append(f"| `{key}` | {_cell(_type(value))} | {default} | `{shown}` | {_cell(what)} |")
     if not rows:
         return ["It has no other keys.\n"]
-    return ["| key | value | default | what it is |", "| --- | --- | --- | --- |", *rows, ""]
+    return ["| key | value | default | example | what it is |", "| --- | --- | --- | --- | --- |", *rows, ""]
 
 
 def _type(value: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import json
 import os
 import re
 import shlex
@@ -13,6 +14,8 @@ from pathlib import Path
 
 import pytest
 import typer
+import yaml
+from jsonschema import Draft202012Validator
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -20,6 +23,7 @@ from testbed import cli
 from testbed.cli.app import JSON, app
 from testbed.cli.output import messages, print_error, results
 from testbed.errors import TestbedError
+from testbed.scenario.schema import schema
 from tests.shown_commands import PAGES, ROOT, TUTORIALS, in_sentences, pages_module, shown_commands, words_of
 
 cli.load_commands()
@@ -212,3 +216,31 @@ def test_every_key_of_a_scenario_is_explained():
     module = pages_module()
     missing = [line for line in module.scenario_page().splitlines() if line.startswith("| `") and line.endswith("|  |")]
     assert missing == []
+
+
+def blocks_of(whole):
+    """Name, kind and schema of every block of a scenario, the scenario itself without a name."""
+    yield "", "", whole
+    for name, value in whole["properties"].items():
+        kinds = value.get("oneOf") or value.get("anyOf") or value.get("items", {}).get("oneOf") or [value]
+        for one in kinds:
+            if "properties" in one:
+                yield name, one["properties"].get("kind", {}).get("const", ""), one
+
+
+def test_every_key_of_a_scenario_has_an_example_that_the_schema_takes():
+    module, whole = pages_module(), schema()
+    page, wrong, written = module.scenario_page(), [], set()
+    for name, kind, block in blocks_of(whole):
+        for key, value in block["properties"].items():
+            if key == "kind":
+                continue
+            text = module.example(name, kind, key, value)
+            written |= {(name, key), (name, f"{kind}.{key}")}
+            assert f"`{module._cell(text)}`" in page
+            if list(Draft202012Validator(value | {"$defs": whole.get("$defs", {})}).iter_errors(yaml.safe_load(text))):
+                wrong.append(f"{name} {kind} {key}: {text}")
+            if text == json.dumps(value.get("default")) or text == "null":
+                wrong.append(f"{name} {kind} {key}: {text} is the default")
+    assert wrong == []
+    assert [(name, key) for name, keys in module._EXAMPLES.items() for key in keys if (name, key) not in written] == []
