@@ -24,7 +24,7 @@ from testbed.results import ResultFolder
 from testbed.results.telemetry import Telemetry
 from testbed.run.dilation.choose import choose_dilation
 from testbed.run.engine import Outcome
-from testbed.run.engines import ENGINES, checked_session
+from testbed.run.engines import checked_session, engine_named
 from testbed.run.in_session import changes_since, lab_facts
 from testbed.run.loads.context import Context, LoadOutcome
 from testbed.run.loads.one_load import judged
@@ -65,7 +65,7 @@ def watch_changes(
     plan.require_proof()
     require_regulable(plan)
     detour = find_detour(plan, pair)
-    ENGINES[plan.scenario.engine].missing(plan, progress).refuse()
+    engine_named(plan.scenario.engine).missing(plan, progress).refuse()
     folder = ResultFolder(results, plan)
     with checked_session(plan, folder, progress) as lab:
         settled, dilation = choose_dilation(plan, lab, progress)

@@ -33,7 +33,7 @@ from testbed.results.telemetry import join
 from testbed.run.checks.fidelity import Verdict
 from testbed.run.dilation.choose import choose_dilation
 from testbed.run.engine import Outcome, Records, finish
-from testbed.run.engines import ENGINES, checked_session
+from testbed.run.engines import checked_session, engine_named
 from testbed.run.in_session import changes_since, lab_facts
 from testbed.run.loads.context import Context, LoadOutcome
 from testbed.run.loads.one_load import LoadRecord, judged, load_context, run_load
@@ -207,7 +207,7 @@ def regulate(
     if all(WORKLOADS[load.kind].pairs is not None for load in plan.scenario.workloads):
         none = "there is no load but pings and requests" if plan.scenario.workloads else "there is none"
         raise InputError.one("workloads", f"{none}, so there is no traffic to go by; add one", plan.scenario.source)
-    ENGINES[plan.scenario.engine].missing(plan, progress).refuse()
+    engine_named(plan.scenario.engine).missing(plan, progress).refuse()
     folder = ResultFolder(results, plan)
     with checked_session(plan, folder, progress) as lab:
         settled, dilation = choose_dilation(plan, lab, progress)

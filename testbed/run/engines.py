@@ -1,29 +1,43 @@
-"""The engines there are, as one table, and the one way to run a scenario by any of them."""
+"""The engines there are, and the one way to run a scenario by any of them.
+
+Each is loaded when it is asked for: models bring their compiler along, which takes as long as building a small lab.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 from testbed.emulate.client import LabClient
 from testbed.errors import InputError
 from testbed.plan import Plan
 from testbed.results import ResultFolder
-from testbed.run import lab, realtime, simulated, vm
 from testbed.run.advice import Asked
 from testbed.run.engine import Engine, Missing, Outcome, Progress, finish
-from testbed.run.in_session import checked
+from testbed.run.in_session import Fabric, checked
 from testbed.scenario import Scenario
 from testbed.session import Session
 
-ENGINES: dict[str, Engine] = {
-    "ovs": Engine(lab.missing, lab.measure, lab.build),
-    "vm": Engine(vm.missing, vm.measure),
-    "realtime": Engine(realtime.missing, realtime.measure, realtime.build),
-    "simulate": Engine(simulated.missing, simulated.measure),
-}
-_LABS = {"ovs": lab.LAB, "realtime": realtime.LAB}
+MODULES = {"ovs": "lab", "vm": "vm", "realtime": "realtime", "simulate": "simulated"}
+
+
+def engine_named(name: str) -> Engine:
+    """The engine of a scenario's `engine`."""
+    engine: Engine = _module(name).ENGINE
+    return engine
+
+
+def _module(name: str) -> ModuleType:
+    return import_module(f"testbed.run.{MODULES[name]}")
+
+
+def _fabric(plan: Plan) -> Fabric:
+    """What a plan's labs on this machine have of their own."""
+    fabric: Fabric = _module(plan.scenario.engine).LAB
+    return fabric
 
 
 def standing(
@@ -34,9 +48,9 @@ def standing(
     Raises:
         InputError: no lab of its engine can run by itself on this machine.
     """
-    engine = ENGINES[scenario.engine]
+    engine = engine_named(scenario.engine)
     if engine.build is None:
-        able = " or ".join(name for name, one in ENGINES.items() if one.build is not None)
+        able = " or ".join(name for name in MODULES if engine_named(name).build is not None)
         sentence = (
             f"is {scenario.engine}, and this command needs a lab on this machine; leave it out, or --set engine={able}"
         )
@@ -49,12 +63,12 @@ def checked_session(plan: Plan, folder: ResultFolder, progress: Progress) -> Abs
 
     `plan`: of an engine that is a lab on this machine.
     """
-    return checked(_LABS[plan.scenario.engine], plan, folder, progress)
+    return checked(_fabric(plan), plan, folder, progress)
 
 
 def facts_of(plan: Plan, lab: Session) -> dict[str, object]:
     """What results tell of a lab that runs on this machine, and of this machine."""
-    return _LABS[plan.scenario.engine].environment(plan.scenario.engine, lab)
+    return _fabric(plan).environment(plan.scenario.engine, lab)
 
 
 def run_scenario(
@@ -74,6 +88,6 @@ def run_scenario(
     if not scenario.workloads:
         sentence = "there is none, so nothing would be measured; `testbed up` only builds"
         raise InputError.one("workloads", sentence, scenario.source)
-    engine = engine or ENGINES[scenario.engine]
+    engine = engine or engine_named(scenario.engine)
     engine.missing(plan, progress).refuse()
     return finish(engine.measure(plan, results, progress), progress, asked or Asked.of(scenario))

@@ -19,7 +19,7 @@ from typing import Any
 from testbed.emulate.vm.suite import run_tests
 from testbed.errors import InputError, TestbedError
 from testbed.plan.store import plan_from_json
-from testbed.run.lab import measure, missing
+from testbed.run.lab import ENGINE
 
 _SIGN_OF_LIFE = 5.0
 
@@ -103,8 +103,8 @@ def _measure(job: Path, results: Path, port: Port) -> int:
     def say(text: str) -> None:
         port.say(progress=text)
 
-    missing(plan, say).refuse()
-    measure(plan, results, say)
+    ENGINE.missing(plan, say).refuse()
+    ENGINE.measure(plan, results, say)
     return 0
 
 

@@ -19,7 +19,7 @@ from testbed.results import ResultFolder
 from testbed.run.advice import AskedOfLab
 from testbed.run.checks.fidelity import Finding, Verdict
 from testbed.run.engine import Outcome, Progress, finish
-from testbed.run.engines import ENGINES, facts_of
+from testbed.run.engines import engine_named, facts_of
 from testbed.run.in_session import measure_on
 from testbed.scenario import parse_loads
 from testbed.scenario.spec import largest_dilation
@@ -73,7 +73,7 @@ def load_lab(lab: LabClient, plan: Plan, results: Path, progress: Progress, aske
         InputError, CapabilityError: nothing was run.
         LabError: the lab broke; the folder stays, marked incomplete.
     """
-    ENGINES[plan.scenario.engine].missing(plan, progress).refuse()
+    engine_named(plan.scenario.engine).missing(plan, progress).refuse()
     folder = ResultFolder(results, plan)
     try:
         with _put_back(lab, plan):

@@ -8,7 +8,7 @@ from testbed.emulate.realtime.client import ModelClient, build_model_lab
 from testbed.errors import InputError
 from testbed.plan import Plan
 from testbed.run import lab
-from testbed.run.engine import Missing, Progress
+from testbed.run.engine import Engine, Missing, Progress
 from testbed.run.in_session import Fabric, measure_in
 from testbed.session import Session
 
@@ -40,4 +40,4 @@ def environment(engine: str, running: Session) -> dict[str, object]:
 
 
 LAB = Fabric(build, environment)
-measure = partial(measure_in, LAB)
+ENGINE = Engine(missing, partial(measure_in, LAB), build)

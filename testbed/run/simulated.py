@@ -13,7 +13,7 @@ from testbed.plan import Plan
 from testbed.plan.rates import at_dilation
 from testbed.results import ResultFolder
 from testbed.run.checks.fidelity import Finding, Verdict, judge_prediction
-from testbed.run.engine import Measured, Missing, Progress, run_loads
+from testbed.run.engine import Engine, Measured, Missing, Progress, run_loads
 from testbed.run.loads.context import LoadOutcome
 from testbed.run.loads.one_load import LoadRecord, load_labels, record_of
 from testbed.scenario import Workload
@@ -107,3 +107,6 @@ def _simulate(load: SimulatedLoad, progress: Progress) -> LoadOutcome:
         medians = np.median(reached, axis=0).tolist()
         findings += judge_prediction(load.spec.protocol, medians, [1.0] * len(medians))
     return LoadOutcome(samples, findings)
+
+
+ENGINE = Engine(missing, measure)

@@ -18,7 +18,7 @@ from testbed.plan import Plan
 from testbed.plan.store import plan_to_json
 from testbed.results import ResultFolder, load_run
 from testbed.run.checks.fidelity import Judgement, Verdict
-from testbed.run.engine import Measured, Missing, Progress
+from testbed.run.engine import Engine, Measured, Missing, Progress
 from testbed.run.guest import job_text
 from testbed.scenario.engines import VmOptions
 from testbed.workloads import WORKLOADS
@@ -147,3 +147,6 @@ def _memory(plan: Plan) -> int:
     wiring = plan.wiring
     ranks = [WORKLOADS[load.kind].ranks(load.spec, plan.topology) for load in plan.scenario.workloads]
     return needed_memory(wiring.host_count, 2 * wiring.link_count + wiring.host_count, max(ranks))
+
+
+ENGINE = Engine(missing, measure)

@@ -13,7 +13,7 @@ from testbed.compare.variants import label_of, shortened
 from testbed.emulate.memory import require_room
 from testbed.errors import CapabilityError, InputError, Problem, VerificationError, did_you_mean
 from testbed.plan import Plan, make_plan
-from testbed.run.engines import ENGINES
+from testbed.run.engines import engine_named
 from testbed.scenario import Scenario, load_scenario
 from testbed.scenario.load import as_dict
 from testbed.sweep.read import load_sweep
@@ -65,7 +65,7 @@ def prepare(
         progress(f"planning and proving {number} of {len(sweep.combinations)}: {label}")
         try:
             plan = _plan(combination)
-            missing = ENGINES[plan.scenario.engine].missing(plan, lambda text: None)
+            missing = engine_named(plan.scenario.engine).missing(plan, lambda text: None)
             wrong = list(missing.problems)
             lacking |= dict.fromkeys(missing.lacking)
         except InputError as error:

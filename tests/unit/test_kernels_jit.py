@@ -113,10 +113,11 @@ def test_interpreted_and_compiled_kernels_give_the_same():
         assert found[1].tolist() == [[True] * 4, [True] * 4, [True, True, True, False]]
 
 
-def test_a_small_fabric_is_planned_without_loading_numba():
+def test_a_small_fabric_is_planned_and_its_lab_begun_without_loading_numba():
     program = (
         "import sys; from testbed.scenario import find_scenario, load_scenario; from testbed.plan import make_plan; "
-        "make_plan(load_scenario(find_scenario('torus4x4'))); print('numba' in sys.modules)"
+        "from testbed.run.engines import standing; plan = make_plan(load_scenario(find_scenario('torus4x4'))); "
+        "standing(plan.scenario); print('numba' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

@@ -8,10 +8,11 @@ import pytest
 
 from testbed.errors import CapabilityError, InputError, Problem
 from testbed.plan import make_plan
+from testbed.run import lab
 from testbed.run.engine import Engine, Missing
-from testbed.run.engines import ENGINES, run_scenario
+from testbed.run.engines import MODULES, engine_named, run_scenario
 from testbed.run.loads.one_load import RUNNERS, load_labels
-from testbed.scenario.engines import ENGINES as NAMES
+from testbed.scenario.engines import ENGINES
 from testbed.workloads import WORKLOADS
 from tests.fabrics import scenario_of
 
@@ -19,7 +20,8 @@ PLAN = make_plan(scenario_of("topology: {kind: mesh, sizes: [2]}\nworkloads: [{k
 
 
 def test_every_engine_of_a_scenario_runs_and_every_load_has_a_runner():
-    assert [*ENGINES] == [*NAMES]
+    assert [*MODULES] == [*ENGINES]
+    assert all(isinstance(engine_named(name), Engine) for name in ENGINES)
     assert set(RUNNERS) == set(WORKLOADS)
 
 
@@ -36,7 +38,7 @@ def test_what_an_engine_lacks_is_told_before_it_starts_anything(monkeypatch, mis
     def measure(plan, results, progress):
         pytest.fail("it was started")
 
-    monkeypatch.setitem(ENGINES, "ovs", Engine(lambda plan, progress: missing, measure))
+    monkeypatch.setattr(lab, "ENGINE", Engine(lambda plan, progress: missing, measure))
     with pytest.raises(error) as raised:
         run_scenario(PLAN, Path("results"), lambda text: None)
     assert str(raised.value) == sentence
