@@ -170,11 +170,14 @@ def _show(facts: dict[str, Any], listening: socket, form: Format) -> None:
 
 def _up(name: str, settings: list[str] | None, lab: str | None, form: Format) -> dict[str, Any]:
     """Build a lab that outlives this program, and say so; returns what it is."""
+    started = time.monotonic()
+    from testbed.emulate.probe import look_ahead
+
+    looking = look_ahead()
     from testbed.emulate import registry
     from testbed.run.engines import standing
     from testbed.run.in_session import check_paths
 
-    started = time.monotonic()
     with steps() as progress:
         progress("planning and proving")
         plan = made_plan(name, settings)
@@ -182,6 +185,7 @@ def _up(name: str, settings: list[str] | None, lab: str | None, form: Format) ->
         missing, build = standing(plan.scenario)
         chosen = lab or plan.scenario.name
         registry.check_name(chosen)
+        looking.join()
         with registry.reserved(chosen):
             missing(replace(plan, scenario=replace(plan.scenario, workloads=())), progress).refuse()
             running = build(plan, progress, True)

@@ -9,10 +9,12 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Thread
 
 from testbed.emulate import cgroup, confine, fast_path, host_view, pairs
 from testbed.emulate.netem import MISSING
@@ -189,6 +191,18 @@ def capabilities() -> tuple[Capability, ...]:
         )
     )
     return tuple(found)
+
+
+def look_ahead() -> Thread:
+    """Begin with capabilities() while other things are done; who waits for the thread's end finds them known."""
+
+    def look() -> None:
+        with suppress(RuntimeError):  # the program has come to its end, and no thread is started any more
+            capabilities()
+
+    looking = Thread(target=look, daemon=True)
+    looking.start()
+    return looking
 
 
 def _commands(name: str, programs: Sequence[str], consequence: str, *, needed: bool = True) -> Capability:
