@@ -119,7 +119,7 @@ class MadeUpLab:
 
     def __init__(self, least: float, with_jobs: float = 0) -> None:
         self.least, self.with_jobs = least, with_jobs
-        self.facts = SimpleNamespace(pace="")
+        self.facts = SimpleNamespace(pace="", fast_path=False)
         self.shaped: list[LabSettings] = []
 
     def set_rates(self, plan: Plan) -> None:
@@ -191,6 +191,16 @@ def test_without_jobs_nothing_is_said_of_them(lab_that_keeps_up_at):
     _, choice = choice_of(plan_of(UDP), lab_that_keeps_up_at(120, 1e9))
     assert choice is not None
     assert (choice.kept_up_with_job, {one.job for one in choice.tried}) == (None, {""})
+
+
+@pytest.mark.parametrize(("facts", "gain"), [({"pace": "x"}, 10), ({"fast_path": True}, 3), ({}, 1)])
+def test_where_switches_are_faster_the_search_begins_lower(lab_that_keeps_up_at, facts, gain):
+    plan, lab = plan_of(UDP), lab_that_keeps_up_at(1)
+    vars(lab.facts).update(facts)
+    _, choice = choice_of(plan, lab)
+    assert choice is not None
+    assert choice.guess == pytest.approx(calibration.first_guess(plan)[0] / gain, rel=0.01)
+    assert choice.tried[0].dilation >= choice.guess
 
 
 def test_a_trial_that_fails_is_a_verdict_and_the_lab_is_shaped_for_it(monkeypatch):
