@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import inspect
 import json
 import logging
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -41,9 +43,19 @@ def on_files(files: Any, config: Any) -> Any:
         ("reference/commands.md", commands_page()),
         ("reference/scenario.md", scenario_page()),
         ("reference/api.md", api_page()),
+        *_notebooks().pages(),
     ):
         files.append(File.generated(config, name, content=text))
     return files
+
+
+def _notebooks() -> Any:
+    """The module beside this one, which mkdocs loads by its path."""
+    sys.path.insert(0, str(ROOT / "scripts"))
+    try:
+        return importlib.import_module("docs_notebooks")
+    finally:
+        sys.path.pop(0)
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
@@ -59,6 +71,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
             return match[0]
         if not file.exists():
             log.warning("%s links to %s, which is not there", page.file.src_uri, target)
+        if file.suffix == ".ipynb":
+            return f"]({'../' * page.file.src_uri.count('/')}notebooks/{file.stem}.md)"
         return f"](# '{file.relative_to(ROOT)} in the project')"
 
     text = _LINK.sub(link, markdown)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import html
 import json
 import os
 import re
@@ -180,6 +181,15 @@ def test_site_builds_and_fetches_nothing(tmp_path):
             assert not re.search(r'(?:src|href)="(?:https?:)?//', tag), f"{page.name}: {tag}"
     commands = (tmp_path / "site/reference/commands.html").read_text(encoding="utf-8")
     assert "testbed exercise grade" in commands
+    for notebook, printed in (
+        ("1-plan-and-prove", "proved: deadlock free"),
+        ("2-your-own-routing", 'unknown key. Did you mean "root"'),
+        ("3-simulate-and-read-results", "samples.parquet"),
+    ):
+        shown = html.unescape((tmp_path / f"site/notebooks/{notebook}.html").read_text(encoding="utf-8"))
+        assert printed in re.sub(r"<[^>]+>", "", shown)
+        assert f"notebooks/{notebook}.html" in (tmp_path / "site/python.html").read_text(encoding="utf-8")
+    assert "<svg" in (tmp_path / "site/notebooks/1-plan-and-prove.html").read_text(encoding="utf-8")
     scenario = (tmp_path / "site/reference/scenario.html").read_text(encoding="utf-8")
     assert "frames that wait at a sending port before the next is lost" in scenario
 
