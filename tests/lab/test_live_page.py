@@ -224,6 +224,20 @@ def test_numbers_of_all_links_can_be_read(width):
         assert driver.execute_script(_UNREADABLE) == [64, 0, 0]
 
 
+def test_names_with_markup_are_names():
+    evil = "<img src=x onerror='document.body.id=1'></title><b>x</b>"
+    plan = plan_of("name: small\ntopology: {kind: mesh, sizes: [2, 2]}")
+    page = Page(LabSource(plan, evil, lambda: None))
+    with listening_socket(None) as listening, serving(page, listening) as address, browser() as driver:
+        driver.get(address)
+        until(lambda: driver.find_elements(By.CSS_SELECTOR, ".channel"))
+        assert evil in driver.find_element(By.TAG_NAME, "body").text
+        assert evil in driver.title
+        driver.find_element(By.ID, "words").send_keys(evil, Keys.ENTER)
+        until(lambda: said(driver, evil))
+        assert not driver.find_elements(By.CSS_SELECTOR, "img, b, body[id]")
+
+
 @contextmanager
 def program(folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
     """A command while the block runs, which ends it if nothing else has."""

@@ -74,7 +74,7 @@ def test_beginning_has_few_points(name, tmp_path):
     found = begun(name, tmp_path / "mine")
     result = grade.check(found, tmp_path / "mine")
     assert result.points <= found.points / 4, "the files to begin from solve a task"
-    assert [task.name for task in result.tasks if not any(one.wrong for one in task.demands)] == []
+    assert [one.task.name for one in result.tasks if not any(demand.wrong for demand in one.demands)] == []
     assert not result.complete
 
 
