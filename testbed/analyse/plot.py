@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +14,6 @@ from testbed.report.marks import MAX_LINES, Line, look
 from testbed.report.panels import Axis, Block, Panel, Picture
 from testbed.report.render import write
 
-FORMATS = ("svg", "png")
 MAX_CURVES = MAX_LINES
 _WIDTH, _HEIGHT = 400.0, 270.0  # pixels
 
@@ -30,6 +31,25 @@ def draw(analyses: Sequence[Analysis], form: str) -> bytes:
     panels.append(_hops(analyses, styles))
     columns = min(len(panels), 2 if len(panels) in (2, 4) else 3)
     return write(Picture([Block(panels, columns)], width=1450), form)
+
+
+def as_csv(analyses: Sequence[Analysis]) -> str:
+    """What draw() draws, a row a point.
+
+    `channel load <pattern>` has channels by rank, busiest first, and their load as a multiple of the injection rate;
+    `path length` has hops between switches, and the pairs of hosts that far apart in per cent.
+    """
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(("scenario", "figure", "place", "value"))
+    for analysis in analyses:
+        name = analysis.plan.scenario.name
+        for load in analysis.loads:
+            for rank, value in enumerate(np.sort(load.demand)[::-1].tolist(), start=1):
+                rows.writerow((name, f"channel load {load.pattern}", rank, value))
+        for hops, pairs in enumerate(analysis.hops.distribution):
+            rows.writerow((name, "path length", hops, 100 * pairs / max(analysis.hops.pairs, 1)))
+    return text.getvalue()
 
 
 def _loads(analyses: Sequence[Analysis], pattern: str, styles: Sequence[dict[str, Any]]) -> Panel:

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from testbed.cli.app import FORMAT, SCENARIO, SCENARIOS, SETTINGS, app
-from testbed.cli.output import Format, form_problems, made_plan, messages, print_json, results, say, working, write_file
+from testbed.cli.output import (
+    Format,
+    form_problems,
+    made_plan,
+    messages,
+    print_json,
+    results,
+    say,
+    working,
+    write_file,
+)
 from testbed.cli.vary import VARY, Variant, variants
 from testbed.errors import EXIT_FAIL, EXIT_PASS, InputError, Problem
 
@@ -32,7 +42,10 @@ def analyse(
     ] = None,
     form: FORMAT = Format.text,
     plot: Annotated[
-        Path | None, typer.Option("--output", "-o", help="draw channel loads and path lengths; FILE.svg or FILE.png")
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="draw loads and path lengths: FILE.svg, .pdf or .png, with FILE.csv beside it"
+        ),
     ] = None,
 ) -> None:
     """Compare plans: paths, loads, turns, VLANs, tables, switch models.
@@ -47,10 +60,11 @@ def analyse(
         asked = variants(vary) if vary else [Variant("", ())]
         found = _analyses(names, settings or [], asked, patterns or [ALL_TO_ALL], plot)
     if plot is not None:
-        from testbed.analyse.plot import draw
+        from testbed.analyse.plot import as_csv, draw
 
         with working("drawing"):
             write_file(plot, draw(found, plot.suffix[1:].lower()))
+            write_file(plot.with_suffix(".csv"), as_csv(found).encode())
     if form is Format.json:
         print_json({"analyses": [as_object(analysis) for analysis in found]})
     else:
@@ -58,7 +72,7 @@ def analyse(
         for text in remarks(found):
             say(text)
         if plot is not None:
-            say(f"plot: {plot}")
+            say(f"plot: {plot}\ndata: {plot.with_suffix('.csv')}")
         for analysis in found:
             _print_violations(analysis.plan)
     raise typer.Exit(EXIT_PASS if all(analysis.plan.proved for analysis in found) else EXIT_FAIL)
@@ -95,9 +109,9 @@ def _analyses(
 def _plot_problems(plot: Path | None, scenarios: int) -> list[Problem]:
     if plot is None:
         return []
-    from testbed.analyse.plot import FORMATS, MAX_CURVES
+    from testbed.analyse.plot import MAX_CURVES
 
-    problems = form_problems("--output", plot, *FORMATS)
+    problems = form_problems("--output", plot)
     if scenarios > MAX_CURVES:
         problems.append(
             Problem("--output", f"draws up to {MAX_CURVES} scenarios and here are {scenarios}; draw them in parts")

@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from testbed.cli.app import FORMAT, app
-from testbed.cli.output import Format, form_problems, messages, print_json, results, say, steps, working, write_file
+from testbed.cli.output import (
+    Format,
+    form_problems,
+    messages,
+    print_json,
+    results,
+    say,
+    steps,
+    working,
+    write_file,
+)
 from testbed.cli.workers import CLUSTER, INSECURE, cluster_of
 from testbed.errors import EXIT_PASS, EXIT_WARNINGS, InputError, Problem, TestbedError
 
@@ -65,7 +75,7 @@ def compare(
     from testbed.compare import compare as compare_runs
     from testbed.compare.table import as_csv, as_object, table_text
 
-    problems = form_problems("--output", output, "svg", "pdf", "png")
+    problems = form_problems("--output", output)
     if problems:
         raise InputError(problems)
     with working("reading and comparing"):

@@ -122,11 +122,14 @@ def load_plugins(files: Sequence[str] | None) -> None:
         raise InputError([replace(problem, key=problem.key.replace("plugins.", "--plugin ")) for problem in problems])
 
 
-def form_problems(option: str, file: Path | None, *forms: str) -> list[Problem]:
+_PICTURES = ("svg", "pdf", "png")  # what a figure is written as, by its suffix
+
+
+def form_problems(option: str, file: Path | None) -> list[Problem]:
     """What is wrong with a file that is to be drawn, by its suffix."""
-    if file is None or file.suffix[1:].lower() in forms:
+    if file is None or file.suffix[1:].lower() in _PICTURES:
         return []
-    *first, last = (f".{form}" for form in forms)
+    *first, last = (f".{form}" for form in _PICTURES)
     return [Problem(option, f'should be a file that ends in {", ".join(first)} or {last}, not "{file}"')]
 
 

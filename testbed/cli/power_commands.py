@@ -62,7 +62,7 @@ def power(
     slower: SLOWER = False,
     form: FORMAT = Format.text,
     plot: Annotated[
-        Path | None, typer.Option("--output", "-o", help="draw the links that are off, and watts; FILE.svg or FILE.png")
+        Path | None, typer.Option("--output", "-o", help="draw links that are off, and watts: FILE.svg, .pdf or .png")
     ] = None,
 ) -> None:
     """Compute the watts of all switches, and without the links to spare.
@@ -107,7 +107,7 @@ def _choices(
 
     asked = patterns or ([] if matrices else ["all_to_all"])
     traffic, problems = gather(asked, matrices or [], plan.topology, plan.scenario.lab.seed)
-    problems += form_problems("--output", plot, "svg", "png")
+    problems += form_problems("--output", plot)
     problems += alike_problems(plan.scenario, "the choice of links to spare")
     models = []
     try:

@@ -21,7 +21,9 @@ def storm(
     seconds: Annotated[float, typer.Option("--seconds", help="how long each of the two broadcasts is watched")] = 2.0,
     rate: Annotated[str, typer.Option("--rate", help="rate of all links, which caps the storm")] = "1 Mbit/s",
     engine: Annotated[str, typer.Option("--engine", help="ovs, or realtime for modelled switches")] = "ovs",
-    plot: Annotated[Path | None, typer.Option("--output", "-o", help="draw the counters; FILE.svg or FILE.png")] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--output", "-o", help="draw the counters: FILE.svg, .pdf or .png")
+    ] = None,
     form: FORMAT = Format.text,
 ) -> None:
     """Let a broadcast circulate in a ring, without VLANs and with.
@@ -32,7 +34,7 @@ def storm(
     """
     from testbed.run.checks.storm import run_storm, storm_plan
 
-    problems = form_problems("--output", plot, "svg", "png")
+    problems = form_problems("--output", plot)
     if problems:
         raise InputError(problems)
     with steps() as progress:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import subprocess
@@ -88,9 +89,9 @@ def test_all_problems_of_all_scenarios_come_at_once(tmp_path):
     (tmp_path / "wrong.yaml").write_text("topology: {kind: messh, sizes: [2, 2]}\n")
     (tmp_path / "six.yaml").write_text("topology: {kind: mesh, sizes: [3, 2]}\n")
     found = problems_of(
-        "analyse", str(tmp_path / "wrong.yaml"), "mesh4x5", "--pattern", "transpsoe", "--output", "x.pdf"
+        "analyse", str(tmp_path / "wrong.yaml"), "mesh4x5", "--pattern", "transpsoe", "--output", "x.gif"
     )
-    assert found[0] == '--output: should be a file that ends in .svg or .png, not "x.pdf"'
+    assert found[0] == '--output: should be a file that ends in .svg, .pdf or .png, not "x.gif"'
     assert found[1].startswith('--pattern: there is no pattern "transpsoe". Did you mean "transpose"? Known: ')
     assert found[2].startswith(f'{tmp_path / "wrong.yaml"}: topology.kind: there is no topology "messh".')
     assert found[3].startswith('mesh4x5: no scenario of that name. Did you mean "mesh4x4"?')
@@ -105,16 +106,23 @@ def test_too_many_scenarios_for_one_plot():
     assert found == ["--output: draws up to 12 scenarios and here are 13; draw them in parts"]
 
 
-@pytest.mark.parametrize("suffix", ["svg", "PNG"])
+@pytest.mark.parametrize("suffix", ["svg", "PNG", "pdf"])
 def test_a_plot_is_written(tmp_path, suffix):
     file = tmp_path / f"loads.{suffix}"
     code, text = typed("analyse", "mesh4x4", "torus4x4", "--output", str(file))
-    assert (code, f"plot: {file}" in text) == (0, True)
+    data = file.with_suffix(".csv")
+    assert (code, f"plot: {file}\ndata: {data}" in text) == (0, True)
+    rows = list(csv.DictReader(data.read_text().splitlines()))
+    channels = [row for row in rows if (row["scenario"], row["figure"]) == ("torus4x4", "channel load all_to_all")]
+    assert [int(row["place"]) for row in channels] == list(range(1, 65))
+    assert sum(float(row["value"]) for row in channels) == pytest.approx(16 * 32 / 15)  # 32 hops from a host to all 15
+    shares = [float(row["value"]) for row in rows if (row["scenario"], row["figure"]) == ("mesh4x4", "path length")]
+    assert sum(shares) == pytest.approx(100)
     if suffix == "svg":
         drawn = "".join(ElementTree.fromstring(file.read_text()).itertext())
         assert "torus4x4 (mean 2.13 hops)" in drawn
     else:
-        assert file.read_bytes().startswith(b"\x89PNG\r\n")
+        assert file.read_bytes().startswith({"PNG": b"\x89PNG\r\n", "pdf": b"%PDF-"}[suffix])
     assert problems_of("analyse", "mesh4x4", "--output", str(tmp_path / "no" / file.name)) == [
         f"{tmp_path / 'no' / file.name}: cannot be written: No such file or directory"
     ]

@@ -125,7 +125,7 @@ def test_all_that_is_wrong_comes_at_once(four, tmp_path):
     found = problems_of(
         four, "--pattern", "neighbor", "--pattern", "transpose", "--matrix", str(folder), "--matrix", str(empty),
         "--matrix", str(tmp_path / "telemetry-1.npz"), "--matrix", str(tmp_path / "matrix.csv"),
-        "--model", "PC5342", "--output", "x.pdf",
+        "--model", "PC5342", "--output", "x.gif",
     )  # fmt: skip
     assert found[0].startswith('--pattern: there is no pattern "neighbor". Did you mean "neighbour"? Known: neighbour,')
     assert found[1:] == [
@@ -135,7 +135,7 @@ def test_all_that_is_wrong_comes_at_once(four, tmp_path):
         "lab.telemetry is false or the kernel cannot count pairs of hosts; MPI loads with trace: true always",
         f"--matrix {tmp_path / 'telemetry-1.npz'}: is not a file",
         f"--matrix {tmp_path / 'matrix.csv'}: should be a result folder, or a file telemetry-<load>.npz of one",
-        '--output: should be a file that ends in .svg or .png, not "x.pdf"',
+        '--output: should be a file that ends in .svg, .pdf or .png, not "x.gif"',
         '--model: there is no switch model "PC5342". Did you mean "PC5324"? Known: PC5324, PC6224, PC6248, SF-420',
     ]
 
