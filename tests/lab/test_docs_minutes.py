@@ -22,7 +22,8 @@ from pathlib import Path
 import pytest
 
 from tests.machines import two_machines
-from tests.shown_commands import Left, Planned, every, how, words_of
+from tests.shown_commands import ROOT, Left, Planned, every, how, words_of
+from tests.shown_others import every_other
 from tests.unit.test_docs_run import lay_out
 
 pytestmark = [pytest.mark.minutes, pytest.mark.alone, pytest.mark.timeout(1800)]
@@ -82,6 +83,54 @@ def way_of(command: str) -> Whole:
 def test_each_rule_has_its_command():
     ways = [way_of(command) for command in shown()]
     assert [rule for rule, way in RULES if way not in ways] == []
+
+
+# Targets of make and scripts, run in this clone: what is added to ARGS, or behind the command. Others measure for
+# hours, build images or fetch from the network: tests/shown_others.py looks at their words.
+IN_A_CLONE = {
+    r"make": "",
+    r"make (setup|npb|check)": "",
+    r"scripts/setup (dev|runtime)": "",
+    r"make test(-fast)?\b.*": "--collect-only -q",
+    r"make explore": "",
+    r"make mutants( ARGS=\"--only.*)?": "--count 2 --only testbed/vlans",
+    r"make fuzz.*": "--count 200 --frames 50",
+    r"make chaos.*": "--tries 2",
+    r"make soak.*": "--seconds 10 --size 2",
+    r"make paper.*": "--only k11-table3",
+    r"benchmarks/certificates.py .*": "--count 20",
+}
+
+
+def in_a_clone() -> dict[str, str]:
+    """Commands that are run there, with what makes them shorter."""
+    found = {}
+    for command in every_other():
+        more = next((more for rule, more in IN_A_CLONE.items() if re.fullmatch(rule, command)), None)
+        if more is not None:
+            found[command] = more
+    return found
+
+
+def test_each_rule_of_a_clone_has_its_command():
+    assert [rule for rule in IN_A_CLONE if not any(re.fullmatch(rule, one) for one in in_a_clone())] == []
+
+
+@pytest.mark.parametrize("command", in_a_clone())
+def test_command_of_a_clone_does_what_it_says(command, monkeypatch, untouched):
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("TESTBED_EXPLORE_SECONDS", "5")
+    words, more = shlex.split(command), in_a_clone()[command]
+    if words[0] == "make" and more:
+        given = next((word for word in words if word.startswith("ARGS=")), "ARGS=")
+        words = [*(word for word in words if word != given), f"{given} {more}"]
+    else:
+        words += shlex.split(more)
+    if words[0] not in ("make", "scripts/setup"):
+        words.insert(0, sys.executable)
+    code, text = done(words, "")
+    assert code == 0, text
+    assert text or "setup" in command
 
 
 @pytest.mark.parametrize("command", shown())
