@@ -70,7 +70,7 @@ def _workers(folder: Path, count: int) -> Iterator[tuple[str, list[subprocess.Po
 
 def _points(folder: Path, settings: Settings, workers: Cluster | None) -> tuple[float, list[Point]]:
     """Seconds, and the points without the time that each took."""
-    plan = make_plan(parse_scenario("topology: {kind: torus, sizes: [4, 4]}", "benchmark"))
+    plan = make_plan(parse_scenario("topology: {kind: torus, sizes: [8, 8]}", "benchmark"))
     started = time.monotonic()
     found = simulate_plan(
         plan, settings, _LOADS, _SEEDS, folder, lambda text: None, jobs=None if workers else 1, workers=workers
