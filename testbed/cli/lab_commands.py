@@ -39,7 +39,10 @@ def run(
     folder: Annotated[Path, typer.Option("--results", help="where the run's folder is made")] = _RESULTS,
     engine: Annotated[
         str | None,
-        typer.Option(help="ovs: on this machine; vm: in a virtual machine (`make vm`); simulate: not built"),
+        typer.Option(
+            help="ovs: Open vSwitch on this machine; realtime: modelled switches; vm: in a virtual machine "
+            "(`make vm`); simulate: not built"
+        ),
     ] = None,
     virtual_time: Annotated[
         bool, typer.Option("--virtual-time", help="of engine vm: its clock follows its instructions")
@@ -141,11 +144,16 @@ def up(
     name: SCENARIO,
     settings: SETTINGS = None,
     lab: Annotated[str | None, typer.Option("--name", help="name of the lab; default the scenario's")] = None,
+    engine: Annotated[
+        str | None, typer.Option(help="ovs: Open vSwitch; realtime: modelled switches; as --set engine=X")
+    ] = None,
     live: LIVE = False,
     port: PORT = None,
     form: FORMAT = Format.text,
 ) -> None:
     """Build a lab, check every path, and leave it running; with --live also open its page, until Ctrl-C."""
+    if engine is not None:
+        settings = [*(settings or ()), f"engine={engine}"]
     if live:
         from testbed.live.server import listening_socket
 

@@ -78,11 +78,12 @@ def test_up_status_shell_down(untouched):
         taken = command("up", "mesh4x2", "--name", "first")
         assert taken.returncode == 2
         assert "is already running" in taken.stderr
-        second = command("up", "torus4x2", "--name", "second")
+        second = command("up", "torus4x2", "--name", "second", "--engine", "realtime")
         assert second.returncode == 0, second.stderr
         labs = json.loads(command("status", "--format", "json").stdout)["labs"]
         labs = [lab for lab in labs if not lab["measured_by_process"]]
         assert [(lab["lab"], lab["switches"], lab["hosts"]) for lab in labs] == [("first", 8, 16), ("second", 8, 16)]
+        assert labs[1]["datapath"] == "model"
         which = command("down")
         assert which.returncode == 2
         assert "first, second" in which.stderr
