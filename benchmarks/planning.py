@@ -47,10 +47,10 @@ def _torus(size: int, most: float) -> Case:
     )
 
 
-def _random(switches: int, routing: str, assignment: str, most: float) -> Case:
+def _random(switches: int, routing: str, assignment: str, most: float, degree: int = 8) -> Case:
     return Case(
-        f"random 8-regular {switches}, {routing}, {assignment}",
-        f"topology: {{kind: random, switches: {switches}, degree: 8, seed: 1}}\n"
+        f"random {degree}-regular {switches}, {routing}, {assignment}",
+        f"topology: {{kind: random, switches: {switches}, degree: {degree}, seed: 1}}\n"
         f"routing: {{{routing}}}\nassignment: {{kind: {assignment}}}",
         most,
     )
@@ -61,11 +61,13 @@ CASES = (
     _torus(16, 1.0),
     _torus(32, 1.0),
     _torus(64, 15.0),
+    Case("16×16×16 torus, dor, fixed", "topology: {kind: torus, sizes: [16, 16, 16], parallel_links: 2}", 10.0),
     _random(256, "kind: updown", "renamed", 0.2),
     _random(1024, "kind: updown", "openflow", 1.5),
     _random(1024, "kind: sr", "openflow", 10.0),
     _random(1024, "kind: dl, layers: 3", "openflow", 20.0),
     _random(1024, "kind: nue, layers: 8", "openflow", 25.0),
+    _random(10_000, "kind: updown, next_hop: destination", "static", 120.0, degree=16),
 )
 
 

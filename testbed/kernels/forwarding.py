@@ -47,6 +47,27 @@ def next_hops(
 
 
 @jit_unless_small
+def next_hops_of_trees(tree: Ints, root: Ints, ends: Ints, target: Ints) -> Ints:
+    """The table (switch, tree) → next channel of destination trees, where frames from some end come.
+
+    `tree` (T, S) has the channel by which frames leave each switch, `root` (T,) where they end.
+
+    Returns:
+        (S, T) channel, DELIVER or NEVER.
+    """
+    trees, switches = tree.shape
+    table = np.full((switches, trees), NEVER, dtype=np.int32)
+    for t in range(trees):
+        table[root[t], t] = DELIVER
+        for end in ends:
+            at = end
+            while table[at, t] == NEVER and tree[t, at] >= 0:
+                table[at, t] = tree[t, at]
+                at = target[tree[t, at]]
+    return table
+
+
+@jit_unless_small
 def one_tree_a_source(
     start: Longs, hop: Ints, target: Ints, roots: Ints, destinations: int, switches: int
 ) -> tuple[Ints, Ints]:

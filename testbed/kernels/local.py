@@ -152,6 +152,7 @@ def walk(
     start: Longs,
     hop: Ints,
     columns: int,
+    tree: Ints,
     layers: int,
     slot: Ints,
     degree: int,
@@ -173,6 +174,8 @@ def walk(
         start: offsets of the paths of the routes, row `source key * columns + destination key`.
         hop: their virtual channels.
         columns: number of destination keys of the routes.
+        tree: (T, S) channel by which the routes leave each switch for each of their destination keys, or (0, S), and
+            then paths are given.
         layers: number of layers.
         slot: (C,) rank of a channel among those that leave its switch.
         degree: most channels that leave a switch.
@@ -182,8 +185,9 @@ def walk(
         turns taken, by layer of the next hop and slot.
     """
     channels = len(source)
-    status = np.full((len(senders), len(receivers)), LOST, dtype=np.int8)
-    final = np.full((len(senders), len(receivers)), -1, dtype=np.int32)
+    # By receiver, as they are filled: far apart, they would take most of the time.
+    status = np.full((len(receivers), len(senders)), LOST, dtype=np.int8)
+    final = np.full((len(receivers), len(senders)), -1, dtype=np.int32)
     taken = np.zeros((layers * channels, layers * degree), dtype=np.bool_)
     following = np.full(vlans, NEVER, dtype=np.int32)
     known = -1
@@ -199,8 +203,10 @@ def walk(
             known = key
         for a in range(len(senders)):
             at, vlan = senders[a, 0], senders[a, 1]
-            pair = senders[a, 2] * columns + column
-            place, last = start[pair], start[pair + 1]
+            place, last = np.int64(0), np.int64(0)
+            if not len(tree):
+                pair = senders[a, 2] * columns + column
+                place, last = start[pair], start[pair + 1]
             same = True
             before = -1
             # A frame that comes by as many virtual channels as there are is in a loop.
@@ -210,13 +216,15 @@ def walk(
                 now = following[vlan]
                 if now == DELIVER:
                     if at == end:
-                        status[a, b] = AS_WANTED if same and place == last else OTHER_WAY
-                        final[a, b] = vlan
+                        status[b, a] = AS_WANTED if same and place == last else OTHER_WAY
+                        final[b, a] = vlan
                     break
                 channel = now % channels
                 if source[channel] != at or (before >= 0 and channel == (before % channels) ^ 1):
                     break  # a switch never sends back by the port of arrival
-                if place == last or hop[place] != now:
+                if len(tree):
+                    same = same and tree[column, at] == now
+                elif place == last or hop[place] != now:
                     same = False
                 else:
                     place += 1
@@ -225,7 +233,7 @@ def walk(
                 before = now
                 at = target[channel]
                 vlan = channel_vlan[now]
-    return status, final, taken
+    return status.T, final.T, taken
 
 
 @jit_unless_small

@@ -19,6 +19,8 @@ BY_TREES = {"dor", "fat_tree", "tree", "direct", "stp", "north_last"}
 _BYTES_A_TREE = 28  # and switch
 # Of a pair of switches: tables of entries and proofs, each hop, and each virtual channel a switch has.
 _BYTES_A_PAIR, _BYTES_A_HOP, _BYTES_A_CHANNEL = 55, 26, 4
+# Of a pair where next hops depend on the destination alone, and static entries hold them.
+_BYTES_A_NEXT_HOP, _SECONDS_A_NEXT_HOP = 48, 5e-7
 _SECONDS_A_TREE = 1.2e-7
 _SECONDS_A_PAIR, _SECONDS_A_CHANNEL = 6e-7, 8e-8
 _SAMPLES = 8  # switches that hops are counted from
@@ -62,6 +64,8 @@ def size_of(scenario: Scenario, topology: Topology) -> Size:
         )
     if not pairs:  # which is refused
         return Size(source, switches, 0, 0, 0.0)
+    if getattr(options, "next_hop", "") == "destination" and scenario.assignment_kind == "static":
+        return Size(source, switches, pairs, _BYTES_A_NEXT_HOP * pairs, _SECONDS_A_NEXT_HOP * pairs)
     channels = layers * len(topology.channel_source) / max(switches, 1)
     each = _BYTES_A_PAIR + _BYTES_A_HOP * _mean_hops(topology, ends) + _BYTES_A_CHANNEL * channels
     growth = max(1.0, len(ends) / 1024) ** 0.25  # caches get too small

@@ -69,6 +69,10 @@ def forwarding_table(topology: Topology, routes: Routes, *, by_arrival: bool) ->
     """
     from testbed.kernels import forwarding
 
+    if routes.relation == "destination_trees" and not by_arrival:
+        return forwarding.next_hops_of_trees(
+            routes.tree_channel, routes.tree_root, routes.ends, topology.channel_target
+        )
     paths = all_paths(topology, routes)
     source_switch, destination_switch = key_switches(routes)
     count = routes.layers * len(topology.channel_source)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from testbed.model import Ints, LocalPlan, Longs, Routes, Topology, Violation
+from testbed.model import Ints, LocalPlan, Longs, Paths, Routes, Topology, Violation
 from testbed.routing.common import leaving_slots
 from testbed.routing.paths import all_paths, destination_keys, hops, key_switches, source_keys
 from testbed.verify.deadlock import hop_name, turns_taken
@@ -28,7 +28,11 @@ def check_local_delivery(
     """
     from testbed.kernels import local
 
-    paths = all_paths(topology, routes)
+    # Explicit paths of trees take most of a large plan's memory.
+    by_tree = routes.relation == "destination_trees"
+    nothing = Paths(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32))
+    paths = nothing if by_tree else all_paths(topology, routes)
+    tree = routes.tree_channel if by_tree else np.zeros((0, topology.switch_count), dtype=np.int32)
     senders, of_sender = _groups(topology.host_switch, working.host_vlan, source_keys(topology, routes))
     receivers, of_receiver = _groups(plan.host_key, destination_keys(topology, routes), topology.host_switch)
     receivers = np.ascontiguousarray(receivers[:, [2, 0, 1]])
@@ -39,7 +43,7 @@ def check_local_delivery(
     status, final, taken = local.walk(
         senders, receivers, working.channel_vlan, key_start, order, plan.entry_vlan, working.entry_hop,
         plan.class_count, topology.channel_source, topology.channel_target, paths.start, paths.hop, columns,
-        routes.layers, slot, degree,
+        tree, routes.layers, slot, degree,
     )  # fmt: skip
     lost, strange = [], []
     alike = (status == local.AS_WANTED).all() and working.receives[:, topology.host_port].all()

@@ -13,8 +13,8 @@ from testbed.vlans.local import NEVER, LocalOptions, local_plan
 
 DEFAULT_VLAN = 1
 _REMEDY = (
-    'Use a routing whose next hop depends on the destination alone, such as "dor" on a mesh or "stp", or an assignment '
-    'that looks at the port of arrival, such as "renamed"'
+    'Use a routing whose next hop depends on the destination alone, such as "dor" on a mesh, "stp", or "updown" with '
+    'next_hop: destination, or an assignment that looks at the port of arrival, such as "renamed"'
 )
 
 

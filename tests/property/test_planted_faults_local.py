@@ -46,6 +46,7 @@ FABRICS: dict[str, tuple[str, str, dict[str, Any], dict[str, Any]]] = {
     "renamed random": ("renamed", "updown", {}, {"kind": "random", "switches": 9, "degree": 4, "seed": 1}),
     "static mesh": ("static", "dor", {}, {"kind": "mesh", "sizes": (3, 2)}),
     "static tree": ("static", "tree", {}, {"kind": "tree", "switches": 6, "arity": 2}),
+    "static by destination": ("static", "updown", {}, {"kind": "random", "switches": 9, "degree": 4, "seed": 1}),
     "openflow random": ("openflow", "updown", {}, {"kind": "random", "switches": 9, "degree": 3, "seed": 2}),
     "openflow layers": ("openflow", "updown", {}, {"kind": "mesh", "sizes": (4, 3)}),
 }
@@ -55,7 +56,8 @@ FABRICS: dict[str, tuple[str, str, dict[str, Any], dict[str, Any]]] = {
 def sound(name: str) -> Fabric:
     assignment, routing, options, parameters = FABRICS[name]
     topology = topology_of(**parameters, hosts_per_switch=2)
-    routes = ROUTINGS[routing].route(topology, ROUTINGS[routing].options())
+    by = {"next_hop": "destination"} if name == "static by destination" else {}
+    routes = ROUTINGS[routing].route(topology, ROUTINGS[routing].options(**by))
     if name == "openflow layers":
         routes = in_two_layers(topology, routes)
     kind = ASSIGNMENTS[assignment]

@@ -51,8 +51,15 @@ def random_fabric(switches: int, routing: str = "updown", degree: int = 8) -> st
     )
 
 
-def test_the_memory_of_a_plan_is_what_was_foretold():
-    command = [sys.executable, "-c", _MEASURED, random_fabric(416)]
+BY_DESTINATION = (
+    "topology: {{kind: random, switches: {}, degree: 16, seed: 1}}\nrouting: {{kind: updown, next_hop: destination}}\n"
+    "assignment: {{kind: static}}\n"
+)
+
+
+@pytest.mark.parametrize("text", [random_fabric(416), BY_DESTINATION.format(416)])
+def test_the_memory_of_a_plan_is_what_was_foretold(text):
+    command = [sys.executable, "-c", _MEASURED, text]
     foretold, taken = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     assert foretold / 2 < taken < 2 * foretold
 
@@ -61,6 +68,8 @@ def test_the_memory_of_a_plan_is_what_was_foretold():
     (random_fabric(2048), (0.7, 1.1)),  # 0.88 were measured
     ("topology: {kind: torus, sizes: [64, 64], parallel_links: 2}", (0.3, 0.6)),  # 0.4
     ("topology: {kind: torus, sizes: [4, 4]}", (0, 0.001)),
+    (BY_DESTINATION.format(2048), (0.18, 0.26)),  # 0.23
+    (BY_DESTINATION.format(10_000), (4.2, 5.2)),  # 4.5
 ])  # fmt: skip
 def test_what_was_measured_is_foretold(text, gigabytes):
     least, most = gigabytes

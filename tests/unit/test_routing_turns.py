@@ -11,9 +11,11 @@ from testbed.errors import InputError
 from testbed.kernels import segments
 from testbed.kernels.cycles import on_cycles
 from testbed.model import AllowedTurns
+from testbed.plan import make_plan
 from testbed.routing import ROUTINGS
 from testbed.routing.common import leaving_channels
 from testbed.routing.lturn import LturnOptions, left_first_turns, route_lturn
+from testbed.routing.paths import channel_load, hops
 from testbed.routing.sr import SrOptions, route_sr, segment_turns
 from testbed.routing.stp import spanning_tree
 from testbed.routing.tbtp import TbtpOptions, route_tbtp, tree_based_turns
@@ -21,7 +23,7 @@ from testbed.routing.turns import all_turns, allow, breadth_first_levels, graph_
 from testbed.routing.updown import UpDownOptions, route_updown, upward
 from testbed.topologies.faults import Faults, apply_faults
 from testbed.verify.deadlock import check_routes
-from tests.fabrics import fabric_of_pairs, random_fabrics, topology_of
+from tests.fabrics import fabric_of_pairs, random_fabrics, scenario_of, topology_of
 
 RING = [(0, 1), (1, 2), (2, 3), (3, 0)]
 
@@ -71,6 +73,61 @@ def test_a_ring_has_its_forbidden_turn_opposite_the_root():
         ("s1→s4", "s4→s3"),
         ("s3→s4", "s4→s1"),
     }
+
+
+FABRICS = (
+    ("random", {"switches": 30, "degree": 4, "seed": 3}),
+    ("random", {"switches": 16, "degree": 3, "seed": 8, "hosts_per_switch": 2}),
+    ("torus", {"sizes": (4, 3)}),
+    ("tree", {"switches": 9, "arity": 2}),
+    ("ring", {"switches": 7, "parallel_links": 2}),
+)
+
+
+@pytest.mark.parametrize("root", [0, 5])
+@pytest.mark.parametrize(("kind", "parameters"), FABRICS)
+def test_next_hops_by_destination_go_down_where_a_way_down_is_left_and_up_elsewhere(kind, parameters, root):
+    topology = topology_of(kind, **parameters)
+    up = upward(topology, root)
+    routes = route_updown(topology, UpDownOptions(root=topology.switch_name(root), next_hop="destination"))
+    only_down, rising = nx.MultiDiGraph(), nx.MultiDiGraph()
+    for channel, (source, target) in enumerate(zip(topology.channel_source, topology.channel_target, strict=True)):
+        (rising if up[channel] else only_down).add_edge(int(source), int(target))
+    for end in range(topology.host_count):
+        to = int(topology.host_switch[end])
+        below = nx.single_source_shortest_path_length(only_down.reverse(), to)
+        fewest = dict(below)
+        for switch in reversed(list(nx.topological_sort(rising))):  # the highest first
+            if switch not in fewest:
+                fewest[switch] = 1 + min(fewest[above] for above in rising.successors(switch))
+        for source in range(topology.host_count):
+            path = hops(topology, routes, source, end)
+            turned = [up[channel] for channel in path]
+            assert turned == sorted(turned, reverse=True), "it goes up after it has gone down"
+            assert len(path) == fewest[int(topology.host_switch[source])]
+
+
+def test_next_hops_by_destination_fit_static_entries_and_take_turns_over_what_is_alike():
+    text = "topology: {kind: random, switches: 20, degree: 4, seed: 1}\nassignment: {kind: static}\n"
+    with pytest.raises(InputError, match=r'or "updown" with next_hop: destination'):
+        make_plan(scenario_of(text + "routing: {kind: updown}"))
+    plan = make_plan(scenario_of(text + "routing: {kind: updown, next_hop: destination}"))
+    assert plan.violations == ()
+    topology = topology_of("ring", switches=5, parallel_links=2)
+    load = channel_load(topology, route_updown(topology, UpDownOptions(next_hop="destination")))
+    trunks: dict[tuple[int, int], list[float]] = {}
+    for channel, ends in enumerate(zip(topology.channel_source, topology.channel_target, strict=True)):
+        trunks.setdefault(ends, []).append(load[channel])
+    assert all(abs(one - other) <= 2 for one, other in trunks.values())
+    assert all(min(both) > 0 for both in trunks.values() if sum(both) > 2)
+
+
+def test_a_selection_beside_next_hops_by_destination_is_told():
+    with pytest.raises(InputError) as error:
+        route_updown(topology_of("mesh", sizes=(3, 3)), UpDownOptions(next_hop="destination", selection="low_port"))
+    assert str(error.value) == (
+        "routing.selection: low_port chooses among paths by port of arrival; leave it out, or set next_hop: arrival"
+    )
 
 
 @pytest.mark.parametrize("name", ["updown", "tbtp", "lturn", "stp"])
