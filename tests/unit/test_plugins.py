@@ -45,13 +45,18 @@ ROUTINGS = {{"{name}": RoutingKind(Options, route, "a test", {any}, "{assignment
 """
 
 
-@pytest.fixture(autouse=True)
-def tables_as_they_were():
-    before = {name: dict(group.table) for name, group in plugins.GROUPS.items()}
-    yield
+def _forget_all():
     for origin in {owner.origin for owner in plugins._OWNERS.values()}:
         plugins.forget(origin)
     plugins._BROKEN.clear()
+
+
+@pytest.fixture(autouse=True)
+def tables_as_they_were():
+    _forget_all()  # also what scenarios of other tests have brought into this process
+    before = {name: dict(group.table) for name, group in plugins.GROUPS.items()}
+    yield
+    _forget_all()
     assert {name: dict(group.table) for name, group in plugins.GROUPS.items()} == before
 
 
