@@ -10,17 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from testbed.cli.app import FORMAT, SCENARIO, SCENARIOS, SETTINGS, app
-from testbed.cli.output import (
-    Format,
-    form_problems,
-    made_plan,
-    messages,
-    print_json,
-    results,
-    say,
-    working,
-    write_file,
-)
+from testbed.cli.output import Format, form_problems, made_plan, messages, print_json, results, say, working, write_file
 from testbed.cli.vary import VARY, Variant, variants
 from testbed.errors import EXIT_FAIL, EXIT_PASS, InputError, Problem
 

@@ -12,17 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from testbed.cli.app import FORMAT, app
-from testbed.cli.output import (
-    Format,
-    form_problems,
-    messages,
-    print_json,
-    results,
-    say,
-    steps,
-    working,
-    write_file,
-)
+from testbed.cli.output import Format, form_problems, messages, print_json, results, say, steps, working, write_file
 from testbed.cli.workers import CLUSTER, INSECURE, cluster_of
 from testbed.errors import EXIT_PASS, EXIT_WARNINGS, InputError, Problem, TestbedError
 
