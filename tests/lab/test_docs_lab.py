@@ -28,7 +28,7 @@ _PROGRAM = (
     "registry.FOLDER = Path(sys.argv.pop(1)); cli.main()"
 )
 _SMALL = (
-    "--set lab.dilation=100 --set 'workloads=[{kind: ping, count: 1}, "
+    "--set lab.dilation=200 --set 'workloads=[{kind: ping, count: 1}, "
     "{kind: iperf3, protocol: udp, seconds: 2, omit: 1, repeats: 1}]'"
 )
 _NETEM = "this kernel has no sch_netem"
@@ -160,7 +160,13 @@ def done(one: Typed, words: list[str], records: Path) -> tuple[int, str]:
         return started.wait(30), (begun + started.stdout.read()).decode()
 
 
-@pytest.mark.parametrize("page", LABS)
+_MEASURE = {"running": 1, "commands": 0}  # pages with commands that fail where the machine is too busy
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=pytest.mark.quiet(seat=_MEASURE[page])) if page in _MEASURE else page for page in LABS],
+)
 def test_commands_of_labs_do_what_they_say(page, tmp_path, untouched, monkeypatch):
     monkeypatch.chdir(tmp_path)
     records = tmp_path / "records"
