@@ -80,7 +80,8 @@ def make_folder(folder: Path) -> os.stat_result:
 @functools.cache
 def code_digest() -> str:
     """Digest of the program, without what gives no results or only shows them: equal digests give equal results."""
-    aside, package = {"audit", "cli", "compare", "exercise", "export", "live", "report"}, Path(__file__).resolve().parent
+    aside = {"audit", "cli", "compare", "exercise", "export", "live", "report"}
+    package = Path(__file__).resolve().parent
     found = hashlib.sha256()
     for file in sorted(package.rglob("*.py")):
         if file.relative_to(package).parts[0] not in aside:
