@@ -36,7 +36,8 @@ class Commands(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names in the order of the panels, and put each into its own."""
-        panels = {name: panel for panel, names in PANELS.items() for name in names}
+        mine = PANELS if ctx.parent is None else {}  # commands of a group within may have the same names
+        panels = {name: panel for panel, names in mine.items() for name in names}
         for name, command in self.commands.items():
             command.rich_help_panel = panels.get(name)  # type: ignore[attr-defined]  # Typer's commands have it
         order = list(panels)

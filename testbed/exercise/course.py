@@ -9,12 +9,13 @@ from typing import Annotated, Any
 
 from annotated_types import Gt, MinLen
 
+from testbed import shipped
 from testbed.errors import InputError, Problem, did_you_mean
 from testbed.exercise.demands import DEMANDS
 from testbed.scenario.models import fill, not_one_of, shown
 from testbed.scenario.read import read_blocks
 
-FOLDER = Path(__file__).resolve().parents[2] / "exercises"
+FOLDER = shipped.part("exercises")
 FILE, SHEET, START = "exercise.yaml", "sheet.md", "start"
 SOLUTIONS = "solutions"  # beside the exercises, a folder each, so that they can be left out of what students get
 

@@ -36,6 +36,8 @@ def test_it_holds_what_the_program_reads_and_nothing_that_was_built(installed):
         assert {f"testbed/share/{name}" for name in here} <= names
     assert {"testbed/share/scripts/vm-image", "testbed/share/mpi_jobs/fabric_bench/fabric_bench.c"} <= names
     assert {"testbed/share/pyproject.toml", "testbed/share/locks/runtime.txt", "testbed/py.typed"} <= names
+    assert "testbed/share/exercises/01-storm/start/ring.yaml" in names
+    assert not [name for name in names if "solutions" in name], "students get the wheel"
     assert not [name for name in names if "/build/" in name or "__pycache__" in name or name.startswith("tests")]
 
 
@@ -46,6 +48,8 @@ def test_all_that_needs_no_lab_works_in_an_empty_folder(run, tmp_path):
     assert "fabric_bench" in listed["mpi_jobs"]
     assert json.loads(run("plan", "torus4x4", "--json"))["vlans"] == 8
     assert "ring4: passed" in run("verify", "ring4")
+    assert "then:" in run("exercise", "start", "2")
+    assert "02-spanning-tree: 0 of 12 points" in run("exercise", "check", "2", code=1)
     assert "start with README.md" in run("export", "ring4", "-d", "powerconnect-5300", "-o", "switches")
     simulated = run("simulate", "ring4", "--loads", "0.1", "--cycles", "400", "--warm-up", "100", "--packet", "8")
     assert "throughput: " in simulated
