@@ -58,6 +58,7 @@ FOLDER = Path("/run/lab")
 SOCKET = FOLDER / "agent.sock"
 GROUPS = FOLDER / "cpu"
 STATE = FOLDER / "state.json"
+_libc = ctypes.CDLL(None)
 _HEAPS = -8  # M_ARENA_MAX of malloc.h
 _MODEL_FILES, _FILES_A_HOST = 100, 3  # a tap, a queue, and what its programs print
 
@@ -449,7 +450,7 @@ def keep_small() -> None:
     They hold Python's lock, so that they never wait for each other there.
     """
     with suppress(AttributeError):  # a C library that has one heap anyway
-        ctypes.CDLL(None).mallopt(_HEAPS, 1)
+        _libc.mallopt(_HEAPS, 1)
 
 
 def give_back() -> None:
@@ -458,7 +459,7 @@ def give_back() -> None:
     The C library gives back the end of its heap only, and the holes get more with each load.
     """
     with suppress(AttributeError):  # a C library that has no such word
-        ctypes.CDLL(None).malloc_trim(0)
+        _libc.malloc_trim(0)
 
 
 def main() -> None:
