@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from testbed.cli.app import FORMAT, Commands, app
-from testbed.cli.output import Format, print_json, results, say, steps, working
-from testbed.errors import EXIT_FAIL, EXIT_PASS, InputError, did_you_mean
+from testbed.cli.output import Format, messages, print_json, results, say, steps, working
+from testbed.errors import EXIT_FAIL, EXIT_PASS, EXIT_WARNINGS, InputError, did_you_mean
 
 if TYPE_CHECKING:
     from testbed.exercise.course import Exercise, Task
-    from testbed.exercise.grade import Result
+    from testbed.exercise.grade import Graded, Result
 
 exercise = typer.Typer(
     help="Exercises for teaching: a task sheet each, and its checks.",
@@ -28,8 +28,12 @@ app.add_typer(exercise, name="exercise")
 NAME = Annotated[
     str, typer.Argument(metavar="NAME", help="an exercise as `testbed exercise list` shows it, or its number")
 ]
-WORK = Annotated[
+PLACE = Annotated[
     Path | None, typer.Argument(metavar="FOLDER", help="of the student; default ./NAME", show_default=False)
+]
+WORK = Annotated[
+    Path | None,
+    typer.Argument(metavar="FOLDER", help="of the student; default this one, else ./NAME", show_default=False),
 ]
 
 
@@ -65,7 +69,7 @@ def list_exercises(form: FORMAT = Format.text) -> None:
 
 
 @exercise.command(epilog="Examples: testbed exercise start 03-vlans-by-hand   |   testbed exercise start 3 my-vlans")
-def start(name: NAME, folder: WORK = None, form: FORMAT = Format.text) -> None:
+def start(name: NAME, folder: PLACE = None, form: FORMAT = Format.text) -> None:
     """Make a folder with the task sheet and the files to begin from."""
     from testbed.exercise import course, work
 
@@ -84,11 +88,11 @@ def start(name: NAME, folder: WORK = None, form: FORMAT = Format.text) -> None:
 )
 def check(name: NAME, folder: WORK = None, form: FORMAT = Format.text) -> None:
     """Say of each task what holds, what does not and why, with points. Exit code 1 while something does not hold."""
-    from testbed.exercise import course, grade
+    from testbed.exercise import course, grade, work
 
     found = course.find(name)
     with working("judging what is in the folder"):
-        result = grade.check(found, folder or Path(found.name))
+        result = grade.check(found, work.place_of(found.name, folder))
     if form is Format.json:
         print_json(result.as_dict())
     else:
@@ -99,12 +103,9 @@ def check(name: NAME, folder: WORK = None, form: FORMAT = Format.text) -> None:
 def _print_result(result: Result) -> None:
     for task in result.tasks:
         say(f"{task.task.name}: {task.task.title}  ({task.points:g} of {task.task.points:g} points)", "bold")
-        for one in task.demands:
+        for one, says in zip(task.demands, task.sentences, strict=True):
             holds = not one.wrong
-            say(
-                f"  {'holds' if holds else 'open '}  {one.demand.says if holds else one.wrong}",
-                "green" if holds else None,
-            )
+            say(f"  {'holds' if holds else 'open '}  {says}", "green" if holds else None)
     say(f"{result.exercise.name}: {result.points:g} of {result.exercise.points:g} points", "bold")
     first = next((task for task in result.tasks if any(one.wrong for one in task.demands)), None)
     if first is not None:
@@ -120,12 +121,13 @@ def hint(
     form: FORMAT = Format.text,
 ) -> None:
     """Give a hint for a task."""
-    from testbed.exercise import course
+    from testbed.exercise import course, work
 
     found = course.find(name)
-    chosen = _task(found, task, folder or Path(found.name))
-    if number > len(chosen.hints):
-        raise InputError.one("--number", f"{chosen.name} has {len(chosen.hints)} hints, not {number}")
+    chosen = _task(found, task, work.place_of(found.name, folder))
+    count = len(chosen.hints)
+    if number > count:
+        raise InputError.one("--number", f"{chosen.name} has {count} hint{'' if count == 1 else 's'}, not {number}")
     text = chosen.hints[number - 1]
     if form is Format.json:
         print_json({"task": chosen.name, "number": number, "of": len(chosen.hints), "hint": text})
@@ -147,7 +149,7 @@ def _task(found: Exercise, name: str | None, folder: Path) -> Task:
 
 
 @exercise.command(epilog="Example: testbed exercise reset 03-vlans-by-hand")
-def reset(name: NAME, folder: WORK = None, form: FORMAT = Format.text) -> None:
+def reset(name: NAME, folder: PLACE = None, form: FORMAT = Format.text) -> None:
     """Begin again; what was done is kept beside, in FOLDER.1."""
     from testbed.exercise import course, work
 
@@ -170,40 +172,55 @@ def grade_class(
     ],
     form: Annotated[ClassFormat, typer.Option("--format", help="form of the output")] = ClassFormat.text,
 ) -> None:
-    """Points of a whole class."""
+    """Points of a whole class. Exit code 3 if some folder was not graded."""
     from testbed.exercise import grade
 
-    found = []
     with steps() as progress:
-        for result in grade.grade(folder):
-            progress(f"{result.student}: {result.exercise.name}")
-            found.append(result)
+        graded = grade.grade(folder, progress)
     if form is ClassFormat.json:
-        print_json({"results": [result.as_dict() for result in found]})
+        listed = [result.as_dict() for result in graded.results]
+        print_json({"results": listed, "without": list(graded.without), "not_graded": list(graded.notes)})
     elif form is ClassFormat.csv:
-        _print_csv(found)
+        _print_csv(graded)
     else:
-        for result in found:
-            say(f"{result.student}: {result.exercise.name}: {result.points:g} of {result.exercise.points:g}")
+        _print_class(graded)
+    for note in graded.notes:
+        say(note, to=messages)
+    raise typer.Exit(EXIT_WARNINGS if graded.notes else EXIT_PASS)
 
 
-def _print_csv(found: list[Result]) -> None:
+def _print_class(graded: Graded) -> None:
+    """A line a student and exercise, and one of the sum."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("student", "exercise", "points", "of", "open"):
+        table.add_column(title, justify="right" if title in ("points", "of") else "left")
+    for student, results_of in graded.by_student:
+        for result in results_of:
+            left = ", ".join(task.task.name for task in result.tasks if task.points < task.task.points)
+            row = (escape(student), result.exercise.name, f"{result.points:g}", f"{result.exercise.points:g}", left)
+            table.add_row(*row)
+        points = (sum(one.points for one in results_of), sum(one.exercise.points for one in results_of))
+        table.add_row(escape(student), "all" if results_of else "none", *(f"{one:g}" for one in points), style="bold")
+    results.print(table)
+
+
+def _print_csv(graded: Graded) -> None:
     table = csv.writer(sys.stdout, lineterminator="\n")
     table.writerow(("student", "exercise", "task", "points", "of", "open"))
-    for result in found:
-        for task in result.tasks:
-            still = "; ".join(one.wrong for one in task.demands if one.wrong)
-            row = (
-                result.student,
-                result.exercise.name,
-                task.task.name,
-                f"{task.points:g}",
-                f"{task.task.points:g}",
-                still,
-            )
-            table.writerow([_plain(cell) for cell in row])
+    for student, results_of in graded.by_student:
+        if not results_of:
+            table.writerow((_plain(student), "", "", "0", "0", "has handed in no exercise"))
+        for result in results_of:
+            for task in result.tasks:
+                still = "; ".join(dict.fromkeys(one.wrong for one in task.demands if one.wrong))
+                points = (f"{task.points:g}", f"{task.task.points:g}")
+                row = (student, result.exercise.name, task.task.name, *points, still)
+                table.writerow([_plain(cell) for cell in row])
 
 
 def _plain(cell: str) -> str:
     """Text that a spreadsheet does not take for a formula."""
-    return f"'{cell}" if cell[:1] in ("=", "+", "-", "@") else cell
+    return f"'{cell}" if cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell

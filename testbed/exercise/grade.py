@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.errors import InputError, Problem
+from testbed.errors import InputError
 from testbed.exercise import course, work
 from testbed.exercise.course import Demand, Exercise, Task
 from testbed.exercise.demands import DEMANDS
@@ -37,6 +37,17 @@ class TaskResult:
     def points(self) -> float:
         """What it earned."""
         return sum(one.points for one in self.demands)
+
+    @property
+    def sentences(self) -> list[str]:
+        """What is told of each demand; a reason that was told already is not told again."""
+        told: set[str] = set()
+        said = []
+        for one in self.demands:
+            again = one.wrong in told
+            said.append(f"{one.demand.says}: not yet, for the same reason" if again else one.wrong or one.demand.says)
+            told |= {one.wrong} - {""}
+        return said
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,33 +111,76 @@ def check(exercise: Exercise, folder: Path, student: str = "") -> Result:
 
 
 def _wrong(handed_in: Work, demand: Demand) -> str:
+    kind = DEMANDS[demand.kind]
     try:
-        return DEMANDS[demand.kind].judge(handed_in, demand.parameters) or ""
+        wrong = kind.judge(handed_in, demand.parameters) or ""
+        if not wrong and kind.own and handed_in.untouched(demand.parameters.file):
+            return f"{demand.parameters.file}: is as it was given"
+        return wrong
     except InputError as error:
         # Students know a file by its name, not by where a class's folders are.
         return "; ".join(str(problem).replace(f"{handed_in.folder}/", "") for problem in error.problems)
 
 
-def grade(folder: Path, exercises: Path = course.FOLDER) -> Iterator[Result]:
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """A class."""
+
+    results: tuple[Result, ...]  # by student, then by exercise
+    without: tuple[str, ...]  # students who have handed in no exercise
+    notes: tuple[str, ...]  # what was not graded, and why
+
+    @property
+    def by_student(self) -> list[tuple[str, list[Result]]]:
+        """Results of each student, also of those who have none."""
+        names = sorted({*self.without, *(one.student for one in self.results)})
+        return [(name, [one for one in self.results if one.student == name]) for name in names]
+
+
+def grade(folder: Path, progress: Callable[[str], None] = lambda _: None, exercises: Path = course.FOLDER) -> Graded:
     """Judge a class: a folder a student, in each the folders of the exercises that were begun.
+
+    Of several folders of one exercise, such as those that `reset` keeps, the one with most points counts.
 
     Raises:
         InputError: there is none.
     """
-    found = False
-    problems: list[Problem] = []
+    best: dict[tuple[str, str], Result] = {}
+    without: list[str] = []
+    notes = [f"{file}: is a file; unpack it into a folder of the student's" for file in _packed(folder)]
     for student in sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else ():
+        begun = False
         for mine in sorted(path for path in student.iterdir() if path.is_dir()):
             name = work.exercise_of(mine)
-            if name is None:
-                continue
-            found = True
+            if name is None and not (mine / work.ANSWERS).exists():
+                continue  # results, or what else lies there
             if name not in course.names(exercises):
-                problems.append(Problem(str(mine), f'is of the exercise "{name}", which is not here'))
+                notes.append(f"{mine}: {_why_not(name)}")
                 continue
-            yield check(course.find(name, exercises), mine, student.name)
-    if problems:
-        raise InputError(problems)
-    if not found:
+            begun = True
+            progress(f"{student.name}: {name}")
+            result = check(course.find(str(name), exercises), mine, student.name)
+            before = best.get((student.name, str(name)))
+            if before is None or result.points > before.points:
+                best[student.name, str(name)] = result
+        if not begun:
+            without.append(student.name)
+    if not best:
         sentence = "holds no exercise; it should have a folder a student, and in each what `exercise start` has made"
         raise InputError.one(str(folder), sentence)
+    return Graded(tuple(best[key] for key in sorted(best)), tuple(without), tuple(notes))
+
+
+def _packed(folder: Path) -> list[Path]:
+    return sorted(
+        one for one in folder.glob("*") if one.suffix.lower() in (".zip", ".tar", ".gz", ".tgz", ".7z", ".rar")
+    )
+
+
+def _why_not(name: str | None) -> str:
+    if name is None:
+        sentence = (
+            "was not graded, since its file .exercise is missing, which `exercise start` makes and some programs "
+        )
+        return sentence + "leave out when they copy or pack; a file of that name with the exercise's name in it will do"
+    return f'was not graded: it is of the exercise "{name[:40]}", which is not here'

@@ -25,6 +25,7 @@ LAST_VLAN = 4094
 _WORDS = ("switch", "interface", "pvid", "untagged", "tagged", "shutdown")
 _MAX_PROBLEMS = 10
 _SHOWN = 40  # letters of a word that is wrong
+_SHOWN_NAMES = 16
 _NUMBER = re.compile(r"\d{1,9}")
 _COMMENT = re.compile(r"(^|\s)#.*")  # s2#1 is a name
 
@@ -121,15 +122,22 @@ class _Reader:
             self._ports.setdefault(switch, {})[name] = switches.ports[switch, number]
         self._switch: int | None = None
         self._port: Port | None = None
+        self._no_switch = self._no_port = False
         self._named: set[str] = set()
 
     def line(self, number: int, words: list[str]) -> None:
         """Carry out one line."""
         self.said = True
         verb, *rest = words
+        if self._lost(verb.lower()):
+            return
         problem = self._carry_out(verb.lower(), rest)
         if problem:
             self.problems.append(Problem(f"line {number}", problem, self._source))
+
+    def _lost(self, verb: str) -> bool:
+        """Whether a line belongs to a switch or interface that there is not, which was said at its own line."""
+        return (self._no_switch and verb in _WORDS[1:]) or (self._no_port and verb in _WORDS[2:])
 
     def _carry_out(self, verb: str, rest: list[str]) -> str:
         if verb not in _WORDS:
@@ -147,14 +155,16 @@ class _Reader:
 
     def _enter_switch(self, rest: list[str]) -> str:
         self._port, self._switch = None, self._numbers.get(rest[0]) if len(rest) == 1 else None
+        self._no_switch, self._no_port = self._switch is None, False
         if len(rest) != 1:
             return "write one name, such as: switch s1"
         if self._switch is None:
-            return f'there is no switch "{rest[0]}".{did_you_mean(rest[0], self._numbers)}'
+            known = ", ".join([*self._numbers][:_SHOWN_NAMES])
+            return f'there is no switch "{rest[0][:_SHOWN]}".{did_you_mean(rest[0], self._numbers)} Known: {known}'
         return ""
 
     def _enter_interface(self, rest: list[str]) -> str:
-        self._port = None
+        self._port, self._no_port = None, True
         if self._switch is None:
             return "belongs to a switch; write a line such as: switch s1 above it"
         known = self._ports.get(self._switch, {})
@@ -167,7 +177,7 @@ class _Reader:
         if port.name in self._named:
             return f"{port.name} is configured twice; put its lines together"
         self._named.add(port.name)
-        self._port = port
+        self._port, self._no_port = port, False
         port.untagged, port.pvid = set(), 1
         return ""
 

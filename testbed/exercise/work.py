@@ -15,7 +15,7 @@ from testbed.files import make_folder
 from testbed.model import Topology
 from testbed.plan import Plan, make_plan
 from testbed.plan.fabric import build_fabric
-from testbed.scenario import Scenario, load_scenario
+from testbed.scenario import Scenario, scenario_of_blocks
 from testbed.scenario.models import shown
 from testbed.scenario.read import read_blocks
 
@@ -97,6 +97,13 @@ class Work:
             return by_hand.as_delivered(self.wiring(wiring))
         return by_hand.parse(_text(self.given, name), self.wiring(wiring), name)
 
+    def untouched(self, name: str) -> bool:
+        """Whether a file is still as the exercise gives it."""
+        try:
+            return self.text(name).split() == _text(self.given, name).split()
+        except InputError:
+            return False
+
     def json(self, name: str) -> dict[str, Any]:
         """What a command has written as JSON.
 
@@ -113,8 +120,10 @@ class Work:
         return found
 
     def _scenario(self, folder: Path, name: str) -> Scenario:
-        _text(folder, name)  # empty, too large, or not there
-        return load_scenario(folder / name)
+        raw, problems = read_blocks(_text(folder, name), str(folder / name), ())
+        if "plugins" in raw:  # programs of a student's, which would run at whoever grades
+            raise InputError.one("plugins", "has no place in an exercise; leave it out", name)
+        return scenario_of_blocks(raw, str(folder / name), problems)
 
     def _once(self, kind: str, name: str, read: Callable[[], _T]) -> _T:
         key = (kind, name)
@@ -133,6 +142,8 @@ class Work:
 def _text(folder: Path, name: str) -> str:
     file = folder / name
     try:
+        if file.exists() and not file.is_file():
+            raise InputError.one(name, "is no file")  # a pipe or a device would never end
         if file.stat().st_size > _MAX_BYTES:
             raise InputError.one(name, "is larger than 1 MB; nothing that is asked for here is")
         text = file.read_text(encoding="utf-8")
@@ -188,6 +199,14 @@ def exercise_of(folder: Path) -> str | None:
         return (folder / MARK).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):
         return None
+
+
+def place_of(exercise: str, folder: Path | None) -> Path:
+    """The folder that is meant: the one named, else this one if it is of the exercise, else that of its name."""
+    if folder is not None:
+        return folder
+    here = Path()
+    return here if exercise_of(here) == exercise else Path(exercise)
 
 
 def require(exercise: str, folder: Path) -> None:

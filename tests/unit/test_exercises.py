@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import io
 import json
+import os
 import shlex
 import shutil
 from pathlib import Path
@@ -70,15 +71,6 @@ def test_solution_has_all_points(name, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_beginning_has_few_points(name, tmp_path):
-    found = begun(name, tmp_path / "mine")
-    result = grade.check(found, tmp_path / "mine")
-    assert result.points <= found.points / 4, "the files to begin from solve a task"
-    assert [one.task.name for one in result.tasks if not any(demand.wrong for demand in one.demands)] == []
-    assert not result.complete
-
-
-@pytest.mark.parametrize("name", NAMES)
 def test_sheet_names_every_task_and_answer(name):
     found = course.find(name)
     sheet = (found.folder / course.SHEET).read_text()
@@ -105,9 +97,12 @@ WRONG: list[tuple[str, str, Change, str]] = [
     ("2", "blocked", {"blocked": ["s1-s2", "s1-s4", "s7-s8", "s8-s9"]}, "is cut off from s1"),
     ("2", "root", {"best_root": "s5"}, "3.123 switches on average; another root gives 3.074"),
     ("2", "waste", {"busiest_tree": 36}, "counts both directions"),
+    ("2", "waste", {"unused_links": 8}, "eight are unused channels, two of each link"),
+    ("2", "blocked", {"blocked": ["s1-s5"]}, 'there is no link "s1-s5". s1 has s1-s2, s1-s4'),
     ("2", "better", ("better.yaml", "dor", "stp"), "18 paths on the busiest channel, and at most 9"),
     ("3", "one", ("one.txt", "  interface s2\n    tagged 10\n", ""), "VLAN 10 does not lead from s1:h1 to s2:h2"),
     ("3", "one", ("one.txt", "    pvid 10\n    untagged 10\n", "    pvid 10\n    tagged 10\n"), "does not understand"),
+    ("3", "one", ("one.txt", "10", "7"), "s1:h1 has PVID 7, and VLAN 10 is asked for"),
     ("3", "one", ("one.txt", "    pvid 10\n", ""), "has PVID 1 and is no member of that VLAN"),
     ("3", "four", ("four.txt", "pvid 40", "pvid 30"), "h3 and h4 have the same PVID, 30"),
     (
@@ -117,6 +112,7 @@ WRONG: list[tuple[str, str, Change, str]] = [
         "s2:h2 has PVID 20 and is no member of that VLAN",
     ),
     ("3", "reply", {"reply_vlan": 30}, "30 is the PVID of h3, in which it gets to h1"),
+    ("3", "four", ("four.txt", "switch s3\n", "switch s3\n  interface s9\n    tagged 10\n"), 'no interface to "s9"'),
     ("4", "one", ("one.txt", "switch s3\n", "switch s3\n  interface s2\nswitch s3\n"), "s3:s2 is configured twice"),
     ("4", "two", ("two.txt", "pvid 20", "pvid 10"), "4 flows share"),
     ("4", "two", ("two.txt", "untagged 10,20", "untagged 10"), "s1:h3 has PVID 20 and is no member of that VLAN"),
@@ -126,9 +122,19 @@ WRONG: list[tuple[str, str, Change, str]] = [
     ("5", "counted", {"mesh_12x12": 144}, "the trees of one row's hosts are the same"),
     ("5", "torus", ("design.yaml", "{kind: dor}", "{kind: dor, ties: positive}"), "12 VLANs, and at most 8"),
     ("5", "torus", ("design.yaml", "[4, 4]", "[4, 5]"), "leave topology: as it was"),
+    ("5", "torus", ("design.yaml", "{kind: dor}", "{kind: stp}"), "4.062 switches on a path, on average"),
+    (
+        "5",
+        "torus",
+        ("design.yaml", "fixed", "openflow"),
+        "its VLAN assignment is openflow, and this task is about fixed",
+    ),
     ("5", "large", ("large.yaml", "two_trees", "shortest"), "18 VLANs"),
+    ("5", "large", ("large.yaml", "{kind: dor, ring: two_trees}", "{kind: stp}"), "One tree for all makes long paths"),
     ("6", "made", ("deadlock.yaml", "shortest", "no_transit"), "it cannot deadlock"),
     ("6", "turned", ("turned.yaml", "updown", "stp"), "The spanning tree leaves a link idle"),
+    ("6", "made", ("deadlock.yaml", "expect: deadlock\n", ""), "does not declare it; add the line expect: deadlock"),
+    ("6", "prices", {"length_cut": 3}, "also counts each host with itself"),
     ("6", "made", {"cycle": ["s1→s2", "s3→s4"]}, "s3→s4 does not begin where s1→s2 ends"),
     ("6", "made", {"cycle": ["s1→s2", "s2→s1"]}, "no path takes one after the other"),
     ("6", "turned", ("turned.yaml", "updown", "lash"), "Layers are the next task"),
@@ -139,6 +145,9 @@ WRONG: list[tuple[str, str, Change, str]] = [
     ("7", "measured", {"run": "nowhere"}, "is not a result folder"),
     ("7", "explained", {"less": "a"}, "lost in a full queue of a switch"),
     ("8", "bounds", {"least_tree": 7.86}, "is too small"),
+    ("8", "bounds", {"least_flat": 8.39}, "nothing to itself"),
+    ("8", "bounds", {"least_torus": 4.19}, "That is the busiest channel alone"),
+    ("8", "bounds", {"least_mesh": 1.05}, "counts a byte as one bit"),
     ("8", "chosen", {"fastest_first": ["flat", "tree", "mesh", "torus"]}, "mesh stands behind tree"),
     ("8", "chosen", {"limit_torus": "a"}, "what a host sends are 15"),
     ("8", "chosen", {"fastest_first": ["flat", "tree"]}, "all of flat, tree, mesh, torus"),
@@ -150,11 +159,19 @@ WRONG: list[tuple[str, str, Change, str]] = [
         "when s1-s2 dies, no VLAN is left",
     ),
     ("9", "backup", ("backup.txt", "switch s4", "switch s4\n  interface s2\nswitch s4"), "is configured twice"),
+    ("9", "backup", ("backup.txt", "untagged 10,20", "untagged 10"), "VLAN 20 is not whole even while all links live"),
+    ("9", "backup", ("backup.txt", "20", "30"), "VLAN 20 is not whole even while all links live: h1 does not reach h2"),
+    ("9", "backup", ("backup.txt", "pvid 10", "pvid 20"), "has PVID 20, and VLAN 10 is asked for"),
     ("9", "ring", {"ring_vlans": 2}, "have two links in common"),
     ("9", "outlook", {"diverted": 2}, "too small"),
     ("9", "recomputed", {"which": "b"}, "before anybody knew what would die"),
-    ("10", "watts", {"watts_all": 23.4}, "is too small"),
-    ("10", "neighbours", {"off_neighbour": ["s1-s2", "s1-s2#1", "s1-s2#2", "s2-s3"]}, "cannot be routed"),
+    ("10", "watts", {"watts_all": 23.4}, "That is one switch"),
+    (
+        "10",
+        "neighbours",
+        {"off_neighbour": ["s1-s2", "s1-s2#1", "s1-s2#2", "s2-s3"]},
+        "no link is left between s1 and s2",
+    ),
     ("10", "neighbours", {"off_neighbour": ["s1-s2#1"]}, "W that can be"),
     ("10", "everybody", {"off_all": ["s1-s2#3"]}, 'there is no link "s1-s2#3"'),
     ("10", "careful", {"price": "c"}, "that was the condition"),
@@ -289,6 +306,11 @@ def test_commands(tmp_path, monkeypatch):
     assert "hint 2 of 3" in typed("hint", "3", "--task", "four", "--number", "2")[1]
     assert "has 3 hints, not 4" in problem_of("hint", "3", "--number", "4")
     assert 'there is no task "fuor". Did you mean "four"?' in problem_of("hint", "3", "--task", "fuor")
+    monkeypatch.chdir("03-vlans-by-hand")
+    assert "one, hint 1 of 3" in typed("hint", "3")[1], "within the folder, too"
+    assert typed("check", "3")[0] == 1
+    monkeypatch.chdir(tmp_path)
+    assert "has 1 hint, not 2" in problem_of("hint", "10", "--task", "careful", "--number", "2")
     Path("03-vlans-by-hand/one.txt").write_text("mine")
     assert "is in 03-vlans-by-hand.1" in typed("reset", "3")[1]
     assert Path("03-vlans-by-hand.1/one.txt").read_text() == "mine"
@@ -316,8 +338,87 @@ def test_class_is_graded(tmp_path):
     assert {row["student"] for row in found} == {"ada", "'=bob"}  # no formula for a spreadsheet
     assert all(row["open"] for row in found if row["student"] == "'=bob")
     as_json = json.loads(typed("grade", str(tmp_path), "--format", "json")[1])
-    assert [(one["student"], one["points"]) for one in as_json["results"]] == [("=bob", 2), ("ada", 15)]
-    assert "ada: 03-vlans-by-hand: 15 of 15" in typed("grade", str(tmp_path))[1]
+    assert [(one["student"], one["points"]) for one in as_json["results"]] == [("=bob", 0), ("ada", 15)]
+    assert as_json["without"] == []
+    lines = [line.split() for line in typed("grade", str(tmp_path))[1].splitlines()]
+    assert ["ada", "03-vlans-by-hand", "15", "15"] in lines
+    assert ["ada", "all", "15", "15"] in lines
+    assert ["=bob", "03-vlans-by-hand", "0", "15", "one,", "four,", "reply"] in lines
+
+
+def test_class_is_sorted_and_nothing_of_it_is_left_out(tmp_path):
+    solved("3", tmp_path / "ada" / "a-vlans")
+    begun("2", tmp_path / "ada" / "b-tree")
+    begun("3", tmp_path / "ada" / "c-vlans-again")  # as `reset` leaves one
+    (tmp_path / "bob").mkdir()
+    (tmp_path / "cid.zip").write_bytes(b"PK")
+    begun("2", tmp_path / "dan" / "tree")
+    (tmp_path / "dan" / "tree" / work.MARK).unlink()
+    begun("2", tmp_path / "eve" / "tree")
+    (tmp_path / "eve" / "tree" / work.MARK).write_text("99-other")
+    ended = CliRunner().invoke(app, ["exercise", "grade", str(tmp_path), "--format", "csv"], catch_exceptions=False)
+    rows = list(csv.DictReader(io.StringIO(ended.stdout)))
+    assert ended.exit_code == 3
+    found = [(row["student"], row["exercise"]) for row in rows]
+    assert list(dict.fromkeys(found)) == [
+        ("ada", "02-spanning-tree"), ("ada", "03-vlans-by-hand"), ("bob", ""), ("dan", ""), ("eve", ""),
+    ]  # fmt: skip
+    assert sum(float(row["points"]) for row in rows) == 15, "the best of several folders counts"
+    notes = ended.stderr
+    assert "cid.zip: is a file; unpack it" in notes
+    assert "tree: was not graded, since its file .exercise is missing" in notes
+    assert 'it is of the exercise "99-other", which is not here' in notes
+    assert ["bob", "none", "0", "0"] in [line.split() for line in typed("grade", str(tmp_path))[1].splitlines()]
+
+
+def test_a_reason_is_told_once(tmp_path):
+    found = begun("1", tmp_path)
+    (tmp_path / "mesh.txt").write_text(
+        "switch leaf\n  interface h1\n    pvid 1\nswitch s1\n  interface h9\n    pvid 1\n"
+    )
+    result = next(one for one in grade.check(found, tmp_path).tasks if one.task.name == "tree")
+    first, second, third = result.sentences
+    assert first.count("line") == 2, "lines below a switch or an interface that there is not are not wrong again"
+    assert 'there is no switch "leaf". Known: s1, s2, s3, s4' in first
+    assert second == "every host still speaks with every other: not yet, for the same reason"
+    assert third.endswith("for the same reason")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_was_given_earns_nothing(name, tmp_path):
+    assert grade.check(begun(name, tmp_path), tmp_path).points == 0
+
+
+def test_prices_of_what_was_given_are_none(tmp_path):
+    found = begun("6", tmp_path)
+    (tmp_path / "answers.yaml").write_text("length_cut: 2.6\n")
+    said = "\n".join(one.wrong for task in grade.check(found, tmp_path).tasks for one in task.demands)
+    assert "cut.yaml: is as it was given; do its task first" in said
+
+
+def test_nothing_of_a_student_is_run_or_waited_for(tmp_path):
+    found = begun("2", tmp_path)
+    (tmp_path / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    with (tmp_path / "better.yaml").open("a") as file:
+        file.write("plugins: [evil.py]\n")
+    (tmp_path / "answers.yaml").unlink()
+    os.mkfifo(tmp_path / "answers.yaml")
+    said = "\n".join(one.wrong for task in grade.check(found, tmp_path).tasks for one in task.demands)
+    assert "better.yaml: plugins: has no place in an exercise" in said
+    assert "answers.yaml: is no file" in said
+    assert not (tmp_path / "ran").exists()
+
+
+def test_one_right_run_of_several_will_do(tmp_path, monkeypatch):
+    found = solved("7", tmp_path)
+    run_commands(found, tmp_path, monkeypatch)
+    later = tmp_path / "results" / "99990101-000000-other"
+    later.mkdir()
+    (later / "manifest.json").write_text("{}")
+    only = dataclasses.replace(found, tasks=tuple(one for one in found.tasks if one.name == "measured"))
+    assert grade.check(only, tmp_path).complete
+    (tmp_path / "answers.yaml").write_text(f"run: results/{later.name}\n")
+    assert not grade.check(only, tmp_path).complete
 
 
 def test_mistakes_of_an_author_are_named(tmp_path):

@@ -117,6 +117,8 @@ def test_folders_of_ones_own(tmp_path, monkeypatch):
     printed("exercise", "reset", name, command="exercise reset")
     (tmp_path / "class" / "ada").mkdir(parents=True)
     shutil.copytree(tmp_path / name, tmp_path / "class" / "ada" / name)
+    (tmp_path / "class" / "bob").mkdir()
+    (tmp_path / "class" / "cid.zip").touch()
     printed("exercise", "grade", "class", command="exercise grade")
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from testbed.errors import InputError, did_you_mean
+from testbed.errors import InputError
 from testbed.exercise.flood import Flooding, flood
 from testbed.exercise.switches import Switches
 from testbed.exercise.work import Work
@@ -71,7 +71,8 @@ def judge_every_pair(work: Work, demand: File) -> str | None:
     names = ", ".join(f"{topology.host_name(a)}→{topology.host_name(b)}" for a, b in lost[:_SHOWN])
     source, end = lost[0]
     return (
-        f"{demand.file}: {len(lost)} of {topology.host_count * (topology.host_count - 1)} pairs do not speak: {names}"
+        f"{demand.file}: {len(lost)} of {topology.host_count * (topology.host_count - 1)} pairs "
+        f"{'does' if len(lost) == 1 else 'do'} not speak: {names}"
         f"{' …' if len(lost) > _SHOWN else ''}. {_why_lost(switches, found[source], source, end)}"
     )
 
@@ -91,7 +92,12 @@ def _why_lost(switches: Switches, flooding: Flooding, source: int, end: int) -> 
         return f"Frames of {name} are in VLAN {vlan}, its PVID, and {port.name} is no member of VLAN {vlan}"
     if flooding.refused:
         return f"On the way: {flooding.refused[0]}"
-    return f"VLAN {vlan} does not lead from {switches.of_host(source).name} to {port.name}"
+    reached = {
+        int(switches.topology.channel_target[way[-1]]) for ways in flooding.copies.values() for way in ways if way
+    }
+    here = int(switches.topology.host_switch[source])
+    names = ", ".join(switches.topology.switch_name(switch) for switch in sorted(reached | {here}))
+    return f"VLAN {vlan} does not lead from {switches.of_host(source).name} to {port.name}, only to hosts of {names}"
 
 
 def _way(topology: Topology, source: int, end: int, copy: tuple[int, ...]) -> str:
@@ -106,14 +112,25 @@ class Vlans:
     file: str
     wiring: str
     most: int
+    only: tuple[int, ...] | None = field(default=None, metadata={"wanted": "a list of VLANs"})  # no others than these
 
 
 def judge_vlans(work: Work, demand: Vlans) -> str | None:
-    """Count VLANs that hosts send in."""
-    found = sorted(work.switches(demand.file, demand.wiring).vlans)
+    """Count VLANs that hosts send in, and look whether they are those that are asked for."""
+    switches = work.switches(demand.file, demand.wiring)
+    found = sorted(switches.vlans)
     if len(found) <= demand.most:
-        return None
+        return _other_vlan(switches, demand.file, demand.only) if demand.only else None
     return f"{demand.file}: hosts send in {len(found)} VLANs ({', '.join(map(str, found))}), more than {demand.most}"
+
+
+def _other_vlan(switches: Switches, file: str, only: tuple[int, ...]) -> str | None:
+    for host in range(switches.topology.host_count):
+        port = switches.of_host(host)
+        if port.pvid not in only:
+            asked = " and ".join(map(str, only))
+            return f"{file}: {port.name} has PVID {port.pvid}, and VLAN {asked} is asked for"
+    return None
 
 
 def judge_own_pvids(work: Work, demand: File) -> str | None:
@@ -153,8 +170,9 @@ def judge_shortest(work: Work, demand: File) -> str | None:
     if not longer:
         return None
     source, end, path, least = longer[0]
+    count = "1 pair goes" if len(longer) == 1 else f"{len(longer)} pairs go"
     return (
-        f"{demand.file}: {len(longer)} pairs go a longer way than they must. {topology.host_name(source)}→"
+        f"{demand.file}: {count} a longer way than need be. {topology.host_name(source)}→"
         f"{topology.host_name(end)} takes {_way(topology, source, end, path)}, and {least} "
         f"{'link is' if least == 1 else 'links are'} enough; the VLAN that decides is the sender's PVID"
     )
@@ -213,38 +231,55 @@ def judge_goodput(work: Work, demand: Goodput) -> str | None:
     )
 
 
-def judge_survives(work: Work, demand: File) -> str | None:
-    """Whatever link dies, in some VLAN everybody still reaches everybody."""
+@dataclass(frozen=True, slots=True)
+class Survives:
+    """Of these VLANs one still joins all hosts, whatever single link dies."""
+
+    file: str
+    wiring: str
+    vlans: tuple[int, ...] = field(metadata={"wanted": "a list of VLANs"})
+
+
+def judge_survives(work: Work, demand: Survives) -> str | None:
+    """Take each link away, and say of each VLAN why it is not whole then."""
     switches = work.switches(demand.file, demand.wiring)
     topology = switches.topology
-    vlans = sorted(switches.vlans | {vlan for port in switches.ports.values() for vlan in port.members})
+    broken = {vlan: _why_broken(switches, vlan, None) for vlan in demand.vlans}
     for link in range(topology.link_count):
-        if not any(_whole(switches, vlan, link) for vlan in vlans):
-            name = topology.channel_name(2 * link).replace("→", "-")
-            return f"{demand.file}: when {name} dies, no VLAN is left in which all hosts reach each other; all need it"
+        name = topology.channel_name(2 * link).replace("→", "-")
+        if all(broken[vlan] or _why_broken(switches, vlan, link) for vlan in demand.vlans):
+            why = [
+                f"VLAN {vlan} is not whole even while all links live: {broken[vlan]}"
+                if broken[vlan]
+                else f"VLAN {vlan} needs {name}"
+                for vlan in demand.vlans
+            ]
+            left = "no VLAN is left in which all hosts reach each other"
+            return f"{demand.file}: when {name} dies, {left}. {'; '.join(why)}"
     return None
 
 
-def _whole(switches: Switches, vlan: int, dead: int) -> bool:
-    """Whether all hosts, sending in one VLAN, reach each other without one link and without a loop."""
+def _why_broken(switches: Switches, vlan: int, dead: int | None) -> str:
+    """Why hosts, all sending in one VLAN, do not reach each other without one link; empty where they do."""
     moved = {
-        key: type(port)(
-            port.name,
-            vlan if port.host >= 0 else port.pvid,
-            port.untagged,
-            port.tagged,
-            port.up and (port.channel < 0 or port.channel // 2 != dead),
-            port.channel,
-            port.host,
+        key: replace(
+            port,
+            pvid=vlan if port.host >= 0 else port.pvid,
+            up=port.up and (port.channel < 0 or port.channel // 2 != dead),
         )
         for key, port in switches.ports.items()
     }
     changed = Switches(switches.topology, moved)
-    for host in range(switches.topology.host_count):
-        found = flood(changed, host)
-        if found.loop or len(found.copies) < switches.topology.host_count - 1:
-            return False
-    return True
+    topology = switches.topology
+    for host in range(topology.host_count):
+        found, name = flood(changed, host), topology.host_name(host)
+        if found.loop:
+            round_it = " ".join(topology.channel_name(channel) for channel in found.loop)
+            return f"a broadcast of {name} circulates: {round_it}"
+        for end in range(topology.host_count):
+            if end != host and end not in found.copies:
+                return f"{name} does not reach {topology.host_name(end)}. {_why_lost(changed, found, host, end)}"
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,8 +300,7 @@ def judge_pvid_of(work: Work, demand: PvidOf) -> str | None:
     pvids = {topology.host_name(host): switches.of_host(host).pvid for host in range(topology.host_count)}
     given = work.answer(demand.key)
     if not isinstance(given, int):
-        meant = did_you_mean(str(given), pvids)
-        raise InputError.one(demand.key, f"should be the number of a VLAN, not {shown(given)}.{meant}", "answers.yaml")
+        raise InputError.one(demand.key, f"should be the number of a VLAN, not {shown(given)}", "answers.yaml")
     if given == pvids[demand.host]:
         return None
     if given == pvids[demand.other]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -50,7 +50,7 @@ def links_named(topology: Topology, names: Sequence[str], key: str) -> list[int]
     for name in names:
         link = known.get(name.replace("–", "-").replace("→", "-"))
         if link is None:
-            problems.append(Problem(key, f'there is no link "{name}".{did_you_mean(name, known)}', "answers.yaml"))
+            problems.append(Problem(key, f'there is no link "{name}".{_meant(topology, name, known)}', "answers.yaml"))
         elif link in found:
             problems.append(Problem(key, f"{name} is listed twice", "answers.yaml"))
         else:
@@ -58,6 +58,13 @@ def links_named(topology: Topology, names: Sequence[str], key: str) -> list[int]
     if problems:
         raise InputError(problems)
     return found
+
+
+def _meant(topology: Topology, name: str, known: Collection[str]) -> str:
+    """What may have been meant: of a switch that there is, the links that it has."""
+    first = name.replace("–", "-").replace("→", "-").partition("-")[0]
+    mine = [link for link in known if link.startswith(f"{first}-")]
+    return f" {first} has {', '.join(mine)}" if mine else did_you_mean(name, known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,11 +179,15 @@ def judge_spared(work: Work, demand: Spared) -> str | None:
     off[links_named(topology, listed(work, demand.key), demand.key)] = True
     traffic = of_pattern(demand.pattern, topology, plan.scenario.lab.seed)
     before = float(traffic_load(topology, plan.routes, traffic.matrix).max())
+    bare = _neighbours_without_link(topology, off)
     try:
         part = subfabric_without(topology, off)
         routes = None if part is None else part.to_whole(routing_of(plan)(part.topology))
     except InputError as error:
-        return f"{demand.key}: what is left cannot be routed: {error.problems[0].sentence}"
+        routing = plan.scenario.routing_kind
+        if bare:
+            return f"{demand.key}: no link is left between {bare}; {routing}, the routing here, needs one"
+        return f"{demand.key}: what is left cannot be routed by {routing}: {error.problems[0].sentence}"
     if routes is None:
         return f"{demand.key}: what is left is not connected; traffic or not, every host must be reached"
     load = traffic_load(topology, routes, traffic.matrix)
@@ -194,6 +205,15 @@ def judge_spared(work: Work, demand: Spared) -> str | None:
             "could not"
         )
     return None
+
+
+def _neighbours_without_link(topology: Topology, off: Bools) -> str:
+    """The first two neighbours whose links are all off, `s1 and s2`; empty where there are none."""
+    left = {tuple(sorted(pair)) for pair in topology.links[~off].tolist()}
+    for a, b in topology.links[off].tolist():
+        if tuple(sorted((a, b))) not in left:
+            return f"{topology.switch_name(a)} and {topology.switch_name(b)}"
+    return ""
 
 
 def _saved(topology: Topology, off: Bools, model: str) -> float:

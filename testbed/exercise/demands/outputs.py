@@ -12,6 +12,8 @@ from testbed.exercise.work import Work
 from testbed.results import load_run
 from testbed.results.load import UNFAITHFUL
 
+_NEWEST = 20  # runs of a folder that are looked at
+
 
 @dataclass(frozen=True, slots=True)
 class StormSeen:
@@ -74,12 +76,16 @@ class RunDemand:
 
 
 def judge_run(work: Work, demand: RunDemand) -> str | None:
-    """See that it is of this plan, that its figures can be used, and what was measured beside what was predicted."""
-    folder = _newest(work.folder / str(work.answer(demand.key)))
+    """See that some run is of this plan, that its figures can be used, and that it measured what is asked for."""
+    found = [_judge_one(work, demand, folder) for folder in _runs(work.folder / str(work.answer(demand.key)))]
+    return None if None in found else found[0]
+
+
+def _judge_one(work: Work, demand: RunDemand, folder: Path) -> str | None:
     try:
         run = load_run(folder)
     except InputError as error:
-        raise InputError.one(demand.key, f"{folder.name}: {error.problems[0].sentence}", "answers.yaml") from error
+        return f"answers.yaml: {demand.key}: {folder.name}: {error.problems[0].sentence}"
     plan = work.given_plan(demand.file)
     if run.plan.digest != plan.digest:
         return f"{demand.key}: {folder.name} is a run of {run.plan.scenario.name}, not of {demand.file} as it was given"
@@ -94,10 +100,14 @@ def judge_run(work: Work, demand: RunDemand) -> str | None:
     return None
 
 
-def _newest(folder: Path) -> Path:
-    """The folder itself, or where it holds runs the last of them; their names begin with the time."""
-    runs = sorted(file.parent for file in folder.glob("*/manifest.json")) if folder.is_dir() else []
-    return runs[-1] if runs and not (folder / "manifest.json").exists() else folder
+def _runs(folder: Path) -> list[Path]:
+    """The folder itself, or the runs that it holds, the last first; their names begin with the time."""
+    runs = (
+        sorted((file.parent for file in folder.glob("*/manifest.json")), reverse=True)[:_NEWEST]
+        if folder.is_dir()
+        else []
+    )
+    return [folder] if not runs or (folder / "manifest.json").exists() else runs
 
 
 def _loads(manifest: Mapping[str, Any]) -> list[Mapping[str, Any]]:

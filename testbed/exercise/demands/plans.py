@@ -28,6 +28,7 @@ class PlanDemand:
     file: str
     wiring: str  # a scenario of the exercise that has the same fabric
     dead_links: int = 0  # how many of its links the student takes out by faults:, exactly
+    assignment: str = ""  # the kind of VLAN assignment that it must have; empty where any will do
     deadlock: bool = False  # whether it must be able to deadlock; else it must not
     # keys of `testbed plan --format json` and their limits
     most: dict[str, float | int] | None = field(default=None, metadata={"wanted": "a block such as {vlans: 8}"})
@@ -44,6 +45,11 @@ def judge_plan(work: Work, demand: PlanDemand) -> str | None:
 def _wrong(work: Work, demand: PlanDemand) -> Iterator[str]:
     given, wanted = work.scenario(demand.file), work.wiring(demand.wiring)
     yield from _wrong_fabric(build_fabric(given), wanted, demand.dead_links)
+    if demand.assignment and given.assignment_kind != demand.assignment:
+        yield (
+            f"its VLAN assignment is {given.assignment_kind}, and this task is about {demand.assignment}; write "
+            f"assignment: {{kind: {demand.assignment}}}"
+        )
     plan = work.plan(demand.file)
     figures = summary(plan)
     for violation in plan.violations:
@@ -52,9 +58,11 @@ def _wrong(work: Work, demand: PlanDemand) -> Iterator[str]:
         elif not demand.deadlock:
             yield f"it can deadlock: {violation.sentence}"
     if demand.deadlock and figures["deadlock_free"]:
-        yield "it cannot deadlock, no channels wait for each other in a circle; that is what is wanted here"
+        yield "it cannot deadlock: no channels wait for each other in a circle. Here such a circle is wanted"
+    if demand.deadlock and not plan.proved:
+        yield "it can deadlock, as is wanted, and does not declare it; add the line expect: deadlock"
     if not plan.proved:
-        yield f"has expect: {given.expect}, which is not what the plan is"
+        yield f"has expect: {given.expect}, which is not what the plan is; leave that line out"
     for limits, sign, word in ((demand.most, 1, "at most"), (demand.least, -1, "at least")):
         for key, limit in (limits or {}).items():
             if sign * (figures[key] - limit) > 1e-9:
