@@ -140,6 +140,7 @@ OTHERS: list[tuple[str, Check | Left]] = [
     (r"make (MPICC=|-C shim)", Left("in a folder of mpi_jobs: tests/mpi builds and runs what is there")),
     (r"make\b", Check(look_make)),
     (r"(\.venv/bin/)?python3? -m pip wheel", Left("tests/unit/test_installed.py makes a wheel in the same way")),
+    (r"git archive", Left("tests/unit/test_exercises.py packs so")),
     (r"python -m (benchmarks|controllers)\b", Check(look_module)),
     (r"(bash …/share/)?scripts/[\w-]+( |$)", Check(look_script)),
     (r"benchmarks/certificates.py", Check(lambda words: read_by("benchmarks.certificates", words[1:]))),

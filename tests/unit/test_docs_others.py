@@ -36,6 +36,7 @@ EXERCISES: list[tuple[str, How]] = [
     (r"report FOLDER", Left("of a run: tests/unit/test_docs_run.py has such")),
     (r"simulate deadlock.yaml", Here("--seeds 1")),  # stands still, as declared
     (r"verify deadlock.yaml", Here()),
+    (r"exercise hint", Here()),
     (r"exercise check", Here(code=1)),  # in another folder, where nothing is solved yet
     (r"(plan|power|analyse|list)\b", Here()),
 ]

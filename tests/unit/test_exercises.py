@@ -9,6 +9,8 @@ import json
 import os
 import shlex
 import shutil
+import subprocess
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -407,6 +409,20 @@ def test_nothing_of_a_student_is_run_or_waited_for(tmp_path):
     assert "better.yaml: plugins: has no place in an exercise" in said
     assert "answers.yaml: is no file" in said
     assert not (tmp_path / "ran").exists()
+
+
+def test_what_is_handed_out_has_no_solutions(tmp_path):
+    root = course.FOLDER.parent
+    if not (root / ".git").exists():
+        pytest.skip("no clone")
+    page = (root / "docs" / "teaching.md").read_text()
+    command = next(line.strip() for line in page.splitlines() if line.startswith("      git archive"))
+    packed = tmp_path / "packed.tar.gz"
+    subprocess.run(shlex.split(command.replace("testbed.tar.gz", str(packed))), cwd=root, check=True)
+    with tarfile.open(packed) as archive:
+        names = archive.getnames()
+    assert "testbed/exercises/01-storm/exercise.yaml" in names
+    assert not [name for name in names if course.SOLUTIONS in name]
 
 
 def test_one_right_run_of_several_will_do(tmp_path, monkeypatch):
