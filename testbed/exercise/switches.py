@@ -166,6 +166,7 @@ class _Reader:
     def _enter_interface(self, rest: list[str]) -> str:
         self._port, self._no_port = None, True
         if self._switch is None:
+            self._no_switch = True  # said once
             return "belongs to a switch; write a line such as: switch s1 above it"
         known = self._ports.get(self._switch, {})
         if len(rest) != 1:

@@ -146,7 +146,7 @@ def _text(folder: Path, name: str) -> str:
             raise InputError.one(name, "is no file")  # a pipe or a device would never end
         if file.stat().st_size > _MAX_BYTES:
             raise InputError.one(name, "is larger than 1 MB; nothing that is asked for here is")
-        text = file.read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8-sig")  # editors of some systems begin with a mark
     except FileNotFoundError as error:
         raise InputError.one(name, "is not there; the sheet says how to make it") from error
     except (OSError, UnicodeDecodeError) as error:

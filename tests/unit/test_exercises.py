@@ -161,8 +161,18 @@ WRONG: list[tuple[str, str, Change, str]] = [
         "when s1-s2 dies, no VLAN is left",
     ),
     ("9", "backup", ("backup.txt", "switch s4", "switch s4\n  interface s2\nswitch s4"), "is configured twice"),
-    ("9", "backup", ("backup.txt", "untagged 10,20", "untagged 10"), "VLAN 20 is not whole even while all links live"),
-    ("9", "backup", ("backup.txt", "20", "30"), "VLAN 20 is not whole even while all links live: h1 does not reach h2"),
+    (
+        "9",
+        "backup",
+        ("backup.txt", "untagged 10,20", "untagged 10"),
+        "were it all hosts' PVID, is not whole even while all links live",
+    ),
+    (
+        "9",
+        "backup",
+        ("backup.txt", "20", "30"),
+        "were it all hosts' PVID, is not whole even while all links live: h1 does not reach h2",
+    ),
     ("9", "backup", ("backup.txt", "pvid 10", "pvid 20"), "has PVID 20, and VLAN 10 is asked for"),
     ("9", "ring", {"ring_vlans": 2}, "have two links in common"),
     ("9", "outlook", {"diverted": 2}, "too small"),
@@ -225,9 +235,15 @@ BAD_FILES = [
     ("1", "mesh.txt", "switch s1\n  interface h1\n  tagged x\n", '"x" is no VLAN'),
     ("1", "mesh.txt", "switch s1\n  interface h1\n  tagged 3\n  untagged 3\n", "a tagged and an untagged member"),
     ("1", "mesh.txt", "switch s1\n  interface h1\n  untagged\n", "write at least one VLAN"),
+    ("1", "mesh.txt", "sw s1\n  interface h1\n  interface s2\n", "line 2: belongs to a switch; write a line such as"),
     ("1", "mesh.txt", "# nothing\n", "says nothing"),
     ("1", "mesh.txt", "\0" * 2**20 + "\0", "is larger than 1 MB"),
-    ("1", "answers.yaml", "copies_ring: two\n", 'should be a number, not "two"'),
+    (
+        "1",
+        "answers.yaml",
+        "copies_ring: two\n",
+        'should be a number, with a point and without a unit, such as 2.5, not "two"',
+    ),
     ("1", "answers.yaml", "a: [\n", "answers.yaml: line"),
     ("1", "answers.yaml", "storm_ends: f\n", "should be one of a, b, c, d"),
     ("1", "storm.json", "no", "is not what --format json prints"),
@@ -384,11 +400,22 @@ def test_a_reason_is_told_once(tmp_path):
     assert 'there is no switch "leaf". Known: s1, s2, s3, s4' in first
     assert second == "every host still speaks with every other: not yet, for the same reason"
     assert third.endswith("for the same reason")
+    (tmp_path / "mesh.txt").write_text("sw s1\n  interface h1\n    pvid 1\n  interface s2\n")
+    result = next(one for one in grade.check(found, tmp_path).tasks if one.task.name == "tree")
+    assert result.sentences[0].count("line") == 3  # "write a line such as", and the two that are wrong
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_was_given_earns_nothing(name, tmp_path):
     assert grade.check(begun(name, tmp_path), tmp_path).points == 0
+
+
+def test_a_file_of_another_system_is_read(tmp_path):
+    found = solved("3", tmp_path)
+    for name in ("one.txt", "four.txt", "answers.yaml"):
+        text = (tmp_path / name).read_text()
+        (tmp_path / name).write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
+    assert grade.check(found, tmp_path).complete
 
 
 def test_prices_of_what_was_given_are_none(tmp_path):

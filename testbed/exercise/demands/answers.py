@@ -45,7 +45,8 @@ def _near(given: float, known: float, within: float) -> bool:
 def _number(work: Work, key: str) -> float:
     given = work.answer(key)
     if isinstance(given, bool) or not isinstance(given, int | float):
-        raise InputError.one(key, f"should be a number, not {shown(given)}", "answers.yaml")
+        sentence = f"should be a number, with a point and without a unit, such as 2.5, not {shown(given)}"
+        raise InputError.one(key, sentence, "answers.yaml")
     return float(given)
 
 

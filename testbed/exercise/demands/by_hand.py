@@ -249,7 +249,7 @@ def judge_survives(work: Work, demand: Survives) -> str | None:
         name = topology.channel_name(2 * link).replace("→", "-")
         if all(broken[vlan] or _why_broken(switches, vlan, link) for vlan in demand.vlans):
             why = [
-                f"VLAN {vlan} is not whole even while all links live: {broken[vlan]}"
+                f"VLAN {vlan}, were it all hosts' PVID, is not whole even while all links live: {broken[vlan]}"
                 if broken[vlan]
                 else f"VLAN {vlan} needs {name}"
                 for vlan in demand.vlans
