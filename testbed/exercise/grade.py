@@ -12,6 +12,8 @@ from testbed.exercise.course import Demand, Exercise, Task
 from testbed.exercise.demands import DEMANDS
 from testbed.exercise.work import Work
 
+_LONGEST = 2000  # letters of a sentence
+
 
 @dataclass(frozen=True, slots=True)
 class Judged:
@@ -111,6 +113,16 @@ def check(exercise: Exercise, folder: Path, student: str = "") -> Result:
 
 
 def _wrong(handed_in: Work, demand: Demand) -> str:
+    said = _as_judged(handed_in, demand)
+    return _printable(said if len(said) <= _LONGEST else f"{said[:_LONGEST]} …")
+
+
+def _printable(text: str) -> str:
+    """What a student has written, or called a folder, so that it does nothing to a terminal."""
+    return "".join(one if one.isprintable() else f"\\x{ord(one):02x}" for one in text)
+
+
+def _as_judged(handed_in: Work, demand: Demand) -> str:
     kind = DEMANDS[demand.kind]
     try:
         wrong = kind.judge(handed_in, demand.parameters) or ""
@@ -149,7 +161,7 @@ def grade(folder: Path, progress: Callable[[str], None] = lambda _: None, exerci
     without: list[str] = []
     notes = [f"{file}: is a file; unpack it into a folder of the student's" for file in _packed(folder)]
     for student in sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else ():
-        begun = False
+        begun, who = False, _printable(student.name)
         for mine in sorted(path for path in student.iterdir() if path.is_dir()):
             name = work.exercise_of(mine)
             if name is None and not (mine / work.ANSWERS).exists():
@@ -158,17 +170,17 @@ def grade(folder: Path, progress: Callable[[str], None] = lambda _: None, exerci
                 notes.append(f"{mine}: {_why_not(name)}")
                 continue
             begun = True
-            progress(f"{student.name}: {name}")
-            result = check(course.find(str(name), exercises), mine, student.name)
-            before = best.get((student.name, str(name)))
+            progress(f"{who}: {name}")
+            result = check(course.find(str(name), exercises), mine, who)
+            before = best.get((who, str(name)))
             if before is None or result.points > before.points:
-                best[student.name, str(name)] = result
+                best[who, str(name)] = result
         if not begun:
-            without.append(student.name)
+            without.append(who)
     if not best:
         sentence = "holds no exercise; it should have a folder a student, and in each what `exercise start` has made"
         raise InputError.one(str(folder), sentence)
-    return Graded(tuple(best[key] for key in sorted(best)), tuple(without), tuple(notes))
+    return Graded(tuple(best[key] for key in sorted(best)), tuple(without), tuple(map(_printable, notes)))
 
 
 def _packed(folder: Path) -> list[Path]:

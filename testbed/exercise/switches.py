@@ -141,7 +141,7 @@ class _Reader:
 
     def _carry_out(self, verb: str, rest: list[str]) -> str:
         if verb not in _WORDS:
-            return f'"{verb}" is no word of a switch.{did_you_mean(verb, _WORDS)} Known: {", ".join(_WORDS)}'
+            return f'"{verb[:_SHOWN]}" is no word of a switch.{did_you_mean(verb, _WORDS)} Known: {", ".join(_WORDS)}'
         if verb == "switch":
             return self._enter_switch(rest)
         if verb == "interface":
@@ -174,7 +174,7 @@ class _Reader:
         port = known.get(rest[0])
         if port is None:
             name = self.switches.topology.switch_name(self._switch)
-            return f'{name} has no interface to "{rest[0]}", only to {", ".join(known)}'
+            return f'{name} has no interface to "{rest[0][:_SHOWN]}", only to {", ".join(known)}'
         if port.name in self._named:
             return f"{port.name} is configured twice; put its lines together"
         self._named.add(port.name)

@@ -452,6 +452,20 @@ def test_what_is_handed_out_has_no_solutions(tmp_path):
     assert not [name for name in names if course.SOLUTIONS in name]
 
 
+def test_what_students_write_does_nothing_to_a_terminal(tmp_path):
+    folder = tmp_path / "a\x1b[31mda" / "storm"
+    begun("1", folder)
+    (folder / "mesh.txt").write_text("sw\x1b[2Jitch s1\n" + "x" * 100_000)
+    begun("1", tmp_path / "a\x1b[31mda" / "other\x1b")
+    (tmp_path / "a\x1b[31mda" / "other\x1b" / work.MARK).write_text("o\x07ther")
+    graded = grade.grade(tmp_path)
+    said = [one.wrong for result in graded.results for task in result.tasks for one in task.demands]
+    assert any("sw\\x1b[2jitch" in one for one in said)
+    assert max(map(len, said)) < 3000
+    assert graded.results[0].student == "a\\x1b[31mda"
+    assert all(one.isprintable() for one in (*said, *graded.notes))
+
+
 def test_one_right_run_of_several_will_do(tmp_path, monkeypatch):
     found = solved("7", tmp_path)
     run_commands(found, tmp_path, monkeypatch)
