@@ -59,7 +59,7 @@ def format_quantity(value: float, unit: str) -> str:
         return format_seconds(value)
     if unit == "ratio":
         return f"{100 * value:.3g} %"
-    if unit == "B":
+    if unit in ("B", "J"):
         scale = scale_for(unit, value)
         return f"{value / scale.factor:.4g} {scale.name}"
     return f"{value:.4g} {unit}".rstrip()
@@ -102,6 +102,7 @@ _MINUS = "\N{MINUS SIGN}"
 _SCALES = {
     "bit/s": ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")),
     "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")),
+    "J": ((1e6, "MJ"), (1e3, "kJ"), (1.0, "J")),
     "B": ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")),
 }
 

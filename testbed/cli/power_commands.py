@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,18 +23,22 @@ from testbed.cli.output import (
     steps,
     write_file,
 )
-from testbed.errors import InputError
+from testbed.errors import InputError, Problem
 from testbed.regulate import WATCHED
+from testbed.regulate.rule import Rule
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
     from testbed.model import Sample
     from testbed.plan import Plan
+    from testbed.regulate.before_after import BeforeAfter
     from testbed.regulate.choice import Choice
+    from testbed.regulate.loop import Looped
     from testbed.regulate.power import Power
     from testbed.regulate.run import Regulated
 
+RULE = Rule()
 MODEL = Annotated[
     str | None,
     typer.Option("--model", help="switch model; default the scenario's, or else all with enough ports"),
@@ -163,7 +167,8 @@ def _print_switches(plan: Plan, power: Power) -> None:
 
 @app.command(
     epilog="Examples: testbed regulate torus4x4-3links   |   testbed regulate ring4 --every 0.5 "
-    "--changes 100   |   testbed regulate torus4x4 --running --seconds 10   |   "
+    "--changes 100   |   testbed regulate torus4x4-3links --loop --rounds 3   |   "
+    "testbed regulate torus4x4 --running --seconds 10   |   "
     "testbed regulate torus4x4 --running --all-on"
 )
 def regulate(
@@ -181,6 +186,30 @@ def regulate(
     pair: Annotated[
         str | None, typer.Option("--pair", help="with --every: two hosts such as h1,h3; default h1 and one half on")
     ] = None,
+    loop: Annotated[
+        bool, typer.Option("--loop", help="let links go off and on while the loads run, by how much they are used")
+    ] = False,
+    period: Annotated[
+        float | None, typer.Option("--period", help=f"with --loop: s from look to look; default {RULE.period:g}")
+    ] = None,
+    on_above: Annotated[
+        float | None,
+        typer.Option(
+            "--on-above",
+            help=f"with --loop: all go on where the busiest link is used more, a share; default {RULE.on_above:g}",
+        ),
+    ] = None,
+    off_below: Annotated[
+        float | None,
+        typer.Option(
+            "--off-below",
+            help=f"with --loop: links go off where the others are then used less; default {RULE.off_below:g}",
+        ),
+    ] = None,
+    hold: Annotated[
+        float | None,
+        typer.Option("--hold", help=f"with --loop: s after a change in which no link goes off; default {RULE.hold:g}"),
+    ] = None,
     running: Annotated[
         bool,
         typer.Option("--running", help="in the lab of that name, which runs already, by the traffic that it has now"),
@@ -196,10 +225,15 @@ def regulate(
 
     By the traffic of the loads, and on again before the next.
 
+    With --loop links go off and on while the loads run, by thresholds, beside the same loads with all links on.
+
     With --every instead: latency, bandwidth and lost frames of a pair whose path changes, beside a path that stays.
 
     With --running nothing is built or measured: links that the traffic of a running lab does not need go off.
     """
+    asked_of_loop = {"period": period, "on_above": on_above, "off_below": off_below, "hold": hold}
+    given = {key: value for key, value in asked_of_loop.items() if value is not None}
+    _require_one_kind(loop=loop, slower=slower, every=every is not None, running=running, given=given)
     if running:
         _regulate_running(name, model, form, seconds=None if all_on else seconds)
         return
@@ -208,17 +242,21 @@ def regulate(
     from testbed.regulate.power import models_for
     from testbed.scenario import find_scenario, load_scenario
 
-    if slower and every is not None:
-        raise InputError.one("--slower", "is for links chosen by traffic, and --every changes one path; leave out one")
     asked = list(settings or ())
     # A model needs no controller for it; and one that makes its own plans takes no others.
     controller = "switch_tagged" if load_scenario(find_scenario(name), asked).engine == "ovs" else "none"
     asked.append(f"lab.controller={controller}")
+    said: list[str] = []
     with steps() as progress:
         progress("planning and proving")
         plan = made_plan(name, asked)
         (chosen, *_) = models_for(plan, model or None)
-        if every is None:
+        if loop:
+            from testbed.regulate.loop import regulate_by_load
+
+            outcome, looped = regulate_by_load(plan, folder, chosen, rounds, Rule(**given), progress)
+            rows, facts, said = _looped(looped), looped.as_object(), _loop_lines(looped)
+        elif every is None:
             from testbed.regulate.run import regulate as run_regulation
 
             found = run_regulation(plan, folder, chosen, rounds, progress, slower=slower)
@@ -234,10 +272,25 @@ def regulate(
         print_json(outcome_object(outcome, **facts))
     else:
         results.print(rows)
-        for line in _losses(outcome.samples):
+        for line in (*said, *_losses(outcome.samples)):
             say(line)
         print_outcome(outcome)
     raise typer.Exit(outcome.exit_code)
+
+
+def _require_one_kind(*, loop: bool, slower: bool, every: bool, running: bool, given: Mapping[str, float]) -> None:
+    """Refuse options that do not go together, all at once."""
+    problems = []
+    if slower and every:
+        sentence = "is for links chosen by traffic, and --every changes one path; leave out one"
+        problems.append(Problem("--slower", sentence))
+    others = [option for option, asked in (("--every", every), ("--slower", slower), ("--running", running)) if asked]
+    if loop and others:
+        problems.append(Problem("--loop", f"goes without {' and '.join(others)}; leave out one"))
+    if not loop:
+        problems += [Problem(f"--{key.replace('_', '-')}", "is for --loop; say that, or leave it out") for key in given]
+    if problems:
+        raise InputError(problems)
 
 
 def _regulate_running(name: str, model: str, form: Format, *, seconds: float | None) -> None:
@@ -283,8 +336,6 @@ def regulated_object(found: Regulated) -> dict[str, object]:
 def _regulated(found: Regulated) -> RichTable:
     from rich.table import Table
 
-    from testbed.units import format_quantity
-
     table = Table(box=None, pad_edge=False, header_style="bold")
     then = f"{len(found.choice.off)} links off"
     if found.choice.slower:
@@ -296,11 +347,47 @@ def _regulated(found: Regulated) -> RichTable:
         f"power of the switches ({found.power.model.name})", f"{before:.1f} W", f"{after:.1f} W",
         f"{100 * (after / before - 1):+.1f} %", "",
     )  # fmt: skip
-    for one in found.compared:
+    _compare(table, found.compared)
+    return table
+
+
+def _compare(table: RichTable, compared: Sequence[BeforeAfter]) -> None:
+    """Add a row for each figure of a load: medians of both states."""
+    from testbed.units import format_quantity
+
+    for one in compared:
         medians = (format_quantity(statistics.median(values), one.unit) for values in (one.before, one.after))
         spread = f"{100 * one.spread:.1f} %" if len(one.before) > 1 else ""
         table.add_row(f"{one.title}, {one.metric}", *medians, f"{100 * (one.ratio - 1):+.1f} %", spread)
+
+
+def _looped(found: Looped) -> RichTable:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("", "all links on", "by load", "change", "spread, all on"):
+        table.add_column(title, justify="left" if not title else "right")
+    _compare(table, found.compared)
     return table
+
+
+def _loop_lines(found: Looped) -> list[str]:
+    """What the loop did, in words."""
+    links, (before, after) = found.ladder[0].plan.wiring.link_count, found.joules
+    rungs = zip(found.ladder, found.watts, strict=True)
+    counts = ", ".join(f"{links - len(rung.off)} links on ({watts:.1f} W)" for rung, watts in rungs)
+    lines = [f"proved plans: {counts}"]
+    for number, turn in enumerate(found.turns, 1):
+        lines.append(f"round {number}: {len(turn.looks)} looks, {len(turn.decisions)} changes")
+        for one in turn.decisions:
+            change = f"{len(one.on)} links on" if one.on else f"{len(one.off)} links off"
+            lines.append(f"  {one.at:.2f} s: busiest link {100 * one.use:.0f} %, {change} in {one.seconds:.2f} s")
+    saved = 100 * (1 - after / before) if before else 0.0
+    lines.append(
+        f"while loads ran with the loop, links were off {100 * found.off_share:.1f} % of their time; "
+        f"energy of all switches, by the watts of {found.model.name}: {saved:.1f} % less"
+    )
+    return lines
 
 
 def _changed(rows: Sequence[tuple[str, str, float, float, float]], made: int, asked: int) -> RichTable:

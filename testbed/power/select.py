@@ -87,15 +87,54 @@ def select_links(
         InputError: the routing needs all links.
     """
     size = np.ones(topology.link_count, dtype=np.int64) if bundles is None else bundles.sizes
-    routes = route(topology)
-    state = _State(size, routes, traffic_load(topology, routes, traffic))
+    state = _state(topology, size, route(topology), traffic)
     before = state.each
-    bound = float(before.max(initial=0.0)) * (1 + _ROUNDING)
-    undecided = np.ones(topology.link_count, dtype=bool)
+    state, _ = _take_out(topology, route, traffic, state, float(before.max(initial=0.0)), progress)
+    return _selection(size, state, before, slower=slower)
+
+
+def select_ladder(topology: Topology, route: Callable[[Topology], Routes], traffic: Floats) -> list[Selection]:
+    """Selections that are nested: all links on, then those that the traffic can do without, and so on to the fewest.
+
+    Each lets the busiest channel carry twice as much as the one before; those that take out no more are left out.
+    Arguments and errors are those of select_links().
+    """
+    size = np.ones(topology.link_count, dtype=np.int64)
+    state = _state(topology, size, route(topology), traffic)
+    before, found, wider = state.each, [_selection(size, state, state.each)], True
+    bound = float(before.max(initial=0.0))
+    while wider:
+        fewer, wider = _take_out(topology, route, traffic, state, bound)
+        if fewer is not state:
+            found.append(_selection(size, fewer, before))
+        state, bound = fewer, 2 * bound
+    return found
+
+
+def _state(topology: Topology, on: Longs, routes: Routes, traffic: Floats) -> _State:
+    return _State(on, routes, traffic_load(topology, routes, traffic))
+
+
+def _take_out(
+    topology: Topology,
+    route: Callable[[Topology], Routes],
+    traffic: Floats,
+    state: _State,
+    bound: float,
+    progress: Callable[[int, int], None] = lambda done, all_of_them: None,
+) -> tuple[_State, bool]:
+    """Take links out as long as no channel carries more than `bound`; tells also whether more would go beyond it.
+
+    Raises:
+        InputError: the routing needs all links.
+    """
+    start, bound = state, bound * (1 + _ROUNDING)
+    undecided = start.on > 0
     refusals: list[InputError] = []
+    wider = False
     while undecided.any():
-        decided = (size - state.on).sum() + state.on[~undecided].sum()
-        progress(int(decided), int(size.sum()))
+        decided = (start.on - state.on).sum() + state.on[~undecided].sum()
+        progress(int(decided), int(start.on.sum()))
         of_link = np.where(undecided, state.each.reshape(-1, 2).sum(axis=1), np.inf)
         link = int(of_link.argmin())
         found = None
@@ -109,10 +148,16 @@ def select_links(
         else:
             # A link that is needed once stays on: so there are no more routings than links.
             undecided[link] = False
-    if refusals and len(refusals) == topology.link_count and (state.on == size).all():
+            wider = wider or found is not None
+    if refusals and len(refusals) == topology.link_count and state is start:
         raise refusals[0]
+    return state, wider
+
+
+def _selection(size: Longs, state: _State, before: Floats, *, slower: bool = False) -> Selection:
     place = np.concatenate([np.arange(members) for members in size.tolist()]) if len(size) else size
     off = place >= np.repeat(state.on, size)
+    bound = float(before.max(initial=0.0)) * (1 + _ROUNDING)
     speeds = _speeds(np.repeat(state.each.reshape(-1, 2).max(axis=1, initial=0.0), size), off, bound, slower)
     return Selection(off, speeds, state.routes, before, state.each)
 
@@ -128,8 +173,7 @@ def _without(
     part = subfabric_without(topology, fewer == 0)
     if part is None:
         return None
-    routes = part.to_whole(route(part.topology))
-    return _State(fewer, routes, traffic_load(topology, routes, traffic))
+    return _state(topology, fewer, part.to_whole(route(part.topology)), traffic)
 
 
 def _speeds(busiest: Floats, off: Bools, bound: float, slower: bool) -> tuple[str, ...]:

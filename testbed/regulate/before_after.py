@@ -13,7 +13,11 @@ from testbed.run.loads.context import Context
 from testbed.workloads.loss_probe import PairLoss
 
 # What a load is judged by: times of jobs, and rates of flows.
-_TIMES = ("npb_lab_time", "hpl_lab_time", "mpi_alltoall_time", "rtt_mean")
+_TIMES = ("npb_lab_time", "hpl_lab_time", "mpi_alltoall_time", "script_lab_time", "rtt_mean")
+# What all switches took while it ran.
+ENERGY = "switch_energy"
+# A load that takes so much longer is told of.
+_SLOWER = 0.05
 _RATES = ("goodput_mean",)
 _SAID = ("protocol", "pattern", "kernel", "class", "bytes")
 
@@ -36,12 +40,17 @@ class BeforeAfter:
     @property
     def is_time(self) -> bool:
         """Whether less is better."""
-        return self.metric in _TIMES
+        return self.metric not in _RATES
 
     @property
     def slowdown(self) -> float:
         """By which share of the first state the second one is worse; negative where it is better."""
         return self.ratio - 1 if self.is_time else 1 / self.ratio - 1
+
+    @property
+    def is_slower(self) -> bool:
+        """Whether the load was slower in the second state, by more than chance explains."""
+        return self.metric != ENERGY and self.slowdown > _SLOWER and not self.within_noise
 
     @property
     def within_noise(self) -> bool:
@@ -59,7 +68,7 @@ def before_and_after(samples: Sequence[Sample], before: str, after: str) -> list
     found: dict[tuple[str, str, str], dict[str, dict[str, list[float]]]] = {}
     for sample in samples:
         state = sample.labels.get("links")
-        if sample.metric not in (*_TIMES, *_RATES) or state not in (before, after):
+        if sample.metric not in (*_TIMES, *_RATES, ENERGY) or state not in (before, after):
             continue
         # A kernel's job is named after it.
         said = _SAID if "kernel" in sample.labels else ("job", *_SAID)
@@ -72,6 +81,13 @@ def before_and_after(samples: Sequence[Sample], before: str, after: str) -> list
         )
         for key, of_state in found.items()
         if of_state[before] and of_state[after]
+    ]
+
+
+def slower_findings(compared: Sequence[BeforeAfter], how: str) -> list[Finding]:
+    """Warnings about loads that took longer; `how` tells in what the second state was different."""
+    return [
+        (Verdict.WARN, f"{one.title} took {100 * one.slowdown:.1f} % longer {how}") for one in compared if one.is_slower
     ]
 
 

@@ -11,13 +11,13 @@ from testbed.errors import InputError, Problem, did_you_mean
 from testbed.model import Bools, Routes, Topology, VlanPlan
 from testbed.plan import Plan
 from testbed.plan.proof import digest_of, prove
-from testbed.power import SPEEDS, Selection, select_links
+from testbed.power import SPEEDS, Selection, select_ladder, select_links
 from testbed.power.select import subfabric_without
 from testbed.regulate.traffic import Traffic
 from testbed.routing import ROUTINGS
 from testbed.routing.paths import path
 from testbed.topologies.faults import link_called
-from testbed.transition import successor
+from testbed.transition import successor, transition_deadlock
 from testbed.vlans import ASSIGNMENTS
 
 
@@ -69,6 +69,44 @@ def choose_links(
     return Choice(traffic, selection, at_speeds(with_routes(plan, selection.routes), selection.speeds))
 
 
+def ladder(plan: Plan, traffic: Traffic) -> list[Choice]:
+    """Plans with fewer and fewer links, from all on to the fewest; from each the lab can be moved to any other.
+
+    With flow control, those are left out whose frames could close a cycle together with those of another one.
+
+    Raises:
+        InputError: no link can be spared, or a plan may deadlock.
+        VerificationError: a smaller plan breaks an invariant.
+    """
+    source, topology = plan.scenario.source, plan.topology
+    if not plan.deadlock_free:
+        raise InputError.one(source, "its paths can deadlock, and links go off and on only between plans that cannot")
+    try:
+        selections = select_ladder(topology, routing_of(plan), traffic.matrix)
+    except InputError as error:
+        raise InputError([p.in_file(source) for p in error.problems]) from error
+    found = [Choice(traffic, selections[0], plan)]
+    for selection in selections[1:]:
+        made = with_routes(plan, selection.routes, *(rung.plan for rung in found))
+        if plan.scenario.simulator.flow_control == "none" or not any(_cycles(rung.plan, made) for rung in found):
+            found.append(Choice(traffic, selection, made))
+    if len(found) == 1:
+        why = (
+            "without any link some switches have no path to others"
+            if len(selections) == 1
+            else "frames on old and new paths together could deadlock under flow control"
+        )
+        raise InputError.one(source, f"no link can be spared: {why}; give it more, such as topology.parallel_links: 2")
+    return found
+
+
+def _cycles(one: Plan, other: Plan) -> bool:
+    """Whether frames on the paths of two plans could wait for each other for ever."""
+    assert isinstance(one.vlans, VlanPlan)
+    assert isinstance(other.vlans, VlanPlan)
+    return bool(transition_deadlock(one.topology, (one.routes, one.vlans), (other.routes, other.vlans)))
+
+
 def keeping(choice: Choice, links: Sequence[int]) -> Choice:
     """The choice with some links at their full speed."""
     if not links:
@@ -97,10 +135,10 @@ def plan_without(plan: Plan, off: Bools) -> Plan:
     return with_routes(plan, part.to_whole(routing_of(plan)(part.topology)))
 
 
-def with_routes(plan: Plan, routes: Routes, later: Plan | None = None) -> Plan:
+def with_routes(plan: Plan, routes: Routes, *others: Plan) -> Plan:
     """The plan of the same fabric on other paths; VLANs of the whole fabric get identifiers beside the old ones.
 
-    Identifiers are also beside those of `later`, which is to be installed afterwards.
+    Identifiers are also beside those of `others`, which may be installed before or afterwards.
 
     Raises:
         InputError: the assignment cannot carry these paths.
@@ -109,8 +147,7 @@ def with_routes(plan: Plan, routes: Routes, later: Plan | None = None) -> Plan:
     scenario, topology = plan.scenario, plan.topology
     vlans = ASSIGNMENTS[scenario.assignment_kind].assign(topology, routes, scenario.assignment)
     if isinstance(vlans, VlanPlan) and isinstance(plan.vlans, VlanPlan):
-        after = later.vlans if later is not None and isinstance(later.vlans, VlanPlan) else None
-        vlans = successor(plan.vlans, vlans, after)
+        vlans = successor(plan.vlans, vlans, *(one.vlans for one in others if isinstance(one.vlans, VlanPlan)))
     parts = (topology, routes, vlans) if plan.bundles is None else (topology, routes, vlans, plan.bundles)
     violations = prove(scenario, topology, routes, vlans, plan.bundles)
     made = replace(plan, routes=routes, vlans=vlans, violations=violations, digest=digest_of(*parts))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,11 +11,12 @@ from testbed.model import Floats, Topology
 from testbed.plan import Plan
 from testbed.regulate.choice import Choice
 from testbed.regulate.power import Power
+from testbed.regulate.rule import Rule
 from testbed.report.drawing import fabric_panel
 from testbed.report.fabric import Fabric, Stroke
 from testbed.report.geometry import layout
-from testbed.report.marks import Bars, Line, Mark, Note, look
-from testbed.report.palette import LINK, MEASURED
+from testbed.report.marks import DASHED, Bars, Line, Mark, Note, look
+from testbed.report.palette import LINK, MEASURED, MUTED
 from testbed.report.panels import Axis, Block, Panel, Picture
 from testbed.report.render import write
 
@@ -91,3 +92,38 @@ def draw_rates(time: Floats, rates: Mapping[str, Floats], changes: Sequence[Stre
     ]
     x, y = Axis("Laboratory time (s)", low=0), Axis("Frames of a pair (Mbit/s)", low=0, grid=True)
     return write(Picture([Block([Panel([*marks, *lines], x, y, width=780, height=280)])]), "svg")
+
+
+def draw_loop(
+    rule: Rule,
+    links: int,
+    looks: Sequence[tuple[float, float]],
+    off: Sequence[tuple[float, int]],
+    loads: Sequence[Stretch],
+) -> bytes:
+    """Draw what links were used and how many were on, over time, as SVG; loads are bands.
+
+    Args:
+        rule: that was decided by.
+        links: how many there are.
+        looks: (s, share of its rate that the busiest one carried).
+        off: (s, how many were off from then on).
+        loads: that ran.
+    """
+    end = max([at for at, _ in (*looks, *off)] + [load.end for load in loads])
+    ends = (0.0, end)
+    used = [
+        Line(ends, (100 * rule.on_above,) * 2, "all go on above", MUTED, DASHED, 1.0),
+        Line(ends, (100 * rule.off_below,) * 2, "may go off below", MUTED, (0, (1.5, 1.5)), 1.0),
+        Line([at for at, _ in looks], [100 * use for _, use in looks], marker="o"),
+    ]
+    steps = [*off, (end, off[-1][1])]
+    on = [Line([at for at, _ in steps], [links - count for _, count in steps], stepped=True)]
+    x = Axis("Laboratory time (s)", low=0, high=end)
+    named = [Mark(load.begin, load.end, text=load.name) for load in loads]
+    panels = [
+        Panel([*named, *used], x, Axis("Busiest link (% of its rate)", low=0, grid=True), width=780, height=200),
+        Panel([*(replace(mark, text="") for mark in named), *on], x,
+              Axis("Links on", low=0, high=1.05 * links, grid=True, whole=True), width=780, height=120),
+    ]  # fmt: skip
+    return write(Picture([Block(panels)]), "svg")

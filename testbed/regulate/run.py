@@ -20,6 +20,7 @@ from testbed.regulate.before_after import (
     change_findings,
     loss_findings,
     loss_samples,
+    slower_findings,
 )
 from testbed.regulate.choice import Choice, choose_links, keeping
 from testbed.regulate.figure import draw
@@ -44,8 +45,6 @@ from testbed.workloads import WORKLOADS, loss_probe
 ALL_ON, FEWER = "all links", "fewer links"
 # What the datagrams of the pairs may take of a link is little.
 PROBES_A_SECOND = 100.0
-# A load that takes so much longer without the links is told of.
-_SLOWER = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +84,17 @@ def require_regulable(plan: Plan) -> None:
         raise InputError(problems)
 
 
+def require_traffic(plan: Plan) -> None:
+    """Let only plans pass one of whose loads sends something.
+
+    Raises:
+        InputError: there is none.
+    """
+    if all(WORKLOADS[load.kind].pairs is not None for load in plan.scenario.workloads):
+        none = "there is no load but pings and requests" if plan.scenario.workloads else "there is none"
+        raise InputError.one("workloads", f"{none}, so there is no traffic to go by; add one", plan.scenario.source)
+
+
 class Stage:
     """A result folder that fills while a lab is regulated."""
 
@@ -104,11 +114,11 @@ class Stage:
         self.folder.write_samples(self.records.samples)
         return record
 
-    def run_loads(self, plan: Plan, links: str, turn: int) -> list[LoadRecord]:
-        """Run the scenario's loads on a plan that is installed."""
-        more = {"links": links, "round": str(turn)}
+    def run_loads(self, plan: Plan, links: str, turn: int, *, moving: bool = False) -> list[LoadRecord]:
+        """Run the scenario's loads on a plan that is installed, or with `moving` on several in turn."""
+        more, which = {"links": links, "round": str(turn)}, f"round {turn}"
         return [
-            self.add(run_load(plan, self.lab, self.folder, load, self.next, self.progress, f"round {turn}", more))
+            self.add(run_load(plan, self.lab, self.folder, load, self.next, self.progress, which, more, moving=moving))
             for load in plan.scenario.workloads
         ]
 
@@ -204,9 +214,7 @@ def regulate(
     """
     plan.require_proof()
     require_regulable(plan)
-    if all(WORKLOADS[load.kind].pairs is not None for load in plan.scenario.workloads):
-        none = "there is no load but pings and requests" if plan.scenario.workloads else "there is none"
-        raise InputError.one("workloads", f"{none}, so there is no traffic to go by; add one", plan.scenario.source)
+    require_traffic(plan)
     engine_named(plan.scenario.engine).missing(plan, progress).refuse()
     folder = ResultFolder(results, plan)
     with checked_session(plan, folder, progress) as lab:
@@ -218,11 +226,7 @@ def regulate(
     power = power_of(settled, choice, model)
     compared = before_and_after(records.samples, ALL_ON, FEWER)
     records.samples += power_samples(power, choice, compared)
-    records.findings += [
-        (Verdict.WARN, f"{one.title} took {100 * (one.ratio - 1):.1f} % longer without the links that were off")
-        for one in compared
-        if one.slowdown > _SLOWER and not one.within_noise
-    ]
+    records.findings += slower_findings(compared, "without the links that were off")
     stage.folder.write_json("power.json", as_object(settled, [(choice, [power])]))
     if choice.off or choice.slower:
         stage.folder.write_bytes("power.svg", draw(settled, [(choice, [power])], "svg"))

@@ -77,7 +77,7 @@ def retunings(now: Plan, goal: Plan, whole: Plan) -> tuple[list[Retuning], Plan]
                 routes = round_it
         if routes is None:
             raise InputError.one(now.scenario.source, f"no paths go round {now.topology.channel_name(2 * left[0])}")
-        plan = replace(with_routes(installed, routes, later=whole), speeds=speeds.copy())
+        plan = replace(with_routes(installed, routes, whole), speeds=speeds.copy())
         links = np.flatnonzero(off).tolist()
         found.append(Retuning(plan, {k: float(wanted[k]) for k in links}, {k: float(speeds[k]) for k in links}))
         speeds[links] = wanted[links]
@@ -85,7 +85,7 @@ def retunings(now: Plan, goal: Plan, whole: Plan) -> tuple[list[Retuning], Plan]
         installed = plan
     if not found or goal is whole:
         return found, goal
-    return found, replace(with_routes(installed, goal.routes, later=whole), speeds=goal.speeds)
+    return found, replace(with_routes(installed, goal.routes, whole), speeds=goal.speeds)
 
 
 def unavoidable(plan: Plan, links: Sequence[int]) -> list[int]:

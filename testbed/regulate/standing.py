@@ -7,10 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
 from testbed.errors import InputError, LabError
-from testbed.messages import PairReadings
 from testbed.model import Floats
 from testbed.plan import Plan
 from testbed.plan.store import plan_from_json, plan_to_json
@@ -19,7 +16,7 @@ from testbed.regulate.choice import choose_links
 from testbed.regulate.mover import PlanMover
 from testbed.regulate.power import power_of
 from testbed.regulate.run import require_regulable
-from testbed.regulate.traffic import Traffic
+from testbed.regulate.traffic import Traffic, bytes_between, read_pairs
 from testbed.session import Session
 
 # In the lab's folder, while links are off: the plan that is installed, and those links.
@@ -146,23 +143,12 @@ def _installed(lab: Session) -> tuple[Plan, list[int]] | None:
 
 def _traffic(lab: Session, plan: Plan, seconds: float, goes_on: Callable[[], bool]) -> Floats:
     """(H, H) bytes between hosts in so many s from now."""
-    first, until = _pairs(lab), time.monotonic() + seconds
+    first, until = read_pairs(lab), time.monotonic() + seconds
     while time.monotonic() < until:
         if not goes_on():
             raise LabError("stopped; no link was switched off")
         time.sleep(min(_LOOK, max(0.0, until - time.monotonic())))
-    matrix = np.zeros((plan.topology.host_count, plan.topology.host_count))
-    for readings, sign in ((_pairs(lab), 1), (first, -1)):
-        for source, destination, size in readings.pairs:
-            matrix[source, destination] += sign * size
-    np.fill_diagonal(matrix, 0)
-    if not (matrix > 0).any():
+    matrix = bytes_between(first, read_pairs(lab), plan.topology.host_count)
+    if not matrix.any():
         raise LabError(f"no host has sent another anything in {seconds:g} s, so no link can be chosen; start a load")
-    return np.maximum(matrix, 0)
-
-
-def _pairs(lab: Session) -> PairReadings:
-    found = lab.read_pairs()
-    if found.why_not:
-        raise LabError(f"what hosts send each other cannot be counted: {found.why_not}")
-    return found
+    return matrix

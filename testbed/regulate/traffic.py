@@ -1,4 +1,4 @@
-"""Traffic between hosts as a matrix: of a pattern, or as a run has recorded it."""
+"""Traffic between hosts as a matrix: of a pattern, as a run has recorded it, or as a lab has it now."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ from pathlib import Path
 
 import numpy as np
 
-from testbed.errors import InputError, Problem
+from testbed.errors import InputError, LabError, Problem
+from testbed.messages import LinkReadings, PairReadings
 from testbed.model import Floats, Topology
+from testbed.plan import Plan
+from testbed.predict.frames import WIRE_OVERHEAD
 from testbed.results import Run, load_run
 from testbed.results.samples import MPI_SENT, mpi_matrix
 from testbed.results.telemetry import Names, load_telemetry
+from testbed.routing.paths import traffic_load
+from testbed.session import Session
 from testbed.traffic import PatternError, flows, is_pattern, no_pattern
 
 _MAX_NAMED = 4
@@ -130,6 +135,51 @@ def gather(
         except InputError as error:
             problems += error.problems
     return found, problems
+
+
+def read_pairs(lab: Session) -> PairReadings:
+    """Bytes that hosts have sent each other in a lab so far.
+
+    Raises:
+        LabError: they cannot be counted.
+    """
+    found = lab.read_pairs()
+    if found.why_not:
+        raise LabError(f"what hosts send each other cannot be counted: {found.why_not}")
+    return found
+
+
+def bytes_between(first: PairReadings, last: PairReadings, hosts: int) -> Floats:
+    """(H, H) bytes that hosts sent each other from one reading to another."""
+    matrix = np.zeros((hosts, hosts))
+    for readings, sign in ((last, 1), (first, -1)):
+        for source, destination, size in readings.pairs:
+            matrix[source, destination] += sign * size
+    np.fill_diagonal(matrix, 0)
+    return np.maximum(matrix, 0)
+
+
+def busiest(before: LinkReadings, after: LinkReadings, channels: int) -> float:
+    """Share of its rate that the busiest channel between switches carried from one reading to the next."""
+    seconds = after.time - before.time
+    bits = (
+        8 * (after.bytes[one] - before.bytes[one] + WIRE_OVERHEAD * (after.frames[one] - before.frames[one]))
+        for one in range(channels)
+    )
+    return max((sent / seconds / rate for sent, rate in zip(bits, after.rates, strict=False)), default=0.0)
+
+
+def uses_of(plans: Sequence[Plan], rung: int, traffic: Floats, measured: float) -> list[float]:
+    """What the busiest link would be used on each rung.
+
+    Args:
+        plans: of the rungs.
+        rung: that is in force.
+        traffic: (H, H) bytes from each host to each, of the time of `measured`.
+        measured: how much the busiest link was used on that rung.
+    """
+    most = [float(traffic_load(plan.topology, plan.routes, traffic).max(initial=0.0)) for plan in plans]
+    return [measured * one / most[rung] if most[rung] else measured for one in most]
 
 
 def _list_of_pattern(pattern: str, topology: Topology, seed: int) -> list[Traffic]:

@@ -78,6 +78,7 @@ METRICS: dict[str, str] = {
     "power_saved": "Power saved",
     "links_off": "Links off",
     "links_slower": "Links at a lower speed",
+    "switch_energy": "Energy of all switches, modelled",
     "energy_ratio": "Energy of a load, links off to all on",
     "link_use": "Link utilisation",
     "member_use": "Member utilisation",

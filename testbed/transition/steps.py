@@ -115,21 +115,19 @@ def _ordered(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     return tuple(sorted(rules, key=lambda rule: (rule.switch, rule.table, -rule.priority, str(rule.match))))
 
 
-def successor(old: VlanPlan, new: VlanPlan, later: VlanPlan | None = None) -> VlanPlan:
+def successor(old: VlanPlan, new: VlanPlan, *others: VlanPlan) -> VlanPlan:
     """The new VLANs with identifiers that do not clash with the old ones.
 
     A VLAN with the links and hosts of an old one is that VLAN, and keeps its identifier: its frames take the same
-    ways before and after. All others get the lowest identifiers free, from the lowest old one on; those of a plan that
-    is to be installed `later` are not free either.
+    ways before and after. All others get the lowest identifiers free, from the lowest old one on; those of `others`,
+    which may be installed before or afterwards, are not free either.
 
     Raises:
         InputError: old and new together need more identifiers than 802.1Q has.
     """
     known = {_key(old, vlan): int(old.vlan_ids[vlan]) for vlan in range(old.vlan_count)}
     first = int(min(old.vlan_ids.min(), new.vlan_ids.min()))
-    taken = set(old.vlan_ids.tolist())
-    if later is not None:
-        taken |= set(later.vlan_ids.tolist())
+    taken = set(old.vlan_ids.tolist()).union(*(one.vlan_ids.tolist() for one in others))
     free = (number for number in range(first, LAST_VLAN_ID + 1) if number not in taken)
     ids = []
     for vlan in range(new.vlan_count):

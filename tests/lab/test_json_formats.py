@@ -67,6 +67,9 @@ def test_regulation(untouched, tmp_path, monkeypatch):
         return conforms("regulate", text)
 
     assert printed("ring.yaml")["off"]
+    loop = printed("ring.yaml", "--loop", "--period", "0.2", "--hold", "1", "--set", "lab.dilation=400")
+    assert [len(rung["off"]) for rung in loop["ladder"]] == [0, 4]
+    assert loop["turns"][0]["looks"]
     assert printed("ring.yaml", "--every", "0.5", "--changes", "2")["changes"] >= 2
     assert typed("up", "ring.yaml", "--name", name)[0] == 0
     try:

@@ -19,13 +19,15 @@ from testbed.emulate.build import build_lab
 from testbed.emulate.client import LabClient
 from testbed.errors import LabError
 from testbed.messages import Disturbance
-from testbed.plan import Plan
+from testbed.plan import Plan, make_plan
 from testbed.plan.rates import at_dilation
 from testbed.power import POWER_MODELS
 from testbed.regulate import changing
 from testbed.regulate.changing import watch_changes
 from testbed.regulate.choice import at_speeds, find_detour, plan_without
+from testbed.regulate.loop import LOOP, regulate_by_load
 from testbed.regulate.mover import Change, PlanMover, opposite
+from testbed.regulate.rule import Rule
 from testbed.regulate.run import ALL_ON, FEWER, regulate
 from testbed.regulate.speeds import Retuning, retunings
 from testbed.results import INCOMPLETE, load_run
@@ -34,6 +36,7 @@ from testbed.routing.paths import path
 from testbed.run.checks.fidelity import Verdict
 from testbed.run.loads.context import Context
 from testbed.run.loads.run_iperf3 import run_iperf3
+from testbed.scenario import load_scenario
 from testbed.session import Session
 from testbed.workloads.spec import Iperf3
 
@@ -254,14 +257,70 @@ def test_links_run_slower_where_their_traffic_needs_no_more(tmp_path, untouched)
     assert "3 slower" in (found.outcome.folder / "power.svg").read_text()
 
 
-@pytest.mark.parametrize("moment", ["frames fixed path: a path that stays", "paths change: change 6 of 50"])
-def test_an_interrupt_in_the_middle_of_a_change_leaves_nothing(moment, tmp_path, untouched):
+# Quiet, then four fifths of a link's rate at dilation 100, then quiet again; 1,470 bytes take 1,538 on the wire.
+_PHASES = """#!/usr/bin/env python3
+import socket, sys, time
+door = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+time.sleep(3)
+start = time.monotonic()
+for number in range(int(3 * 8e6 / (1538 * 8))):
+    time.sleep(max(0.0, start + number * 1538 * 8 / 8e6 - time.monotonic()))
+    door.sendto(bytes(1470), (sys.argv[1], 9))
+time.sleep(4)
+"""
+
+
+@pytest.mark.quiet(seat=0)
+@pytest.mark.parametrize("lab", [_LAB, "lab: {dilation: 100}\nengine: realtime\n"], ids=["ovs", "realtime"])
+def test_links_go_off_and_on_as_the_load_falls_and_rises(lab, tmp_path, untouched):
+    (tmp_path / "phases.py").write_text(_PHASES)
+    (tmp_path / "phases.py").chmod(0o755)
+    topology = "topology: {kind: ring, switches: 4, parallel_links: 2}\n"
+    (tmp_path / "ring.yaml").write_text(
+        topology + lab + "workloads: [{kind: script, run: ./phases.py, args: [h2], hosts: [h1]}]\n"
+    )
+    plan = make_plan(load_scenario(tmp_path / "ring.yaml"))
+    rule = Rule(period=0.25, hold=1.0)
+    outcome, found = regulate_by_load(plan, tmp_path / "results", _QUICK, 1, rule, lambda text: None)
+    assert outcome.verdict in (Verdict.PASS, Verdict.WARN), outcome.reasons
+    assert [len(rung.off) for rung in found.ladder] == [0, 4]
+    (turn,) = found.turns
+    off, on, again = turn.decisions
+    assert [(len(one.on), len(one.off)) for one in turn.decisions] == [(0, 4), (4, 0), (0, 4)]
+    assert off.use < 0.1 < rule.on_above < on.use
+    assert again.use < 0.4
+    # A rise is answered at the first look that shows it, and the links have the time to wake.
+    loud = next(look for look in turn.looks if look.use > rule.on_above)
+    assert loud.at == on.at
+    assert on.seconds >= _QUICK.off_on
+    assert again.at - (on.at + on.seconds) >= rule.hold
+    everything, by_load = found.joules
+    assert 0.5 * everything < by_load < 0.99 * everything
+    assert 0.1 < found.off_share < 0.5
+    run = load_run(outcome.folder)
+    lost = [s.value for s in run.samples if s.metric == "frames_lost"]
+    assert lost == [0, 0]
+    assert {s.labels["links"] for s in run.samples if s.metric == "script_lab_time"} == {ALL_ON, LOOP}
+    assert json.loads((outcome.folder / "loop.json").read_text())["turns"][0]["decisions"][1]["on"] == list(on.on)
+    assert "Links on" in (outcome.folder / "loop.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "moment"),
+    [
+        (("--every", "0.5", "--changes", "50"), "frames fixed path: a path that stays"),
+        (("--every", "0.5", "--changes", "50"), "paths change: change 6 of 50"),
+        (("--loop",), "the busiest link is used"),
+    ],
+)
+def test_an_interrupt_in_the_middle_of_a_change_leaves_nothing(options, moment, tmp_path, untouched):
     file = tmp_path / "ring.yaml"
-    file.write_text(_RING + "lab: {dilation: 100, datapath: userspace}\n")
-    command = [sys.executable, "-m", "testbed", "-v", "regulate", str(file), "--model", "SF-420", "--every", "0.5"]
+    load = "workloads: [{kind: iperf3, protocol: udp, offered: 0.1, seconds: 60}]\n"
+    file.write_text(_RING + "lab: {dilation: 100, datapath: userspace}\n" + load)
+    command = [sys.executable, "-m", "testbed", "-v", "regulate", str(file), "--model", "SF-420", *options]
     root = Path(__file__).parents[2]
     with subprocess.Popen(
-        [*command, "--changes", "50", "--results", str(tmp_path / "results")],
+        [*command, "--results", str(tmp_path / "results")],
         cwd=root, env={**os.environ, "PYTHONPATH": str(root)}, stderr=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
         assert process.stderr is not None

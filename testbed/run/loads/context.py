@@ -41,6 +41,7 @@ class Context:
         labels: labels that all samples of this load carry.
         keep_raw: stores a tool's raw output under a file name.
         progress: called with what is going on.
+        moving: whether the lab is carried over to other plans meanwhile, so that this one predicts nothing.
     """
 
     plan: Plan
@@ -48,6 +49,7 @@ class Context:
     labels: Mapping[str, str]
     keep_raw: Callable[[str, str], None]
     progress: Callable[[str], None]
+    moving: bool = False
 
     @property
     def scale(self) -> TimeScale:
@@ -266,9 +268,10 @@ _LOOKS = 2
 class FrameLedger:
     """Counts frames along their way: what got lost outside a queue since it was opened."""
 
-    def __init__(self, lab: Session) -> None:
-        self._lab = lab
-        self._before = lab.frames()
+    def __init__(self, context: Context) -> None:
+        self._lab = context.lab
+        self._moving = context.moving
+        self._before = self._lab.frames()
 
     def close(self) -> list[Finding]:
         """Findings since the ledger was opened; what is missing at the last look is lost."""
@@ -280,7 +283,11 @@ class FrameLedger:
         return found
 
     def _lost(self, after: FrameCounts) -> list[Finding]:
-        lost = {where: max(0, count - self._before.lost[where]) for where, count in after.lost.items()}
+        lost = {where: count - self._before.lost[where] for where, count in after.lost.items()}
+        if self._moving:
+            # A rule that is removed takes its count along, from one place and to the next: their sum stays right.
+            lost = {"anywhere": sum(lost.values())}
+        lost = {where: max(0, count) for where, count in lost.items()}
         return judge_losses(lost, after.arrived - self._before.arrived)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from testbed.errors import DeadlockError, WorkloadError
@@ -70,6 +70,7 @@ class LoadRecord:
         outcome: as its runner gave it; None where it failed.
         too_slow: whether its figures are void only because the lab was too slow for it.
         short_of_time: whether they have a reserve, and only because it had little time left.
+        span: when it began and ended; s, monotonic.
     """
 
     samples: list[Sample]
@@ -78,6 +79,7 @@ class LoadRecord:
     outcome: LoadOutcome | None
     too_slow: bool = False
     short_of_time: bool = False
+    span: tuple[float, float] = (0.0, 0.0)
 
 
 def run_load(
@@ -89,6 +91,8 @@ def run_load(
     progress: Callable[[str], None],
     which: str,
     more: Mapping[str, str] | None = None,
+    *,
+    moving: bool = False,
 ) -> LoadRecord:
     """Run a load and store its raw output and telemetry.
 
@@ -101,13 +105,17 @@ def run_load(
         progress: called with one line on what is going on.
         which: said before the title in these lines.
         more: further labels, whose values are said after the title.
+        moving: whether the lab is carried over to other plans meanwhile; figures then have no prediction.
     """
-    more = more or {}
-    return judged(
-        load_context(plan, lab, folder, load.kind, number, progress, which, {**load_labels(load), **more}),
-        folder,
-        lambda context: runner_of(load.kind).run(context, load.spec),
-    )
+    context = load_context(plan, lab, folder, load.kind, number, progress, which, {**load_labels(load), **(more or {})})
+
+    def run(context: Context) -> LoadOutcome:
+        outcome = runner_of(load.kind).run(context, load.spec)
+        if moving:
+            outcome.samples = [replace(sample, predicted=None) for sample in outcome.samples]
+        return outcome
+
+    return judged(replace(context, moving=moving), folder, run)
 
 
 def load_context(
@@ -175,7 +183,7 @@ def record_of(
         findings = [(deadlock, str(error))]
     except (WorkloadError, OutputError) as error:
         findings = [(Verdict.FAIL, str(error))]
-    judgement = Judgement.of(findings)
+    ended, judgement = time.monotonic(), Judgement.of(findings)
     no_matrix = outcome.no_matrix if outcome else ""
     clock_error = outcome.clock_error if outcome else 0.0
     entry = {
@@ -184,13 +192,14 @@ def record_of(
         "kind": labels["kind"],
         "verdict": judgement.verdict.word,
         "reasons": list(judgement.reasons),
-        "seconds": round(time.monotonic() - started, 2),
+        "seconds": round(ended - started, 2),
         **({"no_traffic_matrix": no_matrix} if no_matrix else {}),
         **({"clock_error": round(clock_error, 6)} if clock_error else {}),
     }
     samples = outcome.samples if outcome else []
     told = [(verdict, f"{title}: {reason}") for verdict, reason in findings]
-    return LoadRecord(samples, entry, told, outcome, too_slow(findings), short_of_time(findings))
+    span = (started, ended)
+    return LoadRecord(samples, entry, told, outcome, too_slow(findings), short_of_time(findings), span)
 
 
 def load_labels(load: Workload) -> Mapping[str, str]:

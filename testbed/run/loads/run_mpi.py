@@ -108,7 +108,7 @@ def run_mpi(context: Context, spec: Mpi | Npb) -> LoadOutcome:
     prepared = prepare_mpi(context.plan, spec)
     job, ranks = prepared.job, prepared.ranks
     start = _launch(context, prepared)
-    ledger = FrameLedger(context.lab)
+    ledger = FrameLedger(context)
     context.progress(f"{job.name} on {len(ranks)} ranks, at most {job.time_limit:g} s")
     process, *proxies = _processes(context, prepared, start)
     result = context.run(

@@ -48,7 +48,7 @@ def run_script(context: Context, spec: Script) -> LoadOutcome:
     context.lab.show(source.resolve().parent)  # what it reads beside itself
     file = context.lab.copy(source)
     processes = commands(spec, file, topology, context.scale.dilation)
-    ledger, results = FrameLedger(context.lab), []
+    ledger, results = FrameLedger(context), []
     for repeat in range(1, spec.repeats + 1):
         labels = {"repeat": str(repeat)}
         context.progress(f"{len(processes)} hosts, at most {spec.time_limit:g} s, repeat {repeat} of {spec.repeats}")

@@ -1,0 +1,145 @@
+"""What a closed loop reads, counts, draws and refuses; what it decides is in tests/property/test_loop.py."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from typer.testing import CliRunner
+
+from testbed.cli import power_commands
+from testbed.cli.app import app
+from testbed.errors import InputError
+from testbed.messages import FrameCounts, LinkReadings, PairReadings
+from testbed.regulate.choice import ladder
+from testbed.regulate.figure import Stretch, draw_loop
+from testbed.regulate.rule import Rule, integral
+from testbed.regulate.traffic import busiest, bytes_between, of_pattern, uses_of
+from testbed.run.checks.fidelity import Verdict
+from testbed.run.loads.context import FrameLedger
+from tests.fabrics import plan_of
+
+
+def refused(*words: str) -> list[str]:
+    with pytest.raises(InputError) as caught:
+        CliRunner().invoke(app, [power_commands.regulate.__name__, *words], catch_exceptions=False)
+    return [str(problem) for problem in caught.value.problems]
+
+
+def reading(time: float, *sizes: int, drops: int = 0) -> LinkReadings:
+    count = len(sizes)
+    frames = tuple(size // 1000 for size in sizes)
+    return LinkReadings(time, 100.0, sizes, frames, (1e6,) * count, (0,) * count, (drops,) * count, (), ())
+
+
+def test_the_busiest_link_counts_between_switches_and_with_all_that_is_on_the_wire():
+    before, after = reading(10.0, 0, 5000, 0), reading(10.5, 10_000, 25_000, 60_000)
+    # 20 frames of 1,000 bytes and 24 more each in half a second; the third direction is a host's.
+    assert busiest(before, after, 2) == pytest.approx(20 * 1024 * 8 / 0.5 / 1e6)
+    assert busiest(before, after, 0) == 0.0
+
+
+def test_bytes_of_pairs_are_those_since_the_reading_before():
+    first, last = PairReadings(0.0, ((0, 1, 100), (1, 0, 7))), PairReadings(1.0, ((0, 1, 350), (1, 0, 7), (1, 1, 9)))
+    assert bytes_between(first, last, 2).tolist() == [[0, 250], [0, 0]]
+
+
+def test_other_rungs_are_foretold_by_the_traffic_of_now():
+    plan = plan_of("ring", {"kind": "north_last"}, switches=4)
+    rungs = ladder(plan, of_pattern("all_to_all", plan.topology, 1))
+    plans = [rung.plan for rung in rungs]
+    (off,) = rungs[1].off
+    traffic = bytes_between(PairReadings(0.0), PairReadings(1.0, ((0, 1, 400), (2, 3, 400))), 4)
+    uses = uses_of(plans, 0, traffic, 0.3)
+    assert uses[0] == 0.3
+    assert uses[1] in (pytest.approx(0.3), pytest.approx(0.6))
+    # The other way round it is the same ratio, and without traffic nothing is known but that.
+    assert uses_of(plans, 1, traffic, uses[1])[0] == pytest.approx(0.3)
+    assert uses_of(plans, 1, 0 * traffic, 0.0) == [0.0, 0.0]
+    assert 0 <= off < 4
+
+
+def test_watts_add_up_to_joules():
+    steps = [(0.0, 100.0), (10.0, 60.0), (14.0, 100.0)]
+    assert integral(steps, 2.0, 8.0) == pytest.approx(600)
+    assert integral(steps, 8.0, 16.0) == pytest.approx(200 + 240 + 200)
+    assert integral(steps, 20.0, 21.0) == pytest.approx(100)
+
+
+def test_all_that_is_wrong_with_a_rule_is_said_at_once():
+    assert Rule().problems() == []
+    assert [str(problem) for problem in Rule(0.3, 0.6, 0.0, -1.0).problems()] == [
+        "--period: should be 0.1 s or more, not 0",
+        "--hold: should be 0 s or more, not -1",
+        "--off-below: should be above 0 and below --on-above, 0.3, or links go off and on for ever; it is 0.6",
+    ]
+    assert [problem.key for problem in Rule(float("nan"), 0.4, float("nan"), float("inf")).problems()] == [
+        "--period", "--hold", "--on-above", "--off-below",
+    ]  # fmt: skip
+    assert Rule(0.5, 0.5).problems() != []
+
+
+def test_a_rule_that_is_wrong_is_refused_before_anything_is_built(tmp_path):
+    (told,) = refused("ring4", "--loop", "--on-above", "0.3", "--results", str(tmp_path))
+    assert told.startswith("--off-below: should be above 0 and below --on-above, 0.3,")
+    (told,) = refused("ring4", "--loop", "--period", "0", "--results", str(tmp_path))
+    assert told == "--period: should be 0.1 s or more, not 0"
+    assert not list(tmp_path.iterdir())
+
+
+def test_options_that_do_not_go_with_a_loop():
+    assert refused("ring4", "--loop", "--every", "1", "--running") == [
+        "--loop: goes without --every and --running; leave out one"
+    ]
+    assert refused("ring4", "--period", "1", "--off-below", "0.2") == [
+        "--period: is for --loop; say that, or leave it out",
+        "--off-below: is for --loop; say that, or leave it out",
+    ]
+
+
+def test_engines_that_cannot_are_refused():
+    (told, *_) = refused("ring4", "--loop", "--set", "engine=vm")
+    assert "is vm, and this command needs a lab on this machine" in told
+
+
+@pytest.mark.parametrize(("text", "told"), [
+    ("topology: {kind: mesh, sizes: [3]}\nrouting: {kind: updown, selection: tree}",
+     "no link can be spared: without any link some switches have no path to others; give it more, such as "),
+    ("topology: {kind: torus, sizes: [4, 4]}", "dor"),
+    ("topology: {kind: ring, switches: 5}\nrouting: {kind: dor, ring: shortest}\nexpect: deadlock",
+     "its paths can deadlock"),
+])  # fmt: skip
+def test_a_fabric_in_which_no_link_can_be_spared_is_refused(tmp_path, text, told):
+    file = tmp_path / "fabric.yaml"
+    file.write_text(f"{text}\nassignment: {{kind: fixed}}\nworkloads: [{{kind: iperf3, protocol: tcp}}]\n")
+    (found,) = refused(str(file), "--loop", "--model", "PC5324", "--results", str(tmp_path / "results"))
+    assert told in found
+    assert not (tmp_path / "results").exists()
+
+
+def counts(arrived: int, before: int, within: int, sockets: int = 0) -> FrameCounts:
+    lost = {"before a switch took them in": before, "in a switch": within, "in a receiving program's socket": sockets}
+    return FrameCounts(arrived, lost, 0, (), (), ())
+
+
+@pytest.mark.parametrize(("moving", "then", "verdicts"), [
+    # 400 of 1,000 frames were counted by a rule that is gone: no loss, if rules may go.
+    (True, counts(1000, 400, -400), []),
+    (False, counts(1000, 400, -400), [Verdict.INVALID]),
+    (True, counts(1000, 400, -300), [Verdict.INVALID]),
+    (True, counts(1000, 0, 0, sockets=100), [Verdict.INVALID]),
+])  # fmt: skip
+def test_frames_are_counted_while_rules_go_and_come(moving, then, verdicts):
+    seen = iter([counts(0, 0, 0), then, then])
+    context: Any = SimpleNamespace(lab=SimpleNamespace(frames=lambda: next(seen)), moving=moving)
+    assert [verdict for verdict, _ in FrameLedger(context).close()] == verdicts
+
+
+def test_the_figure_shows_loads_thresholds_and_links():
+    looks = [(0.5, 0.1), (1.0, 0.1), (3.0, 0.9)]
+    drawn = draw_loop(Rule(), 8, looks, [(0.0, 0), (2.0, 4), (4.0, 0)], [Stretch(0.2, 5.0, "npb MG S")])
+    words = "".join(ElementTree.fromstring(drawn).itertext())
+    for word in ("npb MG S", "Links on", "all go on above", "may go off below"):
+        assert word in words
