@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -23,6 +25,7 @@ from testbed.report.render import write
 _FABRIC = 420.0  # pixels
 _A_BAR = 92.0
 _MAX_CURVES = 8
+_GAP = 4  # periods
 
 
 def draw(plan: Plan, found: Sequence[tuple[Choice, Sequence[Power]]], form: str) -> bytes:
@@ -112,10 +115,14 @@ def draw_loop(
     """
     end = max([at for at, _ in (*looks, *off)] + [load.end for load in loads])
     ends = (0.0, end)
+    # While links go off or on nobody looks: there the line has a gap.
+    points = [*looks[:1]]
+    for (before, _), look_at in itertools.pairwise(looks):
+        points += [*([(before, math.nan)] if look_at[0] - before > _GAP * rule.period else []), look_at]
     used = [
         Line(ends, (100 * rule.on_above,) * 2, "all go on above", MUTED, DASHED, 1.0),
         Line(ends, (100 * rule.off_below,) * 2, "may go off below", MUTED, (0, (1.5, 1.5)), 1.0),
-        Line([at for at, _ in looks], [100 * use for _, use in looks], marker="o"),
+        Line([at for at, _ in points], [100 * use for _, use in points], marker="o"),
     ]
     steps = [*off, (end, off[-1][1])]
     on = [Line([at for at, _ in steps], [links - count for _, count in steps], stepped=True)]
