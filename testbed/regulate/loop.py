@@ -31,6 +31,7 @@ from testbed.run.engines import checked_session, engine_named
 from testbed.run.in_session import changes_since, lab_facts
 from testbed.run.loads.one_load import LoadRecord, load_labels, title_of
 from testbed.session import Session
+from testbed.workloads.spec import events_of
 
 LOOP = "by load"
 
@@ -125,6 +126,9 @@ def regulate_by_load(
     plan.require_proof()
     require_regulable(plan)
     require_traffic(plan)
+    if any(events_of(load.spec) for load in plan.scenario.workloads):
+        sentence = "has links that change, and a loop takes all for as planned; leave timeline out"
+        raise InputError.one("workloads", sentence, plan.scenario.source)
     progress("planning with fewer and fewer links")
     rungs = ladder(plan, of_pattern("all_to_all", plan.topology, plan.scenario.lab.seed))
     engine_named(plan.scenario.engine).missing(plan, progress).refuse()

@@ -119,6 +119,12 @@ def test_a_fabric_in_which_no_link_can_be_spared_is_refused(tmp_path, text, told
     assert not (tmp_path / "results").exists()
 
 
+def test_loads_in_which_links_change_are_refused():
+    load = "workloads=[{kind: iperf3, protocol: tcp, timeline: [{at: 1 s, link: s1-s2, rate: 100M}]}]"
+    (told,) = refused("ring4", "--loop", "--set", load)
+    assert "workloads: has links that change, and a loop takes all for as planned" in told
+
+
 def counts(arrived: int, before: int, within: int, sockets: int = 0) -> FrameCounts:
     lost = {"before a switch took them in": before, "in a switch": within, "in a receiving program's socket": sockets}
     return FrameCounts(arrived, lost, 0, (), (), ())
