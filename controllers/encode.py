@@ -18,6 +18,7 @@ _VLAN_PRESENT = 0x1000
 _BASIC, _MATCH_OXM = 0x8000, 1
 _GOTO_TABLE, _APPLY_ACTIONS = 1, 4
 _WHOLE_FRAME = 0xFFE5
+_CONTROLLER = 0xFFFFFFFD
 _ANY, _NO_BUFFER = 0xFFFFFFFF, 0xFFFFFFFF
 
 
@@ -81,6 +82,8 @@ def _instructions(actions: tuple[tuple[str, int], ...]) -> bytes:
 def _action(name: str, value: int) -> bytes:
     if name == "output":
         return struct.pack("!HHIHxxxxxx", 0, 16, value, _WHOLE_FRAME)
+    if name == "to_controller":
+        return struct.pack("!HHIHxxxxxx", 0, 16, _CONTROLLER, value)
     if name == "push_vlan":
         return struct.pack("!HHHxx", 17, 8, 0x8100) + _set_field("dl_vlan", value)
     if name == "pop_vlan":

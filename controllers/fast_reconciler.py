@@ -82,13 +82,13 @@ class FastReconciler(Reconciler):
                 raise error
 
     def _keep_only(self, rules: Iterable[Rule], vlans: Iterable[int] = ()) -> None:
-        """Remove all rules but these, those of some VLANs, and PVIDs and filters, which are never removed."""
+        """Remove all rules but these, those of some VLANs, and PVIDs, filters and LLDP, which are never removed."""
         kept, vlans = set(rules), set(vlans)
         there = [rule for wanted in self._wanted for rule in tuple(wanted.values())]
         self._change(
             remove=[
                 rule for rule in there
-                if rule not in kept and rule.priority != Priority.FILTER and not sets_pvid(rule)
+                if rule not in kept and rule.priority < Priority.FILTER and not sets_pvid(rule)
                 and dict(rule.match)["dl_vlan"] not in vlans
             ]
         )  # fmt: skip

@@ -52,8 +52,7 @@ class Reconciler:
         self._doing: dict[str, Any] | None = None
         self._states: dict[int, dict[str, Any]] = {}
         self._refused: dict[tuple[str, tuple[str, ...]], int] = {}
-        # The latest of two controllers wins a switch, whichever way its connections come and go.
-        self._generation = time.time_ns() & ((1 << 63) - 1)
+        self._generation = new_generation()
 
     # -------------------------------------------------------------------------------------------------- in step
 
@@ -299,6 +298,11 @@ class Reconciler:
                 for (address, speaks), times in self._refused.copy().items()
             ],
         }
+
+
+def new_generation() -> int:
+    """A number by which the latest of two controllers wins a switch, whichever way its connections come and go."""
+    return time.time_ns() & ((1 << 63) - 1)
 
 
 def _by_switch(rules: Iterable[Rule], switches: int) -> list[dict[Any, Rule]]:

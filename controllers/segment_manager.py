@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
+from controllers.election import Election
 from controllers.framework import MAIN_DISPATCHER, cfg, ofp_event, on
+from controllers.lldp import read
 from controllers.reconciler import Reconciler
 from controllers.segments import SegmentReconciler, is_down
 from controllers.switch_tagged import SwitchTagged
@@ -13,6 +17,7 @@ from testbed.plan import Plan
 
 # A switch that answers nothing for as long is taken for dead; s.
 _ECHO_EVERY, _UNANSWERED = 0.5, 2
+_TELL_EVERY = 1.0  # s between the LLDP frames of a port
 
 
 class SegmentManager(SwitchTagged):
@@ -22,10 +27,20 @@ class SegmentManager(SwitchTagged):
         cfg.CONF.set_override("echo_request_interval", _ECHO_EVERY)
         cfg.CONF.set_override("maximum_unreplied_echo_requests", _UNANSWERED)
         super().__init__(*args, **kwargs)
+        threading.Thread(target=self._look, daemon=True).start()
+
+    def _look(self) -> None:
+        while isinstance(self.reconciler, SegmentReconciler):
+            time.sleep(_TELL_EVERY)
+            try:
+                self.reconciler.look()
+            except Exception:  # this thread must go on; the log tells
+                self.logger.exception("LLDP")
 
     def make_reconciler(self, plan: Plan, rate: float) -> Reconciler:
-        """A reconciler that remembers its state beside the plan."""
-        return SegmentReconciler(plan, self.switches, rate, Path(f"{cfg.CONF.plan}.state"))
+        """A reconciler that remembers its state beside the plan, and is elected by a lock there."""
+        memory, election = Path(f"{cfg.CONF.plan}.state"), Election(Path(f"{cfg.CONF.plan}.lock"))
+        return SegmentReconciler(plan, self.switches, rate, memory, election)
 
     @on(ofp_event.EventOFPPortStatus, MAIN_DISPATCHER)
     def _port(self, event: Any) -> None:
@@ -34,3 +49,10 @@ class SegmentManager(SwitchTagged):
         if number is not None and isinstance(self.reconciler, SegmentReconciler):
             gone = message.reason == message.datapath.ofproto.OFPPR_DELETE
             self.reconciler.port_changed(number, message.desc.port_no, down=gone or is_down(message.desc))
+
+    @on(ofp_event.EventOFPPacketIn, MAIN_DISPATCHER)
+    def _frame(self, event: Any) -> None:
+        message = event.msg
+        number, there = self.switches.number(message.datapath), read(bytes(message.data), self.switches.secret)
+        if number is not None and there is not None and isinstance(self.reconciler, SegmentReconciler):
+            self.reconciler.heard_from(number, message.match["in_port"], there)

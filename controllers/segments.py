@@ -1,28 +1,43 @@
-"""Carry out by OpenFlow rules what the segment manager decides when links, ports and switches die."""
+"""Carry out by OpenFlow rules what the segment manager decides when links, ports and switches die.
+
+Nothing is installed before it is known what is joined: by LLDP, or by what the last manager of the plan has left. A
+manager that is not elected follows what its switches report, and changes nothing.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import math
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from controllers.election import Election
 from controllers.fast_reconciler import FastReconciler
+from controllers.reconciler import new_generation
 from controllers.refused import RefusedError
 from controllers.switches import SwitchError, Switches
 from controllers.wire import by_switch
 from testbed.errors import TestbedError
+from testbed.failover.collected import CollectedTopology, End
 from testbed.failover.manager import SegmentManager
 from testbed.failover.rules import backup_pvids, backup_rules, path_rules, sets_pvid
 from testbed.failover.tables import Tables
 from testbed.model import Ints, LocalPlan, Rule
+from testbed.pipeline.admission import lldp_rules
 from testbed.plan import Plan
 from testbed.transition.steps import drain_seconds
 
 _LOOK_EVERY = 0.01
 # A switch that disconnects and is back within this was not dead; s.
 HANG_UP_GRACE = 0.25
+# Rounds of LLDP for which what was heard is believed, for which the first frames are waited for when a switch has
+# connected, and for which switches that the last manager had may take to connect.
+_BELIEVED, _COLLECT, _RETURN = 4, 3, 15
+_LAST_PORT = 0xFFFFFF00  # OFPP_MAX; above are a switch's own
+Stage = Literal["standby", "collecting", "steering"]
 
 
 class SegmentReconciler(FastReconciler):
@@ -33,12 +48,15 @@ class SegmentReconciler(FastReconciler):
         switches: conversations with them.
         rate: bit/s of a link, see Reconciler.
         memory: file that holds the state, so that a restart finds it; None = nothing is remembered.
+        election: decides whether it steers, and when; None = it does, from now on.
 
     Raises:
         RefusedError: the plan cannot be kept going so.
     """
 
-    def __init__(self, plan: Plan, switches: Switches, rate: float, memory: Path | None = None) -> None:
+    def __init__(
+        self, plan: Plan, switches: Switches, rate: float, memory: Path | None = None, election: Election | None = None
+    ) -> None:
         super().__init__(plan, switches, rate)
         topology = self._topology = plan.topology
         routing = (plan.scenario.routing_kind, plan.scenario.routing)
@@ -47,14 +65,65 @@ class SegmentReconciler(FastReconciler):
         except TestbedError as error:
             kind = f", not {plan.scenario.assignment_kind}" if isinstance(plan.vlans, LocalPlan) else ""
             raise RefusedError(f"{error}{kind}") from error
-        now = self._manager.now
-        self._pvids = self._next_pvids = backup_pvids(topology, now)
-        self._paths: tuple[Rule, ...] = path_rules(topology, now)
-        self._backups: tuple[Rule, ...] = backup_rules(topology, now)
+        self._joined = CollectedTopology(topology, _BELIEVED)
+        self._received: dict[End, int] = {}
+        self._seen: set[int] = set()
+        self._round = self._seen_last = 0
+        self._lldp = lldp_rules(topology.switch_count)
+        self._pvids: tuple[tuple[Rule, ...], ...] = ()
+        self._next_pvids: tuple[tuple[Rule, ...], ...] = ()
+        self._paths: tuple[Rule, ...] = ()
+        self._backups: tuple[Rule, ...] = ()
         self._added: list[Rule] = []
         self._moved: dict[int, list[Rule]] = {}
-        self._want_only([*self._paths, *self._backups])
-        self._manager.begin(self)
+        self.stage: Stage = "standby"
+        self._since: float | None = None  # it steers; s, monotonic
+        self._starting = False
+        self._refusal = ""
+        if election is None or election.won():
+            self._lead()
+        else:
+            threading.Thread(target=self._stand_by, args=(election,), daemon=True).start()
+
+    def _stand_by(self, election: Election) -> None:
+        election.wait()
+        self._lead()
+
+    def _lead(self) -> None:
+        """Go on where the last manager has stopped, or collect first."""
+        self._generation, self._since = new_generation(), time.monotonic()
+        self._round = self._seen_last = 0
+        with self._manager.state:
+            self.stage = "collecting"
+            known = self._manager.take_up(self._seen)
+            if known:
+                tracker = self._manager.tracker
+                self._joined.presume(tracker.silent, self._round)
+                self._joined.forget(tracker.down)
+        if known:
+            # Switches obey before anything is sent to them, and hosts move off what has died meanwhile first of all.
+            self._each(self.switches.connected(), self._claim)
+            self._steer()
+        else:
+            self._each(self.switches.connected(), self.bring_in_step)
+
+    def _claim(self, number: int) -> None:
+        with self._locks[number]:
+            self.switches.become_master(number, self._generation)
+
+    def _steer(self) -> None:
+        """Have the tables of now installed, and keep the fabric going from now on."""
+        manager, now = self._manager, self._manager.now
+        with manager.state:
+            if self.stage == "steering":
+                return
+            self._pvids = self._next_pvids = backup_pvids(self._topology, now)
+            self._paths, self._backups = path_rules(self._topology, now), backup_rules(self._topology, now)
+            self._want_only([*self._paths, *self._backups, *self._lldp])
+            self.stage = "steering"
+            manager.begin(self)
+            self._judge(time.monotonic())
+        self._each(self.switches.connected(), self.bring_in_step)
 
     def move_to(self, plan: Plan, off: Any, wake_up: float = 0.0, pause: float = 0.0) -> dict[str, Any]:
         """Refuse: this controller makes its own plans."""
@@ -63,17 +132,121 @@ class SegmentReconciler(FastReconciler):
     # ------------------------------------------------------------------------------------------------ what is heard
 
     def bring_in_step(self, number: int) -> None:
-        """As Reconciler.bring_in_step, and look which ports of the switch are down."""
-        super().bring_in_step(number)
-        heard = time.monotonic()
+        """As Reconciler.bring_in_step once it is known what is joined; and look which ports of the switch are down."""
         try:
+            if self.stage == "standby":
+                self._follow(number)
+            elif self.stage == "collecting":
+                self._let_it_tell(number)
+            else:
+                super().bring_in_step(number)
+            heard = time.monotonic()
             ports = self.switches.ports(number)
         except SwitchError as error:
             self._failed(number, error)
             return
+        down = [port for port in ports if is_down(ports[port])]
         with self._manager.state:
-            self._manager.tracker.connected(number, [port for port in ports if is_down(ports[port])])
+            self._seen.add(number)
+            self._seen_last = self._round
+            self._manager.tracker.connected(number, down)
+            self._judge(heard)
+        mine = [(number, port) for port in ports if port <= _LAST_PORT and port not in down]
+        self._announce([*mine, *(self._joined.planned[end] for end in mine if end in self._joined.planned)])
+
+    def _follow(self, number: int) -> None:
+        """Hear of a switch's ports, and leave it to another manager."""
+        with self._locks[number]:
+            if self.stage == "standby":  # else this one has just been elected, and brings all in step
+                self._note(number, "standby")
+                self.switches.become_slave(number)
+
+    def _let_it_tell(self, number: int) -> None:
+        """Have a switch hand over what it hears by LLDP; all else stays as it is."""
+        with self._locks[number]:
+            if self.stage == "collecting":  # else somebody has just begun to bring all in step
+                self._note(number, "collecting")
+                self.switches.become_master(number, self._generation)
+                self.switches.send(number, add=[self._lldp[number]])
+                self.switches.confirm(number)
+
+    def _announce(self, ends: Iterable[End]) -> None:
+        """Have ends tell who they are; only who steers may."""
+        if self.stage == "standby":
+            return
+        ports: dict[int, list[int]] = {}
+        for number, port in ends:
+            ports.setdefault(number, []).append(port)
+        for number, its in ports.items():
+            with contextlib.suppress(SwitchError):  # it has gone
+                self.switches.announce(number, its, _BELIEVED)
+
+    def heard_from(self, number: int, port: int, there: End) -> None:
+        """A switch has got the LLDP frame of another end by a port."""
+        heard = time.monotonic()
+        with self._manager.state:
+            self._joined.hear((number, port), there, self._round)
+            self._judge(heard)
+
+    def look(self) -> None:
+        """Let all links tell who they join, and see which have not been heard for too long; to be called each second.
+
+        A queue that is full loses LLDP frames as any other. So a port that gets other frames is not deaf.
+        """
+        if self.stage == "standby":
+            return
+        connected = self.switches.connected()
+        with self._manager.state:
+            self._round += 1
+            now = self._round
+            if now <= _RETURN:
+                for here, there in self._joined.planned.items():
+                    if not {here[0], there[0]} <= connected:
+                        self._joined.keep(here, now)
+            late = self._joined.late(now)
+        counts: dict[End, int] = {}
+        for number in {number for number, _ in late} & connected:
+            with contextlib.suppress(SwitchError):
+                counts |= {(number, port): count for port, count in self.switches.received(number).items()}
+        with self._manager.state:
+            for end in late:
+                if counts.get(end, 0) > self._received.get(end, math.inf):
+                    self._joined.keep(end, now)
+            self._joined.expire(now)
+            self._judge(time.monotonic())
+        self._received = {end: counts[end] for end in late if end in counts}
+        self._announce(end for end in self._joined.planned if end[0] in connected)
+
+    def _judge(self, heard: float) -> None:
+        """Act on what is joined and what is not; whoever calls holds the manager's state."""
+        if self.stage == "standby":
+            return
+        tracker = self._manager.tracker
+        tracker.silent = self._joined.silent()
+        if self.stage == "steering":
             self._manager.react(heard)
+            return
+        joined, down = self._joined.joined, tracker.down
+        waiting = [
+            here for here, there in self._joined.planned.items() if here not in joined and not {here, there} & down
+        ]
+        all_told = not waiting and len(self._seen) == len(self.switches.names)
+        in_time = not self._seen or self._round <= self._seen_last + _COLLECT
+        if (all_told or not in_time) and not self._starting:
+            self._starting = True
+            # It waits for answers, which arrive on the thread that may be calling.
+            threading.Thread(target=self._start, daemon=True).start()
+
+    def _start(self) -> None:
+        try:
+            with self._manager.state:
+                self._manager.start_anew()
+        except TestbedError as error:
+            self._refusal = f"no tables for what is joined: {error}"
+            return
+        finally:
+            self._starting = False
+        self._steer()
 
     def gone(self, number: int) -> None:
         """A switch has disconnected. If it is not back soon, it is dead."""
@@ -87,16 +260,21 @@ class SegmentReconciler(FastReconciler):
         if number not in self.switches.connected():
             with self._manager.state:
                 self._manager.tracker.dead.add(number)
-                self._manager.react(heard)
+                self._joined.forget([end for end in self._joined.planned if end[0] == number])
+                self._judge(heard)
 
     def port_changed(self, number: int, port: int, *, down: bool) -> None:
         """A switch says that a port went down, or came up."""
         heard = time.monotonic()
-        if not self._manager.tracker.concerned(number, port):
-            return
         with self._manager.state:
-            self._manager.tracker.port_changed(number, port, down=down)
-            self._manager.react(heard)
+            if self._manager.tracker.concerned(number, port):
+                self._manager.tracker.port_changed(number, port, down=down)
+            self._seen_last = self._round
+            if down:
+                self._joined.forget([(number, port)])
+            self._judge(heard)
+        if not down:
+            self._announce({(number, port), self._joined.planned.get((number, port), (number, port))})
 
     # -------------------------------------------------------------------------------------------- what is carried out
 
@@ -160,11 +338,17 @@ class SegmentReconciler(FastReconciler):
     def keep_only(self, tables: Tables) -> None:
         """See Installer."""
         del tables
-        self._keep_only([*self._paths, *self._backups])
+        self._keep_only([*self._paths, *self._backups, *self._lldp])
 
     def status(self) -> dict[str, Any]:
-        """As Reconciler.status, and as SegmentManager.status."""
-        return {**super().status(), **self._manager.status()}
+        """As Reconciler.status, and as SegmentManager.status, and what is joined."""
+        with self._manager.state:
+            joined = {"links": self._joined.links(), "wiring": self._joined.differences()}
+        found = {**super().status(), **self._manager.status(), **joined}
+        if self.stage != "steering":
+            found["phase"] = self.stage
+        role = {"role": "standby" if self.stage == "standby" else "master", "master_since": self._since}
+        return {**found, **role, "problem": found["problem"] or self._refusal}
 
 
 def is_down(port: Any) -> bool:

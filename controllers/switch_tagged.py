@@ -116,6 +116,7 @@ class SwitchTagged(OpenFlowApp):  # type: ignore[misc]  # whichever framework th
 
     @on(ofp_event.EventOFPFlowStatsReply, MAIN_DISPATCHER)
     @on(ofp_event.EventOFPPortDescStatsReply, MAIN_DISPATCHER)
+    @on(ofp_event.EventOFPPortStatsReply, MAIN_DISPATCHER)
     def _list(self, event: Any) -> None:
         message = event.msg
         more = bool(message.flags & message.datapath.ofproto.OFPMPF_REPLY_MORE)
@@ -123,7 +124,7 @@ class SwitchTagged(OpenFlowApp):  # type: ignore[misc]  # whichever framework th
 
     @on(ofp_event.EventOFPRoleReply, MAIN_DISPATCHER)
     def _role(self, event: Any) -> None:
-        self.switches.heard(event.msg.datapath, event.msg.xid, [event.msg.role])
+        self.switches.heard(event.msg.datapath, event.msg.xid, [(event.msg.role, event.msg.generation_id)])
 
     @on(ofp_event.EventOFPBarrierReply, MAIN_DISPATCHER)
     def _done(self, event: Any) -> None:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import itertools
+import os
 import queue
 import threading
 from collections.abc import Collection, Iterable
 from typing import Any
 
 from controllers.encode import add_bytes, remove_bytes
+from controllers.lldp import TRANSACTION, packet_out
 from controllers.wire import Content, bundle, content, rule_of
 from testbed.model import Rule
 from testbed.pipeline.tables import LEARNED
 
 ANSWER_LIMIT = 10.0
 _BUNDLE_DONE = "committed"
+_NO_GENERATION = 0xFFFFFFFFFFFFFFFF  # of a switch that has had no master yet
 
 
 class SwitchError(Exception):
@@ -26,6 +29,9 @@ class Switches:
 
     Args:
         names: of the plan's switches; switch number n has the datapath id n + 1.
+
+    Attributes:
+        secret: of the LLDP frames that they send for us.
     """
 
     def __init__(self, names: tuple[str, ...]) -> None:
@@ -35,6 +41,8 @@ class Switches:
         self._answers: dict[tuple[int, str, int], queue.SimpleQueue[Any]] = {}
         self._refused: dict[int, SwitchError] = {}  # of requests without a waiting caller
         self._numbers = itertools.count(1)
+        self.secret = os.urandom(16)
+        self._frames: dict[tuple[int, int], bytes] = {}
 
     def number(self, datapath: Any) -> int | None:
         """Number of a switch, or None for one that the plan does not have."""
@@ -70,10 +78,16 @@ class Switches:
         Raises:
             SwitchError: no answer, or a later controller has it.
         """
-        datapath = self._datapath(number)
-        ofproto, parser = datapath.ofproto, datapath.ofproto_parser
-        request = parser.OFPRoleRequest(datapath, ofproto.OFPCR_ROLE_MASTER, generation)
-        self._ask(number, datapath, "xid", [request])
+        self._role(number, "MASTER", generation)
+
+    def become_slave(self, number: int) -> None:
+        """Leave that right to another, and hear of its ports alone.
+
+        Raises:
+            SwitchError: no answer, or another has just taken it.
+        """
+        _, generation = self._role(number, "NOCHANGE")
+        self._role(number, "SLAVE", 0 if generation == _NO_GENERATION else generation)
 
     def is_master(self, number: int) -> bool:
         """Whether this controller still has the sole right to change the switch.
@@ -81,11 +95,16 @@ class Switches:
         Raises:
             SwitchError: no answer.
         """
+        role, _ = self._role(number, "NOCHANGE")
+        return bool(role == self._datapath(number).ofproto.OFPCR_ROLE_MASTER)
+
+    def _role(self, number: int, wish: str, generation: int = 0) -> tuple[int, int]:
+        """Ask for a role; returns the one that the switch has given, and the latest generation that it knows."""
         datapath = self._datapath(number)
-        ofproto, parser = datapath.ofproto, datapath.ofproto_parser
-        request = parser.OFPRoleRequest(datapath, ofproto.OFPCR_ROLE_NOCHANGE, 0)
-        (role,) = self._ask(number, datapath, "xid", [request])
-        return bool(role == ofproto.OFPCR_ROLE_MASTER)
+        role = getattr(datapath.ofproto, f"OFPCR_ROLE_{wish}")
+        request = datapath.ofproto_parser.OFPRoleRequest(datapath, role, generation)
+        (answer,) = self._ask(number, datapath, "xid", [request])
+        return int(answer[0]), int(answer[1])
 
     def rule_count(self, number: int, *, learned: bool = True) -> int:
         """How many rules a switch has.
@@ -135,6 +154,29 @@ class Switches:
         datapath = self._datapath(number)
         request = datapath.ofproto_parser.OFPPortDescStatsRequest(datapath, 0)
         return {port.port_no: port for port in self._ask(number, datapath, "xid", [request])}
+
+    def received(self, number: int) -> dict[int, int]:
+        """Frames that have come in at each port of a switch.
+
+        Raises:
+            SwitchError: no answer.
+        """
+        datapath = self._datapath(number)
+        request = datapath.ofproto_parser.OFPPortStatsRequest(datapath, 0, datapath.ofproto.OFPP_ANY)
+        return {port.port_no: port.rx_packets for port in self._ask(number, datapath, "xid", [request])}
+
+    def announce(self, number: int, ports: Iterable[int], lasts: int) -> None:
+        """Have a switch send LLDP frames by ports, which neighbours may believe for `lasts` s, and do not wait.
+
+        Raises:
+            SwitchError: it is not connected.
+        """
+        datapath, frames = self._datapath(number), []
+        for port in ports:
+            if (number, port) not in self._frames:
+                self._frames[number, port] = packet_out(datapath, number, port, self.secret, lasts)
+            frames.append(self._frames[number, port])
+        datapath.send(b"".join(frames))
 
     def carry_out(self, number: int, messages: Iterable[Any]) -> None:
         """Have a switch carry out changes of rules, all of them or none.
@@ -238,7 +280,7 @@ class Switches:
     def heard_error(self, datapath: Any, xid: int, kind: int, code: int) -> None:
         """A switch has refused a message; type and code as in OpenFlow."""
         number, ofproto = self.number(datapath), datapath.ofproto
-        if number is None:
+        if number is None or xid == TRANSACTION:
             return
         what = f"OpenFlow error {kind}, code {code}"
         if (kind, code) in (

@@ -116,6 +116,8 @@ def _instructions(datapath: Any, rule: Rule) -> list[Any]:
             actions.append(parser.OFPActionPopVlan())
         elif action == "output":
             actions.append(parser.OFPActionOutput(value))
+        elif action == "to_controller":
+            actions.append(parser.OFPActionOutput(ofproto.OFPP_CONTROLLER, value))
         elif action in LEARN:
             actions.append(_learn(parser, action, value))
         elif action == "resubmit":
@@ -182,7 +184,8 @@ def _actions(datapath: Any, instructions: Sequence[Any]) -> tuple[tuple[str, int
 def _action(datapath: Any, action: Any) -> tuple[str, int] | None:
     ofproto, parser = datapath.ofproto, datapath.ofproto_parser
     if action.type == ofproto.OFPAT_OUTPUT:
-        return "output", int(action.port)
+        away = action.port == ofproto.OFPP_CONTROLLER
+        return ("to_controller", int(action.max_len)) if away else ("output", int(action.port))
     if action.type == ofproto.OFPAT_POP_VLAN:
         return "pop_vlan", 0
     if action.type == ofproto.OFPAT_PUSH_VLAN and action.ethertype == _TAG_TYPE:

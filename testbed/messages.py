@@ -451,7 +451,7 @@ class SwitchState:
     """What a controller knows of a switch.
 
     Attributes:
-        state: `in step`, `not in step`, `checking`, `gone` or `not seen`.
+        state: `in step`, `not in step`, `checking`, `collecting`, `standby`, `gone` or `not seen`.
         since: when that began; s since the epoch.
         problem: why it is not in step.
         rules: that it has.
@@ -539,6 +539,11 @@ class ControllerStatus:
         backup_vlans: likewise, of backups.
         problem: what it could not do.
         events: failures and repairs so far.
+        links: ports that are joined, as switches tell by LLDP; empty where nobody asks them.
+        wiring: how that differs from the plan, a sentence each.
+        role: of one of several managers, `master` or `standby`; empty for others.
+        master_since: when it became master; s, monotonic.
+        manager: its number, from 1.
     """
 
     switches: Mapping[str, SwitchState]
@@ -560,6 +565,11 @@ class ControllerStatus:
     backup_vlans: tuple[int, ...] = ()
     problem: str = ""
     events: tuple[FailureEvent, ...] = ()
+    links: tuple[str, ...] = ()
+    wiring: tuple[str, ...] = ()
+    role: str = ""
+    master_since: float | None = None
+    manager: int = 1
 
 
 @dataclass(frozen=True, slots=True)

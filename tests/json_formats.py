@@ -28,6 +28,7 @@ _MAPS = {
     "doctor": ("versions",),
     "vm build": ("versions",),
     "simulate": ("settings",),
+    "controller": ("switches", "slower"),
     "export": ("dialects", "files", "*.names", "hosts"),
 }
 _ANY_MAP = re.compile(r"(^|\.)(labels|parameters)$")

@@ -80,7 +80,7 @@ HOW: list[tuple[str, How]] = [
     (r"up .*--live|live results", Left("serve a page; tests/lab/test_live_page.py, tests/unit/test_live_page.py")),
     (r"check --bridge", Left("needs a bridge of this machine; tests/vm/test_check_bridge.py")),
     # labs
-    (r"(up|capture|load|watch|shell|exec|link|switch|live|status|down)\b", Lab()),
+    (r"(up|capture|load|watch|shell|exec|link|switch|controller|live|status|down)\b", Lab()),
     (r"simulate .*--(trace|matrix telemetry)|power .*--matrix", Lab()),
     # here
     (r"simulate .*--matrix mine.csv", Here()),

@@ -67,6 +67,7 @@ def load_commands() -> None:
         capture_command,
         check_command,
         compare_commands,
+        controller_command,
         doctor_commands,
         exec_command,
         exercise_commands,

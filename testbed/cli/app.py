@@ -18,8 +18,8 @@ PANELS: dict[str, tuple[str, ...]] = {
     "Plan and prove": ("init", "list", "plan", "verify", "analyse", "explain", "segments", "power", "schema"),
     "Simulate": ("simulate",),
     "Labs": (
-        "run", "up", "status", "load", "watch", "exec", "shell", "link", "switch", "capture", "live", "down",
-        "regulate", "storm", "exercise",
+        "run", "up", "status", "load", "watch", "exec", "shell", "link", "switch", "controller", "capture", "live",
+        "down", "regulate", "storm", "exercise",
     ),
     "Results": ("sweep", "compare", "report", "paper"),
     "Real switches": ("export", "check", "audit"),

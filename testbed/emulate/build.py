@@ -78,6 +78,7 @@ def build_order(plan: Plan, *, model: bool = False) -> BuildOrder:
         dilation=scale.dilation,
         cpu_share=scenario.lab.processors_a_host,
         controller=None if scenario.lab.controller == "none" else scenario.lab.controller,
+        managers=scenario.lab.managers,
         speeds={} if plan.speeds is None else dict(enumerate(plan.speeds.tolist())),
         fast_path=scenario.lab.fast_path,
         model=model,

@@ -12,6 +12,7 @@ from testbed.errors import LabError, WorkloadError
 from testbed.failover.rules import backup_rules
 from testbed.messages import Deviation, Flow, LinkState, Way
 from testbed.model import LearningPlan, Rule, host_ip, host_mac
+from testbed.pipeline.admission import lldp_rules
 from testbed.pipeline.compile import entry_rules
 from testbed.pipeline.oracle import Oracle
 from testbed.pipeline.tables import FORWARDING, UNTAGGED, Priority
@@ -172,10 +173,12 @@ def changed_links(plan: Plan, states: Mapping[int, LinkState], *, controlled: bo
 
 
 def expected_rules(plan: Plan) -> set[Rule]:
-    """What the lab's controller installs while nothing is dead: the plan's rules, and backups where it makes some."""
+    """What the lab's controller installs while nothing is dead: the plan's rules, and those of one that moves paths."""
     expected = set(plan.rules)
     tables = first_tables(plan)
-    return expected if tables is None else expected | set(backup_rules(plan.topology, tables))
+    if tables is None:
+        return expected
+    return expected | {*backup_rules(plan.topology, tables), *lldp_rules(plan.topology.switch_count)}
 
 
 # -------------------------------------------------------------------------------------------------------------- members

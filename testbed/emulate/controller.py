@@ -12,6 +12,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,8 @@ _START_LIMIT = 30.0
 _IN_STEP_LIMIT = 60.0
 _ANSWER_LIMIT = 60.0
 _POLL = 0.05
+_TAKEOVER_LIMIT = 10.0
+_PATIENCE = 10.0  # in which a controller that goes by LLDP hears of all links of a new lab
 _LOG_TAIL = 3
 _SHOWN = 4
 
@@ -38,15 +42,19 @@ class Controller:
     """A controller and the way to ask it.
 
     `name` is of the program, as in `python -m controllers NAME`; `folder` has its plan, and gets its log; `at` is the
-    IP address where it listens. With `model` it is that of modelled switches.
+    IP address where it listens. With `model` it is that of modelled switches. `number` is its own, from 1, of several.
     """
 
-    def __init__(self, name: str, folder: Path, at: str, *, model: bool = False) -> None:
-        self.name, self._at = name, at
+    def __init__(self, name: str, folder: Path, at: str, *, model: bool = False, number: int = 1) -> None:
+        self.name, self._at, self._number = name, at, number
         self._program = ("testbed.emulate.realtime.manager",) if model else (
-            "controllers", name, "--host", at, "--port", str(_SWITCH_PORT)
+            "controllers", name, "--host", at, "--port", str(_switch_port(number))
         )  # fmt: skip
-        self._plan, self._log = folder / PLAN, folder / "controller.log"
+        self._status_port = _STATUS_PORT + number - 1
+        self._plan, self._log = (
+            folder / PLAN,
+            folder / ("controller.log" if number == 1 else f"controller-{number}.log"),
+        )
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, dilation: float) -> None:
@@ -57,14 +65,19 @@ class Controller:
         Raises:
             LabError: it runs already.
         """
-        if self._process is not None and self._process.poll() is None:
+        if self.runs:
             raise LabError(f"the controller {self.name} runs already; stop it first")
         command = [
             *FIRST, sys.executable, "-m", *self._program, "--plan", str(self._plan), "--dilation", f"{dilation:.17g}",
-            "--status-port", str(_STATUS_PORT),
+            "--status-port", str(self._status_port),
         ]  # fmt: skip
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    @property
+    def runs(self) -> bool:
+        """Whether its process does."""
+        return self._process is not None and self._process.poll() is None
 
     def stop(self) -> None:
         """Kill it, as a crash would."""
@@ -89,7 +102,7 @@ class Controller:
         Raises:
             LabError: it does not answer.
         """
-        return decode(ControllerStatus, self._ask("GET", "/"), more_keys=True)
+        return replace(decode(ControllerStatus, self._ask("GET", "/"), more_keys=True), manager=self._number)
 
     def tell_dilation(self, dilation: float) -> None:
         """Tell it how fast the links are from now on; it waits for frames to arrive."""
@@ -115,7 +128,7 @@ class Controller:
         import http.client  # noqa: PLC0415 - labs without a controller start sooner
 
         self.check_alive()
-        connection = http.client.HTTPConnection(self._at, _STATUS_PORT, timeout=limit)
+        connection = http.client.HTTPConnection(self._at, self._status_port, timeout=limit)
         try:
             connection.request(method, path, None if body is None else json.dumps(body))
             response = connection.getresponse()
@@ -146,21 +159,24 @@ class Controller:
                     raise
             time.sleep(_POLL)
 
-    def wait_in_step(self, limit: float = _IN_STEP_LIMIT, progress: Progress = lambda text: None) -> ControllerStatus:
-        """Return its status when all switches have the rules of the plan.
+    def wait_in_step(
+        self, limit: float = _IN_STEP_LIMIT, progress: Progress = lambda text: None, patience: float = 0.0
+    ) -> ControllerStatus:
+        """Return its status when all switches have the rules of the plan, or of what is alive of its fabric.
 
-        `limit`: s; `progress` is called with how many there are.
+        `limit`: s; `progress` is called with how many there are; what is dead may take `patience` s to come up.
 
         Raises:
             LabError: names the switches that do not, and why.
         """
         self.wait_until_it_answers()
-        until = time.monotonic() + limit
+        until, whole_by = time.monotonic() + limit, time.monotonic() + patience
         told = -1
         while True:
             status = self.status()
             count, of = status.in_step, len(status.switches)
-            if count == of:
+            settled = not status.phase or status.phase.startswith("steady")
+            if count == of and settled and (not status.down or time.monotonic() > whole_by):
                 return status
             if time.monotonic() > until:
                 raise LabError(late(self.name, status, limit))
@@ -173,6 +189,8 @@ class Controller:
 def late(name: str, status: ControllerStatus, limit: float) -> str:
     """A sentence that names the switches of a status that are not in step."""
     behind = {switch: state for switch, state in status.switches.items() if state.state != "in step"}
+    if not behind:
+        return f'the controller {name} is in the phase "{status.phase}" after {limit:g} s. {status.problem}'.rstrip()
     shown = [_why(switch, state) for switch, state in list(behind.items())[:_SHOWN]]
     more = f" and {len(behind) - _SHOWN} more" if len(behind) > _SHOWN else ""
     refused = "".join(f". Refused: {one.sentence}" for one in status.refused)
@@ -186,8 +204,14 @@ def _why(switch: str, state: SwitchState) -> str:
     return f"{switch} ({state.state}{': ' + state.problem if state.problem else ''})"
 
 
+def _switch_port(number: int) -> int:
+    return _SWITCH_PORT + number - 1
+
+
 class LabController:
     """The controller of a lab, if it has one: what the agent can be asked about it, at any time.
+
+    Of several managers it is the one that steers.
 
     Attributes:
         operations: as of Agent.
@@ -195,7 +219,7 @@ class LabController:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._controller: Controller | None = None
+        self._controllers: list[Controller] = []
         self._dilation = 1.0
         self._lock = threading.Lock()
         self.operations: dict[type[ask.Request[Any]], Callable[[Any, Progress], Any]] = {
@@ -209,14 +233,18 @@ class LabController:
     def choose(self, order: ask.BuildOrder) -> None:
         """Start the controller that is to install the rules, or to look after a model, if it is to run here."""
         if order.controller is not None and order.controller_here:
-            self._controller = Controller(order.controller, self._folder, order.controller_at, model=order.model)
+            self._controllers = [
+                Controller(order.controller, self._folder, order.controller_at, model=order.model, number=number)
+                for number in range(1, order.managers + 1)
+            ]
             self._dilation = order.dilation
-            self._controller.start(order.dilation)
+            for one in self._controllers:
+                one.start(order.dilation)
 
     def wait_until_it_answers(self) -> None:
         """Return when the controller answers, if there is one; raises as Controller.wait_until_it_answers()."""
-        if self._controller is not None:
-            self._controller.wait_until_it_answers()
+        for one in self._controllers:
+            one.wait_until_it_answers()
 
     def bring_rules(self, order: ask.BuildOrder, switches: SwitchBackend, progress: Progress) -> None:
         """Install the rules on bridges that are there, or let the controller do it."""
@@ -224,15 +252,17 @@ class LabController:
             switches.install(order.rules)
             return
         self.wait_until_it_answers()
-        switches.set_controllers([f"tcp:{order.controller_at}:{_SWITCH_PORT}"])
-        if self._controller is not None:  # where it runs elsewhere, it is waited for there
-            self._controller.wait_in_step(progress=progress)
+        ports = (_switch_port(number) for number in range(1, order.managers + 1))
+        switches.set_controllers([f"tcp:{order.controller_at}:{port}" for port in ports])
+        if self._controllers:  # where it runs elsewhere, it is waited for there
+            self._need().wait_in_step(progress=progress, patience=_PATIENCE)
 
     def tell_dilation(self, dilation: float) -> None:
         """Tell a controller how fast the links are from now on."""
         self._dilation = dilation
-        if self._controller is not None:
-            self._controller.tell_dilation(dilation)
+        for one in self._controllers:
+            if one.runs or len(self._controllers) == 1:
+                one.tell_dilation(dilation)
 
     def status(self, request: ask.TellController, progress: Progress) -> ControllerStatus:
         """What the controller says of itself."""
@@ -244,25 +274,43 @@ class LabController:
         return self._need().wait_in_step(request.limit, progress)
 
     def stop(self, request: ask.StopController, progress: Progress) -> None:
-        """Kill the controller, as a crash would; switches keep their rules."""
+        """Kill the controller, of several managers the master, as a crash would; switches keep their rules."""
         del request, progress
         with self._lock:
             self._need().stop()
 
     def start(self, request: ask.StartController, progress: Progress) -> None:
-        """Start the controller anew, from the plan the lab was built from."""
+        """Start the controller anew, or managers that do not run, from the plan the lab was built from."""
         del request, progress
         with self._lock:
-            self._need().start(self._dilation)
+            self._need_some()
+            for one in [one for one in self._controllers if not one.runs] or self._controllers:
+                one.start(self._dilation)
 
     def move(self, request: ask.MoveToPlan, progress: Progress) -> PlanMove:
         """Have the controller carry the switches over to another plan."""
         del progress
         return self._need().move(request)
 
-    def _need(self) -> Controller:
-        if self._controller is None:
+    def _need_some(self) -> None:
+        if not self._controllers:
             raise LabError(
                 "this lab has no controller: its rules were installed once; use lab.controller: switch_tagged"
             )
-        return self._controller
+
+    def _need(self) -> Controller:
+        """The controller; of several managers the master, which may have to take over first."""
+        self._need_some()
+        if len(self._controllers) == 1:
+            return self._controllers[0]
+        until = time.monotonic() + _TAKEOVER_LIMIT
+        while running := [one for one in self._controllers if one.runs]:
+            for one in running:
+                with suppress(LabError):  # it has just ended, or does not answer yet
+                    if one.status().role == "master":
+                        return one
+            if time.monotonic() > until:
+                raise LabError(f"none of {len(running)} managers has become master in {_TAKEOVER_LIMIT:g} s")
+            time.sleep(_POLL)
+        self._controllers[0].check_alive()
+        return self._controllers[0]

@@ -155,11 +155,15 @@ class Fabric(Mininet):  # type: ignore[misc]
         """
         seconds: dict[str, float] = {}
         self.datapath = switches.datapath
+        # Before the ports: the userspace datapath's loop is quick while it has none to poll. But for a controller that
+        # looks by the ports what is joined before it installs anything.
+        early, late = [("rules", rules)], list[tuple[str, Callable[[], None]]]()
+        if self.order.controller == "segment_manager":
+            early, late = late, early
         steps: tuple[tuple[str, Callable[[], None]], ...] = (
             ("bridges", switches.add_bridges),
             ("groups", lambda: switches.install_groups(self.order.groups)),
-            # Before the ports: the userspace datapath's loop is quick while it has none to poll.
-            ("rules", rules),
+            *early,
             ("links", self._make_links),
             ("hosts", self._configure_hosts),
             ("ports", lambda: switches.add_ports(self._ports())),
@@ -167,6 +171,7 @@ class Fabric(Mininet):  # type: ignore[misc]
             ("fast path", self._open_fast_path),
             ("shaping", self._shape),
             ("buffers", lambda: self._prepare_sockets(switches)),
+            *late,
             ("short cuts", lambda: self._begin_short_cuts(switches)),
             ("read back", lambda: self._read_back(switches)),
         )
@@ -475,7 +480,13 @@ class Fabric(Mininet):  # type: ignore[misc]
         time.sleep(_STATISTICS_LAG)
         order = self.order
         taken = {} if self.fast_path is None else self.fast_path.frames()
-        return counters.frame_counts(order, self.holders, lambda: switches.dump(order.switches, counters=True), taken)
+
+        def dump() -> Mapping[str, Sequence[str]]:
+            if order.controller is not None:
+                switches.carry_counts_over()
+            return switches.dump(order.switches, counters=True)
+
+        return counters.frame_counts(order, self.holders, dump, taken)
 
     def settle(self) -> None:
         """Return when the fast path, if there is one, holds what the switches' rules are now."""

@@ -22,6 +22,7 @@ _FRAME_MEMORY = 4096
 _RECEIVE_BUFFER = 4 << 20
 _MAX_BUFFER = 1 << 30
 _MAX_BACKOFF_MS = 1000
+_FRAMES_A_SECOND = 1000  # that a switch hands over
 _PROBE_DATAPATH = "system@testbed-probe"
 _TEMPORARY = "/tmp"  # of ovsdb-server, whatever TMPDIR says
 # Open vSwitch takes the number of processors for 0 until the machine's clock shows this, s, and with the kernel's
@@ -208,6 +209,9 @@ class OpenVSwitch:
                     "connection_mode=out-of-band",
                     # A controller that is restarted finds all switches within a second, instead of eight.
                     f"max_backoff={_MAX_BACKOFF_MS}",
+                    # A host that floods its port with LLDP frames crowds out its own, and no other port's.
+                    f"controller_rate_limit={_FRAMES_A_SECOND}",
+                    f"controller_burst_limit={_FRAMES_A_SECOND}",
                     "--",
                     "add",
                     "bridge",
@@ -339,6 +343,12 @@ class OpenVSwitch:
             }
         )
         return {name: [line for line in text.splitlines() if "actions=" in line] for name, text in texts.items()}
+
+    def carry_counts_over(self) -> None:
+        """Have the counters of rules, which lag behind the datapath's, count all frames until now."""
+        alive = {daemon.target: (["ovs-appctl", "-t", daemon.target, "revalidator/wait"], None)
+                 for daemon in self._daemons if daemon.alive}  # fmt: skip
+        run_each(alive)
 
     def version(self) -> str:
         """First line of `ovs-vswitchd --version`."""

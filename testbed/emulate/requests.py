@@ -116,6 +116,7 @@ class BuildOrder:
         everywhere: names of the fabric's switches in switch order; empty where all are here.
         controller_at: IP address at which the controller listens.
         controller_here: whether it runs in this lab, and not in that of the first machine.
+        managers: how many of it there are, one of which steers.
         host_access: what programs in hosts may do with the machine's files.
     """
 
@@ -149,6 +150,7 @@ class BuildOrder:
     everywhere: tuple[str, ...] = ()
     controller_at: str = "127.0.0.1"
     controller_here: bool = True
+    managers: int = 1
 
     @property
     def ends(self) -> tuple[tuple[tuple[str, int], ...], ...]:
@@ -395,13 +397,13 @@ class WaitForController(Request[ControllerStatus]):
 
 
 class StopController(Request[None]):
-    """Kill the controller, as a crash would; switches keep their rules."""
+    """Kill the controller, of several managers the master, as a crash would; switches keep their rules."""
 
     op: ClassVar[str] = "controller stop"
 
 
 class StartController(Request[None]):
-    """Start the controller anew, from the plan the lab was built from."""
+    """Start the controller anew, or managers that do not run, from the plan the lab was built from."""
 
     op: ClassVar[str] = "controller start"
 

@@ -68,6 +68,9 @@ class SwitchBackend(Protocol):
     def dump(self, bridges: Sequence[str], *, counters: bool = ...) -> dict[str, list[str]]:
         """Rules of the running ones among some switches, a line each."""
 
+    def carry_counts_over(self) -> None:
+        """Have the counters of rules count all frames until now."""
+
     def dump_groups(self, bridges: Sequence[str]) -> dict[str, list[str]]:
         """Groups of switches, a line each."""
 

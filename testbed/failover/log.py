@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,10 @@ class FailureLog:
         for event in self._events[:count]:
             if event[what] is None:
                 event[what] = now
+
+    def take_over(self, events: Sequence[dict[str, Any]]) -> None:
+        """Go on with a log that another has written."""
+        self._events = [dict(event) for event in events]
 
     def as_objects(self) -> list[dict[str, Any]]:
         """All events, as plain data."""

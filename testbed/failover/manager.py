@@ -25,6 +25,8 @@ from testbed.failover.tables import Tables, compile_ahead, prove, recovered_tabl
 from testbed.failover.tracker import FailureTracker
 from testbed.model import Ints, LocalPlan, Routes, Topology, VlanPlan
 
+_REMEMBERED = 50  # events
+
 
 class Installer(Protocol):
     """Carries out on switches what a segment manager decides.
@@ -113,13 +115,41 @@ class SegmentManager:
         self._ready: dict[int, Diversion] = {}
         self._problem = ""
         self._wake = threading.Event()
-        self._recall()
+        compile_ahead(topology, self.whole, self._ways)
+
+    def take_up(self, seen: Collection[int] = ()) -> bool:
+        """Start from the state that the last manager of this plan left; False where none did, and nothing has changed.
+
+        What `tracker` has of the switches `seen` is newer, and stays.
+        """
+        known = None if self._memory is None else SavedState.read(self._memory, self._digest)
+        if known is None:
+            return False
+        tracker = self.tracker
+        tracker.down |= {end for end in known.down if end[0] not in seen}
+        tracker.dead |= set(known.dead).difference(seen)
+        tracker.silent = set(known.silent)
+        before = FailureTracker(self._topology)
+        before.down, before.dead, before.silent = set(known.down), set(known.dead), set(known.silent)
+        self._damage = self._settled = before.failed()
+        self.now = known.tables(self._topology, self.whole, self._settled, self._ways)
+        self._failures.take_over(known.events)
+        self._count = len(known.events)
+        return True
+
+    def start_anew(self) -> None:
+        """Start with tables for what is there, by `tracker`.
+
+        Raises:
+            InputError: there are none.
+        """
+        self._damage = self._settled = self.tracker.failed()
+        self.now = recovered_tables(self._topology, self.whole, self.whole, self._settled, self._ways)
 
     def begin(self, install: Installer) -> None:
         """Get ready for failures, and make new tables after each, in a thread of its own; the tables are installed."""
         self._install = install
-        self._get_ready()
-        compile_ahead(self._topology, self.whole, self._ways)
+        self._wake.set()
         threading.Thread(target=self._work, daemon=True).start()
 
     # ----------------------------------------------------------------------------------------------------- diversion
@@ -173,10 +203,14 @@ class SegmentManager:
         """Install tables for what is alive; False where something happened meanwhile and it must begin anew."""
         with self.state:
             count, failed, now = self._count, self._damage, self.now
-            if self._tidy and failed.same_as(self._settled) and (self._backup < 0).all():
-                self._finish(count)
-                return True
-            self._phase = "new tables"
+            as_it_should_be = self._tidy and failed.same_as(self._settled) and bool((self._backup < 0).all())
+            if not as_it_should_be:
+                self._phase = "new tables"
+        if as_it_should_be:
+            self._finish(count)
+            if not self._ready:
+                self._get_ready()
+            return True
         taken = self._install.taken()
         after = recovered_tables(self._topology, self.whole, now, failed, self._ways, taken)
         self._install.add_paths(after)
@@ -226,11 +260,11 @@ class SegmentManager:
     def _finish(self, count: int) -> None:
         self._failures.overcome("recovered", count)
         self._failures.overcome("settled", count)
+        self._remember()
         with self.state:
             if self._count == count:
                 self._phase = "steady" if not self._damage.any else "steady, damaged"
                 self._problem = ""
-        self._remember()
 
     def _get_ready(self) -> None:
         """Work out in advance what each further link's death takes."""
@@ -257,17 +291,10 @@ class SegmentManager:
                 sorted(self.tracker.dead),
                 self.now.vlans.vlan_ids.tolist(),
                 self.now.backups.vlan_ids.tolist(),
+                sorted(self.tracker.silent),
+                self._failures.as_objects()[-_REMEMBERED:],
             )
         known.write(self._memory)
-
-    def _recall(self) -> None:
-        """Take up the state that the last run of this manager left, if it was of this plan."""
-        known = None if self._memory is None else SavedState.read(self._memory, self._digest)
-        if known is None:
-            return
-        self.tracker.down, self.tracker.dead = set(known.down), set(known.dead)
-        self._damage = self._settled = self.tracker.failed()
-        self.now = known.tables(self._topology, self.whole, self._settled, self._ways)
 
     # ------------------------------------------------------------------------------------------------------- status
 

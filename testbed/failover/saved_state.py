@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +25,8 @@ class SavedState:
         dead: switches that are.
         vlans: identifiers of the VLANs there are then.
         backups: of the backup VLANs.
+        silent: (switch, port) of links that did not hear what they should.
+        events: the last ones of the log.
     """
 
     plan: str
@@ -31,6 +34,8 @@ class SavedState:
     dead: list[int]
     vlans: list[int]
     backups: list[int]
+    silent: list[tuple[int, int]] = field(default_factory=list)
+    events: list[dict[str, Any]] = field(default_factory=list)
 
     def write(self, file: Path) -> None:
         """Store it, whole or not at all."""
@@ -42,7 +47,8 @@ class SavedState:
         if not file.exists():
             return None
         known = json.loads(file.read_text())
-        found = cls(**{**known, "down": [(int(switch), int(port)) for switch, port in known["down"]]})
+        ends = {key: [(int(switch), int(port)) for switch, port in known.get(key, ())] for key in ("down", "silent")}
+        found = cls(**{**known, **ends})
         return found if found.plan == plan else None
 
     def tables(self, topology: Topology, whole: Tables, failed: FailedElements, ways: Routings) -> Tables:

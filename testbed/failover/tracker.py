@@ -17,6 +17,7 @@ class FailureTracker:
     Attributes:
         down: (switch, port) of ports that are down.
         dead: switches that are.
+        silent: (switch, port) of links that do not hear what they should.
     """
 
     def __init__(self, topology: Topology) -> None:
@@ -29,6 +30,7 @@ class FailureTracker:
         }  # fmt: skip
         self.down: set[tuple[int, int]] = set()
         self.dead: set[int] = set()
+        self.silent: set[tuple[int, int]] = set()
 
     def connected(self, number: int, ports: Collection[int]) -> None:
         """A switch is there, and of its ports these are down."""
@@ -46,6 +48,6 @@ class FailureTracker:
 
     def failed(self) -> FailedElements:
         """What all this leaves dead."""
-        behind = [self._behind[end] for end in self.down]
+        behind = [self._behind[end] for end in self.down | self.silent]
         links, hosts = ([number for kind, number in behind if kind == which] for which in ("link", "host"))
         return failed_elements(self._topology, links, hosts, self.dead)

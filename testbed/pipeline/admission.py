@@ -13,6 +13,8 @@ from testbed.pipeline.tables import INGRESS, Priority
 
 # Addresses of protocols between neighbours: BPDUs, PAUSE, LLDP and others. No bridge sends them on (8.6.3, table 8-1).
 RESERVED_GROUP = "01:80:c2:00:00:00/ff:ff:ff:ff:ff:f0"
+LLDP_GROUP = "01:80:c2:00:00:0e"  # one of them: the nearest bridge (IEEE 802.1AB-2016, table 7-1)
+WHOLE_FRAME = 0xFFFF  # bytes of a frame that a controller gets: all
 # The bit of an address that is a group's. No station is one, so none sends from there, and no bridge learns it (8.7).
 GROUP_SOURCE = "01:00:00:00:00:00/01:00:00:00:00:00"
 MASKED = frozenset({("dl_dst", RESERVED_GROUP), ("dl_src", GROUP_SOURCE)})  # matches with a mask
@@ -52,6 +54,12 @@ def filter_rules(switches: int) -> list[Rule]:
         for switch in range(switches)
         for match, actions in (*drops, (("dl_vlan", PRIORITY_TAGGED), untag))
     ]
+
+
+def lldp_rules(switches: int) -> list[Rule]:
+    """The rule at each switch by which LLDP frames go to a controller, before the filter drops them; nowhere else."""
+    match, action = (("dl_dst", LLDP_GROUP),), (("to_controller", WHOLE_FRAME),)
+    return [Rule(switch, INGRESS.number, Priority.LLDP, match, action) for switch in range(switches)]
 
 
 FILTERS = len(filter_rules(1))  # rules at each switch

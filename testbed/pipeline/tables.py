@@ -27,6 +27,7 @@ class Priority(IntEnum):
     SAME_BUNDLE = 500  # a frame for the bundle that it came by: dropped
     MEMBER = 600  # a frame that came by a member beside the first: as by the first
     FILTER = 700  # what no switch forwards or learns, and tags without a VLAN
+    LLDP = 800  # what tells a controller which ports are joined; it alone gets it
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from testbed.model import Group, Rule
-from testbed.pipeline.admission import MASKED
+from testbed.pipeline.admission import MASKED, lldp_rules
 from testbed.pipeline.compile import HASH_FIELDS
 from testbed.pipeline.tables import (
     EGRESS,
@@ -20,6 +21,7 @@ from testbed.pipeline.tables import (
 )
 
 _VLAN_PRESENT = 0x1000
+_CONTROLLER = "CONTROLLER"
 # The register that holds the bundle to send by.
 _BUNDLE = "reg0"
 # As Open vSwitch writes it. VLAN and presence of a tag are 13 bits; OXM_OF_VLAN_VID[] would take 12, and the learned
@@ -70,7 +72,7 @@ def _format_action(action: str, value: int) -> str:
         return f"set_field:{number}->{_SET_FIELD[action]}"
     if action == "resubmit":
         return f"resubmit(,{value})"
-    return f"{action}:{value}"
+    return f"{_CONTROLLER if action == 'to_controller' else action}:{value}"
 
 
 def _learn(action: str, ageing: int) -> str:
@@ -115,7 +117,10 @@ def _parse(switch: int, line: str) -> Rule:
             match.append(("dl_vlan", UNTAGGED))
         elif part and name not in ("cookie", "hard_timeout", "send_flow_rem", "reset_counts"):
             raise FlowSyntaxError(f"unexpected match {part!r} in {line.strip()!r}")
-    return Rule(switch, table, priority, tuple(match), _parse_actions(tail.strip(), line))
+    rule = Rule(switch, table, priority, tuple(match), _parse_actions(tail.strip(), line))
+    if any(name == "to_controller" for name, _ in rule.actions) and replace(rule, switch=0) != lldp_rules(1)[0]:
+        raise FlowSyntaxError(f"only LLDP frames go to a controller, and not those of {line.strip()!r}")
+    return rule
 
 
 def _parse_actions(text: str, line: str) -> tuple[tuple[str, int], ...]:
@@ -133,6 +138,8 @@ def _parse_actions(text: str, line: str) -> tuple[tuple[str, int], ...]:
             actions.append(("pop_vlan", 0))
         elif name in ("output", "goto_table", "group", *LEARN) or (name, value) in _AGAIN:
             actions.append((name, int(value)))
+        elif name == _CONTROLLER:
+            actions.append(("to_controller", int(value)))
         elif part != "drop":
             raise FlowSyntaxError(f"unexpected action {part!r} in {line.strip()!r}")
     return tuple(actions)

@@ -159,6 +159,12 @@ def daemon_problems(scenario: Scenario, topology: Topology) -> list[Problem]:
 
 def controller_problems(scenario: Scenario) -> list[Problem]:
     """A controller where links are aggregated, whose groups it cannot install, or paths that it cannot move."""
+    if scenario.lab.managers > 1 and scenario.lab.controller != "segment_manager":
+        sentence = (
+            f"{scenario.lab.managers} take over from each other, which only segment_manager does, not "
+            f"{scenario.lab.controller}; use lab.controller: segment_manager, or managers: 1"
+        )
+        return [Problem("lab.managers", sentence)]
     if scenario.lab.controller == "segment_manager" and origin_of("routings", scenario.routing_kind):
         sentence = (
             f'"segment_manager" routes again what failures leave, and the plug-in "{scenario.routing_kind}" is not '

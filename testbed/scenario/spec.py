@@ -202,6 +202,8 @@ class LabSettings:
     # who installs the rules: `none` = the lab itself, once; else the OpenFlow controller of that name, which runs
     # inside the lab and keeps them there
     controller: Literal["none", "switch_tagged", "learning", "segment_manager"] = "none"
+    # how many segment managers there are: one steers, and when it dies the next takes over
+    managers: Annotated[int, Ge(1), Le(8)] = 1
     # what programs in hosts may do with the machine's files: `read` all, or `none` but what programs need, and in both
     # cases without the rights that could change the machine; `write` leaves them those of root
     host_access: Access = "read"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import chain
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testbed.model import Rule
+from testbed.pipeline.admission import lldp_rules
 from testbed.pipeline.tables import TABLES, UNTAGGED, Priority
 from testbed.pipeline.text import FlowSyntaxError, format_rule, parse_rule
 from testbed.plan import make_plan
@@ -159,6 +161,15 @@ def test_a_line_as_a_running_switch_dumps_it():
 def test_a_flow_this_pipeline_never_writes(line):
     with pytest.raises(FlowSyntaxError):
         parse_rule(0, line)
+
+
+def test_lldp_frames_alone_go_to_a_controller():
+    (rule,) = lldp_rules(1)
+    line = "table=0,priority=800,dl_dst=01:80:c2:00:00:0e,actions=CONTROLLER:65535"
+    assert format_rule(rule) == line
+    assert parse_rule(6, line) == replace(rule, switch=6)
+    with pytest.raises(FlowSyntaxError, match="only LLDP frames go to a controller"):
+        parse_rule(6, line.replace("0e,", "0f,"))
 
 
 def test_the_refusal_shows_part_and_line():

@@ -94,6 +94,17 @@ LABS: dict[str, list[Typed]] = {
         Typed("link s3-s4 --down"),
         Typed("down", prints="ended"),
     ],
+    "joined": [
+        Typed("up torus4x4 --set lab.controller=segment_manager", _SMALL),
+        Typed("controller torus4x4", prints="32 links by LLDP, which is what the plan has"),
+        Typed("down", prints="ended"),
+    ],
+    "managers": [
+        Typed("up torus4x4 --set lab.controller=segment_manager --set lab.managers=2", _SMALL),
+        Typed("controller torus4x4 --kill", prints="is master"),
+        Typed("controller torus4x4 --start", prints="is master"),
+        Typed("down", prints="ended"),
+    ],
     "power": [
         Typed(
             "up torus4x4 --set routing=updown --set routing.selection=tree --set assignment.kind=fixed "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -46,6 +47,39 @@ def test_a_lab_from_up_to_down(untouched, tmp_path):
     assert [one["lab"] for one in ended["ended"]] == [name]
     printed("run", "two.yaml")
     printed("storm", "--seconds", "0.5")
+
+
+def test_the_controller_of_a_lab(untouched, tmp_path, monkeypatch):
+    name = f"json-controller-{os.getpid()}"
+    (tmp_path / "ring.yaml").write_text(
+        "topology: {kind: ring, switches: 4}\nlab: {dilation: 100, datapath: userspace, managers: 2, "
+        "controller: segment_manager}\nworkloads: [{kind: ping, count: 1}]\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert typed("up", "ring.yaml", "--name", name)[0] == 0
+    try:
+        code, text, _ = typed("controller", name)
+        assert code == 0
+        first = re.match(r".*: segment_manager, manager (\d) is master, 4 of 4 switches are in step, steady", text)
+        assert first
+        assert "4 links by LLDP, which is what the plan has" in text
+        assert typed("link", name, "s1-s2", "--down")[0] == 0
+        until = time.monotonic() + 20
+        while not conforms("controller", typed("controller", name, "--json")[1])["events"]:
+            assert time.monotonic() < until
+        code, text, _ = typed("controller", name)
+        assert code == 3
+        assert "  dead: link s1–s2\n  3 links by LLDP, which is not what the plan has\n" in text
+        assert "  s1-eth2 is not joined to s2-eth2\n" in text
+        code, text, _ = typed("controller", name, "--kill")
+        assert f"manager {3 - int(first[1])} is master" in text
+        code, text, said = typed("controller", name, "--kill")
+        assert (code, text) == (1, "")
+        assert "the controller segment_manager was stopped; start it first" in said
+        assert typed("controller", name, "--kill", "--start")[0] == 2
+        assert "is master" in typed("controller", name, "--start")[1]
+    finally:
+        assert typed("down", name)[0] == 0
 
 
 @pytest.mark.quiet(seat=0)

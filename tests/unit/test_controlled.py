@@ -74,6 +74,11 @@ def test_rules_that_are_not_the_plans_void_a_run():
     assert found == [Deviation(True, "2 rules differ from the plan's after the loads")]
 
 
+def test_a_controller_that_does_not_come_to_rest_is_told():
+    told = ControllerStatus({"s1": SwitchState("in step")}, in_step=1, phase="new tables", problem="none is proved")
+    assert late("x", told, 60) == 'the controller x is in the phase "new tables" after 60 s. none is proved'
+
+
 def test_a_controller_that_ended_and_switches_it_lost_are_warnings():
     everything = dumped(*PLAN.rules)
     assert deviations(PLAN, lab("switch_tagged", everything, LabError("the controller x ended"))) == [

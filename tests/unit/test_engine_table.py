@@ -24,7 +24,7 @@ _VALUES: dict[str, dict[str, Any]] = {
     },
     "lab": {
         "dilation": 50, "datapath": "userspace", "arp": "broadcast", "seed": 2, "telemetry": 500, "cpu_share": 0.1,
-        "switch_daemons": 2, "fast_path": "off", "controller": "switch_tagged",
+        "switch_daemons": 2, "fast_path": "off", "controller": "switch_tagged", "managers": 2,
         "host_access": "none",
     },
     "simulator": {

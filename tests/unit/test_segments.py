@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable
@@ -11,17 +12,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from os_ken.ofproto import ofproto_v1_3
 from os_ken.ofproto.ofproto_protocol import ProtocolDesc
 
 from controllers import segments
+from controllers.election import Election
 from controllers.encode import add_bytes, remove_bytes
+from controllers.lldp import packet_out, read
 from controllers.refused import RefusedError
 from controllers.segments import SegmentReconciler
 from controllers.switches import SwitchError
 from controllers.wire import Content, add_message, place, remove_message
+from testbed.failover.collected import CollectedTopology
 from testbed.failover.failed import FailedElements, cut_off, failed_elements
 from testbed.model import Rule
+from testbed.pipeline.admission import lldp_rules
 from testbed.pipeline.oracle import Oracle
 from testbed.plan import Plan
 from tests.fabrics import plan_of
@@ -41,7 +48,7 @@ def buffer(message: Any, transaction: int) -> bytes:
 )
 def test_rules_have_the_bytes_that_the_framework_gives_them(kind: str, routing: str, sizes: list[int]):
     drop = Rule(0, 1, 200, (("dl_vlan", 12), ("dl_dst", "02:00:00:00:00:09")), ())
-    rules = [drop, *plan_of(kind, {"kind": routing}, sizes=sizes).rules]
+    rules = [drop, *lldp_rules(1), *plan_of(kind, {"kind": routing}, sizes=sizes).rules]
     for rule in rules:
         assert add_bytes([rule], 77) == buffer(add_message(DATAPATH, rule), 77)
         assert remove_bytes([rule], 78) == buffer(remove_message(DATAPATH, rule), 78)
@@ -64,6 +71,11 @@ class Fakes:
         self.gone: set[int] = set()
         self.down: set[tuple[int, int]] = set()
         self.sent = 0
+        self.cables = dict(CollectedTopology(plan.topology, 1).planned)  # port → the port at the other end
+        self.mute: set[tuple[int, int]] = set()  # ports by which nothing gets out
+        self.frames: dict[tuple[int, int], int] = {}  # that have come in by a port
+        self.roles: list[tuple[int, int | str]] = []
+        self.listener: SegmentReconciler | None = None
         self.go_on = threading.Event()
         self.go_on.set()
 
@@ -76,6 +88,11 @@ class Fakes:
 
     def become_master(self, number: int, generation: int) -> None:
         self.need(number)
+        self.roles.append((number, generation))
+
+    def become_slave(self, number: int) -> None:
+        self.need(number)
+        self.roles.append((number, "slave"))
 
     def rules(self, number: int, learnable: Collection[Content] = ()) -> tuple[list[Rule], list[Any]]:
         assert not learnable
@@ -86,6 +103,18 @@ class Fakes:
         self.need(number)
         count = int(self.topology.port_count[number])
         return {port: Port(state=(number, port) in self.down) for port in range(1, count + 1)}
+
+    def received(self, number: int) -> dict[int, int]:
+        self.need(number)
+        return {port: self.frames.get((number, port), 0) for port in self.ports(number)}
+
+    def announce(self, number: int, ports: Iterable[int], lasts: int) -> None:
+        self.need(number)
+        for port in ports:
+            here, there = (number, port), self.cables.get((number, port))
+            arrives = there is not None and there[0] not in self.gone and not {here, there} & self.down
+            if there is not None and arrives and here not in self.mute and self.listener is not None:
+                self.listener.heard_from(*there, here)
 
     def send(self, number: int, add: Iterable[Rule] = (), remove: Iterable[Rule] = ()) -> None:
         self.need(number)
@@ -120,11 +149,18 @@ class Fakes:
         return lost
 
 
-def started(plan: Plan, memory: Path | None = None, fakes: Fakes | None = None) -> tuple[SegmentReconciler, Fakes]:
+def started(
+    plan: Plan, memory: Path | None = None, fakes: Fakes | None = None, election: Election | None = None
+) -> tuple[SegmentReconciler, Fakes]:
+    """A controller to which all switches have connected, once they are in step."""
     fakes = fakes or Fakes(plan)
-    reconciler = SegmentReconciler(plan, fakes, math.inf, memory)  # type: ignore[arg-type]
-    for number in sorted(fakes.connected()):
+    there, fakes.gone = fakes.connected(), {*range(len(fakes.names))}
+    reconciler = fakes.listener = SegmentReconciler(plan, fakes, math.inf, memory, election)  # type: ignore[arg-type]
+    for number in sorted(there):
+        fakes.gone.remove(number)
         reconciler.bring_in_step(number)
+    reconciler.look()
+    until(lambda: bool(reconciler.status()["in_step"] == len(there)))
     return reconciler, fakes
 
 
@@ -248,15 +284,14 @@ def test_a_restart_touches_no_rule(tmp_path):
     ends = [(int(plan.topology.channel_source[c]), int(plan.topology.out_port[c])) for c in (14, 15)]
     fakes.down.update(ends)
     until(lambda: settled(reconciler))
-    until(memory.exists)
     sent = fakes.sent
     again, _ = started(plan, memory, fakes)
     assert fakes.sent == sent
     assert again.status()["down"] == reconciler.status()["down"]
-    assert again.status()["events"] == []
+    assert again.status()["events"] == reconciler.status()["events"]
     fakes.down.clear()
     fail(again, plan, 7, down=False)
-    until(lambda: again.status()["phase"] == "steady" and bool(again.status()["events"]))
+    until(lambda: again.status()["phase"] == "steady" and len(again.status()["events"]) == 2)
     assert fakes.undelivered(failed_elements(plan.topology)) == 0
 
 
@@ -295,3 +330,255 @@ def test_what_dies_while_old_paths_drain_does_not_wait_for_them():
     until(lambda: settled(reconciler))
     assert reconciler.status()["problem"] == ""
     assert set(fakes.all_rules()) == first
+
+
+# --------------------------------------------------------------------------------------------------------- collection
+
+
+def end_of(plan: Plan, channel: int) -> tuple[int, int]:
+    return int(plan.topology.channel_source[channel]), int(plan.topology.out_port[channel])
+
+
+def ends_of(plan: Plan, link: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    return end_of(plan, 2 * link), end_of(plan, 2 * link + 1)
+
+
+def swapped(plan: Plan, *links: int) -> Fakes:
+    """Two links whose cables are swapped at the second end of each."""
+    fakes = Fakes(plan)
+    (a, b), (c, d) = (ends_of(plan, link) for link in links)
+    fakes.cables |= {a: d, d: a, c: b, b: c}
+    return fakes
+
+
+def test_an_lldp_frame_is_read_as_it_was_sent_and_no_other():
+    secret = b"of this manager"
+    message = packet_out(DATAPATH, 6, 3, secret, 4)
+    frame = message[message.index(bytes.fromhex("0180c200000e")) :]
+    assert read(frame, secret) == (6, 3)
+    assert read(frame, b"of another one") is None
+    for at in range(12, len(frame)):
+        assert read(frame[:at], secret) in (None, (6, 3))
+        changed = frame[:at] + bytes([frame[at] ^ 1]) + frame[at + 1 :]
+        assert read(changed, secret) in (None, (6, 3))
+    other = packet_out(DATAPATH, 6, 4, secret, 4)
+    token = other[other.index(b"\x02\x00\x00\x01") + 4 :][:8]
+    mine = frame[frame.index(b"\x02\x00\x00\x01") + 4 :][:8]
+    assert token != mine
+    assert read(frame.replace(mine, token), secret) is None
+
+
+def test_what_is_wired_as_planned_agrees():
+    plan = plan_of("torus", sizes=[4, 4])
+    reconciler, fakes = started(plan)
+    told = reconciler.status()
+    assert told["wiring"] == []
+    assert len(told["links"]) == plan.topology.link_count
+    assert told["links"][0] == "s1-eth2 – s2-eth2"
+    assert set(fakes.all_rules()) >= {*plan.rules, *lldp_rules(16)}
+
+
+def test_nothing_is_installed_before_it_is_known_what_is_joined():
+    plan = plan_of("torus", sizes=[4, 4])
+    fakes = Fakes(plan)
+    fakes.gone = {15}
+    reconciler = fakes.listener = SegmentReconciler(plan, fakes, math.inf)  # type: ignore[arg-type]
+    for number in range(15):
+        reconciler.bring_in_step(number)
+    assert set(fakes.all_rules()) == set(lldp_rules(15))
+    assert reconciler.status()["phase"] == "collecting"
+    assert reconciler.status()["switches"]["s1"]["state"] == "collecting"
+    fakes.gone = set()
+    reconciler.bring_in_step(15)
+    until(lambda: bool(reconciler.status()["in_step"] == 16))
+    assert fakes.undelivered(failed_elements(plan.topology)) == 0
+
+
+def test_a_switch_that_does_not_come_is_not_waited_for_long():
+    plan = plan_of("torus", sizes=[4, 4])
+    fakes = Fakes(plan)
+    fakes.gone = {5}
+    reconciler = fakes.listener = SegmentReconciler(plan, fakes, math.inf)  # type: ignore[arg-type]
+    for number in sorted(fakes.connected()):
+        reconciler.bring_in_step(number)
+    for _ in range(3):
+        reconciler.look()
+    assert reconciler.status()["phase"] == "collecting"
+    reconciler.look()
+    until(lambda: bool(reconciler.status()["in_step"] == 15) and settled(reconciler))
+    told = reconciler.status()
+    assert told["down"] == [f"link s6–s{n}" if n > 6 else f"link s{n}–s6" for n in (2, 5, 7, 10)]
+    assert told["wiring"][0] == "s2-eth4 is not joined to s6-eth2"
+    fakes.gone = set()
+    reconciler.bring_in_step(5)
+    until(lambda: bool(reconciler.status()["phase"] == "steady" and reconciler.status()["in_step"] == 16))
+    assert reconciler.status()["wiring"] == []
+    assert fakes.undelivered(failed_elements(plan.topology)) == 0
+
+
+def test_swapped_cables_are_named_and_get_no_tables_until_they_are_put_right():
+    plan = plan_of("torus", sizes=[4, 4])
+    fakes = swapped(plan, 3, 17)
+    reconciler, _ = started(plan, fakes=fakes)
+    until(lambda: settled(reconciler))
+    told = reconciler.status()
+    assert len(told["wiring"]) == 2
+    assert all(" is joined to " in sentence for sentence in told["wiring"])
+    assert len(told["down"]) == 2
+    assert fakes.undelivered(failed_elements(plan.topology, [3, 17])) == 0
+    ports = {end for link in (3, 17) for end in ends_of(plan, link)}
+    used = {(rule.switch, value) for rule in fakes.all_rules() for name, value in (*rule.match, *rule.actions)
+            if name in ("output", "in_port")}  # fmt: skip
+    assert not ports & used
+    fakes.cables = Fakes(plan).cables
+    reconciler.look()
+    until(lambda: reconciler.status()["phase"] == "steady")
+    assert reconciler.status()["wiring"] == reconciler.status()["down"] == []
+    assert set(fakes.all_rules()) == set(started(plan)[1].all_rules())
+
+
+def test_a_link_that_is_deaf_in_one_direction_is_dead_and_one_whose_queue_is_full_is_not():
+    plan = plan_of("torus", sizes=[4, 4])
+    reconciler, fakes = started(plan)
+    deaf, full = ends_of(plan, 7), ends_of(plan, 9)
+    fakes.mute = {deaf[0], full[0]}  # the other direction is heard
+    for count in range(8):
+        fakes.frames[full[1]] = count  # other frames arrive by it
+        reconciler.look()
+    until(lambda: settled(reconciler) and bool(reconciler.status()["down"]))
+    assert reconciler.status()["down"] == ["link " + plan.topology.channel_name(14).replace("→", "–")]
+    (sentence,) = reconciler.status()["wiring"]
+    assert sentence.endswith("which hears it")
+    assert fakes.undelivered(failed_elements(plan.topology, [7])) == 0
+    fakes.mute = set()
+    reconciler.look()
+    until(lambda: reconciler.status()["phase"] == "steady" and not reconciler.status()["down"])
+
+
+# ----------------------------------------------------------------------------------------------------------- election
+
+
+def standing_by(plan: Plan, fakes: Fakes, folder: Path) -> SegmentReconciler:
+    """A manager to which all switches have connected while another one steers."""
+    fakes.roles.clear()
+    second = SegmentReconciler(plan, fakes, math.inf, folder / "state", Election(folder / "lock"))  # type: ignore[arg-type]
+    for number in range(len(fakes.names)):
+        second.bring_in_step(number)
+    assert second.status()["role"] == second.status()["phase"] == "standby"
+    assert fakes.roles == [(number, "slave") for number in range(len(fakes.names))]
+    return second
+
+
+def until_steering(reconciler: SegmentReconciler) -> None:
+    until(lambda: bool(reconciler.status()["in_step"] == 16) and settled(reconciler))
+
+
+def test_a_manager_that_takes_over_touches_no_rule(tmp_path):
+    plan = plan_of("torus", sizes=[4, 4])
+    steers = Election(tmp_path / "lock")
+    first, fakes = started(plan, tmp_path / "state", election=steers)
+    fail(first, plan, 7)
+    fakes.down.update(ends_of(plan, 7))
+    until(lambda: settled(first) and bool(first.status()["down"]))
+    sent = fakes.sent
+    second = fakes.listener = standing_by(plan, fakes, tmp_path)
+    second.look()
+    second.check(3)
+    assert fakes.sent == sent
+    fakes.roles.clear()
+    before = time.monotonic()
+    steers.withdraw()
+    until_steering(second)
+    told = second.status()
+    assert told["role"] == "master"
+    assert before <= told["master_since"] <= time.monotonic()
+    assert {number for number, _ in fakes.roles} == set(range(16))
+    assert all(isinstance(one, int) and one > first._generation for _, one in fakes.roles)
+    assert fakes.sent == sent
+    assert (told["down"], told["events"]) == (first.status()["down"], first.status()["events"])
+
+
+def test_what_dies_while_nobody_steers_is_overcome_by_the_next(tmp_path):
+    plan = plan_of("torus", sizes=[4, 4])
+    steers = Election(tmp_path / "lock")
+    first, fakes = started(plan, tmp_path / "state", election=steers)
+    until((tmp_path / "state").exists)
+    second = fakes.listener = standing_by(plan, fakes, tmp_path)
+    before = set(fakes.all_rules())
+    fail(second, plan, 12)
+    fakes.down.update(ends_of(plan, 12))
+    assert set(fakes.all_rules()) == before
+    fakes.go_on.clear()
+    steers.withdraw()
+    # Before it asks any switch for its rules, hosts are on their backups.
+    failed = failed_elements(plan.topology, [12])
+    until(lambda: bool(second.status()["diverted"]) and fakes.undelivered(failed) == 0)
+    fakes.go_on.set()
+    until_steering(second)
+    assert fakes.undelivered(failed) == 0
+    assert [event["down"] for event in second.status()["events"]] == [second.status()["down"]]
+    assert first.status()["events"] == []
+
+
+def test_a_manager_that_finds_no_state_collects_first(tmp_path):
+    plan = plan_of("torus", sizes=[4, 4])
+    steers = Election(tmp_path / "lock")
+    assert steers.won()
+    fakes = Fakes(plan)
+    second = fakes.listener = standing_by(plan, fakes, tmp_path)
+    assert fakes.all_rules() == []
+    steers.withdraw()
+    until_steering(second)
+    assert fakes.undelivered(failed_elements(plan.topology)) == 0
+
+
+@given(st.lists(st.integers(0, 4), max_size=20))
+@settings(max_examples=20, deadline=None)
+def test_of_those_that_live_exactly_one_leads(dies: list[int]):
+    """Each number is a manager that dies, and comes back as the last of the queue."""
+    with tempfile.TemporaryDirectory() as folder:
+        file, leads = Path(folder) / "lock", set[Election]()
+
+        def stand() -> Election:
+            one = Election(file)
+            if one.won():
+                leads.add(one)
+            else:
+                threading.Thread(target=wait, args=(one,), daemon=True).start()
+            return one
+
+        def wait(one: Election) -> None:
+            one.wait()
+            leads.add(one)
+
+        managers = [stand() for _ in range(5)]
+        for number in dies:
+            gone = managers[number]
+            if gone not in leads:  # who waits in the kernel cannot be withdrawn from here
+                continue
+            leads.remove(gone)
+            managers[number] = stand()
+            gone.withdraw()
+            until(lambda: len(leads) == 1)
+            assert not leads & {gone}
+        time.sleep(0.01)
+        assert len(leads) == 1
+
+
+def test_switches_that_are_slow_to_come_back_are_waited_for_and_then_not(tmp_path):
+    plan = plan_of("torus", sizes=[4, 4])
+    _, fakes = started(plan, tmp_path / "state")
+    until((tmp_path / "state").exists)
+    before = set(fakes.all_rules())
+    fakes.gone = {5}
+    reconciler = fakes.listener = SegmentReconciler(plan, fakes, math.inf, tmp_path / "state")  # type: ignore[arg-type]
+    for _ in range(15):
+        reconciler.look()
+    assert reconciler.status()["down"] == []
+    for _ in range(5):
+        reconciler.look()
+    until(lambda: len(reconciler.status()["down"]) == 4 and settled(reconciler))
+    fakes.gone = set()
+    reconciler.bring_in_step(5)
+    until(lambda: reconciler.status()["phase"] == "steady" and not reconciler.status()["down"])
+    assert set(fakes.all_rules()) == before

@@ -51,6 +51,7 @@ class ModelManager:
         self._seen: Bools = np.zeros(0, dtype=np.bool_)
         routing = (scenario.routing_kind, scenario.routing)
         self.manager = SegmentManager(topology, (plan.routes, plan.vlans, plan.digest), routing, memory)
+        self.manager.take_up()
         self._installer = ModelInstaller(folder, self._model, topology, self.manager.now)
         self.manager.begin(self._installer)
 
