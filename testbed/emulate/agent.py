@@ -60,6 +60,7 @@ GROUPS = FOLDER / "cpu"
 STATE = FOLDER / "state.json"
 _libc = ctypes.CDLL(None)
 _HEAPS = -8  # M_ARENA_MAX of malloc.h
+_LONG = 100_000  # letters of an answer that leaves a lot of free memory, such as all rules
 _MODEL_FILES, _FILES_A_HOST = 100, 3  # a tap, a queue, and what its programs print
 
 Progress = Callable[[str], None]
@@ -405,13 +406,19 @@ def serve(agent: Agent, connection: socket.socket) -> None:
     # Who hangs up in the middle of an answer has not read its end, which closing the stream tries to send once more.
     with connection, suppress(BrokenPipeError), connection.makefile("rw", encoding="utf-8") as stream:
 
-        def send(**message: Any) -> None:
-            stream.write(encode(message) + "\n")
+        def send(**message: Any) -> int:
+            text = encode(message)
+            stream.write(text + "\n")
             stream.flush()
+            return len(text)
+
+        def tell(text: str) -> None:
+            send(progress=text)
 
         for line in stream:
             try:
-                send(result=agent.answer(line, lambda text: send(progress=text)))
+                if send(result=agent.answer(line, tell)) > _LONG:
+                    give_back()
             except BrokenPipeError:
                 return
             except (LabError, CapabilityError, OSError, subprocess.SubprocessError) as error:
@@ -456,7 +463,7 @@ def keep_small() -> None:
 def give_back() -> None:
     """Return memory that is free to the kernel, also from between what is in use.
 
-    The C library gives back the end of its heap only, and the holes get more with each load.
+    The C library gives back the end of its heap only, and the holes get more with each load and each long answer.
     """
     with suppress(AttributeError):  # a C library that has no such word
         _libc.malloc_trim(0)
