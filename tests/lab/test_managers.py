@@ -39,6 +39,15 @@ tlvs = b"".join(bytes([2 * kind, len(said)]) + said for kind, said in ((1, chass
 for _ in range(20):
     s.send(bytes.fromhex("0180c200000e" "020000000001" "88cc") + tlvs + bytes(30))
 """
+# 15 hosts that do this send a host some thirty times what its link takes.
+_FLOOD = """
+import socket, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+end = time.monotonic() + 14
+while time.monotonic() < end:
+    s.sendto(bytes(1400), ("10.0.0.16", 5555))
+    time.sleep(0.005)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -225,3 +234,14 @@ def test_two_swapped_cables_are_named_and_get_no_tables(monkeypatch):
             assert f"{ports[here]} leads to {ports[planned]}" in sentence
         assert len(told.links) == plan.topology.link_count, told.wiring
         check(plan, lab, failed_elements(plan.topology, swapped))
+
+
+def test_queues_that_are_full_are_no_deaf_links():
+    """They lose LLDP frames, too: four rounds in a row, at times."""
+    plan = plan_of((_TORUS % 1).replace("dilation: 1,", "dilation: 1000,"))
+    with build_lab(plan) as lab:
+        flood = (sys.executable, "-c", _FLOOD)
+        lab.run_load(LoadRequest(tuple(Process(f"p{h}", f"h{h}", flood) for h in range(1, 16)), limit=40))
+        assert sum(lab.read_links().drops) > 1000
+        told = lab.controller()
+        assert (told.phase, told.events, told.wiring) == ("steady", (), ())
