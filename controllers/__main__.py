@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from controllers.election import Election, lock_of
 from controllers.framework import run_app
 from controllers.refused import RefusedError, refuse_plan
 from testbed.errors import TestbedError
@@ -47,10 +48,14 @@ def main(
         made = read_stored(plan)
         made.require_proof()
         refuse_plan(made, learning=name is Name.learning)
+        if name is Name.segment_manager:
+            Election(lock_of(plan)).withdraw()
     except TestbedError as error:
         sys.exit(_refuse(str(error)))
     except RefusedError as error:
         sys.exit(_refuse(f"{plan}: {error}"))
+    except OSError as error:
+        sys.exit(_refuse(f"{lock_of(plan)}: {error.strerror}; managers of a plan need this file to elect one of them"))
     if not dilation and made.scenario.lab.dilation == "auto":
         sys.exit(_refuse(f"{plan}: its dilation is auto; give that of the links, such as --dilation 200"))
     run_app(

@@ -8,6 +8,11 @@ from contextlib import suppress
 from pathlib import Path
 
 
+def lock_of(plan: Path) -> Path:
+    """The file whose lock elects one of the managers of a plan's file."""
+    return Path(f"{plan}.lock")
+
+
 class Election:
     """A manager's place in the queue for a lock, which the kernel takes from its holder when that dies.
 

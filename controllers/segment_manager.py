@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from controllers.election import Election
+from controllers.election import Election, lock_of
 from controllers.framework import MAIN_DISPATCHER, cfg, ofp_event, on
 from controllers.lldp import read
 from controllers.reconciler import Reconciler
@@ -39,7 +39,7 @@ class SegmentManager(SwitchTagged):
 
     def make_reconciler(self, plan: Plan, rate: float) -> Reconciler:
         """A reconciler that remembers its state beside the plan, and is elected by a lock there."""
-        memory, election = Path(f"{cfg.CONF.plan}.state"), Election(Path(f"{cfg.CONF.plan}.lock"))
+        memory, election = Path(f"{cfg.CONF.plan}.state"), Election(lock_of(Path(cfg.CONF.plan)))
         return SegmentReconciler(plan, self.switches, rate, memory, election)
 
     @on(ofp_event.EventOFPPortStatus, MAIN_DISPATCHER)

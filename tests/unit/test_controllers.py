@@ -420,3 +420,14 @@ def test_a_plan_that_cannot_be_used_is_told_before_anything_listens(tmp_path, ca
         main(Name.switch_tagged, file)
     assert ended.value.code == 2
     assert told in capsys.readouterr().err
+
+
+def test_a_manager_that_cannot_be_elected_says_so_before_anything_listens(tmp_path, capsys):
+    file = tmp_path / "plan.json"
+    file.write_text(plan_to_json(fixed_plan()))
+    (tmp_path / "plan.json.lock").mkdir()
+    with pytest.raises(SystemExit) as ended:
+        main(Name.segment_manager, file, dilation=1.0)
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert said == f"{file}.lock: Is a directory; managers of a plan need this file to elect one of them\n"
