@@ -96,7 +96,7 @@ def frame_counts(
     `short_cuts`: switch → frames that it took in and sent without Open vSwitch.
     """
     channels, hosts = channel_ports(order), host_ports(order)
-    ports, rules, told = _counters(dump, tells=order.controller == "segment_manager")
+    ports, rules, told = _counters(dump, tells=order.collects)
 
     def total(what: str) -> int:
         return sum(ports[name][what] for name in (*channels, *hosts))

@@ -158,7 +158,7 @@ class Fabric(Mininet):  # type: ignore[misc]
         # Before the ports: the userspace datapath's loop is quick while it has none to poll. But for a controller that
         # looks by the ports what is joined before it installs anything.
         early, late = [("rules", rules)], list[tuple[str, Callable[[], None]]]()
-        if self.order.controller == "segment_manager":
+        if self.order.collects:
             early, late = late, early
         steps: tuple[tuple[str, Callable[[], None]], ...] = (
             ("bridges", switches.add_bridges),

@@ -153,6 +153,11 @@ class BuildOrder:
     managers: int = 1
 
     @property
+    def collects(self) -> bool:
+        """Whether the controller asks switches by LLDP what is joined, before it installs anything."""
+        return self.controller == "segment_manager"
+
+    @property
     def ends(self) -> tuple[tuple[tuple[str, int], ...], ...]:
         """Ports here that send into each link: both ends of `links`, then the one of each of `far`."""
         return (*(link.ends for link in self.links), *(((one.switch, one.port),) for one in self.far))

@@ -320,7 +320,8 @@ def test_a_run_is_shown_with_its_deadlock_and_played_afterwards(tmp_path):
     text_of = Path("scenarios/ring5-deadlock.yaml").read_text(encoding="utf-8")
     first = "workloads:\n  - {kind: iperf3, protocol: udp, pattern: 'pairs:h1>h5', seconds: 2, omit: 0, repeats: 1}"
     (tmp_path / "ring.yaml").write_text(text_of.replace("workloads:", first), encoding="utf-8")
-    with program(tmp_path, "run", "ring.yaml", "--live") as run, browser() as driver:
+    slow = ("--set", "lab.dilation=100")  # at which frames are on time on a busy machine, too
+    with program(tmp_path, "run", "ring.yaml", "--live", *slow) as run, browser() as driver:
         address = next(line for line in run.stdout if "http://" in line).split("live: ")[1].strip()
         driver.get(address)
         until(
@@ -335,7 +336,7 @@ def test_a_run_is_shown_with_its_deadlock_and_played_afterwards(tmp_path):
         around = [name.split("→") for name in cycle]
         assert {start for start, _ in around} == {end for _, end in around}
         picture(driver, "deadlock")
-        assert run.wait(60) in (0, 3)  # the scenario says so; with a reserve where the machine made frames late
+        assert run.wait(60) == 0  # the scenario says so
         until(lambda: text(driver, "state") == "not connected")
         assert text(driver, "banner").endswith("this is the last picture.") or "has ended" in text(driver, "banner")
         (folder,) = (tmp_path / "results").iterdir()

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner
 
-from testbed.cli import power_commands
+from testbed.cli import regulate_command
 from testbed.cli.app import app
 from testbed.errors import InputError
 from testbed.messages import FrameCounts, LinkReadings, PairReadings
@@ -24,7 +24,7 @@ from tests.fabrics import plan_of
 
 def refused(*words: str) -> list[str]:
     with pytest.raises(InputError) as caught:
-        CliRunner().invoke(app, [power_commands.regulate.__name__, *words], catch_exceptions=False)
+        CliRunner().invoke(app, [regulate_command.regulate.__name__, *words], catch_exceptions=False)
     return [str(problem) for problem in caught.value.problems]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from testbed.cli import plan_commands, power_commands
+from testbed.cli import plan_commands, power_command
 from testbed.cli.app import app
 from testbed.cli.output import results
 from testbed.errors import InputError
@@ -193,4 +193,4 @@ def test_links_without_which_switches_are_apart_are_refused():
 def test_help_has_an_example():
     text = CliRunner().invoke(app, ["power", "--help"]).stdout
     assert "testbed power torus4x4-3links" in " ".join(text.split())
-    assert {power_commands.power, plan_commands.plan} <= {command.callback for command in app.registered_commands}
+    assert {power_command.power, plan_commands.plan} <= {command.callback for command in app.registered_commands}

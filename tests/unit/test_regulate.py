@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from testbed.cli import power_commands
+from testbed.cli import regulate_command
 from testbed.cli.app import app
 from testbed.errors import InputError, LabError
 from testbed.model import Sample
@@ -166,7 +166,7 @@ def test_loads_without_traffic_are_refused_before_anything_is_built(tmp_path, lo
 def test_an_unknown_model_is_refused_before_anything_is_built():
     with pytest.raises(InputError, match=r'there is no switch model "PC5342". Did you mean "PC5324"'):
         CliRunner().invoke(app, ["regulate", "ring4", "--model", "PC5342"], catch_exceptions=False)
-    assert power_commands.regulate in {command.callback for command in app.registered_commands}
+    assert regulate_command.regulate in {command.callback for command in app.registered_commands}
 
 
 def test_slower_links_are_for_links_chosen_by_traffic():

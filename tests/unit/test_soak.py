@@ -4,7 +4,9 @@ import random
 
 import pytest
 
-from benchmarks.soak import by_chance, judged
+from benchmarks.soak import _WARM_UP, _drawn, by_chance, judged
+from testbed.plan import make_plan
+from testbed.scenario import parse_scenario
 
 
 def _rounds(count, *, rise=0.0, noise=0.1, name="goodput", start=4.0):
@@ -46,3 +48,14 @@ def test_chance_is_that_of_ranks():
     assert by_chance([1.0] * 8, [2.0] * 8) == pytest.approx(0.00078, rel=0.01)
     assert by_chance(list(range(8)), list(range(8))) == 1.0
     assert by_chance([1, 2, 3, 8], [4, 5, 6, 7]) == pytest.approx(0.25, abs=0.01)
+
+
+@pytest.mark.parametrize(("kind", "sizes"), [("torus", [8, 8]), ("mesh", [2, 2])])
+def test_all_hosts_and_links_have_their_turn_before_anything_is_judged(kind, sizes):
+    plan = make_plan(parse_scenario(f"topology: {{kind: {kind}, sizes: {sizes}}}\n", "soak.yaml"))
+    drawn = [_drawn(plan, random.Random(1), number) for number in range(_WARM_UP)]
+    assert {host for hosts, _ in drawn for host in hosts} == set(range(plan.topology.host_count))
+    assert {link for _, links in drawn for link in links} == set(range(plan.topology.link_count))
+    for hosts, links in [*drawn, _drawn(plan, random.Random(1), _WARM_UP)]:
+        assert len(set(hosts)) == len(hosts) == min(16, plan.topology.host_count)
+        assert links

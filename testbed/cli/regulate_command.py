@@ -1,10 +1,10 @@
-"""Commands about power: power, regulate."""
+"""`testbed regulate`: run loads with all links on and with those that they need."""
 
 from __future__ import annotations
 
 import dataclasses
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +13,6 @@ import typer
 from testbed.cli.app import FORMAT, SCENARIO, SETTINGS, app
 from testbed.cli.output import (
     Format,
-    form_problems,
     made_plan,
     outcome_object,
     print_json,
@@ -21,8 +20,8 @@ from testbed.cli.output import (
     results,
     say,
     steps,
-    write_file,
 )
+from testbed.cli.power_command import SLOWER
 from testbed.errors import InputError, Problem
 from testbed.regulate import WATCHED
 from testbed.regulate.rule import Rule
@@ -31,138 +30,11 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
     from testbed.model import Sample
-    from testbed.plan import Plan
     from testbed.regulate.before_after import BeforeAfter
-    from testbed.regulate.choice import Choice
     from testbed.regulate.loop import Looped
-    from testbed.regulate.power import Power
     from testbed.regulate.run import Regulated
 
 RULE = Rule()
-MODEL = Annotated[
-    str | None,
-    typer.Option("--model", help="switch model; default the scenario's, or else all with enough ports"),
-]
-PATTERNS = Annotated[
-    list[str] | None, typer.Option("--pattern", help="traffic by a pattern; default all_to_all; repeatable")
-]
-MATRICES = Annotated[
-    list[Path] | None,
-    typer.Option("--matrix", help="traffic of a run: its result folder, or a telemetry-<load>.npz of it; repeatable"),
-]
-SLOWER = Annotated[bool, typer.Option("--slower", help="let links run at 100 or 10 Mbit/s where that is enough")]
-
-
-@app.command(
-    epilog="Examples: testbed power torus4x4-3links --model PC5324 --pattern neighbour   |   "
-    "testbed power torus4x4-3links --matrix results/<folder> -o power.svg"
-)
-def power(
-    name: SCENARIO,
-    settings: SETTINGS = None,
-    patterns: PATTERNS = None,
-    matrices: MATRICES = None,
-    model: MODEL = None,
-    slower: SLOWER = False,
-    form: FORMAT = Format.text,
-    plot: Annotated[
-        Path | None, typer.Option("--output", "-o", help="draw links that are off, and watts: FILE.svg, .pdf or .png")
-    ] = None,
-) -> None:
-    """Compute the watts of all switches, and without the links to spare.
-
-    Spare is what the traffic does not need; nothing is built.
-    """
-    from testbed.regulate.power import as_object
-
-    with steps() as progress:
-        progress("planning and proving")
-        plan = made_plan(name, settings)
-        plan.require_proof()
-        found = _choices(plan, patterns, matrices, model, slower=slower, plot=plot, progress=progress)
-        if plot is not None:
-            from testbed.regulate.figure import draw
-
-            progress("drawing")
-            write_file(plot, draw(plan, found, plot.suffix[1:].lower()))
-    if form is Format.json:
-        print_json(as_object(plan, found))
-        return
-    _print(plan, found)
-    if plot is not None:
-        say(f"plot: {plot}")
-
-
-def _choices(
-    plan: Plan,
-    patterns: Sequence[str] | None,
-    matrices: Sequence[Path] | None,
-    model: str | None,
-    *,
-    slower: bool,
-    plot: Path | None,
-    progress: Callable[[str], None],
-) -> list[tuple[Choice, list[Power]]]:
-    """A choice for each kind of traffic, or all that is wrong with what was asked for."""
-    from testbed.plan.speeds import alike_problems
-    from testbed.regulate.choice import choose_links
-    from testbed.regulate.power import models_for, power_of
-    from testbed.regulate.traffic import gather
-
-    asked = patterns or ([] if matrices else ["all_to_all"])
-    traffic, problems = gather(asked, matrices or [], plan.topology, plan.scenario.lab.seed)
-    problems += form_problems("--output", plot)
-    problems += alike_problems(plan.scenario, "the choice of links to spare")
-    models = []
-    try:
-        models = models_for(plan, model)
-    except InputError as error:
-        problems += error.problems
-    if problems:
-        raise InputError(problems)
-    found = []
-    for one in traffic:
-        choice = choose_links(
-            plan,
-            one,
-            slower=slower,
-            progress=lambda done, links, name=one.name: progress(f"{name}: {10 * (10 * done // links)} % of the links"),  # type: ignore[misc]
-        )
-        found.append((choice, [power_of(plan, choice, model) for model in models]))
-    return found
-
-
-def _print(plan: Plan, found: Sequence[tuple[Choice, Sequence[Power]]]) -> None:
-    from rich.table import Table
-
-    links = plan.wiring.link_count
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("traffic", "model", f"links off, of {links}", "slower", "all on (W)", "then (W)", "saved"):
-        table.add_column(title, justify="left" if title in ("traffic", "model") else "right")
-    for choice, powers in found:
-        slower = sum(speed not in ("off", "1G") for speed in choice.selection.speeds)
-        for number, power in enumerate(powers):
-            of_choice = (choice.traffic.name, f"{len(choice.off)}", f"{slower}") if number == 0 else ("", "", "")
-            table.add_row(
-                of_choice[0], power.model.name, of_choice[1], of_choice[2], f"{power.before.sum():.1f}",
-                f"{power.after.sum():.1f}", f"{100 * power.saved:.1f} %",
-            )  # fmt: skip
-    results.print(table)
-    for choice, powers in found:
-        names = " ".join(choice.names) or "none"
-        say(f"{choice.traffic.name}, off: {names}")
-        if len(powers) == 1:
-            _print_switches(plan, powers[0])
-
-
-def _print_switches(plan: Plan, power: Power) -> None:
-    """Watts of each switch, those alike on one line."""
-    alike: dict[tuple[float, float], list[str]] = {}
-    for switch, watts in enumerate(zip(power.before.tolist(), power.after.tolist(), strict=True)):
-        alike.setdefault(watts, []).append(plan.wiring.switch_name(switch))
-    for (before, after), names in alike.items():
-        each = " each" if len(names) > 1 else ""
-        say(f"  {before:.1f} W → {after:.1f} W{each}: {' '.join(names)}")
 
 
 @app.command(
@@ -255,7 +127,7 @@ def regulate(
             from testbed.regulate.loop import regulate_by_load
 
             outcome, looped = regulate_by_load(plan, folder, chosen, rounds, Rule(**given), progress)
-            rows, facts, said = _looped(looped), looped.as_object(), _loop_lines(looped)
+            rows, facts, said = _compared("by load", looped.compared), looped.as_object(), _loop_lines(looped)
         elif every is None:
             from testbed.regulate.run import regulate as run_regulation
 
@@ -334,40 +206,32 @@ def regulated_object(found: Regulated) -> dict[str, object]:
 
 
 def _regulated(found: Regulated) -> RichTable:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
     then = f"{len(found.choice.off)} links off"
     if found.choice.slower:
         then += f", {len(found.choice.slower)} slower"
-    for title in ("", "all links on", then, "change", "spread, all on"):
-        table.add_column(title, justify="left" if not title else "right")
-    before, after = float(found.power.before.sum()), float(found.power.after.sum())
-    table.add_row(
+    before, after = found.power.before.sum(), found.power.after.sum()
+    watts = (
         f"power of the switches ({found.power.model.name})", f"{before:.1f} W", f"{after:.1f} W",
         f"{100 * (after / before - 1):+.1f} %", "",
     )  # fmt: skip
-    _compare(table, found.compared)
-    return table
+    return _compared(then, found.compared, watts)
 
 
-def _compare(table: RichTable, compared: Sequence[BeforeAfter]) -> None:
-    """Add a row for each figure of a load: medians of both states."""
+def _compared(then: str, compared: Sequence[BeforeAfter], *rows: Sequence[str]) -> RichTable:
+    """Some rows, and one for each figure of a load: its medians with all links on and `then`."""
+    from rich.table import Table
+
     from testbed.units import format_quantity
 
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("", "all links on", then, "change", "spread, all on"):
+        table.add_column(title, justify="left" if not title else "right")
+    for row in rows:
+        table.add_row(*row)
     for one in compared:
         medians = (format_quantity(statistics.median(values), one.unit) for values in (one.before, one.after))
         spread = f"{100 * one.spread:.1f} %" if len(one.before) > 1 else ""
         table.add_row(f"{one.title}, {one.metric}", *medians, f"{100 * (one.ratio - 1):+.1f} %", spread)
-
-
-def _looped(found: Looped) -> RichTable:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("", "all links on", "by load", "change", "spread, all on"):
-        table.add_column(title, justify="left" if not title else "right")
-    _compare(table, found.compared)
     return table
 
 
