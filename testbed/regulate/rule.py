@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from testbed.errors import Problem
 
 SHORTEST = 0.1  # s between two looks
+_ROUNDING = 1e-9  # of a use that is computed
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
     """How a loop decides; times are laboratory s."""
 
-    on_above: float = 0.7  # all links go on where the busiest one carries more than this share of its rate
+    # all links go on where the busiest one carries more than this share of its rate, and would carry less then
+    on_above: float = 0.7
     off_below: float = 0.4  # links go off as long as no other one would then carry so much
     period: float = 0.5  # from one look to the next
     hold: float = 5.0  # after a change, in which no link goes off
@@ -43,7 +45,7 @@ class Rule:
             uses: of each rung, the share of its rate that the busiest link carries or would carry now.
             rested: s since the last change.
         """
-        if uses[rung] > self.on_above:
+        if uses[rung] > self.on_above and uses[0] < uses[rung] * (1 - _ROUNDING):
             return 0
         if rested >= self.hold:
             while rung + 1 < len(uses) and uses[rung + 1] < self.off_below:
