@@ -42,8 +42,6 @@ def problems_of(plan: Plan) -> list[Problem]:
         refuse("engine", f"is {scenario.engine}, and over several machines there is Open vSwitch only")
     if scenario.lab.cpu_share != "none":
         refuse("lab.cpu_share", "is a share of one machine's processors")
-    if plan.bundles is not None:
-        refuse("links.aggregate", "is not possible over several machines yet")
     if isinstance(plan.vlans, LearningPlan):
         refuse("assignment", "has switches that learn, which are taught on one machine only")
     for number, load in enumerate(scenario.workloads):

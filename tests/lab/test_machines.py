@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from testbed.model import Longs, Topology
+from testbed.model import Longs, Sample, Topology
 from testbed.results import Run, load_run
 from testbed.results.samples import load_changes, load_failures
 from testbed.results.telemetry import load_telemetry
@@ -61,6 +61,24 @@ workloads:
     omit: 1
     repeats: 1
     timeline: ["at 3s: link s2-s3 rate 100M", "at 6s: link s2-s3 reset"]
+"""
+# Two bundles of two are cut, and two of three are on one machine each.
+_BUNDLES = """
+topology:
+  kind: graph
+  switches: [s1, s2, s3, s4]
+  hosts: {s1: 2, s2: 2, s3: 2, s4: 2}
+  links: [[s1, s2], [s1, s2], [s2, s3], [s2, s3], [s2, s3], [s3, s4], [s3, s4], [s4, s1], [s4, s1], [s4, s1]]
+links: {rate: 1 Gbit/s, aggregate: true}
+lab: {dilation: 400}
+workloads:
+  - kind: iperf3
+    protocol: udp
+    pairs: [[h1, h3], [h2, h4], [h3, h1], [h4, h2], [h5, h7], [h6, h8], [h7, h5], [h8, h6]]
+    offered: 0.9
+    seconds: 5
+    omit: 2
+    repeats: 2
 """
 
 
@@ -231,6 +249,28 @@ def test_a_cut_link_gets_slower_at_both_ends_and_is_as_planned_again(pair, tmp_p
         assert 0.6e6 < rate(at[0] + 0.5, at[1], counted, port) < 1.3e6
 
 
+@pytest.mark.quiet(seat=1)
+def test_each_member_of_a_bundle_that_is_cut_carries_its_own_flows(pair, tmp_path):
+    done = pair.testbed("run", write(tmp_path, _BUNDLES), *pair.options, "--results", str(tmp_path), "--format", "json")
+    assert done.returncode in (0, 3), done.stderr
+    run = load_run(Path(json.loads(done.stdout)["results"]))
+    parts = run.environment["machines"]
+    assert [parts[name]["links_to_others"] for name in ("a", "b")] == [4, 4]
+    of_metric: dict[str, list[Sample]] = {}
+    for sample in run.samples:
+        of_metric.setdefault(sample.metric, []).append(sample)
+    assert len(of_metric["goodput"]) == 2 * 8
+    # Those of each channel that was used; the switches were asked which flows take it.
+    used = of_metric["member_use"]
+    for sample in (*of_metric["goodput"], *used):
+        assert sample.predicted is not None
+        assert sample.value == pytest.approx(sample.predicted, rel=0.1, abs=0.02)
+    here = {*parts["a"]["switches"]}
+    between = [sample for sample in used if len(here & {*sample.labels["channel"].split("→")}) == 1]
+    assert {sample.labels["member"] for sample in between if sample.value > 0.1} == {"0", "1"}
+    nothing_runs(pair)
+
+
 def refuse(pair, tmp_path) -> None:
     """What cannot be is refused with sentences."""
     options = ("--cluster", pair.scheduler, "--insecure", "--results", str(tmp_path / "refused"))
@@ -238,15 +278,8 @@ def refuse(pair, tmp_path) -> None:
         ("a,a,c", (), ("--machines: a is named twice", "--machines: the scheduler has no worker named c.")),
         (
             "a,b",
-            (
-                "lab.cpu_share=0.1",
-                "topology={kind: ring, switches: 4, parallel_links: 2}",
-                "links={aggregate: true}",
-            ),
-            (
-                "lab.cpu_share: is a share of one machine's processors",
-                "links.aggregate: is not possible over several machines yet",
-            ),
+            ("lab.cpu_share=0.1",),
+            ("lab.cpu_share: is a share of one machine's processors",),
         ),
     ):
         done = pair.testbed("run", write(tmp_path, _RING), "--machines", names, *options, *settings(words))

@@ -115,6 +115,19 @@ def test_speeds_keep_to_their_links(plan):
         assert part.order.speeds == {here: (link + 1) / 100 for here, link in enumerate(part.links)}
 
 
+def test_members_of_a_bundle_that_is_cut_have_a_tunnel_each():
+    links = "[a, b], [a, b], [b, c], [b, c], [b, c], [c, d], [c, d], [d, a], [d, a], [d, a]"
+    names = "switches: [a, b, c, d]"
+    plan = make_plan(scenario_of(f"topology: {{kind: graph, {names}, links: [{links}]}}\nlinks: {{aggregate: true}}"))
+    assert plan.bundles is not None
+    part_of = cut(plan.wiring, 2)  # where all members count; of the bundles alone, b and c could be parted as well
+    parts, cuts = divide(build_order(plan), part_of.tolist(), _MACHINES)
+    assert [plan.wiring.channel_name(2 * one.link) for one in cuts] == ["s1→s2", "s1→s2#1", "s3→s4", "s3→s4#1"]
+    assert len({one.tunnel for one in cuts}) == 4
+    assert [len({(far.switch, far.port) for far in part.order.far}) for part in parts] == [4, 4]
+    assert [sum(len(lines) for lines in part.order.groups.values()) for part in parts] == [4, 4]
+
+
 def test_tunnels_need_more_than_the_links_they_carry(divided):
     order, _, _, cuts = divided
     # A full frame with its tag is 1542 bytes on a wire of the fabric, and 1592 in a tunnel.
@@ -356,7 +369,6 @@ def test_shaping_that_is_wrong_is_told_with_its_machine(divided):
 @pytest.mark.parametrize(
     ("text", "key"),
     [
-        ("topology: {kind: ring, switches: 4, parallel_links: 2}\nlinks: {aggregate: true}", "links.aggregate"),
         (f"{_RING}assignment: {{kind: fixed, registration: learning}}", "assignment"),
         (f"{_RING}lab: {{cpu_share: 0.1}}", "lab.cpu_share"),
         (f"engine: simulate\n{_RING}", "engine"),

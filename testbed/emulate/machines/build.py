@@ -80,7 +80,7 @@ def build_over(machines: Machines, plan: Plan, progress: Progress) -> FabricClie
     """
     order = build_order(plan)
     prepare_controller(plan)
-    part_of = cut(plan.topology, len(machines.machines))
+    part_of = cut(plan.wiring, len(machines.machines))
     parts, cuts = divide(order, part_of.tolist(), [one.name for one in machines.machines])
     _require_room(machines, needed_rates(order, cuts))
     fabric = FabricClient(f"{order.name}-{secrets.token_hex(4)}", plan, machines, parts)
