@@ -383,6 +383,7 @@ class Facts:
         holds_lone_frames: whether a port keeps a frame that finds it idle for its time on the wire, too.
         host_access: what programs in hosts may do with the machine's files.
         machines: host → number of its machine; empty where there is one.
+        most_share: largest share of a host, in processors, that leaves the switches enough on every machine.
     """
 
     datapath: str
@@ -404,6 +405,7 @@ class Facts:
     holds_lone_frames: bool = False
     host_access: Access = "read"
     machines: Mapping[str, int] = field(default_factory=dict)
+    most_share: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

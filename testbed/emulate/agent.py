@@ -29,7 +29,7 @@ from testbed.emulate.commands import allow_files, allow_long_files
 from testbed.emulate.controller import LabController
 from testbed.emulate.disturb import carry_out
 from testbed.emulate.fabric import Fabric
-from testbed.emulate.host_shares import HostShares
+from testbed.emulate.host_shares import HostShares, most_share
 from testbed.emulate.host_view import SHARED
 from testbed.emulate.interfaces import set_interfaces
 from testbed.emulate.loads import LoadRunner
@@ -171,6 +171,7 @@ class Agent:
             fast_path=fabric.fast_path is not None,
             why_slow=fabric.why_slow,
             host_access=order.host_access,
+            most_share=most_share(len(order.hosts)),
         )
         self.write_state(fabric)
         return self.facts
@@ -204,6 +205,7 @@ class Agent:
             pace=fabric.pace,
             holds_lone_frames=True,
             host_access=order.host_access,
+            most_share=most_share(len(order.hosts)),
         )
         self.write_state(fabric)
         return self.facts
@@ -287,7 +289,8 @@ class Agent:
         del progress
         fabric = self.need_fabric()
         slowest = min(fabric.order.link_rate, fabric.order.host_rate)
-        return frames.teach(fabric.order.hosts, fabric.holders, request.vlans, slowest, datagrams=request.datagrams)
+        order, vlans = fabric.order, request.vlans
+        return frames.teach(order.hosts, order.others, fabric.holders, vlans, slowest, datagrams=request.datagrams)
 
     def storm(self, request: ask.WatchStorm, progress: Progress) -> list[ask.StormReading]:
         """One broadcast, watched."""

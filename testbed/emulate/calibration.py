@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from testbed import __version__
+from testbed.emulate.host_shares import most_share, processors, share_of
 from testbed.errors import CapabilityError
 from testbed.files import write_whole
 from testbed.plan import Plan
@@ -48,7 +49,7 @@ def file() -> Path:
 def machine(datapath: str, open_vswitch: str) -> dict[str, object]:
     """What a calibration depends on."""
     return {
-        "processors": len(os.sched_getaffinity(0)),
+        "processors": processors(),
         "processor": _processor(),
         "kernel": platform.release(),
         "datapath": datapath,
@@ -117,20 +118,14 @@ def first_guess(plan: Plan) -> tuple[float, str]:
     return min(guess, largest_dilation(plan.scenario.links, plan.scenario.lab)), "calibration" if found else "default"
 
 
-# The rest is for the switches, which in a software lab cost as much as what sends through them.
-_FOR_HOSTS = 0.5
+def least_dilation(plan: Plan, most: float | None = None) -> float:
+    """Smallest dilation that may be chosen for a scenario; above 1 where hosts' shares follow from it.
 
-
-def most_share(hosts: int) -> float:
-    """Largest share of a host, in processors, that leaves the switches enough on this machine."""
-    return _FOR_HOSTS * _processors() / hosts
-
-
-def least_dilation(plan: Plan) -> float:
-    """Smallest dilation that may be chosen for a scenario; above 1 where hosts' shares follow from it."""
+    `most`: largest share of a host, see most_share(); None = that of this machine, if it has all hosts.
+    """
     if plan.scenario.lab.cpu_share != "auto":
         return 1.0
-    return max(1.0, 1 / most_share(plan.topology.host_count))
+    return max(1.0, 1 / (most_share(plan.topology.host_count) if most is None else most))
 
 
 def require_shares(plan: Plan) -> None:
@@ -139,25 +134,27 @@ def require_shares(plan: Plan) -> None:
     Raises:
         CapabilityError: with what would be possible on this machine.
     """
-    lab, hosts = plan.scenario.lab, plan.topology.host_count
-    most = most_share(max(hosts, 1))
+    refused = share_refused(plan, plan.topology.host_count, processors())
+    if refused:
+        raise CapabilityError(f"{plan.scenario.source}: lab.cpu_share: {refused}")
+
+
+def share_refused(plan: Plan, hosts: int, count: int) -> str:
+    """Why a machine of so many processors cannot give so many hosts their shares; empty where it can."""
+    lab = plan.scenario.lab
+    most = share_of(count, hosts)
     if lab.dilation == "auto" and lab.cpu_share == "auto":
         share = 1 / largest_dilation(plan.scenario.links, lab)
         remedy = f"lab.dilation can be no more than {1 / share:.4g} here; use fewer hosts"
     else:
         wanted = lab.processors_a_host
         if wanted is None:
-            return
+            return ""
         share = wanted
         remedy = f"use lab.dilation {1 / most:.4g} or more" if lab.cpu_share == "auto" else f"use {most:.4g} or less"
     if share <= most:
-        return
-    raise CapabilityError(
-        f"{plan.scenario.source}: lab.cpu_share: {hosts} hosts with {share:.4g} of a processor each would take "
-        f"{hosts * share:.4g} of this machine's {_processors()}, and half of them must be left for the switches; "
-        f"{remedy}"
+        return ""
+    return (
+        f"{hosts} hosts with {share:.4g} of a processor each would take {hosts * share:.4g} of this machine's {count}, "
+        f"and half of them must be left for the switches; {remedy}"
     )
-
-
-def _processors() -> int:
-    return len(os.sched_getaffinity(0))

@@ -88,12 +88,18 @@ _MIN_GAP = 1e-3  # each frame is new to every switch it comes to
 
 
 def teach(
-    hosts: Sequence[HostOrder], holders: Mapping[str, int], vlans: Sequence[int], rate: float, *, datagrams: bool
+    hosts: Sequence[HostOrder],
+    others: Sequence[HostOrder],
+    holders: Mapping[str, int],
+    vlans: Sequence[int],
+    rate: float,
+    *,
+    datagrams: bool,
 ) -> str:
     """Let every host send a broadcast in every VLAN, one after the other, so that no queue fills.
 
-    `holders`: host → pid; `rate`: bit/s of the slowest link; `datagrams`: whether broadcasts are UDP from an address in
-    a network of each VLAN, or of no protocol.
+    `others`: on other machines, which send there; `holders`: host → pid; `rate`: bit/s of the slowest link;
+    `datagrams`: whether broadcasts are UDP from an address in a network of each VLAN, or of no protocol.
 
     Returns:
         how the frames were made: INTERFACES or RAW, with DATAGRAMS before it.
@@ -104,8 +110,10 @@ def teach(
     """
     gap = max(_MIN_GAP, 2 * _ON_WIRE * 8 / rate)
     ways = set()
-    for number, host in enumerate(hosts):
-        networks = [vlan_address(place, number, len(hosts)) for place in range(len(vlans))] if datagrams else None
+    everybody = sorted(host.mac for host in (*hosts, *others))  # which are numbered in the order of hosts
+    for host in hosts:
+        number = everybody.index(host.mac)
+        networks = [vlan_address(place, number, len(everybody)) for place in range(len(vlans))] if datagrams else None
         ways.add(_teach_one(host, holders[host.name], vlans, networks, gap))
     way = INTERFACES if ways == {INTERFACES} else RAW
     return f"{DATAGRAMS} by {way}" if datagrams else way

@@ -2,10 +2,30 @@
 
 from __future__ import annotations
 
+import os
+
 from testbed.emulate import cgroup
 from testbed.emulate.requests import BuildOrder
 from testbed.errors import LabError
 from testbed.messages import CpuShare
+
+# The rest is for the switches, which in a software lab cost as much as what sends through them.
+_FOR_HOSTS = 0.5
+
+
+def processors() -> int:
+    """How many this machine has for a lab."""
+    return len(os.sched_getaffinity(0))
+
+
+def most_share(hosts: int) -> float:
+    """Largest share of a host, in processors, that leaves the switches enough on this machine."""
+    return share_of(processors(), hosts)
+
+
+def share_of(count: int, hosts: int) -> float:
+    """The same on a machine of so many processors."""
+    return _FOR_HOSTS * count / max(hosts, 1)
 
 
 class HostShares:
@@ -54,7 +74,7 @@ class HostShares:
         """The share of every host as the kernel has it, None where they have none."""
         if self._group is None:
             return None
-        limit = next(iter(self._group.read_back().values()))
+        limit = next(iter(self._group.read_back().values()), None)
         if limit is None:
             return None
         return CpuShare(limit.share, limit.quota, limit.period)

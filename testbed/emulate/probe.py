@@ -7,7 +7,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -274,6 +274,12 @@ def _shut_in() -> Capability:
 
 def require(scenario: Scenario) -> None:
     """Raise CapabilityError, with consequence and remedy, when this machine cannot run a scenario."""
+    # A model's switches are no program.
+    require_all(needed(scenario), {SWITCHES} if scenario.engine == "realtime" else ())
+
+
+def needed(scenario: Scenario) -> set[str]:
+    """Names of the capabilities that a scenario needs beside those of every lab."""
     names = {name for load in scenario.workloads for name in WORKLOADS[load.kind].needs}
     if scenario.lab.datapath == "kernel":
         names.add("kernel datapath")
@@ -285,11 +291,14 @@ def require(scenario: Scenario) -> None:
         names.add(SHUT_IN)
     if any(event.words.delay or event.words.loss for load in scenario.workloads for event in events_of(load.spec)):
         names.add(NETEM)
-    spared = set()
-    if scenario.engine == "realtime":  # whose switches are no program
-        names.add(TAPS)
-        names -= {NETEM, OPENFLOW}
-        spared.add(SWITCHES)
+    return {TAPS, *names} - {NETEM, OPENFLOW} if scenario.engine == "realtime" else names
+
+
+def require_all(names: Collection[str], spared: Collection[str] = ()) -> None:
+    """Raise CapabilityError when this machine lacks one of some capabilities, or one of those of every lab.
+
+    `spared`: those of the latter that are not needed.
+    """
     lacking = [c for c in capabilities() if not c.present and (c.needed or c.name in names) and c.name not in spared]
     if lacking:
         raise CapabilityError("\n".join(f"{c.name}: {c.detail}: {c.consequence}; {c.remedy}" for c in lacking))

@@ -8,10 +8,9 @@ from functools import partial
 from typing import cast
 
 from testbed.emulate.machines import worker
-from testbed.emulate.machines.build import build_over, what_is_missing, what_jobs_miss
+from testbed.emulate.machines.build import build_over, what_is_missing, what_jobs_miss, what_shares_miss
 from testbed.emulate.machines.fabric import FabricClient, Machines
 from testbed.errors import CapabilityError, InputError, Problem
-from testbed.model import LearningPlan
 from testbed.plan import Plan
 from testbed.run.dilation.pilot import pilot_job
 from testbed.run.engine import Engine, Missing, Progress
@@ -21,7 +20,6 @@ from testbed.run.loads.one_load import runner_of
 from testbed.run.loads.run_mpi import Prepared, prepare_mpi
 from testbed.session import Session
 
-_LOADS = ("iperf3", "ping", "rr", "probe", "mpi", "npb", "script")
 _REMEDY = "run it on one machine, without --machines"
 
 
@@ -33,21 +31,11 @@ def engine_over(machines: Machines) -> Engine:
 
 def problems_of(plan: Plan) -> list[Problem]:
     """What of a scenario a fabric over several machines cannot have, each at its key."""
-    scenario, found = plan.scenario, []
-
-    def refuse(key: str, sentence: str) -> None:
-        found.append(Problem(key, f"{sentence}; {_REMEDY}", scenario.source))
-
-    if scenario.engine != "ovs":
-        refuse("engine", f"is {scenario.engine}, and over several machines there is Open vSwitch only")
-    if scenario.lab.cpu_share != "none":
-        refuse("lab.cpu_share", "is a share of one machine's processors")
-    if isinstance(plan.vlans, LearningPlan):
-        refuse("assignment", "has switches that learn, which are taught on one machine only")
-    for number, load in enumerate(scenario.workloads):
-        if load.kind not in _LOADS:
-            refuse(f"workloads.{number}", f"is {load.kind}, and over several machines there are {', '.join(_LOADS)}")
-    return found
+    scenario = plan.scenario
+    if scenario.engine == "ovs":
+        return []
+    sentence = f"is {scenario.engine}, and over several machines there is Open vSwitch only; {_REMEDY}"
+    return [Problem("engine", sentence, scenario.source)]
 
 
 def _missing(machines: Machines, plan: Plan, progress: Progress) -> Missing:
@@ -55,7 +43,7 @@ def _missing(machines: Machines, plan: Plan, progress: Progress) -> Missing:
     if problems:
         return Missing(tuple(problems))
     progress("asking the machines what they can do")
-    lacking = what_is_missing(machines, plan.scenario)
+    lacking = what_is_missing(machines, plan.scenario) or what_shares_miss(machines, plan)
     return Missing(lacking=tuple(lacking)) if lacking else _prepared(machines, plan, progress)
 
 

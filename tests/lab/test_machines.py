@@ -6,6 +6,7 @@ import json
 import re
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from testbed.model import Longs, Sample, Topology
+from testbed.emulate.cgroup import find_hierarchy
+from testbed.model import LearningPlan, Longs, Sample, Topology
 from testbed.results import Run, load_run
 from testbed.results.samples import load_changes, load_failures
 from testbed.results.telemetry import load_telemetry
@@ -79,6 +81,49 @@ workloads:
     seconds: 5
     omit: 2
     repeats: 2
+"""
+# Processor seconds that a process gets in three seconds of trying.
+_SPIN = """
+import os, time
+begin, end = os.times(), time.monotonic() + 3
+while time.monotonic() < end: pass
+after = os.times()
+print(after.user + after.system - begin.user - begin.system)
+"""
+# A load of one's own.
+_GREET = """
+import sys
+from dataclasses import dataclass
+
+from testbed.messages import Process
+from testbed.workloads import WorkloadKind
+from testbed.workloads.pairs import Figures, Messages, PairTool
+
+SERVER = (
+    "import socket\\n"
+    "with socket.create_server(('', 7000)) as listening: listening.accept()[0].sendall(b'hello')"
+)
+CLIENT = (
+    "import socket, sys\\n"
+    "with socket.create_connection((sys.argv[1], 7000), 10) as asking: print(asking.recv(5).decode())"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Greet:
+    pattern: str = "complement"
+
+
+def commands(spec, ends):
+    server = Process("server", ends.destination, (sys.executable, "-c", SERVER), server_port=7000)
+    return server, Process("client", ends.source, (sys.executable, "-c", CLIENT, ends.address))
+
+
+TOOL = PairTool(
+    commands, lambda text: Figures((("letters", float(len(text.strip())), ""),)), limit=lambda spec: 20.0,
+    what="greetings", messages=lambda spec: Messages("tcp", 0, 5),
+)
+WORKLOADS = {"greet": WorkloadKind(Greet, "a greeting", pairs=TOOL)}
 """
 
 
@@ -271,6 +316,62 @@ def test_each_member_of_a_bundle_that_is_cut_carries_its_own_flows(pair, tmp_pat
     nothing_runs(pair)
 
 
+@pytest.mark.parametrize("more", ["assignment.procedure=paper", "lab.controller=learning"])
+def test_switches_learn_addresses_of_hosts_on_the_other_machine(pair, tmp_path, more):
+    """A run that goes on after the procedure has seen every entry of every switch, and then nothing is flooded."""
+    file = write(tmp_path, _RING)
+    sets = settings(("assignment={kind: fixed, registration: learning}", "topology={kind: torus, sizes: [4, 2]}", more))
+    done = pair.testbed("run", file, *sets, *pair.options, "--results", str(tmp_path), "--format", "json")
+    assert done.returncode in (0, 3), done.stderr
+    run = load_run(Path(json.loads(done.stdout)["results"]))
+    assert isinstance(run.plan.vlans, LearningPlan)
+    assert len(run.samples) >= 8
+    assert not [reason for reason in run.manifest["reasons"] if "flooded" in reason], run.manifest["reasons"]
+    nothing_runs(pair)
+
+
+def test_workers_need_nothing_of_a_plug_in(pair, tmp_path):
+    """Neither a load nor a topology of one is known there, only the programs that a load starts."""
+    (tmp_path / "greetings.py").write_text(_GREET)
+    chords = Path(__file__).parents[2] / "examples/plugins/chords.py"
+    text = f"""
+plugins: [greetings.py, {chords}]
+topology: {{kind: chord_torus, side: 4}}
+routing: sr
+lab: {{dilation: 100}}
+workloads: [{{kind: greet}}]
+"""
+    done = pair.testbed("run", write(tmp_path, text), *pair.options, "--results", str(tmp_path), "--format", "json")
+    assert done.returncode in (0, 3), done.stderr
+    run = load_run(Path(json.loads(done.stdout)["results"]))
+    letters = {(sample.labels["src"], sample.labels["dst"]): sample.value for sample in run.samples
+               if sample.metric == "letters"}  # fmt: skip
+    assert letters
+    assert set(letters.values()) == {5.0}
+    machines = run.environment["machines"]
+    assert any(len({*machines["a"]["hosts"]} & {*ends}) == 1 for ends in letters)
+    nothing_runs(pair)
+
+
+def test_hosts_of_both_machines_have_their_share_of_the_processors(pair, tmp_path):
+    if find_hierarchy() is None:  # tests/lab/test_shares.py says more
+        pytest.skip("no group of processes can be limited here")
+    (tmp_path / "spin.sh").write_text(f"#!/bin/sh\nexec {sys.executable} -c '{_SPIN}'\n")
+    (tmp_path / "spin.sh").chmod(0o755)
+    text = """
+topology: {kind: ring, switches: 4}
+lab: {dilation: 100, cpu_share: 0.2}
+workloads: [{kind: script, run: ./spin.sh}]
+"""
+    done = pair.testbed("run", write(tmp_path, text), *pair.options, "--results", str(tmp_path), "--format", "json")
+    run = load_run(Path(json.loads(done.stdout)["results"]))
+    assert run.manifest["cpu_share"] == {"processors": 0.2, "quota_us": 2000, "period_us": 10000}
+    shares = {file.stem: float(file.read_text()) / 3 for file in (run.path / "raw").glob("1-script-*/repeat1/*.txt")}
+    assert sorted(shares) == ["h1", "h2", "h3", "h4"]
+    assert all(0 < share < 0.22 for share in shares.values()), shares
+    nothing_runs(pair)
+
+
 def refuse(pair, tmp_path) -> None:
     """What cannot be is refused with sentences."""
     options = ("--cluster", pair.scheduler, "--insecure", "--results", str(tmp_path / "refused"))
@@ -278,8 +379,12 @@ def refuse(pair, tmp_path) -> None:
         ("a,a,c", (), ("--machines: a is named twice", "--machines: the scheduler has no worker named c.")),
         (
             "a,b",
-            ("lab.cpu_share=0.1",),
-            ("lab.cpu_share: is a share of one machine's processors",),
+            ("lab.cpu_share=0.9",),
+            (
+                "machine a: ",
+                "machine b: ",
+                "lab.cpu_share: 2 hosts with 0.9 of a processor each would take 1.8 of this",
+            ),
         ),
     ):
         done = pair.testbed("run", write(tmp_path, _RING), "--machines", names, *options, *settings(words))

@@ -12,6 +12,7 @@ import pytest
 from testbed.emulate import calibration
 from testbed.emulate import jobs as jobs_of
 from testbed.emulate.calibration import Calibration
+from testbed.emulate.host_shares import most_share
 from testbed.errors import CapabilityError, LabError, WorkloadError
 from testbed.plan import Plan, make_plan
 from testbed.plan.rates import at_dilation, demand
@@ -119,7 +120,7 @@ class MadeUpLab:
 
     def __init__(self, least: float, with_jobs: float = 0) -> None:
         self.least, self.with_jobs = least, with_jobs
-        self.facts = SimpleNamespace(pace="", fast_path=False)
+        self.facts = SimpleNamespace(pace="", fast_path=False, most_share=1.0)
         self.shaped: list[LabSettings] = []
 
     def set_rates(self, plan: Plan) -> None:
@@ -236,10 +237,14 @@ def test_shares_of_the_processors_follow_the_dilation(lab_that_keeps_up_at, monk
     monkeypatch.setattr("os.sched_getaffinity", lambda process: {0, 1})
     plan, lab = plan_of(UDP, lab="{cpu_share: auto}"), lab_that_keeps_up_at(1)
     calibration.require_shares(plan)
+    lab.facts.most_share = most_share(16)
     settled, _ = choice_of(plan, lab)
     # 16 hosts may have half of two processors.
     assert settled.scenario.lab.dilation == 20
     assert lab.shaped[-1].processors_a_host == 1 / 20
+    # It is the lab that knows: its hosts may be on machines that have fewer processors for them than this one.
+    lab.facts.most_share = 1 / 40
+    assert choice_of(plan, lab)[0].scenario.lab.dilation == 50
     assert largest_dilation(plan.scenario.links, plan.scenario.lab) == 1000
     many = make_plan(parse_scenario("topology: {kind: flat, hosts: 1200}\nlab: {cpu_share: auto}", "x.yaml"))
     with pytest.raises(CapabilityError, match=r"lab\.dilation can be no more than 1000 here; use fewer hosts"):

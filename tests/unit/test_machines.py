@@ -6,7 +6,7 @@ import dataclasses
 import io
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -14,11 +14,14 @@ from typer.testing import CliRunner
 
 from testbed.cli import lab_commands, plan_commands  # noqa: F401 - a program of one command would take no name
 from testbed.cli.app import app
+from testbed.emulate import frames
 from testbed.emulate import requests as ask
 from testbed.emulate.build import build_order
+from testbed.emulate.machines import worker
 from testbed.emulate.machines.answers import disturbed, load, together
+from testbed.emulate.machines.build import what_shares_miss
 from testbed.emulate.machines.clocks import Clock, clocks, meanwhile
-from testbed.emulate.machines.fabric import find_machines
+from testbed.emulate.machines.fabric import Machine, Machines, find_machines
 from testbed.emulate.machines.parts import divide, needed_rates
 from testbed.emulate.machines.questions import for_parts
 from testbed.emulate.machines.records import joined
@@ -26,6 +29,7 @@ from testbed.emulate.rtnetlink import FIGURES
 from testbed.errors import CapabilityError, InputError, LabError
 from testbed.messages import (
     Count,
+    CpuShare,
     Disturbance,
     Disturbed,
     Facts,
@@ -277,11 +281,24 @@ def test_dumps_and_traces_come_from_the_machine_that_has_the_switch(divided):
     assert together(ask.DumpFlows(), parts, dumps) == {f"s{n}": [f"s{n}"] for n in range(1, 17)}
     cuts = [ShortCuts({name: (name,) for name in part.order.switches}, {}, 3) for part in parts]
     assert len(together(ask.DumpShortCuts(), parts, cuts).entries) == 16
-    frames = tuple((f"s{n}", f"in_port={n}") for n in (16, 1, 9, 2, 16))
-    asked: Any = for_parts(ask.Trace(frames), parts)
-    assert sorted(frame for one in asked for frame in one.frames) == sorted(frames)
+    wanted = tuple((f"s{n}", f"in_port={n}") for n in (16, 1, 9, 2, 16))
+    asked: Any = for_parts(ask.Trace(wanted), parts)
+    assert sorted(frame for one in asked for frame in one.frames) == sorted(wanted)
     said = [[flow for _, flow in one.frames] for one in asked]
-    assert together(ask.Trace(frames), parts, said) == [flow for _, flow in frames]
+    assert together(ask.Trace(wanted), parts, said) == [flow for _, flow in wanted]
+
+
+def test_hosts_of_all_machines_teach_switches_from_addresses_of_their_own(divided, monkeypatch):
+    _, _, parts, _ = divided
+    taught: dict[str, list[Any]] = {}
+    monkeypatch.setattr(
+        frames, "_teach_one", lambda host, pid, vlans, networks, gap: taught.update({host.name: networks})
+    )
+    for part in parts:
+        holders = {host.name: 7 for host in part.order.hosts}
+        frames.teach(part.order.hosts, part.order.others, holders, [101, 102], 1e9, datagrams=True)
+    assert taught == {f"h{n}": [frames.vlan_address(place, n - 1, 16) for place in (0, 1)] for n in range(1, 17)}
+    assert together(ask.Learn((1,), datagrams=False), parts, ["raw", "raw"]) == "raw"
 
 
 def test_programs_of_a_load_run_where_their_host_is(divided):
@@ -366,34 +383,57 @@ def test_shaping_that_is_wrong_is_told_with_its_machine(divided):
     assert together(ask.CheckShaping(), parts, [[], ["s1-eth1 has none"]]) == ["on b: s1-eth1 has none"]
 
 
-@pytest.mark.parametrize(
-    ("text", "key"),
-    [
-        (f"{_RING}assignment: {{kind: fixed, registration: learning}}", "assignment"),
-        (f"{_RING}lab: {{cpu_share: 0.1}}", "lab.cpu_share"),
-        (f"engine: simulate\n{_RING}", "engine"),
-    ],
-)
-def test_scenarios_that_one_machine_alone_can_run_are_refused(text, key):
-    plan = make_plan(scenario_of(text))
-    problems = problems_of(plan)
-    assert [problem.key for problem in problems] == [key]
-    assert problems[0].sentence.endswith("; run it on one machine, without --machines")
+def test_another_engine_is_refused():
+    (problem,) = problems_of(make_plan(scenario_of(f"engine: simulate\n{_RING}")))
+    assert problem.key == "engine"
+    assert problem.sentence == (
+        "is simulate, and over several machines there is Open vSwitch only; run it on one machine, without --machines"
+    )
+    assert problems_of(make_plan(scenario_of(_RING))) == []
     # The table in the documentation says so.
     text = (Path(__file__).parents[2] / "docs" / "clusters.md").read_text()
-    rows = [line for line in text.splitlines() if line.startswith("| `")]
-    assert any(f"`{key}" in row and ("refused" in row or key == "engine") for row in rows)
+    assert "| `engine` | `ovs` |" in text.splitlines()
 
 
-def test_loads_of_plug_ins_are_refused():
-    plan = make_plan(scenario_of(f"{_RING}workloads: [{{kind: ping}}]"))
-    (load,) = plan.scenario.workloads
-    others = dataclasses.replace(plan.scenario, workloads=(dataclasses.replace(load, kind="gossip"),))
-    (problem,) = problems_of(dataclasses.replace(plan, scenario=others))
-    assert problem.key == "workloads.0"
-    assert (
-        "is gossip, and over several machines there are iperf3, ping, rr, probe, mpi, npb, script" in problem.sentence
-    )
+class _Answering:
+    """Stands for machines with some processors."""
+
+    def __init__(self, *processors: int) -> None:
+        self.processors = processors
+        self.machines = [Machine(name, "", "") for name in _MACHINES]
+
+    def call(self, number: int, function: Any) -> int:
+        assert function is worker.processors
+        return self.processors[number]
+
+
+@pytest.mark.parametrize(
+    ("share", "processors", "names"),
+    [("0.1", (2, 2), []), ("0.1", (2, 1), ["b"]), ("auto", (1, 1), ["a", "b"]), ("none", (), [])],
+)
+def test_each_machine_must_leave_its_switches_half_of_its_processors(share, processors, names):
+    text = f"topology: {{kind: torus, sizes: [4, 4]}}\nlab: {{dilation: 10, cpu_share: {share}}}"
+    plan = make_plan(scenario_of(text))
+    found = what_shares_miss(cast(Machines, _Answering(*processors)), plan)
+    remedy = "lab.dilation 16 or more" if share == "auto" else "0.0625 or less"
+    assert found == [
+        f"machine {name}: {plan.scenario.source}: lab.cpu_share: 8 hosts with 0.1 of a processor each would take 0.8 "
+        f"of this machine's 1, and half of them must be left for the switches; use {remedy}"
+        for name in names
+    ]
+
+
+def test_a_machine_without_hosts_has_no_shares_and_the_others_have(divided):
+    _, _, parts, _ = divided
+    share = CpuShare(0.1, 1000, 10000)
+    said = [
+        dataclasses.replace(_facts(part, "userspace"), cpu_share=its, most_share=most)
+        for part, its, most in zip(parts, (None, share), (1.0, 0.125), strict=True)
+    ]
+    whole = together(ask.TellFacts(), parts, said)
+    assert (whole.cpu_share, whole.most_share) == (share, 0.125)
+    assert together(ask.SetRates(1.0, 1.0, 0.1, 10.0), parts, [None, share]) == share
+    assert together(ask.SetRates(1.0, 1.0, None, 10.0), parts, [None, None]) is None
 
 
 class _Workers:

@@ -7,13 +7,17 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
+import numpy as np
+
 from testbed.emulate.build import build_order
+from testbed.emulate.calibration import share_refused
 from testbed.emulate.client import Progress
 from testbed.emulate.jobs import mpi_program
 from testbed.emulate.machines import worker
 from testbed.emulate.machines.fabric import FabricClient, Machines
 from testbed.emulate.machines.parts import LEAST_MTU, Cut, divide, needed_rates
 from testbed.emulate.names import PLAN
+from testbed.emulate.probe import needed
 from testbed.errors import LabError
 from testbed.plan import Plan
 from testbed.plan.failures import prepare_controller
@@ -34,9 +38,9 @@ def what_is_missing(machines: Machines, scenario: Scenario) -> list[str]:
     Raises:
         LabError: a machine went away.
     """
-    numbers = range(len(machines.machines))
+    numbers, names = range(len(machines.machines)), needed(scenario)
     with ThreadPoolExecutor(len(numbers)) as pool:
-        said = list(pool.map(lambda number: machines.call(number, worker.lacking, scenario), numbers))
+        said = list(pool.map(lambda number: machines.call(number, worker.lacking, names), numbers))
     found = [
         f"machine {machines.machines[number].name}: {line}"
         for number, text in enumerate(said)
@@ -55,6 +59,25 @@ def what_is_missing(machines: Machines, scenario: Scenario) -> list[str]:
                         f"an MTU of {way.mtu}, and full frames with their tag take {LEAST_MTU} in a VXLAN tunnel; "
                         f"ip link set {way.interface} mtu {LEAST_MTU} on all machines, and on the switches between them"
                     )
+    return found
+
+
+def what_shares_miss(machines: Machines, plan: Plan) -> list[str]:
+    """What machines lack for the shares of the hosts that they get; a sentence each.
+
+    Raises:
+        InputError, CapabilityError: the fabric cannot be cut.
+        LabError: a machine went away.
+    """
+    if plan.scenario.lab.cpu_share == "none":
+        return []
+    part_of = cut(plan.wiring, len(machines.machines))
+    hosts = np.bincount(part_of[plan.topology.host_switch], minlength=len(machines.machines))
+    found = []
+    for number, one in enumerate(machines.machines):
+        refused = share_refused(plan, int(hosts[number]), machines.call(number, worker.processors))
+        if refused:
+            found.append(f"machine {one.name}: {plan.scenario.source}: lab.cpu_share: {refused}")
     return found
 
 

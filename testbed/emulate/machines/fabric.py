@@ -181,10 +181,10 @@ class FabricClient(LabClient):
         return self._all([self._pool.submit(self.machines.call, n, function, self.name, *arguments) for n in calls])
 
     def _put(self, asked: Sequence[ask.Request[Any]]) -> list[Future[Any]]:
-        return [
-            self._pool.submit(self.machines.call, number, worker.put, self.name, request)
-            for number, request in enumerate(asked)
-        ]
+        return [self._put_to(number, request) for number, request in enumerate(asked)]
+
+    def _put_to(self, number: int, request: ask.Request[Any]) -> Future[Any]:
+        return self._pool.submit(self.machines.call, number, worker.put, self.name, request)
 
     def _ask(self, request: ask.Request[R], progress: Progress = quiet) -> R:
         """Ask all parts, and answer for the whole."""
@@ -196,6 +196,9 @@ class FabricClient(LabClient):
             asked: list[Any] = for_parts(request, self.parts)
             done = self._all(self._put(asked))
             answer = cast(R, disturbed([one.disturbance for one in asked], done, self._clocks()))
+        elif isinstance(request, ask.Learn):  # part after part, as hosts do it one after the other
+            said = [self._all([self._put_to(number, request)])[0] for number in range(len(self.parts))]
+            answer = together(request, self.parts, said)
         elif isinstance(request, ask.TellController):  # it runs in the first part
             answer = self.machines.call(0, worker.put, self.name, request)
         else:

@@ -13,20 +13,19 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from testbed.emulate import jobs
+from testbed.emulate import host_shares, jobs
 from testbed.emulate import requests as ask
 from testbed.emulate.client import LabClient
 from testbed.emulate.commands import run
 from testbed.emulate.launch import start_namespaces
-from testbed.emulate.probe import require, versions
+from testbed.emulate.probe import require_all, versions
 from testbed.errors import CapabilityError, LabError, TestbedError
-from testbed.scenario import Scenario
 from testbed.workloads.mpi import MpiJob
 
 HOLD_EVERY, _LET_GO = 2.0, 15.0  # s after which a fabric's client speaks for it again, and after which it is gone
@@ -84,18 +83,28 @@ def _answered(function: Callable[P, T]) -> Callable[P, Awaitable[Said]]:
 
 
 @_answered
-def lacking(scenario: Scenario) -> str:
-    """What this machine lacks for a lab of a scenario; empty where it lacks nothing."""
+def lacking(names: Collection[str]) -> str:
+    """What this machine lacks for a lab; empty where it lacks nothing.
+
+    `names`: capabilities that are needed beside those of every lab. The scenario says which; it is not sent, since what
+    plug-ins have put into it is not known here.
+    """
     if os.geteuid() != 0:
         return (
             f"its worker runs as user {os.geteuid()}, and a lab needs root, because it makes network namespaces and "
             "switches; start the worker there by sudo"
         )
     try:
-        require(scenario)
+        require_all(names)
     except CapabilityError as error:
         return str(error)
     return ""
+
+
+@_answered
+def processors() -> int:
+    """How many this machine has for its part."""
+    return host_shares.processors()
 
 
 @_answered

@@ -73,11 +73,12 @@ def choose_dilation(plan: Plan, lab: Session, progress: Callable[[str], None]) -
     started = time.monotonic()
     guess, guess_from = first_guess(plan)
     gain = _MODEL_GAIN if lab.facts.pace else _FAST_GAIN if lab.facts.fast_path and guess_from == "default" else 1.0
-    guess = max(guess / gain, least_dilation(plan))
+    least = least_dilation(plan, lab.facts.most_share)
+    guess = max(guess / gain, least)
     progress(f"choosing the dilation, about {guess:.3g} by the {guess_from}")
     margin = frame_margin(plan)
     pilot = make_pilot(plan, margin)
-    allowed = steps(least_dilation(plan), largest_dilation(plan.scenario.links, plan.scenario.lab))
+    allowed = steps(least, largest_dilation(plan.scenario.links, plan.scenario.lab))
     tried: dict[float, bool] = {}
     trials = []
     while (step := next_step(allowed, tried, guess)) is not None:
