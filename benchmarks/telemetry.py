@@ -17,13 +17,13 @@ from testbed.run.loads.context import Context
 from testbed.scenario import find_scenario, load_scenario
 from testbed.traffic import flows
 from testbed.workloads import iperf3
-from testbed.workloads.spec import Iperf3
+from testbed.workloads.spec import Iperf3, times
 
 _SCENARIO = "torus4x4"
 _LOAD = Iperf3("tcp", "neighbour", seconds=5, omit=1)
 # Real-world links of 1 Gbit/s: 5 Mbit/s, which the lab carries, and 50, which it does not.
 _DILATIONS = {"the lab keeps up": 200, "processors limit": 20}
-_WINDOW = (_LOAD.omit + 0.25, _LOAD.omit + _LOAD.seconds - 0.25)
+_WINDOW = (times(_LOAD).omit + 0.25, sum(times(_LOAD)) - 0.25)
 
 
 def telemetry(runs: int) -> list[Figure]:

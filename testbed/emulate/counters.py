@@ -30,30 +30,33 @@ _READINGS = 10
 _FLOW = re.compile(r"n_packets=(\d+).*\bin_port=(\d+)")
 
 
-def carried(order: BuildOrder) -> tuple[tuple[Count, ...], tuple[Count, ...]]:
-    """What each channel has carried, and each host has sent.
+def carried(order: BuildOrder) -> tuple[tuple[Count, ...], tuple[Count, ...], float]:
+    """What each channel has carried, and each host has sent, and when; s, monotonic.
 
     Rates are differences of these over the time between them, which a process that is started to ask would blur.
     """
-    from testbed.emulate.rtnetlink import FIGURES, PortCounters  # noqa: PLC0415 - imports numpy; labs start without it
+    from testbed.emulate.rtnetlink import LINK_FIGURES, PortCounters  # noqa: PLC0415 - imports numpy; labs start without it
 
     channels, hosts = channel_ports(order), host_ports(order)
     with closing(PortCounters([*channels, *hosts])) as counters:
-        ports = counters.read()
+        ports, at = counters.read_at()
 
     def counted(way: str) -> tuple[Count, ...]:
-        columns = [FIGURES.index(f"{way}_bytes"), FIGURES.index(f"{way}_packets")]
+        columns = [LINK_FIGURES.index(f"{way}_bytes"), LINK_FIGURES.index(f"{way}_packets")]
         return tuple(Count(size, frames) for size, frames in ports[:, columns].tolist())
 
-    return counted("tx")[: len(channels)], counted("rx")[len(channels) :]
+    return counted("tx")[: len(channels)], counted("rx")[len(channels) :], at
 
 
-def snapshot(channels: tuple[Count, ...], hosts: tuple[Count, ...], daemons: Sequence[int] = ()) -> Snapshot:
+def snapshot(
+    channels: tuple[Count, ...], hosts: tuple[Count, ...], at: float | None = None, daemons: Sequence[int] = ()
+) -> Snapshot:
     """Counters of all processors, and clocks, now; cheap enough to take while a load runs.
 
     Args:
         channels: as in Snapshot.
         hosts: likewise.
+        at: when these were counted; s, monotonic. None = now.
         daemons: pids of the switches' daemons.
     """
     idle, network, total = processor_ticks()
@@ -67,6 +70,7 @@ def snapshot(channels: tuple[Count, ...], hosts: tuple[Count, ...], daemons: Seq
         total=total,
         pressure=_pressure(),
         processes=process_seconds(daemons),
+        counted=() if at is None else (at,) * len(channels),
     )
 
 

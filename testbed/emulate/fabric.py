@@ -48,6 +48,7 @@ _AS_PLANNED = LinkState()
 # Open vSwitch carries the datapath's packet counts over to its rules twice a second.
 _STATISTICS_LAG = 1.2
 _ENDED = 1.0  # s
+_FRAMES = slice(0, 2)  # of the figures of a port: frames taken in and sent
 
 Progress = Callable[[str], None]
 
@@ -83,6 +84,9 @@ class Fabric(Mininet):  # type: ignore[misc]
         self.why_slow = ""  # why there is none; empty where nobody asked for one
         self._reading = threading.Lock()
         self._figures: PortCounters | None = None  # made when somebody looks
+        # Frames of all ports when they were last counted, and since when they are no more; s, monotonic.
+        self._at_rest: list[list[int]] = []
+        self._rests_since = 0.0
         self._pairs: tuple[Callable[[], Longs] | None, str] | None = None  # likewise
         self._shown: set[tuple[int, Path]] = set()
         # Of those that this has started; nothing is known of how others' ended.
@@ -419,7 +423,7 @@ class Fabric(Mininet):  # type: ignore[misc]
 
     def snapshot(self, daemons: Sequence[int]) -> Snapshot:
         """Counters and clocks now; `daemons` are pids of the switches' processes."""
-        return counters.snapshot(*counters.carried(self.order), daemons)
+        return counters.snapshot(*counters.carried(self.order), daemons=daemons)
 
     def deadlock(self) -> tuple[int, ...]:
         """Virtual channels that wait for each other for ever; without flow control there are none."""
@@ -477,7 +481,7 @@ class Fabric(Mininet):  # type: ignore[misc]
 
     def frame_counts(self, switches: SwitchBackend) -> FrameCounts:
         """Everything that counts frames."""
-        time.sleep(_STATISTICS_LAG)
+        self._wait_for_rules()
         order = self.order
         taken = {} if self.fast_path is None else self.fast_path.frames()
 
@@ -487,6 +491,16 @@ class Fabric(Mininet):  # type: ignore[misc]
             return switches.dump(order.switches, counters=True)
 
         return counters.frame_counts(order, self.holders, dump, taken)
+
+    def _wait_for_rules(self) -> None:
+        """Return when the rules have counted all frames until now; at once where no port has moved any for so long."""
+        frames, now = self.port_figures()[:, _FRAMES].tolist(), time.monotonic()
+        with self._reading:
+            if frames != self._at_rest:
+                self._at_rest, self._rests_since = frames, now
+            left = self._rests_since + _STATISTICS_LAG - now
+        if left > 0:
+            time.sleep(left)
 
     def settle(self) -> None:
         """Return when the fast path, if there is one, holds what the switches' rules are now."""

@@ -12,9 +12,10 @@ from testbed.model import Floats
 from testbed.plan import Plan
 from testbed.predict import Transport, Ways, Wires, fair_goodput, proportional_goodput, routed_ways, transport
 from testbed.predict.bounds import alltoall_frame_hops, frame_hops
+from testbed.predict.frames import MTU
 from testbed.traffic import flows, weights
 from testbed.workloads import WORKLOADS, Traffic
-from testbed.workloads.spec import Iperf3
+from testbed.workloads.spec import Iperf3, times
 
 
 def channel_rates(plan: Plan) -> float | Floats:
@@ -80,6 +81,33 @@ def at_dilation(plan: Plan, dilation: float | Literal["auto"], **settings: Any) 
     """Return the plan with another dilation, and other keys of its `lab` block, whatever its scenario says."""
     lab = replace(plan.scenario.lab, dilation=dilation, **settings)
     return replace(plan, scenario=replace(plan.scenario, lab=lab))
+
+
+# The lab for which the seconds of loads are written that do not say theirs: 1 Gbit/s at dilation 150.
+_WRITTEN_RATE, _WRITTEN_FRAMES = 1e9 / 150, 100
+
+
+def link_slowness(plan: Plan) -> float:
+    """How long a full frame takes on the lab's slowest link, over what it does where the seconds of loads are written.
+
+    Round trips and the filling of queues take as many times longer. A flow of TCP that loses frames takes as many times
+    the square of its queue to come round, so that longer queues than usual count as slower links.
+    """
+    links = plan.scenario.links
+    used = np.atleast_1d(wire_rates(plan))
+    rate = min(links.edge_rate, float(used.min(initial=links.rate))) / plan.scenario.lab.chosen_dilation
+    queues = max(1.0, links.queue_frames / _WRITTEN_FRAMES) ** 2
+    return queues * _WRITTEN_RATE / rate * _full_frame(links.mtu) / _full_frame(MTU)
+
+
+def _full_frame(mtu: int) -> int:
+    """Bytes on an untagged wire."""
+    return transport("tcp", 0, mtu).forward
+
+
+def timed(plan: Plan, spec: Iperf3) -> Iperf3:
+    """The load with the seconds that it has in the plan's lab."""
+    return replace(spec, **times(spec, link_slowness(plan))._asdict())
 
 
 # What a lab is measured by when nothing else is asked: one flow from each host, short paths.

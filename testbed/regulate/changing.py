@@ -31,7 +31,7 @@ from testbed.run.loads.one_load import judged
 from testbed.session import Session
 from testbed.topologies.faults import link_called
 from testbed.workloads import iperf3
-from testbed.workloads.spec import Iperf3
+from testbed.workloads.spec import Iperf3, times
 
 FIXED, CHANGING = "fixed path", "changing path"
 PROBES_A_SECOND = 1000.0
@@ -200,9 +200,10 @@ class _Watch:
         fair = fair_rates(plan, flows, transport(spec.protocol, spec.payload, plan.scenario.links.mtu))
         named = [(topology.host_name(s), topology.host_name(d), host_ip(d)) for s, d in flows]
         servers, clients = iperf3.commands(spec, named, [context.scale.lab_rate(float(rate)) for rate in fair])
+        end = sum(times(spec))
         made, result = self.stage.session.during(
-            context, [*servers, *clients], spec.omit + spec.seconds + _SPARE_SECONDS, changes,
-            window=(spec.omit, spec.omit + spec.seconds), watched=True,
+            context, [*servers, *clients], end + _SPARE_SECONDS, changes,
+            window=(end - times(spec).seconds, end), watched=True,
         )  # fmt: skip
         if result.telemetry is None:
             raise LabError("the scenario records no telemetry, so there is no series; leave lab.telemetry out")

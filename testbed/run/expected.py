@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from testbed.plan import Plan
+from testbed.plan.rates import link_slowness
 from testbed.scenario import Workload
 from testbed.traffic import flows
 from testbed.workloads.spec import load_seconds
@@ -13,12 +14,12 @@ from testbed.workloads.spec import load_seconds
 # s, about, on a small machine: building and checking a lab, trying dilations, the report, starting programs of a pair.
 _BUILD, _CHOICE, _REPORT, _A_PAIR, _A_REPEAT = 3.0, 15.0, 2.0, 0.15, 1.5
 _PING = 0.02
-# Laboratory seconds of a load with so many pairs, and whether they run one after the other.
-_SECONDS: Mapping[str, Callable[[Any, int], float]] = {
-    "iperf3": lambda spec, pairs: spec.repeats * (load_seconds(spec) + _A_REPEAT + _PING * pairs),
-    "ping": lambda spec, pairs: pairs * (spec.count * _PING + _A_PAIR),
-    "rr": lambda spec, pairs: spec.repeats * (1 if spec.at_once else pairs) * (spec.seconds + _A_PAIR),
-    "probe": lambda spec, pairs: spec.seconds + _A_REPEAT,
+# Laboratory seconds of a load with so many pairs, and links so slow; whether pairs run one after the other.
+_SECONDS: Mapping[str, Callable[[Any, int, float], float]] = {
+    "iperf3": lambda spec, pairs, slow: spec.repeats * (load_seconds(spec, slow) + _A_REPEAT + _PING * pairs),
+    "ping": lambda spec, pairs, slow: pairs * (spec.count * _PING + _A_PAIR),
+    "rr": lambda spec, pairs, slow: spec.repeats * (1 if spec.at_once else pairs) * (spec.seconds + _A_PAIR),
+    "probe": lambda spec, pairs, slow: spec.seconds + _A_REPEAT,
 }
 
 
@@ -36,4 +37,5 @@ def expected_seconds(plan: Plan, *, built: bool = False) -> float | None:
 def _of(plan: Plan, load: Workload) -> float:
     pattern = getattr(load.spec, "pattern", None)
     pairs = 0 if pattern is None else len(flows(pattern, plan.topology, plan.scenario.lab.seed, amounts=True))
-    return _SECONDS[load.kind](load.spec, pairs)
+    slowness = 1.0 if plan.scenario.lab.dilation == "auto" else link_slowness(plan)
+    return _SECONDS[load.kind](load.spec, pairs, slowness)

@@ -12,7 +12,7 @@ import numpy as np
 
 from testbed.messages import Process
 from testbed.workloads.pairs import OutputError
-from testbed.workloads.spec import Iperf3
+from testbed.workloads.spec import Iperf3, times
 
 FIRST_PORT = 5201
 # Below the ports that Linux gives out by itself.
@@ -53,7 +53,7 @@ def commands(
         serve = ("iperf3", "-s", "-1", "-J", "-p", str(port))
         servers.append(Process(f"server-{index}", destination, serve, server_port=port))
         # Not iperf3's own -O: its receiver mixes up the seconds around the end of what it leaves out.
-        argv = ["iperf3", "-c", address, "-p", str(port), "-J", "-t", str(spec.omit + spec.seconds)]
+        argv = ["iperf3", "-c", address, "-p", str(port), "-J", "-t", str(sum(times(spec)))]
         if spec.protocol == "udp":
             argv += ["-u", "-b", f"{rate:.0f}", "-l", str(spec.payload), "--pacing-timer", _pacing(spec, rate)]
         else:
@@ -100,21 +100,22 @@ def _pacing(spec: Iperf3, rate: float) -> str:
 
 
 def parse(spec: Iperf3, server: str, client: str) -> FlowResult:
-    """Read the JSON of a flow's two ends; what counts are the receiver's seconds after the first `spec.omit`.
+    """Read the JSON of a flow's two ends; what counts are the receiver's seconds after those to omit.
 
     Raises:
         OutputError: iperf3 reports an error, or its output is not complete.
     """
+    omit, wanted = times(spec)
     received, sent = _document(server, "server"), _document(client, "client")
     try:
         sums = [interval["sum"] for interval in received["intervals"]]
-        begin, end = spec.omit - _TIMER_ERROR, spec.omit + spec.seconds + _TIMER_ERROR
+        begin, end = omit - _TIMER_ERROR, omit + wanted + _TIMER_ERROR
         counted = [s for s in sums if s["start"] >= begin and s["end"] <= end]
         seconds = sum(s["seconds"] for s in counted)
-        if seconds < spec.seconds / 2:
-            raise OutputError(f"the iperf3 receiver saw {seconds:.1f} of {spec.seconds} s of the flow")
+        if seconds < wanted / 2:
+            raise OutputError(f"the iperf3 receiver saw {seconds:.1f} of {wanted} s of the flow")
         goodput = 8 * sum(s["bytes"] for s in counted) / seconds
-        early = [s for s in sums if s["end"] <= spec.omit + _TIMER_ERROR]
+        early = [s for s in sums if s["end"] <= omit + _TIMER_ERROR]
         warmup = 8 * sum(s["bytes"] for s in early) / sum(s["seconds"] for s in early) if early else None
         if "retransmits" in sent["end"].get("sum_sent", {}):
             return FlowResult(goodput, warmup, None, None, int(sent["end"]["sum_sent"]["retransmits"]))

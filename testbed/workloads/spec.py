@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from annotated_types import Ge, Gt, Le, MinLen
 from pydantic import BeforeValidator, GetCoreSchemaHandler, GetJsonSchemaHandler
@@ -64,8 +65,11 @@ class Iperf3:
 
     protocol: Literal["tcp", "udp"]  # `tcp` or `udp`
     pattern: Pattern = "neighbour"  # who sends to whom
-    seconds: Annotated[int, Ge(1), Le(3600)] = 5  # whole laboratory seconds that count
-    omit: Annotated[int, Ge(0), Le(60)] = 2  # whole laboratory seconds at the start that do not
+    # whole laboratory seconds that count; none = 10 of TCP and 5 of UDP, fewer where links of the lab are fast, at
+    # least 4
+    seconds: Annotated[int, Ge(1), Le(3600)] | None = None
+    # whole laboratory seconds at the start that do not; none = 5 of TCP and 2 of UDP, fewer likewise, at least 1
+    omit: Annotated[int, Ge(0), Le(60)] | None = None
     repeats: Annotated[int, Ge(1), Le(1000)] = 3  # how often the whole load is run
     congestion: Literal["reno", "cubic", "bbr", "dctcp"] = "reno"  # TCP only; congestion control of the sender
     # UDP only; share of the predicted max-min fair goodput that is offered
@@ -105,9 +109,35 @@ class Probe:
     pairs: Annotated[int, Ge(1), Le(64)] = 4  # how many pairs are watched; those whose paths the events hit come first
 
 
-def load_seconds(spec: Iperf3 | Probe) -> float:
-    """Laboratory seconds that a load sends, those that do not count included."""
-    return spec.seconds + getattr(spec, "omit", 0)
+# Of a load that does not say them, on links on which a full frame takes as long as on 1 Gbit/s at dilation 150 or
+# longer: seconds that do not count, and that do. Events have their times in seconds; so have loads with events.
+_WRITTEN = {"tcp": (5, 10), "udp": (2, 5)}
+_WITH_EVENTS = (2, 5)
+# A second, since the programs of a load start within one; four, of two of which gaps between frames are watched.
+_LEAST = (1, 4)
+
+
+class Times(NamedTuple):
+    """Whole laboratory seconds of a load."""
+
+    omit: int  # at the start, which do not count
+    seconds: int  # behind them, which do
+
+
+def times(spec: Iperf3, slowness: float = 1.0) -> Times:
+    """How long a load is: as it says, or as it takes for the same frames and round trips on any links.
+
+    `slowness`: how slow the lab's links are beside those that the seconds are written for, as link_slowness() has it.
+    """
+    written = _WITH_EVENTS if events_of(spec) else _WRITTEN[spec.protocol]
+    part = 1.0 if events_of(spec) else min(1.0, slowness)
+    omit, seconds = (max(least, math.ceil(part * whole)) for least, whole in zip(_LEAST, written, strict=True))
+    return Times(omit if spec.omit is None else spec.omit, seconds if spec.seconds is None else spec.seconds)
+
+
+def load_seconds(spec: Iperf3 | Probe, slowness: float = 1.0) -> float:
+    """Laboratory seconds that a load sends, those that do not count included; `slowness` as for times()."""
+    return sum(times(spec, slowness)) if isinstance(spec, Iperf3) else spec.seconds
 
 
 def events_of(spec: object) -> tuple[Event, ...]:

@@ -143,6 +143,15 @@ def test_frames_are_counted_while_rules_go_and_come(moving, then, verdicts):
     assert [verdict for verdict, _ in FrameLedger(context).close()] == verdicts
 
 
+def test_what_seems_lost_is_looked_at_again_when_rules_have_counted_it(monkeypatch):
+    seen = iter([counts(0, 0, 0), counts(1000, 400, 0), counts(1000, 0, 0)])
+    slept: list[float] = []
+    monkeypatch.setattr("testbed.run.loads.context.time.sleep", slept.append)
+    context: Any = SimpleNamespace(lab=SimpleNamespace(frames=lambda: next(seen)), moving=False)
+    assert FrameLedger(context).close() == []
+    assert sum(slept) >= 1.0
+
+
 def test_the_figure_shows_loads_thresholds_and_links():
     looks = [(0.5, 0.1), (1.0, 0.1), (3.0, 0.9)]
     drawn = draw_loop(Rule(), 8, looks, [(0.0, 0), (2.0, 4), (4.0, 0)], [Stretch(0.2, 5.0, "npb MG S")])

@@ -18,7 +18,7 @@ from testbed.emulate import frames
 from testbed.emulate import requests as ask
 from testbed.emulate.build import build_order
 from testbed.emulate.machines import worker
-from testbed.emulate.machines.answers import disturbed, load, together
+from testbed.emulate.machines.answers import disturbed, load, snapshot, together
 from testbed.emulate.machines.build import what_shares_miss
 from testbed.emulate.machines.clocks import Clock, clocks, meanwhile
 from testbed.emulate.machines.fabric import Machine, Machines, find_machines
@@ -143,6 +143,16 @@ def _snapshot(part, scale: int, idle: int = 90, time: float = 1.0) -> Snapshot:
         time, time, tuple(Count(scale * c, c) for c in part.channels), tuple(Count(scale * h, h) for h in part.hosts),
         idle, 1, 100, 7, {"switches": (0.5,), "agent": (0.1,), "programs": (0.2,)},
     )  # fmt: skip
+
+
+def test_channels_are_counted_when_their_own_machine_did(divided):
+    _, _, parts, _ = divided
+    # One machine says when it counted, the other counts when it reads its clock.
+    said = [_snapshot(part, 1) for part in parts]
+    said[0] = dataclasses.replace(said[0], counted=(0.75,) * len(parts[0].channels))
+    found = snapshot(parts, said, 0)
+    own = set(parts[0].channels)
+    assert found.counted == tuple(0.75 if channel in own else 1.0 for channel in range(64))
 
 
 def _observation(part, number: int) -> Observation:

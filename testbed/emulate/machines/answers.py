@@ -203,6 +203,8 @@ def snapshot(parts: Sequence[Part], said: Sequence[Snapshot], busiest: int) -> S
         said[busiest],
         channels=_placed(parts, lambda part: part.channels, [one.channels for one in said]),
         hosts=_placed(parts, lambda part: part.hosts, [one.hosts for one in said]),
-        counted=_placed(parts, lambda part: part.channels, [[one.time] * len(one.channels) for one in said]),
+        counted=_placed(
+            parts, lambda part: part.channels, [one.counted or [one.time] * len(one.channels) for one in said]
+        ),
         processes={kind: tuple(chain.from_iterable(one.processes.get(kind, ()) for one in said)) for kind in kinds},
     )

@@ -433,8 +433,8 @@ class ModelFabric(Fabric):
         parts = tuple(count[:channels]), tuple(count[channels : channels + hosts])
         delivered, transit = int(model.state.counts[DELIVERED]), float(model.state.latencies[0]) / _PICOSECONDS
         return replace(
-            counters.snapshot(*parts, daemons), late=late, frame_seconds=slowest, stalled=stalled, delivered=delivered,
-            transit=transit,
+            counters.snapshot(*parts, daemons=daemons), late=late, frame_seconds=slowest, stalled=stalled,
+            delivered=delivered, transit=transit,
         )  # fmt: skip
 
     def port_figures(self) -> Longs:

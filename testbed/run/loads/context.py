@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -29,6 +30,7 @@ from testbed.run.checks.observed import departure_errors, queue_figures, read_re
 from testbed.session import Session
 from testbed.units import TimeScale
 from testbed.verify.deadlock import hop_name
+from testbed.workloads.spec import Times
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +245,7 @@ class LoadOutcome:
         clock_error: laboratory s that times of different machines may be off beside each other; 0 on one machine.
         failures: of each repeat with failures, what they cost, as plain data.
         changes: of each repeat with links that changed, when they did, likewise.
+        times: laboratory seconds that did not count, and that did, where the load has such.
     """
 
     samples: list[Sample] = field(default_factory=list)
@@ -252,6 +255,7 @@ class LoadOutcome:
     clock_error: float = 0.0
     failures: list[dict[str, object]] = field(default_factory=list)
     changes: list[dict[str, object]] = field(default_factory=list)
+    times: Times | None = None
 
     def watched(self, result: LoadResult) -> None:
         """Take over what was recorded beside a repeat."""
@@ -262,7 +266,7 @@ class LoadOutcome:
 
 
 # Looks at the counters after a load: a busy machine carries those of the switches' rules over late.
-_LOOKS = 2
+_LOOKS, _NEXT_LOOK = 2, 1.2  # the second is s after the first
 
 
 class FrameLedger:
@@ -276,7 +280,9 @@ class FrameLedger:
     def close(self) -> list[Finding]:
         """Findings since the ledger was opened; what is missing at the last look is lost."""
         found: list[Finding] = []
-        for _ in range(_LOOKS):
+        for look in range(_LOOKS):
+            if look:
+                time.sleep(_NEXT_LOOK)
             found = self._lost(self._lab.frames())
             if not found:
                 break

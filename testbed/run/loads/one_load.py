@@ -193,6 +193,7 @@ def record_of(
         "verdict": judgement.verdict.word,
         "reasons": list(judgement.reasons),
         "seconds": round(ended - started, 2),
+        **({"times": outcome.times._asdict()} if outcome and outcome.times else {}),
         **({"no_traffic_matrix": no_matrix} if no_matrix else {}),
         **({"clock_error": round(clock_error, 6)} if clock_error else {}),
     }

@@ -13,7 +13,7 @@ from testbed.failover.events import Change
 from testbed.messages import Flow
 from testbed.model import Floats, Sample, host_ip
 from testbed.plan.failures import changes_of_load
-from testbed.plan.rates import logical_ways, member_wires, offered_rates, wires_of
+from testbed.plan.rates import logical_ways, member_wires, offered_rates, timed, wires_of
 from testbed.predict import TcpLoad, Transport, Ways, tcp_goodput, transport
 from testbed.predict.members import Spread
 from testbed.run.checks.fidelity import (
@@ -39,7 +39,7 @@ from testbed.run.loads.members import (
 from testbed.traffic import flows
 from testbed.workloads import iperf3
 from testbed.workloads.pairs import OutputError
-from testbed.workloads.spec import Iperf3, events_of, load_seconds
+from testbed.workloads.spec import Iperf3, events_of, load_seconds, times
 
 # Beyond the load itself: starting and ending hundreds of processes.
 _SPARE_SECONDS = 20.0
@@ -56,6 +56,7 @@ def run_iperf3(context: Context, spec: Iperf3) -> LoadOutcome:
     A flow that fails makes the load fail; the figures of the others are kept.
     """
     plan = context.plan
+    spec = timed(plan, spec)
     pairs = flows(spec.pattern, plan.topology, plan.scenario.lab.seed, amounts=True)
     wire = transport(spec.protocol, spec.payload, plan.scenario.links.mtu)
     even = fair = offered_rates(plan, spec.pattern, pairs, wire)
@@ -69,7 +70,7 @@ def run_iperf3(context: Context, spec: Iperf3) -> LoadOutcome:
     watch = FailureWatch.of(context, load_seconds(spec), busy=True) if fails else None
     links = LinkWatch(context, events) if alters else None
     load = _Load(context, spec, pairs, wire, fair, even, tcp, spread, events, watch, links)
-    ledger, outcome = FrameLedger(context), LoadOutcome()
+    ledger, outcome = FrameLedger(context), LoadOutcome(times=times(spec))
     reached, results = [], []
     for repeat in range(1, spec.repeats + 1):
         context.progress(f"{len(pairs)} flows, repeat {repeat} of {spec.repeats}")
@@ -101,9 +102,7 @@ def run_iperf3(context: Context, spec: Iperf3) -> LoadOutcome:
 
 def _tcp_load(context: Context, spec: Iperf3) -> TcpLoad:
     head_drop = context.lab.facts.head_drop
-    return TcpLoad(
-        spec.omit, spec.seconds, context.scale.dilation, context.plan.scenario.links.queue_frames, head_drop=head_drop
-    )
+    return TcpLoad(*times(spec), context.scale.dilation, context.plan.scenario.links.queue_frames, head_drop=head_drop)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +150,10 @@ class _Load:
         offered = [context.scale.lab_rate(float(rate)) * spec.offered for rate in predicted]
         names = [(topology.host_name(s), topology.host_name(d), host_ip(d)) for s, d in self.pairs]
         servers, clients = iperf3.commands(spec, names, offered, ports)
-        limit = spec.omit + spec.seconds + _SPARE_SECONDS + _SECONDS_A_FLOW * len(names)
+        omit, seconds = times(spec)
+        limit = omit + seconds + _SPARE_SECONDS + _SECONDS_A_FLOW * len(names)
         # Counters over the counted seconds, a little inside so that no flow has stopped yet.
-        window = (spec.omit + 0.25, spec.omit + spec.seconds - 0.25)
+        window = (omit + 0.25, omit + seconds - 0.25)
         probes = [] if self.watch is None else self.watch.processes()
         with nullcontext() if self.watch is None else self.watch.repairing():
             result = context.run(

@@ -1,0 +1,125 @@
+"""How long an iperf3 load is that does not say it, and when counters were read."""
+
+import threading
+import time
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from testbed.emulate import fabric
+from testbed.emulate.rtnetlink import LINK_FIGURES, PortCounters
+from testbed.plan import make_plan
+from testbed.plan.rates import link_slowness, timed
+from testbed.run.expected import expected_seconds
+from testbed.scenario import parse_scenario
+from testbed.workloads.spec import Iperf3, times
+
+TCP, UDP = Iperf3("tcp"), Iperf3("udp")
+
+
+def plan_of(dilation: float | str = 150, links: str = "rate: 1 Gbit/s", load: str = "{kind: ping}", engine="ovs"):
+    given = f"engine: {engine}\nlinks: {{{links}}}\nlab: {{dilation: {dilation}}}\n"
+    text = given + "topology: {kind: torus, sizes: [4, 4]}\n"
+    return make_plan(parse_scenario(f"{text}workloads: [{load}]", "test"))
+
+
+@pytest.mark.parametrize(
+    ("dilation", "tcp", "udp"),
+    [(1, (1, 4), (1, 4)), (50, (2, 4), (1, 4)), (70, (3, 5), (1, 4)), (100, (4, 7), (2, 4)), (150, (5, 10), (2, 5)),
+     (1000, (5, 10), (2, 5))],
+)  # fmt: skip
+def test_seconds_follow_the_dilation_and_never_below_the_least(dilation, tcp, udp):
+    plan = plan_of(dilation)
+    assert tuple(times(timed(plan, TCP))) == tcp
+    assert tuple(times(timed(plan, UDP))) == udp
+
+
+def test_no_fewer_frames_and_round_trips_than_where_the_seconds_are_written():
+    for dilation in range(1, 151):
+        for load in (TCP, UDP):
+            found, whole = times(timed(plan_of(dilation), load)), times(load)
+            assert found.seconds / dilation >= whole.seconds / 150
+            assert found.omit / dilation >= whole.omit / 150
+
+
+@pytest.mark.parametrize(
+    "links",
+    ["rate: 100 Mbit/s", "rate: 1 Gbit/s, host_rate: 100 Mbit/s", "rate: 1 Gbit/s, rates: {s1-s2: 100 Mbit/s}"],
+)
+def test_the_slowest_link_counts_and_not_the_dilation_alone(links):
+    assert link_slowness(plan_of(15, links)) == pytest.approx(1.0)
+    assert tuple(times(timed(plan_of(15, links), TCP))) == (5, 10)
+
+
+def test_long_queues_and_long_frames_take_longer():
+    assert link_slowness(plan_of(30)) == pytest.approx(0.2)
+    assert link_slowness(plan_of(30, "queue_frames: 200")) == pytest.approx(0.8)
+    assert link_slowness(plan_of(30, "queue_frames: 10")) == pytest.approx(0.2)
+    assert link_slowness(plan_of(30, "mtu: 9000", engine="realtime")) == pytest.approx(0.2 * 9038 / 1538)
+
+
+def test_what_a_scenario_names_it_gets_exactly():
+    plan = plan_of(10)
+    assert tuple(times(timed(plan, replace(TCP, omit=0, seconds=1)))) == (0, 1)
+    assert tuple(times(timed(plan, replace(TCP, seconds=30)))) == (1, 30)
+    assert tuple(times(timed(plan, replace(UDP, omit=5)))) == (5, 4)
+
+
+def test_loads_with_events_keep_their_seconds():
+    for load in (replace(TCP, failures=("at 3s: down s1-s2",)), replace(UDP, timeline=("at 3s: down s1-s2",))):
+        assert tuple(times(timed(plan_of(10), load))) == (2, 5)
+
+
+def test_what_a_run_takes_is_expected_accordingly():
+    load = "{kind: iperf3, protocol: tcp, repeats: 10}"
+    fast, slow, auto = (expected_seconds(plan_of(dilation, load=load), built=True) for dilation in (50, 150, "auto"))
+    assert fast is not None
+    assert slow is not None
+    assert slow - fast == pytest.approx(10 * (15 - 6))
+    assert auto is not None
+    assert auto > slow
+
+
+def test_counters_that_came_late_are_read_again(monkeypatch):
+    counters = PortCounters(["lo"])
+    quick, waits = counters._links, [0.2, 0.1, 0.0]
+
+    def slow():
+        time.sleep(waits.pop(0))
+        return quick()
+
+    monkeypatch.setattr(counters, "_links", slow)
+    begun = time.monotonic()
+    figures, at = counters.read_at()
+    assert not waits
+    assert at - begun > 0.3
+    assert figures.shape == (1, len(LINK_FIGURES))
+    counters.close()
+
+
+def test_rules_are_waited_for_only_where_frames_have_moved(monkeypatch):
+    clock, slept, ports = [100.0], [], np.zeros((3, 9), dtype=np.int64)
+
+    def sleep(seconds):
+        slept.append(seconds)
+        clock[0] += seconds
+
+    monkeypatch.setattr(fabric, "time", SimpleNamespace(sleep=sleep, monotonic=lambda: clock[0]))
+    lab: Any = SimpleNamespace(port_figures=lambda: ports, _reading=threading.Lock(), _at_rest=[], _rests_since=0.0)
+    wait = lambda: fabric.Fabric._wait_for_rules(lab)  # noqa: E731 - of a lab that is no lab
+    wait()
+    wait()  # nothing has moved since
+    assert slept == pytest.approx([1.2])
+    ports[1, 6:] = 7  # queues, which are no frames that rules count
+    wait()
+    assert len(slept) == 1
+    ports[2, 1] += 1
+    wait()
+    assert slept == pytest.approx([1.2, 1.2])
+    ports[0, 0] += 1
+    clock[0] += 60.0  # however long ago the last look was
+    wait()
+    assert slept == pytest.approx([1.2, 1.2, 1.2])
