@@ -19,9 +19,10 @@ from controllers.wire import (
     remove_flow_message,
     remove_message,
 )
+from testbed.errors import InputError
 from testbed.model import Rule
 from testbed.plan import Plan
-from testbed.transition import Step, make_transition, transition_deadlock, transition_problems
+from testbed.transition import Step, transition_between, transition_deadlock, transition_problems
 from testbed.transition.steps import drain_seconds
 
 _ATTEMPTS = 3
@@ -168,13 +169,15 @@ class Reconciler:
             self._refuse_what_cannot_be(plan)
             topology = self.plan.topology
             on, newly_off = tuple(sorted(self.off - set(off))), tuple(sorted(set(off) - self.off))
-            transition = make_transition(topology, self.plan.vlans, plan.vlans, on=on, off=newly_off)  # type: ignore[arg-type]
+            old, new = (self.plan.routes, self.plan.vlans), (plan.routes, plan.vlans)
+            try:
+                transition = transition_between(topology, old, new, on=on, off=newly_off)
+            except InputError as error:
+                raise RefusedError(f"there is no way to this plan: {error.problems[0].sentence}") from error
             problems = transition_problems(topology, transition, self.plan.routes, plan.routes, self.off)
             if problems:
                 raise RefusedError(f"the way to this plan is not safe: {problems[0].sentence}")
-            cycle = transition_deadlock(
-                topology, (self.plan.routes, self.plan.vlans), (plan.routes, plan.vlans)  # type: ignore[arg-type]
-            )  # fmt: skip
+            cycle = transition_deadlock(topology, old, new)
             done = self._carry_out(transition.steps, transition.undo, wake_up, pause)
             self.plan, self.off = plan, set(off)
             return {"steps": done, "deadlock": [violation.sentence for violation in cycle]}
@@ -188,12 +191,6 @@ class Reconciler:
         if not plan.proved:
             raise RefusedError("this plan is not proved: " + "; ".join(v.sentence for v in plan.violations[:3]))
         refuse_plan(plan, learning=self.learning)
-        for one in (self.plan, plan):
-            if one.scenario.assignment_kind != "fixed":
-                raise RefusedError(
-                    f"a transition without loss needs VLANs of the whole fabric (assignment fixed), not "
-                    f"{one.scenario.assignment_kind}"
-                )
         late = [
             name for number, name in enumerate(self.switches.names)
             if self._states.get(number, {}).get("state") != "in step"

@@ -71,6 +71,7 @@ def select_links(
     *,
     bundles: Bundles | None = None,
     slower: bool = False,
+    keep: Bools | None = None,
     progress: Callable[[int, int], None] = lambda done, all_of_them: None,
 ) -> Selection:
     """Take out the links that the traffic can do without.
@@ -81,6 +82,7 @@ def select_links(
         traffic: (H, H) bytes, or any other measure, from each host to each.
         bundles: the physical links behind those of the topology.
         slower: let links stay on at the lowest speed at which they are used no more than the busiest was.
+        keep: (L,) True for links that stay on whatever they carry.
         progress: called with the physical links decided on, and all of them.
 
     Raises:
@@ -89,11 +91,13 @@ def select_links(
     size = np.ones(topology.link_count, dtype=np.int64) if bundles is None else bundles.sizes
     state = _state(topology, size, route(topology), traffic)
     before = state.each
-    state, _ = _take_out(topology, route, traffic, state, float(before.max(initial=0.0)), progress)
+    state, _ = _take_out(topology, route, traffic, state, float(before.max(initial=0.0)), keep, progress)
     return _selection(size, state, before, slower=slower)
 
 
-def select_ladder(topology: Topology, route: Callable[[Topology], Routes], traffic: Floats) -> list[Selection]:
+def select_ladder(
+    topology: Topology, route: Callable[[Topology], Routes], traffic: Floats, *, keep: Bools | None = None
+) -> list[Selection]:
     """Selections that are nested: all links on, then those that the traffic can do without, and so on to the fewest.
 
     Each lets the busiest channel carry twice as much as the one before; those that take out no more are left out.
@@ -104,7 +108,7 @@ def select_ladder(topology: Topology, route: Callable[[Topology], Routes], traff
     before, found, wider = state.each, [_selection(size, state, state.each)], True
     bound = float(before.max(initial=0.0))
     while wider:
-        fewer, wider = _take_out(topology, route, traffic, state, bound)
+        fewer, wider = _take_out(topology, route, traffic, state, bound, keep)
         if fewer is not state:
             found.append(_selection(size, fewer, before))
         state, bound = fewer, 2 * bound
@@ -121,6 +125,7 @@ def _take_out(
     traffic: Floats,
     state: _State,
     bound: float,
+    keep: Bools | None,
     progress: Callable[[int, int], None] = lambda done, all_of_them: None,
 ) -> tuple[_State, bool]:
     """Take links out as long as no channel carries more than `bound`; tells also whether more would go beyond it.
@@ -129,7 +134,8 @@ def _take_out(
         InputError: the routing needs all links.
     """
     start, bound = state, bound * (1 + _ROUNDING)
-    undecided = start.on > 0
+    undecided = start.on > 0 if keep is None else (start.on > 0) & ~keep
+    tried = int(undecided.sum())
     refusals: list[InputError] = []
     wider = False
     while undecided.any():
@@ -149,7 +155,7 @@ def _take_out(
             # A link that is needed once stays on: so there are no more routings than links.
             undecided[link] = False
             wider = wider or found is not None
-    if refusals and len(refusals) == topology.link_count and state is start:
+    if refusals and len(refusals) == tried and state is start:
         raise refusals[0]
     return state, wider
 

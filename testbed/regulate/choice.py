@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from testbed.errors import InputError, Problem, did_you_mean
-from testbed.model import Bools, Routes, Topology, VlanPlan
+from testbed.model import Bools, LocalPlan, Routes, Topology, VlanPlan
 from testbed.plan import Plan
 from testbed.plan.proof import digest_of, prove
 from testbed.power import SPEEDS, Selection, select_ladder, select_links
@@ -17,7 +17,7 @@ from testbed.regulate.traffic import Traffic
 from testbed.routing import ROUTINGS
 from testbed.routing.paths import path
 from testbed.topologies.faults import link_called
-from testbed.transition import successor, transition_deadlock
+from testbed.transition import local_successor, successor, transition_deadlock
 from testbed.vlans import ASSIGNMENTS
 
 
@@ -50,11 +50,13 @@ def choose_links(
     traffic: Traffic,
     *,
     slower: bool = False,
+    keep: Bools | None = None,
     progress: Callable[[int, int], None] = lambda done, all_of_them: None,
 ) -> Choice:
     """Select links by traffic and plan the fabric without them.
 
-    With `slower` links stay on at a lower speed where that is enough. `progress` is told the links decided on, and all.
+    With `slower` links stay on at a lower speed where that is enough; `keep` is that of with_routes(). `progress` is
+    told the links decided on, and all.
 
     Raises:
         InputError: the plan's routing needs all links.
@@ -62,11 +64,12 @@ def choose_links(
     """
     try:
         selection = select_links(
-            plan.topology, routing_of(plan), traffic.matrix, bundles=plan.bundles, slower=slower, progress=progress
-        )
+            plan.topology, routing_of(plan), traffic.matrix,
+            bundles=plan.bundles, slower=slower, keep=keep, progress=progress,
+        )  # fmt: skip
     except InputError as error:
         raise InputError([p.in_file(plan.scenario.source) for p in error.problems]) from error
-    return Choice(traffic, selection, at_speeds(with_routes(plan, selection.routes), selection.speeds))
+    return Choice(traffic, selection, at_speeds(with_routes(plan, selection.routes, keep=keep), selection.speeds))
 
 
 def ladder(plan: Plan, traffic: Traffic) -> list[Choice]:
@@ -82,12 +85,13 @@ def ladder(plan: Plan, traffic: Traffic) -> list[Choice]:
     if not plan.deadlock_free:
         raise InputError.one(source, "its paths can deadlock, and links go off and on only between plans that cannot")
     try:
-        selections = select_ladder(topology, routing_of(plan), traffic.matrix)
+        keep = kept_links(plan)
+        selections = select_ladder(topology, routing_of(plan), traffic.matrix, keep=keep)
     except InputError as error:
         raise InputError([p.in_file(source) for p in error.problems]) from error
     found = [Choice(traffic, selections[0], plan)]
     for selection in selections[1:]:
-        made = with_routes(plan, selection.routes, *(rung.plan for rung in found))
+        made = with_routes(plan, selection.routes, *(rung.plan for rung in found), keep=keep)
         if plan.scenario.simulator.flow_control == "none" or not any(_cycles(rung.plan, made) for rung in found):
             found.append(Choice(traffic, selection, made))
     if len(found) == 1:
@@ -102,8 +106,6 @@ def ladder(plan: Plan, traffic: Traffic) -> list[Choice]:
 
 def _cycles(one: Plan, other: Plan) -> bool:
     """Whether frames on the paths of two plans could wait for each other for ever."""
-    assert isinstance(one.vlans, VlanPlan)
-    assert isinstance(other.vlans, VlanPlan)
     return bool(transition_deadlock(one.topology, (one.routes, one.vlans), (other.routes, other.vlans)))
 
 
@@ -125,20 +127,37 @@ def plan_without(plan: Plan, off: Bools) -> Plan:
     """The plan of a fabric without some of its links (L,), whatever the traffic.
 
     Raises:
-        InputError: that leaves switches without a path, or the routing needs these links.
+        InputError: that leaves switches without a path, or broadcasts or the routing need these links.
         VerificationError: the smaller plan breaks an invariant.
     """
-    part = subfabric_without(plan.topology, off)
+    part, keep = subfabric_without(plan.topology, off), kept_links(plan)
     if part is None:
         names = ", ".join(link_called(plan.topology, link) for link in np.flatnonzero(off).tolist())
         raise InputError.one(plan.scenario.source, f"without {names} some switches have no path to others")
-    return with_routes(plan, part.to_whole(routing_of(plan)(part.topology)))
+    if keep is not None and (off & keep).any():
+        names = ", ".join(link_called(plan.topology, link) for link in np.flatnonzero(off & keep).tolist())
+        sentence = f"{names} carries broadcasts, which no tag between switches keeps apart, so it cannot go off"
+        raise InputError.one(plan.scenario.source, f"{sentence}; name another pair, or set assignment.kind=fixed")
+    return with_routes(plan, part.to_whole(routing_of(plan)(part.topology)), keep=keep)
 
 
-def with_routes(plan: Plan, routes: Routes, *others: Plan) -> Plan:
+def kept_links(plan: Plan) -> Bools | None:
+    """(L,) links that stay on in a lab that moves between plans; None where any may go off.
+
+    Where VLANs mean something inside one switch only, those that carry broadcasts do: these have no tag between
+    switches, so that no order of changes moves them to another tree without one that is lost or comes twice.
+    """
+    if not isinstance(plan.vlans, LocalPlan):
+        return None
+    none = np.zeros(plan.topology.link_count, dtype=bool)
+    return none if plan.vlans.flood_links is None else plan.vlans.flood_links
+
+
+def with_routes(plan: Plan, routes: Routes, *others: Plan, keep: Bools | None = None) -> Plan:
     """The plan of the same fabric on other paths; VLANs of the whole fabric get identifiers beside the old ones.
 
-    Identifiers are also beside those of `others`, which may be installed before or afterwards.
+    Identifiers are also beside those of `others`, which may be installed before or afterwards. VLANs of one switch get
+    such only with `keep`, the (L,) links that carry broadcasts before and afterwards; see kept_links().
 
     Raises:
         InputError: the assignment cannot carry these paths.
@@ -148,6 +167,10 @@ def with_routes(plan: Plan, routes: Routes, *others: Plan) -> Plan:
     vlans = ASSIGNMENTS[scenario.assignment_kind].assign(topology, routes, scenario.assignment)
     if isinstance(vlans, VlanPlan) and isinstance(plan.vlans, VlanPlan):
         vlans = successor(plan.vlans, vlans, *(one.vlans for one in others if isinstance(one.vlans, VlanPlan)))
+    if isinstance(vlans, LocalPlan) and isinstance(plan.vlans, LocalPlan) and keep is not None:
+        vlans = replace(vlans, flood_links=plan.vlans.flood_links)
+        beside = (one.vlans for one in others if isinstance(one.vlans, LocalPlan))
+        vlans = local_successor(topology, plan.vlans, vlans, *beside)
     parts = (topology, routes, vlans) if plan.bundles is None else (topology, routes, vlans, plan.bundles)
     violations = prove(scenario, topology, routes, vlans, plan.bundles)
     made = replace(plan, routes=routes, vlans=vlans, violations=violations, digest=digest_of(*parts))

@@ -22,7 +22,7 @@ from testbed.regulate.before_after import (
     loss_samples,
     slower_findings,
 )
-from testbed.regulate.choice import Choice, choose_links, keeping
+from testbed.regulate.choice import Choice, choose_links, keeping, kept_links
 from testbed.regulate.figure import draw
 from testbed.regulate.mover import Change, PlanMover, opposite
 from testbed.regulate.power import Power, as_object, power_of
@@ -67,17 +67,27 @@ def require_regulable(plan: Plan) -> None:
     source = plan.scenario.source
     problems = lab_problems(plan.scenario.engine, source)
     problems += alike_problems(plan.scenario, "regulation")
-    if plan.scenario.assignment_kind != "fixed":
+    kind, model = plan.scenario.assignment_kind, plan.scenario.engine == "realtime"
+    if kind != "fixed" and (kind != "renamed" or model):
+        ways = "fixed, on this engine" if model else "fixed or renamed"
         problems.append(
             Problem(
                 f"{source}: assignment.kind",
-                f"a change of plans without loss needs VLANs of the whole fabric, fixed, not "
-                f"{plan.scenario.assignment_kind}; set assignment.kind=fixed, with a routing that it can carry",
+                f"a change of plans without loss needs VLANs by which ports change one after the other, {ways}, not "
+                f"{kind}; set assignment.kind=fixed, with a routing that it can carry",
             )
         )
+    if kind == "renamed" and plan.bundles is None and not plan.deadlock_free:
+        sentence = "its paths can deadlock, and VLANs of one switch change only against the direction of the paths"
+        problems.append(Problem(f"{source}: routing", f"{sentence}; choose another one, or assignment.kind=fixed"))
     if plan.bundles is not None:
-        sentence = "makes parallel links one, and a change of plans switches them singly; set links.aggregate=false"
-        problems.append(Problem(f"{source}: links.aggregate", sentence))
+        why = (
+            "and a model changes plans only of single links"
+            if model
+            else "by hashing groups of OpenFlow 1.5, and a controller speaks 1.3, so it cannot take members out"
+        )
+        remedy = "set links.aggregate=false, or see by `testbed power` what members could be spared"
+        problems.append(Problem(f"{source}: links.aggregate", f"makes parallel links one, {why}; {remedy}"))
     if plan.topology.host_count < 2:
         problems.append(Problem(f"{source}: topology", "has fewer than two hosts, so there is no traffic to go by"))
     if problems:
@@ -241,7 +251,8 @@ def _rounds(stage: Stage, rounds: int, *, slower: bool) -> Choice:
         records = stage.run_loads(stage.plan, ALL_ON, turn)
         if choice is None:
             stage.progress("choosing links by the traffic")
-            choice = choose_links(stage.plan, measured_traffic(stage.plan, records), slower=slower)
+            traffic = measured_traffic(stage.plan, records)
+            choice = choose_links(stage.plan, traffic, slower=slower, keep=kept_links(stage.plan))
             choice = keeping(choice, unavoidable(stage.plan, choice.slower))
             if not choice.off and not choice.slower:
                 stage.records.findings.append((Verdict.WARN, "the traffic needs all links, so none went off"))

@@ -16,7 +16,7 @@ from testbed.plan import Plan
 from testbed.power import SPEEDS, PowerModel
 from testbed.power.select import subfabric_without
 from testbed.predict.frames import transport
-from testbed.regulate.choice import routing_of, with_routes
+from testbed.regulate.choice import kept_links, routing_of, with_routes
 from testbed.routing.paths import traffic_load
 
 _NAMES = {share: name for name, share in SPEEDS.items()}
@@ -77,7 +77,7 @@ def retunings(now: Plan, goal: Plan, whole: Plan) -> tuple[list[Retuning], Plan]
                 routes = round_it
         if routes is None:
             raise InputError.one(now.scenario.source, f"no paths go round {now.topology.channel_name(2 * left[0])}")
-        plan = replace(with_routes(installed, routes, whole), speeds=speeds.copy())
+        plan = replace(with_routes(installed, routes, whole, keep=kept_links(whole)), speeds=speeds.copy())
         links = np.flatnonzero(off).tolist()
         found.append(Retuning(plan, {k: float(wanted[k]) for k in links}, {k: float(speeds[k]) for k in links}))
         speeds[links] = wanted[links]
@@ -85,7 +85,7 @@ def retunings(now: Plan, goal: Plan, whole: Plan) -> tuple[list[Retuning], Plan]
         installed = plan
     if not found or goal is whole:
         return found, goal
-    return found, replace(with_routes(installed, goal.routes, whole), speeds=goal.speeds)
+    return found, replace(with_routes(installed, goal.routes, whole, keep=kept_links(whole)), speeds=goal.speeds)
 
 
 def unavoidable(plan: Plan, links: Sequence[int]) -> list[int]:
@@ -95,8 +95,8 @@ def unavoidable(plan: Plan, links: Sequence[int]) -> list[int]:
 
 
 def _routes_round(plan: Plan, off: Bools) -> Routes | None:
-    part = subfabric_without(plan.topology, off)
-    if part is None:
+    part, keep = subfabric_without(plan.topology, off), kept_links(plan)
+    if part is None or (keep is not None and (off & keep).any()):
         return None
     try:
         return part.to_whole(routing_of(plan)(part.topology))

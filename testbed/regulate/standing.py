@@ -12,7 +12,7 @@ from testbed.model import Floats
 from testbed.plan import Plan
 from testbed.plan.store import plan_from_json, plan_to_json
 from testbed.power import PowerModel, fabric_watts
-from testbed.regulate.choice import choose_links
+from testbed.regulate.choice import choose_links, kept_links
 from testbed.regulate.mover import PlanMover
 from testbed.regulate.power import power_of
 from testbed.regulate.run import require_regulable
@@ -80,7 +80,8 @@ def spare(
     progress(f"watching the traffic for {seconds:g} s")
     matrix = _traffic(lab, plan, seconds, goes_on)
     progress("choosing links by the traffic")
-    choice = choose_links(plan, Traffic("the traffic of now", matrix, "bytes between hosts, all links on"))
+    traffic = Traffic("the traffic of now", matrix, "bytes between hosts, all links on")
+    choice = choose_links(plan, traffic, keep=kept_links(plan))
     if not choice.off:
         raise LabError("the traffic needs all links, so none went off")
     progress(f"moving paths off {len(choice.off)} links")

@@ -1,25 +1,27 @@
 """Proof that no state between two plans loses a pair, floods a loop or uses a link that is off.
 
-A frame's way depends on the PVID it got when it entered and on rules that do not change while it travels: so it is
-enough to walk every pair twice, in its old VLAN and in its new one, on the rules that are there while both may be
-used. That covers every order in which PVIDs change, and every subset of hosts that has moved.
+A frame's way depends on the PVID it got when it entered and on rules that do not change while it travels (of VLANs of
+one switch it does not: see local.py): so it is enough to walk every pair twice, in its old VLAN and in its new one, on
+the rules that are there while both may be used. That covers every order in which PVIDs change, and every subset of
+hosts that has moved.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection
 
 import numpy as np
 
-from testbed.model import Ints, Routes, Rule, Topology, Violation, VlanPlan
+from testbed.model import Ints, LocalPlan, Routes, Rule, Topology, Violation, VlanPlan
 from testbed.pipeline.compile import compile_rules
 from testbed.pipeline.oracle import Oracle
 from testbed.routing.paths import path
-from testbed.transition.steps import Transition, place
+from testbed.transition.local import local_transition_problems
+from testbed.transition.steps import TRANSITION, Transition, place
 from testbed.verify.deadlock import DEADLOCK, find_deadlock
 from testbed.verify.delivery import check_tree_delivery
 
-TRANSITION = "transition"
 _MAX_SHOWN = 5
 
 
@@ -27,6 +29,8 @@ def transition_problems(
     topology: Topology, transition: Transition, old: Routes, new: Routes, down: Collection[int] = ()
 ) -> list[Violation]:
     """Walk every state of a transition. Links `down` are off when it begins."""
+    if isinstance(transition.old, LocalPlan) or isinstance(transition.new, LocalPlan):
+        return local_transition_problems(topology, transition, down)
     found: list[Violation] = []
     rules = {place(rule): rule for rule in compile_rules(topology, transition.old)}
     off = set(down)
@@ -87,19 +91,29 @@ def _on_dead_links(
 
 
 def transition_deadlock(
-    topology: Topology, old: tuple[Routes, VlanPlan], new: tuple[Routes, VlanPlan]
+    topology: Topology, old: tuple[Routes, VlanPlan | LocalPlan], new: tuple[Routes, VlanPlan | LocalPlan]
 ) -> list[Violation]:
     """A cycle of channels that frames on old and on new paths could close together, or nothing.
 
     With link-level flow control such a cycle can deadlock while both kinds of frames are under way (section 4.4 of
     the paper, which is why it measured without). It is no fault of either plan.
     """
-    taken: list[Ints] = [check_tree_delivery(topology, routes, vlans)[1] for routes, vlans in (old, new)]
+    taken = [_dependencies(topology, *one) for one in (old, new)]
     both = np.unique(np.concatenate(taken), axis=0)
     return [
         Violation(DEADLOCK, f"frames on old and new paths together: {violation.sentence}", violation.witness)
         for violation in find_deadlock(topology, both)
     ]
+
+
+def _dependencies(topology: Topology, routes: Routes, vlans: VlanPlan | LocalPlan) -> Ints:
+    """(D, 2) channels that some path takes one after the other."""
+    if isinstance(vlans, VlanPlan):
+        return check_tree_delivery(topology, routes, vlans)[1]
+    hosts = range(topology.host_count)
+    ways = (path(topology, routes, a, b) for a in hosts for b in hosts if a != b)
+    pairs = sorted({pair for way in ways for pair in itertools.pairwise(way)})
+    return np.array(pairs, dtype=np.int32).reshape(-1, 2)
 
 
 def _violation(sentence: str, witness: str) -> Violation:

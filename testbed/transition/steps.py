@@ -13,12 +13,13 @@ from typing import Literal
 import numpy as np
 
 from testbed.errors import InputError
-from testbed.model import Bools, Floats, Routes, Rule, Topology, VlanPlan
+from testbed.model import Bools, Floats, LocalPlan, Routes, Rule, Topology, VlanPlan
 from testbed.pipeline.compile import compile_rules
 from testbed.routing.paths import all_paths, hop_counts
 from testbed.units import MAX_WIRE_FRAME
 from testbed.vlans.fixed import LAST_VLAN_ID
 
+TRANSITION = "transition"
 Action = Literal["links on", "add", "move", "drain", "remove", "links off"]
 
 
@@ -27,7 +28,8 @@ class Step:
     """One step; its rules may go to the switches in any order, and the next step waits for all of them."""
 
     # `links on` and `links off` change links; `add` and `remove` rules that no frame meets then; `move` changes PVIDs,
-    # each of which moves the paths of one host; `drain` waits for the frames under way
+    # each of which moves the paths of one host, or with VLANs of one switch those through one port; `drain` waits for
+    # the frames under way
     action: Action
     rules: tuple[Rule, ...] = ()  # what is added, removed, or takes the place of the rule with the same match
     links: tuple[int, ...] = ()  # what is switched on or off
@@ -38,10 +40,12 @@ class Step:
         names = ", ".join(topology.channel_name(2 * link).replace("→", "–") for link in self.links)
         switches = len({rule.switch for rule in self.rules})
         rules = f"{len(self.rules)} rules on {switches} switches"
+        hosts = set(zip(topology.host_switch.tolist(), topology.host_port.tolist(), strict=True))
+        of_hosts = all((rule.switch, dict(rule.match)["in_port"]) in hosts for rule in self.rules if self.replaced)
         return {
             "links on": f"switch on {names} and wait until they are up",
             "add": f"add {rules}; no frame meets them yet",
-            "move": f"change the PVID of {len(self.rules)} host ports",
+            "move": f"change the PVID of {len(self.rules)} {'host ports' if of_hosts else 'ports'}",
             "drain": "wait until the frames on the old paths have arrived",
             "remove": f"remove {rules}; no frame meets them any more",
             "links off": f"switch off {names}; no path takes them any more",
@@ -52,8 +56,8 @@ class Step:
 class Transition:
     """From one plan of a fabric to another."""
 
-    old: VlanPlan  # VLANs before
-    new: VlanPlan  # VLANs afterwards, with identifiers of their own where they differ
+    old: VlanPlan | LocalPlan  # VLANs before
+    new: VlanPlan | LocalPlan  # VLANs afterwards, with identifiers of their own where they differ
     steps: tuple[Step, ...]  # in order
 
     def undo(self, count: int) -> tuple[Step, ...]:
@@ -89,14 +93,14 @@ def make_transition(
     added, removed = after - before, before - after
     place_of = {place(rule): rule for rule in removed}
     # A rule with the match of an old one takes its place; between VLANs of one plan's making these are PVIDs.
-    moves = [(rule, place_of[place(rule)]) for rule in _ordered(added) if place(rule) in place_of]
+    moves = [(rule, place_of[place(rule)]) for rule in ordered(added) if place(rule) in place_of]
     now, then = tuple(rule for rule, _ in moves), tuple(rule for _, rule in moves)
     steps = [
         Step("links on", links=on),
-        Step("add", _ordered(added.difference(now))),
+        Step("add", ordered(added.difference(now))),
         Step("move", now, replaced=then),
         Step("drain"),
-        Step("remove", _ordered(removed.difference(then))),
+        Step("remove", ordered(removed.difference(then))),
         Step("links off", links=off),
     ]
     return Transition(old, new, tuple(step for step in steps if step.rules or step.links or _drains(step, moves)))
@@ -111,7 +115,8 @@ def place(rule: Rule) -> tuple[object, ...]:
     return (rule.switch, rule.table, rule.priority, rule.match)
 
 
-def _ordered(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+def ordered(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+    """Rules by switch, table and priority."""
     return tuple(sorted(rules, key=lambda rule: (rule.switch, rule.table, -rule.priority, str(rule.match))))
 
 

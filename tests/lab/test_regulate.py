@@ -24,7 +24,7 @@ from testbed.plan.rates import at_dilation
 from testbed.power import POWER_MODELS
 from testbed.regulate import changing
 from testbed.regulate.changing import watch_changes
-from testbed.regulate.choice import at_speeds, find_detour, plan_without
+from testbed.regulate.choice import at_speeds, find_detour, kept_links, plan_without
 from testbed.regulate.loop import LOOP, regulate_by_load
 from testbed.regulate.mover import Change, PlanMover, opposite
 from testbed.regulate.rule import Rule
@@ -87,6 +87,39 @@ def test_a_link_goes_off_and_on_under_traffic_without_a_lost_frame(ring, watchin
     assert min(loss.sent for loss in losses) > 300
     assert min(loss.echoes for loss in losses) > 3
     assert lab.controller().off == ()
+
+
+def test_a_link_goes_off_and_on_where_vlans_are_those_of_one_switch(kept):
+    """Frames have no tag between switches: ports change against the direction of the paths, and nothing is lost."""
+    plan = plan_of(_RING + "assignment: {kind: renamed}\n" + _LAB)
+    keep = kept_links(plan)
+    assert keep is not None
+    spared = int(np.flatnonzero(~keep)[0])
+    fewer = plan_without(plan, ~keep)
+    with build_lab(plan) as lab:
+        session = PlanMover(lab, wake_up=0.3)
+        watching = Context(plan, lab, {"load": "1"}, kept.__setitem__, lambda text: None)
+
+        def changes(other: Session) -> list[Any]:
+            gone = session.move(other, "off", fewer, (spared,))
+            return [gone, other.controller().off, session.move(other, "on", plan, ())]
+
+        (gone, down, back), losses, _ = session.while_probing(watching, opposite(4), 200, changes)
+        told = [step.action for step in gone.steps]
+        assert (told[0], told[-2:]) == ("add", ["remove", "links off"])
+        assert told[1:3] == ["move", "move"]
+        assert "drain" in told
+        assert back.steps[0].action == "links on"
+        assert len(down) == 1
+        assert (gone.problems, back.problems) == ((), ())
+        assert [(loss.lost, loss.duplicates, loss.broken) for loss in losses] == [(0, 0, "")] * 4
+        assert min(loss.sent for loss in losses) > 300
+        assert lab.controller().off == ()
+        with pytest.raises(LabError, match=r"refuses: the way to this plan is not safe: .* which is off"):
+            session.move(lab, "off", plan, np.flatnonzero(keep)[:1].tolist())
+        with pytest.raises(LabError, match=r"no way to this plan: .* needs the assignment fixed or renamed, the same"):
+            session.move(lab, "other", plan_of(_RING + _LAB), ())
+        assert lab.reach() == []
 
 
 @sharing("regulate")
@@ -210,10 +243,11 @@ def test_changing_paths_beside_one_that_stays(tmp_path, untouched, monkeypatch):
 
 
 @pytest.mark.quiet(seat=0)
-def test_links_are_chosen_by_what_the_loads_send(tmp_path, untouched):
+@pytest.mark.parametrize("assignment", ["fixed", "renamed"])
+def test_links_are_chosen_by_what_the_loads_send(assignment, tmp_path, untouched):
     """Only neighbours along the ring talk; one of four links goes off, and the goodput of those left is measured."""
     topology = "topology: {kind: ring, switches: 4, parallel_links: 2}\n"
-    plan = plan_of(topology + _LAB + _TCP)
+    plan = plan_of(topology + f"assignment: {{kind: {assignment}}}\n" + _LAB + _TCP)
     found = regulate(plan, tmp_path, _QUICK, 1, lambda text: None)
     assert found.choice.off
     assert found.power.saved > 0

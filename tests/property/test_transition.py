@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -11,16 +12,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from testbed.errors import InputError
-from testbed.model import Routes, VlanPlan
+from testbed.model import LocalPlan, Routes, VlanPlan
 from testbed.pipeline.compile import compile_rules
 from testbed.plan import Plan, make_plan
 from testbed.power.select import subfabric_without
+from testbed.regulate.choice import Choice, kept_links, ladder, plan_without
+from testbed.regulate.traffic import of_pattern
 from testbed.routing import ROUTINGS
 from testbed.transition import (
     Step,
     Transition,
     make_transition,
     successor,
+    transition_between,
     transition_deadlock,
     transition_problems,
 )
@@ -79,6 +83,7 @@ def test_links_go_off_and_on_and_every_state_delivers_every_pair(case: tuple[Pla
     plan, routes, transition, links = case
     topology = plan.topology
     assert not transition_problems(topology, transition, plan.routes, routes)
+    assert isinstance(transition.new, VlanPlan)
     back = make_transition(topology, transition.new, fixed(plan), on=tuple(links))
     assert not transition_problems(topology, back, routes, plan.routes, down=links)
     assert apply([*compile_rules(topology, fixed(plan))], transition.steps) == set(
@@ -185,3 +190,111 @@ def test_old_and_new_paths_that_close_a_cycle_together_are_reported():
     assert cycles
     assert all("frames on old and new paths together" in cycle.sentence for cycle in cycles)
     assert not transition_deadlock(plan.topology, (plan.routes, fixed(plan)), (plan.routes, fixed(plan)))
+
+
+LOCAL: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"kind": "torus", "sizes": [3, 3]}, {"kind": "north_last"}),
+    ({"kind": "mesh", "sizes": [3, 3], "hosts_per_switch": 2}, {"kind": "updown"}),
+    ({"kind": "torus", "sizes": [4, 2], "parallel_links": 2}, {"kind": "dor"}),
+    ({"kind": "complete", "switches": 5, "hosts_per_switch": 2}, {"kind": "sr", "selection": "tree"}),
+]
+
+
+@cache
+def local_rungs(number: int, flood: str = "tree") -> tuple[Plan, list[Choice]]:
+    topology, routing = LOCAL[number]
+    assignment = {"kind": "renamed", "flood": flood}
+    plan = make_plan(scenario_of({"topology": topology, "routing": routing, "assignment": assignment}))
+    return plan, ladder(plan, of_pattern("all_to_all", plan.topology, 1))
+
+
+def between(one: Choice, two: Choice) -> tuple[Transition, list[str]]:
+    """The way from one to another, and what is wrong with it."""
+    topology = one.plan.topology
+    on, off = (tuple(sorted({*a.off}.difference(b.off))) for a, b in ((one, two), (two, one)))
+    old, new = ((rung.plan.routes, rung.plan.vlans) for rung in (one, two))
+    way = transition_between(topology, old, new, on=on, off=off)
+    return way, [found.sentence for found in transition_problems(topology, way, old[0], new[0], one.off)]
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, len(LOCAL) - 1), st.sampled_from(["tree", "none"]), st.data())
+def test_vlans_of_one_switch_change_port_by_port_and_nothing_is_lost(number: int, flood: str, data: st.DataObject):
+    plan, rungs = local_rungs(number, flood)
+    one, two = (rungs[rung] for rung in data.draw(st.permutations(range(len(rungs))))[:2])
+    way, problems = between(one, two)
+    assert problems == []
+    keep = kept_links(plan)
+    assert keep is not None
+    assert not {*one.off, *two.off}.intersection(np.flatnonzero(keep).tolist())
+    before, after = (set(compile_rules(plan.topology, vlans)) for vlans in (way.old, way.new))
+    assert apply([*before], way.steps) == after
+    count = data.draw(st.integers(0, len(way.steps)))
+    assert apply([*apply([*before], way.steps[:count])], way.undo(count)) == before
+
+
+@pytest.mark.parametrize("number", range(len(LOCAL)))
+def test_ports_in_another_order_lose_frames_and_the_proof_tells_so(number: int):
+    _, rungs = local_rungs(number)
+    way, problems = between(rungs[0], rungs[-1])
+    assert problems == []
+    moves = [step for step in way.steps[: [step.action for step in way.steps].index("drain")] if step.action == "move"]
+    assert len(moves) > 1
+    others = [step for step in way.steps if step not in moves]
+    at = next(place for place, step in enumerate(others) if step.action == "drain")
+    wrong = {
+        "the other way round": [*others[:at], *reversed(moves), *others[at:]],
+        "all in one step": [*others[:at], joined(moves), *others[at:]],
+        "old rules gone too early": [others[0], next(s for s in others if s.action == "remove"), *moves],
+    }
+    for what, steps in wrong.items():
+        changed = replace(way, steps=tuple(steps))
+        plans = rungs[0].plan, rungs[-1].plan
+        assert transition_problems(plans[0].topology, changed, plans[0].routes, plans[1].routes), what
+
+
+def joined(moves: list[Step]) -> Step:
+    rules, replaced = (tuple(rule for move in moves for rule in of(move)) for of in (_rules, _replaced))
+    return Step("move", rules, replaced=replaced)
+
+
+def _rules(step: Step) -> tuple[Any, ...]:
+    return step.rules
+
+
+def _replaced(step: Step) -> tuple[Any, ...]:
+    return step.replaced
+
+
+def test_a_link_that_carries_broadcasts_stays_on_where_they_have_no_tag():
+    plan, _ = local_rungs(0)
+    keep = kept_links(plan)
+    assert keep is not None
+    off = np.zeros(plan.topology.link_count, dtype=bool)
+    off[np.flatnonzero(keep)[0]] = True
+    with pytest.raises(InputError, match=r"s1–s\d carries broadcasts, which no tag between switches keeps apart"):
+        plan_without(plan, off)
+
+
+def test_new_local_vlans_have_identifiers_of_their_own_and_those_that_stay_keep_theirs():
+    plan, rungs = local_rungs(1)
+    sets = [identifiers(rung.plan.vlans) for rung in rungs]
+    rules = [set(compile_rules(plan.topology, rung.plan.vlans)) for rung in rungs]
+    kept = sets[0] & sets[1]
+    assert kept
+    for switch, number in kept:
+        of_vlan = [{r for r in found if r.switch == switch and ("dl_vlan", number) in r.match} for found in rules[:2]]
+        assert of_vlan[0] == of_vlan[1]
+
+
+def identifiers(vlans: VlanPlan | LocalPlan) -> set[tuple[int, int]]:
+    assert isinstance(vlans, LocalPlan)
+    return set(zip(vlans.vlan_switch.tolist(), vlans.vlan_id.tolist(), strict=True))
+
+
+def test_paths_that_wait_for_each_other_have_no_way():
+    blocks = {"topology": {"kind": "ring", "switches": 5}, "routing": {"kind": "dor", "ring": "shortest"}}
+    plan = make_plan(scenario_of({**blocks, "expect": "deadlock", "assignment": {"kind": "renamed"}}))
+    here = (plan.routes, plan.vlans)
+    with pytest.raises(InputError, match="its paths wait for each other in a cycle, through port"):
+        transition_between(plan.topology, here, here)

@@ -127,24 +127,34 @@ def test_a_pair_without_a_second_way_is_refused():
 
 
 def test_what_cannot_be_regulated_is_refused_at_once():
-    plan = plan_of("torus", {"kind": "updown"}, sizes=[3, 3])
-    with pytest.raises(InputError, match="needs VLANs of the whole fabric, fixed, not renamed"):
-        require_regulable(plan)
+    text = "topology: {kind: torus, sizes: [3, 3]}\nrouting: {kind: updown}\n"
+    refused = {
+        "assignment: {kind: static}": "by which ports change one after the other, fixed or renamed, not static",
+        "assignment: {kind: renamed}\nengine: realtime": "fixed, on this engine, not renamed; set assignment",
+    }
+    for more, told in refused.items():
+        with pytest.raises(InputError, match=told):
+            require_regulable(make_plan(parse_scenario(text + more, "test")))
+    deadlock = "topology: {kind: ring, switches: 5}\nrouting: {kind: dor, ring: shortest}\nexpect: deadlock\n"
+    with pytest.raises(InputError, match="routing: its paths can deadlock, and VLANs of one switch change only"):
+        require_regulable(make_plan(parse_scenario(deadlock + "assignment: {kind: renamed}", "test")))
+    require_regulable(make_plan(parse_scenario(text + "assignment: {kind: renamed}", "test")))
     require_regulable(plan_of("torus", sizes=[3, 3]))
 
 
 def test_all_that_keeps_a_plan_from_being_regulated_is_said_at_once():
     text = "topology: {kind: mesh, sizes: [2], parallel_links: 2}\nlinks: {aggregate: true}\n"
-    text += "assignment: {kind: renamed}\nengine: vm"
+    text += "assignment: {kind: openflow}\nengine: vm"
     with pytest.raises(InputError) as refused:
         require_regulable(make_plan(parse_scenario(text, "test")))
     assert str(refused.value).split("\n") == [
         "test: engine: is vm, and this command needs a lab on this machine; leave it out, or --set engine=ovs or "
         "realtime",
-        "test: assignment.kind: a change of plans without loss needs VLANs of the whole fabric, fixed, not renamed; "
-        "set assignment.kind=fixed, with a routing that it can carry",
-        "test: links.aggregate: makes parallel links one, and a change of plans switches them singly; set "
-        "links.aggregate=false",
+        "test: assignment.kind: a change of plans without loss needs VLANs by which ports change one after the other, "
+        "fixed or renamed, not openflow; set assignment.kind=fixed, with a routing that it can carry",
+        "test: links.aggregate: makes parallel links one, by hashing groups of OpenFlow 1.5, and a controller speaks "
+        "1.3, so it cannot take members out; set links.aggregate=false, or see by `testbed power` what members could "
+        "be spared",
     ]
 
 
