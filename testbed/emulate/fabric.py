@@ -45,8 +45,9 @@ if TYPE_CHECKING:
 # Room for the VLAN tag on links between switches.
 _TRUNK_MTU = 1504
 _AS_PLANNED = LinkState()
-# Open vSwitch carries the datapath's packet counts over to its rules twice a second.
-_STATISTICS_LAG = 1.2
+# Open vSwitch carries the datapath's packet counts over to its rules twice a second, in rounds. The one that is under
+# way may have passed some by; the next one has them all.
+_ROUNDS = 2
 _ENDED = 1.0  # s
 _FRAMES = slice(0, 2)  # of the figures of a port: frames taken in and sent
 
@@ -84,9 +85,7 @@ class Fabric(Mininet):  # type: ignore[misc]
         self.why_slow = ""  # why there is none; empty where nobody asked for one
         self._reading = threading.Lock()
         self._figures: PortCounters | None = None  # made when somebody looks
-        # Frames of all ports when they were last counted, and since when they are no more; s, monotonic.
-        self._at_rest: list[list[int]] = []
-        self._rests_since = 0.0
+        self._in_rules: list[list[int]] = []  # frames of all ports when the rules had last counted them
         self._pairs: tuple[Callable[[], Longs] | None, str] | None = None  # likewise
         self._shown: set[tuple[int, Path]] = set()
         # Of those that this has started; nothing is known of how others' ended.
@@ -481,7 +480,7 @@ class Fabric(Mininet):  # type: ignore[misc]
 
     def frame_counts(self, switches: SwitchBackend) -> FrameCounts:
         """Everything that counts frames."""
-        self._wait_for_rules()
+        self._wait_for_rules(switches)
         order = self.order
         taken = {} if self.fast_path is None else self.fast_path.frames()
 
@@ -492,15 +491,14 @@ class Fabric(Mininet):  # type: ignore[misc]
 
         return counters.frame_counts(order, self.holders, dump, taken)
 
-    def _wait_for_rules(self) -> None:
-        """Return when the rules have counted all frames until now; at once where no port has moved any for so long."""
-        frames, now = self.port_figures()[:, _FRAMES].tolist(), time.monotonic()
-        with self._reading:
-            if frames != self._at_rest:
-                self._at_rest, self._rests_since = frames, now
-            left = self._rests_since + _STATISTICS_LAG - now
-        if left > 0:
-            time.sleep(left)
+    def _wait_for_rules(self, switches: SwitchBackend) -> None:
+        """Return when the rules have counted all frames until now; at once where no port has moved any since."""
+        frames = self.port_figures()[:, _FRAMES].tolist()
+        if frames == self._in_rules:
+            return
+        for _ in range(_ROUNDS):
+            switches.carry_counts_over()
+        self._in_rules = frames
 
     def settle(self) -> None:
         """Return when the fast path, if there is one, holds what the switches' rules are now."""

@@ -345,7 +345,7 @@ class OpenVSwitch:
         return {name: [line for line in text.splitlines() if "actions=" in line] for name, text in texts.items()}
 
     def carry_counts_over(self) -> None:
-        """Have the counters of rules, which lag behind the datapath's, count all frames until now."""
+        """Return when a round has ended in which rules, whose counters lag behind, take over the datapath's counts."""
         alive = {daemon.target: (["ovs-appctl", "-t", daemon.target, "revalidator/wait"], None)
                  for daemon in self._daemons if daemon.alive}  # fmt: skip
         run_each(alive)

@@ -69,7 +69,7 @@ class SwitchBackend(Protocol):
         """Rules of the running ones among some switches, a line each."""
 
     def carry_counts_over(self) -> None:
-        """Have the counters of rules count all frames until now."""
+        """Return when the round has ended in which the counters of rules take over what was forwarded."""
 
     def dump_groups(self, bridges: Sequence[str]) -> dict[str, list[str]]:
         """Groups of switches, a line each."""

@@ -194,7 +194,7 @@ def test_without_jobs_nothing_is_said_of_them(lab_that_keeps_up_at):
     assert (choice.kept_up_with_job, {one.job for one in choice.tried}) == (None, {""})
 
 
-@pytest.mark.parametrize(("facts", "gain"), [({"pace": "x"}, 10), ({"fast_path": True}, 3), ({}, 1)])
+@pytest.mark.parametrize(("facts", "gain"), [({"pace": "x"}, 10), ({"fast_path": True}, 4), ({}, 1)])
 def test_where_switches_are_faster_the_search_begins_lower(lab_that_keeps_up_at, facts, gain):
     plan, lab = plan_of(UDP), lab_that_keeps_up_at(1)
     vars(lab.facts).update(facts)

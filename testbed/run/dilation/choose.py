@@ -23,7 +23,7 @@ _SLOWER = 2.0
 _JOB_TRIALS = 4
 # How many times faster than Open vSwitch in userspace the modelled switches are, and its fast path, about; only where
 # the search begins.
-_MODEL_GAIN, _FAST_GAIN = 10.0, 3.0
+_MODEL_GAIN, _FAST_GAIN = 10.0, 4.0
 
 
 @dataclass(frozen=True, slots=True)
