@@ -106,6 +106,8 @@ class Disturbance:
         links: what changes of links, whatever `up` is.
         pausing: hosts that pause their switch for ever, or no more.
         far: links whose end on another machine goes down or up, so that the end here loses or gets its signal.
+        manager: whether the manager that steers is killed, or those that were are started. A kill has ended when the
+            next one has taken over.
     """
 
     up: bool
@@ -116,6 +118,7 @@ class Disturbance:
     links: tuple[LinkChange, ...] = ()
     pausing: tuple[int, ...] = ()
     far: tuple[int, ...] = ()
+    manager: bool = False
 
 
 @dataclass(frozen=True, slots=True)

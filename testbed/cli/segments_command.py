@@ -86,9 +86,12 @@ def _changes(topology: Topology, texts: list[str]) -> list[Change]:
         raise InputError(problems)
     found, wrong = changes_of(topology, events, _PLACE)
     wrong += [
-        Problem(f"{_PLACE}.{number}", "ports of hosts are in no segment; name links and switches")
+        Problem(
+            f"{_PLACE}.{number}",
+            f"{'ports of hosts are' if made.hosts else 'the manager is'} in no segment; name links and switches",
+        )
         for number, made in enumerate(found)
-        if made.hosts
+        if made.hosts or made.manager
     ]
     if wrong:
         raise InputError(wrong)

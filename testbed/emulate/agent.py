@@ -324,6 +324,8 @@ class Agent:
 
     def switch(self, disturbance: Disturbance) -> Disturbed:
         """Carry out a disturbance."""
+        if disturbance.manager:
+            return self.controller.disturb(up=disturbance.up)
         with self.speeds_lock:
             return carry_out(disturbance, self.need_fabric(), self.switches)
 

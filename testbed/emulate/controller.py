@@ -23,7 +23,7 @@ from testbed.emulate.names import PLAN
 from testbed.emulate.switches import SwitchBackend
 from testbed.emulate.wire import decode
 from testbed.errors import LabError
-from testbed.messages import ControllerStatus, PlanMove, SwitchState
+from testbed.messages import ControllerStatus, Disturbed, PlanMove, SwitchState
 
 _SWITCH_PORT, _STATUS_PORT = 6653, 8080
 _START_LIMIT = 30.0
@@ -286,6 +286,25 @@ class LabController:
             self._need_some()
             for one in [one for one in self._controllers if not one.runs] or self._controllers:
                 one.start(self._dilation)
+
+    def disturb(self, *, up: bool) -> Disturbed:
+        """Kill the manager that steers, or start those that were killed; a kill has ended when the next one steers."""
+        began, error = time.monotonic(), ""
+        ended = began
+        try:
+            if up:
+                self.start(ask.StartController(), lambda text: None)
+                ended = time.monotonic()
+            else:
+                with self._lock:
+                    master = self._need()
+                    began = time.monotonic()
+                    master.stop()
+                # By the clock of the successor, which is that of this machine.
+                ended = self._need().status().master_since or time.monotonic()
+        except LabError as problem:  # the load must end and tell it
+            error = str(problem)
+        return Disturbed(began, ended, error)
 
     def move(self, request: ask.MoveToPlan, progress: Progress) -> PlanMove:
         """Have the controller carry the switches over to another plan."""

@@ -11,7 +11,7 @@ import numpy as np
 from testbed.errors import Problem, did_you_mean
 from testbed.model import Topology
 from testbed.topologies.graph import quoted
-from testbed.workloads.timeline import OPPOSITE, Event
+from testbed.workloads.timeline import MANAGER, OPPOSITE, Event
 
 _PORT = re.compile(r"(.+)-eth([0-9]+)")
 _MAX_NAMED = 8
@@ -30,6 +30,7 @@ class Change:
     # switch and port whose end of the link is set down or up; of a link the end with the lower switch; none where it
     # changes otherwise
     ends: tuple[tuple[int, int], ...]
+    manager: bool = False  # whether the lab's manager is killed, or those that were are started
 
     @property
     def fails(self) -> bool:
@@ -53,6 +54,11 @@ class ElementNames:
     def change(self, event: Event, place: str, problems: list[Problem]) -> Change:
         """Find what an event speaks of; adds a problem for each target that there is not."""
         links, hosts, switches, ends = [], [], [], []
+        if event.action in ("kill", "start") and MANAGER in event.targets and MANAGER not in self._switches:
+            if len(event.targets) > 1:
+                sentence = "manager stands alone; make an event of its own of it, which may have the same time"
+                problems.append(Problem(place, sentence))
+            return Change(event, (), (), (), (), manager=True)
         for target in event.targets:
             if event.action in ("kill", "start"):
                 if target in self._switches:

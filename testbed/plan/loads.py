@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from testbed.errors import Problem
-from testbed.failover.events import changes_of
+from testbed.failover.events import Change, changes_of
 from testbed.model import Topology
 from testbed.predict.frames import UDP_HEADERS
 from testbed.scenario import Scenario
-from testbed.scenario.engines import ENGINES, unheard_keys
+from testbed.scenario.engines import ENGINES, hears, unheard_keys
 from testbed.scenario.plugins import origin_of
 from testbed.scenario.spec import MOST_MTU, SLOWEST_LAB_LINK
 from testbed.traffic import PatternError, flows, is_weighted
@@ -95,13 +95,39 @@ def event_problems(scenario: Scenario, topology: Topology) -> list[Problem]:
                 f"{scenario.lab.controller}"
             )
             found.append(Problem(place, sentence))
-        if scenario.lab.datapath == "kernel" and any(event.action == "kill" for event in events):
+        changes, wrong = changes_of(topology, events, place)
+        if scenario.lab.datapath == "kernel" and any(change.switches for change in changes):
             sentence = (
                 "a switch that is killed is a process of its own, and the kernel's datapath goes on without it; use "
                 "lab.datapath: userspace"
             )
             found.append(Problem(place, sentence))
-        found += [*_change_problems(scenario, events, place), *changes_of(topology, events, place)[1]]
+        found += [*_change_problems(scenario, events, place), *wrong]
+        if ENGINES[scenario.engine].changes:
+            found += _manager_problems(scenario, changes, place)
+    return found
+
+
+def _manager_problems(scenario: Scenario, changes: Sequence[Change], place: str) -> list[Problem]:
+    """Managers that are killed though no other could take over, or started though none is dead."""
+    found, dead, count = [], 0, scenario.lab.managers
+    for number, change in enumerate(changes):
+        if not change.manager:
+            continue
+        if change.event.action == "start":
+            if not dead:
+                found.append(Problem(f"{place}.{number}", "no manager is dead then; kill comes before start"))
+            dead = 0
+        elif dead + 1 < count:
+            dead += 1
+        else:
+            are = f"are {count} managers, {dead} of them dead then" if dead else "is one manager"
+            remedy = (
+                f"set lab.managers: {count + 1}" + (", or start manager before" if dead else "")
+                if hears(ENGINES[scenario.engine], "lab", "managers")
+                else "take it out, or use engine: ovs, which has lab.managers"
+            )
+            found.append(Problem(f"{place}.{number}", f"there {are}, so nobody would take over; {remedy}"))
     return found
 
 

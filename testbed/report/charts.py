@@ -265,7 +265,12 @@ def failure_charts(repeats: Sequence[Mapping[str, Any]], prefix: str) -> list[Ch
 
 def event_words(event: Mapping[str, Any]) -> str:
     """An event and what it cost, in words."""
-    parts = [f"noticed after {format_seconds(event['detection'])}" if event["detection"] is not None else "not noticed"]
+    steers = event.get("manager_takeover")
+    parts = [] if steers is None else [f"next manager after {format_seconds(steers)}"]
+    if event["detection"] is not None:
+        parts.append(f"noticed after {format_seconds(event['detection'])}")
+    elif " manager" not in str(event["event"]):
+        parts.append("not noticed")
     if event["takeover"] is not None:
         parts.append(f"backup path after {format_seconds(event['takeover'])}")
     if event["recovery"] is not None:

@@ -92,6 +92,7 @@ METRICS: dict[str, str] = {
     "lateness": "Delivered late by",
     "detection": "Noticed (not dilated)",
     "takeover": "Backup path carries (not dilated)",
+    "manager_takeover": "Next manager steers (not dilated)",
     "recovery": "New tables in (not dilated)",
     "cpu_idle": "CPU idle",
     "cpu_pressure": "CPU pressure (PSI)",

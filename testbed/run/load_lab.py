@@ -134,8 +134,11 @@ def _put_back(lab: LabClient, plan: Plan) -> Iterator[None]:
                 links=tuple(LinkChange(link, reset=True) for link in links),
             )
             killed = sorted({switch for change in changes for switch in change.switches})
+            started = [Disturbance(up=True, switches=(switch,)) for switch in killed]
+            if any(change.manager for change in changes):
+                started.append(Disturbance(up=True, manager=True))
             with suppress(LabError), lab.beside() as other:
-                for one in (undone, *(Disturbance(up=True, switches=(switch,)) for switch in killed)):
-                    with suppress(LabError):  # of a switch that has not been killed
+                for one in (undone, *started):
+                    with suppress(LabError):  # of a switch or a manager that has not been killed
                         other.disturb(one)
         raise

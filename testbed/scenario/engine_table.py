@@ -42,6 +42,8 @@ def _cell(engine: EngineName, block: str, key: dataclasses.Field[Any]) -> str:
 def _events() -> Iterator[tuple[str, list[str]]]:
     engines = ENGINES.values()
     yield "`workloads`: `failures`, which `probe` is for", [YES if engine.changes else NO for engine in engines]
+    able = [YES if engine.changes and hears(engine, "lab", "managers") else NO for engine in engines]
+    yield "`workloads`: `kill manager` among them", able
     yield "`workloads`: `timeline` of links that change", [YES if engine.changes else NO for engine in engines]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, get_args
 
-from pydantic import BeforeValidator, WithJsonSchema
+from pydantic import BeforeValidator, JsonValue, WithJsonSchema
 
 from testbed.errors import Problem, did_you_mean
 from testbed.workloads.link_words import READERS, RESET, LinkWords, read_words
@@ -20,6 +20,8 @@ OPPOSITE: dict[Action, Action] = {"down": "up", "up": "down", "kill": "start", "
 _FORM = re.compile(r"\s*at\s+([0-9]+(?:\.[0-9]+)?)\s*s\s*:\s*([a-z]+)\s+(\S.*?)\s*", re.IGNORECASE)
 _EXAMPLE = '"at 5s: down s3-s7"'
 _BLOCK_EXAMPLE = "{at: 2 s, link: s3-s7, rate: 100M}"
+_KILLED = ("kill", "start")
+MANAGER = "manager"  # of `kill` and `start`: that of the lab, unless a switch is called so
 _AT = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*s?\s*")
 
 
@@ -28,7 +30,8 @@ class Event:
     """Something that dies, comes back or changes while a load runs."""
 
     at: float  # laboratory seconds after the start of the load's last program
-    action: Action  # `down` and `up` for links and ports, `kill` and `start` for switches, `link` for changes of links
+    # `down` and `up` for links and ports, `kill` and `start` for switches or `manager`, `link` for changes of links
+    action: Action
     targets: tuple[str, ...]  # their names
     words: LinkWords = field(default_factory=LinkWords)  # what links change to
 
@@ -69,12 +72,17 @@ def parse_event(text: str) -> Event:
 
 
 def _text_of_block(block: dict[object, object]) -> str:
-    """`{at: 2 s, link: s3-s7, rate: 100M}` as text."""
-    known = ("at", "link", *READERS, RESET, "down", "up")
+    """`{at: 2 s, link: s3-s7, rate: 100M}` or `{at: 2 s, kill: s3}` as text."""
+    known = ("at", "link", *READERS, RESET, "down", "up", *_KILLED)
     for key in block:
         if key not in known:
             raise ValueError(f"unknown key {key}.{did_you_mean(str(key), known)} Known: {', '.join(known)}")
     time = _AT.fullmatch(str(block.get("at", "")))
+    killed = [key for key in _KILLED if key in block]
+    if time is not None and killed and isinstance(block[killed[0]], str):
+        if len(block) > 2:
+            raise ValueError(f"{killed[0]} stands alone beside the time; make the rest of it an entry of its own")
+        return f"at {time[1]}s: {killed[0]} {block[killed[0]]}"
     if time is None or not isinstance(block.get("link"), str):
         raise ValueError(f"should be a block such as {_BLOCK_EXAMPLE}, with a time and the name of a link")
     switched = [key for key in (RESET, "down", "up") if key in block]
@@ -112,6 +120,14 @@ def _failure(value: object) -> object:
     return text
 
 
+_KILL_BLOCK: dict[str, JsonValue] = {
+    "type": "object",
+    "properties": {"at": {"type": ["string", "number"]}, **{key: {"type": "string"} for key in _KILLED}},
+    "required": ["at"],
+    "additionalProperties": False,
+    "minProperties": 2,
+    "maxProperties": 2,
+}
 FailureText = Annotated[
     str,
     BeforeValidator(_failure),
@@ -126,6 +142,7 @@ FailureText = Annotated[
                     "minProperties": 1,
                     "maxProperties": 1,
                 },
+                _KILL_BLOCK,
             ]
         }
     ),
@@ -144,6 +161,7 @@ EventText = Annotated[
                     "minProperties": 1,
                     "maxProperties": 1,
                 },
+                _KILL_BLOCK,
                 {
                     "type": "object",
                     "properties": {

@@ -22,6 +22,9 @@ from testbed.errors import LabError
 from testbed.failover.failed import failed_elements
 from testbed.messages import ControllerStatus, LoadRequest, Process
 from testbed.plan import Plan
+from testbed.results import load_run
+from testbed.results.samples import load_failures
+from testbed.run.engines import run_scenario
 
 from .conftest import execute, plan_of, sharing
 from .test_controller import _COUNT, _PACKETS, _SEND
@@ -150,6 +153,22 @@ def test_the_next_takes_over_under_traffic_and_loses_no_frame(two):
     time.sleep(3)
     assert lab.controller().manager == told.manager
     both_follow(lab)
+
+
+@pytest.mark.quiet(seat=1)
+def test_a_run_kills_the_manager_and_its_successor_overcomes_what_dies_then(tmp_path, untouched):
+    events = "{at: 1 s, kill: manager}, at 2s: down s6-s7, at 4s: up s6-s7, at 5s: start manager"
+    plan = plan_of(_TORUS % 2 + f"workloads:\n- {{kind: probe, seconds: 6, pairs: 2, failures: [{events}]}}\n")
+    outcome = run_scenario(plan, tmp_path, lambda text: None)
+    assert outcome.exit_code in (0, 3), outcome.reasons
+    killed, died, rose, started = load_failures(outcome.folder, "1")[0]["events"]
+    assert 0 < killed["manager_takeover"] < 1
+    assert killed["frames_lost"] == rose["frames_lost"] == started["frames_lost"] == 0
+    assert 0 < died["detection"] < died["recovery"] < 2
+    assert died["manager_takeover"] is None
+    told = [sample for sample in load_run(outcome.folder).samples if sample.metric == "manager_takeover"]
+    assert [(one.labels["event"], one.value) for one in told] == [("at 1 s: kill manager", killed["manager_takeover"])]
+    assert "next manager after" in (outcome.folder / "report.html").read_text()
 
 
 @sharing("managers")

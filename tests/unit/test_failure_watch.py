@@ -226,3 +226,20 @@ def test_a_figure_shows_each_pair_and_moment():
     assert drawn.svg.count("h1→h2") >= 2
     assert "3 pairs without backup" in drawn.caption
     assert failure_charts([], "x") == []
+
+
+def test_the_death_of_a_manager_is_no_failure_of_the_fabric():
+    torus = "topology: {kind: torus, sizes: [4, 4]}\nlab: {controller: segment_manager, managers: 2}\n"
+    events = ["at 1s: kill manager", "at 2s: start manager"]
+    plan = make_plan(scenario_of(f"{torus}workloads:\n- kind: probe\n  failures: {events}"))
+    outlooks = failure_outlooks(plan)[0]
+    ran = replace(result(), disturbed=[Disturbed(100.25, 100.29), Disturbed(100.5, 100.7)])
+    found = assess(plan.topology, outlooks, [(0, 15)], [passage(range(0))], ran, status_with())
+    assert found.findings == []
+    assert [event["manager_takeover"] for event in found.events] == [pytest.approx(0.04), None]
+    assert event_words(found.events[0]) == "at 1 s: kill manager: next manager after 40 ms, 0 datagrams lost"
+    error = "none of 1 managers has become master in 10 s"
+    missed = replace(ran, disturbed=[Disturbed(100.25, 110.3, error), *ran.disturbed[1:]])
+    found = assess(plan.topology, outlooks, [(0, 15)], [passage(range(0))], missed, status_with())
+    assert (Verdict.FAIL, f'"at 1 s: kill manager" could not be carried out: {error}') in found.findings
+    assert found.events[0]["manager_takeover"] is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from testbed.errors import InputError
 from testbed.failover.events import changes_of
 from testbed.failover.failed import words
 from testbed.failover.outlook import failed_after
@@ -138,3 +139,60 @@ def test_pairs_that_no_backup_helps_are_named():
     assert left.diversion.waiting.any()
     assert not left.cut.any()
     assert left.as_dict(plan.topology)["without_backup"]
+
+
+_MANAGERS = "topology: {kind: torus, sizes: [4, 4]}\n%sworkloads:\n- kind: probe\n  failures: %s"
+
+
+def test_a_manager_is_killed_and_started_by_its_name():
+    lab = "lab: {controller: segment_manager, managers: 2, datapath: kernel}\n"  # of which no switch is killed
+    events = "[{at: 1 s, kill: manager}, 'at 2s: start manager', 'at 3s: kill manager']"
+    plan = make_plan(scenario_of(_MANAGERS % (lab, events)))
+    (load,) = plan.scenario.workloads
+    assert isinstance(load.spec, Probe)
+    assert load.spec.failures[0] == "at 1s: kill manager"
+    outlooks = failure_outlooks(plan)[0]
+    changes = [outlook.change for outlook in outlooks]
+    assert [change.manager for change in changes] == [True] * 3
+    assert not any(outlook.failed.any or outlook.diversion.hit.any() for outlook in outlooks)
+    assert disturbance(plan.topology, changes[0]) == Disturbance(up=False, at=1.0, manager=True)
+    assert disturbance(plan.topology, changes[1]) == Disturbance(up=True, at=2.0, manager=True)
+
+
+@pytest.mark.parametrize(
+    ("lab", "events", "told"),
+    [
+        ("controller: segment_manager", "['at 1s: kill manager']",
+         "0: there is one manager, so nobody would take over; set lab.managers: 2"),
+        ("controller: segment_manager, managers: 2", "['at 1s: kill manager', 'at 2s: kill manager']",
+         "1: there are 2 managers, 1 of them dead then, so nobody would take over; set lab.managers: 3, or start "
+         "manager before"),
+        ("controller: segment_manager, managers: 2", "['at 1s: start manager']",
+         "0: no manager is dead then; kill comes before start"),
+        ("controller: segment_manager, managers: 2", "['at 1s: kill s3, manager']",
+         "0: manager stands alone; make an event of its own of it, which may have the same time"),
+    ],
+)  # fmt: skip
+def test_managers_of_whom_nobody_would_be_left_are_refused(lab, events, told):
+    with pytest.raises(InputError) as refused:
+        make_plan(scenario_of(_MANAGERS % (f"lab: {{{lab}}}\n", events)))
+    assert str(refused.value) == f"test.yaml: workloads.0.failures.{told}"
+
+
+def test_on_modelled_switches_there_is_one_manager():
+    lab = "engine: realtime\nlab: {controller: segment_manager}\n"
+    with pytest.raises(InputError, match="nobody would take over; take it out, or use engine: ovs, which has"):
+        make_plan(scenario_of(_MANAGERS % (lab, "['at 1s: kill manager']")))
+
+
+def test_a_switch_may_be_called_manager():
+    blocks = "topology: {kind: graph, switches: [manager, c, d], links: [[manager, c], [c, d], [manager, d]]}"
+    topology = make_plan(scenario_of(f"{blocks}\nassignment: {{kind: fixed}}\nrouting: {{kind: stp}}")).topology
+    (change,), problems = changes_of(topology, [parse_event("at 1s: kill manager")], "failures")
+    assert (problems, change.switches, change.manager) == ([], (0,), False)
+
+
+@pytest.mark.parametrize("block", ["{at: 1 s, kill: manager, rate: 1M}", "{at: 1 s, kill: s3, start: s4}"])
+def test_what_is_killed_stands_alone_in_a_block(block):
+    with pytest.raises(InputError, match="kill stands alone beside the time"):
+        scenario_of(_MANAGERS % ("", f"[{block}]"))

@@ -79,6 +79,7 @@ def shares_of(what: Disturbance, parts: Sequence[Part]) -> list[Disturbance]:
                 for channel in what.channels
                 if channel not in part.channels and channel // 2 in part.links
             ),
+            manager=what.manager and part.order.controller_here,
         )
         for part in parts
     ]
@@ -86,7 +87,7 @@ def shares_of(what: Disturbance, parts: Sequence[Part]) -> list[Disturbance]:
 
 def concerns(what: Disturbance) -> bool:
     """Whether there is anything in it."""
-    return any((what.channels, what.hosts, what.switches, what.links, what.pausing, what.far))
+    return any((what.channels, what.hosts, what.switches, what.links, what.pausing, what.far, what.manager))
 
 
 def _here(numbers: Sequence[int], mine: Sequence[int]) -> tuple[int, ...]:

@@ -72,6 +72,8 @@ def assess(
         following = np.inf if last else deaths[place + 1]
         heard = [event for event in status.events if death - unsure <= event.detected < following - unsure]
         over = result.disturbed[numbers[-1]].ended + unsure
+        managers = [n for n in numbers if outlooks[n].change.manager]
+        deposed = [result.disturbed[n] for n in managers if outlooks[n].change.event.action == "kill"]
         outlook, words = outlooks[numbers[-1]], "; ".join(str(outlooks[n].change.event) for n in numbers)
         windows = [passage.between(edges[place], np.inf if last else edges[place + 1]) for passage in passages]
         # Others lose datagrams only where queues are full, which no backup path ends.
@@ -84,6 +86,8 @@ def assess(
                 "detection": heard[0].detected - death if heard else None,
                 "diverted": heard[0].diverted - death if heard else None,
                 "takeover": max((seconds for seconds in back if seconds is not None), default=None),
+                # of a manager that was killed: until the next one steers
+                "manager_takeover": max((one.ended - one.began for one in deposed if not one.error), default=None),
                 "recovery": _latest([event.recovered for event in heard], death),
                 "settled": _latest([event.settled for event in heard], death),
                 "frames_lost": sum(window.lost for window in windows),
@@ -95,7 +99,7 @@ def assess(
                 "deadlock": list(outlook.deadlock),
             }
         )
-        if not heard:
+        if not heard and len(managers) < len(numbers):
             found.findings.append((Verdict.FAIL, f'the controller did not notice "{words}"'))
         for (source, end), passage, window in zip(pairs, passages, windows, strict=True):
             silent = window.silent > min(on_the_way, np.ptp(window.sent) / 2 if len(window.sent) else np.inf)

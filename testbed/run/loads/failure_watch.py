@@ -134,9 +134,9 @@ class FailureWatch:
     def _samples(self, entry: Mapping[str, Any], labels: Mapping[str, str]) -> list[Sample]:
         of_event = {**self.context.labels, **labels, "event": str(entry["event"])}
         samples = [Sample("frames_lost", float(entry["frames_lost"]), "count", of_event)]
-        for metric, key in (("detection", "detection"), ("takeover", "takeover"), ("recovery", "recovery")):
-            if entry[key] is not None:
-                samples.append(Sample(metric, float(entry[key]), "s", of_event))
+        for metric in ("detection", "takeover", "recovery", "manager_takeover"):
+            if entry[metric] is not None:
+                samples.append(Sample(metric, float(entry[metric]), "s", of_event))
         return samples
 
     def _series(self, pair: tuple[int, int], passage: Passage, start: float) -> dict[str, object]:
@@ -159,6 +159,9 @@ class FailureWatch:
             links, hosts, switches = (np.flatnonzero(dead).tolist() for dead in (last.links, last.hosts, last.switches))
             channels = tuple(2 * link + end for link in links for end in (0, 1))
             self.context.lab.disturb(Disturbance(True, channels, tuple(hosts), tuple(switches)))
+        managers = [change for change in self.changes if change.manager]
+        if managers and managers[-1].event.action == "kill":
+            self.context.lab.disturb(Disturbance(True, manager=True))
         self._wait(lambda told: told.phase == "steady" and told.in_step == len(told.switches), _REPAIR_LIMIT)
 
     def _wait(self, holds: Callable[[ControllerStatus], bool], limit: float) -> ControllerStatus:
@@ -183,6 +186,8 @@ def disturbance(topology: Topology, change: Change) -> Disturbance:
     if not change.fails:
         return Disturbance(up=True, at=change.event.at, links=link_changes(change))
     up = change.event.action in ("up", "start")
+    if change.manager:
+        return Disturbance(up, at=change.event.at, manager=True)
     ports = {(int(topology.channel_source[c]), int(topology.out_port[c])): c for c in range(len(topology.out_port))}
     channels = [ports[end] for end in change.ends if end in ports]
     if change.event.action == "up":
