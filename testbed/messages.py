@@ -150,6 +150,8 @@ class LoadRequest:
         timeline: what dies and comes back meanwhile, in the order of `at`.
         gate: folder in the lab's own where the parts of a fabric on several machines wait for each other; empty where
             the fabric is whole.
+        clients_elsewhere: whether programs on other machines are no servers, and servers end when those have ended;
+            where there are none anywhere, servers end by themselves.
     """
 
     processes: tuple[Process, ...]
@@ -159,6 +161,7 @@ class LoadRequest:
     departures: float | None = None
     timeline: tuple[Disturbance, ...] = ()
     gate: str = ""
+    clients_elsewhere: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,13 @@ if TYPE_CHECKING:
     from testbed.run.engine import Engine
 
 _RESULTS = Path("results")
+MACHINES = Annotated[
+    str | None, typer.Option(help="build the fabric over several machines: names of Dask workers, such as a,b")
+]
+SCHEDULER = Annotated[str | None, typer.Option(help="of --machines: the tcp:// or tls:// address of their scheduler")]
+INSECURE = Annotated[
+    bool, typer.Option("--insecure", help="of --machines: take a scheduler that others can reach without TLS")
+]
 
 
 @app.command(
@@ -54,15 +61,9 @@ def run(
     shift: Annotated[
         int | None, typer.Option(help="with --virtual-time: an instruction takes 2^N ns; default 0")
     ] = None,
-    machines: Annotated[
-        str | None, typer.Option(help="build the fabric over several machines: names of Dask workers, such as a,b")
-    ] = None,
-    cluster: Annotated[
-        str | None, typer.Option(help="of --machines: the tcp:// or tls:// address of their scheduler")
-    ] = None,
-    insecure: Annotated[
-        bool, typer.Option("--insecure", help="of --machines: take a scheduler that others can reach without TLS")
-    ] = False,
+    machines: MACHINES = None,
+    cluster: SCHEDULER = None,
+    insecure: INSECURE = False,
     live: LIVE = False,
     port: PORT = None,
     form: FORMAT = Format.text,

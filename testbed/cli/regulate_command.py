@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from testbed.cli.app import FORMAT, SCENARIO, SETTINGS, app
+from testbed.cli.lab_commands import INSECURE, MACHINES, SCHEDULER, over_machines
 from testbed.cli.output import (
     Format,
     made_plan,
@@ -90,6 +91,9 @@ def regulate(
         float, typer.Option("--seconds", min=0.1, max=3600, help="with --running: how long traffic is watched")
     ] = WATCHED,
     all_on: Annotated[bool, typer.Option("--all-on", help="with --running: switch all links on again instead")] = False,
+    machines: MACHINES = None,
+    cluster: SCHEDULER = None,
+    insecure: INSECURE = False,
     folder: Annotated[Path, typer.Option("--results", help="where the run's folder is made")] = Path("results"),
     form: FORMAT = Format.text,
 ) -> None:
@@ -106,6 +110,8 @@ def regulate(
     asked_of_loop = {"period": period, "on_above": on_above, "off_below": off_below, "hold": hold}
     given = {key: value for key, value in asked_of_loop.items() if value is not None}
     _require_one_kind(loop=loop, slower=slower, every=every is not None, running=running, given=given)
+    if machines is not None or cluster is not None or insecure:
+        _require_no_machines(every=every is not None, running=running)
     if running:
         _regulate_running(name, model, form, seconds=None if all_on else seconds)
         return
@@ -123,23 +129,24 @@ def regulate(
         progress("planning and proving")
         plan = made_plan(name, asked)
         (chosen, *_) = models_for(plan, model or None)
-        if loop:
-            from testbed.regulate.loop import regulate_by_load
+        with over_machines(machines, cluster, progress, insecure=insecure) as engine:
+            if loop:
+                from testbed.regulate.loop import regulate_by_load
 
-            outcome, looped = regulate_by_load(plan, folder, chosen, rounds, Rule(**given), progress)
-            rows, facts, said = _compared("by load", looped.compared), looped.as_object(), _loop_lines(looped)
-        elif every is None:
-            from testbed.regulate.run import regulate as run_regulation
+                outcome, looped = regulate_by_load(plan, folder, chosen, rounds, Rule(**given), progress, engine)
+                rows, facts, said = _compared("by load", looped.compared), looped.as_object(), _loop_lines(looped)
+            elif every is None:
+                from testbed.regulate.run import regulate as run_regulation
 
-            found = run_regulation(plan, folder, chosen, rounds, progress, slower=slower)
-            outcome, rows = found.outcome, _regulated(found)
-            facts = regulated_object(found)
-        else:
-            from testbed.regulate.changing import table7, watch_changes
+                found = run_regulation(plan, folder, chosen, rounds, progress, slower=slower, engine=engine)
+                outcome, rows = found.outcome, _regulated(found)
+                facts = regulated_object(found)
+            else:
+                from testbed.regulate.changing import table7, watch_changes
 
-            outcome, made = watch_changes(plan, folder, chosen, every, changes, pair, progress)
-            rows = _changed(table7(outcome.samples), len(made), changes)
-            facts = {"changes": len(made), "table7": table7(outcome.samples)}
+                outcome, made = watch_changes(plan, folder, chosen, every, changes, pair, progress)
+                rows = _changed(table7(outcome.samples), len(made), changes)
+                facts = {"changes": len(made), "table7": table7(outcome.samples)}
     if form is Format.json:
         print_json(outcome_object(outcome, **facts))
     else:
@@ -163,6 +170,16 @@ def _require_one_kind(*, loop: bool, slower: bool, every: bool, running: bool, g
         problems += [Problem(f"--{key.replace('_', '-')}", "is for --loop; say that, or leave it out") for key in given]
     if problems:
         raise InputError(problems)
+
+
+def _require_no_machines(*, every: bool, running: bool) -> None:
+    """Refuse what is for one machine."""
+    for option, given, why in (
+        ("--every", every, "compares one-way times, which the clocks of two machines do not tell"),
+        ("--running", running, "is for a lab that runs on this machine"),
+    ):
+        if given:
+            raise InputError.one(option, f"{why}; leave out --machines, --cluster and --insecure")
 
 
 def _regulate_running(name: str, model: str, form: Format, *, seconds: float | None) -> None:

@@ -245,13 +245,14 @@ class LoadRunner:
             first = time.monotonic()
             clients = [self._begin(spec, fabric) for spec in load.processes if spec.server_port is None]
             running += clients
-            after = None
+            # Where there is no client anywhere, servers end by themselves.
+            awaited = clients if clients or load.clients_elsewhere else list(running)
             # What happens to both ends of a link that is cut is to happen at once.
             gate.wait("started", begun + load.limit, needed=bool(load.timeline))
             zero = time.monotonic()
             started()
             window = _common(load.window, zero - first)
-            next_check, done = zero, None
+            next_check, after, done = zero, None, None
             deadlock: tuple[int, ...] = ()
             while sum(process.runs() for process in running) or not gate.passed("end"):  # all of them are asked
                 now = time.monotonic()
@@ -266,7 +267,7 @@ class LoadRunner:
                     before = count()
                 if window and after is None and now - zero >= window[1]:
                     after = count()
-                if done is None and _all_ended(clients, alone=not load.gate) and gate.passed("clients"):
+                if done is None and not any(one.runs() for one in awaited) and gate.passed("clients"):
                     done = now
                 # A server whose client failed would wait for another one.
                 if now - begun > load.limit or (done is not None and now - done > _SERVER_GRACE):
@@ -290,11 +291,6 @@ def _check_alive(fabric: Fabric, switches: SwitchBackend) -> None:
     """Raise LabError if switches or hosts have died."""
     switches.check_alive()
     fabric.check_hosts()
-
-
-def _all_ended(clients: Sequence[_Running], *, alone: bool) -> bool:
-    """Whether all clients have ended; where there is none, only a part of a fabric is done with that."""
-    return bool(clients or not alone) and not any(client.runs() for client in clients)
 
 
 def _common(window: Sequence[float] | None, spread: float) -> tuple[float, float] | None:

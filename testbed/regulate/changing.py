@@ -65,9 +65,10 @@ def watch_changes(
     plan.require_proof()
     require_regulable(plan)
     detour = find_detour(plan, pair)
-    engine_named(plan.scenario.engine).missing(plan, progress).refuse()
+    engine = engine_named(plan.scenario.engine)
+    engine.missing(plan, progress).refuse()
     folder = ResultFolder(results, plan)
-    with checked_session(plan, folder, progress) as lab:
+    with checked_session(engine, plan, folder, progress) as lab:
         settled, dilation = choose_dilation(plan, lab, progress)
         stage = Stage(settled, lab, folder, model, progress)
         watch = _Watch(stage, detour, every, count)

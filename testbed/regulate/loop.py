@@ -26,7 +26,7 @@ from testbed.regulate.traffic import busiest, bytes_between, of_pattern, read_pa
 from testbed.results import ResultFolder
 from testbed.run.checks.fidelity import Verdict
 from testbed.run.dilation.choose import choose_dilation
-from testbed.run.engine import Outcome
+from testbed.run.engine import Engine, Outcome
 from testbed.run.engines import checked_session, engine_named
 from testbed.run.in_session import changes_since, lab_facts
 from testbed.run.loads.one_load import LoadRecord, load_labels, title_of
@@ -113,9 +113,17 @@ class Looped:
 
 
 def regulate_by_load(
-    plan: Plan, results: Path, model: PowerModel, rounds: int, rule: Rule, progress: Callable[[str], None]
+    plan: Plan,
+    results: Path,
+    model: PowerModel,
+    rounds: int,
+    rule: Rule,
+    progress: Callable[[str], None],
+    engine: Engine | None = None,
 ) -> tuple[Outcome, Looped]:
     """Run the loads of a plan with all links on, and with links that go off and on, `rounds` times in turn.
+
+    `engine` is another one than the scenario's, on other machines.
 
     Raises:
         InputError, VerificationError, CapabilityError: nothing was started.
@@ -131,9 +139,10 @@ def regulate_by_load(
         raise InputError.one("workloads", sentence, plan.scenario.source)
     progress("planning with fewer and fewer links")
     rungs = ladder(plan, of_pattern("all_to_all", plan.topology, plan.scenario.lab.seed))
-    engine_named(plan.scenario.engine).missing(plan, progress).refuse()
+    engine = engine or engine_named(plan.scenario.engine)
+    engine.missing(plan, progress).refuse()
     folder = ResultFolder(results, plan)
-    with checked_session(plan, folder, progress) as lab:
+    with checked_session(engine, plan, folder, progress) as lab:
         settled, dilation = choose_dilation(plan, lab, progress)
         rungs = [replace(rung, plan=at_dilation(rung.plan, settled.scenario.lab.chosen_dilation)) for rung in rungs]
         watts = tuple(float(power_of(settled, rung, model).after.sum()) for rung in rungs)

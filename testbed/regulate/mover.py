@@ -164,7 +164,13 @@ class PlanMover:
         outputs = {name: output.stdout for name, output in result.outputs.items()}
         for name, text in outputs.items():
             context.keep_raw(f"{name}.json", text)
-        return made, loss_probe.parse(named, a_second, outputs), result
+        # Clocks of different machines tell no one-way times.
+        machine = context.lab.facts.machines.get
+        losses = [
+            loss if machine(loss.source) == machine(loss.destination) else replace(loss, one_way={})
+            for loss in loss_probe.parse(named, a_second, outputs)
+        ]
+        return made, losses, result
 
 
 def _drain(plan: Plan, rate: float) -> float:

@@ -33,7 +33,7 @@ from testbed.results.samples import MPI_SENT, mpi_matrix
 from testbed.results.telemetry import join
 from testbed.run.checks.fidelity import Verdict
 from testbed.run.dilation.choose import choose_dilation
-from testbed.run.engine import Outcome, Records, finish
+from testbed.run.engine import Engine, Outcome, Records, finish
 from testbed.run.engines import checked_session, engine_named
 from testbed.run.in_session import changes_since, lab_facts
 from testbed.run.loads.context import Context, LoadOutcome
@@ -213,10 +213,12 @@ def regulate(
     progress: Callable[[str], None],
     *,
     slower: bool = False,
+    engine: Engine | None = None,
 ) -> Regulated:
     """Run the loads of a plan with all links on, and without those that their traffic can spare.
 
     Both are measured `rounds` times, in turn; with `slower` links stay on at a lower speed where that is enough.
+    `engine` is another one than the scenario's, on other machines.
 
     Raises:
         InputError, VerificationError, CapabilityError: nothing was started.
@@ -225,9 +227,10 @@ def regulate(
     plan.require_proof()
     require_regulable(plan)
     require_traffic(plan)
-    engine_named(plan.scenario.engine).missing(plan, progress).refuse()
+    engine = engine or engine_named(plan.scenario.engine)
+    engine.missing(plan, progress).refuse()
     folder = ResultFolder(results, plan)
-    with checked_session(plan, folder, progress) as lab:
+    with checked_session(engine, plan, folder, progress) as lab:
         settled, dilation = choose_dilation(plan, lab, progress)
         stage = Stage(settled, lab, folder, model, progress)
         choice = _rounds(stage, rounds, slower=slower)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from testbed.run.advice import Asked, AskedOfLab, advice
 from testbed.run.checks.fidelity import Finding, Judgement, Verdict
 from testbed.run.loads.one_load import LoadRecord
 from testbed.scenario import Workload
+from testbed.session import Session
 
 Progress = Callable[[str], None]
 
@@ -75,6 +77,9 @@ class Engine:
     measure: Callable[[Plan, Path, Progress], Measured]
     # builds a lab on this machine, which outlives this program if the last argument says so; None = it cannot
     build: Callable[[Plan, Progress, bool], LabClient] | None = None
+    # builds what carries a plan's frames, stores what it is and checks its paths; it ends with the block. None = there
+    # is nothing to hold, see in_session.checked()
+    session: Callable[[Plan, ResultFolder, Progress], AbstractContextManager[Session]] | None = None
 
 
 @dataclass(slots=True)

@@ -17,7 +17,7 @@ from testbed.plan import Plan
 from testbed.results import ResultFolder
 from testbed.run.advice import Asked
 from testbed.run.engine import Engine, Missing, Outcome, Progress, finish
-from testbed.run.in_session import Fabric, checked
+from testbed.run.in_session import Fabric
 from testbed.scenario import Scenario
 from testbed.session import Session
 
@@ -58,12 +58,13 @@ def standing(
     return engine.missing, engine.build
 
 
-def checked_session(plan: Plan, folder: ResultFolder, progress: Progress) -> AbstractContextManager[Session]:
-    """The lab of the scenario's engine, with its paths checked; see in_session.checked().
-
-    `plan`: of an engine that is a lab on this machine.
-    """
-    return checked(_fabric(plan), plan, folder, progress)
+def checked_session(
+    engine: Engine, plan: Plan, folder: ResultFolder, progress: Progress
+) -> AbstractContextManager[Session]:
+    """What carries a plan's frames, with its paths checked; `engine`: one that has such a thing."""
+    if engine.session is None:
+        raise ValueError(f"{plan.scenario.engine} is no engine of sessions")
+    return engine.session(plan, folder, progress)
 
 
 def facts_of(plan: Plan, lab: Session) -> dict[str, object]:

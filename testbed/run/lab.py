@@ -18,7 +18,7 @@ from testbed.messages import Facts
 from testbed.plan import Plan
 from testbed.run.dilation.pilot import pilot_job
 from testbed.run.engine import Engine, Missing, Progress
-from testbed.run.in_session import Fabric, measure_in
+from testbed.run.in_session import Fabric, checked, measure_in
 from testbed.run.loads.one_load import load_labels, runner_of
 from testbed.run.loads.run_mpi import prepare_mpi
 from testbed.session import Session
@@ -100,4 +100,4 @@ def environment_with(engine: str, lab: Session, switches: Mapping[str, object]) 
 
 
 LAB = Fabric(build, environment)
-ENGINE = Engine(missing, partial(measure_in, LAB), build)
+ENGINE = Engine(missing, partial(measure_in, LAB), build, partial(checked, LAB))

@@ -14,7 +14,7 @@ from testbed.errors import CapabilityError, InputError, Problem
 from testbed.plan import Plan
 from testbed.run.dilation.pilot import pilot_job
 from testbed.run.engine import Engine, Missing, Progress
-from testbed.run.in_session import Fabric, measure_in
+from testbed.run.in_session import Fabric, checked, measure_in
 from testbed.run.lab import of_facts
 from testbed.run.loads.one_load import runner_of
 from testbed.run.loads.run_mpi import Prepared, prepare_mpi
@@ -26,7 +26,7 @@ _REMEDY = "run it on one machine, without --machines"
 def engine_over(machines: Machines) -> Engine:
     """The engine on these machines; how it is asked is that of any other."""
     fabric = Fabric(partial(_built, machines), partial(_environment, machines))
-    return Engine(partial(_missing, machines), partial(measure_in, fabric))
+    return Engine(partial(_missing, machines), partial(measure_in, fabric), session=partial(checked, fabric))
 
 
 def problems_of(plan: Plan) -> list[Problem]:

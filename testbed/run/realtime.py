@@ -9,7 +9,7 @@ from testbed.errors import InputError
 from testbed.plan import Plan
 from testbed.run import lab
 from testbed.run.engine import Engine, Missing, Progress
-from testbed.run.in_session import Fabric, measure_in
+from testbed.run.in_session import Fabric, checked, measure_in
 from testbed.session import Session
 
 
@@ -40,4 +40,4 @@ def environment(engine: str, running: Session) -> dict[str, object]:
 
 
 LAB = Fabric(build, environment)
-ENGINE = Engine(missing, partial(measure_in, LAB), build)
+ENGINE = Engine(missing, partial(measure_in, LAB), build, partial(checked, LAB))

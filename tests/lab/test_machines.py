@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -369,6 +370,74 @@ workloads: [{kind: script, run: ./spin.sh}]
     shares = {file.stem: float(file.read_text()) / 3 for file in (run.path / "raw").glob("1-script-*/repeat1/*.txt")}
     assert sorted(shares) == ["h1", "h2", "h3", "h4"]
     assert all(0 < share < 0.22 for share in shares.values()), shares
+    nothing_runs(pair)
+
+
+_TWICE = """
+topology: {kind: ring, switches: 4, parallel_links: 2}
+links: {queue_frames: 30}
+lab: {dilation: 100}
+"""
+# Quiet, then 45 % of a link's rate at dilation 100, then quiet again; 1,470 bytes take 1,538 on the wire.
+_PHASES = """#!/usr/bin/env python3
+import socket, sys, time
+door = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+time.sleep(3)
+start = time.monotonic()
+for number in range(int(3 * 4.5e6 / (1538 * 8))):
+    time.sleep(max(0.0, start + number * 1538 * 8 / 4.5e6 - time.monotonic()))
+    door.sendto(bytes(1470), (sys.argv[1], 9))
+time.sleep(4)
+"""
+
+
+def regulated(pair, tmp_path, text: str, *options: str) -> tuple[Run, dict[str, Any]]:
+    """What `testbed regulate` over both machines stores and prints; that nothing is wrong with it is seen to."""
+    words = ("--model", "SF-420", *options, *pair.options, "--results", str(tmp_path / "results"), "--format", "json")
+    done = pair.testbed("regulate", write(tmp_path, text), *words)
+    assert done.returncode in (0, 1, 3), done.stderr
+    told = json.loads(done.stdout)
+    run = load_run(Path(told["results"]))
+    # A machine that is busy makes figures void, which is no fault of the change.
+    assert [why for why in run.manifest["reasons"] if "processor" not in why and "slower" not in why] == []
+    assert {sample.value for sample in run.samples if sample.metric in ("frames_lost", "connections_broken")} == {0}
+    changes = json.loads((run.path / "changes.json").read_text())
+    assert changes
+    assert not any(change["problems"] for change in changes)
+    return run, told
+
+
+@pytest.mark.quiet(seat=0)
+def test_links_that_are_cut_go_off_and_get_slower_by_the_traffic(pair, tmp_path):
+    load = "{kind: iperf3, protocol: tcp, pattern: bit_reversal, omit: 1, seconds: 3, repeats: 1}"
+    text = f"{_TWICE}workloads: [{load}]"
+    run, _ = regulated(pair, tmp_path, text, "--slower")
+    (chosen,) = json.loads((run.path / "power.json").read_text())["traffic"]
+    assert (len(chosen["off"]), chosen["slower"]) == (4, {"10M": 3})
+    machines = run.environment["machines"]
+    here = [len({*machines["a"]["switches"]} & {*re.findall(r"s\d+", name)}) for name in chosen["off"]]
+    assert sorted(here) == [0, 1, 1, 2]  # one of either machine, two between them
+    # Clocks of two machines tell no one-way times.
+    of = {name: number for number, one in enumerate(machines.values()) for name in one["hosts"]}
+    timed = [(of[sample.labels["src"]], of[sample.labels["dst"]]) for sample in run.samples
+             if sample.metric == "one_way_mean"]  # fmt: skip
+    assert all(source == end for source, end in timed)
+    nothing_runs(pair)
+
+
+@pytest.mark.quiet(seat=0)
+def test_links_that_are_cut_go_off_and_on_as_the_load_falls_and_rises(pair, tmp_path):
+    (tmp_path / "phases.py").write_text(_PHASES)
+    (tmp_path / "phases.py").chmod(0o755)
+    text = f"{_TWICE}workloads: [{{kind: script, run: ./phases.py, args: [h3], hosts: [h1, h4]}}]"
+    _, told = regulated(pair, tmp_path, text, "--loop", "--period", "0.25", "--hold", "1")
+    assert [len(rung["off"]) for rung in told["ladder"]] == [0, 4]
+    (turn,) = told["turns"]
+    assert [(len(one["on"]), len(one["off"])) for one in turn["decisions"]] == [(0, 4), (4, 0), (0, 4)]
+    off, on, again = turn["decisions"]
+    assert off["use"] < 0.1
+    assert on["use"] > told["rule"]["on_above"]
+    assert again["use"] < 0.4
     nothing_runs(pair)
 
 

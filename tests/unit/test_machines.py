@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from testbed.cli import lab_commands, plan_commands  # noqa: F401 - a program of one command would take no name
+from testbed.cli import lab_commands, plan_commands, regulate_command  # noqa: F401 - a program of one command would take no name
 from testbed.cli.app import app
 from testbed.emulate import frames
 from testbed.emulate import requests as ask
@@ -35,10 +35,12 @@ from testbed.messages import (
     Facts,
     FrameCounts,
     LinkChange,
+    LinkReadings,
     LinkState,
     LoadRequest,
     Observation,
     Output,
+    PairReadings,
     Process,
     ShortCuts,
     Snapshot,
@@ -322,6 +324,11 @@ def test_programs_of_a_load_run_where_their_host_is(divided):
         assert mine == [host.name for host in part.order.hosts]
         assert (one.load.gate, one.load.telemetry, one.load.limit) == ("g", 0.1, 9.0)
     assert shares[0].load.processes[-1].id == "beside"
+    # Servers wait for clients, wherever these are, but for none where there are none.
+    server, client = Process("server", processes[0].host, ("true",), server_port=7), processes[-1]
+    for run, elsewhere in (((server, client), [True, False]), ((server,), [False, False])):
+        shares = for_parts(ask.RunLoad(LoadRequest(run, 9.0)), parts, "g")
+        assert [one.load.clients_elsewhere for one in shares] == elsewhere
     # What starts programs in hosts runs on their machine; a folder is shown to hosts where they are.
     far = parts[1].order.hosts[0].name
     near = Process("near", None, ("true",), beside=far)
@@ -503,3 +510,44 @@ def test_options_that_need_each_other_are_told(words, sentence, tmp_path):
         )
     assert sentence in str(caught.value)
     assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--every", "1", "--machines", "a,b"], "--every: compares one-way times, which the clocks of two machines do"),
+        (["--running", "--insecure"], "--running: is for a lab that runs on this machine; leave out --machines, --clu"),
+        (["--loop", "--cluster", "tcp://a:8786"], "--cluster: is for --machines; name the machines"),
+    ],
+)
+def test_what_of_regulation_is_for_one_machine_is_told(words, sentence):
+    with pytest.raises(InputError) as caught:
+        CliRunner().invoke(app, ["regulate", "torus4x4", *words], catch_exceptions=False)
+    assert sentence in str(caught.value)
+
+
+def test_speeds_and_readings_are_those_of_the_whole(divided):
+    _, _, parts, cuts = divided
+    speeds = {cuts[0].link: 0.1, parts[1].links[0]: 0.01}
+    asked: Any = for_parts(ask.SetSpeeds(speeds), parts)
+    shares = zip(parts, asked, strict=True)
+    found = [{part.links[here]: speed for here, speed in one.speeds.items()} for part, one in shares]
+    assert found == [{cuts[0].link: 0.1}, speeds]
+    said = []
+    for number, part in enumerate(parts):  # what each direction of the whole has carried is its number
+        ports = [*part.channels, *(64 + host for host in part.hosts)]
+        both = [*ports, *(80 + host for host in part.hosts)]
+        said.append(LinkReadings(
+            100.0 + number, 10.0, tuple(both), tuple(2 * one for one in both), tuple(map(float, ports)), tuple(ports),
+            tuple(3 * one for one in ports),
+        ))  # fmt: skip
+    whole = together(ask.ReadLinks(), parts, said)
+    assert whole.bytes == tuple(range(96))
+    assert whole.frames == tuple(range(0, 192, 2))
+    assert (whole.rates, whole.waiting) == (tuple(map(float, range(80))), tuple(range(80)))
+    assert whole.drops == tuple(range(0, 240, 3))
+    assert whole.time == 100.0  # of the first machine, as always
+    pairs = together(
+        ask.ReadPairs(), parts, [PairReadings(1.0, ((9, 0, 7),)), PairReadings(5001.0, ((0, 9, 5),), "no")]
+    )
+    assert pairs == PairReadings(1.0, ((0, 9, 5), (9, 0, 7)), "on b: no")

@@ -17,8 +17,10 @@ from testbed.messages import (
     Disturbed,
     Facts,
     FrameCounts,
+    LinkReadings,
     LinkState,
     Observation,
+    PairReadings,
     ShortCuts,
     Snapshot,
     Status,
@@ -48,6 +50,9 @@ def together(request: ask.Request[Any], parts: Sequence[Part], said: Sequence[An
         ask.TakeFile: lambda: "".join(said),
         ask.CheckShaping: lambda: shaping(parts, said),
         ask.TellLinks: lambda: links(parts, said),
+        ask.SetSpeeds: lambda: None,
+        ask.ReadLinks: lambda: link_readings(parts, said),
+        ask.ReadPairs: lambda: pair_readings(parts, said),
         ask.CountFrames: lambda: frames(parts, said),
         ask.DumpFlows: lambda: _all(said),
         ask.DumpGroups: lambda: _all(said),
@@ -113,6 +118,38 @@ def links(parts: Sequence[Part], said: Sequence[dict[int, LinkState]]) -> dict[i
     return found
 
 
+def link_readings(parts: Sequence[Part], said: Sequence[LinkReadings]) -> LinkReadings:
+    """What all links have carried; the time is the first machine's, and others read some ms apart."""
+    channels, hosts = sum(len(part.channels) for part in parts), sum(len(part.hosts) for part in parts)
+
+    def directions(part: Part) -> list[int]:
+        return [*part.channels, *(channels + host for host in part.hosts)]
+
+    def both(part: Part) -> list[int]:
+        return [*directions(part), *(channels + hosts + host for host in part.hosts)]
+
+    return LinkReadings(
+        time=said[0].time,
+        dilation=said[0].dilation,
+        bytes=_placed(parts, both, [one.bytes for one in said]),
+        frames=_placed(parts, both, [one.frames for one in said]),
+        rates=_placed(parts, directions, [one.rates for one in said]),
+        waiting=_placed(parts, directions, [one.waiting for one in said]),
+        drops=_placed(parts, directions, [one.drops for one in said]),
+    )
+
+
+def pair_readings(parts: Sequence[Part], said: Sequence[PairReadings]) -> PairReadings:
+    """Bytes between hosts; each machine counts what its own have sent, by numbers of the whole."""
+    pairs = tuple(sorted(chain.from_iterable(one.pairs for one in said)))
+    return PairReadings(said[0].time, pairs, _where(parts, [one.why_not for one in said]))
+
+
+def _where(parts: Sequence[Part], said: Sequence[str]) -> str:
+    """Sentences, each with its machine."""
+    return _words(f"on {part.machine}: {text}" if text else "" for part, text in zip(parts, said, strict=True))
+
+
 def _placed(
     parts: Sequence[Part], numbers: Callable[[Part], Sequence[int]], said: Sequence[Sequence[_T]]
 ) -> tuple[_T, ...]:
@@ -174,8 +211,7 @@ def load(
         timed_out=tuple(chain.from_iterable(one.timed_out for one in said)),
         start=max(one.start - clock.ahead for one, clock in zip(said, clocks, strict=True)),
         seconds=max(one.seconds for one in said),
-        no_matrix=_words(f"on {part.machine}: {one.no_matrix}" if one.no_matrix else ""
-                         for part, one in zip(parts, said, strict=True)),
+        no_matrix=_where(parts, [one.no_matrix for one in said]),
         disturbed=tuple(
             disturbed(shares, done, clocks)
             for shares, done in zip(

@@ -34,6 +34,8 @@ _OPTION = "--machines"
 _GATES, _TIMED_GATES = ("start", "clients", "end"), ("start", "started", "clients", "end")
 # What Dask raises for a worker that is not there any more; its own are OSErrors.
 _GONE = (OSError, TimeoutError, asyncio.TimeoutError, CancelledError)
+# The controller runs in the first part.
+_OF_CONTROLLER = (ask.TellController, ask.WaitForController, ask.StopController, ask.StartController, ask.MoveToPlan)
 _LOOK = 0.1
 _AT_GATE = 1.0
 
@@ -199,8 +201,8 @@ class FabricClient(LabClient):
         elif isinstance(request, ask.Learn):  # part after part, as hosts do it one after the other
             said = [self._all([self._put_to(number, request)])[0] for number in range(len(self.parts))]
             answer = together(request, self.parts, said)
-        elif isinstance(request, ask.TellController):  # it runs in the first part
-            answer = self.machines.call(0, worker.put, self.name, request)
+        elif isinstance(request, _OF_CONTROLLER):
+            answer = self._all([self._put_to(0, request)])[0]
         else:
             answer = together(request, self.parts, self._all(self._put(for_parts(request, self.parts))))
         return answer

@@ -14,7 +14,7 @@ from testbed.messages import Disturbance, LoadRequest
 # To all alike: each answers for what it has.
 _TO_ALL = (
     ask.TellFacts, ask.TellStatus, ask.SetRates, ask.CheckShaping, ask.TellLinks, ask.CountFrames, ask.DumpFlows,
-    ask.DumpShortCuts, ask.DumpGroups, ask.Reach, ask.WriteFile, ask.TakeFile,
+    ask.DumpShortCuts, ask.DumpGroups, ask.ReadLinks, ask.ReadPairs, ask.Reach, ask.WriteFile, ask.TakeFile,
 )  # fmt: skip
 
 
@@ -40,6 +40,12 @@ def for_parts(request: ask.Request[Any], parts: Sequence[Part], gate: str = "") 
         if request.hosts is not None:
             wanted = [[name for name in its if name in request.hosts] for its in wanted]
         return [replace(request, hosts=tuple(its)) for its in wanted]
+    if isinstance(request, ask.SetSpeeds):
+        speeds = request.speeds
+        return [
+            ask.SetSpeeds({here: speeds[link] for here, link in enumerate(part.links) if link in speeds})
+            for part in parts
+        ]
     if isinstance(request, ask.RunLoad):
         return [ask.RunLoad(load) for load in loads(request.load, parts, gate)]
     if isinstance(request, ask.Disturb):
@@ -58,8 +64,15 @@ def loads(load: LoadRequest, parts: Sequence[Part], gate: str) -> list[LoadReque
         host = process.host or process.beside
         shares[0 if host is None else part_of[host]].append(process)
     events = [shares_of(event, parts) for event in load.timeline]
+    asking = {number for number, share in enumerate(shares) if any(one.server_port is None for one in share)}
     return [
-        replace(load, processes=tuple(share), timeline=tuple(event[number] for event in events), gate=gate)
+        replace(
+            load,
+            processes=tuple(share),
+            timeline=tuple(event[number] for event in events),
+            gate=gate,
+            clients_elsewhere=bool(asking - {number}),
+        )
         for number, share in enumerate(shares)
     ]
 
