@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import cache
 from typing import TypeVar
 
 from testbed.emulate.calibration import first_guess
@@ -112,15 +113,21 @@ def build_with(
         CapabilityError: this machine cannot run a lab.
         LabError: building failed; nothing is left.
     """
-    watchdog = plan.scenario.simulator.watchdog or 0.0
-    order = replace(build_order(plan, model=model), watchdog=watchdog / 1000)
+    plan.require_proof()
     prepare_controller(plan)
-    namespaces = start_namespaces(keep=keep, name=order.name)
+
+    @cache
+    def texts() -> tuple[BuildOrder, str]:
+        watchdog = plan.scenario.simulator.watchdog or 0.0
+        return replace(build_order(plan, model=model), watchdog=watchdog / 1000), plan_to_json(plan)
+
+    namespaces = start_namespaces(keep=keep, name=plan.scenario.name, meanwhile=texts)
+    order, stored = texts()
     with ExitStack() as undo:
         undo.callback(namespaces.end)
         lab = connect(namespaces)
         undo.callback(lab.close)
-        lab.write(PLAN, plan_to_json(plan))
+        lab.write(PLAN, stored)
         lab.build(order, progress)
         undo.pop_all()
     return lab

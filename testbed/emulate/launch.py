@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -150,11 +150,11 @@ def require_root() -> None:
         )
 
 
-def start_namespaces(*, keep: bool, name: str = "") -> Namespaces:
+def start_namespaces(*, keep: bool, name: str = "", meanwhile: Callable[[], object] = lambda: None) -> Namespaces:
     """Start a lab's process 1.
 
     It ends with this process, even on SIGKILL: by the kernel, or with `keep` by itself, until `let_go`. `name`, of the
-    scenario, is in its command line.
+    scenario, is in its command line. `meanwhile` is called while it comes up; what it raises ends process 1.
 
     Raises:
         CapabilityError: not root, or namespaces cannot be made.
@@ -181,10 +181,13 @@ def start_namespaces(*, keep: bool, name: str = "") -> Namespaces:
                 os.close(far)
         _started.append(process)
         try:
+            meanwhile()
             return Namespaces(_wait_for_agent(process, log), process, near)
         except BaseException:
             process.kill()
             process.wait()
+            if near is not None:
+                os.close(near)
             raise
 
 

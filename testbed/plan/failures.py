@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from testbed.failover.events import Change, changes_of
-from testbed.failover.outlook import Outlook, outlooks
-from testbed.failover.tables import Tables, compile_ahead, routings, whole_tables
 from testbed.model import VlanPlan
 from testbed.plan import Plan
 from testbed.workloads.spec import events_of
+
+if TYPE_CHECKING:
+    from testbed.failover.outlook import Outlook
+    from testbed.failover.tables import Tables
 
 
 def changes_of_load(plan: Plan, number: int) -> list[Change]:
@@ -30,6 +34,9 @@ def first_tables(plan: Plan) -> Tables | None:
     """What the plan's segment manager has installed while nothing is dead; None where it has none."""
     if plan.scenario.lab.controller != "segment_manager" or not isinstance(plan.vlans, VlanPlan):
         return None
+    # Most plans are there sooner without what the managers of failures need.
+    from testbed.failover.tables import whole_tables
+
     return whole_tables(plan.topology, plan.routes, plan.vlans, plan.scenario.routing_kind)
 
 
@@ -37,6 +44,8 @@ def prepare_controller(plan: Plan) -> None:
     """Have on disk what the plan's controller would else compile while the lab waits for it."""
     whole = first_tables(plan)
     if whole is not None:
+        from testbed.failover.tables import compile_ahead, routings
+
         ways = routings(plan.topology, plan.scenario.routing_kind, plan.scenario.routing)
         compile_ahead(plan.topology, whole, ways)
 
@@ -51,6 +60,8 @@ def failure_outlooks(plan: Plan) -> dict[int, list[Outlook]]:
     for number in range(len(plan.scenario.workloads)):
         changes = failures_of_load(plan, number)
         if changes and isinstance(plan.vlans, VlanPlan):
+            from testbed.failover.outlook import outlooks
+
             routing = (plan.scenario.routing_kind, plan.scenario.routing)
             found[number] = outlooks(plan.topology, plan.routes, plan.vlans, routing, changes)
     return found

@@ -14,6 +14,8 @@ import pytest
 
 from testbed.emulate import cgroup, registry
 from testbed.emulate.build import build_lab
+from testbed.emulate.launch import start_namespaces
+from testbed.errors import CapabilityError
 
 from .conftest import plan_of
 from .leftovers import MARK, Outside, group_of, leftovers
@@ -99,3 +101,15 @@ def test_a_group_and_a_record_without_a_lab_are_found(mark):
     finally:
         folder.rmdir()
         file.unlink()
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_what_goes_wrong_while_the_agent_comes_up_leaves_nothing(keep, untouched):
+    def fails():
+        raise CapabilityError("no order can be made")
+
+    files = Path("/proc/self/fd")
+    before = len([*files.iterdir()])
+    with pytest.raises(CapabilityError, match="no order can be made"):
+        start_namespaces(keep=keep, name="left", meanwhile=fails)
+    assert len([*files.iterdir()]) == before

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -13,8 +13,9 @@ import pytest
 from testbed.emulate import build
 from testbed.emulate.client import LabClient
 from testbed.emulate.wire import encode
-from testbed.errors import LabError
+from testbed.errors import LabError, VerificationError
 from testbed.messages import CpuShare, Facts
+from testbed.model import Violation
 from testbed.plan import make_plan
 from testbed.scenario import parse_scenario
 
@@ -58,7 +59,7 @@ def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
 
         threads.append(threading.Thread(target=serve))
         threads[-1].start()
-        monkeypatch.setattr(build, "start_namespaces", lambda *, keep, name: namespaces)
+        monkeypatch.setattr(build, "start_namespaces", lambda *, keep, name, meanwhile: namespaces)
         return namespaces
 
     yield play
@@ -97,7 +98,7 @@ def test_a_lab_that_is_not_built_is_ended_and_hung_up(agent, labs, answer, sente
 
 def test_a_lab_that_does_not_answer_is_ended(tmp_path, monkeypatch):
     namespaces = _Namespaces(tmp_path / "nothing.sock", init=12)
-    monkeypatch.setattr(build, "start_namespaces", lambda *, keep, name: namespaces)
+    monkeypatch.setattr(build, "start_namespaces", lambda *, keep, name, meanwhile: namespaces)
     with pytest.raises(LabError, match=r"^the lab \(process 12\) does not answer: No such file or directory$"):
         build.build_lab(_PLAN)
     assert namespaces.ended == ["ended"]
@@ -109,3 +110,28 @@ def test_a_lab_that_is_built_stands(agent, labs):
         assert lab.facts == _FACTS
         assert namespaces.ended == []
     assert namespaces.ended == ["ended"]
+
+
+def test_what_the_agent_is_told_is_made_while_it_comes_up(agent, monkeypatch):
+    namespaces, order_of, done = agent(encode({"result": _FACTS}).encode() + b"\n"), build.build_order, []
+
+    def started(*, keep, name, meanwhile):
+        done.append("begun")
+        meanwhile()
+        return namespaces
+
+    def made(plan, *, model):
+        done.append("made")
+        return order_of(plan, model=model)
+
+    monkeypatch.setattr(build, "start_namespaces", started)
+    monkeypatch.setattr(build, "build_order", made)
+    with build.build_lab(_PLAN):
+        assert done == ["begun", "made"]
+
+
+def test_nothing_is_begun_for_a_plan_without_proof(monkeypatch):
+    monkeypatch.setattr(build, "start_namespaces", lambda **given: pytest.fail("it was begun"))
+    unproved = replace(_PLAN, violations=(Violation("loops", "s1 sends to itself"),))
+    with pytest.raises(VerificationError):
+        build.build_lab(unproved)
