@@ -358,6 +358,27 @@ def test_members_carry_the_flows_that_the_hash_gives_them(tmp_path, untouched):
     assert all(value == pytest.approx(predicted, abs=0.05) for value, predicted in used)
 
 
+@pytest.mark.quiet(seat=1)
+@pytest.mark.parametrize("control", ["none", "pause", "pfc"])
+def test_members_of_a_bundle_are_paused_one_by_one_and_lose_nothing(control, tmp_path, untouched):
+    """Hosts offer twice what the members of a bundle carry: without flow control half of it is lost."""
+    text = "topology: {kind: mesh, sizes: [2], hosts_per_switch: 4, parallel_links: 2}\nlinks: {aggregate: true}\n"
+    text += f"simulator: {{flow_control: {control}}}\nworkloads: [{{kind: iperf3, protocol: udp, seconds: 2, omit: 1, "
+    text += "repeats: 1, pattern: complement, offered: 2}]"
+    outcome = run_scenario(_plan(text, dilation=200), tmp_path, lambda text: None)
+    assert not [reason for reason in outcome.reasons if "by another" in reason]
+    losses = [one.value for one in outcome.samples if one.metric == "loss"]
+    if control == "none":
+        assert max(losses) > 0.3
+    else:
+        assert losses == [0.0] * 8
+    flows = [one for one in outcome.samples if one.metric == "goodput"]
+    assert sum(one.value for one in flows) == pytest.approx(sum(one.predicted or 0 for one in flows), rel=0.05)
+    used = [(one.value, one.predicted) for one in outcome.samples if one.metric == "member_use"]
+    assert len(used) == 4
+    assert all(value == pytest.approx(predicted, abs=0.05) for value, predicted in used)
+
+
 def test_a_bundle_without_a_link_loses_what_it_should_carry(untouched):
     plan = _plan("topology: {kind: mesh, sizes: [2], parallel_links: 2}\nlinks: {aggregate: true}")
     with realtime.build(plan, lambda text: None) as running:
