@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -355,8 +356,11 @@ workloads: [{{kind: greet}}]
 
 
 def test_hosts_of_both_machines_have_their_share_of_the_processors(pair, tmp_path):
-    if find_hierarchy() is None:  # tests/lab/test_shares.py says more
-        pytest.skip("no group of processes can be limited here")
+    if find_hierarchy() is None:
+        reason = "no group of processes can be limited here"
+        if os.environ.get("TESTBED_REQUIRE_LAB") == "1":
+            pytest.fail(reason)
+        pytest.skip(reason)
     (tmp_path / "spin.sh").write_text(f"#!/bin/sh\nexec {sys.executable} -c '{_SPIN}'\n")
     (tmp_path / "spin.sh").chmod(0o755)
     text = """
