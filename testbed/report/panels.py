@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal
 
 import matplotlib as mpl
@@ -282,6 +283,7 @@ def fitted(text: str, width: float, size: float = TITLE_POINTS) -> str:
     return "\n".join([*lines, line])
 
 
+@lru_cache(4096)
 def pixels(text: str, size: float = TITLE_POINTS) -> float:
     """Width of a text in a size in points."""
     with mpl.rc_context({"text.parse_math": False}):
