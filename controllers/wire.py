@@ -12,7 +12,6 @@ from testbed.model import Rule
 from testbed.pipeline.admission import MASKED
 from testbed.pipeline.tables import (
     FORWARDING,
-    LEARN,
     LEARN_AT_HOST,
     LEARN_AT_TRUNK,
     LEARNED,
@@ -118,7 +117,7 @@ def _instructions(datapath: Any, rule: Rule) -> list[Any]:
             actions.append(parser.OFPActionOutput(value))
         elif action == "to_controller":
             actions.append(parser.OFPActionOutput(ofproto.OFPP_CONTROLLER, value))
-        elif action in LEARN:
+        elif action in (LEARN_AT_HOST, LEARN_AT_TRUNK):
             actions.append(_learn(parser, action, value))
         elif action == "resubmit":
             actions.append(parser.NXActionResubmitTable(in_port=_SAME_PORT, table_id=value))

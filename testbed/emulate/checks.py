@@ -13,7 +13,7 @@ from testbed.failover.rules import backup_rules
 from testbed.messages import Deviation, Flow, LinkState, Way
 from testbed.model import LearningPlan, Rule, host_ip, host_mac
 from testbed.pipeline.admission import lldp_rules
-from testbed.pipeline.compile import entry_rules
+from testbed.pipeline.compile import learned_rules
 from testbed.pipeline.oracle import Oracle
 from testbed.pipeline.tables import FORWARDING, UNTAGGED, Priority
 from testbed.plan import Plan
@@ -103,7 +103,7 @@ def unknown_addresses(plan: Plan, dumped: Mapping[str, Sequence[str]]) -> list[s
     return problems + [
         f"{plan.topology.switch_name(rule.switch)} does not know the way to {dict(rule.match)['dl_dst']} in VLAN "
         f"{dict(rule.match)['dl_vlan']}"
-        for rule in entry_rules(plan.topology, plan.vlans)
+        for rule in learned_rules(plan.topology, plan.vlans, plan.bundles)
         if known.get(_place(rule)) != rule.actions
     ]
 
@@ -189,7 +189,10 @@ def taken_channels(plan: Plan, lab: LabClient, flows: Sequence[Flow]) -> list[tu
     bundles = plan.bundles
     if bundles is None:
         raise LabError("the links of this lab are not aggregated")
-    oracle = Oracle(plan.topology, plan.rules, bundles, plan.groups)
+    rules, learns = list(plan.rules), isinstance(plan.vlans, LearningPlan)
+    if isinstance(plan.vlans, LearningPlan):
+        rules += learned_rules(plan.topology, plan.vlans, bundles)
+    oracle = Oracle(plan.topology, rules, bundles, plan.groups)
     asked: list[tuple[str, str]] = []
     for flow in flows:
         asked += _questions(plan, oracle, flow, flow.source, flow.destination)
@@ -203,6 +206,8 @@ def taken_channels(plan: Plan, lab: LabClient, flows: Sequence[Flow]) -> list[tu
             (switch, frame), text = next(answers)
             ports = {int(port) for port in _OUTPUT.findall(text)}
             members = {int(bundles.wiring.out_port[member]): member for member in bundles.channels(channel)}
+            if learns and len(ports) > 1:  # flooded, for an address that has been forgotten: also by the path's bundle
+                ports &= members.keys()
             if len(ports) != 1 or not ports <= members.keys():
                 shown = " and ".join(map(str, sorted(ports))) or "none"
                 wanted = " or ".join(map(str, members))

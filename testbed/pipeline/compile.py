@@ -12,7 +12,16 @@ from testbed.model import Bundles, Group, LearningPlan, LocalPlan, Rule, Topolog
 from testbed.pipeline.admission import FILTERS, filter_rules
 from testbed.pipeline.compile_local import compile_local, count_local_rules
 from testbed.pipeline.oracle import Frame, Oracle
-from testbed.pipeline.tables import EGRESS, FORWARDING, INGRESS, LEARN_AT_HOST, LEARN_AT_TRUNK, UNTAGGED, Priority
+from testbed.pipeline.tables import (
+    EGRESS,
+    FORWARDING,
+    INGRESS,
+    LEARN_AT_BUNDLE,
+    LEARN_AT_HOST,
+    LEARN_AT_TRUNK,
+    UNTAGGED,
+    Priority,
+)
 from testbed.vlans.entries import entries_of, entry_counts, vlans_on_switches
 
 
@@ -20,6 +29,8 @@ def compile_rules(topology: Topology, vlans: VlanPlan | LocalPlan, bundles: Bund
     """Compile the rules of all switches, ordered by switch, table, priority."""
     rules = compile_local(topology, vlans) if isinstance(vlans, LocalPlan) else _compile_fixed(topology, vlans)
     if bundles is not None:
+        if isinstance(vlans, LearningPlan):
+            rules = to_learn_bundles(rules, bundles)
         rules = [*through_bundles(rules, bundles), *bundle_rules(bundles)]
     rules = [*filter_rules(topology.switch_count), *rules]
     return tuple(sorted(rules, key=lambda rule: (rule.switch, rule.table, -rule.priority, str(rule.match))))
@@ -154,7 +165,9 @@ class LearningOracle(Oracle):
 
     def _learn(self, switch: int, action: str, frame: Frame) -> None:
         send: tuple[tuple[str, int], ...] = (("output", frame.in_port),)
-        if action == LEARN_AT_HOST:
+        if action == LEARN_AT_BUNDLE:
+            send = (("set_bundle", frame.in_port),)
+        elif action == LEARN_AT_HOST:
             send = (("pop_vlan", 0), *send)
         match = (("dl_vlan", frame.tag[0]), ("dl_dst", frame.source_mac))
         self.add(Rule(switch, FORWARDING.number, Priority.STATIC_ENTRY, match, send))
@@ -196,6 +209,38 @@ def through_bundles(rules: Iterable[Rule], bundles: Bundles) -> Iterator[Rule]:
             else:
                 actions.append((action, value))
         yield replace(rule, actions=tuple(actions))
+
+
+def to_learn_bundles(rules: Iterable[Rule], bundles: Bundles) -> list[Rule]:
+    """The rules of switches that learn, as those do that have bundles.
+
+    What they learn of a bundle names it, and the rule that took the frame in sends it on to the table of bundles once
+    the forwarding table is through. A flood, which has served each bundle by then, leaves that nothing to do.
+    """
+    ends = {(switch, ports[0]) for switch, ports in _ends(bundles)}
+    switches = {switch for switch, _ in ends}
+    made = []
+    for rule in rules:
+        actions = rule.actions
+        if rule.switch in switches and rule.table == INGRESS.number:
+            *before, (learn, ageing), _ = actions
+            kind = LEARN_AT_BUNDLE if (rule.switch, dict(rule.match)["in_port"]) in ends else learn
+            actions = (*before, (kind, ageing), ("resubmit", FORWARDING.number), ("goto_table", EGRESS.number))
+        elif any(action == "output" and (rule.switch, value) in ends for action, value in actions):
+            actions = (*actions, ("set_bundle", 0))
+        made.append(replace(rule, actions=actions))
+    return made
+
+
+def learned_rules(topology: Topology, vlans: LearningPlan, bundles: Bundles | None = None) -> list[Rule]:
+    """What switches have learned once they know every host in every VLAN."""
+    ends = set() if bundles is None else {(switch, ports[0]) for switch, ports in _ends(bundles)}
+    return [
+        replace(rule, actions=(("set_bundle", rule.actions[-1][1]),))
+        if (rule.switch, rule.actions[-1][1]) in ends
+        else rule
+        for rule in entry_rules(topology, vlans)
+    ]
 
 
 def count_bundle_rules(bundles: Bundles | None) -> int:

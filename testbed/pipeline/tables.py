@@ -13,8 +13,9 @@ from enum import IntEnum
 UNTAGGED = -1  # value of `dl_vlan` for a frame without a tag
 # Actions that note a frame's source; their value is the ageing time in s, 0 = never. Frames leave a host port untagged.
 LEARN_AT_HOST, LEARN_AT_TRUNK = "learn_at_host", "learn_at_trunk"
+LEARN_AT_BUNDLE = "learn_at_bundle"  # a learned rule can send by a port and not by a group: it notes the bundle alone
 LEARNED = 1 << 63  # cookie of a rule that was learned
-LEARN = frozenset({LEARN_AT_HOST, LEARN_AT_TRUNK})
+LEARN = frozenset({LEARN_AT_HOST, LEARN_AT_TRUNK, LEARN_AT_BUNDLE})
 
 
 class Priority(IntEnum):
@@ -45,7 +46,7 @@ INGRESS = Table(
     number=0,
     purpose="tag an untagged frame with the PVID; admit tagged frames of the VLANs that the trunk is a member of",
     match_fields=frozenset({"in_port", "dl_vlan", "dl_src", "dl_dst"}),
-    goto=frozenset({0, 1}),
+    goto=frozenset({0, 1, 2}),
     miss="drop (802.1Q ingress filtering)",
 )
 FORWARDING = Table(

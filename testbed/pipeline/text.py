@@ -13,6 +13,7 @@ from testbed.pipeline.tables import (
     FORWARDING,
     INGRESS,
     LEARN,
+    LEARN_AT_BUNDLE,
     LEARN_AT_HOST,
     LEARN_AT_TRUNK,
     LEARNED,
@@ -28,17 +29,25 @@ _BUNDLE = "reg0"
 # rule would not look like a static entry. The cookie tells learned rules from those that a switch was given.
 _LEARN = (
     f"learn(table={FORWARDING.number},{{ages}}priority={Priority.STATIC_ENTRY:d},cookie=0x{LEARNED:x},"
-    "NXM_OF_VLAN_TCI[0..12],NXM_OF_ETH_DST[]=NXM_OF_ETH_SRC[],{strip}output:NXM_OF_IN_PORT[])"
+    "NXM_OF_VLAN_TCI[0..12],NXM_OF_ETH_DST[]=NXM_OF_ETH_SRC[],{sends})"
 )
-# How a learned rule strips the tag.
+# How a learned rule strips the tag, and what each kind of them does.
 _STRIP = "load:0->NXM_OF_VLAN_TCI[]"
+_BY_PORT = "output:NXM_OF_IN_PORT[]"
+_SENDS = {
+    LEARN_AT_HOST: f"{_STRIP},{_BY_PORT}",
+    LEARN_AT_TRUNK: _BY_PORT,
+    LEARN_AT_BUNDLE: "load:NXM_OF_IN_PORT[]->NXM_NX_REG0[0..15]",
+}
+# What one has for a bundle: a port's number is half of a register.
+_TO_BUNDLE = re.compile(r"load:(0x[0-9a-f]+)->NXM_NX_REG0\[0\.\.15\]$")
 _ANY_LEARN = re.compile(r"learn\([^()]*\)")
 _AGES = re.compile(r"hard_timeout=(\d+)")
 _SET_FIELD = {"set_pcp": "vlan_pcp", "set_in_port": "in_port", "set_bundle": _BUNDLE}
 _SETS = {field: action for action, field in _SET_FIELD.items()}
 _SELECT = f"type=select,selection_method=hash,fields({','.join(HASH_FIELDS)})"
 _RESUBMIT = re.compile(r"\bresubmit\(,(\d+)\)")
-_AGAIN = tuple(("resubmit", str(table.number)) for table in (INGRESS, EGRESS))
+_AGAIN = tuple(("resubmit", str(table.number)) for table in (INGRESS, FORWARDING, EGRESS))
 _GROUP = re.compile(r"group_id=(\d+),(.*?)((?:,bucket=.*)?)$")
 _BUCKET = re.compile(r"bucket_id:(\d+),watch_port:(\d+),actions=output:(\d+)$")
 
@@ -77,8 +86,7 @@ def _format_action(action: str, value: int) -> str:
 
 def _learn(action: str, ageing: int) -> str:
     ages = f"hard_timeout={ageing}," if ageing else ""
-    strip = f"{_STRIP}," if action == LEARN_AT_HOST else ""
-    return _LEARN.format(ages=ages, strip=strip)
+    return _LEARN.format(ages=ages, sends=_SENDS[action])
 
 
 def parse_rule(switch: int, line: str) -> Rule:
@@ -136,6 +144,8 @@ def _parse_actions(text: str, line: str) -> tuple[tuple[str, int], ...]:
             actions.append((_SETS[field], int(number, 0)))
         elif name == "pop_vlan" or part == _STRIP:
             actions.append(("pop_vlan", 0))
+        elif (bundle := _TO_BUNDLE.match(part)) is not None:
+            actions.append(("set_bundle", int(bundle[1], 0)))
         elif name in ("output", "goto_table", "group", *LEARN) or (name, value) in _AGAIN:
             actions.append((name, int(value)))
         elif name == _CONTROLLER:
@@ -149,7 +159,7 @@ def _learn_in_short(found: re.Match[str]) -> str:
     """An action `learn` of this pipeline by its name and ageing time; any other stays as it is."""
     ages = _AGES.search(found[0])
     ageing = int(ages[1]) if ages else 0
-    kinds = [action for action in (LEARN_AT_HOST, LEARN_AT_TRUNK) if _learn(action, ageing) == found[0]]
+    kinds = [action for action in _SENDS if _learn(action, ageing) == found[0]]
     return f"{kinds[0]}:{ageing}" if kinds else found[0]
 
 

@@ -220,7 +220,7 @@ def controller_problems(scenario: Scenario) -> list[Problem]:
 
 
 def learning_problems(scenario: Scenario) -> list[Problem]:
-    """Switches that learn where links are aggregated or the controller is not for them; and its opposite."""
+    """Switches that learn where the controller is not for them; and its opposite."""
     place, controller = "assignment.registration", scenario.lab.controller
     found: list[Problem] = []
     if getattr(scenario.assignment, "registration", "static") != "learning":
@@ -231,12 +231,6 @@ def learning_problems(scenario: Scenario) -> list[Problem]:
             )
             found.append(Problem("lab.controller", sentence))
         return found
-    if scenario.links.aggregate:
-        sentence = (
-            '"learning" notes the port that a frame came by, and links.aggregate: true sends by any of several; use '
-            "registration: static, or aggregate: false"
-        )
-        found.append(Problem(place, sentence))
     if controller not in ("none", "learning"):
         sentence = (
             f'"learning" changes rules in the switches, and the controller "{controller}" would take them back; use '

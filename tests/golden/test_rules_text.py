@@ -154,7 +154,9 @@ def test_a_line_as_a_running_switch_dumps_it():
         "table=0,priority=1,actions=set_field:4106->vlan_vid",
         "table=0,priority=1,actions=push_vlan:0x8100,set_field:02:00:00:00:00:01->eth_dst",
         "table=0,priority=1,actions=set_field:high->vlan_pcp",
-        "table=0,priority=1,actions=resubmit(,1)",
+        "table=0,priority=1,actions=resubmit(,3)",
+        "table=1,priority=200,dl_vlan=10,actions=load:0x3->NXM_NX_REG1[0..15]",
+        "table=1,priority=200,dl_vlan=10,actions=load:0x3->NXM_NX_REG0[]",
         "table=one,priority=1,actions=drop",
     ],
 )

@@ -10,12 +10,14 @@ from collections import Counter
 import pytest
 
 from testbed.emulate.build import build_lab
+from testbed.emulate.checks import teach, unknown_addresses
 from testbed.emulate.client import LabClient
 from testbed.emulate.walk import installed_problems
-from testbed.messages import LoadRequest, Process
-from testbed.model import Sample, host_ip, host_mac
+from testbed.messages import Flow, LoadRequest, Process
+from testbed.model import LearningPlan, Rule, Sample, host_ip, host_mac
 from testbed.pipeline.text import parse_group, parse_rule
 from testbed.plan import Plan
+from testbed.routing.paths import path
 from testbed.run.checks.fidelity import Verdict
 from testbed.run.engines import run_scenario
 from testbed.run.in_session import check_paths
@@ -35,6 +37,11 @@ _FABRICS = {
 _TWO = "topology: {kind: mesh, sizes: [2], hosts_per_switch: 2, parallel_links: 4}\nlinks: {aggregate: true}"
 
 
+def installed(lab: LabClient) -> set[Rule]:
+    dumped = lab.flows()
+    return {parse_rule(number, line) for number, switch in enumerate(dumped) for line in dumped[switch]}
+
+
 def _plan(text: str) -> Plan:
     return plan_of(f"{text}\nlinks: {{aggregate: true}}")
 
@@ -44,9 +51,7 @@ def test_running_switches_carry_out_the_plan(name, standing):
     plan = _plan(_FABRICS[name]) if name in _FABRICS else named_plan(name)
     lab = standing(plan)
     rules, groups = lab.flows(), lab.groups()
-    assert {parse_rule(number, line) for number, switch in enumerate(rules) for line in rules[switch]} == set(
-        plan.rules
-    )
+    assert installed(lab) == set(plan.rules)
     assert {parse_group(number, line) for number, switch in enumerate(groups) for line in groups[switch]} == set(
         plan.groups
     )
@@ -166,3 +171,87 @@ def test_each_flow_gets_what_the_members_it_takes_allow(untouched, tmp_path):
         assert sample.predicted is not None
         assert sample.value == pytest.approx(sample.predicted, rel=0.1, abs=0.02)
     assert all(0.3 <= sample.value <= 1 for sample in of_metric["hash_share"])
+
+
+_LEARNING = (
+    "topology: {{kind: torus, sizes: [3, 3], parallel_links: 3}}\nlinks: {{aggregate: true}}\nlab: {{dilation: 50}}\n"
+    "assignment: {{kind: fixed, registration: learning, ageing: {ageing}}}"
+)
+# A frame of an experimental type, which nobody answers, from an address that the sender makes up.
+_ONE = """
+import socket
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+s.bind(("eth0", 0))
+s.send(bytes.fromhex("{to}{source}{tag}88b5") + bytes(46))
+"""
+
+
+def _raw(to: str, source: str, vlan: int | None = None) -> str:
+    tag = "" if vlan is None else f"8100{vlan:04x}"
+    return _ONE.format(to=to.replace(":", ""), source=source.replace(":", ""), tag=tag)
+
+
+def _settled(lab: LabClient) -> list[int]:
+    """Frames to each host so far, when no more come."""
+    before, after = None, list(lab.frames().to_hosts)
+    while after != before:
+        time.sleep(0.2)
+        before, after = after, list(lab.frames().to_hosts)
+    return after
+
+
+def test_switches_learn_bundles(untouched):
+    """Known, each frame takes any member of each bundle and arrives once; a host that is elsewhere is learned there."""
+    plan = plan_of(_LEARNING.format(ageing=0))
+    assert isinstance(plan.vlans, LearningPlan)
+    hosts = range(plan.topology.host_count)
+    with build_lab(plan) as lab:
+        assert len(unknown_addresses(plan, lab.flows())) > 0
+        teach(plan, lab)
+        assert unknown_addresses(plan, lab.flows()) == []
+        assert installed_problems(plan, lab.flows(), lab.groups()) == []
+        assert lab.reach() == []
+        for receiver, seen in enumerate(broadcasts_seen(plan, lab)):
+            found = {sender: len(re.findall(rf"{host_mac(sender)} > ff:ff", seen)) for sender in hosts}
+            assert found == {sender: int(sender != receiver) for sender in hosts}
+        # 400 flows at random over three members: 133 on each with a standard deviation of 9.
+        floods, before = lab.frames().flooded, lab.frames().channels
+        execute(lab, sys.executable, "-c", _MANY.format(to=host_ip(1)), host="h1")
+        _settled(lab)
+        after = lab.frames().channels
+        assert plan.bundles is not None
+        members = plan.bundles.channels(path(plan.topology, plan.routes, 0, 1)[0])
+        of_members = [after[channel] - before[channel] for channel in members]
+        assert sum(of_members) >= 400
+        assert all(80 < count < 190 for count in of_members), of_members
+        assert lab.frames().flooded == floods
+        # h1's address comes from h9 now, in the VLAN of h5; h5's frame for it goes there alone, until h1 speaks again.
+        vlan = int(plan.vlans.vlan_ids[plan.vlans.pvid[4]])
+        for speaker in (8, 0):
+            name = plan.topology.host_name(speaker)
+            execute(lab, sys.executable, "-c", _raw("ff:ff:ff:ff:ff:ff", host_mac(0), vlan), host=name)
+            counts = _settled(lab)
+            execute(lab, sys.executable, "-c", _raw(host_mac(0), host_mac(4)), host="h5")
+            assert [now - then for now, then in zip(_settled(lab), counts, strict=True)] == [
+                int(host == speaker) for host in hosts
+            ]
+        assert unknown_addresses(plan, lab.flows()) == []
+
+
+def test_what_is_learned_of_bundles_is_forgotten(untouched):
+    plan = plan_of(_LEARNING.format(ageing=20))
+    with build_lab(plan) as lab:
+        teach(plan, lab)
+        taught = time.monotonic()
+        assert unknown_addresses(plan, lab.flows()) == []
+        flow = Flow(0, 4, "tcp", 30000, 5201)
+        known = lab.taken_channels(plan, [flow])
+        while (found := installed(lab)) != set(plan.rules):
+            assert time.monotonic() < taught + 30, found - set(plan.rules)
+            time.sleep(0.5)
+        # Flows are asked about all the same: what is flooded takes the same members.
+        assert lab.taken_channels(plan, [flow]) == known
+        ((there, back),) = known
+        assert plan.bundles is not None
+        for taken, start, end in ((there, 0, 4), (back, 4, 0)):
+            assert tuple(plan.bundles.of_channel[list(taken)].tolist()) == path(plan.topology, plan.routes, start, end)

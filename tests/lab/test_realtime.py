@@ -63,6 +63,10 @@ FABRICS = {
         "assignment: {kind: renamed}"
     ),
     "bundles": "topology: {kind: mesh, sizes: [3, 2], parallel_links: 3}\nlinks: {aggregate: true}",
+    "bundles, learning": (
+        "topology: {kind: torus, sizes: [3, 2], parallel_links: 3}\nlinks: {aggregate: true}\n"
+        "assignment: {kind: fixed, registration: learning}"
+    ),
     "bundles, layers": (
         "topology: {kind: hyperx, sizes: [3, 3], parallel_links: 2}\nrouting: {kind: dl}\nlinks: {aggregate: true}"
     ),

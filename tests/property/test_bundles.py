@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testbed.emulate.walk import installed_problems
-from testbed.model import Group, Rule, Violation
-from testbed.pipeline.compile import bundle_rules, compile_groups, count_rules
-from testbed.pipeline.oracle import Copy, Oracle
+from testbed.model import Group, LearningPlan, Rule, Violation
+from testbed.pipeline.compile import LearningOracle, bundle_rules, compile_groups, count_rules, learned_rules
+from testbed.pipeline.oracle import BROADCAST, Copy, Oracle
 from testbed.pipeline.tables import TABLES, Priority
 from testbed.pipeline.text import format_group, format_rule, parse_group, parse_rule
 from testbed.plan import Plan, make_plan
@@ -103,11 +103,32 @@ def test_the_walk_over_all_members_at_once_agrees_and_text_loses_nothing(plan):
     assert (back.digest, back.rules, back.groups) == (plan.digest, plan.rules, plan.groups)
 
 
-def texts(plan: Plan) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+@given(graphs())
+def test_switches_that_have_learned_send_as_planned_whatever_member_a_frame_came_by(blocks):
+    plan = aggregated(
+        {**blocks, "routing": {"kind": "stp"}, "assignment": {"kind": "fixed", "registration": "learning"}}
+    )
+    assert plan.violations == ()
+    assert isinstance(plan.vlans, LearningPlan)
+    assert count_rules(plan.topology, plan.vlans, plan.bundles) == len(plan.rules)
+    known = LearningOracle(plan.topology, plan.rules, plan.bundles, plan.groups)
+    for host in range(plan.topology.host_count):
+        for vlan in plan.vlans.vlan_ids.tolist():
+            flood = known.send(host, BROADCAST, vlan)
+            links = [channel // 2 for channel in flood.channels]
+            assert len(links) == len(set(links))
+    learned = learned_rules(plan.topology, plan.vlans, plan.bundles)
+    for rule in learned:
+        assert known._lookup(rule.switch, rule.table, {**dict(rule.match)}) == rule
+    rules, groups = texts(plan, learned)
+    assert installed_problems(plan, rules, groups) == []
+
+
+def texts(plan: Plan, learned: Sequence[Rule] = ()) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     names = [plan.topology.switch_name(switch) for switch in range(plan.topology.switch_count)]
     rules: dict[str, list[str]] = {name: [] for name in names}
     groups: dict[str, list[str]] = {name: [] for name in names}
-    for rule in plan.rules:
+    for rule in (*plan.rules, *learned):
         rules[names[rule.switch]].append(format_rule(rule))
     for group in plan.groups:
         groups[names[group.switch]].append(format_group(group))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from testbed.emulate import frames
@@ -10,7 +12,7 @@ from testbed.emulate.counters import flooded_frames
 from testbed.emulate.frames import frame
 from testbed.errors import InputError, LabError
 from testbed.model import LearningPlan, Rule, host_mac
-from testbed.pipeline.compile import LearningOracle, count_rules, entry_rules
+from testbed.pipeline.compile import LearningOracle, count_rules, entry_rules, learned_rules
 from testbed.pipeline.oracle import BROADCAST
 from testbed.pipeline.text import FlowSyntaxError, format_rule, parse_rule
 from testbed.plan import Plan, make_plan
@@ -43,12 +45,14 @@ def asymmetric_pair() -> tuple[int, int]:
 
 
 def taught(plan: Plan) -> LearningOracle:
-    oracle = LearningOracle(plan.topology, plan.rules)
-    for host in HOSTS:
+    oracle = LearningOracle(plan.topology, plan.rules, plan.bundles, plan.groups)
+    hosts = range(plan.topology.host_count)
+    for host in hosts:
         for vlan in plan.vlans.vlan_ids.tolist():
             flood = oracle.send(host, BROADCAST, vlan)
-            assert flood.received == dict.fromkeys(set(HOSTS) - {host}, 1)
+            assert flood.received == dict.fromkeys(set(hosts) - {host}, 1)
             assert not flood.tagged
+            assert flood.uneven == ()
     return oracle
 
 
@@ -169,6 +173,91 @@ def test_after_the_procedure_every_pair_takes_its_path():
             assert way.received == {destination: 1}
             assert not way.tagged
             assert way.channels == path(PLAN.topology, PLAN.routes, source, destination)
+
+
+def bundled(ageing: int = 0) -> Plan:
+    """Bundles of two between most switches, and one single link, whose other member is dead."""
+    return make_plan(scenario_of({
+        "topology": {"kind": "torus", "sizes": [3, 3], "parallel_links": 2},
+        "links": {"aggregate": True},
+        "faults": {"links": [["s1", "s2", 1]]},
+        "assignment": {"kind": "fixed", "registration": "learning", "ageing": ageing},
+    }))  # fmt: skip
+
+
+@pytest.mark.parametrize("ageing", [0, 20])
+def test_of_a_bundle_switches_learn_its_number_and_never_a_member(ageing):
+    plan = bundled(ageing)
+    assert plan.bundles is not None
+    assert plan.proved
+    assert len(plan.rules) == count_rules(plan.topology, plan.vlans, plan.bundles)
+    kinds: dict[int, dict[int | str, str]] = {}
+    for rule in plan.rules:
+        assert parse_rule(rule.switch, format_rule(rule)) == rule
+        learns = [action for action, value in rule.actions if action.startswith("learn") and value == ageing]
+        if learns:
+            port = dict(rule.match)["in_port"]
+            kinds.setdefault(rule.switch, {})[port] = learns[0].removeprefix("learn_at_")
+            assert rule.actions[-2:] == (("resubmit", 1), ("goto_table", 2))
+    first = {(group.switch, group.number) for group in plan.groups}
+    hosts = set(zip(plan.topology.host_switch.tolist(), plan.topology.host_port.tolist(), strict=True))
+    for switch, of_port in kinds.items():
+        for port, kind in of_port.items():
+            where = "host" if (switch, port) in hosts else "bundle" if (switch, port) in first else "trunk"
+            assert kind == where
+    assert {kind for of_port in kinds.values() for kind in of_port.values()} == {"host", "bundle", "trunk"}
+
+
+def test_over_bundles_every_pair_takes_its_path_by_any_member_once():
+    plan = bundled()
+    oracle = taught(plan)
+    hosts = range(plan.topology.host_count)
+    for source in hosts:
+        for destination in set(hosts) - {source}:
+            way = oracle.unicast(source, destination)
+            assert (way.received, way.tagged, way.uneven) == ({destination: 1}, (), ())
+            assert way.channels == path(plan.topology, plan.routes, source, destination)
+            assert way.members == tuple(tuple(plan.bundles.channels(channel)) for channel in way.channels)
+    # A host that is now elsewhere is learned there: what h1 sends from h9's place leads there, and no more to h1.
+    vlan = int(plan.vlans.vlan_ids[plan.vlans.pvid[4]])
+    oracle.send(8, BROADCAST, vlan, source_mac=host_mac(0))
+    assert oracle.unicast(4, 0).received == {8: 1}
+
+
+def test_floods_leave_no_bundle_to_the_table_behind():
+    """A flood that left its last bundle in the register would send by it twice."""
+    plan = bundled()
+    floods = [rule for rule in plan.rules if (rule.table, rule.priority) == (1, 100)]
+    assert all(
+        rule.actions[-1] == ("set_bundle", 0)
+        for rule in floods
+        if any(action == "set_bundle" for action, _ in rule.actions)
+    )
+    left = [replace(rule, actions=rule.actions[:-1]) if rule in floods else rule for rule in plan.rules]
+    oracle = LearningOracle(plan.topology, left, plan.bundles, plan.groups)
+    twice = oracle.broadcast(0).channels
+    assert len(set(twice)) < len(twice)
+    once = LearningOracle(plan.topology, plan.rules, plan.bundles, plan.groups).broadcast(0).channels
+    assert sorted(once) == sorted(set(twice))
+
+
+def test_what_a_switch_has_learned_of_a_bundle_is_compared_with_the_plan():
+    """As version 3.1 dumps it."""
+    plan = bundled()
+    assert isinstance(plan.vlans, LearningPlan)
+    known = learned_rules(plan.topology, plan.vlans, plan.bundles)
+    rule = next(rule for rule in known if rule.actions[0][0] == "set_bundle")
+    vlan, mac, bundle = dict(rule.match)["dl_vlan"], dict(rule.match)["dl_dst"], rule.actions[0][1]
+    line = (
+        " cookie=0x8000000000000000, table=1, priority=200,dl_vlan={},dl_dst={} actions=load:{:#x}->NXM_NX_REG0[0..15]"
+    )
+    assert parse_rule(rule.switch, line.format(vlan, mac, bundle)) == rule
+    lines = dump([*plan.rules, *(one for one in known if one != rule)])
+    name = plan.topology.switch_name(rule.switch)
+    lines[name].append(line.format(vlan, mac, bundle))
+    assert unknown_addresses(plan, lines) == []
+    lines[name][-1] = line.format(vlan, mac, bundle + 1)
+    assert unknown_addresses(plan, lines) == [f"{name} does not know the way to {mac} in VLAN {vlan}"]
 
 
 def dump(rules: list[Rule]) -> dict[str, list[str]]:
