@@ -86,6 +86,20 @@ class Looped:
         return sum(sum(one.before) for one in energy), sum(sum(one.after) for one in energy)
 
     @property
+    def off_saved(self) -> float:
+        """Share of all switches' energy that links off saved while loads ran with the loop.
+
+        Of what they would have taken in the same time with all links on, so that how long loads took is not in it.
+        """
+        levels = {len(rung.off): watts for rung, watts in zip(self.ladder, self.watts, strict=True)}
+        ran = sum(load.end - load.begin for turn in self.turns for load in turn.loads)
+        took = 0.0
+        for turn in self.turns:
+            steps = [(at, levels[off]) for at, off in turn.off]
+            took += sum(integral(steps, load.begin, load.end) for load in turn.loads)
+        return 1 - took / (self.watts[0] * ran) if ran else 0.0
+
+    @property
     def off_share(self) -> float:
         """Share of all links' time that links were off while loads ran with the loop."""
         ran = sum(load.end - load.begin for turn in self.turns for load in turn.loads)
@@ -104,6 +118,7 @@ class Looped:
             ],
             "joules": dict(zip(("all_links", "by_load"), self.joules, strict=True)),
             "off_share": self.off_share,
+            "off_saved": self.off_saved,
             "link_seconds_off": [
                 sum(integral(turn.off, load.begin, load.end) for load in turn.loads) for turn in self.turns
             ],

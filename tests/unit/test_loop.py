@@ -13,8 +13,10 @@ from testbed.cli import regulate_command
 from testbed.cli.app import app
 from testbed.errors import InputError
 from testbed.messages import FrameCounts, LinkReadings, PairReadings
+from testbed.power.models import POWER_MODELS
 from testbed.regulate.choice import ladder
 from testbed.regulate.figure import Stretch, draw_loop
+from testbed.regulate.loop import Looped, Turn
 from testbed.regulate.rule import Rule, integral
 from testbed.regulate.traffic import busiest, bytes_between, of_pattern, uses_of
 from testbed.run.checks.fidelity import Verdict
@@ -44,6 +46,18 @@ def test_the_busiest_link_counts_between_switches_and_with_all_that_is_on_the_wi
 def test_bytes_of_pairs_are_those_since_the_reading_before():
     first, last = PairReadings(0.0, ((0, 1, 100), (1, 0, 7))), PairReadings(1.0, ((0, 1, 350), (1, 0, 7), (1, 1, 9)))
     assert bytes_between(first, last, 2).tolist() == [[0, 250], [0, 0]]
+
+
+def test_what_links_off_save_does_not_depend_on_how_long_loads_took():
+    plan = plan_of("ring", {"kind": "north_last"}, switches=4)
+    rungs = tuple(ladder(plan, of_pattern("all_to_all", plan.topology, 1)))
+    off = len(rungs[1].off)
+    loads = (Stretch(0.0, 4.0, "a"), Stretch(5.0, 9.0, "b"))
+    turn = Turn((), (), loads, ((0.0, 0), (2.0, off), (4.5, 0), (8.0, off)))
+    found = Looped(Rule(), POWER_MODELS["PC5324"], rungs, (80.0, 60.0), (turn,), ())
+    # 3 of the 8 s in which loads ran, at three quarters of the power.
+    assert found.off_saved == pytest.approx(3 / 8 / 4)
+    assert found.off_share == pytest.approx(3 / 8 * off / 4)
 
 
 def test_other_rungs_are_foretold_by_the_traffic_of_now():
