@@ -68,7 +68,10 @@ def renew(command: str, value: Mapping[str, Any]) -> None:
 
 
 def schema_of(values: Sequence[Any], maps: Iterable[str], place: str = "") -> dict[str, Any]:
-    """What all of some values have in common: types, keys that always are there, and keys that there may be."""
+    """What all of some values have in common: types, keys that always are there, and keys that there may be.
+
+    Of what is never there, null in all of them, nothing is said.
+    """
     parts: list[dict[str, Any]] = []
     objects = [value for value in values if isinstance(value, dict)]
     lists = [value for value in values if isinstance(value, list)]
@@ -95,6 +98,8 @@ def schema_of(values: Sequence[Any], maps: Iterable[str], place: str = "") -> di
     if lists:
         entries = [entry for value in lists for entry in value]
         parts.append({"type": "array", "items": schema_of(entries, maps, place)} if entries else {"type": "array"})
+    if plain == {"null"} and not parts:
+        return {}  # what it is when it is there, no output has shown
     if plain:
         types = sorted(plain)
         parts.append({"type": types[0] if len(types) == 1 else types})
