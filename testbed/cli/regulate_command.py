@@ -263,11 +263,11 @@ def _loop_lines(found: Looped) -> list[str]:
         for one in turn.decisions:
             change = f"{len(one.on)} links on" if one.on else f"{len(one.off)} links off"
             lines.append(f"  {one.at:.2f} s: busiest link {100 * one.use:.0f} %, {change} in {one.seconds:.2f} s")
-    change = 100 * (after / before - 1) if before else 0.0
+    longer = 100 * (after / before - 1) if before else 0.0
     lines += [
-        f"while loads ran with the loop, links were off {100 * found.off_share:.1f} % of their time, which by the watts "
-        f"of {found.model.name} saved {100 * found.off_saved:.1f} % of the energy of all switches",
-        f"with what loads took longer or shorter than with all links on, energy was {change:+.1f} %",
+        f"while loads ran with the loop, links were off {100 * found.off_share:.1f} % of their time, which by the "
+        f"watts of {found.model.name} saved {100 * found.off_saved:.1f} % of the energy of all switches",
+        f"with what loads took longer or shorter than with all links on, energy was {longer:+.1f} %",
     ]
     return lines
 

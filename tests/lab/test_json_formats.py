@@ -64,7 +64,7 @@ def test_the_controller_of_a_lab(untouched, tmp_path, monkeypatch):
         assert first
         assert "4 links by LLDP, which is what the plan has" in text
         assert typed("link", name, "s1-s2", "--down")[0] == 0
-        until, seen = time.monotonic() + 20, []
+        until, seen = time.monotonic() + 20, list[dict[str, Any]]()
         while not seen or seen[0]["settled"] is None:  # both what is yet to come and what has been conforms
             assert time.monotonic() < until
             seen = conforms("controller", typed("controller", name, "--json")[1])["events"]
