@@ -11,7 +11,7 @@ from testbed.model import Topology
 from testbed.topologies import dragonfly, fat_tree, graph, grid, hyperx, irregular, slim_fly, tree
 from testbed.topologies.build import Extent
 
-MAX_EXTENT = Extent(switches=16_384, links=1_048_576, hosts=65_536)
+MAX_EXTENT = Extent(switches=32_768, links=1_048_576, hosts=131_072)
 
 
 def no_problem(spec: Any) -> list[Problem]:

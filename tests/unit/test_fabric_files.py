@@ -362,9 +362,9 @@ def test_problems_of_a_file_stand_beside_those_of_the_scenario(tmp_path):
 
 
 def test_a_file_of_too_many_switches_says_so(tmp_path):
-    path = nx.path_graph(16_385)
+    path = nx.path_graph(32_769)
     (tmp_path / "x.json").write_text(json.dumps(nx.node_link_data(path, edges="links")))
-    with pytest.raises(InputError, match=r"x.yaml: topology: is too large: 16,385 switches \(at most 16,384\)$"):
+    with pytest.raises(InputError, match=r"x.yaml: topology: is too large: 32,769 switches \(at most 32,768\)$"):
         load_scenario(scenario_file(tmp_path, "x.json"))
 
 

@@ -137,14 +137,14 @@ def test_m_tree_spine_is_an_outer_row():
     ("kind", "parameters", "sentence"),
     [
         ("mesh", {"sizes": (128, 128)}, None),
-        ("mesh", {"sizes": (128, 129)}, "is too large: 16,512 switches (at most 16,384)"),
+        ("mesh", {"sizes": (182, 181)}, "is too large: 32,942 switches (at most 32,768)"),
         ("flat", {"hosts": 65536}, None),
-        ("flat", {"hosts": 65537}, "is too large: 65,537 hosts (at most 65,536)"),
+        ("flat", {"hosts": 131073}, "is too large: 131,073 hosts (at most 131,072)"),
         ("ring", {"switches": 4, "parallel_links": 300000}, "is too large: 1,200,000 links (at most 1,048,576)"),
-        ("tree", {"switches": 10**40}, "is too large: more than 1,000,000,000,000 switches (at most 16,384), "
-         "more than 1,000,000,000,000 links (at most 1,048,576), more than 1,000,000,000,000 hosts (at most 65,536)"),
+        ("tree", {"switches": 10**40}, "is too large: more than 1,000,000,000,000 switches (at most 32,768), "
+         "more than 1,000,000,000,000 links (at most 1,048,576), more than 1,000,000,000,000 hosts (at most 131,072)"),
         ("fat_tree", {"up": 10**9, "down": 10**9, "rounds": 14, "hosts_per_leaf": 0},
-         "is too large: more than 1,000,000,000,000 switches (at most 16,384), "
+         "is too large: more than 1,000,000,000,000 switches (at most 32,768), "
          "more than 1,000,000,000,000 links (at most 1,048,576)"),
     ],
 )  # fmt: skip
@@ -156,6 +156,6 @@ def test_the_largest_host_has_an_address_of_its_own():
     hosts = MAX_EXTENT.hosts
     assert host_mac(0) == "02:00:00:00:00:01"
     assert host_ip(0) == "10.0.0.1"
-    assert host_mac(hosts - 1) == "02:00:00:01:00:00"
-    assert host_ip(hosts - 1) == "10.1.0.0"
+    assert host_mac(hosts - 1) == "02:00:00:02:00:00"
+    assert host_ip(hosts - 1) == "10.2.0.0"
     assert len({host_mac(host) for host in range(hosts)}) == len({host_ip(host) for host in range(hosts)}) == hosts
