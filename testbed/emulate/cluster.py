@@ -14,7 +14,7 @@ from multiprocessing import resource_tracker
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-from testbed.emulate.queues import QUEUES, Queue, queued
+from testbed.emulate.queues import HTTP, QUEUES, Queue, queued
 from testbed.errors import CapabilityError, InputError, Problem, WorkloadError
 from testbed.files import code_digest
 
@@ -80,7 +80,8 @@ def open_cluster(address: str, progress: Callable[[str], None], *, insecure: boo
                 n_workers=where,
                 threads_per_worker=1,
                 host="127.0.0.1",
-                dashboard_address=None,
+                dashboard_address=HTTP,
+                scheduler_kwargs={"dashboard": False},
                 silence_logs=logging.CRITICAL,
             )
         with local, distributed.Client(local) as client, _told("this machine"):  # type: ignore[no-untyped-call]

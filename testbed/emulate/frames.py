@@ -247,6 +247,9 @@ def watch_storm(switches: SwitchBackend, fabric: Fabric, request: WatchStorm) ->
     sender = fabric.order.hosts[0]
     if request.rules is not None:
         switches.install(request.rules)
+        # What Open vSwitch had cached while there were no rules drops the broadcast for some milliseconds more.
+        switches.carry_counts_over()
+        fabric.settle()
     try:
         zero = ports.read()[:, sent]
         readings = [StormReading(0.0, 0, 0)]

@@ -14,6 +14,7 @@ from testbed.errors import CapabilityError, InputError, Problem
 
 _OPTION = "--cluster"
 _LOOK = 0.1  # s
+HTTP = "127.0.0.1:0"  # of a scheduler of our own: unless told, it takes port 8787 and complains where that is taken
 # Name of a queue → its class in dask_jobqueue.
 QUEUES = {
     "slurm": "SLURMCluster", "pbs": "PBSCluster", "sge": "SGECluster", "lsf": "LSFCluster", "oar": "OARCluster",
@@ -72,7 +73,8 @@ def queued(queue: Queue, *, insecure: bool = False) -> Iterator[Any]:
                 raise
 
     try:
-        cluster = kind(job_cls=Told, security=None if insecure else True, scheduler_options={"dashboard_address": None})
+        options = {"dashboard_address": HTTP, "dashboard": False}
+        cluster = kind(job_cls=Told, security=None if insecure else True, scheduler_options=options)
     except (ValueError, TypeError) as error:
         sentence = (
             f"the configuration of {queue.kind} is not whole: {' '.join(str(error).split())}; write it into "

@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 
 import dask
@@ -50,9 +51,17 @@ def by_threads(plan, tmp_path_factory):
     return points(tmp_path_factory.mktemp("threads"), plan)
 
 
+def listening(port: int) -> AbstractContextManager[object]:
+    """Somebody who listens there, unless there is one already."""
+    try:
+        return socket.create_server(("", port))
+    except OSError:
+        return nullcontext()
+
+
 def test_worker_processes_of_this_machine_give_the_same_points(plan, by_threads, tmp_path):
     said: list[str] = []
-    with open_cluster("local:2", said.append) as workers:
+    with listening(8787), open_cluster("local:2", said.append) as workers:
         assert workers.slots == 2
         found = points(tmp_path, plan, workers=workers)
     assert said == ["starting 2 worker processes"]
