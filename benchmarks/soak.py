@@ -135,9 +135,9 @@ def _counted(lab: LabClient) -> dict[str, float]:
 
 
 def _memory(entry: Path) -> float:
-    """MB that only this process has; what it shares with others, such as libraries, comes and goes with them."""
+    """MB that are no file's: who else maps the same libraries changes what of them is a process's own."""
     rows = dict(line.split(":", 1) for line in (entry / "smaps_rollup").read_text().splitlines()[1:])
-    return sum(int(rows[name].split()[0]) for name in ("Private_Clean", "Private_Dirty")) / 1000
+    return int(rows["Anonymous"].split()[0]) / 1000
 
 
 def judged(seen: list[dict[str, float]]) -> list[str]:
