@@ -26,6 +26,7 @@ _OUTPUTS = ROOT / ".cache/json-outputs"
 _MAPS = {
     "list": ("*",),
     "doctor": ("versions",),
+    "check": ("walks.received",),
     "vm build": ("versions",),
     "simulate": ("settings",),
     "controller": ("switches", "slower"),
@@ -64,7 +65,18 @@ def renew(command: str, value: Mapping[str, Any]) -> None:
         **schema_of(values, _MAPS.get(command, ())),
     }
     schema["properties"]["schema_version"] = {"const": JSON_VERSION}
+    if file_of(command).exists():
+        schema = kept(schema, json.loads(file_of(command).read_text(encoding="utf-8")))
     file_of(command).write_text(json.dumps(schema, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def kept(schema: Any, published: Any) -> Any:
+    """The schema, with what is published of a value of which no output has shown anything."""
+    if schema == {}:
+        return published
+    if isinstance(schema, dict) and isinstance(published, dict):
+        return {key: kept(part, published[key]) if key in published else part for key, part in schema.items()}
+    return schema
 
 
 def schema_of(values: Sequence[Any], maps: Iterable[str], place: str = "") -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,7 +49,10 @@ def test_each_command_has_its_schema():
         ("plan", "deadlock-torus8x8"), ("list",), ("analyse", "ring4", "torus4x4"),
         ("analyse", "mesh4x4-renamed", "--pattern", "transpose"),
         ("analyse", "ring4", "--vary", "routing=north_last,updown"),
+        ("analyse", "dl-ud3-irregular16"),
         ("explain", "torus4x4", "h1", "h16"), ("explain", "mesh4x4-renamed", "h1", "h9"),
+        ("explain", "sr-irregular16", "h1", "h9"), ("explain", "dl-ud3-irregular16", "h1", "h9"),
+        ("explain", "updown-irregular16", "h2", "h6"),
         ("verify", "torus4x4", "deadlock-torus8x8"), ("verify", "ring8", "--set", "routing.ring=shortest"),
         ("power", "torus4x4-3links"), ("power", "torus4x4-3links", "--pattern", "neighbour", "--slower"),
         ("segments", "sr-irregular16"), ("doctor",), ("exercise", "list"), ("export", "-d", "list"),
@@ -89,7 +93,8 @@ def test_runs_and_what_is_made_of_them(tmp_path):
     (tmp_path / "sweep.yaml").write_text(
         f"scenarios: [{tmp_path / 'mine.yaml'}]\nset: {{routing.kind: [updown, sr]}}\n"
     )
-    printed("sweep", str(tmp_path / "sweep.yaml"), "--results", str(tmp_path / "three"))
+    sweep = printed("sweep", str(tmp_path / "sweep.yaml"), "--results", str(tmp_path / "three"))
+    assert printed("compare", *(str(Path(sweep["results"]) / run["folder"]) for run in sweep["runs"]))
 
 
 def test_configurations_of_switches(tmp_path):
@@ -97,6 +102,7 @@ def test_configurations_of_switches(tmp_path):
         printed("export", "ring4", "-d", dialect, "-o", str(tmp_path / dialect))
     printed("check", str(tmp_path / "linux-bridge-iproute2"), "--against", "ring4")
     printed("check", str(tmp_path / "powerconnect-5300"), "--against", "ring4")
+    assert printed("check", str(tmp_path / "csv"), "--against", "ring4", "--set", "routing=sr")["other_plan"]
     changed = next((tmp_path / "linux-bridge-iproute2").glob("s2*"))
     lines = changed.read_text().splitlines(keepends=True)
     tagged = next(n for n, line in enumerate(lines) if "vlan add" in line and "pvid" not in line)
