@@ -154,7 +154,7 @@ class ElementNames:
 
     def _near(self, target: str, *, links: bool) -> str:
         if not links:
-            return did_you_mean(target, self._switches)
+            return did_you_mean(target, [*self._switches, MANAGER])
         topology = self._topology
         names = (topology.channel_name(2 * link).replace("→", "-") for link in range(topology.link_count))
         return did_you_mean(target, [*self._hosts, *names])

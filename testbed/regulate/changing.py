@@ -201,10 +201,10 @@ class _Watch:
         fair = fair_rates(plan, flows, transport(spec.protocol, spec.payload, plan.scenario.links.mtu))
         named = [(topology.host_name(s), topology.host_name(d), host_ip(d)) for s, d in flows]
         servers, clients = iperf3.commands(spec, named, [context.scale.lab_rate(float(rate)) for rate in fair])
-        end = sum(times(spec))
+        omit, seconds = times(spec)
         made, result = self.stage.session.during(
-            context, [*servers, *clients], end + _SPARE_SECONDS, changes,
-            window=(end - times(spec).seconds, end), watched=True,
+            context, [*servers, *clients], omit + seconds + _SPARE_SECONDS, changes,
+            window=(omit, omit + seconds), watched=True,
         )  # fmt: skip
         if result.telemetry is None:
             raise LabError("the scenario records no telemetry, so there is no series; leave lab.telemetry out")

@@ -37,15 +37,7 @@ def transition_problems(
     phase = [(old, transition.old)]
     for number, step in enumerate(transition.steps, 1):
         where = f"step {number}, {step.action}"
-        if step.action == "links on":
-            off -= set(step.links)
-        elif step.action == "links off":
-            off |= set(step.links)
-        elif step.action == "remove":
-            for rule in step.rules:
-                rules.pop(place(rule), None)
-        else:
-            rules |= {place(rule): rule for rule in step.rules}
+        step.carried_out(rules, off)
         if step.action == "move":
             phase = [(old, transition.old), (new, transition.new)]
         elif step.action == "drain":

@@ -230,15 +230,7 @@ def local_transition_problems(
     under_way = state.reached(state.entries)
     for number, step in enumerate(transition.steps, 1):
         where = f"step {number}, {step.action}"
-        if step.action == "links on":
-            off -= set(step.links)
-        elif step.action == "links off":
-            off |= set(step.links)
-        elif step.action == "remove":
-            for rule in step.rules:
-                rules.pop(place(rule), None)
-        else:
-            rules |= {place(rule): rule for rule in step.rules}
+        step.carried_out(rules, off)
         before, state = state, _State(topology, [*rules.values()], off)
         told = [*_out_of_order(before, state, under_way)] if step.action == "move" else []
         # Frames that have come so far go on by the rules of now; a step may wait until only those of now are left.

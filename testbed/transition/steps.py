@@ -35,6 +35,18 @@ class Step:
     links: tuple[int, ...] = ()  # what is switched on or off
     replaced: tuple[Rule, ...] = ()  # of `move`, the rules whose places are taken
 
+    def carried_out(self, rules: dict[tuple[object, ...], Rule], off: set[int]) -> None:
+        """Change the rules, each at its place(), and the set of links that are off, as the step does."""
+        if self.action == "links on":
+            off -= set(self.links)
+        elif self.action == "links off":
+            off |= set(self.links)
+        elif self.action == "remove":
+            for rule in self.rules:
+                rules.pop(place(rule), None)
+        else:
+            rules |= {place(rule): rule for rule in self.rules}
+
     def sentence(self, topology: Topology) -> str:
         """What happens, in words."""
         names = ", ".join(topology.channel_name(2 * link).replace("→", "–") for link in self.links)

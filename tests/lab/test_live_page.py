@@ -124,14 +124,17 @@ def click(driver: Chrome, element: str) -> None:
     driver.execute_script("document.getElementById(arguments[0]).dispatchEvent(new MouseEvent('click'))", element)
 
 
+@pytest.mark.quiet(seat=1)  # it times the first picture
 @pytest.mark.usefixtures("untouched")
 def test_loads_appear_and_a_link_that_fails_on_a_click_moves_the_path():
     plan = plan_of(MANAGED)
     with build_lab(plan) as lab, listening_socket(None) as listening:
         lab.wait_for_controller()
         with serving(Page(source_of(lab, plan)), listening) as address, browser() as driver, load(lab, plan, "5M"):
+            began = time.monotonic()
             driver.get(address)
             until(lambda: driver.find_elements(By.CSS_SELECTOR, ".channel"))
+            assert time.monotonic() - began < 5
             until(lambda: any(40 <= one <= 65 for one in numbers(driver)))  # 5 of 10 Mbit/s, on each hop
             click(driver, f"host-{SOURCE}")
             until(lambda: "kbit/s" in text(driver, "flows") or "Mbit/s" in text(driver, "flows"))

@@ -26,6 +26,8 @@ from testbed.traffic import flows
 from tests.fabrics import plan_of
 from tests.machines import Pair, settings, two_machines, write
 
+from .conftest import PHASES
+
 pytestmark = [pytest.mark.xdist_group("machines"), pytest.mark.timeout(300)]
 
 _RING = """
@@ -382,17 +384,6 @@ topology: {kind: ring, switches: 4, parallel_links: 2}
 links: {queue_frames: 30}
 lab: {dilation: 100}
 """
-# Quiet, then 45 % of a link's rate at dilation 100, then quiet again; 1,470 bytes take 1,538 on the wire.
-_PHASES = """#!/usr/bin/env python3
-import socket, sys, time
-door = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-time.sleep(3)
-start = time.monotonic()
-for number in range(int(3 * 4.5e6 / (1538 * 8))):
-    time.sleep(max(0.0, start + number * 1538 * 8 / 4.5e6 - time.monotonic()))
-    door.sendto(bytes(1470), (sys.argv[1], 9))
-time.sleep(4)
-"""
 
 
 def regulated(pair, tmp_path, text: str, *options: str) -> tuple[Run, dict[str, Any]]:
@@ -431,7 +422,7 @@ def test_links_that_are_cut_go_off_and_get_slower_by_the_traffic(pair, tmp_path)
 
 @pytest.mark.quiet(seat=0)
 def test_links_that_are_cut_go_off_and_on_as_the_load_falls_and_rises(pair, tmp_path):
-    (tmp_path / "phases.py").write_text(_PHASES)
+    (tmp_path / "phases.py").write_text(PHASES)
     (tmp_path / "phases.py").chmod(0o755)
     text = f"{_TWICE}workloads: [{{kind: script, run: ./phases.py, args: [h3], hosts: [h1, h4]}}]"
     _, told = regulated(pair, tmp_path, text, "--loop", "--period", "0.25", "--hold", "1")

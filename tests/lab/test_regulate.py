@@ -40,7 +40,7 @@ from testbed.scenario import load_scenario
 from testbed.session import Session
 from testbed.workloads.spec import Iperf3
 
-from .conftest import execute, plan_of, sharing
+from .conftest import PHASES, execute, plan_of, sharing
 
 _RING = "topology: {kind: ring, switches: 4}\nrouting: {kind: north_last}\n"
 _LAB = "lab: {dilation: 100, datapath: userspace, controller: switch_tagged}\n"
@@ -291,24 +291,11 @@ def test_links_run_slower_where_their_traffic_needs_no_more(tmp_path, untouched)
     assert "3 slower" in (found.outcome.folder / "power.svg").read_text()
 
 
-# Quiet, then 45 % of a link's rate at dilation 100, then quiet again; 1,470 bytes take 1,538 on the wire.
-_PHASES = """#!/usr/bin/env python3
-import socket, sys, time
-door = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-time.sleep(3)
-start = time.monotonic()
-for number in range(int(3 * 4.5e6 / (1538 * 8))):
-    time.sleep(max(0.0, start + number * 1538 * 8 / 4.5e6 - time.monotonic()))
-    door.sendto(bytes(1470), (sys.argv[1], 9))
-time.sleep(4)
-"""
-
-
 @pytest.mark.quiet(seat=0)
 @pytest.mark.parametrize("lab", [_LAB, "lab: {dilation: 100}\nengine: realtime\n"], ids=["ovs", "realtime"])
 def test_links_go_off_and_on_as_the_load_falls_and_rises(lab, tmp_path, untouched):
     """With all links on h1 and h4 send to h3 by two links from s4, and with one a pair by the same."""
-    (tmp_path / "phases.py").write_text(_PHASES)
+    (tmp_path / "phases.py").write_text(PHASES)
     (tmp_path / "phases.py").chmod(0o755)
     topology = "topology: {kind: ring, switches: 4, parallel_links: 2}\n"
     (tmp_path / "ring.yaml").write_text(

@@ -169,6 +169,8 @@ def test_a_manager_is_killed_and_started_by_its_name():
          "manager before"),
         ("controller: segment_manager, managers: 2", "['at 1s: start manager']",
          "0: no manager is dead then; kill comes before start"),
+        ("controller: segment_manager, managers: 2", "['at 1s: kill manger']",
+         '0: there is no switch "manger". Did you mean "manager"?'),
         ("controller: segment_manager, managers: 2", "['at 1s: kill s3, manager']",
          "0: manager stands alone; make an event of its own of it, which may have the same time"),
     ],
