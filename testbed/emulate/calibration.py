@@ -15,9 +15,8 @@ from testbed.emulate.host_shares import most_share, processors, share_of
 from testbed.errors import CapabilityError
 from testbed.files import write_whole
 from testbed.plan import Plan
-from testbed.plan.rates import demand
+from testbed.plan.rates import all_sent, demand
 from testbed.scenario.spec import largest_dilation
-from testbed.workloads import WORKLOADS
 
 SCHEMA_VERSION = 1
 # How many times more than the loads need a lab must manage, so that a busier moment costs no figure.
@@ -102,8 +101,7 @@ def _processor() -> str:
 
 def frame_margin(plan: Plan) -> float:
     """How many times the frames of a scenario's greatest load its lab must manage before the load is run."""
-    traffic = [WORKLOADS[load.kind].traffic(load.spec) for load in plan.scenario.workloads]
-    return _JOB_MARGIN if any(sent is not None and sent.bursts for sent in traffic) else MARGIN
+    return _JOB_MARGIN if any(sent.bursts for sent in all_sent(plan)) else MARGIN
 
 
 def first_guess(plan: Plan) -> tuple[float, str]:

@@ -119,10 +119,23 @@ def demand(plan: Plan) -> float:
 
     An MPI job counts as an all-to-all among all hosts, or as its pattern: what it needs at its busiest.
     """
+    return max((demand_of(plan, sent) for sent in all_sent(plan)), default=0.0) or iperf3_demand(plan, STANDARD)
+
+
+def steady_frames(plan: Plan) -> float:
+    """Segments and datagrams a second that all hosts together send, of the load that sends most at a steady rate.
+
+    Of the standard load where none does. This is what modelled switches and hosts' cards are asked for: they take a
+    frame through any number of switches in about the same time, and large segments of TCP whole.
+    """
+    steady = [sent for sent in all_sent(plan) if not sent.bursts]
+    return max((frames_of(plan, sent) for sent in steady), default=0.0) or iperf3_frames(plan, STANDARD)
+
+
+def all_sent(plan: Plan) -> list[Traffic]:
+    """What the scenario's loads send, of those that send much."""
     traffic = (WORKLOADS[load.kind].traffic(load.spec) for load in plan.scenario.workloads)
-    return max((demand_of(plan, sent) for sent in traffic if sent is not None), default=0.0) or iperf3_demand(
-        plan, STANDARD
-    )
+    return [sent for sent in traffic if sent is not None]
 
 
 def iperf3_demand(plan: Plan, spec: Iperf3) -> float:
@@ -131,11 +144,26 @@ def iperf3_demand(plan: Plan, spec: Iperf3) -> float:
     return demand_of(plan, sent) if sent is not None else 0.0
 
 
+def iperf3_frames(plan: Plan, spec: Iperf3) -> float:
+    """Segments and datagrams a second of an iperf3 load, of all hosts together."""
+    sent = WORKLOADS["iperf3"].traffic(spec)
+    return frames_of(plan, sent) if sent is not None else 0.0
+
+
 def demand_of(plan: Plan, sent: Traffic) -> float:
     """Frames a second times switches of what a load sends when it sends most."""
     wire = transport(sent.protocol, sent.payload, plan.scenario.links.mtu)
-    wires = wires_of(plan, wire)
     if sent.pattern is None:
-        return alltoall_frame_hops(wires, plan.routes)
+        return alltoall_frame_hops(wires_of(plan, wire), plan.routes)
     pairs = flows(sent.pattern, plan.topology, plan.scenario.lab.seed, amounts=True)
-    return sent.share * frame_hops(wires, plan.routes, pairs, offered_rates(plan, sent.pattern, pairs, wire))
+    rates = offered_rates(plan, sent.pattern, pairs, wire)
+    return sent.share * frame_hops(wires_of(plan, wire), plan.routes, pairs, rates)
+
+
+def frames_of(plan: Plan, sent: Traffic) -> float:
+    """Segments and datagrams a second of what a load sends when it sends most by a pattern, of all hosts together."""
+    if sent.pattern is None:
+        return 0.0
+    wire = transport(sent.protocol, sent.payload, plan.scenario.links.mtu)
+    pairs = flows(sent.pattern, plan.topology, plan.scenario.lab.seed, amounts=True)
+    return sent.share * float(offered_rates(plan, sent.pattern, pairs, wire).sum()) / (8 * wire.payload)

@@ -81,6 +81,18 @@ def test_the_pilot_makes_up_for_what_it_needs_less():
     assert pilot.make_pilot(plan_of(all_to_all), 1.25).spec.pattern == "neighbour"
 
 
+def test_the_pilot_of_modelled_switches_counts_what_hosts_send_and_not_where_it_passes():
+    far = "{kind: iperf3, protocol: udp, pattern: complement}"
+    short = "{kind: iperf3, protocol: udp, payload: 128}"
+    tcp = "{kind: iperf3, protocol: tcp}"
+    assert pilot.make_pilot(plan_of(UDP, MPI), 1.25, modelled=True).factor == pytest.approx(1.25 / 0.9)
+    assert pilot.make_pilot(plan_of(MPI), 1.25, modelled=True).factor == pytest.approx(1.25 / 0.9)
+    assert pilot.make_pilot(plan_of(far), 1.25, modelled=True).factor == pytest.approx(1.25 / 0.9)
+    # Acknowledgements do not count, but for the room that they take. 128 bytes are 198 on the wire, 1470 are 1540.
+    assert pilot.make_pilot(plan_of(tcp), 1.25, modelled=True).factor == pytest.approx(1.25 / 0.9, rel=0.05)
+    assert pilot.make_pilot(plan_of(UDP, short), 1.25, modelled=True).factor == pytest.approx(1.25 / 0.9 * 1540 / 198)
+
+
 def test_without_mpi_jobs_no_job_is_tried():
     assert pilot.pilot_job(plan_of(UDP, "{kind: ping}"), 100) is None
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from testbed.emulate.calibration import first_guess, frame_margin, least_dilation
+from testbed.emulate.calibration import MARGIN, first_guess, frame_margin, least_dilation
 from testbed.errors import LabError
 from testbed.plan import Plan
 from testbed.plan.rates import at_dilation
@@ -72,12 +72,13 @@ def choose_dilation(plan: Plan, lab: Session, progress: Callable[[str], None]) -
         return plan, None
     started = time.monotonic()
     guess, guess_from = first_guess(plan)
-    gain = _MODEL_GAIN if lab.facts.pace else _FAST_GAIN if lab.facts.fast_path and guess_from == "default" else 1.0
+    modelled = bool(lab.facts.pace)
+    gain = _MODEL_GAIN if modelled else _FAST_GAIN if lab.facts.fast_path and guess_from == "default" else 1.0
     least = least_dilation(plan, lab.facts.most_share)
     guess = max(guess / gain, least)
     progress(f"choosing the dilation, about {guess:.3g} by the {guess_from}")
-    margin = frame_margin(plan)
-    pilot = make_pilot(plan, margin)
+    margin = MARGIN if modelled else frame_margin(plan)
+    pilot = make_pilot(plan, margin, modelled=modelled)
     allowed = steps(least, largest_dilation(plan.scenario.links, plan.scenario.lab))
     tried: dict[float, bool] = {}
     trials = []

@@ -4,6 +4,9 @@ What limits a software switch is the number of frames that it forwards. So the p
 time to settle, at a rate at which all switches together forward as many frames a second as under the scenario's
 greatest load, and some more for a margin. What MPI jobs need is more than that: their programs want the processors as
 well, and what they send comes in bursts. So a scenario with jobs has a second pilot, a short job as it is.
+
+Modelled switches are limited by the frames that hosts send and take, over however many switches, and tell by themselves
+which came late. So their pilot stands for the steady loads alone, and the job for jobs.
 """
 
 from __future__ import annotations
@@ -14,7 +17,18 @@ from dataclasses import dataclass, replace
 
 from testbed.errors import WorkloadError
 from testbed.plan import Plan
-from testbed.plan.rates import STANDARD, at_dilation, demand, demand_of, fair_rates, iperf3_demand, wires_of
+from testbed.plan.rates import (
+    STANDARD,
+    all_sent,
+    at_dilation,
+    demand,
+    demand_of,
+    fair_rates,
+    iperf3_demand,
+    iperf3_frames,
+    steady_frames,
+    wires_of,
+)
 from testbed.predict import transport
 from testbed.predict.bounds import alltoall_bound
 from testbed.run.checks.fidelity import Judgement, Verdict
@@ -23,7 +37,6 @@ from testbed.run.loads.run_iperf3 import run_iperf3
 from testbed.run.loads.run_mpi import run_mpi
 from testbed.session import Session
 from testbed.traffic import flows
-from testbed.workloads import WORKLOADS
 from testbed.workloads.pairs import OutputError
 from testbed.workloads.spec import Iperf3, Mpi
 
@@ -46,30 +59,30 @@ class Pilot:
     slowest: float  # real-world goodput of its slowest flow, bit/s
 
 
-def make_pilot(plan: Plan, margin: float) -> Pilot:
+def make_pilot(plan: Plan, margin: float, *, modelled: bool = False) -> Pilot:
     """Choose a pattern with few flows, and the rate that makes up for what the scenario needs beyond it.
 
-    The lab must manage `margin` times more than the loads need.
+    The lab must manage `margin` times more than the loads need; `modelled` says that its switches are a model.
     """
-    spec = replace(_few_flows(plan), offered=_OFFERED, seconds=1, omit=1, repeats=1)
+    asked = iperf3_frames if modelled else iperf3_demand
+    spec = replace(_few_flows(plan, asked), offered=_OFFERED, seconds=1, omit=1, repeats=1)
     pairs = flows(spec.pattern, plan.topology, plan.scenario.lab.seed, amounts=True)
     goodput = fair_rates(plan, pairs, transport("udp", spec.payload))
-    factor = margin * demand(plan) / iperf3_demand(plan, spec)
+    factor = margin * (steady_frames(plan) if modelled else demand(plan)) / asked(plan, spec)
     return Pilot(spec, factor, float(goodput.min()))
 
 
-def _few_flows(plan: Plan) -> Iperf3:
+def _few_flows(plan: Plan, asked: Callable[[Plan, Iperf3], float]) -> Iperf3:
     """The most demanding pattern of the scenario with no more flows than hosts, as full UDP frames."""
     hosts, seed = plan.topology.host_count, plan.scenario.lab.seed
-    traffic = [WORKLOADS[load.kind].traffic(load.spec) for load in plan.scenario.workloads]
-    patterns = dict.fromkeys(sent.pattern for sent in traffic if sent is not None and not sent.bursts)
+    patterns = dict.fromkeys(sent.pattern for sent in all_sent(plan) if not sent.bursts)
     few = [
         pattern
         for pattern in patterns
         if pattern is not None and len(flows(pattern, plan.topology, seed, amounts=True)) <= hosts
     ]
     candidates = [replace(STANDARD, pattern=pattern) for pattern in few] or [STANDARD]
-    return max(candidates, key=lambda spec: iperf3_demand(plan, spec))
+    return max(candidates, key=lambda spec: asked(plan, spec))
 
 
 def trial(plan: Plan, lab: Session, pilot: Pilot, dilation: float) -> Judgement:
@@ -85,8 +98,7 @@ def pilot_job(plan: Plan, dilation: float) -> Mpi | None:
 
     The one that sends most counts, as an all-to-all among all hosts, or by its pattern.
     """
-    traffic = [WORKLOADS[load.kind].traffic(load.spec) for load in plan.scenario.workloads]
-    jobs = [sent for sent in traffic if sent is not None and sent.bursts]
+    jobs = [sent for sent in all_sent(plan) if sent.bursts]
     if not jobs:
         return None
     pattern = max(jobs, key=lambda sent: demand_of(plan, sent)).pattern
