@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
@@ -13,19 +13,30 @@ from testbed.predict.frames import WIRE_OVERHEAD
 THOUSAND = 1000  # shares are sent as whole thousandths
 
 
+class Measured(TypedDict):
+    """What happened between two readings, by direction as in messages.LinkReadings."""
+
+    seconds: float  # between them
+    use: list[int]  # of each direction, in thousandths
+    waiting: list[int]  # frames at each port of a switch
+    lost: list[int]  # likewise
+
+
+class Flow(Measured, total=False):
+    """Likewise with flow control."""
+
+    paused: list[int]  # in thousandths
+    deadlock: list[int]  # channels that wait for each other for ever
+
+
 class Meter:
     """Compares each reading with the one before."""
 
     def __init__(self) -> None:
         self._last: LinkReadings | None = None
 
-    def update(self, now: LinkReadings) -> dict[str, Any] | None:
-        """What happened since the reading before, by direction as in messages.LinkReadings; None for the first.
-
-        Returns:
-            `use` of each direction and `paused`, in thousandths; `waiting` frames and `lost` ones of each port of a
-            switch; `deadlock`: channels that wait for each other for ever; `seconds` since the reading before.
-        """
+    def update(self, now: LinkReadings) -> Flow | None:
+        """What happened since the reading before; None for the first."""
         last, self._last = self._last, now
         if last is None or now.time <= last.time or len(last.bytes) != len(now.bytes):
             return None
@@ -33,7 +44,7 @@ class Meter:
         sizes, frames = (
             np.array(new) - np.array(old) for new, old in ((now.bytes, last.bytes), (now.frames, last.frames))
         )
-        found: dict[str, Any] = {
+        found: Flow = {
             "seconds": round(seconds, 4),
             "use": shares(8 * (sizes + WIRE_OVERHEAD * frames) / seconds, _all_rates(now)),
             "waiting": list(now.waiting),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
@@ -15,7 +15,54 @@ from testbed.report.geometry import BOX_HEIGHT, BOX_WIDTH, channel_line, layout
 MAX_SWITCHES = 400
 
 
-def picture(plan: Plan) -> dict[str, Any]:
+class _Switch(TypedDict):
+    name: str
+    at: list[float]
+
+
+class _Host(_Switch):
+    switch: int
+    port: int
+    ip: str
+    mac: str
+    vlan: int | None
+
+
+class _Link(TypedDict):
+    name: str
+    ends: list[int]
+    ports: list[int]
+    vlans: list[int]
+
+
+class Picture(TypedDict):
+    """What does not change of a fabric, for the page."""
+
+    scenario: str
+    kind: str
+    routing: str
+    assignment: str
+    engine: str
+    digest: str
+    width: float
+    height: float
+    box: list[float]
+    switches: list[_Switch]
+    hosts: list[_Host]
+    links: list[_Link]
+    channels: list[str]
+    lines: list[list[list[float]]]
+    rates: list[float]  # real-world bit/s
+    edge_rate: float
+
+
+class LabPicture(Picture):
+    """Likewise of a lab, or of a run in one."""
+
+    lab: str
+
+
+def picture(plan: Plan) -> Picture:
     """The fabric in units of the least distance of two switches, x to the right and y downward.
 
     Directions of links are numbered as in messages.LinkReadings; links and channels are the physical ones.
@@ -70,7 +117,7 @@ def picture(plan: Plan) -> dict[str, Any]:
         ],
         "channels": [topology.channel_name(channel) for channel in channels],
         "lines": [upright(channel_line(topology, place, channel)) for channel in channels],
-        "rates": np.broadcast_to(np.asarray(wire_rates(plan)), len(channels)).tolist(),  # real-world bit/s
+        "rates": np.broadcast_to(np.asarray(wire_rates(plan)), len(channels)).tolist(),
         "edge_rate": plan.scenario.links.edge_rate,
     }
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
 from testbed.errors import InputError
 from testbed.live.meter import shares
-from testbed.live.picture import picture
-from testbed.live.source import number_of
-from testbed.live.ways import Ways
+from testbed.live.picture import LabPicture, picture
+from testbed.live.source import HostBytes, number_of
+from testbed.live.ways import PairPath, Ways
 from testbed.model import Floats, Longs
 from testbed.plan import Plan
 from testbed.predict.frames import WIRE_OVERHEAD
@@ -41,8 +41,40 @@ class Recording:
         return shares(self.bits[number], self.rates)
 
 
+class _Event(TypedDict):
+    at: float
+    event: str
+
+
+class _Replay(TypedDict):
+    title: str
+    verdict: str
+    time: list[float]
+    repeat: list[int]
+    events: list[_Event]
+
+
+class RunPicture(LabPicture):
+    """The fabric of a run, and what was recorded of its loads."""
+
+    replay: list[_Replay]
+
+
+class Series(TypedDict):
+    """Of one direction over all readings, or of all directions at one."""
+
+    use: list[int]  # in thousandths
+    waiting: list[int]  # frames
+
+
+class AtReading(Series):
+    """Of all directions at one reading."""
+
+    lost: list[int]  # frames since the reading before
+
+
 class RunSource:
-    """A finished run; see Source.
+    """A finished run, as LabSource is a running one.
 
     Args:
         folder: of its results.
@@ -67,7 +99,7 @@ class RunSource:
                 "lab.telemetry is false"
             )
             raise InputError.one(str(folder), sentence)
-        self.picture: dict[str, Any] = {
+        self.picture: RunPicture = {
             **picture(run.plan),
             "lab": folder.name,
             "replay": [
@@ -82,9 +114,8 @@ class RunSource:
             ],
         }
 
-    def update(self) -> dict[str, Any] | None:
+    def update(self) -> None:
         """Nothing goes on."""
-        return None
 
     def rest(self) -> None:
         """There is nothing to forget."""
@@ -92,7 +123,7 @@ class RunSource:
     def close(self) -> None:
         """There is nothing to close."""
 
-    def way(self, source: int, destination: int) -> dict[str, Any]:
+    def way(self, source: int, destination: int) -> PairPath:
         """The path of a pair by the plan."""
         return self.ways.told(None, source, destination)
 
@@ -100,13 +131,13 @@ class RunSource:
         """A load by its number."""
         return self.recordings[number_of(text, len(self.recordings), "load")]
 
-    def reading(self, load: str, number: str) -> dict[str, Any]:
+    def reading(self, load: str, number: str) -> AtReading:
         """What was going on at a reading."""
         one = self.load(load)
         at = number_of(number, len(one.time), "reading")
         return {"use": one.use(at), "waiting": one.waiting[at].tolist(), "lost": one.lost[at].tolist()}
 
-    def series(self, load: str, direction: int) -> dict[str, Any]:
+    def series(self, load: str, direction: int) -> Series:
         """Use in thousandths, and frames that wait, of a direction over all readings."""
         one = self.load(load)
         waits = direction < one.waiting.shape[1]
@@ -115,7 +146,7 @@ class RunSource:
             "waiting": one.waiting[:, direction].tolist() if waits else [],
         }
 
-    def host(self, load: str, host: int) -> dict[str, Any]:
+    def host(self, load: str, host: int) -> HostBytes:
         """Bytes between a host and each other one in the whole load."""
         pairs = self.load(load).pairs
         if not len(pairs):

@@ -11,7 +11,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypedDict
 
 import uvicorn
 from starlette.applications import Starlette
@@ -25,8 +25,9 @@ from testbed.live.actions import Actions
 from testbed.live.guard import App, Guard
 from testbed.live.hub import Hub
 from testbed.live.line import Line
-from testbed.live.replay import RunSource
-from testbed.live.source import GoneError, LabSource, number_of
+from testbed.live.replay import AtReading, RunSource, Series
+from testbed.live.source import GoneError, HostBytes, LabSource, number_of
+from testbed.live.ways import PairPath
 from testbed.report.palette import declarations
 
 PERIOD = 0.125  # s between two readings
@@ -40,6 +41,11 @@ _FILES = {
     "lab.js": "text/javascript", "panel.js": "text/javascript", "chart.js": "text/javascript",
     "words.js": "text/javascript",
 }  # fmt: skip
+
+
+class _UnderWay(TypedDict, total=False):
+    capturing: list[str]
+    jobs: dict[str, str]
 
 
 class Page:
@@ -93,7 +99,7 @@ class Page:
                 self.hub.show(_text(trouble=error.sentence, gone=isinstance(error, GoneError)))
             await asyncio.sleep(max(pause - (loop.time() - began), PERIOD / 10))
 
-    def _under_way(self) -> dict[str, Any]:
+    def _under_way(self) -> _UnderWay:
         """What buttons have begun that is not over."""
         return {} if self.actions is None else {"capturing": self.actions.capturing, "jobs": self.actions.jobs}
 
@@ -131,31 +137,29 @@ class Page:
 
         return StreamingResponse(stream(), media_type="text/event-stream")
 
-    def _answer(
-        self, question: Callable[[Mapping[str, str]], dict[str, Any]]
-    ) -> Callable[[Request], Awaitable[Response]]:
+    def _answer(self, question: Callable[[Mapping[str, str]], object]) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             return await _told(lambda: question(request.query_params))
 
         return answer
 
-    def _way(self, asked: Mapping[str, str]) -> dict[str, Any]:
+    def _way(self, asked: Mapping[str, str]) -> PairPath:
         hosts = self.source.plan.wiring.host_count
         source, destination = (number_of(asked.get(key, ""), hosts, key) for key in ("from", "to"))
         if source == destination:
             raise InputError.one("to", "should be another host")
         return self.source.way(source, destination)
 
-    def _host(self, asked: Mapping[str, str]) -> dict[str, Any]:
+    def _host(self, asked: Mapping[str, str]) -> HostBytes:
         host = number_of(asked.get("host", ""), self.source.plan.wiring.host_count, "host")
         if isinstance(self.source, RunSource):
             return self.source.host(asked.get("load", ""), host)
         return self.source.host(host)
 
-    def _reading(self, asked: Mapping[str, str]) -> dict[str, Any]:
+    def _reading(self, asked: Mapping[str, str]) -> AtReading:
         return self._run().reading(asked.get("load", ""), asked.get("reading", ""))
 
-    def _series(self, asked: Mapping[str, str]) -> dict[str, Any]:
+    def _series(self, asked: Mapping[str, str]) -> Series:
         directions = 2 * (self.source.plan.wiring.link_count + self.source.plan.wiring.host_count)
         return self._run().series(asked.get("load", ""), number_of(asked.get("direction", ""), directions, "direction"))
 
@@ -191,7 +195,7 @@ class Page:
         return line
 
 
-async def _told(answer: Callable[[], dict[str, Any]]) -> Response:
+async def _told(answer: Callable[[], object]) -> Response:
     """An answer, or the sentence of why there is none."""
     try:
         return JSONResponse(await run_in_threadpool(answer))

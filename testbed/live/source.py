@@ -7,15 +7,15 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
-from typing import Any, Protocol, TypeVar
+from typing import TypedDict, TypeVar
 
 from testbed.emulate import registry
 from testbed.emulate.client import LabClient, connect
 from testbed.emulate.registry import Entry
 from testbed.errors import InputError, LabError
-from testbed.live.meter import Meter
-from testbed.live.picture import picture
-from testbed.live.ways import Ways
+from testbed.live.meter import Flow, Meter
+from testbed.live.picture import LabPicture, picture
+from testbed.live.ways import PairPath, Ways
 from testbed.plan import Plan
 
 _T = TypeVar("_T")
@@ -26,28 +26,29 @@ class GoneError(LabError):
     """There is no lab to look at: it has ended, or is not there yet."""
 
 
-class Source(Protocol):
-    """What a page shows.
+class HostBytes(TypedDict, total=False):
+    """Bytes between a host and each other one, by number."""
 
-    Attributes:
-        picture: what does not change, for the page.
-    """
+    time: float  # s, monotonic; only of a running lab
+    sent: list[int]
+    received: list[int]
+    why_not: str  # why pairs are not counted; else empty
 
-    picture: dict[str, Any]
 
-    def update(self) -> dict[str, Any] | None:
-        """What is going on; None where there is nothing to tell yet. Called from one thread at a time.
+class _States(TypedDict, total=False):
+    links: dict[str, dict[str, float | bool | None]]  # fields of a LinkState
+    doing: str
+    killed: list[str]
+    controller: str | None
+    dilation: float
 
-        Raises:
-            LabError: why that cannot be told now.
-        """
 
-    def rest(self) -> None:
-        """Nobody looks for a while."""
+class Reading(Flow, _States):
+    """What is going on; now and then also how links are and what the lab is doing."""
 
 
 class LabSource:
-    """A lab.
+    """A lab; its `picture` is what does not change, for the page.
 
     Args:
         plan: that it was built from.
@@ -57,7 +58,7 @@ class LabSource:
 
     def __init__(self, plan: Plan, name: str, find: Callable[[], Entry | None]) -> None:
         self.plan, self.name = plan, name
-        self.picture = {**picture(plan), "lab": name}
+        self.picture: LabPicture = {**picture(plan), "lab": name}
         self.ways = Ways(plan)
         self._find = find
         self._entry: Entry | None = None
@@ -67,10 +68,16 @@ class LabSource:
         self._asking: LabClient | None = None
         self._lock = threading.Lock()
         self._turn = 0
-        self._states: dict[str, Any] = {}
+        self._states: _States = {}
 
-    def update(self) -> dict[str, Any] | None:
-        """Read the lab's counters; now and then also how its links are, and what it is doing."""
+    def update(self) -> Reading | None:
+        """Read the lab's counters; now and then also how its links are, and what it is doing.
+
+        None where there is nothing to tell yet. Called from one thread at a time.
+
+        Raises:
+            LabError: why that cannot be told now.
+        """
         try:
             if self._watching is None:
                 self._watching = connect(self.entry().namespaces)
@@ -94,7 +101,7 @@ class LabSource:
         return None if found is None else {**found, **self._states}
 
     def rest(self) -> None:
-        """Forget the last reading, which will be old when somebody looks again."""
+        """Nobody looks for a while: forget the last reading, which will be old when somebody looks again."""
         self._meter = Meter()
         self._turn = 0
 
@@ -134,11 +141,11 @@ class LabSource:
         self._was_there = True
         return self._entry
 
-    def way(self, source: int, destination: int) -> dict[str, Any]:
+    def way(self, source: int, destination: int) -> PairPath:
         """Where frames of a pair of hosts go now."""
         return self.ways.told(self.ask(lambda lab: lab.way(self.plan, source, destination)), source, destination)
 
-    def host(self, host: int) -> dict[str, Any]:
+    def host(self, host: int) -> HostBytes:
         """Bytes between a host and each other one, by number."""
         found = self.ask(lambda lab: lab.read_pairs())
         sent, received = ([0] * self.plan.topology.host_count for _ in range(2))

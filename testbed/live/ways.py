@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -17,6 +17,38 @@ from testbed.routing.paths import end_index, path
 _MOST = 8  # backup paths that are told
 
 
+class Hop(TypedDict, total=False):
+    """A step of a path: what may carry the frame, and the tag that it has there."""
+
+    channels: list[int]
+    vlan: int
+    priority: int
+
+
+class Backup(TypedDict):
+    """A path that stands by."""
+
+    vlan: int | None  # identifier; None where it is the plan's second path
+    channels: list[list[int]]
+
+
+class SharedBackup(Backup):
+    """Likewise beside the path in use."""
+
+    shared: int  # links that they have in common
+
+
+class PairPath(TypedDict):
+    """What the page shows of a pair of hosts."""
+
+    source: int
+    destination: int
+    hops: list[Hop]
+    arrives: bool
+    planned: bool  # whether the path is the plan's
+    backups: list[SharedBackup]
+
+
 class Ways:
     """Paths of a plan; channels are the physical ones."""
 
@@ -28,13 +60,15 @@ class Ways:
         plan = self._plan
         return [self._members(channel) for channel in path(plan.topology, plan.routes, source, destination)]
 
-    def told(self, way: Way | None, source: int, destination: int) -> dict[str, Any]:
+    def told(self, way: Way | None, source: int, destination: int) -> PairPath:
         """What the page shows of a pair; without a way, which only a running lab has, the plan's path."""
         planned = self.planned(source, destination)
-        hops: list[dict[str, Any]] = [{"channels": channels} for channels in planned]
+        hops: list[Hop] = [{"channels": channels} for channels in planned]
         if way is not None:
             hops = [
-                {"channels": list(channels), **({} if vlan < 0 else {"vlan": vlan, "priority": priority})}
+                {"channels": list(channels), "vlan": vlan, "priority": priority}
+                if vlan >= 0
+                else {"channels": list(channels)}
                 for channels, vlan, priority in zip(way.hops, way.vlans, way.priorities, strict=True)
             ]
         return {
@@ -46,7 +80,7 @@ class Ways:
             "backups": self._best(self.backups(source, destination), hops),
         }
 
-    def backups(self, source: int, destination: int) -> list[dict[str, Any]]:
+    def backups(self, source: int, destination: int) -> list[Backup]:
         """Paths of a pair that stand by: the plan's second one, or those of backup VLANs, with their identifiers."""
         plan = self._plan
         if plan.routes.backup is not None:
@@ -99,11 +133,11 @@ class Ways:
         return [channel] if self._plan.bundles is None else list(self._plan.bundles.channels(channel))
 
     @staticmethod
-    def _best(backups: list[dict[str, Any]], hops: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def _best(backups: list[Backup], hops: list[Hop]) -> list[SharedBackup]:
         """Those first that have fewest links in common with a path."""
         taken = {channel // 2 for hop in hops for channel in hop["channels"]}
 
-        def shared(backup: dict[str, Any]) -> int:
+        def shared(backup: Backup) -> int:
             return len(taken & {channel // 2 for channels in backup["channels"] for channel in channels})
 
         return [{**one, "shared": shared(one)} for one in sorted(backups, key=shared)[:_MOST]]
