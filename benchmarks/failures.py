@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import numpy as np
 
 from benchmarks.table import Figure, median_text, progress
 from testbed.plan import make_plan
-from testbed.results.samples import load_failures
+from testbed.results.samples import Failure, load_failures
 from testbed.run.engines import run_scenario
 from testbed.scenario import parse_scenario
 
@@ -27,7 +27,7 @@ def failures(engine: str, size: int) -> list[Figure]:
     return _figures(f"{engine}, {size}×{size} torus", found)
 
 
-def _events(engine: str, size: int, deaths: int, seconds: int) -> list[dict[str, Any]]:
+def _events(engine: str, size: int, deaths: int, seconds: int) -> list[Failure]:
     """What each link's death cost; a load for each, after which all is repaired."""
     torus = (
         f"topology: {{kind: torus, sizes: [{size}, {size}]}}\nengine: {engine}\n"
@@ -47,9 +47,9 @@ def _events(engine: str, size: int, deaths: int, seconds: int) -> list[dict[str,
         return [load_failures(outcome.folder, str(number + 1))[0]["events"][0] for number in range(deaths)]
 
 
-def _figures(name: str, events: list[dict[str, Any]]) -> list[Figure]:
-    def of(key: str) -> list[float]:
-        return [1000 * event[key] for event in events if event[key] is not None]
+def _figures(name: str, events: list[Failure]) -> list[Figure]:
+    def of(key: Literal["detection", "diverted", "takeover", "recovery", "settled"]) -> list[float]:
+        return [1000 * after for event in events if (after := event[key]) is not None]
 
     figures = [
         Figure(f"{name}: noticed", median_text(of("detection"), "ms")),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,7 +25,8 @@ def draw(analyses: Sequence[Analysis], form: str) -> bytes:
     """
     # Lines get thinner, so that curves on top of each other are both seen.
     count = len(analyses)
-    styles = [{**look(number), "width": 1.5 + min(0.5, 2.0 / count) * (count - 1 - number)} for number in range(count)]
+    step = min(0.5, 2.0 / count)
+    styles = [replace(look(number), width=1.5 + step * (count - 1 - number)) for number in range(count)]
     patterns = [load.pattern for load in analyses[0].loads]
     panels = [_loads(analyses, pattern, styles) for pattern in patterns]
     panels.append(_hops(analyses, styles))
@@ -52,24 +53,24 @@ def as_csv(analyses: Sequence[Analysis]) -> str:
     return text.getvalue()
 
 
-def _loads(analyses: Sequence[Analysis], pattern: str, styles: Sequence[dict[str, Any]]) -> Panel:
+def _loads(analyses: Sequence[Analysis], pattern: str, styles: Sequence[Line]) -> Panel:
     lines = []
     for analysis, style in zip(analyses, styles, strict=True):
         load = next(load for load in analysis.loads if load.pattern == pattern)
         falling = np.sort(load.demand)[::-1]
         if len(falling):
             share = 100 * np.arange(len(falling) + 1) / len(falling)
-            lines.append(Line(share, np.append(falling, falling[-1]), stepped=True, **{**style, "marker": ""}))
+            lines.append(replace(style, x=share, y=np.append(falling, falling[-1]), stepped=True, marker=""))
     x = Axis("Channels, busiest first (% of all)", low=0, high=100)
     y = Axis("Channel load (× injection rate)", low=0, grid=True)
     return Panel(lines, x, y, f"Channel load: {pattern}", width=_WIDTH, height=_HEIGHT)
 
 
-def _hops(analyses: Sequence[Analysis], styles: Sequence[dict[str, Any]]) -> Panel:
+def _hops(analyses: Sequence[Analysis], styles: Sequence[Line]) -> Panel:
     lines = []
     for analysis, style in zip(analyses, styles, strict=True):
         pairs = np.array(analysis.hops.distribution) / max(analysis.hops.pairs, 1)
         name = f"{analysis.plan.scenario.name} (mean {analysis.hops.mean:.3g} hops)"
-        lines.append(Line(np.arange(len(pairs)), 100 * pairs, name, **style))
+        lines.append(replace(style, x=np.arange(len(pairs)), y=100 * pairs, name=name))
     y = Axis("Pairs of hosts (%)", low=0, grid=True)
     return Panel(lines, Axis("Hops between switches", whole=True), y, "Length of paths", width=_WIDTH, height=_HEIGHT)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from testbed.compare.axis import MESSAGE_SIZE
 from testbed.compare.comparison import Comparison
@@ -219,7 +218,7 @@ def _line_panel(
         marks += _curve(name, pairs, factor, style)
         known = [(x, row.predicted / factor) for x, row in pairs if row.predicted is not None]
         if known:
-            colour = PREDICTED if len(names) == 1 else style["colour"]
+            colour = PREDICTED if len(names) == 1 else style.colour
             at, values = zip(*known, strict=True)
             expected.append(Line(at, values, colour=colour, dash=DASHED, width=1.1))
     if expected:
@@ -240,20 +239,18 @@ def _line_panel(
     return Panel(marks, x, y, group.title, width=420, height=190)
 
 
-def _curve(
-    name: str, pairs: Sequence[tuple[float, ComparedRow]], factor: float, style: Mapping[str, Any]
-) -> Iterator[Line]:
+def _curve(name: str, pairs: Sequence[tuple[float, ComparedRow]], factor: float, style: Line) -> Iterator[Line]:
     """A line with its intervals; it has a gap where there is no usable figure, so that it does not seem to pass."""
     median = {x: row.spread.median / factor for x, row in pairs if row.spread is not None}
     usable = {x: median[x] for x, row in pairs if row.usable and x in median}
-    yield Line([x for x, _ in pairs], [usable.get(x, math.nan) for x, _ in pairs], name, **style)
+    yield replace(style, x=[x for x, _ in pairs], y=[usable.get(x, math.nan) for x, _ in pairs], name=name)
     spans = [(x, row.spread.interval) for x, row in pairs if row.usable and row.spread and row.spread.interval]
     if spans:
         at, reach = [x for x, _ in spans], _interval([span for _, span in spans], factor)
-        yield Line(at, [usable[x] for x in at], dash="none", colour=style["colour"], reach=reach)
+        yield Line(at, [usable[x] for x in at], dash="none", colour=style.colour, reach=reach)
     warned = [x for x, row in pairs if row.verdict == "warn" and x in usable]
     if warned:
-        yield Line(warned, [usable[x] for x in warned], **{**style, "dash": "none", "hollow": True})
+        yield replace(style, x=warned, y=[usable[x] for x in warned], dash="none", hollow=True)
         yield Line([], [], "with warnings", INK, "none", marker="o", hollow=True)
     void = [x for x in median if x not in usable]
     if void:

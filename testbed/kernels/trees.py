@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from testbed.kernels.jit import jit_unless_small
-from testbed.model import Bools, Floats, Ints, Longs
+from testbed.model import Floats, Ints, Longs
 
 OFF_TREE = -1
 LOOP = -2
@@ -119,34 +119,3 @@ def explicit(
                 hop[start[pair + 1] - 1 - step if from_root else start[pair] + step] = channel
                 at = toward_root[channel]
     return start, hop
-
-
-@jit_unless_small
-def used_turns(
-    tree: Ints, toward_root: Ints, depth: Ints, is_end: Bools, slot: Ints, degree: int, from_root: bool
-) -> Bools:
-    """Turns that the paths between the roots and the end switches take.
-
-    `is_end`: (S,) True for switches that have hosts; paths lead away from the root where `from_root`.
-
-    Returns:
-        (C, degree) True where a path goes from the channel to the one of that slot.
-    """
-    trees, switches = tree.shape
-    taken = np.zeros((len(slot), degree), dtype=np.bool_)
-    for t in range(trees):
-        needed = is_end.copy()
-        order = by_depth(depth[t])
-        for place in range(switches - 1, -1, -1):
-            switch = order[place]
-            if depth[t, switch] > 0 and needed[switch]:
-                channel = tree[t, switch]
-                nearer = toward_root[channel]
-                needed[nearer] = True
-                if depth[t, nearer] > 0:
-                    other = tree[t, nearer]
-                    if from_root:
-                        taken[other, slot[channel]] = True
-                    else:
-                        taken[channel, slot[other]] = True
-    return taken

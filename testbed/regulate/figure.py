@@ -90,7 +90,7 @@ def draw_rates(time: Floats, rates: Mapping[str, Floats], changes: Sequence[Stre
     chosen = sorted(sorted(rates, key=lambda name: -float(rates[name].std()))[:_MAX_CURVES])
     marks = [Mark(change.begin, change.end, text=change.name) for change in changes]
     lines = [
-        Line(time[1:], rates[name][1:] / 1e6, name, **{**look(number), "marker": "", "width": 1.2})
+        replace(look(number), x=time[1:], y=rates[name][1:] / 1e6, name=name, marker="", width=1.2)
         for number, name in enumerate(chosen)
     ]
     x, y = Axis("Laboratory time (s)", low=0), Axis("Frames of a pair (Mbit/s)", low=0, grid=True)

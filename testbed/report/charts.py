@@ -6,7 +6,6 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from testbed.report.panels import Axis, Block, Panel, Picture
 from testbed.report.render import for_page
 from testbed.report.sheets import Sheet, arrivals, spreads
 from testbed.report.table import BOUNDS, METRICS, UNHELD_MARK, unheld_share
+from testbed.results.samples import Failure, FailureRepeat
 from testbed.units import Scale, bytes_text, format_seconds, scale_for
 
 MAX_UPRIGHT = 16  # more bars lie down
@@ -29,9 +29,8 @@ _SPAN = "min to max"
 # What a prediction of a metric is called that is a bound.
 BOUND_NAMES = {"≥": "lower bound", "≤": "upper bound"}
 # Moments of a failure, and how they are drawn.
-_MOMENTS: tuple[tuple[str, str, str, Dash], ...] = (
-    ("", "it dies", INK, "-"), ("takeover", "backup path carries", TREES[2], "-"),
-    ("recovery", "new tables are in", TREES[1], DASHED),
+_MOMENTS: tuple[tuple[str, str, Dash], ...] = (
+    ("it dies", INK, "-"), ("backup path carries", TREES[2], "-"), ("new tables are in", TREES[1], DASHED),
 )  # fmt: skip
 
 
@@ -227,16 +226,16 @@ def _size_panel(title: str, unit: str, predicted: str, points: Mapping[int, Summ
     return Panel(marks, x, y, title, width=446, height=190)
 
 
-def failure_charts(repeats: Sequence[Mapping[str, Any]], prefix: str) -> list[Chart]:
+def failure_charts(repeats: Sequence[FailureRepeat], prefix: str) -> list[Chart]:
     """Return the drawing of the first repeat of a load with failures; nothing for a load without."""
     if not repeats or not repeats[0]["pairs"]:
         return []
     first = repeats[0]
     moments: list[Stairs | Mark] = [
-        Mark(event["at"] + (event[key] if key else 0.0), name=name, colour=colour, dash=dash)
+        Mark(event["at"] + after, name=name, colour=colour, dash=dash)
         for event in first["events"]
-        for key, name, colour, dash in _MOMENTS
-        if not key or event[key] is not None
+        for after, (name, colour, dash) in zip((0.0, event["takeover"], event["recovery"]), _MOMENTS, strict=True)
+        if after is not None
     ]
     panels = []
     for number, pair in enumerate(first["pairs"], 1):
@@ -263,13 +262,13 @@ def failure_charts(repeats: Sequence[Mapping[str, Any]], prefix: str) -> list[Ch
     ]
 
 
-def event_words(event: Mapping[str, Any]) -> str:
+def event_words(event: Failure) -> str:
     """An event and what it cost, in words."""
     steers = event.get("manager_takeover")
     parts = [] if steers is None else [f"next manager after {format_seconds(steers)}"]
     if event["detection"] is not None:
         parts.append(f"noticed after {format_seconds(event['detection'])}")
-    elif " manager" not in str(event["event"]):
+    elif " manager" not in event["event"]:
         parts.append("not noticed")
     if event["takeover"] is not None:
         parts.append(f"backup path after {format_seconds(event['takeover'])}")

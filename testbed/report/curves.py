@@ -1,17 +1,16 @@
-"""Curves of simulations and counters: latency over accepted traffic, alone or many beside each other, and growth."""
+"""Curves of simulations and counters: latency over accepted traffic, and growth."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from testbed.report.marks import Line, Mark, Reach, look
 from testbed.report.panels import Axis, Block, Panel, Picture
 from testbed.report.render import write
 
-ACCEPTED = "Accepted traffic (flits/host/cycle)"
 # Axes of the flit level and of the packet level.
-CYCLES = (ACCEPTED, "Mean latency (cycles)")
+CYCLES = ("Accepted traffic (flits/host/cycle)", "Mean latency (cycles)")
 MICROSECONDS = ("Accepted traffic (share of a host's link)", "Mean latency (µs)")
 
 
@@ -23,14 +22,6 @@ class Dot:
     latency: float  # mean latency, likewise
     min: float  # lowest mean latency of a seed
     max: float  # highest mean latency of a seed
-
-
-@dataclass(frozen=True, slots=True)
-class LatencyPanel:
-    """A topology under a traffic: name of each routing → its loads, ascending."""
-
-    title: str
-    routings: Mapping[str, Sequence[Dot]]
 
 
 def draw_latency(dots: Sequence[Dot], bound: float | None, title: str, labels: tuple[str, str] = CYCLES) -> bytes:
@@ -50,33 +41,12 @@ def draw_latency(dots: Sequence[Dot], bound: float | None, title: str, labels: t
     return write(Picture([Block([panel])]), "svg")
 
 
-def draw_burton(panels: Sequence[LatencyPanel], *, columns: int, unit: str) -> bytes:
-    """Draw panels in Burton normal form: latency over accepted traffic, several routings in a panel.
-
-    The form in which network simulations are compared (Duato, Yalamanchili, Ni 2003, section 9.2). Beyond saturation a
-    curve bends back: less arrives although more is asked for.
-    """
-    columns, rows = min(columns, len(panels)), -(-len(panels) // columns)
-    drawn = []
-    for number, panel in enumerate(panels):
-        lines = [
-            Line([dot.accepted for dot in dots], [dot.latency for dot in dots], name, **look(place))
-            for place, (name, dots) in enumerate(panel.routings.items())
-        ]
-        right = max((dot.accepted for dots in panel.routings.values() for dot in dots), default=1.0)
-        row, column = divmod(number, columns)
-        x = Axis(ACCEPTED if row == rows - 1 else "", low=0, high=1.06 * right, grid=True)
-        y = Axis(f"Mean latency ({unit})" if column == 0 else "", "log", grid=True)
-        drawn.append(Panel(lines, x, y, panel.title, width=258, height=176))
-    return write(Picture([Block(drawn, columns)]), "svg")
-
-
 def draw_growth(
     curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], title: str, quantity: str, form: str
 ) -> bytes:
     """Draw counters over time on a logarithmic scale. `curves`: name → seconds and counts; up to four."""
     lines = [
-        Line(seconds, counts, name, **look(number, dashed=False))
+        replace(look(number, dashed=False), x=seconds, y=counts, name=name)
         for number, (name, (seconds, counts)) in enumerate(curves.items())
     ]
     panel = Panel(lines, Axis("Time (s)", low=0), Axis(quantity, "counts", low=0, grid=True), width=544, height=230)

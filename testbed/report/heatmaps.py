@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +17,7 @@ from testbed.report.panels import Axis, Block, Panel, Picture, rows_of_names
 from testbed.report.render import for_page, write
 from testbed.report.sheets import matrix as matrix_sheet
 from testbed.report.sheets import over_time
+from testbed.results.samples import Moment
 from testbed.results.telemetry import Telemetry
 from testbed.units import TimeScale, format_quantity, format_seconds, scale_for
 
@@ -61,16 +61,14 @@ def _shares(full: float) -> list[str]:
     return [format_quantity(full * tick / (_TICKS - 1), "ratio") for tick in range(_TICKS)]
 
 
-def telemetry_charts(
-    plan: Plan, telemetry: Telemetry, prefix: str, changes: Sequence[Mapping[str, Any]] = ()
-) -> list[Chart]:
+def telemetry_charts(plan: Plan, telemetry: Telemetry, prefix: str, changes: Sequence[Moment] = ()) -> list[Chart]:
     """Return the drawings of a load; over time its first repeat, the traffic matrix of all.
 
     Args:
         plan: at the dilation that was measured.
         telemetry: of the load.
         prefix: of names in the drawings.
-        changes: what changed in the first repeat, as it is stored: `event` in words, `at` in laboratory seconds.
+        changes: what changed in the first repeat.
     """
     first = np.flatnonzero(telemetry.repeat == 0)
     charts = []
@@ -94,9 +92,7 @@ class _Steps:
         words: what these lines are.
     """
 
-    def __init__(
-        self, plan: Plan, telemetry: Telemetry, rows: Places, changes: Sequence[Mapping[str, Any]] = ()
-    ) -> None:
+    def __init__(self, plan: Plan, telemetry: Telemetry, rows: Places, changes: Sequence[Moment] = ()) -> None:
         real = TimeScale(plan.scenario.lab.chosen_dilation)
         time = np.array([real.to_real(float(at), "s") for at in telemetry.time[rows]])
         window = np.array([real.to_real(float(at), "s") for at in telemetry.window[0]])
@@ -108,9 +104,9 @@ class _Steps:
         self.x = Axis(f"Time since the start ({unit.name})")
         self.edges: Floats = np.append(time[self._starts - 1], time[-1]) / unit.factor
         self.marks = [float(at) for at in window / unit.factor if self.edges[0] < at < self.edges[-1]]
-        self.moments = [real.to_real(float(change["at"]), "s") / unit.factor for change in changes]
+        self.moments = [real.to_real(change["at"], "s") / unit.factor for change in changes]
         said = [
-            f"{moment:.3g} {unit.name}: {str(change['event']).partition(': ')[2]}"
+            f"{moment:.3g} {unit.name}: {change['event'].partition(': ')[2]}"
             for moment, change in zip(self.moments, changes, strict=True)
         ]
         self.words = f" Solid lines: {'; '.join(said)}." if said else ""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import statistics
-from pathlib import Path
-from typing import Any
 
 from testbed.model import Sample, Topology, VlanPlan
 from testbed.plan.rates import at_dilation
@@ -74,7 +72,7 @@ def render_report(run: Run) -> str:
                     at_dilation(plan, head.dilation or run.dilation),
                     telemetry,
                     f"watched-{number}",
-                    _changes(run.path, head.label),
+                    next((one["events"] for one in load_changes(run.path, head.label)), ()),
                 )
             )
         ],
@@ -92,13 +90,6 @@ def render_report(run: Run) -> str:
         raw_files=raw_files,
         least_link_use=f"{100 * MIN_LINK_USE:g} %",
     )
-
-
-def _changes(folder: Path, load: str) -> list[dict[str, Any]]:
-    """Links that changed in the first repeat of a load."""
-    repeats = load_changes(folder, load)
-    events: list[dict[str, Any]] = repeats[0]["events"] if repeats else []
-    return events
 
 
 def _link_uses(

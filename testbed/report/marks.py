@@ -38,13 +38,6 @@ def full_share(largest: float) -> float:
     return next((share for share in FULL_SHARES if largest <= share), 1.0)
 
 
-def look(number: int, *, dashed: bool = True) -> dict[str, Any]:
-    """Colour, kind of line and marker of one among several lines."""
-    kind = number // len(TREES) % len(_DASHES)
-    marker = _MARKERS[number % len(_MARKERS)] if dashed else _MARKERS[kind]
-    return {"colour": TREES[number % len(TREES)], "dash": _DASHES[kind] if dashed else "-", "marker": marker}
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Reach:
     """How far values reach below and above those that are drawn: whiskers, or a band; its name for the legend."""
@@ -69,6 +62,13 @@ class Line:
     stepped: bool = False  # whether each value holds up to the next place
     reach: Reach | None = None  # of each point
     banded: bool = False  # whether that is a band and no whiskers
+
+
+def look(number: int, *, dashed: bool = True) -> Line:
+    """One among several lines, without points: its colour, kind and marker."""
+    kind = number // len(TREES) % len(_DASHES)
+    marker = _MARKERS[number % len(_MARKERS)] if dashed else _MARKERS[kind]
+    return Line((), (), colour=TREES[number % len(TREES)], dash=_DASHES[kind] if dashed else "-", marker=marker)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

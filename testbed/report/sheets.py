@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from testbed.model import Floats, Topology, VlanPlan
+from testbed.results.samples import Arrivals
 from testbed.units import Scale, format_quantity
 
 MOST = 256  # rows; of more the caption says so
@@ -65,7 +66,7 @@ def spreads(title: str, what: str, scale: Scale, found: Iterable[Spread], predic
     return sheet(title, (what, f"median{unit}", f"min{unit}", f"max{unit}", f"{predicted}{unit}"), rows)
 
 
-def arrivals(pairs: Iterable[Mapping[str, Any]]) -> Sheet:
+def arrivals(pairs: Iterable[Arrivals]) -> Sheet:
     """Datagrams of watched pairs."""
     rows = []
     for pair in pairs:

@@ -8,7 +8,7 @@ import json
 import math
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -110,6 +110,61 @@ def mpi_matrix(samples: Iterable[Sample], topology: Topology) -> Longs:
     return matrix
 
 
+class Moment(TypedDict):
+    """Something that happened while a load ran."""
+
+    event: str  # in words
+    at: float  # laboratory s after the start
+
+
+class Failure(Moment):
+    """What failed or came back, and what that cost; s from then on, None where it did not happen."""
+
+    detection: float | None  # until the controller heard of it
+    diverted: float | None  # until hosts had their backup VLANs
+    takeover: float | None  # until a backup path carried
+    manager_takeover: float | None  # until the next manager steered; not in files of version 0.1
+    recovery: float | None  # until new tables were in
+    settled: float | None  # until only those were
+    frames_lost: int
+    lost_by_pair: list[int]
+    hosts_moved: int
+    cut_off: int  # pairs of hosts
+    without_backup: int  # likewise
+    routing_after: str
+    deadlock: list[str]
+
+
+class Arrivals(TypedDict):
+    """Datagrams of a pair of hosts by the time they were sent."""
+
+    src: str
+    dst: str
+    sent: list[int]
+    arrived: list[int]
+
+
+class LinkRepeat(TypedDict):
+    """A repeat while which links changed; `events` also have the links and what they changed to."""
+
+    events: list[Moment]
+
+
+class Repeat(TypedDict, total=False):
+    """Which repeat of a load."""
+
+    repeat: str  # its number, where a load has several
+
+
+class FailureRepeat(Repeat):
+    """A repeat with failures."""
+
+    seconds: float
+    rate: float  # datagrams a second of each pair
+    events: list[Failure]
+    pairs: list[Arrivals]
+
+
 def failures_file(load: str) -> str:
     """Name of the file, in a run's folder, of the load with this number."""
     return f"failures-{load}.json"
@@ -120,29 +175,31 @@ def changes_file(load: str) -> str:
     return f"timeline-{load}.json"
 
 
-def load_failures(folder: Path, load: str) -> list[dict[str, Any]]:
+def load_failures(folder: Path, load: str) -> list[FailureRepeat]:
     """What was stored of a load, a repeat an entry; nothing where it had no failures.
 
     Raises:
         InputError: the file is damaged.
     """
-    return _stored(folder / failures_file(load), load)
+    found: list[FailureRepeat] = _stored(folder / failures_file(load), load)
+    return found
 
 
-def load_changes(folder: Path, load: str) -> list[dict[str, Any]]:
+def load_changes(folder: Path, load: str) -> list[LinkRepeat]:
     """Likewise of links that changed while it ran.
 
     Raises:
         InputError: the file is damaged.
     """
-    return _stored(folder / changes_file(load), load)
+    found: list[LinkRepeat] = _stored(folder / changes_file(load), load)
+    return found
 
 
-def _stored(file: Path, load: str) -> list[dict[str, Any]]:
+def _stored(file: Path, load: str) -> Any:
     with reading(file):
         if not load or not file.exists():
             return []
-        found: list[dict[str, Any]] = json.loads(read_text(file))
+        found = json.loads(read_text(file))
         _check_repeats(found)
     return found
 

@@ -25,6 +25,7 @@ from testbed.run import lab, realtime
 from testbed.run.engines import run_scenario
 from testbed.run.loads.failure_watch import disturbance
 from testbed.workloads.timeline import parse_event
+from tests.moments import seconds
 
 from .conftest import plan_of
 
@@ -153,8 +154,11 @@ def test_a_run_measures_what_failures_cost(flow_control: str, tmp_path: object, 
     outcome = run_scenario(plan, tmp_path, lambda text: None)  # type: ignore[arg-type]
     assert outcome.exit_code in (0, 3), outcome.reasons
     died, rose, killed = load_failures(outcome.folder, "1")[0]["events"]
-    assert 0 < died["detection"] <= died["diverted"] <= died["takeover"] < 1
-    assert died["detection"] < died["recovery"] <= died["settled"] < 2
+    noticed, diverted, carried, recovered, settled = seconds(
+        died, "detection", "diverted", "takeover", "recovery", "settled"
+    )
+    assert 0 < noticed <= diverted <= carried < 1
+    assert noticed < recovered <= settled < 2
     assert died["hosts_moved"] > 0
     # Those that were sent between the death and the PVIDs' change, or were on their way.
     assert 0 < died["frames_lost"] < 200

@@ -1,10 +1,7 @@
-from xml.etree import ElementTree
-
 import pytest
 
 from testbed.model import Sample
 from testbed.report.charts import Summary, flow_chart, load_charts
-from testbed.report.curves import Dot, LatencyPanel, draw_burton
 
 
 def goodput(flows, repeats=3, predicted=950e6):
@@ -99,13 +96,3 @@ def test_times_that_are_softwares_are_marked_where_they_are_drawn():
 
 def test_zero_goodput_is_drawn():
     assert "<svg" in flow_chart([Summary("h1→h2", 0.0, 0.0, 0.0, 0.0)] * 20, "Goodput", "bit/s", "c")
-
-
-def test_burton_normal_form_has_every_panel_and_routing():
-    dots = (Dot(0.1, 100.0, 90.0, 110.0), Dot(0.2, 300.0, 280.0, 330.0))
-    panels = [LatencyPanel(f"panel {number}", {"SR": dots, "UD": dots[:1]}) for number in range(3)]
-    content = draw_burton(panels, columns=2, unit="cycles")
-    words = "".join(ElementTree.fromstring(content).itertext())
-    assert all(word in words for word in ("panel 0", "panel 1", "panel 2", "SR", "UD", "Mean latency (cycles)"))
-    assert words.count("SR") == 1  # the legend stands once
-    assert content == draw_burton(panels, columns=2, unit="cycles")

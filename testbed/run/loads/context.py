@@ -14,6 +14,7 @@ from testbed.model import LearningPlan, Sample
 from testbed.plan import Plan
 from testbed.plan.rates import channel_rates, imbalance
 from testbed.predict.frames import WIRE_OVERHEAD
+from testbed.results.samples import FailureRepeat
 from testbed.results.telemetry import Telemetry
 from testbed.run.checks.fidelity import (
     MIN_GAPS,
@@ -243,8 +244,8 @@ class LoadOutcome:
         telemetry: of each repeat that was recorded.
         no_matrix: why that has no traffic matrix; empty where it has one.
         clock_error: laboratory s that times of different machines may be off beside each other; 0 on one machine.
-        failures: of each repeat with failures, what they cost, as plain data.
-        changes: of each repeat with links that changed, when they did, likewise.
+        failures: of each repeat with failures, what they cost.
+        changes: of each repeat with links that changed, when they did, as plain data.
         times: laboratory seconds that did not count, and that did, where the load has such.
     """
 
@@ -253,7 +254,7 @@ class LoadOutcome:
     telemetry: list[Telemetry] = field(default_factory=list)
     no_matrix: str = ""
     clock_error: float = 0.0
-    failures: list[dict[str, object]] = field(default_factory=list)
+    failures: list[FailureRepeat] = field(default_factory=list)
     changes: list[dict[str, object]] = field(default_factory=list)
     times: Times | None = None
 

@@ -10,6 +10,7 @@ import numpy as np
 from testbed.failover.outlook import Outlook
 from testbed.messages import ControllerStatus
 from testbed.model import Topology
+from testbed.results.samples import Failure
 from testbed.run.checks.fidelity import Finding, Verdict
 from testbed.run.loads.context import LoadResult
 from testbed.workloads.probe import Passage
@@ -23,11 +24,11 @@ class Assessment:
     """What failures cost.
 
     Attributes:
-        events: for each moment at which something happened, plain data; times in s from the death.
+        events: for each moment at which something happened.
         findings: what should not have been.
     """
 
-    events: list[dict[str, object]] = field(default_factory=list)
+    events: list[Failure] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
 
 

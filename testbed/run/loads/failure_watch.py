@@ -7,10 +7,10 @@ controller are not.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from testbed.failover.outlook import Outlook
 from testbed.messages import ControllerStatus, Disturbance, Process
 from testbed.model import Sample, Topology, host_ip
 from testbed.plan.failures import failure_outlooks, failures_of_load
+from testbed.results.samples import Arrivals, Failure, Repeat
 from testbed.run.checks.fidelity import judge_clock
 from testbed.run.loads.context import Context, LoadOutcome, LoadResult
 from testbed.run.loads.failure_cost import ON_THE_WAY, assess
@@ -105,15 +106,16 @@ class FailureWatch:
             self._repair()
             raise
 
-    def close(self, result: LoadResult, outcome: LoadOutcome, **labels: str) -> None:
+    def close(self, result: LoadResult, outcome: LoadOutcome, repeat: str = "") -> None:
         """Wait until the last failure is overcome, repair what is still dead, and add what all of it cost."""
+        labels: Repeat = {"repeat": repeat} if repeat else {}
         status = self._wait(lambda told: told.phase.startswith("steady"), _RECOVERY_LIMIT)
         passages = [self._passage(number, result) for number in range(len(self.pairs))]
         self._repair()
         found = assess(self.context.plan.topology, self.outlooks, self.pairs, passages, result, status, self.on_the_way)
         outcome.findings += found.findings
         for entry in found.events:
-            outcome.samples += self._samples(entry, labels)
+            outcome.samples += self._samples(entry, repeat)
         outcome.failures.append(
             {
                 **labels,
@@ -131,15 +133,18 @@ class FailureWatch:
         source, end = (result.ahead.get(name(host), 0.0) for host in self.pairs[number])
         return probe.parse(sender, receiver, (source, end))
 
-    def _samples(self, entry: Mapping[str, Any], labels: Mapping[str, str]) -> list[Sample]:
-        of_event = {**self.context.labels, **labels, "event": str(entry["event"])}
+    def _samples(self, entry: Failure, repeat: str) -> list[Sample]:
+        of_event = {**self.context.labels, **({"repeat": repeat} if repeat else {}), "event": entry["event"]}
         samples = [Sample("frames_lost", float(entry["frames_lost"]), "count", of_event)]
-        for metric in ("detection", "takeover", "recovery", "manager_takeover"):
-            if entry[metric] is not None:
-                samples.append(Sample(metric, float(entry[metric]), "s", of_event))
+        metrics: tuple[Literal["detection", "takeover", "recovery", "manager_takeover"], ...] = (
+            "detection", "takeover", "recovery", "manager_takeover"
+        )  # fmt: skip
+        for metric in metrics:
+            if (seconds := entry[metric]) is not None:
+                samples.append(Sample(metric, float(seconds), "s", of_event))
         return samples
 
-    def _series(self, pair: tuple[int, int], passage: Passage, start: float) -> dict[str, object]:
+    def _series(self, pair: tuple[int, int], passage: Passage, start: float) -> Arrivals:
         """Datagrams sent and arrived of a pair by the time of sending, in steps of BIN."""
         name = self.context.plan.topology.host_name
         edges = np.arange(0.0, self.seconds + BIN, BIN)
