@@ -14,6 +14,7 @@ from testbed.errors import InputError, Problem
 from testbed.model import LocalPlan, Routes, Topology
 from testbed.pipeline.compile import count_rules
 from testbed.plan import Plan
+from testbed.plan.summary import shown_multiplication, shown_violations
 from testbed.routing.paths import hop_counts, key_switches
 from testbed.routing.relation import Conflict, Relation, relations
 from testbed.routing.turns import prohibited_turns
@@ -150,7 +151,7 @@ def as_object(analysis: Analysis) -> dict[str, object]:
         else {name: _conflict(plan, found) for name, found in analysis.relations.items()},
         "vlans": analysis.vlans,
         "vlans_total": analysis.vlans_total,
-        "multiplication": _multiplication(analysis.multiplication),
+        "multiplication": shown_multiplication(analysis.multiplication),
         "fewest_vlans_fixed": _bounds(plan, analysis.fewest_fixed),
         "fewest_vlans_renamed": _bounds(plan, analysis.fewest_renamed),
         "max_mac_entries": analysis.mac_entries,
@@ -166,9 +167,7 @@ def as_object(analysis: Analysis) -> dict[str, object]:
         },
         "deadlock_free": plan.deadlock_free,
         "proved": plan.proved,
-        "violations": [
-            {"invariant": v.invariant, "sentence": v.sentence, "witness": list(v.witness)} for v in plan.violations
-        ],
+        "violations": shown_violations(plan),
         "notes": list(plan.routes.notes),
         "digest": plan.digest,
     }
@@ -177,13 +176,6 @@ def as_object(analysis: Analysis) -> dict[str, object]:
 def _distribution(load: Load) -> list[list[int]]:
     values, counts = np.unique(load.flows.astype(np.int64), return_counts=True)
     return [[int(value), int(count)] for value, count in zip(values, counts, strict=True)]
-
-
-def _multiplication(found: tuple[float, float] | None) -> dict[str, object] | None:
-    if found is None:
-        return None
-    mean, most = (value if math.isfinite(value) else None for value in found)
-    return {"mean": mean, "max": most, "endless": most is None}
 
 
 def _conflict(plan: Plan, found: Conflict | None) -> dict[str, object]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from testbed.analyse import Explanation
     from testbed.plan import Plan
+    from testbed.plan.summary import PlanFigures
 
 # Rows of a table of paths; more would take minutes and gigabytes.
 MAX_PATHS = 1_000_000
@@ -132,7 +133,7 @@ class PlannedFabric:
         topology = self.core.topology
         return tuple(map(topology.switch_name, range(topology.switch_count)))
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> PlanFigures:
         """The figures that `testbed plan --format json` prints."""
         from testbed.plan.summary import summary
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,8 @@ from testbed.cli.output import Format, load_plugins, made_plan, messages, print_
 from testbed.errors import EXIT_FAIL, EXIT_PASS, InputError, Problem, did_you_mean
 
 if TYPE_CHECKING:
+    from testbed.failover.outlook import FailureFigures
+    from testbed.plan.summary import PlanFigures
     from testbed.results import Run
 
 _SHOWN_PAIRS = 4
@@ -36,18 +38,17 @@ def plan(
     if output is not None:
         write_file(output, plan_to_json(made).encode())
     figures = summary(made)
-    if left:
-        figures["failures"] = [
-            {"load": number + 1, **outlook.as_dict(made.topology)} for number, of in left.items() for outlook in of
-        ]
+    failures: list[FailureFigures] = [
+        {"load": number + 1, **outlook.as_dict(made.topology)} for number, of in left.items() for outlook in of
+    ]
     if form is Format.json:
-        print_json(figures)
+        print_json({**figures, "failures": failures} if failures else figures)
     else:
-        _print_summary(figures)
+        _print_summary(figures, failures)
     raise typer.Exit(EXIT_PASS if made.proved else EXIT_FAIL)
 
 
-def _print_summary(figures: dict[str, Any]) -> None:
+def _print_summary(figures: PlanFigures, failures: list[FailureFigures]) -> None:
     from rich.table import Table
 
     table = Table(show_header=False, box=None, title=figures["scenario"], title_justify="left")
@@ -70,7 +71,7 @@ def _print_summary(figures: dict[str, Any]) -> None:
     ):
         table.add_row(label, value)
     results.print(table)
-    for left in figures.get("failures", ()):
+    for left in failures:
         say(_failure_line(left))
     for note in figures["notes"]:
         say(f"note: {note}")
@@ -78,11 +79,10 @@ def _print_summary(figures: dict[str, Any]) -> None:
         say(f"{violation['invariant']}: {violation['sentence']}", "red", to=messages)
 
 
-def _failure_line(left: dict[str, Any]) -> str:
+def _failure_line(left: FailureFigures) -> str:
     """What an event leaves, in a line."""
     parts = [f"{left['pairs_diverted']} pairs take backup paths by the PVIDs of {left['hosts_diverted']} hosts"]
-    for key, words in (("without_backup", "have no backup path"), ("cut_off", "are cut off")):
-        pairs = left[key]
+    for pairs, words in ((left["without_backup"], "have no backup path"), (left["cut_off"], "are cut off")):
         if pairs:
             shown = f"{', '.join(pairs[:_SHOWN_PAIRS])}{' …' if len(pairs) > _SHOWN_PAIRS else ''}"
             parts.append(f"{len(pairs)} pairs {words} ({shown})")
@@ -91,7 +91,7 @@ def _failure_line(left: dict[str, Any]) -> str:
     return f"load {left['load']}, {left['event']}: {'; '.join(parts)}; then new tables by {left['routing_after']}"
 
 
-def _vlan_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
+def _vlan_rows(figures: PlanFigures) -> list[tuple[str, str]]:
     """VLANs, and where they are local to switches what that means for floods."""
     layers = [("layers", str(figures["layers"]))] if figures["layers"] > 1 else []
     found = figures["multiplication"]

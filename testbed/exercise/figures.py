@@ -28,16 +28,24 @@ def figure(work: Work, asked: Words) -> float:
     return FIGURES[str(kind)](work, asked)
 
 
+def number_of(figures: Mapping[str, object], key: str) -> float:
+    """A figure; of a list its length."""
+    value = figures[key]
+    value = len(value) if isinstance(value, list) else value
+    assert isinstance(value, int | float)
+    return float(value)
+
+
 def _plan(work: Work, asked: Words) -> float:
     """A key of what `testbed plan --format json` prints of a scenario of the exercise."""
-    return float(summary(work.given_plan(asked["file"]))[asked["key"]])
+    return number_of(summary(work.given_plan(asked["file"])), asked["key"])
 
 
 def _own_plan(work: Work, asked: Words) -> float:
     """Likewise of a scenario of the student's, once it is another than that which was given."""
     if work.untouched(asked["file"]):
         raise InputError.one("", "is as it was given; do its task first", asked["file"])
-    return float(summary(work.plan(asked["file"]))[asked["key"]])
+    return number_of(summary(work.plan(asked["file"])), asked["key"])
 
 
 def _rate(work: Work, asked: Words) -> float:
@@ -65,8 +73,7 @@ def _outlook(work: Work, asked: Words) -> float:
     """A figure of what the only event of the only load of a scenario leaves; of lists their length."""
     plan = work.given_plan(asked["file"])
     (found,) = failure_outlooks(plan)[0]
-    value = found.as_dict(plan.topology)[asked["key"]]
-    return float(len(value) if isinstance(value, list) else value)
+    return number_of(found.as_dict(plan.topology), asked["key"])
 
 
 def _fair(work: Work, asked: Words) -> float:

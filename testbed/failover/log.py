@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Literal, TypedDict
 
 import numpy as np
 
@@ -13,6 +13,21 @@ from testbed.failover.outlook import Diversion
 from testbed.model import Bools, Topology
 
 _MAX_SHOWN = 200
+
+
+class LoggedFailure(TypedDict):
+    """A messages.FailureEvent as plain data."""
+
+    down: list[str]
+    up: list[str]
+    pairs_hit: int
+    without_backup: list[str]
+    cut_off: list[str]
+    recovered: float | None
+    settled: float | None
+    detected: float
+    diverted: float
+    hosts_moved: int
 
 
 class FailureLog:
@@ -24,40 +39,50 @@ class FailureLog:
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
-        self._events: list[dict[str, Any]] = []
+        self._events: list[LoggedFailure] = []
 
-    def add(self, before: FailedElements, failed: FailedElements, diversion: Diversion, **more: Any) -> None:
-        """Something has changed what is dead; `more` is reported as it is."""
-        self._events.append({**_record(self._topology, before, failed, diversion), **more})
+    def add(
+        self,
+        before: FailedElements,
+        failed: FailedElements,
+        diversion: Diversion,
+        *,
+        detected: float,
+        diverted: float,
+        hosts_moved: int,
+    ) -> None:
+        """Something has changed what is dead; `recovered` and `settled` are for later."""
+        topology = self._topology
+        names, known = words(topology, failed), words(topology, before)
+        self._events.append(
+            {
+                "down": [name for name in names if name not in known],
+                "up": [name for name in known if name not in names],
+                "pairs_hit": int(diversion.hit.sum()),
+                "without_backup": _pairs(topology, diversion.waiting),
+                "cut_off": _pairs(topology, cut_off(topology, failed) & ~cut_off(topology, before)),
+                "recovered": None,
+                "settled": None,
+                "detected": detected,
+                "diverted": diverted,
+                "hosts_moved": hosts_moved,
+            }
+        )
 
-    def overcome(self, what: str, count: int) -> None:
+    def overcome(self, what: Literal["recovered", "settled"], count: int) -> None:
         """So many events are `recovered` or `settled` now, unless they were before."""
         now = time.monotonic()
         for event in self._events[:count]:
             if event[what] is None:
                 event[what] = now
 
-    def take_over(self, events: Sequence[dict[str, Any]]) -> None:
+    def take_over(self, events: Sequence[LoggedFailure]) -> None:
         """Go on with a log that another has written."""
-        self._events = [dict(event) for event in events]
+        self._events = [event.copy() for event in events]
 
-    def as_objects(self) -> list[dict[str, Any]]:
+    def as_objects(self) -> list[LoggedFailure]:
         """All events, as plain data."""
-        return [dict(event) for event in self._events]
-
-
-def _record(topology: Topology, before: FailedElements, failed: FailedElements, diversion: Diversion) -> dict[str, Any]:
-    """What an event was and what it leaves; `recovered` and `settled` are for later."""
-    names, known = words(topology, failed), words(topology, before)
-    return {
-        "down": [name for name in names if name not in known],
-        "up": [name for name in known if name not in names],
-        "pairs_hit": int(diversion.hit.sum()),
-        "without_backup": _pairs(topology, diversion.waiting),
-        "cut_off": _pairs(topology, cut_off(topology, failed) & ~cut_off(topology, before)),
-        "recovered": None,
-        "settled": None,
-    }
+        return [event.copy() for event in self._events]
 
 
 def _pairs(topology: Topology, pairs: Bools) -> list[str]:

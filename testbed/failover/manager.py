@@ -12,13 +12,13 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict
 
 import numpy as np
 
 from testbed.errors import InputError, TestbedError, VerificationError
 from testbed.failover.failed import FailedElements, cut_off, words
-from testbed.failover.log import FailureLog
+from testbed.failover.log import FailureLog, LoggedFailure
 from testbed.failover.outlook import Diversion, divert
 from testbed.failover.saved_state import SavedState
 from testbed.failover.tables import Tables, compile_ahead, prove, recovered_tables, routings, whole_tables
@@ -66,6 +66,21 @@ class Installer(Protocol):
 
     def keep_only(self, tables: Tables) -> None:
         """Remove all but these paths and backups."""
+
+
+class ManagerStatus(TypedDict):
+    """What a manager adds to a messages.ControllerStatus, as plain data."""
+
+    phase: str
+    down: list[str]
+    cut_off: int
+    without_backup: int
+    diverted: list[str]
+    routing: str
+    vlans: list[int]
+    backup_vlans: list[int]
+    problem: str
+    events: list[LoggedFailure]
 
 
 class SegmentManager:
@@ -298,7 +313,7 @@ class SegmentManager:
 
     # ------------------------------------------------------------------------------------------------------- status
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> ManagerStatus:
         """What is dead, who has no path, and the times of each failure (s, monotonic), as plain data."""
         topology = self._topology
         with self.state:

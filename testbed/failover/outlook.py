@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -15,6 +15,25 @@ from testbed.model import Bools, Ints, Routes, Topology, Violation, VlanPlan
 from testbed.topologies.build import components
 from testbed.verify.deadlock import find_deadlock
 from testbed.verify.delivery import check_tree_delivery
+
+
+class EventFigures(TypedDict):
+    """What an event leaves, in names and numbers of pairs."""
+
+    event: str
+    dead: list[str]
+    pairs_diverted: int
+    hosts_diverted: int
+    cut_off: list[str]
+    without_backup: list[str]
+    routing_after: str
+    deadlock: list[str]
+
+
+class FailureFigures(EventFigures):
+    """Likewise of a load, by its number."""
+
+    load: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,8 +48,8 @@ class Outlook:
     # sentences on cycles that old and backup paths could close together, which matter with flow control
     deadlock: tuple[str, ...] = ()
 
-    def as_dict(self, topology: Topology) -> dict[str, Any]:
-        """Return plain data: names, numbers of pairs, and the pairs that are cut off or have no backup."""
+    def as_dict(self, topology: Topology) -> EventFigures:
+        """Return plain data."""
         return {
             "event": str(self.change.event),
             "dead": words(topology, self.failed),

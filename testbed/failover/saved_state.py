@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from testbed.failover.failed import FailedElements
+from testbed.failover.log import LoggedFailure
 from testbed.failover.tables import Routings, Tables, recovered_tables
 from testbed.files import write_whole
 from testbed.model import Topology
@@ -35,7 +35,7 @@ class SavedState:
     vlans: list[int]
     backups: list[int]
     silent: list[tuple[int, int]] = field(default_factory=list)
-    events: list[dict[str, Any]] = field(default_factory=list)
+    events: list[LoggedFailure] = field(default_factory=list)
 
     def write(self, file: Path) -> None:
         """Store it, whole or not at all."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TypedDict
 
 from testbed.model import LocalPlan, Longs, Topology, VlanPlan
 from testbed.pipeline.compile import count_rules
@@ -14,7 +14,55 @@ from testbed.vlans.entries import entry_counts
 from testbed.vlans.local import entry_count, fewest_by_entries, vlan_count
 
 
-def summary(plan: Plan) -> dict[str, Any]:
+class Multiplication(TypedDict):
+    """Copies of a flooded frame that a switch would take in; None where they circulate."""
+
+    mean: float | None
+    max: float | None
+    endless: bool
+
+
+class ShownViolation(TypedDict):
+    """A Violation."""
+
+    invariant: str
+    sentence: str
+    witness: list[str]
+
+
+class _VlanFigures(TypedDict):
+    vlans: int
+    vlans_total: int
+    vlan_ids: list[int]
+    vlans_by_entries: int | None
+    multiplication: Multiplication | None
+
+
+class PlanFigures(_VlanFigures):
+    """What summary() tells."""
+
+    scenario: str
+    topology: str
+    routing: str
+    assignment: str
+    switches: int
+    switch_links: int
+    bundles: int
+    hosts: int
+    layers: int
+    rules: int
+    max_mac_entries: int
+    mean_switches_on_path: float
+    max_channel_load: int
+    unused_channels: int
+    deadlock_free: bool
+    expect: str
+    violations: list[ShownViolation]
+    notes: list[str]
+    digest: str
+
+
+def summary(plan: Plan) -> PlanFigures:
     """Return the object that `testbed plan --format json` prints.
 
     `mean_switches_on_path` is over all N² ordered host pairs, same-switch and self pairs counted as 1, which
@@ -46,15 +94,13 @@ def summary(plan: Plan) -> dict[str, Any]:
         "unused_channels": int((load == 0).sum()),
         "deadlock_free": plan.deadlock_free,
         "expect": plan.scenario.expect,
-        "violations": [
-            {"invariant": v.invariant, "sentence": v.sentence, "witness": list(v.witness)} for v in plan.violations
-        ],
+        "violations": shown_violations(plan),
         "notes": list(plan.routes.notes),
         "digest": plan.digest,
     }
 
 
-def _counts(topology: Topology, vlans: VlanPlan | LocalPlan) -> tuple[Longs, dict[str, object]]:
+def _counts(topology: Topology, vlans: VlanPlan | LocalPlan) -> tuple[Longs, _VlanFigures]:
     """(S,) MAC entries, and the figures that tell VLANs of the fabric from those of a switch."""
     if isinstance(vlans, VlanPlan):
         return entry_counts(topology, vlans), {
@@ -70,14 +116,18 @@ def _counts(topology: Topology, vlans: VlanPlan | LocalPlan) -> tuple[Longs, dic
         "vlans_total": 1 if vlans.kind == "openflow" else int(counts.sum()),
         "vlan_ids": [],
         "vlans_by_entries": fewest_by_entries(topology, vlans) if vlans.kind == "renamed" else None,
-        "multiplication": _multiplication(topology, vlans),
+        "multiplication": shown_multiplication(multiplication(topology, vlans)),
     }
 
 
-def _multiplication(topology: Topology, plan: LocalPlan) -> dict[str, object] | None:
-    found = multiplication(topology, plan)
+def shown_multiplication(found: tuple[float, float] | None) -> Multiplication | None:
+    """What multiplication() has found."""
     if found is None:
         return None
-    mean, most = found
-    endless = math.isinf(most)
-    return {"mean": None if endless else mean, "max": None if endless else most, "endless": endless}
+    mean, most = (value if math.isfinite(value) else None for value in found)
+    return {"mean": mean, "max": most, "endless": most is None}
+
+
+def shown_violations(plan: Plan) -> list[ShownViolation]:
+    """What a plan breaks."""
+    return [{"invariant": v.invariant, "sentence": v.sentence, "witness": list(v.witness)} for v in plan.violations]

@@ -14,7 +14,7 @@ import numpy as np
 
 from testbed.model import LocalPlan
 from testbed.plan import Plan
-from testbed.plan.summary import summary
+from testbed.plan.summary import Multiplication, PlanFigures, summary
 from testbed.results import Run
 from testbed.results.load import LoadHead, load_heads
 from testbed.results.samples import SAMPLES
@@ -132,7 +132,7 @@ def _aggregated(plan: Plan) -> str:
     return f", aggregated into bundles of {' or '.join(map(str, sizes))}"
 
 
-def _vlans_note(plan: Plan, figures: dict[str, Any]) -> str:
+def _vlans_note(plan: Plan, figures: PlanFigures) -> str:
     if not isinstance(plan.vlans, LocalPlan):
         return _identifiers(figures["vlan_ids"])
     if plan.vlans.kind == "renamed":
@@ -140,7 +140,7 @@ def _vlans_note(plan: Plan, figures: dict[str, Any]) -> str:
     return "the default one of each switch" if plan.vlans.kind == "static" else f"VLAN {plan.vlans.vlan_id[0]}"
 
 
-def _multiplication(found: dict[str, object] | None) -> list[Fact]:
+def _multiplication(found: Multiplication | None) -> list[Fact]:
     if found is None:
         return []
     note = "copies of a frame a switch would take in if all flooded to every member, on average; broadcasts do not"

@@ -131,7 +131,10 @@ def test_a_link_dies_and_comes_back(lab: Lab) -> None:
         assert table_differences(wanted, tables_now(lab.folder, lab.model)) == 0
     died = manager.status()["events"][0]
     assert died["down"] == ["link s1–s2"]
-    assert died["detected"] <= died["diverted"] <= died["recovered"] <= died["settled"]
+    recovered, settled = died["recovered"], died["settled"]
+    assert recovered is not None
+    assert settled is not None
+    assert died["detected"] <= died["diverted"] <= recovered <= settled
     assert died["hosts_moved"] > 0
     assert len(manager.status()["events"]) == 4
 

@@ -11,7 +11,7 @@ import argparse
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from testbed.emulate.realtime.installer import ModelInstaller
 from testbed.emulate.realtime.memory import attach
 from testbed.emulate.realtime.ports import KilledSwitches
 from testbed.errors import LabError, TestbedError
-from testbed.failover.manager import SegmentManager
+from testbed.failover.manager import ManagerStatus, SegmentManager
 from testbed.kernels.packets_state import PacketModel
 from testbed.model import Bools
 from testbed.plan import Plan
@@ -30,6 +30,21 @@ from testbed.units import TimeScale
 
 # s between two looks at which links carry nothing.
 _LOOK = 0.002
+
+
+class _SwitchStatus(TypedDict):
+    state: str
+    since: float
+
+
+class ModelStatus(ManagerStatus):
+    """A messages.ControllerStatus as plain data."""
+
+    plan: str
+    scenario: str
+    switches: dict[str, _SwitchStatus]
+    in_step: int
+    rate: float
 
 
 class ModelManager:
@@ -81,10 +96,10 @@ class ModelManager:
             *zip(topology.host_switch[by_host].tolist(), topology.host_port[by_host].tolist(), strict=True),
         }
 
-    def status(self) -> dict[str, Any]:
-        """As a ControllerStatus, as plain data."""
+    def status(self) -> ModelStatus:
+        """What is going on."""
         topology, said = self._plan.topology, self.manager.status()
-        states = {
+        states: dict[str, _SwitchStatus] = {
             topology.switch_name(switch): {"state": "gone" if dead else "in step", "since": self._began}
             for switch, dead in enumerate(self._killed.tolist())
         }
@@ -98,7 +113,7 @@ class ModelManager:
             "problem": said["problem"] or self._installer.problem,
         }
 
-    def dilate(self, request: dict[str, Any]) -> dict[str, Any]:
+    def dilate(self, request: dict[str, Any]) -> dict[str, float]:
         """Links run at the plan's rate divided by `dilation` from now on; nothing here depends on it."""
         self._rate = TimeScale(float(request["dilation"])).lab_rate(self._plan.scenario.links.rate)
         return {"rate": self._rate}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from testbed.exercise.figures import number_of
 from testbed.exercise.work import Work
 from testbed.model import Topology
 from testbed.plan.fabric import build_fabric
@@ -65,9 +66,10 @@ def _wrong(work: Work, demand: PlanDemand) -> Iterator[str]:
         yield f"has expect: {given.expect}, which is not what the plan is; leave that line out"
     for limits, sign, word in ((demand.most, 1, "at most"), (demand.least, -1, "at least")):
         for key, limit in (limits or {}).items():
-            if sign * (figures[key] - limit) > 1e-9:
+            value = number_of(figures, key)
+            if sign * (value - limit) > 1e-9:
                 more = (demand.why or {}).get(key, "")
-                what = f"{figures[key]:.4g} {_WORDS.get(key, key)}, and {word} {limit:g} is asked for"
+                what = f"{value:.4g} {_WORDS.get(key, key)}, and {word} {limit:g} is asked for"
                 yield f"{what}. {more}".rstrip()
 
 
