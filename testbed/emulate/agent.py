@@ -397,7 +397,7 @@ class Agent:
                 self.check_alive()
                 raise
         with self.lock:
-            self.doing = request.op
+            self.doing = said["op"]
             try:
                 return self.operations[type(request)](request, progress)
             except (LabError, OSError):

@@ -89,7 +89,7 @@ class LabClient:
     def _ask(self, request: ask.Request[R], progress: Progress = quiet) -> R:
         """Send a request and return its answer."""
         try:
-            self._stream.write(encode({"op": request.op, "request": request}) + "\n")
+            self._stream.write(encode({"op": ask.OP[type(request)], "request": request}) + "\n")
             self._stream.flush()
             while line := self._line():
                 message = json.loads(line)
@@ -151,7 +151,7 @@ class LabClient:
             with socket.socket(socket.AF_UNIX) as ending:
                 ending.settimeout(_SHUTDOWN_LIMIT)
                 ending.connect(str(self.namespaces.socket))
-                ending.sendall((encode({"op": ask.Shutdown.op, "request": ask.Shutdown()}) + "\n").encode())
+                ending.sendall((encode({"op": ask.OP[ask.Shutdown], "request": ask.Shutdown()}) + "\n").encode())
                 ending.recv(4096)
         except OSError:
             pass  # the agent is gone or stuck; killing it ends the rest as surely

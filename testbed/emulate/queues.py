@@ -24,15 +24,10 @@ QUEUES = {
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """What is asked for.
+    """What is asked for."""
 
-    Attributes:
-        kind: of QUEUES.
-        jobs: how many.
-    """
-
-    kind: str
-    jobs: int
+    kind: str  # of QUEUES
+    jobs: int  # how many
 
 
 @contextmanager

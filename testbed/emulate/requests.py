@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, TypeVar, get_args
+from typing import Any, Generic, TypeVar, get_args
 
 from testbed.messages import (
     Access,
@@ -35,8 +35,6 @@ R = TypeVar("R")
 @dataclass(frozen=True)
 class Request(Generic[R]):
     """A request whose answer is an R; subclasses with fields are frozen dataclasses of their own."""
-
-    op: ClassVar[str]
 
     @classmethod
     def answer(cls) -> type[R]:
@@ -83,74 +81,43 @@ class FarLink:
 
 @dataclass(frozen=True, slots=True)
 class BuildOrder:
-    """What is to be built: the plan with every name, address and rule text settled.
+    """What is to be built: the plan with every name, address and rule text settled."""
 
-    Attributes:
-        name: of the lab.
-        hosts: in host order.
-        switches: names in switch order.
-        links: in link order; channels 2n and 2n + 1 are the directions of link n.
-        rules: for each switch the lines for `ovs-ofctl add-flows`.
-        groups: for each switch the lines for `ovs-ofctl add-groups`.
-        link_rate: lab bit/s between switches.
-        host_rate: lab bit/s of host links.
-        queue_frames: frames a sending port holds.
-        datapath: `auto`, `kernel` or `userspace`.
-        switch_daemons: how many share the switches, or `auto`.
-        static_arp: whether hosts know all addresses beforehand.
-        prefix: length of the hosts' IP prefix.
-        tagged_trunks: whether frames between switches carry a VLAN tag.
-        dilation: links run at their real-world rate divided by this.
-        cpu_share: processors that the programs of a host get together; None = no limit.
-        controller: name of the one that installs the rules, from a plan file in the lab's folder; None = they are
-            installed from `rules`.
-        speeds: share of its rate at which a link between switches runs, by the link's number; others at all of it.
-        alone: switches that get a daemon each, so that one can be killed.
-        fast_path: `auto` or `off`: whether the userspace datapath gets one under it where that works.
-        stock: run Open vSwitch as it is installed; for benchmarks, which compare with it.
-        model: whether switches are a model, which the lab's folder holds, and not Open vSwitch.
-        mtu: bytes of IP in a frame at most; only a model's is another than 1500.
-        watchdog: real-world s after which a model drops what a pause holds back; 0 = never.
-        far: ends of links that lead to other machines, where this is a part of a fabric on several.
-        others: hosts there.
-        everywhere: names of the fabric's switches in switch order; empty where all are here.
-        controller_at: IP address at which the controller listens.
-        controller_here: whether it runs in this lab, and not in that of the first machine.
-        managers: how many of it there are, one of which steers.
-        host_access: what programs in hosts may do with the machine's files.
-    """
-
-    name: str
-    hosts: tuple[HostOrder, ...]
-    switches: tuple[str, ...]
-    links: tuple[LinkOrder, ...]
-    rules: Mapping[str, Sequence[str]]
-    groups: Mapping[str, Sequence[str]]
-    link_rate: float
-    host_rate: float
-    queue_frames: int
-    datapath: str
-    switch_daemons: int | str
-    static_arp: bool
-    prefix: int
-    tagged_trunks: bool
-    dilation: float
-    cpu_share: float | None
+    name: str  # of the lab
+    hosts: tuple[HostOrder, ...]  # in host order
+    switches: tuple[str, ...]  # names in switch order
+    links: tuple[LinkOrder, ...]  # in link order; channels 2n and 2n + 1 are the directions of link n
+    rules: Mapping[str, Sequence[str]]  # for each switch the lines for `ovs-ofctl add-flows`
+    groups: Mapping[str, Sequence[str]]  # for each switch the lines for `ovs-ofctl add-groups`
+    link_rate: float  # lab bit/s between switches
+    host_rate: float  # lab bit/s of host links
+    queue_frames: int  # frames a sending port holds
+    datapath: str  # `auto`, `kernel` or `userspace`
+    switch_daemons: int | str  # how many share the switches, or `auto`
+    static_arp: bool  # whether hosts know all addresses beforehand
+    prefix: int  # length of the hosts' IP prefix
+    tagged_trunks: bool  # whether frames between switches carry a VLAN tag
+    dilation: float  # links run at their real-world rate divided by this
+    cpu_share: float | None  # processors that the programs of a host get together; None = no limit
+    # name of the one that installs the rules, from a plan file in the lab's folder; None = they are installed from
+    # `rules`
     controller: str | None = None
+    # share of its rate at which a link between switches runs, by the link's number; others at all of it
     speeds: Mapping[int, float] = field(default_factory=dict)
-    alone: tuple[str, ...] = ()
-    fast_path: str = "off"
-    stock: bool = False
-    model: bool = False
-    mtu: int = 1500
-    watchdog: float = 0.0
-    host_access: Access = "read"
+    alone: tuple[str, ...] = ()  # switches that get a daemon each, so that one can be killed
+    fast_path: str = "off"  # `auto` or `off`: whether the userspace datapath gets one under it where that works
+    stock: bool = False  # run Open vSwitch as it is installed; for benchmarks, which compare with it
+    model: bool = False  # whether switches are a model, which the lab's folder holds, and not Open vSwitch
+    mtu: int = 1500  # bytes of IP in a frame at most; only a model's is another than 1500
+    watchdog: float = 0.0  # real-world s after which a model drops what a pause holds back; 0 = never
+    host_access: Access = "read"  # what programs in hosts may do with the machine's files
+    # ends of links that lead to other machines, where this is a part of a fabric on several
     far: tuple[FarLink, ...] = ()
-    others: tuple[HostOrder, ...] = ()
-    everywhere: tuple[str, ...] = ()
-    controller_at: str = "127.0.0.1"
-    controller_here: bool = True
-    managers: int = 1
+    others: tuple[HostOrder, ...] = ()  # hosts there
+    everywhere: tuple[str, ...] = ()  # names of the fabric's switches in switch order; empty where all are here
+    controller_at: str = "127.0.0.1"  # IP address at which the controller listens
+    controller_here: bool = True  # whether it runs in this lab, and not in that of the first machine
+    managers: int = 1  # how many of it there are, one of which steers
 
     @property
     def collects(self) -> bool:
@@ -176,65 +143,46 @@ class LabState:
 class Build(Request[Facts]):
     """Make the network; once a lab."""
 
-    op: ClassVar[str] = "build"
     order: BuildOrder
 
 
 class TellFacts(Request[Facts]):
     """What was built."""
 
-    op: ClassVar[str] = "facts"
-
 
 class TellStatus(Request[Status]):
     """What the lab is and does; answered at any time."""
-
-    op: ClassVar[str] = "status"
 
 
 class Shutdown(Request[str]):
     """End the switches; whoever asks then kills the agent, and with it the rest."""
 
-    op: ClassVar[str] = "shutdown"
-
 
 @dataclass(frozen=True, slots=True)
 class SetRates(Request[CpuShare | None]):
-    """Give all links other rates, and the hosts another share of the processors, while the lab runs.
+    """Give all links other rates, and the hosts another share of the processors, while the lab runs."""
 
-    Attributes:
-        link_rate: lab bit/s between switches.
-        host_rate: lab bit/s of host links.
-        cpu_share: as in BuildOrder; without effect where the lab was built without shares.
-        dilation: as there.
-    """
-
-    op: ClassVar[str] = "rates"
-    link_rate: float
-    host_rate: float
-    cpu_share: float | None
-    dilation: float
+    link_rate: float  # lab bit/s between switches
+    host_rate: float  # lab bit/s of host links
+    cpu_share: float | None  # as in BuildOrder; without effect where the lab was built without shares
+    dilation: float  # as there
 
 
 @dataclass(frozen=True, slots=True)
 class SetSpeeds(Request[None]):
     """Let links run at shares of their rate, by the link's number; others keep theirs."""
 
-    op: ClassVar[str] = "speeds"
     speeds: Mapping[int, float]
 
 
 class CheckShaping(Request[list[str]]):
     """Differences between the shaping and the shares of processors asked for and the kernel's now."""
 
-    op: ClassVar[str] = "shaping"
-
 
 @dataclass(frozen=True, slots=True)
 class RunLoad(Request[Observation]):
     """Run a load, and count, record and disturb meanwhile."""
 
-    op: ClassVar[str] = "load"
     load: LoadRequest
 
 
@@ -242,120 +190,78 @@ class RunLoad(Request[Observation]):
 class Disturb(Request[Disturbed]):
     """Let something die or come back, or links change, now."""
 
-    op: ClassVar[str] = "disturb"
     disturbance: Disturbance
 
 
 class TellLinks(Request[dict[int, LinkState]]):
     """Links between switches that are not as planned, by number."""
 
-    op: ClassVar[str] = "links"
-
 
 class CountFrames(Request[FrameCounts]):
     """Everything that counts frames: links, switches, queues, sockets."""
-
-    op: ClassVar[str] = "frames"
 
 
 class ReadLinks(Request[LinkReadings]):
     """What all links have carried until now, and what waits for them."""
 
-    op: ClassVar[str] = "read links"
-
 
 class ReadPairs(Request[PairReadings]):
     """Bytes between hosts; where they are not counted yet, from now on."""
-
-    op: ClassVar[str] = "read pairs"
 
 
 class DumpFlows(Request[dict[str, list[str]]]):
     """The rules of all running switches, a line each, by switch."""
 
-    op: ClassVar[str] = "flows"
-
 
 class DumpShortCuts(Request[ShortCuts]):
     """The fast path's entries, as the kernel has them."""
-
-    op: ClassVar[str] = "short cuts"
 
 
 class DumpGroups(Request[dict[str, list[str]]]):
     """The groups of all running switches, a line each, by switch."""
 
-    op: ClassVar[str] = "groups"
-
 
 @dataclass(frozen=True, slots=True)
 class Trace(Request[list[str]]):
-    """Ask switches what they would do with frames.
+    """Ask switches what they would do with frames."""
 
-    Attributes:
-        frames: (switch, flow) as `ofproto/trace` takes them.
-    """
-
-    op: ClassVar[str] = "trace"
-    frames: tuple[tuple[str, str], ...]
+    frames: tuple[tuple[str, str], ...]  # (switch, flow) as `ofproto/trace` takes them
 
 
 class Reach(Request[list[tuple[str, str]]]):
     """Ping all pairs of hosts: names of those without an answer."""
 
-    op: ClassVar[str] = "reach"
-
 
 @dataclass(frozen=True, slots=True)
 class Learn(Request[str]):
-    """Let every host send a broadcast in each of some VLANs: how the frames were made.
+    """Let every host send a broadcast in each of some VLANs: how the frames were made."""
 
-    Attributes:
-        vlans: identifiers.
-        datagrams: whether they are UDP from an address in a network of each VLAN, or of no protocol.
-    """
-
-    op: ClassVar[str] = "learn"
-    vlans: tuple[int, ...]
-    datagrams: bool
+    vlans: tuple[int, ...]  # identifiers
+    datagrams: bool  # whether they are UDP from an address in a network of each VLAN, or of no protocol
 
 
 @dataclass(frozen=True, slots=True)
 class StormReading:
-    """Counters of a storm.
+    """Counters of a storm."""
 
-    Attributes:
-        seconds: since the broadcast.
-        frames: sent since then by all switch ports together.
-        busiest: likewise by the port that sent most.
-    """
-
-    seconds: float
-    frames: int
-    busiest: int
+    seconds: float  # since the broadcast
+    frames: int  # sent since then by all switch ports together
+    busiest: int  # likewise by the port that sent most
 
 
 @dataclass(frozen=True, slots=True)
 class WatchStorm(Request[list[StormReading]]):
-    """One broadcast, watched; afterwards the switches have no rules.
+    """One broadcast, watched; afterwards the switches have no rules."""
 
-    Attributes:
-        seconds: from the broadcast on.
-        every: s between two readings.
-        rules: replace those of the switches; None = those stay that are there.
-    """
-
-    op: ClassVar[str] = "storm"
-    seconds: float
-    every: float
-    rules: Mapping[str, Sequence[str]] | None = None
+    seconds: float  # from the broadcast on
+    every: float  # s between two readings
+    rules: Mapping[str, Sequence[str]] | None = None  # replace those of the switches; None = those stay that are there
 
 
 @dataclass(frozen=True, slots=True)
 class WriteFile(Request[str]):
     """Write a file into the lab's folder: its path there."""
 
-    op: ClassVar[str] = "write"
     name: str
     text: str
     mode: int = 0o644
@@ -365,7 +271,6 @@ class WriteFile(Request[str]):
 class CopyFile(Request[str]):
     """Copy a file into the lab's folder: its path there, which has neither spaces nor colons."""
 
-    op: ClassVar[str] = "copy"
     source: str
     name: str
 
@@ -374,7 +279,6 @@ class CopyFile(Request[str]):
 class TakeFile(Request[str]):
     """Text of a file of the lab's folder, which is then gone; empty where there is none."""
 
-    op: ClassVar[str] = "take"
     name: str
 
 
@@ -382,7 +286,6 @@ class TakeFile(Request[str]):
 class ShowFolder(Request[None]):
     """Let programs in hosts, in all or some, read a folder of the machine, where they may read it and it is hidden."""
 
-    op: ClassVar[str] = "show"
     folder: str
     hosts: tuple[str, ...] | None = None
 
@@ -390,55 +293,40 @@ class ShowFolder(Request[None]):
 class TellController(Request[ControllerStatus]):
     """The controller's status."""
 
-    op: ClassVar[str] = "controller"
-
 
 @dataclass(frozen=True, slots=True)
 class WaitForController(Request[ControllerStatus]):
     """Wait until all switches are in step, up to `limit` s."""
 
-    op: ClassVar[str] = "controller wait"
     limit: float
 
 
 class StopController(Request[None]):
     """Kill the controller, of several managers the master, as a crash would; switches keep their rules."""
 
-    op: ClassVar[str] = "controller stop"
-
 
 class StartController(Request[None]):
     """Start the controller anew, or managers that do not run, from the plan the lab was built from."""
 
-    op: ClassVar[str] = "controller start"
-
 
 @dataclass(frozen=True, slots=True)
 class MoveToPlan(Request[PlanMove]):
-    """Have the controller carry the switches over to another plan.
+    """Have the controller carry the switches over to another plan."""
 
-    Attributes:
-        plan: its JSON text.
-        off: links that are off afterwards.
-        limit: s that it may take.
-        wake_up: s from a link's being switched on until it carries frames.
-        pause: s after each step, to look at the states in between.
-    """
-
-    op: ClassVar[str] = "controller move"
-    plan: str
-    off: tuple[int, ...]
-    limit: float
-    wake_up: float = 0.0
-    pause: float = 0.0
+    plan: str  # its JSON text
+    off: tuple[int, ...]  # links that are off afterwards
+    limit: float  # s that it may take
+    wake_up: float = 0.0  # s from a link's being switched on until it carries frames
+    pause: float = 0.0  # s after each step, to look at the states in between
 
 
 OPERATIONS: dict[str, type[Request[Any]]] = {
-    kind.op: kind
-    for kind in (
-        Build, TellFacts, TellStatus, Shutdown, SetRates, SetSpeeds, CheckShaping, RunLoad, Disturb, TellLinks,
-        CountFrames, ReadLinks, ReadPairs, DumpFlows, DumpShortCuts, DumpGroups, Trace, Reach, Learn,
-        WatchStorm, WriteFile, CopyFile, TakeFile, ShowFolder, TellController, WaitForController, StopController,
-        StartController, MoveToPlan,
-    )
+    "build": Build, "facts": TellFacts, "status": TellStatus, "shutdown": Shutdown, "rates": SetRates,
+    "speeds": SetSpeeds, "shaping": CheckShaping, "load": RunLoad, "disturb": Disturb, "links": TellLinks,
+    "frames": CountFrames, "read links": ReadLinks, "read pairs": ReadPairs, "flows": DumpFlows,
+    "short cuts": DumpShortCuts, "groups": DumpGroups, "trace": Trace, "reach": Reach, "learn": Learn,
+    "storm": WatchStorm, "write": WriteFile, "copy": CopyFile, "take": TakeFile, "show": ShowFolder,
+    "controller": TellController, "controller wait": WaitForController, "controller stop": StopController,
+    "controller start": StartController, "controller move": MoveToPlan,
 }  # fmt: skip
+OP = {kind: name for name, kind in OPERATIONS.items()}  # what each is called

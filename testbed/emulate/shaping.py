@@ -30,21 +30,13 @@ _QUEUE = re.compile(r"^qdisc (pfifo\w*) .*\blimit (\d+)p\b")
 
 @dataclass(frozen=True, slots=True)
 class Shaping:
-    """How one sending port is shaped.
+    """How one sending port is shaped."""
 
-    Attributes:
-        rate: bit/s on the wire, gaps included.
-        queue_frames: frames that wait before the next is lost.
-        overhead: bytes on the wire beyond what Linux counts in a frame.
-        queue: TAIL_DROP or HEAD_DROP.
-        netem: what the link does to frames before that, if anything.
-    """
-
-    rate: float
-    queue_frames: int
-    overhead: int = WIRE_OVERHEAD
-    queue: str = TAIL_DROP
-    netem: Netem | None = None
+    rate: float  # bit/s on the wire, gaps included
+    queue_frames: int  # frames that wait before the next is lost
+    overhead: int = WIRE_OVERHEAD  # bytes on the wire beyond what Linux counts in a frame
+    queue: str = TAIL_DROP  # TAIL_DROP or HEAD_DROP
+    netem: Netem | None = None  # what the link does to frames before that, if anything
 
     def commands(self, interface: str) -> str:
         """Lines for `tc -batch`."""

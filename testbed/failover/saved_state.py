@@ -17,25 +17,16 @@ from testbed.model import Topology
 
 @dataclass(frozen=True, slots=True)
 class SavedState:
-    """The state of a segment manager.
+    """The state of a segment manager."""
 
-    Attributes:
-        plan: digest of its plan.
-        down: (switch, port) of ports that are down.
-        dead: switches that are.
-        vlans: identifiers of the VLANs there are then.
-        backups: of the backup VLANs.
-        silent: (switch, port) of links that did not hear what they should.
-        events: the last ones of the log.
-    """
-
-    plan: str
-    down: list[tuple[int, int]]
-    dead: list[int]
-    vlans: list[int]
-    backups: list[int]
+    plan: str  # digest of its plan
+    down: list[tuple[int, int]]  # (switch, port) of ports that are down
+    dead: list[int]  # switches that are
+    vlans: list[int]  # identifiers of the VLANs there are then
+    backups: list[int]  # of the backup VLANs
+    # (switch, port) of links that did not hear what they should
     silent: list[tuple[int, int]] = field(default_factory=list)
-    events: list[LoggedFailure] = field(default_factory=list)
+    events: list[LoggedFailure] = field(default_factory=list)  # the last ones of the log
 
     def write(self, file: Path) -> None:
         """Store it, whole or not at all."""

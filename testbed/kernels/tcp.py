@@ -36,63 +36,35 @@ _SPARE_BITS = np.uint64(11)
 
 
 class TcpFabric(NamedTuple):
-    """What does not change while a simulation runs.
+    """What does not change while a simulation runs."""
 
-    Attributes:
-        way: (2F, longest) channels of a walk; the first is its host's own.
-        hops: (2F,) how many.
-        frame_time: (K,) of a full segment's frame.
-        burst: (K,) frames that a port lets go at once after a rest, beside the first.
-        acknowledgement: length of an acknowledgement's frame, as a share of a full one.
-        queue: frames that wait at a port before one is lost.
-        head_drop: whether that is the first in the queue of a switch, else the new one.
-        omit: from a flow's beginning until it counts.
-        seconds: for which it does.
-    """
-
-    way: Ints
-    hops: Ints
-    frame_time: Floats
-    burst: Floats
-    acknowledgement: float
-    queue: int
-    head_drop: bool
-    omit: float
-    seconds: float
+    way: Ints  # (2F, longest) channels of a walk; the first is its host's own
+    hops: Ints  # (2F,) how many
+    frame_time: Floats  # (K,) of a full segment's frame
+    burst: Floats  # (K,) frames that a port lets go at once after a rest, beside the first
+    acknowledgement: float  # length of an acknowledgement's frame, as a share of a full one
+    queue: int  # frames that wait at a port before one is lost
+    head_drop: bool  # whether that is the first in the queue of a switch, else the new one
+    omit: float  # from a flow's beginning until it counts
+    seconds: float  # for which it does
 
 
 class TcpState(NamedTuple):
-    """Everything that changes. R frames at most in a queue.
+    """Everything that changes. R frames at most in a queue."""
 
-    Attributes:
-        heap: events.
-        random: (1,) state of the random numbers.
-        walk: (K, R) whose frame waits; each queue is a ring.
-        segment: (K, R) its segment, or the one that an acknowledgement is sent for.
-        note: (K, R) an acknowledgement's next segment wanted.
-        hop: (K, R) channels that it has passed.
-        head: (K,) place of the first frame.
-        waiting: (K,) how many.
-        leaving: (K,) whether an event for the first one is in the heap.
-        tokens: (K,) frames that a port may let go at once, and one more; below 0 it has to wait.
-        filled: (K,) time at which that was so.
-        counted: (F,) segments that have arrived in the seconds that count; below 0 those before.
-        ends: senders and receivers.
-    """
-
-    heap: Heap
-    random: Randoms
-    walk: Ints
-    segment: Longs
-    note: Longs
-    hop: Ints
-    head: Longs
-    waiting: Longs
-    leaving: Bools
-    tokens: Floats
-    filled: Floats
-    counted: Longs
-    ends: TcpEnds
+    heap: Heap  # events
+    random: Randoms  # (1,) state of the random numbers
+    walk: Ints  # (K, R) whose frame waits; each queue is a ring
+    segment: Longs  # (K, R) its segment, or the one that an acknowledgement is sent for
+    note: Longs  # (K, R) an acknowledgement's next segment wanted
+    hop: Ints  # (K, R) channels that it has passed
+    head: Longs  # (K,) place of the first frame
+    waiting: Longs  # (K,) how many
+    leaving: Bools  # (K,) whether an event for the first one is in the heap
+    tokens: Floats  # (K,) frames that a port may let go at once, and one more; below 0 it has to wait
+    filled: Floats  # (K,) time at which that was so
+    counted: Longs  # (F,) segments that have arrived in the seconds that count; below 0 those before
+    ends: TcpEnds  # senders and receivers
 
 
 @jit

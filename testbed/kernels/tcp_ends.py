@@ -34,57 +34,31 @@ _PLACES = 1 << 22  # for the segments of all flows
 
 
 class TcpEnds(NamedTuple):
-    """Senders and receivers of F flows.
+    """Senders and receivers of F flows."""
 
-    Attributes:
-        fate: (F, W) of segments.
-        number: (F, W) a transmission's place in the order of the flow's transmissions.
-        sent: (F, W) its time.
-        oldest: (F,) first segment not yet acknowledged.
-        next: (F,) first segment never sent.
-        made: (F,) transmissions.
-        newest: (F,) number of the latest transmission that is known to have arrived.
-        flying: (F,) segments under way.
-        lost: (F,) segments that are known to be lost.
-        limited: (F,) first segment never sent when the window last kept one back.
-        at_home: (F,) frames of segments in the host's own queue.
-        window: (F,) congestion window, in segments.
-        threshold: (F,) of slow start.
-        recovery: (F,) segment at whose acknowledgement recovery ends, or NOWHERE.
-        round_trip: (F,) smoothed (RFC 6298); negative before the first.
-        variation: (F,) of it.
-        deadline: (F,) time at which a flow gives up waiting.
-        doubled: (F,) time-outs since the last acknowledgement.
-        got: (F, W) whether a segment has arrived before one that is missing.
-        wanted: (F,) first segment that has not arrived.
-        unsaid: (F,) segments that have arrived since the last acknowledgement.
-        to_say: (F,) whether the timer for these runs.
-        arrived: (F,) segments that have arrived, each counted once.
-    """
-
-    fate: Ints
-    number: Longs
-    sent: Floats
-    oldest: Longs
-    next: Longs
-    made: Longs
-    newest: Longs
-    flying: Longs
-    lost: Longs
-    limited: Longs
-    at_home: Longs
-    window: Floats
-    threshold: Floats
-    recovery: Longs
-    round_trip: Floats
-    variation: Floats
-    deadline: Floats
-    doubled: Longs
-    got: Bools
-    wanted: Longs
-    unsaid: Longs
-    to_say: Bools
-    arrived: Longs
+    fate: Ints  # (F, W) of segments
+    number: Longs  # (F, W) a transmission's place in the order of the flow's transmissions
+    sent: Floats  # (F, W) its time
+    oldest: Longs  # (F,) first segment not yet acknowledged
+    next: Longs  # (F,) first segment never sent
+    made: Longs  # (F,) transmissions
+    newest: Longs  # (F,) number of the latest transmission that is known to have arrived
+    flying: Longs  # (F,) segments under way
+    lost: Longs  # (F,) segments that are known to be lost
+    limited: Longs  # (F,) first segment never sent when the window last kept one back
+    at_home: Longs  # (F,) frames of segments in the host's own queue
+    window: Floats  # (F,) congestion window, in segments
+    threshold: Floats  # (F,) of slow start
+    recovery: Longs  # (F,) segment at whose acknowledgement recovery ends, or NOWHERE
+    round_trip: Floats  # (F,) smoothed (RFC 6298); negative before the first
+    variation: Floats  # (F,) of it
+    deadline: Floats  # (F,) time at which a flow gives up waiting
+    doubled: Longs  # (F,) time-outs since the last acknowledgement
+    got: Bools  # (F, W) whether a segment has arrived before one that is missing
+    wanted: Longs  # (F,) first segment that has not arrived
+    unsaid: Longs  # (F,) segments that have arrived since the last acknowledgement
+    to_say: Bools  # (F,) whether the timer for these runs
+    arrived: Longs  # (F,) segments that have arrived, each counted once
 
 
 def new_ends(flows: int, queue: int) -> TcpEnds:

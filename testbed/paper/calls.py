@@ -30,19 +30,12 @@ _COMBINE: dict[str, Callable[[float, float], float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A runner with its options, or two calls combined.
+    """A runner with its options, or two calls combined."""
 
-    Attributes:
-        run: name of the runner or of the combination.
-        options: of the runner; None of a combination.
-        parts: the two calls of a combination.
-        take: what is taken of several values: mean, sd, min, max.
-    """
-
-    run: str
-    options: Any
-    parts: tuple[Call, ...]
-    take: str
+    run: str  # name of the runner or of the combination
+    options: Any  # of the runner; None of a combination
+    parts: tuple[Call, ...]  # the two calls of a combination
+    take: str  # what is taken of several values: mean, sd, min, max
 
     @property
     def quick(self) -> bool:

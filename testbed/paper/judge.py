@@ -16,19 +16,12 @@ _NEUTRAL = {"×": 1.0, "%": 0.0}
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of a row.
+    """What came of a row."""
 
-    Attributes:
-        row: the published number.
-        state: one of STATES.
-        ours: None where there is none.
-        error: of a runner that failed.
-    """
-
-    row: Row
-    state: str
-    ours: float | None = None
-    error: str = ""
+    row: Row  # the published number
+    state: str  # one of STATES
+    ours: float | None = None  # None where there is none
+    error: str = ""  # of a runner that failed
 
     @property
     def ratio(self) -> float | None:

@@ -16,19 +16,12 @@ _UNITS = {"bit/s": 1e-6, "s": 1e6}  # to Mbit/s and µs
 
 @dataclass(frozen=True, slots=True)
 class Measured(Fabric):
-    """A metric of a run.
+    """A metric of a run."""
 
-    Attributes:
-        metric: such as `goodput`.
-        load: number of the load, from 1; 0 = all that have the metric.
-        runs: one value each.
-        scale: what values are multiplied by; 0 = bit/s become Mbit/s and seconds µs.
-    """
-
-    metric: str = "goodput"
-    load: int = 0
-    runs: int = 1
-    scale: float = 0.0
+    metric: str = "goodput"  # such as `goodput`
+    load: int = 0  # number of the load, from 1; 0 = all that have the metric
+    runs: int = 1  # one value each
+    scale: float = 0.0  # what values are multiplied by; 0 = bit/s become Mbit/s and seconds µs
 
 
 def measure(options: Measured) -> tuple[float, ...]:

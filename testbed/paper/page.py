@@ -29,17 +29,11 @@ _COLUMNS = ("item", "row", "unit", "published", "ours", "ratio", "state", "metho
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """All items with what came of them.
+    """All items with what came of them."""
 
-    Attributes:
-        items: in the order of the tables.
-        results: name of the item → results in the order of its rows.
-        made: when and on what: date, machine, program.
-    """
-
-    items: tuple[Item, ...]
-    results: Mapping[str, tuple[Result, ...]]
-    made: str
+    items: tuple[Item, ...]  # in the order of the tables
+    results: Mapping[str, tuple[Result, ...]]  # name of the item → results in the order of its rows
+    made: str  # when and on what: date, machine, program
 
     @property
     def all_results(self) -> tuple[Result, ...]:

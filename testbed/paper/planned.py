@@ -27,16 +27,11 @@ ModelName = Literal["PC5324", "PC6224", "PC6248", "SF-420"]
 
 @dataclass(frozen=True, slots=True)
 class Fabric:
-    """A fabric as scenarios describe it; see docs/routings.md.
+    """A fabric as scenarios describe it; see docs/routings.md."""
 
-    Attributes:
-        scenario: file or name; then `set` and no block.
-        set: keys of the scenario that are replaced, as `--set` takes them.
-        topology: block of a scenario, and so are the following.
-    """
-
-    scenario: str = ""
-    set: tuple[str, ...] = ()
+    scenario: str = ""  # file or name; then `set` and no block
+    set: tuple[str, ...] = ()  # keys of the scenario that are replaced, as `--set` takes them
+    # block of a scenario, and so are the following
     topology: Mapping[str, Any] | None = field(default=None, metadata=_BLOCK)
     routing: Mapping[str, Any] | None = field(default=None, metadata=_BLOCK)
     faults: Mapping[str, Any] | None = field(default=None, metadata=_BLOCK)
@@ -85,19 +80,12 @@ def plan_figure(options: PlanFigure) -> tuple[float, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FairGoodput(Fabric):
-    """Max–min fair goodput of the flows of a pattern, from paths, rates and headers alone.
+    """Max–min fair goodput of the flows of a pattern, from paths, rates and headers alone."""
 
-    Attributes:
-        pattern: of all flows at once.
-        protocol: `udp` with `payload` bytes a datagram, or `tcp` in full segments.
-        payload: bytes.
-        of: all flows together, or the mean of one.
-    """
-
-    pattern: str = "all_to_all"
-    protocol: Literal["udp", "tcp"] = "udp"
-    payload: int = 1470
-    of: Literal["each", "host"] = "each"
+    pattern: str = "all_to_all"  # of all flows at once
+    protocol: Literal["udp", "tcp"] = "udp"  # `udp` with `payload` bytes a datagram, or `tcp` in full segments
+    payload: int = 1470  # bytes
+    of: Literal["each", "host"] = "each"  # all flows together, or the mean of one
 
 
 def fair_goodput(options: FairGoodput) -> tuple[float, ...]:
@@ -111,15 +99,10 @@ def fair_goodput(options: FairGoodput) -> tuple[float, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """Goodput through one switch at 1 Gbit/s.
+    """Goodput through one switch at 1 Gbit/s."""
 
-    Attributes:
-        protocol: `udp` or `tcp`.
-        tagged: whether frames carry a VLAN tag on the link that has most of them.
-    """
-
-    protocol: Literal["udp", "tcp"]
-    tagged: bool = False
+    protocol: Literal["udp", "tcp"]  # `udp` or `tcp`
+    tagged: bool = False  # whether frames carry a VLAN tag on the link that has most of them
 
 
 def wire_goodput(options: Wire) -> tuple[float, ...]:
@@ -129,15 +112,10 @@ def wire_goodput(options: Wire) -> tuple[float, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SwitchWatts:
-    """Power of one switch with all its ports at 1 Gbit/s, by the rows of Koibuchi et al. 2011, Table 2.
+    """Power of one switch with all its ports at 1 Gbit/s, by the rows of Koibuchi et al. 2011, Table 2."""
 
-    Attributes:
-        model: of the switch.
-        figure: its watts, or the percentage that the ports take.
-    """
-
-    model: ModelName
-    figure: Literal["watts", "ports_percent"] = "watts"
+    model: ModelName  # of the switch
+    figure: Literal["watts", "ports_percent"] = "watts"  # its watts, or the percentage that the ports take
 
 
 def switch_watts(options: SwitchWatts) -> tuple[float, ...]:
@@ -150,13 +128,9 @@ def switch_watts(options: SwitchWatts) -> tuple[float, ...]:
 
 @dataclass(frozen=True, slots=True)
 class MostSaved(Fabric):
-    """The most that switching parallel links off can save: all but one of each pair of switches.
+    """The most that switching parallel links off can save: all but one of each pair of switches."""
 
-    Attributes:
-        model: of all switches.
-    """
-
-    model: ModelName = "PC5324"
+    model: ModelName = "PC5324"  # of all switches
 
 
 def most_saved(options: MostSaved) -> tuple[float, ...]:
@@ -170,13 +144,9 @@ def most_saved(options: MostSaved) -> tuple[float, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Bound(Fabric):
-    """Static bound of the throughput under uniform traffic, by the paths alone.
+    """Static bound of the throughput under uniform traffic, by the paths alone."""
 
-    Attributes:
-        drawings: of networks or dead links drawn at random, one value each.
-    """
-
-    drawings: int = 1
+    drawings: int = 1  # of networks or dead links drawn at random, one value each
 
 
 def static_bound(options: Bound) -> tuple[float, ...]:
@@ -193,17 +163,11 @@ def static_bound(options: Bound) -> tuple[float, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SegmentChanges(Fabric):
-    """What the death of a link takes when only its segment changes, over what it takes when all is computed anew.
+    """What the death of a link takes when only its segment changes, over what it takes when all is computed anew."""
 
-    Attributes:
-        figure: switches that need another entry, or those entries.
-        every: each which link dies, one at a time, from the first.
-        drawings: of networks, one value each.
-    """
-
-    figure: Literal["switches", "entries"] = "switches"
-    every: int = 8
-    drawings: int = 10
+    figure: Literal["switches", "entries"] = "switches"  # switches that need another entry, or those entries
+    every: int = 8  # each which link dies, one at a time, from the first
+    drawings: int = 10  # of networks, one value each
 
 
 def segment_changes(options: SegmentChanges) -> tuple[float, ...]:

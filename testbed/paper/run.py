@@ -25,17 +25,11 @@ from testbed.units import format_eta
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a runner gave, kept in a file of its own.
+    """What a runner gave, kept in a file of its own."""
 
-    Attributes:
-        call: runner and options.
-        values: one a drawing.
-        seconds: it took.
-    """
-
-    call: str
-    values: tuple[float, ...]
-    seconds: float
+    call: str  # runner and options
+    values: tuple[float, ...]  # one a drawing
+    seconds: float  # it took
 
 
 class Store:

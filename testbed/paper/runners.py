@@ -13,23 +13,15 @@ Run = Callable[[Any], tuple[float, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """A way to obtain numbers.
+    """A way to obtain numbers."""
 
-    Attributes:
-        options: dataclass of what it is told in a table.
-        run: from those to values, one a drawing, or one.
-        quick: whether it needs no lab and no long simulation.
-        seconds: about how long it takes, for the order and for the time left; only their relation counts.
-        words: how it obtains them, for readers.
-        lab: whether it builds a lab.
-    """
-
-    options: type[Any]
-    run: Run
-    quick: bool
+    options: type[Any]  # dataclass of what it is told in a table
+    run: Run  # from those to values, one a drawing, or one
+    quick: bool  # whether it needs no lab and no long simulation
+    # about how long it takes, for the order and for the time left; only their relation counts
     seconds: Callable[[Any], float]
-    words: str
-    lab: bool = False
+    words: str  # how it obtains them, for readers
+    lab: bool = False  # whether it builds a lab
 
 
 def _flits(options: Any) -> float:

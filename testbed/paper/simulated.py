@@ -32,40 +32,27 @@ _ONSET = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Layered:
-    """Networks and routing as in Koibuchi et al. 2003, section 5.1: 4 hosts a switch.
+    """Networks and routing as in Koibuchi et al. 2003, section 5.1: 4 hosts a switch."""
 
-    Attributes:
-        topology: block of a scenario; `seed: drawing` stands for the number of the drawing.
-        variant: of descending layers, or `updown`: paths that keep to the layer in which they begin.
-        selection: of paths.
-        layers: virtual channels.
-        pattern: of traffic.
-        drawings: of networks, one value each.
-    """
-
+    # block of a scenario; `seed: drawing` stands for the number of the drawing
     topology: Mapping[str, Any] = field(metadata={"wanted": "a block as in a scenario"})
+    # of descending layers, or `updown`: paths that keep to the layer in which they begin
     variant: Literal["updown", "ud", "ud_du", "ud_below_du", "lturn"] = "ud"
-    selection: Literal["low_port", "sancho", "high_virtual", "high_physical"] = "low_port"
-    layers: int = 3
-    pattern: str = UNIFORM
-    drawings: int = 10
+    selection: Literal["low_port", "sancho", "high_virtual", "high_physical"] = "low_port"  # of paths
+    layers: int = 3  # virtual channels
+    pattern: str = UNIFORM  # of traffic
+    drawings: int = 10  # of networks, one value each
 
 
 @dataclass(frozen=True, slots=True)
 class Throughput(Layered):
-    """Highest accepted traffic by flits.
+    """Highest accepted traffic by flits."""
 
-    Attributes:
-        clocks: cycles of a run; a twentieth is not measured.
-        buffer: flits of each virtual channel; the paper does not say.
-        packet: flits.
-        figure: the most accepted at any load of a bisection for the saturation (`most`), or of loads that are accepted
-            to 95 % (`onset`).
-    """
-
-    clocks: int = 200_000
-    buffer: int = 256
-    packet: int = 128
+    clocks: int = 200_000  # cycles of a run; a twentieth is not measured
+    buffer: int = 256  # flits of each virtual channel; the paper does not say
+    packet: int = 128  # flits
+    # the most accepted at any load of a bisection for the saturation (`most`), or of loads that are accepted to 95 %
+    # (`onset`)
     figure: Literal["most", "onset"] = "most"
 
 
@@ -141,21 +128,13 @@ def _accepted(network: Network, load: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class PacketThroughput(Fabric):
-    """Highest accepted traffic by frames through switches that store and forward and pause links (802.3x).
+    """Highest accepted traffic by frames through switches that store and forward and pause links (802.3x)."""
 
-    Attributes:
-        pattern: of traffic.
-        drawings: of networks, dead links or pairs, one value each.
-        duration: ms of a run, a quarter of which is not measured.
-        buffer: bytes of memory a port; the paper does not say.
-        shared: whether the ports of a switch share it.
-    """
-
-    pattern: str = UNIFORM
-    drawings: int = 10
-    duration: float = 100.0
-    buffer: int = 65536
-    shared: bool = True
+    pattern: str = UNIFORM  # of traffic
+    drawings: int = 10  # of networks, dead links or pairs, one value each
+    duration: float = 100.0  # ms of a run, a quarter of which is not measured
+    buffer: int = 65536  # bytes of memory a port; the paper does not say
+    shared: bool = True  # whether the ports of a switch share it
 
 
 def packet_throughput(options: PacketThroughput) -> tuple[float, ...]:

@@ -25,50 +25,30 @@ _FILE_KEYS = ("paper", "short", "items")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A published number.
+    """A published number."""
 
-    Attributes:
-        item: name of the table or figure it is in.
-        name: of the row, unique in the item.
-        published: the number.
-        unit: of it and of ours.
-        relation: what the paper says of it: the number itself, or only that it is above or below a number.
-        tolerance: relative difference up to which ours counts as the same.
-        group: rows whose order among each other the paper also tells; empty for none.
-        call: how ours is obtained; None where it is not.
-        why: reason why ours differs, found by experiment; empty where it should not.
-        impossible: why there can be no number of ours; empty where there can be one.
-    """
-
-    item: str
-    name: str
-    published: float
-    unit: str
+    item: str  # name of the table or figure it is in
+    name: str  # of the row, unique in the item
+    published: float  # the number
+    unit: str  # of it and of ours
+    # what the paper says of it: the number itself, or only that it is above or below a number
     relation: Relation = "equal"
-    tolerance: float = 0.0
-    group: str = ""
-    call: Call | None = None
-    why: str = ""
-    impossible: str = ""
+    tolerance: float = 0.0  # relative difference up to which ours counts as the same
+    group: str = ""  # rows whose order among each other the paper also tells; empty for none
+    call: Call | None = None  # how ours is obtained; None where it is not
+    why: str = ""  # reason why ours differs, found by experiment; empty where it should not
+    impossible: str = ""  # why there can be no number of ours; empty where there can be one
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A table or figure of a paper.
+    """A table or figure of a paper."""
 
-    Attributes:
-        name: as `--only` takes it.
-        title: what it is.
-        paper: which it is in.
-        note: what holds for all its rows.
-        rows: its numbers, in order.
-    """
-
-    name: str
-    title: str
-    paper: str
-    note: str
-    rows: tuple[Row, ...]
+    name: str  # as `--only` takes it
+    title: str  # what it is
+    paper: str  # which it is in
+    note: str  # what holds for all its rows
+    rows: tuple[Row, ...]  # its numbers, in order
 
 
 @dataclass(frozen=True, slots=True)

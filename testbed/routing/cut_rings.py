@@ -16,17 +16,11 @@ from testbed.topologies.grid import Torus, torus
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """A ring opened between two switches.
+    """A ring opened between two switches."""
 
-    Attributes:
-        dimension: along which it runs.
-        inside: (S,) True for its switches.
-        first: coordinate of the first switch of the line it has become.
-    """
-
-    dimension: int
-    inside: Bools
-    first: int
+    dimension: int  # along which it runs
+    inside: Bools  # (S,) True for its switches
+    first: int  # coordinate of the first switch of the line it has become
 
 
 def route_cut_rings(topology: Topology, *, two_trees: bool) -> Routes:

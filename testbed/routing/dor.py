@@ -33,26 +33,22 @@ MAX_ACYCLIC_RING = {"alternating": 4, "opposite": 4, "positive": 3}
 
 @dataclass(frozen=True, slots=True)
 class DorOptions:
-    """Rules for tori; a mesh needs none of them.
+    """Rules for tori; a mesh needs none of them."""
 
-    Attributes:
-        ties: at distance k/2 go `alternating` (even positions -, odd +), `opposite` (even +, odd -) or `positive`.
-            `auto`: `opposite` with planes `link`, so that two neighbours share a tree, else `alternating`.
-        planes: which of two parallel links breaks a ring's cycle. `link`: the wrap link and all after it on
-            plane 1. `node`: plane 1 after passing through coordinate 0. `dest`: plane 0 while the wrap lies
-            ahead. `none`: no plane is told from another. `auto`: `link` where links are parallel and rings
-            too long to be acyclic without (over 4 with alternating ties, over 3 with positive), else `none`.
-        ring: `shortest` way round, or `no_transit`: never through coordinate 0, which keeps rings of single
-            links acyclic at the price of longer paths, or `two_trees`: a ring of k is cut open at the wrap link on
-            plane 0 and at k/2-1|k/2 on plane 1, and a source takes the line it is nearer the middle of, so that
-            2k^(n-1) VLANs do for every k with paths a little longer, or `datelines`: the shortest way in two layers, in
-            layer 1 as long as the wrap link lies ahead in a ring and in layer 0 after it (Dally and Seitz 1987), which
-            takes switches with virtual channels or priorities. `auto`: `no_transit` only where nothing else breaks the
-            cycle.
-    """
-
+    # at distance k/2 go `alternating` (even positions -, odd +), `opposite` (even +, odd -) or `positive`. `auto`:
+    # `opposite` with planes `link`, so that two neighbours share a tree, else `alternating`.
     ties: Literal["auto", "alternating", "opposite", "positive"] = "auto"
+    # which of two parallel links breaks a ring's cycle. `link`: the wrap link and all after it on plane 1. `node`:
+    # plane 1 after passing through coordinate 0. `dest`: plane 0 while the wrap lies ahead. `none`: no plane is told
+    # from another. `auto`: `link` where links are parallel and rings too long to be acyclic without (over 4 with
+    # alternating ties, over 3 with positive), else `none`.
     planes: Literal["auto", "none", "link", "node", "dest"] = "auto"
+    # `shortest` way round, or `no_transit`: never through coordinate 0, which keeps rings of single links acyclic at
+    # the price of longer paths, or `two_trees`: a ring of k is cut open at the wrap link on plane 0 and at k/2-1|k/2 on
+    # plane 1, and a source takes the line it is nearer the middle of, so that 2k^(n-1) VLANs do for every k with paths
+    # a little longer, or `datelines`: the shortest way in two layers, in layer 1 as long as the wrap link lies ahead in
+    # a ring and in layer 0 after it (Dally and Seitz 1987), which takes switches with virtual channels or priorities.
+    # `auto`: `no_transit` only where nothing else breaks the cycle.
     ring: Literal["auto", "shortest", "no_transit", "two_trees", "datelines"] = "auto"
 
 

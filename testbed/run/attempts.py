@@ -20,21 +20,13 @@ from testbed.workloads import WORKLOADS
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """Runs the loads of a scenario.
+    """Runs the loads of a scenario."""
 
-    Attributes:
-        plan: at the dilation of the lab.
-        lab: the lab.
-        folder: of the run.
-        progress: called with what is going on.
-        choice: how the dilation was chosen; None = the scenario says it, and then no load runs at another.
-    """
-
-    plan: Plan
-    lab: Session
-    folder: ResultFolder
-    progress: Progress
-    choice: Choice | None
+    plan: Plan  # at the dilation of the lab
+    lab: Session  # the lab
+    folder: ResultFolder  # of the run
+    progress: Progress  # called with what is going on
+    choice: Choice | None  # how the dilation was chosen; None = the scenario says it, and then no load runs at another
 
     def run(self, load: Workload, number: int, which: str) -> LoadRecord:
         """Run a load; where the lab is too slow for it, and may be slower, a second time, which then counts.

@@ -31,46 +31,27 @@ from testbed.simulate.settings import UNIFORM, Settings, destinations
 
 @dataclass(frozen=True, slots=True)
 class TcpFrames:
-    """What TCP sends beside full segments.
+    """What TCP sends beside full segments."""
 
-    Attributes:
-        ack: bytes of an acknowledgement's frame between switches, in memory.
-        edge_ack: bytes of one on a host's link.
-        flows: connections.
-        host_queue: frames in a host's own queue at which it loses acknowledgements.
-    """
-
-    ack: int
-    edge_ack: int
-    flows: int
-    host_queue: int
+    ack: int  # bytes of an acknowledgement's frame between switches, in memory
+    edge_ack: int  # bytes of one on a host's link
+    flows: int  # connections
+    host_queue: int  # frames in a host's own queue at which it loses acknowledgements
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PacketNetwork:
-    """What every run of a packet-level simulation starts from.
+    """What every run of a packet-level simulation starts from."""
 
-    Attributes:
-        topology: the network.
-        routes: its paths.
-        settings: of the switches and the traffic.
-        rate: of a link between switches, bit/s.
-        edge_rate: of a host's link, bit/s.
-        pattern_seed: draws the pattern where that is drawn.
-        edge_frame: bytes of a frame on a host's link, where frames have no tag yet.
-        longest: hops of the longest path.
-        tcp: what TCP sends, where hosts speak it.
-    """
-
-    topology: Topology
-    routes: Routes
-    settings: PacketSettings
-    rate: float
-    edge_rate: float
-    pattern_seed: int
-    edge_frame: int
-    longest: int
-    tcp: TcpFrames | None = None
+    topology: Topology  # the network
+    routes: Routes  # its paths
+    settings: PacketSettings  # of the switches and the traffic
+    rate: float  # of a link between switches, bit/s
+    edge_rate: float  # of a host's link, bit/s
+    pattern_seed: int  # draws the pattern where that is drawn
+    edge_frame: int  # bytes of a frame on a host's link, where frames have no tag yet
+    longest: int  # hops of the longest path
+    tcp: TcpFrames | None = None  # what TCP sends, where hosts speak it
 
     @classmethod
     def of(

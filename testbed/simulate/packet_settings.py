@@ -26,33 +26,22 @@ _LONGEST = 60_000.0  # ms of a run
 
 @dataclass(frozen=True, slots=True)
 class PacketSettings:
-    """The switches and the traffic of a packet-level simulation.
+    """The switches and the traffic of a packet-level simulation."""
 
-    Attributes:
-        pattern: `uniform`, where each frame goes to a host drawn anew, or one that gives each host one destination.
-        flow_control: `none` drops what finds no memory, `pause` stops a whole link (802.3x), `pfc` one priority of it
-            (802.1Qbb).
-        duration: ms, the warm-up included.
-        warm_up: ms at the beginning that are not measured.
-        frame: bytes of a frame in memory, with header and check sequence, without preamble and gap.
-        buffer: bytes of memory for each port and priority; of the port of arrival with flow control, else of the port
-            of departure.
-        xoff: bytes at which a sender is paused; None = as late as loses no frame.
-        xon: bytes at which it may go on; None = half of `xoff`.
-        shared: whether the ports of a switch share their memory; each may then take as much as is free.
-        delay: µs from a link's sending the last bit of a frame to the frame's standing in its next queue.
-    """
-
+    # `uniform`, where each frame goes to a host drawn anew, or one that gives each host one destination
     pattern: str = UNIFORM
+    # `none` drops what finds no memory, `pause` stops a whole link (802.3x), `pfc` one priority of it (802.1Qbb)
     flow_control: FlowControl = "pause"
-    duration: float = 200.0
-    warm_up: float = 50.0
-    frame: int = 1522
+    duration: float = 200.0  # ms, the warm-up included
+    warm_up: float = 50.0  # ms at the beginning that are not measured
+    frame: int = 1522  # bytes of a frame in memory, with header and check sequence, without preamble and gap
+    # bytes of memory for each port and priority; of the port of arrival with flow control, else of the port of
+    # departure
     buffer: int = 65536
-    xoff: int | None = None
-    xon: int | None = None
-    shared: bool = False
-    delay: float = 1.0
+    xoff: int | None = None  # bytes at which a sender is paused; None = as late as loses no frame
+    xon: int | None = None  # bytes at which it may go on; None = half of `xoff`
+    shared: bool = False  # whether the ports of a switch share their memory; each may then take as much as is free
+    delay: float = 1.0  # µs from a link's sending the last bit of a frame to the frame's standing in its next queue
 
     @property
     def lossless(self) -> bool:
@@ -62,19 +51,12 @@ class PacketSettings:
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Memory of a port and priority, in frames.
+    """Memory of a port and priority, in frames."""
 
-    Attributes:
-        buffer: frames that it holds.
-        headroom: frames that can arrive after it has asked for a pause.
-        xoff: frames at which it asks for one.
-        xon: frames at which it takes that back.
-    """
-
-    buffer: int
-    headroom: int
-    xoff: int
-    xon: int
+    buffer: int  # frames that it holds
+    headroom: int  # frames that can arrive after it has asked for a pause
+    xoff: int  # frames at which it asks for one
+    xon: int  # frames at which it takes that back
 
 
 def settings_of(scenario: Scenario, frame: int, pattern: str = UNIFORM) -> PacketSettings:

@@ -24,25 +24,15 @@ from testbed.scenario import Scenario
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """What came of a run elsewhere.
+    """What came of a run elsewhere."""
 
-    Attributes:
-        name: of its result folder; empty where it has none.
-        content: of that folder, as a zip file.
-        verdict: of a run that came to its end.
-        reasons: of the verdict.
-        advice: what to type where the lab was too slow.
-        seconds: that it took.
-        error: why it broke; empty where it did not.
-    """
-
-    name: str
-    content: bytes
-    verdict: str
-    reasons: tuple[str, ...]
-    advice: str
-    seconds: float
-    error: str = ""
+    name: str  # of its result folder; empty where it has none
+    content: bytes  # of that folder, as a zip file
+    verdict: str  # of a run that came to its end
+    reasons: tuple[str, ...]  # of the verdict
+    advice: str  # what to type where the lab was too slow
+    seconds: float  # that it took
+    error: str = ""  # why it broke; empty where it did not
 
 
 Runner = Callable[[Plan, Path, Callable[[str], None], Asked], Outcome]

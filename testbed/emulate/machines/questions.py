@@ -50,7 +50,7 @@ def for_parts(request: ask.Request[Any], parts: Sequence[Part], gate: str = "") 
         return [ask.RunLoad(load) for load in loads(request.load, parts, gate)]
     if isinstance(request, ask.Disturb):
         return [ask.Disturb(its) for its in shares_of(request.disturbance, parts)]
-    raise LabError(f"a fabric over several machines cannot carry out: {request.op}")
+    raise LabError(f"a fabric over several machines cannot carry out: {ask.OP[type(request)]}")
 
 
 def loads(load: LoadRequest, parts: Sequence[Part], gate: str) -> list[LoadRequest]:

@@ -63,40 +63,24 @@ FRAME = 5  # grains that a full frame takes
 
 
 class Doors(NamedTuple):
-    """Where frames come from and go to.
+    """Where frames come from and go to."""
 
-    Attributes:
-        epoll: descriptor that says which taps have frames.
-        taps: (H,) descriptors.
-        queues: (H,) descriptors of the sockets by which netfilter hands packets over; -1 = it holds none.
-        ready: (H,) bits: whether a tap may have a frame, whether a queue may, whether a packet is there in part.
-        late: (3, BINS) how late hosts were given frames, how late doors were looked at whose host's card was idle, and
-            how late the loop woke.
-        events: room for what epoll says.
-        clock: (4,) room for times.
-        message: (H, B) what netfilter has said, with the packet that is cut.
-        held: (H, HELD) about that packet, see packets.py.
-        segment: (H,) bytes of a TCP's segment at most, as hosts have asked for.
-        verdict: (2, 32) what each of netfilter's queues is answered.
-        control: (CONTROLS,) what the loop is asked and tells.
-        zero: (1,) ns of the monotonic clock at the model's time 0.
-        cycle: (N,) nodes that wait for each other for ever, then -1.
-    """
-
-    epoll: int
-    taps: Ints
-    queues: Ints
-    ready: Ints
+    epoll: int  # descriptor that says which taps have frames
+    taps: Ints  # (H,) descriptors
+    queues: Ints  # (H,) descriptors of the sockets by which netfilter hands packets over; -1 = it holds none
+    ready: Ints  # (H,) bits: whether a tap may have a frame, whether a queue may, whether a packet is there in part
+    # (3, BINS) how late hosts were given frames, how late doors were looked at whose host's card was idle, and how late
+    # the loop woke
     late: Longs
-    events: Ints
-    clock: Longs
-    message: Octets
-    held: Longs
-    segment: Longs
-    verdict: Octets
-    control: Longs
-    zero: Longs
-    cycle: Ints
+    events: Ints  # room for what epoll says
+    clock: Longs  # (4,) room for times
+    message: Octets  # (H, B) what netfilter has said, with the packet that is cut
+    held: Longs  # (H, HELD) about that packet, see packets.py
+    segment: Longs  # (H,) bytes of a TCP's segment at most, as hosts have asked for
+    verdict: Octets  # (2, 32) what each of netfilter's queues is answered
+    control: Longs  # (CONTROLS,) what the loop is asked and tells
+    zero: Longs  # (1,) ns of the monotonic clock at the model's time 0
+    cycle: Ints  # (N,) nodes that wait for each other for ever, then -1
 
 
 def new_doors(hosts: int, nodes: int, grain: int, mtu: int) -> Doors:

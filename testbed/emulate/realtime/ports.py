@@ -15,13 +15,9 @@ from testbed.model import Bools
 
 
 class KilledSwitches(NamedTuple):
-    """What others than the lab's process 1 want to know, in a file of its own.
+    """What others than the lab's process 1 want to know, in a file of its own."""
 
-    Attributes:
-        switches: (S,) whether a switch has been killed.
-    """
-
-    switches: Bools
+    switches: Bools  # (S,) whether a switch has been killed
 
 
 class Ports:

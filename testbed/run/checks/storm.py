@@ -25,17 +25,11 @@ _FRAME_BITS = 84 * 8  # the shortest frame, with preamble and gap
 
 @dataclass(frozen=True, slots=True)
 class StormCounts:
-    """What became of one broadcast.
+    """What became of one broadcast."""
 
-    Attributes:
-        seconds: of each reading, since it was sent.
-        frames: sent by all switch ports together until then.
-        busiest: likewise by the port that sent most.
-    """
-
-    seconds: tuple[float, ...]
-    frames: tuple[int, ...]
-    busiest: tuple[int, ...]
+    seconds: tuple[float, ...]  # of each reading, since it was sent
+    frames: tuple[int, ...]  # sent by all switch ports together until then
+    busiest: tuple[int, ...]  # likewise by the port that sent most
 
     @property
     def rate(self) -> float:
@@ -45,19 +39,12 @@ class StormCounts:
 
 @dataclass(frozen=True, slots=True)
 class Storm:
-    """The same ring twice.
+    """The same ring twice."""
 
-    Attributes:
-        switches: of the ring, a host on each.
-        link_rate: bit/s.
-        vlans: with the VLANs of the plan.
-        without: with switches that send every frame to every other port.
-    """
-
-    switches: int
-    link_rate: float
-    vlans: StormCounts
-    without: StormCounts
+    switches: int  # of the ring, a host on each
+    link_rate: float  # bit/s
+    vlans: StormCounts  # with the VLANs of the plan
+    without: StormCounts  # with switches that send every frame to every other port
 
     @property
     def load(self) -> float:

@@ -36,23 +36,14 @@ from testbed.workloads.spec import Times
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One load of a run.
+    """One load of a run."""
 
-    Attributes:
-        plan: what the lab was built from, at the dilation it has now.
-        lab: the lab.
-        labels: labels that all samples of this load carry.
-        keep_raw: stores a tool's raw output under a file name.
-        progress: called with what is going on.
-        moving: whether the lab is carried over to other plans meanwhile, so that this one predicts nothing.
-    """
-
-    plan: Plan
-    lab: Session
-    labels: Mapping[str, str]
-    keep_raw: Callable[[str, str], None]
-    progress: Callable[[str], None]
-    moving: bool = False
+    plan: Plan  # what the lab was built from, at the dilation it has now
+    lab: Session  # the lab
+    labels: Mapping[str, str]  # labels that all samples of this load carry
+    keep_raw: Callable[[str, str], None]  # stores a tool's raw output under a file name
+    progress: Callable[[str], None]  # called with what is going on
+    moving: bool = False  # whether the lab is carried over to other plans meanwhile, so that this one predicts nothing
 
     @property
     def scale(self) -> TimeScale:
@@ -198,32 +189,19 @@ def _ending(code: int | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LoadResult:
-    """What came back from the lab.
+    """What came back from the lab."""
 
-    Attributes:
-        outputs: process id → what became of it.
-        before: counters at the start of the window.
-        after: counters at its end.
-        seconds: laboratory seconds the load took.
-        failed: process id → how it failed.
-        telemetry: what was recorded meanwhile, if anything.
-        no_matrix: why that has no traffic matrix; empty where it has one.
-        start: when the last program had started; s, monotonic.
-        disturbed: when each event of the timeline was carried out.
-        clock_error: s that times of different machines may be off beside each other.
-        ahead: host → s that its clock is ahead of the one of all these times; empty where it is the same.
-    """
-
-    outputs: Mapping[str, Output]
-    before: Snapshot
-    after: Snapshot
-    seconds: float
-    failed: Mapping[str, str] = field(default_factory=dict)
-    telemetry: Telemetry | None = None
-    no_matrix: str = ""
-    start: float = 0.0
-    disturbed: Sequence[Disturbed] = ()
-    clock_error: float = 0.0
+    outputs: Mapping[str, Output]  # process id → what became of it
+    before: Snapshot  # counters at the start of the window
+    after: Snapshot  # counters at its end
+    seconds: float  # laboratory seconds the load took
+    failed: Mapping[str, str] = field(default_factory=dict)  # process id → how it failed
+    telemetry: Telemetry | None = None  # what was recorded meanwhile, if anything
+    no_matrix: str = ""  # why that has no traffic matrix; empty where it has one
+    start: float = 0.0  # when the last program had started; s, monotonic
+    disturbed: Sequence[Disturbed] = ()  # when each event of the timeline was carried out
+    clock_error: float = 0.0  # s that times of different machines may be off beside each other
+    # host → s that its clock is ahead of the one of all these times; empty where it is the same
     ahead: Mapping[str, float] = field(default_factory=dict)
 
     def wire_rate(self, channel: int) -> float:
@@ -236,27 +214,18 @@ class LoadResult:
 
 @dataclass(slots=True)
 class LoadOutcome:
-    """What a load gave.
+    """What a load gave."""
 
-    Attributes:
-        samples: in real-world units.
-        findings: about fidelity.
-        telemetry: of each repeat that was recorded.
-        no_matrix: why that has no traffic matrix; empty where it has one.
-        clock_error: laboratory s that times of different machines may be off beside each other; 0 on one machine.
-        failures: of each repeat with failures, what they cost.
-        changes: of each repeat with links that changed, when they did, as plain data.
-        times: laboratory seconds that did not count, and that did, where the load has such.
-    """
-
-    samples: list[Sample] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
-    telemetry: list[Telemetry] = field(default_factory=list)
-    no_matrix: str = ""
+    samples: list[Sample] = field(default_factory=list)  # in real-world units
+    findings: list[Finding] = field(default_factory=list)  # about fidelity
+    telemetry: list[Telemetry] = field(default_factory=list)  # of each repeat that was recorded
+    no_matrix: str = ""  # why that has no traffic matrix; empty where it has one
+    # laboratory s that times of different machines may be off beside each other; 0 on one machine
     clock_error: float = 0.0
-    failures: list[FailureRepeat] = field(default_factory=list)
+    failures: list[FailureRepeat] = field(default_factory=list)  # of each repeat with failures, what they cost
+    # of each repeat with links that changed, when they did, as plain data
     changes: list[dict[str, object]] = field(default_factory=list)
-    times: Times | None = None
+    times: Times | None = None  # laboratory seconds that did not count, and that did, where the load has such
 
     def watched(self, result: LoadResult) -> None:
         """Take over what was recorded beside a repeat."""

@@ -21,15 +21,10 @@ ON_THE_WAY = 0.05
 
 @dataclass(slots=True)
 class Assessment:
-    """What failures cost.
+    """What failures cost."""
 
-    Attributes:
-        events: for each moment at which something happened.
-        findings: what should not have been.
-    """
-
-    events: list[Failure] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
+    events: list[Failure] = field(default_factory=list)  # for each moment at which something happened
+    findings: list[Finding] = field(default_factory=list)  # what should not have been
 
 
 def assess(

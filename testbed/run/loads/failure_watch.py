@@ -39,25 +39,15 @@ BIN = 0.02
 
 @dataclass(frozen=True, slots=True)
 class FailureWatch:
-    """The failures of one load.
+    """The failures of one load."""
 
-    Attributes:
-        context: the load.
-        changes: its events.
-        outlooks: what each leaves, worked out beforehand.
-        pairs: hosts between which probes run.
-        rate: datagrams a second of each.
-        seconds: laboratory seconds that the load takes.
-        on_the_way: laboratory seconds that a datagram can be under way.
-    """
-
-    context: Context
-    changes: Sequence[Change]
-    outlooks: Sequence[Outlook]
-    pairs: Sequence[tuple[int, int]]
-    rate: int
-    seconds: float
-    on_the_way: float = ON_THE_WAY
+    context: Context  # the load
+    changes: Sequence[Change]  # its events
+    outlooks: Sequence[Outlook]  # what each leaves, worked out beforehand
+    pairs: Sequence[tuple[int, int]]  # hosts between which probes run
+    rate: int  # datagrams a second of each
+    seconds: float  # laboratory seconds that the load takes
+    on_the_way: float = ON_THE_WAY  # laboratory seconds that a datagram can be under way
 
     @classmethod
     def of(

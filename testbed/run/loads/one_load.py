@@ -31,15 +31,11 @@ from testbed.workloads.pairs import OutputError
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """How a kind of load is run in a lab; what is known of it without one is in WORKLOADS.
+    """How a kind of load is run in a lab; what is known of it without one is in WORKLOADS."""
 
-    Attributes:
-        run: runs and judges it.
-        prepare: builds what it runs before any lab is; given the plan, its parameters and its key for messages, it
-            raises InputError or CapabilityError.
-    """
-
-    run: Callable[[Context, Any], LoadOutcome]
+    run: Callable[[Context, Any], LoadOutcome]  # runs and judges it
+    # builds what it runs before any lab is; given the plan, its parameters and its key for messages, it raises
+    # InputError or CapabilityError
     prepare: Callable[[Plan, Any, str], object] | None = None
 
 
@@ -61,25 +57,15 @@ def runner_of(kind: str) -> Runner:
 
 @dataclass(frozen=True, slots=True)
 class LoadRecord:
-    """What a load came to.
+    """What a load came to."""
 
-    Attributes:
-        samples: in real-world units.
-        entry: of the manifest.
-        findings: about fidelity, each with the load's title.
-        outcome: as its runner gave it; None where it failed.
-        too_slow: whether its figures are void only because the lab was too slow for it.
-        short_of_time: whether they have a reserve, and only because it had little time left.
-        span: when it began and ended; s, monotonic.
-    """
-
-    samples: list[Sample]
-    entry: dict[str, object]
-    findings: list[Finding]
-    outcome: LoadOutcome | None
-    too_slow: bool = False
-    short_of_time: bool = False
-    span: tuple[float, float] = (0.0, 0.0)
+    samples: list[Sample]  # in real-world units
+    entry: dict[str, object]  # of the manifest
+    findings: list[Finding]  # about fidelity, each with the load's title
+    outcome: LoadOutcome | None  # as its runner gave it; None where it failed
+    too_slow: bool = False  # whether its figures are void only because the lab was too slow for it
+    short_of_time: bool = False  # whether they have a reserve, and only because it had little time left
+    span: tuple[float, float] = (0.0, 0.0)  # when it began and ended; s, monotonic
 
 
 def run_load(

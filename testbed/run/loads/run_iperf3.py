@@ -107,33 +107,19 @@ def _tcp_load(context: Context, spec: Iperf3) -> TcpLoad:
 
 @dataclass(frozen=True, slots=True)
 class _Load:
-    """What all repeats of a load share.
+    """What all repeats of a load share."""
 
-    Attributes:
-        context: the load.
-        spec: what is asked for.
-        pairs: hosts of each flow.
-        wire: cost of its payload.
-        fair: (F,) max-min fair goodput, each bundle of links taken for one; real-world bit/s.
-        even: (F,) likewise what the protocol makes of it.
-        tcp: what TCP meets, if it is TCP.
-        spread: what a hash can be expected to make of it, where links are aggregated.
-        events: what happens meanwhile.
-        watch: the failures, where there are some.
-        links: the links that change, likewise.
-    """
-
-    context: Context
-    spec: Iperf3
-    pairs: Sequence[tuple[int, int]]
-    wire: Transport
-    fair: Floats
-    even: Floats
-    tcp: TcpLoad | None
-    spread: Spread | None
-    events: Sequence[Change] = ()
-    watch: FailureWatch | None = None
-    links: LinkWatch | None = None
+    context: Context  # the load
+    spec: Iperf3  # what is asked for
+    pairs: Sequence[tuple[int, int]]  # hosts of each flow
+    wire: Transport  # cost of its payload
+    fair: Floats  # (F,) max-min fair goodput, each bundle of links taken for one; real-world bit/s
+    even: Floats  # (F,) likewise what the protocol makes of it
+    tcp: TcpLoad | None  # what TCP meets, if it is TCP
+    spread: Spread | None  # what a hash can be expected to make of it, where links are aggregated
+    events: Sequence[Change] = ()  # what happens meanwhile
+    watch: FailureWatch | None = None  # the failures, where there are some
+    links: LinkWatch | None = None  # the links that change, likewise
 
     def run(self, turn: int, outcome: LoadOutcome) -> tuple[LoadResult, Floats, Floats]:
         """Run once, add the samples, return the counters, and real-world goodput of each flow and what it should be.

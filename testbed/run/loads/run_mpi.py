@@ -45,19 +45,12 @@ _LABORATORY = (
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A job that is built and can be run on a plan.
+    """A job that is built and can be run on a plan."""
 
-    Attributes:
-        job: with the scenario's arguments and time limit.
-        ranks: where its ranks run.
-        pairs: (sender, receiver) ranks of the scenario's pattern, or None.
-        trace: whether what ranks send each other is recorded.
-    """
-
-    job: mpi.MpiJob
-    ranks: Ranks
-    pairs: tuple[tuple[int, int], ...] | None
-    trace: bool
+    job: mpi.MpiJob  # with the scenario's arguments and time limit
+    ranks: Ranks  # where its ranks run
+    pairs: tuple[tuple[int, int], ...] | None  # (sender, receiver) ranks of the scenario's pattern, or None
+    trace: bool  # whether what ranks send each other is recorded
 
 
 def prepare_mpi(plan: Plan, spec: Mpi | Npb, place: str = "") -> Prepared:
