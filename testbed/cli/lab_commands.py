@@ -6,10 +6,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -164,20 +164,33 @@ def up(
     else:
         facts = _up(name, settings, lab, form)
         if form is Format.json:
-            print_json(facts)
+            print_json(asdict(facts))
 
 
-def _show(facts: dict[str, Any], listening: socket, form: Format) -> None:
+@dataclass(frozen=True, slots=True)
+class _LabFacts:
+    """A lab that was built, as it is printed."""
+
+    lab: str
+    process: int
+    datapath: str
+    dilation: float
+    digest: str
+    built_seconds: float
+    checked_seconds: float
+
+
+def _show(facts: _LabFacts, listening: socket, form: Format) -> None:
     """Show a lab that stands on a page, until Ctrl-C."""
     from testbed.live.server import Page, serving
     from testbed.live.source import running_lab
 
-    with until_interrupted(), serving(Page(running_lab(str(facts["lab"]))), listening) as address:
-        tell(address, form, facts)
+    with until_interrupted(), serving(Page(running_lab(facts.lab)), listening) as address:
+        tell(address, form, asdict(facts))
         threading.Event().wait()
 
 
-def _up(name: str, settings: list[str] | None, lab: str | None, form: Format) -> dict[str, Any]:
+def _up(name: str, settings: list[str] | None, lab: str | None, form: Format) -> _LabFacts:
     """Build a lab that outlives this program, and say so; returns what it is."""
     started = time.monotonic()
     from testbed.emulate.probe import look_ahead
@@ -207,20 +220,15 @@ def _up(name: str, settings: list[str] | None, lab: str | None, form: Format) ->
             except BaseException:
                 running.end()
                 raise
-    facts = {
-        "lab": chosen,
-        "process": running.namespaces.init,
-        "datapath": running.facts.datapath,
-        "dilation": running.facts.dilation,
-        "digest": plan.digest,
-        "built_seconds": round(built, 3),
-        "checked_seconds": round(time.monotonic() - started - built, 3),
-    }
+    facts = _LabFacts(
+        chosen, running.namespaces.init, running.facts.datapath, running.facts.dilation, plan.digest, round(built, 3),
+        round(time.monotonic() - started - built, 3),
+    )  # fmt: skip
     if form is not Format.json:
         say(
             f"{chosen} is running: {plan.topology.switch_count} switches, {plan.topology.host_count} hosts, "
-            f"{facts['datapath']} datapath, dilation {facts['dilation']:.4g}; built in {facts['built_seconds']:.2f} s, "
-            f"paths checked in {facts['checked_seconds']:.2f} s\ntestbed shell {chosen}   testbed down {chosen}"
+            f"{facts.datapath} datapath, dilation {facts.dilation:.4g}; built in {facts.built_seconds:.2f} s, "
+            f"paths checked in {facts.checked_seconds:.2f} s\ntestbed shell {chosen}   testbed down {chosen}"
         )
     return facts
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
@@ -128,7 +128,12 @@ def _as_object(topology: Topology, made: Change, step: Step) -> dict[str, object
     }
 
 
-def _segment(topology: Topology, channels: tuple[int, ...], prohibited: tuple[tuple[int, int], ...]) -> dict[str, Any]:
+class _Segment(TypedDict):
+    way: str
+    prohibited: list[str]
+
+
+def _segment(topology: Topology, channels: tuple[int, ...], prohibited: tuple[tuple[int, int], ...]) -> _Segment:
     ways = [topology.switch_name(int(topology.channel_source[channels[0]]))]
     ways += [topology.switch_name(int(topology.channel_target[channel])) for channel in channels]
     turns = [

@@ -109,7 +109,9 @@ def each_variant(
         with redirect_stdout(printed) if form is Format.json else nullcontext():
             codes.append(_code(command, {**given, "settings": texts, "vary": None}))
         if form is Format.json:
-            objects.append({"variant": variant.label, "settings": list(variant.settings), **_object(printed)})
+            objects.append(
+                {"variant": variant.label, "settings": list(variant.settings), **json.loads(printed.getvalue())}
+            )
     if form is Format.json:
         print_json({"variants": objects})
     order = (EXIT_PASS, EXIT_WARNINGS, EXIT_FAIL)
@@ -122,8 +124,3 @@ def _code(command: Callable[..., None], given: Mapping[str, Any]) -> int:
     except typer.Exit as end:
         return int(end.exit_code)
     return EXIT_PASS
-
-
-def _object(printed: io.StringIO) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(printed.getvalue())
-    return found

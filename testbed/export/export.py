@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 from testbed.errors import InputError, Problem, did_you_mean
 from testbed.export.cisco_ios import CISCO_IOS
@@ -53,13 +53,26 @@ class Options:
     macs: Mapping[str, str] | None = None  # addresses of hosts by name, where they are not the lab's
 
 
+class ExportRecord(TypedDict):
+    """What `export.json` holds: from which plan, with which options, and the names of the files."""
+
+    schema_version: int
+    scenario: str
+    digest: str
+    dialect: str
+    ports: str
+    flow_control: FlowControl
+    floods: Floods
+    macs: dict[str, str]
+    files: list[str]
+
+
 @dataclass(frozen=True, slots=True)
 class Export:
     """What is to be written."""
 
     files: dict[str, str]  # name → text
-    # what `export.json` holds: from which plan, with which options, and the names of the files
-    manifest: dict[str, Any]
+    manifest: ExportRecord
 
 
 def dialect_called(name: str) -> Dialect:
@@ -105,7 +118,7 @@ def export_plan(plan: Plan, options: Options) -> Export:
         raise InputError([*refused[:_MAX_SHOWN], *_more_refusals(options.dialect, len(refused))])
     files = dialect.write(writing)
     files |= {"README.md": readme(plan, dialect, options.dialect, writing, model), "cabling.csv": cabling_csv(writing)}
-    manifest = {
+    manifest: ExportRecord = {
         "schema_version": SCHEMA_VERSION,
         "scenario": plan.scenario.name,
         "digest": plan.digest,

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypedDict
 
 from testbed.errors import Problem
 from testbed.export.bridge import Bridge, BridgePort, Entry
@@ -211,7 +211,7 @@ COMMANDS = {
 def read_running(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Problem]]:
     """Read the folder of one switch; see Dialect.read. Addresses that were learned and those of ports are left out."""
     problems: list[Problem] = []
-    said: dict[str, list[dict[str, Any]]] = {}
+    said: dict[str, Any] = {}
     for file, command in COMMANDS.items():
         path = f"{name}/{file}"
         try:
@@ -239,7 +239,15 @@ def read_running(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Prob
     return Bridge(name, bool(about["vlan_filtering"]), bool(about["stp_state"]), ports, fdb), []
 
 
-def _port(link: Mapping[str, Any], vlans: list[dict[str, Any]]) -> BridgePort:
+class _Vlan(TypedDict, total=False):
+    """Of `bridge -j vlan show`."""
+
+    vlan: int
+    vlanEnd: int
+    flags: list[str]
+
+
+def _port(link: Mapping[str, Any], vlans: list[_Vlan]) -> BridgePort:
     members: set[int] = set()
     untagged: set[int] = set()
     pvid = None

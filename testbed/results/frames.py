@@ -8,6 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from testbed.model import Sample, Topology
@@ -36,7 +37,7 @@ def telemetry_frame(run: Run) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
-def _columns(wiring: Topology, found: Telemetry) -> dict[str, Any]:
+def _columns(wiring: Topology, found: Telemetry) -> dict[str, npt.NDArray[Any]]:
     readings, ports = found.sent_bytes.shape
     channels = [None if one < 0 else wiring.channel_name(one) for one in found.port_channel.tolist()]
     hosts = [None if one < 0 else str(found.hosts[one]) for one in found.port_host.tolist()]

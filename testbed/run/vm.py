@@ -6,7 +6,7 @@ import os
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from testbed.emulate.vm.boot import Report, run_job
 from testbed.emulate.vm.image import Image, qemu_version, require_image
@@ -132,9 +132,15 @@ def run_tests_in_vm(
     return int(report.said["code"])
 
 
+class _Raised(TypedDict, total=False):
+    kind: str
+    sentence: str
+    problems: list[tuple[str, str]]  # of an InputError
+
+
 def raise_reported(report: Report) -> None:
     """Raise what was raised inside, as if it had been raised here."""
-    error: dict[str, Any] | None = report.said.get("error")
+    error: _Raised | None = report.said.get("error")
     if error is None:
         return
     if error["kind"] == InputError.__name__:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic_core import ErrorDetails
 
 from testbed.errors import Problem, did_you_mean
 
@@ -63,7 +64,7 @@ def fill(spec: type[Any], values: object, place: str, problems: list[Problem], m
     try:
         model = model_of(spec).model_validate(given)
     except ValidationError as error:
-        details = [dict(detail) for detail in error.errors(include_url=False)]
+        details = error.errors(include_url=False)
         # A list of wrong entries is called too short as well; the entries are the problem.
         details = [d for d in details if d["type"] != "too_short" or not d["input"]]
         # What is wrong inside an entry may be several errors, but is one problem.
@@ -82,16 +83,16 @@ def _tuples(value: object) -> object:
     return tuple(tuple(entry) if isinstance(entry, list) else entry for entry in value)
 
 
-def _entry_problem(spec: type[Any], place: str, detail: dict[str, Any], values: dict[str, Any]) -> Problem | None:
+def _entry_problem(spec: type[Any], place: str, detail: ErrorDetails, values: dict[str, Any]) -> Problem | None:
     """The problem of an entry of a list whose declaration says what an entry is, else None."""
     key, *inside = detail["loc"]
     wanted = _words(spec, key, "entry")
     if not wanted or not inside:
         return None
-    return Problem(f"{place}.{key}.{inside[0]}", f"should be {wanted}, not {shown(values[key][inside[0]])}")
+    return Problem(f"{place}.{key}.{inside[0]}", f"should be {wanted}, not {shown(values[str(key)][inside[0]])}")
 
 
-def _problem(spec: type[Any], place: str, detail: dict[str, Any], more_keys: Sequence[str]) -> Problem:
+def _problem(spec: type[Any], place: str, detail: ErrorDetails, more_keys: Sequence[str]) -> Problem:
     where = ".".join([place, *(str(part) for part in detail["loc"] if not str(part).startswith("function-"))])
     kind, given, context = detail["type"], detail.get("input"), detail.get("ctx", {})
     if kind == "extra_forbidden":
@@ -111,7 +112,7 @@ def _problem(spec: type[Any], place: str, detail: dict[str, Any], more_keys: Seq
     return Problem(where, f"{sentence}, not {shown(given)}")
 
 
-def _wanted(spec: type[Any], detail: dict[str, Any]) -> str:
+def _wanted(spec: type[Any], detail: ErrorDetails) -> str:
     """What a field asks for, in words."""
     key = detail["loc"][0]
     wanted = _words(spec, key, "wanted")

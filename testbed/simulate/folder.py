@@ -8,7 +8,7 @@ import os
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypedDict
 
 from testbed import __version__
 from testbed.errors import InputError, Problem, reading
@@ -112,11 +112,9 @@ def store(
     result = ResultFolder.at(folder, plan)
     result.write_plan(environment(simulator=dict(asked)))
     result.write_samples(samples)
-    manifest = _manifest(plan, str(asked["pattern"]), points)
     result.write_manifest(
-        manifest["verdict"], manifest["reasons"], manifest["loads"],
-        {"dilation": 1.0, "engine": "simulate", "kind": SIMULATION},
-    )  # fmt: skip
+        *_judged(plan, str(asked["pattern"]), points), {"dilation": 1.0, "engine": "simulate", "kind": SIMULATION}
+    )
 
 
 def environment(**more: Any) -> dict[str, object]:
@@ -131,7 +129,24 @@ def environment(**more: Any) -> dict[str, object]:
     }
 
 
-def _manifest(plan: Plan, pattern: str, points: Sequence[Point]) -> dict[str, Any]:
+class _Whole(TypedDict):
+    kind: str
+    verdict: str
+    reasons: list[str]
+
+
+class _Load(_Whole):
+    load: str
+    title: str
+
+
+class _Judged(NamedTuple):
+    verdict: str
+    reasons: list[str]
+    loads: list[_Load]
+
+
+def _judged(plan: Plan, pattern: str, points: Sequence[Point]) -> _Judged:
     """Verdict, reasons and loads: the pattern at all its rates, and each of the scenario's loads that it represents."""
     deadlocks = [point for point in points if point.cycle]
     reasons = [
@@ -139,13 +154,13 @@ def _manifest(plan: Plan, pattern: str, points: Sequence[Point]) -> dict[str, An
         for point in deadlocks
     ]
     verdict = "fail" if deadlocks and plan.scenario.expect != "deadlock" else "pass"
-    whole = {"kind": SIMULATION, "verdict": "pass", "reasons": []}
-    loads = [{**whole, "load": pattern, "title": f"simulated {pattern}"}]
+    whole: _Whole = {"kind": SIMULATION, "verdict": "pass", "reasons": []}
+    loads: list[_Load] = [{**whole, "load": pattern, "title": f"simulated {pattern}"}]
     if any(point.load == _ALL for point in points if not point.cycle):
         for number, spec in _loads_meant(plan, pattern):
             title = f"iperf3 {spec.protocol} {spec.pattern}"
             loads.append({**whole, "load": str(number), "kind": "iperf3", "title": title})
-    return {"verdict": verdict, "reasons": reasons, "loads": loads}
+    return _Judged(verdict, reasons, loads)
 
 
 def _loads_meant(plan: Plan, pattern: str) -> Iterator[tuple[int, Iperf3]]:
@@ -237,7 +252,7 @@ def old_run(folder: Path, runs: Iterable[Run]) -> Run:
         )
         raise InputError.one(str(folder), sentence)
     pattern = str(record["pattern"])
-    manifest = {**same.manifest, **_manifest(same.plan, pattern, points), "dilation": 1.0, "kind": SIMULATION}
+    manifest = {**same.manifest, **_judged(same.plan, pattern, points)._asdict(), "dilation": 1.0, "kind": SIMULATION}
     samples = samples_of(same.plan, pattern, points)
     return Run(folder, manifest, environment(), same.plan, tuple(samples))
 

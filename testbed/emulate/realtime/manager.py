@@ -10,8 +10,9 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import numpy as np
 
@@ -113,13 +114,13 @@ class ModelManager:
             "problem": said["problem"] or self._installer.problem,
         }
 
-    def dilate(self, request: dict[str, Any]) -> dict[str, float]:
+    def dilate(self, request: Mapping[str, float]) -> dict[str, float]:
         """Links run at the plan's rate divided by `dilation` from now on; nothing here depends on it."""
         self._rate = TimeScale(float(request["dilation"])).lab_rate(self._plan.scenario.links.rate)
         return {"rate": self._rate}
 
 
-def _refuse_other_plans(request: dict[str, Any]) -> None:
+def _refuse_other_plans(request: object) -> None:
     del request
     raise LabError("the segment manager makes its own tables from what is alive; use lab.controller: none for others")
 
