@@ -103,7 +103,7 @@ def _best(live: PacketLive, mixed: int, first: int) -> int:
     for number in range(size):
         channel = first + 2 * number
         # A switch does not send by a port whose link is down at either end.
-        if live.down[channel] or live.down[channel ^ 1]:
+        if live.down[channel] or live.down[channel ^ 1] or live.spared[channel]:
             continue
         score = _finish(_add(_add(number, 0), mixed), 8) & _SCORE
         if score >= highest:

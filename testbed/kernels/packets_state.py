@@ -186,6 +186,7 @@ class PacketLive(NamedTuple):
     early: Bools  # (K,) whether the frame that a link sends is at its next switch already, by a copy
     delay: Longs  # (1,) ps from a link's sending a last bit to the frame's standing in its next queue
     down: Bools  # (K,) links that lose what they carry
+    spared: Bools  # (C,) links of bundles that no frame is sent by any more, since they are to go off
     shut: Bools  # (N,) nodes that drop what comes for them, since they were paused too long
     longer: Longs  # (K,) ps by which a link takes longer than the others beside
     loss: Longs  # (K,) chance of a frame to be lost on a link, in 2^32nds

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from testbed.called import called
 from testbed.errors import InputError
-from testbed.model import Bundles, Floats, Group, LocalPlan, Routes, Rule, Topology, Violation, VlanPlan
+from testbed.model import Bools, Bundles, Floats, Group, LocalPlan, Routes, Rule, Topology, Violation, VlanPlan
 from testbed.pipeline.compile import compile_groups, compile_rules
 from testbed.plan.fabric import logical_fabric
 from testbed.plan.loads import lab_problems
@@ -34,6 +34,8 @@ class Plan:
     digest: str  # of topology, routes, VLANs and bundles; equal digests are equal fabrics
     bundles: Bundles | None = None  # the physical links behind the topology's, where links are aggregated
     speeds: Floats | None = None  # (physical L,) share of the full rate at which each link runs; None = all of it
+    # (physical L,) links of bundles that are off under these paths, beside others that are on; not stored with a plan
+    spared: Bools | None = None
 
     @property
     def wiring(self) -> Topology:

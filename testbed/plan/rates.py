@@ -23,11 +23,10 @@ def channel_rates(plan: Plan) -> float | Floats:
     rate = plan.scenario.links.rate
     if plan.bundles is None:
         return wire_rates(plan)
-    sizes = plan.bundles.sizes
-    if plan.speeds is None:
-        return np.repeat(rate * sizes, 2).astype(np.float64)
-    first = np.cumsum(sizes) - sizes
-    return np.repeat(rate * np.add.reduceat(plan.speeds, first), 2)
+    shares = np.ones(plan.wiring.link_count) if plan.speeds is None else plan.speeds
+    if plan.spared is not None:
+        shares = np.where(plan.spared, 0.0, shares)
+    return np.repeat(rate * np.add.reduceat(shares, plan.bundles.start[:-1]), 2)
 
 
 def wire_rates(plan: Plan) -> float | Floats:

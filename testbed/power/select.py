@@ -96,14 +96,19 @@ def select_links(
 
 
 def select_ladder(
-    topology: Topology, route: Callable[[Topology], Routes], traffic: Floats, *, keep: Bools | None = None
+    topology: Topology,
+    route: Callable[[Topology], Routes],
+    traffic: Floats,
+    *,
+    bundles: Bundles | None = None,
+    keep: Bools | None = None,
 ) -> list[Selection]:
     """Selections that are nested: all links on, then those that the traffic can do without, and so on to the fewest.
 
     Each lets the busiest channel carry twice as much as the one before; those that take out no more are left out.
     Arguments and errors are those of select_links().
     """
-    size = np.ones(topology.link_count, dtype=np.int64)
+    size = np.ones(topology.link_count, dtype=np.int64) if bundles is None else bundles.sizes
     state = _state(topology, size, route(topology), traffic)
     before, found, wider = state.each, [_selection(size, state, state.each)], True
     bound = float(before.max(initial=0.0))

@@ -16,7 +16,7 @@ from testbed.plan.rates import fair_rates
 from testbed.power import PowerModel
 from testbed.predict import transport
 from testbed.regulate.before_after import change_findings, loss_findings, loss_samples
-from testbed.regulate.choice import Detour, find_detour
+from testbed.regulate.choice import Detour, find_detour, links_behind
 from testbed.regulate.figure import Stretch, draw_rates
 from testbed.regulate.mover import Change
 from testbed.regulate.run import Stage, require_regulable
@@ -168,7 +168,7 @@ class _Watch:
             def changes(other: Session) -> list[Change]:
                 start = time.monotonic()
                 time.sleep(_OFF_AT)
-                off = stage.session.move(other, f"{name} off", detour.plan, (detour.link,))
+                off = stage.session.move(other, f"{name} off", detour.plan, links_behind(stage.plan, detour.link))
                 time.sleep(max(start + _ON_AT - time.monotonic(), 0.0))
                 return [off, stage.session.move(other, f"{name} on", stage.plan, ())]
 

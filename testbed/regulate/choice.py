@@ -69,7 +69,8 @@ def choose_links(
         )  # fmt: skip
     except InputError as error:
         raise InputError([p.in_file(plan.scenario.source) for p in error.problems]) from error
-    return Choice(traffic, selection, at_speeds(with_routes(plan, selection.routes, keep=keep), selection.speeds))
+    made = with_spared(with_routes(plan, selection.routes, keep=keep), selection.off)
+    return Choice(traffic, selection, at_speeds(made, selection.speeds))
 
 
 def ladder(plan: Plan, traffic: Traffic) -> list[Choice]:
@@ -86,12 +87,13 @@ def ladder(plan: Plan, traffic: Traffic) -> list[Choice]:
         raise InputError.one(source, "its paths can deadlock, and links go off and on only between plans that cannot")
     try:
         keep = kept_links(plan)
-        selections = select_ladder(topology, routing_of(plan), traffic.matrix, keep=keep)
+        selections = select_ladder(topology, routing_of(plan), traffic.matrix, bundles=plan.bundles, keep=keep)
     except InputError as error:
         raise InputError([p.in_file(source) for p in error.problems]) from error
     found = [Choice(traffic, selections[0], plan)]
     for selection in selections[1:]:
         made = with_routes(plan, selection.routes, *(rung.plan for rung in found), keep=keep)
+        made = with_spared(made, selection.off)
         if plan.scenario.simulator.flow_control == "none" or not any(_cycles(rung.plan, made) for rung in found):
             found.append(Choice(traffic, selection, made))
     if len(found) == 1:
@@ -102,6 +104,15 @@ def ladder(plan: Plan, traffic: Traffic) -> list[Choice]:
         )
         raise InputError.one(source, f"no link can be spared: {why}; give it more, such as topology.parallel_links: 2")
     return found
+
+
+def with_spared(plan: Plan, off: Bools) -> Plan:
+    """The plan with the (physical L,) links `off` off, as far as they are in bundles some of whose links are on."""
+    if plan.bundles is None:
+        return plan
+    first, sizes = plan.bundles.start[:-1], plan.bundles.sizes
+    spared = off & np.repeat(~np.logical_and.reduceat(off, first), sizes)
+    return replace(plan, spared=spared if spared.any() else None)
 
 
 def _cycles(one: Plan, other: Plan) -> bool:
@@ -182,6 +193,11 @@ def routing_of(plan: Plan) -> Callable[[Topology], Routes]:
     """How a plan's fabric is routed, with some of its links or with all."""
     scenario = plan.scenario
     return lambda topology: ROUTINGS[scenario.routing_kind].route(topology, scenario.routing)
+
+
+def links_behind(plan: Plan, link: int) -> tuple[int, ...]:
+    """The physical links of one of the plan's topology."""
+    return (link,) if plan.bundles is None else tuple(one // 2 for one in plan.bundles.channels(2 * link))
 
 
 @dataclass(frozen=True, slots=True)

@@ -244,11 +244,11 @@ class _Loop:
         return self.since[-1][1]
 
     def _run(self, other: Session) -> None:
-        topology, changed, before = self._plans[0].topology, float("-inf"), _read(other)
+        wiring, changed, before = self._plans[0].wiring, float("-inf"), _read(other)
         while not self._stop.wait(self.rule.period):
             now = _read(other)
-            use = busiest(before[0], now[0], len(topology.channel_source))
-            uses = uses_of(self._plans, self._rung, bytes_between(before[1], now[1], topology.host_count), use)
+            use = busiest(before[0], now[0], len(wiring.channel_source))
+            uses = uses_of(self._plans, self._rung, bytes_between(before[1], now[1], wiring.host_count), use)
             at = time.monotonic()
             self.looks.append(Look(at - self.began, len(self.rungs[self._rung].off), use))
             here, rung = self.rungs[self._rung], self.rule.decide(self._rung, uses, at - changed)

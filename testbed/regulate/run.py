@@ -80,13 +80,9 @@ def require_regulable(plan: Plan) -> None:
     if kind == "renamed" and plan.bundles is None and not plan.deadlock_free:
         sentence = "its paths can deadlock, and VLANs of one switch change only against the direction of the paths"
         problems.append(Problem(f"{source}: routing", f"{sentence}; choose another one, or assignment.kind=fixed"))
-    if plan.bundles is not None:
-        why = (
-            "and a model changes plans only of single links"
-            if model
-            else "by hashing groups of OpenFlow 1.5, and a controller speaks 1.3, so it cannot take members out"
-        )
-        remedy = "set links.aggregate=false, or see by `testbed power` what members could be spared"
+    if plan.bundles is not None and not model:
+        why = "by hashing groups of OpenFlow 1.5, and a controller speaks 1.3, so it cannot take members out"
+        remedy = "set links.aggregate=false or engine=realtime, or see by `testbed power` what members could be spared"
         problems.append(Problem(f"{source}: links.aggregate", f"makes parallel links one, {why}; {remedy}"))
     if plan.topology.host_count < 2:
         problems.append(Problem(f"{source}: topology", "has fewer than two hosts, so there is no traffic to go by"))
@@ -227,6 +223,9 @@ def regulate(
     plan.require_proof()
     require_regulable(plan)
     require_traffic(plan)
+    if slower and plan.bundles is not None:
+        sentence = "sets speeds of single links, and links.aggregate makes parallel ones one; leave out one of both"
+        raise InputError.one("--slower", sentence, plan.scenario.source)
     engine = engine or engine_named(plan.scenario.engine)
     engine.missing(plan, progress).refuse()
     folder = ResultFolder(results, plan)

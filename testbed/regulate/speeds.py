@@ -116,7 +116,9 @@ def watching_rate(plans: Sequence[Plan], pairs: Sequence[tuple[int, int]], size:
         traffic = np.zeros((plan.topology.host_count, plan.topology.host_count))
         np.add.at(traffic, (ends[:, 0], ends[:, 1]), 1.0)
         bits = 8 * size * wire.cost(tagged=plan.vlans.tagged_trunks) * traffic_load(plan.topology, plan.routes, traffic)
-        rates = plan.scenario.links.rate * np.repeat(speeds_of(plan), 2)
+        # A hash may send all that a bundle carries by one of its links.
+        speeds = speeds_of(plan) if plan.bundles is None else np.ones(plan.topology.link_count)
+        rates = plan.scenario.links.rate * np.repeat(speeds, 2)
         used = bits > 0
         if used.any():
             found = min(found, _WATCHED_SHARE * float((rates[used] / bits[used]).min()))

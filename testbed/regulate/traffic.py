@@ -13,6 +13,7 @@ from testbed.errors import InputError, LabError, Problem
 from testbed.messages import LinkReadings, PairReadings
 from testbed.model import Floats, Topology
 from testbed.plan import Plan
+from testbed.plan.rates import channel_rates
 from testbed.predict.frames import WIRE_OVERHEAD
 from testbed.results import Run, load_run
 from testbed.results.samples import MPI_SENT, mpi_matrix
@@ -170,7 +171,7 @@ def busiest(before: LinkReadings, after: LinkReadings, channels: int) -> float:
 
 
 def uses_of(plans: Sequence[Plan], rung: int, traffic: Floats, measured: float) -> list[float]:
-    """What the busiest link would be used on each rung.
+    """What the busiest link would be used on each rung; links of a bundle are taken to be used alike.
 
     Args:
         plans: of the rungs.
@@ -178,7 +179,8 @@ def uses_of(plans: Sequence[Plan], rung: int, traffic: Floats, measured: float) 
         traffic: (H, H) bytes from each host to each, of the time of `measured`.
         measured: how much the busiest link was used on that rung.
     """
-    most = [float(traffic_load(plan.topology, plan.routes, traffic).max(initial=0.0)) for plan in plans]
+    loads = [traffic_load(plan.topology, plan.routes, traffic) / channel_rates(plan) for plan in plans]
+    most = [float(load.max(initial=0.0)) for load in loads]
     return [measured * one / most[rung] if most[rung] else measured for one in most]
 
 

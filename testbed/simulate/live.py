@@ -99,6 +99,7 @@ def live_model(plan: Plan) -> PacketModel:
         early=np.zeros(links, dtype=np.bool_),
         delay=np.full(1, fabric.delay, dtype=np.int64),
         down=np.zeros(links, dtype=np.bool_),
+        spared=np.zeros(fabric.channels, dtype=np.bool_),
         shut=np.zeros(nodes, dtype=np.bool_),
         longer=longs(links),
         loss=longs(links),

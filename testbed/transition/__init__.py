@@ -6,6 +6,7 @@ from testbed.errors import InputError
 from testbed.model import LocalPlan, Routes, Topology, VlanPlan
 from testbed.transition.check import transition_deadlock, transition_problems
 from testbed.transition.local import local_successor, make_local_transition
+from testbed.transition.members import make_member_transition, member_transition_problems
 from testbed.transition.steps import Step, Transition, make_transition, successor
 
 __all__ = [
@@ -13,7 +14,9 @@ __all__ = [
     "Transition",
     "local_successor",
     "make_local_transition",
+    "make_member_transition",
     "make_transition",
+    "member_transition_problems",
     "successor",
     "transition_between",
     "transition_deadlock",

@@ -20,7 +20,7 @@ from testbed.units import MAX_WIRE_FRAME
 from testbed.vlans.fixed import LAST_VLAN_ID
 
 TRANSITION = "transition"
-Action = Literal["links on", "add", "move", "drain", "remove", "links off"]
+Action = Literal["links on", "members in", "add", "move", "drain", "remove", "members out", "links off"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,10 @@ class Step:
 
     # `links on` and `links off` change links; `add` and `remove` rules that no frame meets then; `move` changes PVIDs,
     # each of which moves the paths of one host, or with VLANs of one switch those through one port; `drain` waits for
-    # the frames under way
+    # the frames under way; `members in` and `members out` let the hash of a bundle choose links, or choose them no more
     action: Action
     rules: tuple[Rule, ...] = ()  # what is added, removed, or takes the place of the rule with the same match
-    links: tuple[int, ...] = ()  # what is switched on or off
+    links: tuple[int, ...] = ()  # what is switched on or off, in or out; physical links where links are aggregated
     replaced: tuple[Rule, ...] = ()  # of `move`, the rules whose places are taken
 
     def carried_out(self, rules: dict[tuple[object, ...], Rule], off: set[int]) -> None:
@@ -48,7 +48,7 @@ class Step:
             rules |= {place(rule): rule for rule in self.rules}
 
     def sentence(self, topology: Topology) -> str:
-        """What happens, in words."""
+        """What happens, in words; `topology` is the wiring where links are aggregated."""
         names = ", ".join(topology.channel_name(2 * link).replace("→", "–") for link in self.links)
         switches = len({rule.switch for rule in self.rules})
         rules = f"{len(self.rules)} rules on {switches} switches"
@@ -56,10 +56,12 @@ class Step:
         of_hosts = all((rule.switch, dict(rule.match)["in_port"]) in hosts for rule in self.rules if self.replaced)
         return {
             "links on": f"switch on {names} and wait until they are up",
+            "members in": f"spread frames over {names} again",
             "add": f"add {rules}; no frame meets them yet",
             "move": f"change the PVID of {len(self.rules)} {'host ports' if of_hosts else 'ports'}",
             "drain": "wait until the frames on the old paths have arrived",
             "remove": f"remove {rules}; no frame meets them any more",
+            "members out": f"spread frames over the other links beside {names}",
             "links off": f"switch off {names}; no path takes them any more",
         }[self.action]
 
@@ -87,6 +89,8 @@ class Transition:
 _OPPOSITE: dict[Action, Action] = {
     "links on": "links off",
     "links off": "links on",
+    "members in": "members out",
+    "members out": "members in",
     "add": "remove",
     "remove": "add",
     "move": "move",

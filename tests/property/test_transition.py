@@ -22,7 +22,9 @@ from testbed.routing import ROUTINGS
 from testbed.transition import (
     Step,
     Transition,
+    make_member_transition,
     make_transition,
+    member_transition_problems,
     successor,
     transition_between,
     transition_deadlock,
@@ -298,3 +300,113 @@ def test_paths_that_wait_for_each_other_have_no_way():
     here = (plan.routes, plan.vlans)
     with pytest.raises(InputError, match="its paths wait for each other in a cycle, through port"):
         transition_between(plan.topology, here, here)
+
+
+BUNDLED: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"kind": "ring", "switches": 4, "parallel_links": 3}, {"kind": "north_last"}),
+    ({"kind": "torus", "sizes": [3, 3], "parallel_links": 2}, {"kind": "updown", "selection": "tree"}),
+    ({"kind": "complete", "switches": 5, "parallel_links": 2}, {"kind": "sr", "selection": "tree"}),
+]
+
+
+@st.composite
+def member_changes(draw: st.DrawFn) -> tuple[Plan, Plan, set[int], set[int]]:
+    """A plan with bundles, that without some of them, and physical links that are off with the first and the second.
+
+    Some of those off under both plans are the same; each bundle that paths take has a link that is on.
+    """
+    topology, routing = draw(st.sampled_from(BUNDLED))
+    links = {"aggregate": True}
+    plan = make_plan(
+        scenario_of({"topology": topology, "routing": routing, "links": links, "assignment": {"kind": "fixed"}})
+    )
+    assert plan.bundles is not None
+    gone = np.zeros(plan.topology.link_count, dtype=bool)
+    for link in draw(st.lists(st.integers(0, len(gone) - 1), max_size=2, unique=True)):
+        gone[link] = True
+        if subfabric_without(plan.topology, gone) is None:
+            gone[link] = False
+    fewer = plan_without(plan, gone) if gone.any() else plan
+    sides = []
+    for dark in (np.zeros_like(gone), gone):
+        off = set()
+        for link, size in enumerate(plan.bundles.sizes.tolist()):
+            left = size if dark[link] else draw(st.integers(0, size - 1))
+            numbers = draw(st.permutations(range(size)))[:left]
+            off |= {int(plan.bundles.start[link]) + number for number in numbers}
+        sides.append(off)
+    return plan, fewer, sides[0], sides[1]
+
+
+def _between(old: Plan, new: Plan, before: set[int], after: set[int]) -> Transition:
+    assert old.bundles is not None
+    return make_member_transition(
+        old.topology, old.bundles, fixed(old), fixed(new), on=before - after, off=after - before
+    )
+
+
+def _problems(old: Plan, new: Plan, transition: Transition, before: set[int]) -> list[Any]:
+    assert old.bundles is not None
+    return member_transition_problems(old.topology, old.bundles, transition, old.routes, new.routes, before)
+
+
+@settings(deadline=None, max_examples=30)
+@given(member_changes())
+def test_links_of_bundles_go_off_and_on_and_no_state_sends_by_one_that_is_off(case):
+    plan, fewer, before, after = case
+    for old, new, was, will in ((plan, fewer, before, after), (fewer, plan, after, before)):
+        transition = _between(old, new, was, will)
+        assert _problems(old, new, transition, was) == []
+        off = set(was)
+        for step in transition.steps:
+            if step.action in ("links on", "links off"):
+                step.carried_out({}, off)
+        assert off == will
+        # Undone from any step, hashes and links are what they were.
+        for count in range(len(transition.steps) + 1):
+            off, out = set(was), set(was)
+            for step in (*transition.steps[:count], *transition.undo(count)):
+                for action, links in (("links", off), ("members", out)):
+                    if step.action in (f"{action} on", f"{action} in"):
+                        links -= set(step.links)
+                    elif step.action in (f"{action} off", f"{action} out"):
+                        links |= set(step.links)
+            assert (off, out) == (was, was)
+
+
+@settings(deadline=None, max_examples=30)
+@given(member_changes(), st.data())
+def test_a_step_of_a_bundle_that_is_left_out_or_too_early_is_found(case, data):
+    plan, fewer, before, after = case
+    transition = _between(plan, fewer, before, after)
+    steps = [*transition.steps]
+    members = [number for number, step in enumerate(steps) if step.action in ("members in", "members out")]
+    if not members:
+        return
+    number = data.draw(st.sampled_from(members))
+    step = steps[number]
+    if step.action == "members in":
+        # Before the links are on.
+        first = next(place for place, other in enumerate(steps) if other.action == "links on")
+        wrong = [*steps[:first], step, *(other for other in steps[first:] if other is not step)]
+        told = "a hash still chooses a link that is off"
+    elif data.draw(st.booleans()):
+        wrong = [other for other in steps if other is not step]
+        told = "a hash still chooses a link that is off"
+    else:
+        wrong = [*steps[: number + 1], *steps[number + 2 :]]  # without the wait
+        told = "frames may be in the queues of"
+    found = _problems(plan, fewer, replace(transition, steps=tuple(wrong)), before)
+    assert any(told in problem.sentence for problem in found)
+
+
+def test_paths_over_a_bundle_none_of_whose_links_carries_frames_are_found():
+    topology, routing = BUNDLED[0]
+    plan = make_plan(
+        scenario_of(
+            {"topology": topology, "routing": routing, "links": {"aggregate": True}, "assignment": {"kind": "fixed"}}
+        )
+    )
+    found = _problems(plan, plan, _between(plan, plan, set(), {0, 1, 2}), set())
+    assert "which is off" in found[0].sentence
+    assert _problems(plan, plan, _between(plan, plan, set(), {0, 1}), set()) == []

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
-from testbed.emulate.realtime.move import Mover
-from testbed.emulate.realtime.walk import walked_problems
+from testbed.emulate.realtime.move import Mover, emptied, spare
+from testbed.emulate.realtime.walk import spared_problems, walked_problems, way
 from testbed.errors import LabError
+from testbed.kernels.packets_hash import member_by_hash
+from testbed.kernels.packets_state import FREE
 from testbed.plan import Plan, make_plan
 from testbed.regulate.choice import plan_without
 from testbed.scenario import parse_scenario
@@ -54,11 +58,9 @@ def test_with_the_vlans_of_two_plans_the_pvids_say_which_one_is_taken() -> None:
 @pytest.mark.parametrize(("text", "sentence"), [
     (_RING.replace("5", "4"), "this is a plan for another topology; switches, hosts and links must be the same"),
     (f"{_RING}\nassignment: {{kind: renamed}}",
-     "a change of plans without loss needs VLANs of the whole fabric with static entries (assignment fixed), and links "
-     "that are not aggregated"),
+     "a change of plans without loss needs VLANs of the whole fabric with static entries (assignment fixed)"),
     (_RING.replace("switches: 5", "switches: 5, parallel_links: 2") + "\nlinks: {aggregate: true}",
-     "a change of plans without loss needs VLANs of the whole fabric with static entries (assignment fixed), and links "
-     "that are not aggregated"),
+     "this is a plan for another topology; switches, hosts and links must be the same"),
 ])  # fmt: skip
 def test_what_a_model_cannot_be_carried_over_to_is_refused(text: str, sentence: str, tmp_path: object) -> None:
     old = _plan()
@@ -71,3 +73,68 @@ def test_a_way_over_a_link_that_is_off_is_refused(tmp_path: object) -> None:
     old = _plan()
     with pytest.raises(LabError, match=r"^the way to this plan is not safe: .* which is off"):
         Mover(tmp_path, live_model(old), old, old, ((), (0,)), lambda links, up: None)  # type: ignore[arg-type]
+
+
+_BUNDLES = (
+    "topology: {kind: ring, switches: 4, parallel_links: 3}\nrouting: {kind: north_last}\nlinks: {aggregate: true}"
+)
+
+
+def test_a_hash_passes_over_a_link_that_is_spared_as_over_one_that_has_died() -> None:
+    model = live_model(_plan(_BUNDLES))
+    live, hashes = model.live, range(0, 1 << 32, 0x1234567)
+
+    def chosen() -> list[int]:
+        return [member_by_hash(live, mixed, 0) for mixed in hashes]
+
+    whole = chosen()
+    assert set(whole) == {0, 2, 4}
+    for link in (0, 1, 2):
+        live.down[[2 * link, 2 * link + 1]] = True
+        dead = chosen()
+        live.down[:] = False
+        spare(model, [link], spared=True)
+        assert chosen() == dead
+        assert set(dead) == {0, 2, 4} - {2 * link}
+        # Frames that another link carried before keep it.
+        assert all(now == before for now, before in zip(dead, whole, strict=True) if before != 2 * link)
+        spare(model, [link], spared=False)
+    assert chosen() == whole
+
+
+def _five_times() -> Callable[[], bool]:
+    looks = iter([True] * 5)
+    return lambda: next(looks, False)
+
+
+def test_a_link_that_goes_off_is_waited_for_until_its_queues_are_empty() -> None:
+    model = live_model(_plan(_BUNDLES))
+    spare(model, [1], spared=True)
+    assert emptied(model, lambda: True)
+    for busy in (model.live.waiting, model.state.busy):
+        busy[3] = 1
+        assert not emptied(model, _five_times())
+        busy[3] = 0
+    # The last frame has left the link, and the switch that it goes to has not seen it yet.
+    model.state.counts[FREE] -= 1
+    assert not emptied(model, _five_times())
+    spare(model, [1], spared=False)
+    assert emptied(model, lambda: False)
+
+
+def test_the_walk_tells_links_that_a_hash_treats_otherwise_than_they_are() -> None:
+    plan = _plan(_BUNDLES)
+    model = live_model(plan)
+    assert plan.bundles is not None
+    spare(model, [1], spared=True)
+    assert spared_problems(plan.bundles, model.live.spared, [1]) == []
+    assert spared_problems(plan.bundles, model.live.spared, []) == [
+        "s1→s2#1 is on and is chosen no more by the hash of its bundle",
+        "s2→s1#1 is on and is chosen no more by the hash of its bundle",
+    ]
+    assert spared_problems(plan.bundles, model.live.spared, [1, 2])[0] == (
+        "s1→s2#2 is off and is still chosen by the hash of its bundle"
+    )
+    found = way(model.live.tables, model.live.spared, plan.wiring, 0, 1)
+    assert found.hops == ((0, 4),)
+    assert found.arrives

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from xml.etree import ElementTree
 
 import numpy as np
@@ -13,12 +14,15 @@ from testbed.cli.app import app
 from testbed.errors import InputError, LabError
 from testbed.model import Sample
 from testbed.plan import make_plan
+from testbed.plan.rates import channel_rates
+from testbed.power import POWER_MODELS
 from testbed.regulate.before_after import before_and_after, change_findings, loss_findings
 from testbed.regulate.changing import table7
-from testbed.regulate.choice import find_detour
+from testbed.regulate.choice import find_detour, ladder, links_behind, with_spared
 from testbed.regulate.figure import Stretch, draw_rates
 from testbed.regulate.mover import Change, opposite
-from testbed.regulate.run import measured_traffic, require_regulable
+from testbed.regulate.run import measured_traffic, regulate, require_regulable
+from testbed.regulate.traffic import of_pattern, uses_of
 from testbed.routing.paths import path
 from testbed.run.checks.fidelity import Verdict
 from testbed.run.loads.one_load import LoadRecord
@@ -153,9 +157,49 @@ def test_all_that_keeps_a_plan_from_being_regulated_is_said_at_once():
         "test: assignment.kind: a change of plans without loss needs VLANs by which ports change one after the other, "
         "fixed or renamed, not openflow; set assignment.kind=fixed, with a routing that it can carry",
         "test: links.aggregate: makes parallel links one, by hashing groups of OpenFlow 1.5, and a controller speaks "
-        "1.3, so it cannot take members out; set links.aggregate=false, or see by `testbed power` what members could "
-        "be spared",
+        "1.3, so it cannot take members out; set links.aggregate=false or engine=realtime, or see by `testbed power` "
+        "what members could be spared",
     ]
+
+
+def test_links_of_bundles_go_off_in_a_model_but_run_at_no_lower_speed(tmp_path):
+    text = "topology: {kind: ring, switches: 4, parallel_links: 2}\nlinks: {aggregate: true}\nengine: realtime\n"
+    plan = make_plan(parse_scenario(f"{text}workloads: [{{kind: iperf3, protocol: udp}}]", "test"))
+    require_regulable(plan)
+    with pytest.raises(InputError) as refused:
+        regulate(plan, tmp_path, POWER_MODELS["SF-420"], 1, lambda text: None, slower=True)
+    assert str(refused.value) == (
+        "test: --slower: sets speeds of single links, and links.aggregate makes parallel ones one; leave out one of "
+        "both"
+    )
+    assert not list(tmp_path.iterdir())
+
+
+def test_fewer_links_of_a_bundle_carry_less_and_a_bundle_that_is_off_counts_as_it_was():
+    text = "topology: {kind: ring, switches: 4, parallel_links: 3}\nlinks: {aggregate: true}\nengine: realtime\n"
+    plan = make_plan(parse_scenario(text, "test"))
+    off = np.zeros(12, dtype=bool)
+    off[[0, 1, 2, 4]] = True
+    fewer = with_spared(plan, off)
+    assert fewer.spared is not None
+    assert np.flatnonzero(fewer.spared).tolist() == [4]
+    assert np.asarray(channel_rates(fewer)).tolist() == [3e9, 3e9, 2e9, 2e9, 3e9, 3e9, 3e9, 3e9]
+    assert links_behind(plan, 1) == (3, 4, 5)
+    # The busiest link is used in the ratio of what it then carries.
+    traffic = np.zeros((4, 4))
+    traffic[1, 2] = 1.0
+    assert uses_of([plan, fewer], 0, traffic, 0.2) == pytest.approx([0.2, 0.3])
+
+
+def test_a_ladder_takes_links_of_bundles_one_by_one():
+    text = "topology: {kind: ring, switches: 4, parallel_links: 2}\nlinks: {aggregate: true}\nengine: realtime\n"
+    plan = make_plan(parse_scenario(text, "test"))
+    rungs = ladder(plan, of_pattern("all_to_all", plan.topology, 1))
+    assert len(rungs) > 1
+    assert rungs[0].off == ()
+    assert all(set(fewer.off) > set(more.off) for more, fewer in itertools.pairwise(rungs))
+    assert max(rungs[-1].off) > plan.topology.link_count
+    assert rungs[-1].plan.spared is not None
 
 
 def test_a_scenario_that_aggregates_links_is_refused_before_anything_is_built():

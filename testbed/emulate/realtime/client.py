@@ -21,7 +21,7 @@ from testbed.emulate.realtime.capture import ModelFrames
 from testbed.emulate.realtime.installer import table_differences
 from testbed.emulate.realtime.memory import attach, write
 from testbed.emulate.realtime.move import Mover, put_tables, tables_now
-from testbed.emulate.realtime.walk import walked_problems, way
+from testbed.emulate.realtime.walk import spared_problems, walked_problems, way
 from testbed.emulate.requests import StormReading
 from testbed.errors import LabError, WorkloadError
 from testbed.failover.model_tables import all_tables
@@ -100,13 +100,15 @@ class ModelClient(LabClient):
         problems = walked_problems(plan, tables_now(self._file.parent, self.model))
         if off is None:
             return problems
-        down = self.model.live.down
+        down, spared = self.model.live.down, self.model.live.spared
         carrying = [link for link in off if not (down[2 * link] and down[2 * link + 1])]
-        return problems + [f"link {link} is off and carries frames" for link in carrying]
+        problems += [f"link {link} is off and carries frames" for link in carrying]
+        return problems if plan.bundles is None else problems + spared_problems(plan.bundles, spared, off)
 
     def way(self, plan: Plan, source: int, destination: int) -> Way:
         """Follow a frame by the tables of the running model; see Session."""
-        return way(tables_now(self._file.parent, self.model), plan.wiring, source, destination)
+        tables = tables_now(self._file.parent, self.model)
+        return way(tables, self.model.live.spared, plan.wiring, source, destination)
 
     def deviations(self, plan: Plan) -> list[Deviation]:
         """What is no longer as it was built; see Session."""

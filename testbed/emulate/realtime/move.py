@@ -8,17 +8,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from testbed.emulate.realtime.memory import attach, write
 from testbed.errors import LabError
-from testbed.kernels.packets_state import ASKED, FREE, GLOBAL_VLANS, TAKEN, PacketModel, PacketTables
+from testbed.kernels.packets_state import ASKED, FREE, GLOBAL_VLANS, NOW, TAKEN, PacketModel, PacketTables
 from testbed.messages import PlanStep
 from testbed.model import LearningPlan, VlanPlan
 from testbed.plan import Plan
-from testbed.transition import Transition, make_transition, transition_deadlock, transition_problems
+from testbed.transition import (
+    Transition,
+    make_member_transition,
+    make_transition,
+    member_transition_problems,
+    transition_deadlock,
+    transition_problems,
+)
 from testbed.vlans.both_tables import both, pvids_of
 from testbed.vlans.switch_tables import switch_tables
 
@@ -81,6 +89,36 @@ def drained(model: PacketModel, gone: Collection[int], goes_on: Callable[[], boo
     return True
 
 
+def spare(model: PacketModel, links: Collection[int], *, spared: bool) -> None:
+    """Have the hashes of bundles choose links no more, or again; frames are forwarded by the one or by the other."""
+    channels = [2 * link + way for link in links for way in (0, 1)]
+    model.live.spared[channels] = spared
+
+
+def emptied(model: PacketModel, goes_on: Callable[[], bool]) -> bool:
+    """Wait until spared links carry no frame any more; False where `goes_on()` ends before.
+
+    A frame has arrived when the time that it takes from one switch to the next has gone by in the model, too.
+    """
+    fabric, live, state = model.fabric, model.live, model.state
+    channels = np.flatnonzero(live.spared)
+    nodes = (np.arange(fabric.priorities)[:, None] * fabric.channels + channels).reshape(-1)
+    under_way = int(live.delay[0] + live.longer[channels].max(initial=0))
+    since: int | None = None
+    while len(channels):
+        if not goes_on():
+            return False
+        time.sleep(_LOOK)
+        now = int(state.counts[NOW])
+        if live.waiting[nodes].any() or state.busy[channels].any():
+            since = None
+        elif since is None:
+            since = now
+        elif now > since + under_way or int(state.counts[FREE]) == len(state.free):
+            break
+    return True
+
+
 class Mover:
     """Carries a model over from one plan to another.
 
@@ -104,13 +142,17 @@ class Mover:
         self._old, self._new = old, new
         _refuse_what_cannot_be(old, new)
         before, after = (set(links) for links in off)
-        topology = old.topology
+        topology, bundles = old.topology, old.bundles
         assert isinstance(old.vlans, VlanPlan)
         assert isinstance(new.vlans, VlanPlan)
-        self._transition: Transition = make_transition(
-            topology, old.vlans, new.vlans, on=tuple(sorted(before - after)), off=tuple(sorted(after - before))
-        )
-        problems = transition_problems(topology, self._transition, old.routes, new.routes, before)
+        on, gone = tuple(sorted(before - after)), tuple(sorted(after - before))
+        self._transition: Transition
+        if bundles is None:
+            self._transition = make_transition(topology, old.vlans, new.vlans, on=on, off=gone)
+            problems = transition_problems(topology, self._transition, old.routes, new.routes, before)
+        else:
+            self._transition = make_member_transition(topology, bundles, old.vlans, new.vlans, on=on, off=gone)
+            problems = member_transition_problems(topology, bundles, self._transition, old.routes, new.routes, before)
         if problems:
             raise LabError(f"the way to this plan is not safe: {problems[0].sentence}")
         cycles = transition_deadlock(topology, (old.routes, old.vlans), (new.routes, new.vlans))
@@ -119,15 +161,21 @@ class Mover:
     def carry_out(self, limit: float, wake_up: float, pause: float) -> tuple[PlanStep, ...]:
         """Take the steps; see Session.move_to."""
         until, done = time.monotonic() + limit, []
-        tables, goal = tables_now(self._folder, self._model), switch_tables(self._new.topology, self._new.vlans, None)
+        tables, new = tables_now(self._folder, self._model), self._new
+        goal = switch_tables(new.topology, new.vlans, new.bundles)
+        spared: tuple[int, ...] = ()
         for step in self._transition.steps:
             started = time.monotonic()
-            what = step.sentence(self._old.topology)
+            what = step.sentence(self._old.wiring)
             if step.action == "links on":
                 self._switch(step.links, True)
                 time.sleep(wake_up)
             elif step.action == "links off":
                 self._switch(step.links, False)
+            elif step.action == "members in":
+                spare(self._model, step.links, spared=False)
+            elif step.action == "members out":
+                spare(self._model, spared := step.links, spared=True)
             elif step.action == "add":
                 added = len(set(goal.vlan_id.tolist()) - set(tables.vlan_id.tolist()))
                 tables = put_tables(self._folder, self._model, both(tables, goal))
@@ -136,7 +184,9 @@ class Mover:
                 tables.host_class[:] = pvids_of(goal, tables)
             elif step.action == "drain":
                 gone = set(tables.vlan_id.tolist()) - set(goal.vlan_id.tolist())
-                if not drained(self._model, gone, lambda: time.monotonic() < until):
+                in_time = partial(_before, until)
+                if not drained(self._model, gone, in_time) or not emptied(self._model, in_time):
+                    spare(self._model, spared, spared=False)
                     raise LabError("frames on the old paths have not arrived; does a pause hold them?")
             elif step.action == "remove":
                 removed = len(set(tables.vlan_id.tolist()) - set(goal.vlan_id.tolist()))
@@ -147,15 +197,24 @@ class Mover:
         return tuple(done)
 
 
+def _before(until: float) -> bool:
+    return time.monotonic() < until
+
+
 def _refuse_what_cannot_be(old: Plan, new: Plan) -> None:
-    if old.topology.links.tolist() != new.topology.links.tolist() or old.topology.host_count != new.topology.host_count:
+    if _fabric(old) != _fabric(new):
         raise LabError("this is a plan for another topology; switches, hosts and links must be the same")
     if not new.proved:
         raise LabError("this plan is not proved: " + "; ".join(violation.sentence for violation in new.violations[:3]))
     for one in (old, new):
         kind = switch_tables(one.topology, one.vlans, None).kind
-        if kind != GLOBAL_VLANS or isinstance(one.vlans, LearningPlan) or one.bundles is not None:
+        if kind != GLOBAL_VLANS or isinstance(one.vlans, LearningPlan):
             raise LabError(
-                "a change of plans without loss needs VLANs of the whole fabric with static entries (assignment "
-                "fixed), and links that are not aggregated"
+                "a change of plans without loss needs VLANs of the whole fabric with static entries (assignment fixed)"
             )
+
+
+def _fabric(plan: Plan) -> tuple[object, ...]:
+    """What is built, as far as a change of plans leaves it."""
+    sizes = None if plan.bundles is None else plan.bundles.sizes.tolist()
+    return plan.topology.links.tolist(), plan.topology.host_count, sizes

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
+import numpy as np
+
 from testbed.kernels.packets_state import GLOBAL_VLANS, LOCAL_VLANS, PRIORITIES, PacketTables
 from testbed.messages import Way
-from testbed.model import Ints, Topology
+from testbed.model import Bools, Bundles, Ints, Topology
 from testbed.plan import Plan
 from testbed.routing.paths import path
+from testbed.transition.members import several
 
 _SHOWN = 20
 
@@ -32,8 +37,21 @@ def walked_problems(plan: Plan, tables: PacketTables) -> list[str]:
     return problems
 
 
-def way(tables: PacketTables, topology: Topology, source: int, destination: int) -> Way:
-    """Where a frame of a host for another would go, see Session.way."""
+def spared_problems(bundles: Bundles, spared: Bools, off: Collection[int]) -> list[str]:
+    """One sentence for each end of a link of a bundle that hashes choose though it is off, or do not though it is on.
+
+    `spared` is that of the running model.
+    """
+    wrong = []
+    wanted = {2 * link + way for link in several(bundles, off) for way in (0, 1)}
+    for channel in sorted(wanted ^ set(np.flatnonzero(spared).tolist())):
+        state, chosen = ("off", "still chosen") if channel in wanted else ("on", "chosen no more")
+        wrong.append(f"{bundles.wiring.channel_name(channel)} is {state} and is {chosen} by the hash of its bundle")
+    return wrong[:_SHOWN]
+
+
+def way(tables: PacketTables, spared: Bools, topology: Topology, source: int, destination: int) -> Way:
+    """Where a frame of a host for another would go, see Session.way; hashes pass over the (C,) `spared` channels."""
     hops, end = _hops(tables, topology, source, destination)
     channels = len(topology.channel_source)
     kind, vlan = int(tables.host_class[source]), -1
@@ -41,10 +59,9 @@ def way(tables: PacketTables, topology: Topology, source: int, destination: int)
         vlan = int(tables.vlan_id[kind // tables.switches])
     elif tables.kind == PRIORITIES:
         vlan = int(tables.vlan_id[0])
+    members = [[hop % channels + 2 * number for number in range(int(tables.members[hop % channels]))] for hop in hops]
     return Way(
-        hops=tuple(
-            tuple(hop % channels + 2 * number for number in range(int(tables.members[hop % channels]))) for hop in hops
-        ),
+        hops=tuple(tuple(one for one in those if not spared[one]) for those in members),
         vlans=(vlan,) * len(hops),
         priorities=tuple(hop // channels for hop in hops),
         arrives=end == destination,

@@ -64,7 +64,9 @@ def run_iperf3(context: Context, spec: Iperf3) -> LoadOutcome:
     if tcp is not None:
         context.progress("simulating what TCP should give")
         even = tcp_goodput(wires_of(plan, wire), pairs, logical_ways(plan, pairs), tcp)
-    spread = None if plan.bundles is None else likely_spread(plan, plan.bundles, pairs, fair, wire)
+    spread = None
+    if plan.bundles is not None and plan.spared is None:
+        spread = likely_spread(plan, plan.bundles, pairs, fair, wire)
     events = changes_of_load(plan, int(context.labels["load"]) - 1) if events_of(spec) else []
     fails, alters = (any(change.fails is which for change in events) for which in (True, False))
     watch = FailureWatch.of(context, load_seconds(spec), busy=True) if fails else None
