@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from testbed.export import Export
 
 MANIFEST = "export.json"
-_MAX_SHOWN = 20
 
 
 class FlowControl(str, Enum):

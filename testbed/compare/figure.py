@@ -29,7 +29,6 @@ _MAX_NAME = 28  # letters on a line
 _NO_BREAK = "\N{NO-BREAK SPACE}"
 _UNUSABLE = "#8b949e"
 _LOGARITHMIC_FROM = 30  # times the least
-_PLACES_APART = 1 / 9  # of the axis
 _ESTIMATE_DASH: dict[str, Dash] = {"predicted": "-"}  # a bound is dashed
 
 

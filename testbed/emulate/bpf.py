@@ -20,7 +20,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _NUMBERS = {"x86_64": 321, "i686": 357, "ppc64le": 361, "s390x": 351}
 _NEWER = 280
 # linux/bpf.h
-_MAP_CREATE, _MAP_LOOKUP, _MAP_UPDATE, _PROG_LOAD, _OBJ_PIN = 0, 1, 2, 5, 6
+_MAP_CREATE, _PROG_LOAD, _OBJ_PIN = 0, 5, 6
 _MAP_BY_ID, _OBJECT_INFO, _LOOKUP_BATCH, _UPDATE_BATCH, _DELETE_BATCH = 14, 15, 24, 26, 27
 HASH, ARRAY, ARRAY_A_PROCESSOR = 1, 2, 6
 _NOT_BEFOREHAND, _MMAPABLE = 1 << 0, 1 << 10
@@ -33,7 +33,7 @@ _BATCH = 4096
 _COUNT_AT = 32  # in the attributes of a batch
 
 # Operation codes (linux/bpf.h, linux/bpf_common.h); registers are 64 bits wide.
-SET, COPY, COPY_32, ADD, AND, OR = 0xB7, 0xBF, 0xBC, 0x07, 0x57, 0x47
+SET, COPY, ADD, AND, OR = 0xB7, 0xBF, 0x07, 0x57, 0x47
 LOAD_8, LOAD_16, LOAD_32, LOAD_64 = 0x71, 0x69, 0x61, 0x79
 STORE_16, STORE_32, STORE_64, STORE_VALUE_32, STORE_VALUE_64 = 0x6B, 0x63, 0x7B, 0x62, 0x7A
 ADD_TO_MEMORY = 0xDB  # atomically, 64 bits

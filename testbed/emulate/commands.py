@@ -52,10 +52,10 @@ def run(command: Sequence[str], text: str | None = None, timeout: float = 120.0)
     return done.stdout
 
 
-def run_each(jobs: Mapping[str, tuple[Sequence[str], str | None]], timeout: float = 120.0) -> dict[str, str]:
+def run_each(jobs: Mapping[str, tuple[Sequence[str], str | None]]) -> dict[str, str]:
     """Run many commands, some at a time, and return what each printed."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        futures = {name: pool.submit(run, command, text, timeout) for name, (command, text) in jobs.items()}
+        futures = {name: pool.submit(run, command, text) for name, (command, text) in jobs.items()}
         return {name: future.result() for name, future in futures.items()}
 
 

@@ -35,7 +35,7 @@ _INDEX = struct.Struct("=I")
 _QDISC = struct.Struct("=BxxxiIII")  # tcmsg
 _ROOT = 0xFFFFFFFF
 _ATTRIBUTE = struct.Struct("=HH")
-_TCA_KIND, _TCA_STATS2, _STATS_QUEUE = 1, 7, 3
+_TCA_STATS2, _STATS_QUEUE = 7, 3
 _NESTED = 0x7FFF
 _BUFFER = 1 << 20
 _LIMIT = 10.0

@@ -84,7 +84,6 @@ def dotted(mac: str) -> str:
 CISCO_IOS = Dialect(
     summary="commands of Cisco IOS (Catalyst); plans with one VLAN only",
     ports="GigabitEthernet1/0/{}",
-    models=(),
     floods_by_port=False,
     refusals=_refusals,
     write=_write,

@@ -44,7 +44,6 @@ def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 CSV = Dialect(
     summary="tables of ports and of MAC entries, for any other switch",
     ports="{}",
-    models=(),
     floods_by_port=True,
     refusals=nothing_refused,
     write=_write,

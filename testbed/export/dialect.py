@@ -36,13 +36,13 @@ class Dialect:
 
     summary: str  # one line for `--dialect list`
     ports: str  # pattern of the names of ports unless the user gives another
-    models: tuple[str, ...]  # names of the switch models that speak it; empty where that is not known
     floods_by_port: bool  # whether a switch can be kept from flooding by some ports
     refusals: Callable[[Writing], list[Problem]]  # what of a plan it cannot express, each problem with its place
     write: Callable[[Writing], dict[str, str]]  # file name → text, for all switches
     # what the files of one switch (by its name) make of it, and what in them is wrong
     read: Callable[[str, Mapping[str, str]], tuple[Bridge, list[Problem]]]
     apply: str  # how a switch is given its file, one line for the README
+    models: tuple[str, ...] = ()  # names of the switch models that speak it; empty where that is not known
     notes: tuple[str, ...] = ()  # what else a user must know, one sentence each
     learns: bool = False  # whether ports learn addresses all the same: a static entry stays where it is then
 

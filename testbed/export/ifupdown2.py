@@ -125,7 +125,6 @@ def _stanzas(draft: Draft, text: str, file: str) -> dict[str, dict[str, str]]:
 IFUPDOWN2 = Dialect(
     summary="files for ifupdown2 (Debian, Cumulus Linux)",
     ports="swp{}",
-    models=(),
     floods_by_port=True,
     refusals=long_names,
     write=_write,

@@ -112,7 +112,6 @@ def _script(writing: Writing, switch: SwitchSettings) -> str:
 LINUX_BRIDGE = Dialect(
     summary="shell script of ip and bridge commands (iproute2)",
     ports="swp{}",
-    models=(),
     floods_by_port=True,
     refusals=long_names,
     write=_write,

@@ -157,7 +157,6 @@ def _vlans(texts: Iterable[str]) -> list[str]:
 NETWORKD = Dialect(
     summary="files for systemd-networkd, with a unit for MAC entries",
     ports="swp{}",
-    models=(),
     floods_by_port=True,
     refusals=long_names,
     write=_write,

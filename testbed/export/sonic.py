@@ -73,7 +73,6 @@ def _json(value: object) -> str:
 SONIC = Dialect(
     summary="JSON for SONiC; plans whose ports have one untagged VLAN at most",
     ports="Ethernet{0+4}",
-    models=(),
     floods_by_port=False,
     refusals=_refusals,
     write=_write,

@@ -82,7 +82,7 @@ def _local_tag(plan: LocalPlan, vlan: int) -> Actions:
     return (("push_vlan", int(plan.vlan_id[vlan])),) if plan.kind == "renamed" else ()
 
 
-def _entries(topology: Topology, plan: LocalPlan) -> Iterator[tuple[int, int, int, int]]:
+def _entries(plan: LocalPlan) -> Iterator[tuple[int, int, int, int]]:
     """Switch, class, destination host, and next virtual channel or -1 of each entry."""
     hosts_of_key: list[list[int]] = [[] for _ in range(int(plan.host_key.max()) + 1)]
     for host, key in enumerate(plan.host_key.tolist()):
@@ -104,7 +104,7 @@ def _out_port(topology: Topology, switch: int, host: int, hop: int) -> int:
 def _by_vlan(topology: Topology, plan: LocalPlan, members: Bools) -> Iterator[Rule]:
     """Static entries (local VLAN, destination) → port, without the tag."""
     macs = [host_mac(host) for host in range(topology.host_count)]
-    for switch, vlan, host, hop in _entries(topology, plan):
+    for switch, vlan, host, hop in _entries(plan):
         port = _out_port(topology, switch, host, hop)
         local = plan.kind == "renamed"
         match = (("dl_vlan", int(plan.vlan_id[vlan]) if local else UNTAGGED), ("dl_dst", macs[host]))
@@ -127,7 +127,7 @@ def _by_priority(topology: Topology, plan: LocalPlan) -> Iterator[Rule]:
             in_port = int(topology.out_port[channel ^ 1])
             tag = int(plan.vlan_id[vlan])
             arrivals[vlan].append((("in_port", in_port), ("dl_vlan", tag), ("dl_vlan_pcp", layer)))
-    for switch, vlan, host, hop in _entries(topology, plan):
+    for switch, vlan, host, hop in _entries(plan):
         port = _out_port(topology, switch, host, hop)
         for arrival in arrivals[vlan]:
             actions: list[tuple[str, int]] = [("output", port)] if port else []

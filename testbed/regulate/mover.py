@@ -84,7 +84,7 @@ class PlanMover:
         problems = other.walk(plan, off) if walk else []
         return Change(name, started, seconds, made.steps, made.deadlock, tuple(problems))
 
-    def retune(self, other: Session, name: str, retuning: Retuning, seconds: float, *, walk: bool = True) -> Change:
+    def retune(self, other: Session, name: str, retuning: Retuning, seconds: float) -> Change:
         """Change the speed of links that no path takes meanwhile; they are off when this ends, and up at the next move.
 
         `seconds`: laboratory s for which a link is gone when its speed changes; the others are as in move().
@@ -92,7 +92,7 @@ class PlanMover:
         Raises:
             LabError: as in move(), or a speed could not be set.
         """
-        change = self.move(other, name, retuning.plan, retuning.links, walk=walk)
+        change = self.move(other, name, retuning.plan, retuning.links)
         started = time.monotonic()
         other.set_speeds(retuning.speeds)
         time.sleep(seconds)

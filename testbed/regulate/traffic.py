@@ -34,22 +34,22 @@ class Traffic:
     source: str  # where it comes from, in words
 
 
-def of_pattern(pattern: str, topology: Topology, seed: int, place: str = "--pattern") -> Traffic:
+def of_pattern(pattern: str, topology: Topology, seed: int) -> Traffic:
     """Traffic of a pattern: every flow counts as much.
 
     Raises:
         InputError: there is no such pattern, it does not fit the number of hosts, or gives no flow.
     """
     if not is_pattern(pattern):
-        raise InputError.one(place, no_pattern(pattern))
+        raise InputError.one("--pattern", no_pattern(pattern))
     matrix = np.zeros((topology.host_count, topology.host_count))
     try:
         for source, destination in flows(pattern, topology, seed):
             matrix[source, destination] = 1.0
     except PatternError as error:
-        raise InputError.one(place, str(error)) from error
+        raise InputError.one("--pattern", str(error)) from error
     if not matrix.any():
-        raise InputError.one(place, f'"{pattern}" maps each host to itself here; use another pattern')
+        raise InputError.one("--pattern", f'"{pattern}" maps each host to itself here; use another pattern')
     return Traffic(pattern, matrix, f"the pattern {pattern}")
 
 

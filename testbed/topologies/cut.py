@@ -50,8 +50,3 @@ def cut(topology: Topology, parts: int) -> Ints:
     if len(first) < parts:
         raise InputError.one("--machines", f"METIS finds no cut into {parts} parts that all have switches; name fewer")
     return np.array([first[label] for label in part], dtype=np.int32)
-
-
-def cut_links(topology: Topology, part: Ints) -> int:
-    """How many links lead from one part to another; `part`: (S,) as of cut()."""
-    return int((part[topology.links[:, 0]] != part[topology.links[:, 1]]).sum())

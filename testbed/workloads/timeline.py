@@ -128,6 +128,13 @@ _KILL_BLOCK: dict[str, JsonValue] = {
     "minProperties": 2,
     "maxProperties": 2,
 }
+_AT_BLOCK: dict[str, JsonValue] = {
+    "type": "object",
+    "patternProperties": {r"^at\s+[0-9.]+\s*s$": {"type": "string"}},
+    "additionalProperties": False,
+    "minProperties": 1,
+    "maxProperties": 1,
+}
 FailureText = Annotated[
     str,
     BeforeValidator(_failure),
@@ -135,13 +142,7 @@ FailureText = Annotated[
         {
             "anyOf": [
                 {"type": "string", "pattern": r"^\s*at\s+[0-9.]+\s*s\s*:\s*(down|up|kill|start)\s+\S"},
-                {
-                    "type": "object",
-                    "patternProperties": {r"^at\s+[0-9.]+\s*s$": {"type": "string"}},
-                    "additionalProperties": False,
-                    "minProperties": 1,
-                    "maxProperties": 1,
-                },
+                _AT_BLOCK,
                 _KILL_BLOCK,
             ]
         }
@@ -154,13 +155,7 @@ EventText = Annotated[
         {
             "anyOf": [
                 {"type": "string", "pattern": r"^\s*at\s+[0-9.]+\s*s\s*:\s*(down|up|kill|start|link)\s+\S"},
-                {
-                    "type": "object",
-                    "patternProperties": {r"^at\s+[0-9.]+\s*s$": {"type": "string"}},
-                    "additionalProperties": False,
-                    "minProperties": 1,
-                    "maxProperties": 1,
-                },
+                _AT_BLOCK,
                 _KILL_BLOCK,
                 {
                     "type": "object",

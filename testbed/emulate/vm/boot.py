@@ -19,7 +19,6 @@ from testbed.errors import LabError
 
 RESULTS_BYTES = 2 << 30  # of the disk for results; the file is sparse
 _BOOT_LIMIT = 180.0
-_SILENCE_LIMIT = 180.0  # the guest gives a sign of life every few seconds
 _PANIC = re.compile(r"Kernel panic - not syncing: (.*)")
 _SHOWN_LINES = 8
 

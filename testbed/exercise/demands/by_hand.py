@@ -47,7 +47,7 @@ def judge_no_storm(work: Work, demand: File) -> str | None:
             )
         for end, copies in flooding.copies.items():
             if len(copies) > 1:
-                ways = " and ".join(_way(topology, host, end, copy) for copy in copies[:2])
+                ways = " and ".join(_way(topology, host, copy) for copy in copies[:2])
                 return (
                     f"{demand.file}: {topology.host_name(end)} gets a broadcast of {name} {len(copies)} times: {ways}"
                 )
@@ -100,7 +100,7 @@ def _why_lost(switches: Switches, flooding: Flooding, source: int, end: int) -> 
     return f"VLAN {vlan} does not lead from {switches.of_host(source).name} to {port.name}, only to hosts of {names}"
 
 
-def _way(topology: Topology, source: int, end: int, copy: tuple[int, ...]) -> str:
+def _way(topology: Topology, source: int, copy: tuple[int, ...]) -> str:
     hops = [topology.channel_name(channel) for channel in copy]
     return " ".join(hops) if hops else f"inside {topology.switch_name(int(topology.host_switch[source]))}"
 
@@ -173,7 +173,7 @@ def judge_shortest(work: Work, demand: File) -> str | None:
     count = "1 pair goes" if len(longer) == 1 else f"{len(longer)} pairs go"
     return (
         f"{demand.file}: {count} a longer way than need be. {topology.host_name(source)}→"
-        f"{topology.host_name(end)} takes {_way(topology, source, end, path)}, and {least} "
+        f"{topology.host_name(end)} takes {_way(topology, source, path)}, and {least} "
         f"{'link is' if least == 1 else 'links are'} enough; the VLAN that decides is the sender's PVID"
     )
 

@@ -50,7 +50,7 @@ def links_named(topology: Topology, names: Sequence[str], key: str) -> list[int]
     for name in names:
         link = known.get(name.replace("–", "-").replace("→", "-"))
         if link is None:
-            problems.append(Problem(key, f'there is no link "{name}".{_meant(topology, name, known)}', "answers.yaml"))
+            problems.append(Problem(key, f'there is no link "{name}".{_meant(name, known)}', "answers.yaml"))
         elif link in found:
             problems.append(Problem(key, f"{name} is listed twice", "answers.yaml"))
         else:
@@ -60,7 +60,7 @@ def links_named(topology: Topology, names: Sequence[str], key: str) -> list[int]
     return found
 
 
-def _meant(topology: Topology, name: str, known: Collection[str]) -> str:
+def _meant(name: str, known: Collection[str]) -> str:
     """What may have been meant: of a switch that there is, the links that it has."""
     first = name.replace("–", "-").replace("→", "-").partition("-")[0]
     mine = [link for link in known if link.startswith(f"{first}-")]

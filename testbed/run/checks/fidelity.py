@@ -197,12 +197,14 @@ def judge_processor(
     return found
 
 
-def lateness(before: Snapshot, after: Snapshot, kind: str = "delivery") -> tuple[float, float] | None:
+def lateness(before: Snapshot, after: Snapshot) -> tuple[float, float] | None:
     """Median and 99 % quantile of a model's lateness between two snapshots, s, by the upper ends of the bins.
 
     None where nothing was late or in time, or the switches are no model.
     """
-    counts = [new - old for old, new in zip(before.late.get(kind, ()), after.late.get(kind, ()), strict=True)]
+    counts = [
+        new - old for old, new in zip(before.late.get("delivery", ()), after.late.get("delivery", ()), strict=True)
+    ]
     total, ends = sum(counts), (*LATE_BINS, math.inf)
     if not total:
         return None
