@@ -10,6 +10,7 @@ from typing import Any
 from testbed.model import Sample
 from testbed.plan import Plan, make_plan
 from testbed.results import ResultFolder, Run
+from testbed.results.store import LoadEntry
 from testbed.scenario import parse_scenario
 
 UDP = "{kind: iperf3, protocol: udp, pattern: transpose}"
@@ -40,7 +41,7 @@ def goodput(*of_repeats: float, load: int = 1, flows: int = 2, predicted: float 
     ]
 
 
-def head(load: int = 1, title: str = "iperf3 udp transpose", verdict: str = "pass", *reasons: str) -> dict[str, Any]:
+def head(load: int = 1, title: str = "iperf3 udp transpose", verdict: str = "pass", *reasons: str) -> LoadEntry:
     return {
         "load": str(load),
         "title": title,
@@ -53,7 +54,7 @@ def head(load: int = 1, title: str = "iperf3 udp transpose", verdict: str = "pas
 def run_of(
     text: str,
     samples: Iterable[Sample],
-    loads: Sequence[dict[str, Any]] = (),
+    loads: Sequence[LoadEntry] = (),
     *,
     name: str = "made",
     folder: str = "",

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypedDict
 
 import yaml
 
@@ -31,6 +31,37 @@ MANIFEST_KEYS = (
     "schema_version", "scenario", "digest", "started", "finished", "seconds", "dilation", "verdict", "reasons",
     "loads", "plan", "files",
 )  # fmt: skip
+
+
+class AttemptEntry(TypedDict):
+    """A load in the manifest that ran again, at another dilation."""
+
+    dilation: float
+    verdict: str
+    reasons: list[str]
+    seconds: float
+    folder: str  # of its raw output and samples
+
+
+class _Entry(TypedDict):
+    load: str  # the label of its samples
+    title: str
+    kind: str
+    verdict: str
+    reasons: list[str]
+
+
+class LoadEntry(_Entry, total=False):
+    """A load in the manifest."""
+
+    seconds: float  # that it took
+    times: dict[str, int]  # a workloads.spec.Times
+    no_traffic_matrix: str  # why its telemetry has none
+    clock_error: float  # laboratory s that times of different machines may be off
+    dilation: float  # and so on: as in results.load.LoadHead
+    too_slow: bool
+    short_of_time: bool
+    attempts: list[AttemptEntry]
 
 
 class ResultFolder:
@@ -112,7 +143,7 @@ class ResultFolder:
         self,
         verdict: str,
         reasons: Iterable[str],
-        loads: Iterable[Mapping[str, Any]],
+        loads: Iterable[LoadEntry],
         lab: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         """Write the manifest, the entry point of the folder.

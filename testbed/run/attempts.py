@@ -8,6 +8,7 @@ from testbed.plan import Plan
 from testbed.plan.rates import at_dilation
 from testbed.results import ResultFolder
 from testbed.results.samples import changes_file, failures_file, samples_to_csv
+from testbed.results.store import AttemptEntry
 from testbed.results.telemetry import file_name
 from testbed.run.checks.fidelity import Verdict
 from testbed.run.dilation.choose import Choice, larger_dilation
@@ -63,16 +64,19 @@ class Attempts:
         record.entry["short_of_time"] = record.short_of_time
         return record
 
-    def _set_aside(self, record: LoadRecord, number: int) -> dict[str, object]:
+    def _set_aside(self, record: LoadRecord, number: int) -> AttemptEntry:
         """Make room for another attempt; returns what the manifest says of this one."""
-        raw = raw_folder(number, str(record.entry["title"]))
-        kept = f"{raw}-at-{record.entry['dilation']:g}"
+        entry = record.entry
+        raw = raw_folder(number, entry["title"])
+        kept = f"{raw}-at-{entry['dilation']:g}"
         self.folder.move(raw, kept)
         for name in (naming(str(number)) for naming in (file_name, failures_file, changes_file)):
             self.folder.move(name, f"{kept}/{name}")
         self.folder.write_text(f"{kept}/samples.csv", samples_to_csv(record.samples))
-        told = ("dilation", "verdict", "reasons", "seconds")
-        return {**{key: record.entry[key] for key in told}, "folder": f"{kept}/"}
+        return {
+            "dilation": entry["dilation"], "verdict": entry["verdict"], "reasons": entry["reasons"],
+            "seconds": entry["seconds"], "folder": f"{kept}/",
+        }  # fmt: skip
 
 
 def _dilation(plan: Plan) -> float:

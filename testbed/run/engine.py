@@ -13,6 +13,7 @@ from testbed.errors import EXIT_FAIL, EXIT_PASS, EXIT_WARNINGS, CapabilityError,
 from testbed.model import Sample
 from testbed.plan import Plan
 from testbed.results import ResultFolder, load_run
+from testbed.results.store import LoadEntry
 from testbed.run.advice import Asked, AskedOfLab, advice
 from testbed.run.checks.fidelity import Finding, Judgement, Verdict
 from testbed.run.loads.one_load import LoadRecord
@@ -87,7 +88,7 @@ class Records:
     """What all loads of a run came to, so far."""
 
     samples: list[Sample] = field(default_factory=list)  # in real-world units
-    loads: list[dict[str, object]] = field(default_factory=list)  # their entries in the manifest
+    loads: list[LoadEntry] = field(default_factory=list)  # their entries in the manifest
     findings: list[Finding] = field(default_factory=list)  # about fidelity, each with the load's title
 
     def add(self, record: LoadRecord) -> None:

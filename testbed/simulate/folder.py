@@ -8,7 +8,7 @@ import os
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 from testbed import __version__
 from testbed.errors import InputError, Problem, reading
@@ -17,7 +17,7 @@ from testbed.model import Sample
 from testbed.plan import Plan
 from testbed.predict.frames import transport
 from testbed.results import SIMULATION, ResultFolder, Run
-from testbed.results.store import dated_folder
+from testbed.results.store import LoadEntry, dated_folder
 from testbed.simulate.point import Latency, Links, Point
 from testbed.simulate.settings import UNIFORM
 from testbed.workloads.spec import Iperf3
@@ -129,21 +129,10 @@ def environment(**more: Any) -> dict[str, object]:
     }
 
 
-class _Whole(TypedDict):
-    kind: str
-    verdict: str
-    reasons: list[str]
-
-
-class _Load(_Whole):
-    load: str
-    title: str
-
-
 class _Judged(NamedTuple):
     verdict: str
     reasons: list[str]
-    loads: list[_Load]
+    loads: list[LoadEntry]
 
 
 def _judged(plan: Plan, pattern: str, points: Sequence[Point]) -> _Judged:
@@ -154,13 +143,15 @@ def _judged(plan: Plan, pattern: str, points: Sequence[Point]) -> _Judged:
         for point in deadlocks
     ]
     verdict = "fail" if deadlocks and plan.scenario.expect != "deadlock" else "pass"
-    whole: _Whole = {"kind": SIMULATION, "verdict": "pass", "reasons": []}
-    loads: list[_Load] = [{**whole, "load": pattern, "title": f"simulated {pattern}"}]
+    loads = [_entry(SIMULATION, pattern, f"simulated {pattern}")]
     if any(point.load == _ALL for point in points if not point.cycle):
         for number, spec in _loads_meant(plan, pattern):
-            title = f"iperf3 {spec.protocol} {spec.pattern}"
-            loads.append({**whole, "load": str(number), "kind": "iperf3", "title": title})
+            loads.append(_entry("iperf3", str(number), f"iperf3 {spec.protocol} {spec.pattern}"))
     return _Judged(verdict, reasons, loads)
+
+
+def _entry(kind: str, load: str, title: str) -> LoadEntry:
+    return {"kind": kind, "verdict": "pass", "reasons": [], "load": load, "title": title}
 
 
 def _loads_meant(plan: Plan, pattern: str) -> Iterator[tuple[int, Iperf3]]:

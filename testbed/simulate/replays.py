@@ -17,7 +17,7 @@ from testbed.model import Floats, Sample
 from testbed.plan import Plan
 from testbed.plan.speeds import alike_problems
 from testbed.results import SIMULATION, ResultFolder
-from testbed.results.store import dated_folder
+from testbed.results.store import LoadEntry, dated_folder
 from testbed.simulate.folder import environment
 from testbed.simulate.network import Network
 from testbed.simulate.recorded import WIRE, Recorded
@@ -146,7 +146,9 @@ def _store(found: Replay) -> None:
     failed = outcome.cycle and plan.scenario.expect != "deadlock"
     reasons = [f"deadlock at cycle {outcome.clocks:,}: {' → '.join(outcome.cycle)}"] if outcome.cycle else []
     verdict = "fail" if failed else "pass"
-    load = {**labels, "title": found.recorded.origin, "verdict": verdict, "reasons": reasons}
+    load: LoadEntry = {
+        "load": "replay", "kind": "replay", "title": found.recorded.origin, "verdict": verdict, "reasons": reasons,
+    }  # fmt: skip
     result = ResultFolder.at(found.folder, plan)
     result.write_plan(environment(simulator=asdict(found.settings)))
     result.write_samples(samples)

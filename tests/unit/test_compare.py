@@ -12,6 +12,7 @@ from testbed.compare import compare
 from testbed.compare.table import COLUMNS, as_csv, as_object, table_text
 from testbed.errors import InputError
 from testbed.model import Sample
+from testbed.results.store import LoadEntry
 from tests.runs import UDP, goodput, head, run_of, text_of
 
 FLAT = "{kind: flat, hosts: 4}"
@@ -156,7 +157,7 @@ def test_settings_that_differ_are_part_of_the_name_and_each_has_its_counterpart(
 
 
 def test_a_load_that_ran_again_has_the_dilation_it_had():
-    loads = [{**head(1, "iperf3 udp transpose"), "dilation": 400.0}]
+    loads: list[LoadEntry] = [{**head(1, "iperf3 udp transpose"), "dilation": 400.0}]
     again = run_of(text_of(TORUS, UDP, dilation=200), goodput(4.5e8), loads, name="torus4")
     found = compare([flat(9e8, dilation=200), again])
     assert [row.dilation for row in found.rows] == [200, 400]

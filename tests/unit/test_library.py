@@ -18,6 +18,7 @@ from testbed.plan.summary import summary
 from testbed.results import ResultFolder
 from testbed.results.samples import samples_to_csv
 from tests.fabrics import plan_of
+from tests.runs import head
 
 TORUS = {"topology": {"kind": "torus", "sizes": [4, 4]}}
 
@@ -151,7 +152,7 @@ def folder(tmp_path):
     found = ResultFolder(tmp_path, plan_of("ring", switches=3))
     found.write_plan({"kernel": "any"})
     found.write_samples(SAMPLES)
-    found.write_manifest("warn", ["a reason"], [{"load": "1", "kind": "iperf3"}], {"dilation": 150.0})
+    found.write_manifest("warn", ["a reason"], [head(1, "iperf3")], {"dilation": 150.0})
     return found.finish()
 
 

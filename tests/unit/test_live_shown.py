@@ -21,6 +21,7 @@ from testbed.results.telemetry import telemetry_to_bytes
 from testbed.run.checks.observed import read_record
 from testbed.scenario import parse_scenario
 from tests.fabrics import plan_of
+from tests.runs import head
 from tests.unit.test_live_page import dumped
 from tests.unit.test_telemetry import START, record
 
@@ -127,8 +128,8 @@ def finished(tmp_path) -> Path:
     folder = ResultFolder(tmp_path, plan)
     folder.write_plan({})
     folder.write_samples([])
-    load = {"load": "1", "title": "iperf3 udp neighbour", "verdict": "pass", "dilation": 10.0}
-    folder.write_manifest("pass", [], [load], {"dilation": 10.0})
+    load = head(1, "iperf3 udp neighbour")
+    folder.write_manifest("pass", [], [{**load, "dilation": 10.0}], {"dilation": 10.0})
     part = read_record(plan.wiring, record(), START, (0.2, 1.0))
     folder.write_bytes("telemetry-1.npz", telemetry_to_bytes(part))
     return folder.finish()
@@ -171,7 +172,7 @@ def test_telemetry_of_another_fabric_is_refused(finished, tmp_path):
     folder = ResultFolder(tmp_path, plan)
     folder.write_plan({})
     folder.write_samples([])
-    folder.write_manifest("pass", [], [{"load": "1"}], {"dilation": 10.0})
+    folder.write_manifest("pass", [], [head()], {"dilation": 10.0})
     folder.write_bytes("telemetry-1.npz", (finished / "telemetry-1.npz").read_bytes())
     with pytest.raises(InputError, match=r"telemetry-1.npz: is of another fabric than plan.json"):
         RunSource(folder.finish())

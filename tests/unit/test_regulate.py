@@ -23,6 +23,7 @@ from testbed.regulate.figure import Stretch, draw_rates
 from testbed.regulate.mover import Change, opposite
 from testbed.regulate.run import measured_traffic, regulate, require_regulable
 from testbed.regulate.traffic import of_pattern, uses_of
+from testbed.results.store import LoadEntry
 from testbed.routing.paths import path
 from testbed.run.checks.fidelity import Verdict
 from testbed.run.loads.one_load import LoadRecord
@@ -86,10 +87,11 @@ def test_rules_that_differ_after_a_change_make_figures_void():
 def test_the_traffic_is_what_mpi_sent():
     plan = plan_of("mesh", sizes=[2])
     sent = [Sample("mpi_bytes_sent", 700.0, "B", {"src": "h1", "dst": "h2"})]
-    records = [LoadRecord(sent, {}, [], None), LoadRecord(sent, {}, [], None)]
+    entry: LoadEntry = {"load": "1", "title": "", "kind": "iperf3", "verdict": "pass", "reasons": []}
+    records = [LoadRecord(sent, entry, [], None), LoadRecord(sent, entry, [], None)]
     assert measured_traffic(plan, records).matrix.tolist() == [[0.0, 1400.0], [0.0, 0.0]]
     with pytest.raises(LabError, match="no traffic was recorded, so no link can be chosen by it"):
-        measured_traffic(plan, [LoadRecord([], {}, [], None)])
+        measured_traffic(plan, [LoadRecord([], entry, [], None)])
 
 
 def test_every_host_sends_and_every_host_hears():

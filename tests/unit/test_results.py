@@ -19,6 +19,7 @@ from testbed.results.samples import samples_from_csv, samples_to_csv
 from testbed.results.store import MANIFEST_KEYS
 from testbed.scenario import parse_scenario
 from tests.fabrics import plan_of
+from tests.runs import head
 
 PLAN = plan_of("ring", switches=3)
 SAMPLES = (
@@ -31,7 +32,7 @@ def written(root) -> ResultFolder:
     folder = ResultFolder(root, PLAN)
     folder.write_plan({"kernel": "any"})
     folder.write_samples(SAMPLES)
-    folder.write_manifest("pass", ["a reason"], [{"kind": "ping"}], {"dilation": 150.0})
+    folder.write_manifest("pass", ["a reason"], [head(1, "ping")], {"dilation": 150.0})
     return folder
 
 

@@ -12,6 +12,7 @@ from testbed.model import Sample
 from testbed.plan import Plan
 from testbed.results import ResultFolder
 from testbed.results.samples import changes_file, failures_file
+from testbed.results.store import LoadEntry
 from testbed.results.telemetry import file_name, join, telemetry_to_bytes
 from testbed.run.checks.fidelity import Finding, Judgement, Verdict, short_of_time, too_slow
 from testbed.run.checks.wire import judge_wire
@@ -60,7 +61,7 @@ class LoadRecord:
     """What a load came to."""
 
     samples: list[Sample]  # in real-world units
-    entry: dict[str, object]  # of the manifest
+    entry: LoadEntry  # of the manifest
     findings: list[Finding]  # about fidelity, each with the load's title
     outcome: LoadOutcome | None  # as its runner gave it; None where it failed
     too_slow: bool = False  # whether its figures are void only because the lab was too slow for it
@@ -170,19 +171,20 @@ def record_of(
     except (WorkloadError, OutputError) as error:
         findings = [(Verdict.FAIL, str(error))]
     ended, judgement = time.monotonic(), Judgement.of(findings)
-    no_matrix = outcome.no_matrix if outcome else ""
-    clock_error = outcome.clock_error if outcome else 0.0
-    entry = {
+    entry: LoadEntry = {
         "load": number,
         "title": title,
         "kind": labels["kind"],
         "verdict": judgement.verdict.word,
         "reasons": list(judgement.reasons),
         "seconds": round(ended - started, 2),
-        **({"times": outcome.times._asdict()} if outcome and outcome.times else {}),
-        **({"no_traffic_matrix": no_matrix} if no_matrix else {}),
-        **({"clock_error": round(clock_error, 6)} if clock_error else {}),
     }
+    if outcome and outcome.times:
+        entry["times"] = outcome.times._asdict()
+    if outcome and outcome.no_matrix:
+        entry["no_traffic_matrix"] = outcome.no_matrix
+    if outcome and outcome.clock_error:
+        entry["clock_error"] = round(outcome.clock_error, 6)
     samples = outcome.samples if outcome else []
     told = [(verdict, f"{title}: {reason}") for verdict, reason in findings]
     span = (started, ended)
