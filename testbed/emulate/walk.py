@@ -176,8 +176,21 @@ def _walk_problems(plan: Plan, oracle: Oracle) -> list[str]:
             instead = "no host" if silent else "every other host once"
             problems.append(f"a broadcast of {topology.host_name(source)} {how} instead of {instead}")
         else:
-            problems += _member_problems(plan, f"a broadcast of {topology.host_name(source)}", flood)
+            name = f"a broadcast of {topology.host_name(source)}"
+            problems += [*_needless(plan, source, name, flood), *_member_problems(plan, name, flood)]
     return problems
+
+
+def _needless(plan: Plan, source: int, what: str, flood: Delivery) -> list[str]:
+    """In a tree each switch gets a broadcast once; what comes to one again and ends there has loaded links in vain."""
+    topology, entered = plan.topology, {int(plan.topology.host_switch[source])}
+    for channel in flood.channels:
+        switch = int(topology.channel_target[channel])
+        if switch in entered:
+            way = topology.channel_name(channel)
+            return [f"{what} comes to {topology.switch_name(switch)} again by {way} and is dropped there"]
+        entered.add(switch)
+    return []
 
 
 def _tag_problems(plan: Plan, pair: str, found: Delivery, layers: tuple[int, ...]) -> list[str]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from testbed.emulate.walk import installed_problems
 from testbed.model import Rule, host_mac
 from testbed.pipeline.oracle import BROADCAST, Oracle
-from testbed.pipeline.text import parse_rule
-from tests.fabrics import topology_of
+from testbed.pipeline.text import format_rule, parse_rule
+from tests.fabrics import plan_of, topology_of
 
 PAIR = topology_of("mesh", sizes=(2,))
 
@@ -80,6 +81,20 @@ def test_copies_are_counted():
     topology = topology_of("mesh", sizes=(2,), parallel_links=2)
     sent = oracle("s1|actions=output:2,output:3", "s2|actions=output:1", topology=topology).broadcast(0)
     assert (sent.received, sent.channels) == ({1: 2}, (0, 2))
+
+
+def test_a_broadcast_that_comes_again_and_is_dropped_is_a_difference():
+    """No host gets it twice; the links have carried it in vain."""
+    plan = plan_of("mesh", sizes=[2], parallel_links=2)
+    dumped = {f"s{switch + 1}": [format_rule(r) for r in plan.rules if r.switch == switch] for switch in range(2)}
+    assert installed_problems(plan, dumped) == []
+    dumped["s1"] = [
+        line.replace("output:2", "output:2,output:3") if "priority=100,dl_vlan=10" in line else line
+        for line in dumped["s1"]
+    ]
+    (problem,) = installed_problems(plan, dumped)
+    assert problem.startswith("a broadcast of h1 comes to s2 again by s1→s2")
+    assert problem.endswith(" and is dropped there")
 
 
 @pytest.mark.parametrize("copies", [1, 2])
