@@ -13,5 +13,5 @@ def seconds(
 ) -> list[float]:
     """When these happened, s after the event; each did."""
     found = [at for moment in moments if (at := event[moment]) is not None]
-    assert len(found) == len(moments)
+    assert len(found) == len(moments), event
     return found
