@@ -2,7 +2,7 @@
 # in it work: make test ARGS="-k 'ring or mesh'".
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev setup-vm scenario vm vm-test vagrant-box npb paper test test-fast explore mutants fuzz soak chaos supply advisories check bench docs docs-run container lock clean
+.PHONY: help setup setup-dev setup-vm scenario vm vm-test vagrant-box npb paper test test-long test-fast explore mutants fuzz soak chaos supply advisories check bench docs docs-run container lock clean
 
 TOPO ?= torus4x4
 ENGINE ?=
@@ -54,11 +54,15 @@ PYTEST := .venv/bin/python -m pytest --dist loadgroup --no-loadscope-reorder
 # Tests of labs mostly wait, so that two processes a processor are at work.
 WORKERS ?= $(shell n=$$((2 * $$(nproc))); echo $$((n < 8 ? n : 8)))
 
-test: setup-dev ## run the tests (those of labs need root)
-	@$(SUDO) $(PYTEST) -n $(WORKERS) $(if $(SUDO),-p no:cacheprovider) $(ARGS)
+TESTED := $(SUDO) $(PYTEST) -n $(WORKERS) $(if $(SUDO),-p no:cacheprovider)
+test: setup-dev ## run the tests but for the longest (those of labs need root)
+	@$(TESTED) -m "not long" $(ARGS)
+
+test-long: setup-dev ## run the longest ones, which `make test` leaves out and CI runs as well
+	@$(TESTED) -m long $(ARGS)
 
 test-fast: setup-dev ## run the quick ones of those that need no root
-	@$(PYTEST) -n $$(nproc) -m "not lab and not slow" $(ARGS)
+	@$(PYTEST) -n $$(nproc) -m "not lab and not slow and not long" $(ARGS)
 
 # Examples of Hypothesis that no run has seen; SEED draws those of another run again.
 SEED := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))

@@ -110,6 +110,7 @@ def _members_of_flows(lab: LabClient) -> Counter[str]:
     return Counter(port for text in texts for port in re.findall(r"^ +output:(\d+)$", text, re.MULTILINE))
 
 
+@pytest.mark.long
 def test_when_a_member_fails_the_others_carry_on_until_it_is_back(untouched):
     """The first member as well, whose port gives the bundle its number; under traffic, at either end."""
     plan = plan_of(_TWO)
@@ -151,6 +152,7 @@ def test_a_group_that_lacks_a_member_is_found(standing):
         assert "h1→h3 can take 3 of the 4 members of s1→s2" in problems
 
 
+@pytest.mark.long
 @pytest.mark.quiet(seat=1)
 def test_each_flow_gets_what_the_members_it_takes_allow(untouched, tmp_path):
     text = (
@@ -200,6 +202,7 @@ def _settled(lab: LabClient) -> list[int]:
     return after
 
 
+@pytest.mark.long
 def test_switches_learn_bundles(untouched):
     """Known, each frame takes any member of each bundle and arrives once; a host that is elsewhere is learned there."""
     plan = plan_of(_LEARNING.format(ageing=0))
@@ -238,6 +241,7 @@ def test_switches_learn_bundles(untouched):
         assert unknown_addresses(plan, lab.flows()) == []
 
 
+@pytest.mark.long
 def test_what_is_learned_of_bundles_is_forgotten(untouched):
     plan = plan_of(_LEARNING.format(ageing=20))
     with build_lab(plan) as lab:

@@ -137,6 +137,7 @@ def ping(lab: LabClient, count: int) -> None:
         talk.run_load(LoadRequest((Process("ping", "h1", argv),), 300.0))
 
 
+@pytest.mark.long
 def test_it_works_beside_a_load_and_ends_by_itself(running, tmp_path):
     name, lab = running
     load = threading.Thread(target=ping, args=(lab, 10_000), daemon=True)

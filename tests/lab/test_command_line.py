@@ -50,6 +50,7 @@ def long(tmp_path: Path) -> Path:
     return file
 
 
+@pytest.mark.long
 def test_run_prints_one_object_and_stores_everything(small, tmp_path, untouched):
     done = command("run", str(small), "--results", str(tmp_path / "results"), "--format", "json")
     found = json.loads(done.stdout)
@@ -167,6 +168,7 @@ def test_a_killed_switch_in_mid_run_is_one_sentence(long, tmp_path, untouched):
     assert folder.name.endswith(INCOMPLETE)
 
 
+@pytest.mark.long
 def test_two_labs_side_by_side(untouched, tmp_path):
     file = tmp_path / "two.yaml"
     file.write_text(

@@ -46,6 +46,7 @@ def test_the_page_the_table_and_the_script_name_the_same():
     assert "--privileged" not in "".join(re.findall(r"^    podman.*", PAGE, re.MULTILINE))
 
 
+@pytest.mark.long
 def test_a_lab_needs_no_other(small, tmp_path, untouched):
     done = limited(NAMED, "run", str(small), "--json", cwd=tmp_path)
     assert done.returncode in (0, 3), done.stdout + done.stderr

@@ -108,6 +108,7 @@ def test_the_controllers_rules_are_the_compiled_ones(controlled):
     assert sum(state.rules for state in status.switches.values()) == len(plan.rules)
 
 
+@pytest.mark.long
 @sharing("controller")
 def test_a_restart_under_load_loses_no_frame_and_touches_no_rule(controlled):
     plan, lab = controlled
@@ -180,6 +181,7 @@ def test_a_switch_that_hangs_up_is_gone_and_back(controlled):
     assert installed(lab) == set(plan.rules)
 
 
+@pytest.mark.long
 @sharing("controller")
 def test_of_two_controllers_the_later_one_is_obeyed(controlled):
     plan, lab = controlled
@@ -216,6 +218,7 @@ def test_of_two_controllers_the_later_one_is_obeyed(controlled):
     assert restart(lab).switches["s1"].changed == 0
 
 
+@pytest.mark.long
 @sharing("controller")
 def test_a_switch_of_another_openflow_version_is_named(controlled):
     plan, lab = controlled
@@ -248,6 +251,7 @@ def links_down(lab: LabClient) -> set[str]:
     return {link["ifname"] for link in shown if "UP" not in link["flags"]}
 
 
+@pytest.mark.long
 @sharing("controller")
 @pytest.mark.parametrize("way", ["links off", "links on"])
 def test_every_state_between_two_plans_delivers(controlled, way):
@@ -286,6 +290,7 @@ def test_every_state_between_two_plans_delivers(controlled, way):
     assert lab.reach() == []
 
 
+@pytest.mark.long
 @sharing("controller")
 def test_links_go_down_and_up(controlled):
     plan, lab = controlled

@@ -52,6 +52,7 @@ def test_links_take_another_rate_while_the_lab_runs(untouched):
             assert lab.reach() == []
 
 
+@pytest.mark.long
 @pytest.mark.alone
 def test_a_scenario_chooses_its_dilation(tmp_path, untouched):
     file = tmp_path / "auto.yaml"
@@ -80,6 +81,7 @@ def test_a_scenario_chooses_its_dilation(tmp_path, untouched):
     assert goodput == pytest.approx([0.8 * 957e6] * 4, rel=0.1)
 
 
+@pytest.mark.long
 @pytest.mark.alone
 def test_with_jobs_the_dilation_is_tried_with_one(tmp_path, untouched):
     load = "{kind: mpi, job: fabric_bench, args: [--tests, alltoall, --repeats, '3']}"
@@ -99,6 +101,7 @@ def test_with_jobs_the_dilation_is_tried_with_one(tmp_path, untouched):
     assert choice["dilation"] == manifest["dilation"] == with_job[-1 if choice["kept_up_with_job"] else 0]["dilation"]
 
 
+@pytest.mark.long
 @pytest.mark.quiet(seat=1)
 def test_a_load_that_the_lab_is_too_slow_for_runs_again_at_a_larger_dilation(tmp_path, untouched, monkeypatch):
     monkeypatch.setattr(choose, "trial", lambda plan, lab, pilot, step: Judgement(Verdict(2 * (step < 150)), ()))
@@ -128,6 +131,7 @@ def test_a_load_that_the_lab_is_too_slow_for_runs_again_at_a_larger_dilation(tmp
     assert (run.path / before["folder"] / "telemetry-2.npz").is_file()
 
 
+@pytest.mark.long
 @pytest.mark.alone
 @pytest.mark.timeout(400)
 def test_calibration_is_measured_stored_and_shown(tmp_path, untouched):

@@ -174,6 +174,7 @@ def done(one: Typed, words: list[str], records: Path) -> tuple[int, str]:
 _MEASURE = {"running": 1, "commands": 0}  # pages with commands that fail where the machine is too busy
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "page",
     [pytest.param(page, marks=pytest.mark.quiet(seat=_MEASURE[page])) if page in _MEASURE else page for page in LABS],

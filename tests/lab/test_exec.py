@@ -95,6 +95,7 @@ def test_a_program_ends_with_the_command_that_started_it(execute, number):
         assert started.wait(20) == -number
 
 
+@pytest.mark.long
 def test_the_commands_of_mininets_walkthrough_work_at_its_prompt(execute):
     typed = "net\nlinks\npingall\niperf h1 h2\niperfudp 2M h1 h2\niperf h1 h9\niperf h1\nexit\n"
     shell = [sys.executable, "-m", "testbed", "shell", f"exec-{os.getpid()}"]

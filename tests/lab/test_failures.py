@@ -117,6 +117,7 @@ def test_two_links_at_once(torus):
     assert installed(lab) == expected_rules(plan)
 
 
+@pytest.mark.long
 @sharing("failures")
 def test_a_hosts_port_dies_and_nothing_moves(torus):
     plan, lab = torus
@@ -142,6 +143,7 @@ def test_a_port_is_one_end_of_its_link(torus):
     assert until(lab, lambda told: told.phase == "steady").down == ()
 
 
+@pytest.mark.long
 @sharing("failures")
 def test_the_process_of_a_switch_dies(torus):
     plan, lab = torus
@@ -156,6 +158,7 @@ def test_the_process_of_a_switch_dies(torus):
     assert lab.shaping_problems() == []
 
 
+@pytest.mark.long
 @sharing("failures")
 def test_a_switch_that_answers_nothing_is_taken_for_dead(torus):
     """Its ports stay up, so that only the echo requests tell."""
@@ -202,6 +205,7 @@ def test_a_bridge_dies_and_each_side_goes_on():
         assert installed(lab) == expected_rules(plan)
 
 
+@pytest.mark.long
 @pytest.mark.quiet(seat=1)
 def test_a_run_measures_its_failures(tmp_path):
     plan = plan_of(
@@ -221,6 +225,7 @@ def test_a_run_measures_its_failures(tmp_path):
     assert "backup path after" in page
 
 
+@pytest.mark.long
 @pytest.mark.quiet(seat=1)
 @pytest.mark.parametrize(("protocol", "offered"), [("tcp", ""), ("udp", "offered: 0.4, ")])
 def test_flows_outlive_their_links(tmp_path, protocol, offered):

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.installed import install
 
 
+@pytest.mark.long
 def test_a_scenario_of_the_wheel_runs_in_an_empty_folder(tmp_path, untouched):
     installed, folder = install(tmp_path), tmp_path / "empty"
     folder.mkdir()

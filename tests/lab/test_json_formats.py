@@ -19,6 +19,7 @@ from tests.unit.test_cli_surface import typed
 _TESTBED = [sys.executable, "-m", "testbed"]
 
 
+@pytest.mark.long
 def test_a_lab_from_up_to_down(untouched, tmp_path):
     name = f"json-{os.getpid()}"
     (tmp_path / "two.yaml").write_text(
@@ -83,6 +84,7 @@ def test_the_controller_of_a_lab(untouched, tmp_path, monkeypatch):
         assert typed("down", name)[0] == 0
 
 
+@pytest.mark.long
 @pytest.mark.quiet(seat=0)
 def test_regulation(untouched, tmp_path, monkeypatch):
     """By the traffic of loads, of a running lab, and a path that changes while others stay."""

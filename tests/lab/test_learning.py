@@ -110,6 +110,7 @@ def test_the_papers_procedure_teaches_all_that_the_quick_one_does(untouched):
         assert "eth0." not in execute(lab, "ip", "link", "show", host="h1")
 
 
+@pytest.mark.long
 def test_switches_forget(untouched):
     # Also on a busy machine they are asked for all they know before they forget the first.
     plan = plan_of(_TORUS.format(ageing=20))

@@ -102,6 +102,7 @@ def round_trip(lab: LabClient) -> float:
     return float(text.split(" = ")[1].split("/")[0])
 
 
+@pytest.mark.long
 def test_the_command_changes_and_tells(lab, tmp_path):
     name, plan = f"links-{os.getpid()}", lab.plan()
     registry.register(name, lab.namespaces, plan.scenario.name, plan.digest)
@@ -146,6 +147,7 @@ def test_the_command_changes_and_tells(lab, tmp_path):
         registry.forget(entry)
 
 
+@pytest.mark.long
 @pytest.mark.alone
 def test_a_load_runs_while_a_link_changes(tmp_path):
     """Counted in its telemetry, stored, drawn, undone, and no reason for the verdict to call the run void."""

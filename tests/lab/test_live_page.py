@@ -124,6 +124,7 @@ def click(driver: Chrome, element: str) -> None:
     driver.execute_script("document.getElementById(arguments[0]).dispatchEvent(new MouseEvent('click'))", element)
 
 
+@pytest.mark.long
 @pytest.mark.quiet(seat=1)  # it times the first picture
 @pytest.mark.usefixtures("untouched")
 def test_loads_appear_and_a_link_that_fails_on_a_click_moves_the_path():
@@ -256,6 +257,7 @@ def said(driver: Chrome, words: str) -> bool:
     return words in text(driver, "lines")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("untouched")
 def test_a_lab_is_loaded_and_regulated_and_a_switch_killed_by_buttons(tmp_path):
     (tmp_path / "small.yaml").write_text(
@@ -315,6 +317,7 @@ def press_buttons(driver: Chrome) -> None:
     until(lambda: not driver.find_element(By.ID, "end").is_displayed())
 
 
+@pytest.mark.long
 @pytest.mark.alone
 @pytest.mark.usefixtures("untouched")
 def test_a_run_is_shown_with_its_deadlock_and_played_afterwards(tmp_path):

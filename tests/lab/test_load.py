@@ -61,6 +61,7 @@ def until(holds: Callable[[], Any], limit: float = 20.0) -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.long
 def test_loads_are_measured_and_stored_and_the_lab_goes_on(stands, said, tmp_path):
     name, lab = stands
     done = said("load", name, "ping", "count=2", *_UDP, "seconds=2", "--dilation", "200", "--json")
@@ -81,6 +82,7 @@ def test_loads_are_measured_and_stored_and_the_lab_goes_on(stands, said, tmp_pat
     assert "s1-s2 was changed from outside the scenario" in json.loads(changed.stdout)["reasons"][0]
 
 
+@pytest.mark.long
 def test_a_load_that_is_interrupted_is_ended_and_undone_and_meanwhile_it_is_watched_alone(stands, said, tmp_path):
     name, lab = stands
     slow = "timeline=[{at: 0.5 s, link: s1-s2, rate: 500M}]"
@@ -113,6 +115,7 @@ REFUSED: list[tuple[tuple[str, ...], list[str]]] = [
 ]
 
 
+@pytest.mark.long
 def test_what_cannot_be_loaded_is_refused_and_nothing_is_made(stands, said, tmp_path):
     name, _ = stands
     for words, sentences in REFUSED:

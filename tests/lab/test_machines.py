@@ -156,6 +156,7 @@ def loading(pair, tmp_path) -> Iterator[subprocess.Popen[str]]:
         yield process
 
 
+@pytest.mark.long
 @pytest.mark.quiet(seat=1)
 def test_a_torus_over_two_machines_is_as_its_plan_says(pair, tmp_path):
     (tmp_path / "name.sh").write_text("#!/bin/sh\nsleep 1\necho $TESTBED_HOST\n")
@@ -220,6 +221,7 @@ def recorded(run: Run) -> None:
     assert re.search(r"The clocks of the machines are known to ±[\d.]+ [mµ]s of laboratory time", report)
 
 
+@pytest.mark.long
 def test_a_cut_link_and_a_switch_die_and_what_that_costs_is_told(pair, tmp_path):
     """The link's ends are on different machines, the switch is not where the controller is, nor do clocks agree."""
     file, signals = write(tmp_path, _DIES), [""]
@@ -277,6 +279,7 @@ def _port(topology: Topology, switch: int, other: int) -> int:
     return next(int(port) for source, end, port in ends if (source, end) == (switch - 1, other - 1))
 
 
+@pytest.mark.long
 def test_a_cut_link_gets_slower_at_both_ends_and_is_as_planned_again(pair, tmp_path):
     done = pair.testbed("run", write(tmp_path, _SLOWER), *pair.options, "--results", str(tmp_path), "--format", "json")
     run = load_run(Path(json.loads(done.stdout)["results"]))
@@ -299,6 +302,7 @@ def test_a_cut_link_gets_slower_at_both_ends_and_is_as_planned_again(pair, tmp_p
         assert 0.6e6 < rate(at[0] + 0.5, at[1], counted, port) < 1.3e6
 
 
+@pytest.mark.long
 @pytest.mark.quiet(seat=1)
 def test_each_member_of_a_bundle_that_is_cut_carries_its_own_flows(pair, tmp_path):
     done = pair.testbed("run", write(tmp_path, _BUNDLES), *pair.options, "--results", str(tmp_path), "--format", "json")
@@ -321,6 +325,7 @@ def test_each_member_of_a_bundle_that_is_cut_carries_its_own_flows(pair, tmp_pat
     nothing_runs(pair)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("more", ["assignment.procedure=paper", "lab.controller=learning"])
 def test_switches_learn_addresses_of_hosts_on_the_other_machine(pair, tmp_path, more):
     """A run that goes on after the procedure has seen every entry of every switch, and then nothing is flooded."""
@@ -335,6 +340,7 @@ def test_switches_learn_addresses_of_hosts_on_the_other_machine(pair, tmp_path, 
     nothing_runs(pair)
 
 
+@pytest.mark.long
 def test_workers_need_nothing_of_a_plug_in(pair, tmp_path):
     """Neither a load nor a topology of one is known there, only the programs that a load starts."""
     (tmp_path / "greetings.py").write_text(_GREET)
@@ -358,6 +364,7 @@ workloads: [{{kind: greet}}]
     nothing_runs(pair)
 
 
+@pytest.mark.long
 def test_hosts_of_both_machines_have_their_share_of_the_processors(pair, tmp_path):
     if find_hierarchy() is None:
         reason = "no group of processes can be limited here"
@@ -403,6 +410,7 @@ def regulated(pair, tmp_path, text: str, *options: str) -> tuple[Run, dict[str, 
     return run, told
 
 
+@pytest.mark.long
 @pytest.mark.quiet(seat=0)
 def test_links_that_are_cut_go_off_and_get_slower_by_the_traffic(pair, tmp_path):
     load = "{kind: iperf3, protocol: tcp, pattern: bit_reversal, omit: 1, seconds: 3, repeats: 1}"
@@ -421,6 +429,7 @@ def test_links_that_are_cut_go_off_and_get_slower_by_the_traffic(pair, tmp_path)
     nothing_runs(pair)
 
 
+@pytest.mark.long
 @pytest.mark.quiet(seat=0)
 def test_links_that_are_cut_go_off_and_on_as_the_load_falls_and_rises(pair, tmp_path):
     (tmp_path / "phases.py").write_text(PHASES)
@@ -459,6 +468,7 @@ def refuse(pair, tmp_path) -> None:
     assert not (tmp_path / "refused").exists()
 
 
+@pytest.mark.long
 def test_a_machine_that_goes_away_is_named_and_the_rest_ends(pair, tmp_path):
     with loading(pair, tmp_path) as process:
         pair.kill_worker("b")
@@ -470,6 +480,7 @@ def test_a_machine_that_goes_away_is_named_and_the_rest_ends(pair, tmp_path):
     nothing_runs(pair)
 
 
+@pytest.mark.long
 def test_parts_end_when_their_client_is_killed_and_others_are_refused_meanwhile(pair, tmp_path):
     with loading(pair, tmp_path) as process:
         assert pair.labs()

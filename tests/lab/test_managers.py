@@ -90,6 +90,7 @@ def kill_manager(lab: LabClient, after: float) -> tuple[threading.Thread, list[t
     return thread, seen
 
 
+@pytest.mark.long
 @sharing("managers")
 def test_what_is_collected_agrees_and_is_neither_forwarded_nor_counted(two):
     plan, lab = two
@@ -125,6 +126,7 @@ def test_switches_obey_one_of_two(two):
     assert lab.controller().role == "master"
 
 
+@pytest.mark.long
 @sharing("managers")
 @pytest.mark.quiet(seat=1)
 def test_the_next_takes_over_under_traffic_and_loses_no_frame(two):
@@ -156,6 +158,7 @@ def test_the_next_takes_over_under_traffic_and_loses_no_frame(two):
     both_follow(lab)
 
 
+@pytest.mark.long
 @pytest.mark.quiet(seat=1)
 def test_a_run_kills_the_manager_and_its_successor_overcomes_what_dies_then(tmp_path, untouched):
     events = "{at: 1 s, kill: manager}, at 2s: down s6-s7, at 4s: up s6-s7, at 5s: start manager"
@@ -194,6 +197,7 @@ def test_a_link_that_dies_then_is_overcome(two, after):
     both_follow(lab)
 
 
+@pytest.mark.long
 @sharing("managers")
 def test_a_lab_whose_managers_have_all_died_says_so_and_goes_on(two):
     plan, lab = two
@@ -230,6 +234,7 @@ def test_a_link_that_carries_nothing_in_one_direction_is_found_by_lldp(two):
     assert installed(lab) == expected_rules(plan)
 
 
+@pytest.mark.long
 def test_two_swapped_cables_are_named_and_get_no_tables(monkeypatch):
     plan, swapped = plan_of(_TORUS % 1), (3, 20)
     original = build.build_order
@@ -257,6 +262,7 @@ def test_two_swapped_cables_are_named_and_get_no_tables(monkeypatch):
         check(plan, lab, failed_elements(plan.topology, swapped))
 
 
+@pytest.mark.long
 def test_queues_that_are_full_are_no_deaf_links():
     """They lose LLDP frames, too: four rounds in a row, at times."""
     plan = plan_of((_TORUS % 1).replace("dilation: 1,", "dilation: 1000,"))

@@ -219,6 +219,7 @@ def test_wrong_arguments_are_a_sentence(run):
         run("fabric_bench", ("--tests", "nonsense"))
 
 
+@pytest.mark.long
 def test_a_job_that_hangs_is_ended_and_its_output_kept(run, kept, user_job):
     with pytest.raises(WorkloadError, match=r"did not end in 10 s: STARTED"):
         run(str(user_job), ("hang",), time_limit=10.0)

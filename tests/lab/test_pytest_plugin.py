@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from .leftovers import processes_of
 
 pytest_plugins = ["pytester"]
 
 
+@pytest.mark.long
 def test_a_lab_stands_while_its_test_runs_and_ends_with_it(untouched, pytester, monkeypatch):
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     pytester.makepyfile(
@@ -43,6 +46,7 @@ def test_a_lab_stands_while_its_test_runs_and_ends_with_it(untouched, pytester, 
     assert not [command for command in processes_of(untouched).values() if "testbed.emulate.agent" in command]
 
 
+@pytest.mark.long
 def test_what_the_machine_lacks_skips_or_fails_with_the_reason(pytester, monkeypatch):
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     pytester.makeconftest(

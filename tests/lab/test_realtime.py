@@ -121,6 +121,7 @@ def _settled(running, wanted=0):
             return counts
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", FABRICS)
 def test_the_same_frames_cross_the_same_links_as_on_open_vswitch(name, untouched):
     counted = []
@@ -141,6 +142,7 @@ workloads: [{kind: mpi, job: collectives}]
 """
 
 
+@pytest.mark.long
 def test_an_mpi_job_deadlocks_and_ends_on_a_routing_that_is_proved(tmp_path, untouched):
     # Minimal routing on a ring: the cycle of the witness closes, and the job does not go on.
     plan = make_plan(parse_scenario(f"{RING}\nrouting: {{kind: dor, ring: shortest}}\nexpect: deadlock", "minimal"))
@@ -220,6 +222,7 @@ def test_a_pause_storm_stops_others_until_a_watchdog_ends_it(watchdog, through, 
         assert running.reach() == []
 
 
+@pytest.mark.long
 def test_a_model_that_was_stopped_says_so(tmp_path, untouched):
     # For 0.3 s of three nobody computes switches: frames come late, and the run is not to be believed.
     load = "{kind: iperf3, protocol: udp, seconds: 3, omit: 1, repeats: 1}"
@@ -252,6 +255,7 @@ def _models(mark):
     return [pid for pid, command in processes_of(mark).items() if "testbed.emulate.realtime.process" in command]
 
 
+@pytest.mark.long
 def test_two_labs_side_by_side_of_which_one_takes_long_frames(untouched):
     plan = _plan("topology: {kind: mesh, sizes: [2]}")
     long = _plan("topology: {kind: mesh, sizes: [2]}\nlinks: {mtu: 9000}\nsimulator: {flow_control: pause}")
@@ -276,6 +280,7 @@ def test_two_labs_side_by_side_of_which_one_takes_long_frames(untouched):
         assert other.frames().lost == lost
 
 
+@pytest.mark.long
 def test_a_link_that_is_down_carries_nothing(untouched):
     plan = _plan("topology: {kind: mesh, sizes: [2]}")
     with realtime.build(plan, lambda text: None) as running:
@@ -287,6 +292,7 @@ def test_a_link_that_is_down_carries_nothing(untouched):
         assert running.verify(plan) == []
 
 
+@pytest.mark.long
 def test_a_link_changes_while_it_carries_frames(untouched):
     plan = _plan("topology: {kind: mesh, sizes: [2]}", dilation=10)
     with realtime.build(plan, lambda text: None) as running:
@@ -362,6 +368,7 @@ def test_members_carry_the_flows_that_the_hash_gives_them(tmp_path, untouched):
     assert all(value == pytest.approx(predicted, abs=0.05) for value, predicted in used)
 
 
+@pytest.mark.long
 @pytest.mark.quiet(seat=1)
 @pytest.mark.parametrize("control", ["none", "pause", "pfc"])
 def test_members_of_a_bundle_are_paused_one_by_one_and_lose_nothing(control, tmp_path, untouched):
@@ -383,6 +390,7 @@ def test_members_of_a_bundle_are_paused_one_by_one_and_lose_nothing(control, tmp
     assert all(value == pytest.approx(predicted, abs=0.05) for value, predicted in used)
 
 
+@pytest.mark.long
 def test_a_bundle_without_a_link_loses_what_it_should_carry(untouched):
     plan = _plan("topology: {kind: mesh, sizes: [2], parallel_links: 2}\nlinks: {aggregate: true}")
     with realtime.build(plan, lambda text: None) as running:
@@ -435,6 +443,7 @@ def _without_first(plan):
     return plan_without(plan, off)
 
 
+@pytest.mark.long
 @pytest.mark.quiet(seat=0)
 def test_a_link_goes_off_and_on_under_traffic_without_a_lost_frame(kept, untouched):
     plan = _plan(_RING)
@@ -465,6 +474,7 @@ def test_a_link_goes_off_and_on_under_traffic_without_a_lost_frame(kept, untouch
         assert running.reach() == []
 
 
+@pytest.mark.long
 @pytest.mark.quiet(seat=0)
 def test_a_regulated_model_is_a_run_like_any_other(tmp_path, untouched):
     load = "workloads: [{kind: iperf3, protocol: tcp, pattern: neighbour, omit: 1, seconds: 2, repeats: 1}]"
@@ -505,6 +515,7 @@ for number in range(count):
 """
 
 
+@pytest.mark.long
 def test_garbage_is_counted_by_its_reason_and_harms_nobody(untouched):
     plan = _plan("topology: {kind: mesh, sizes: [3]}\nsimulator: {flow_control: pause}", dilation=1)
     to, own = (host_mac(host).replace(":", "") for host in (1, 0))

@@ -99,6 +99,7 @@ def _paths(plan: Plan, running: LabClient) -> Paths:
     return found
 
 
+@pytest.mark.long
 def test_the_same_failures_leave_the_same_paths_as_on_open_vswitch(untouched: str) -> None:
     seen = []
     for engine in ("ovs", "realtime"):
@@ -143,6 +144,7 @@ def test_real_frames_go_round_what_is_dead(untouched: str) -> None:
         assert running.deviations(plan) == []
 
 
+@pytest.mark.long
 @pytest.mark.quiet(seat=1)
 @pytest.mark.parametrize("flow_control", ["none", "pause"])
 def test_a_run_measures_what_failures_cost(flow_control: str, tmp_path: object, untouched: str) -> None:

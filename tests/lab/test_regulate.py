@@ -89,6 +89,7 @@ def test_a_link_goes_off_and_on_under_traffic_without_a_lost_frame(ring, watchin
     assert lab.controller().off == ()
 
 
+@pytest.mark.long
 def test_a_link_goes_off_and_on_where_vlans_are_those_of_one_switch(kept):
     """Frames have no tag between switches: ports change against the direction of the paths, and nothing is lost."""
     plan = plan_of(_RING + "assignment: {kind: renamed}\n" + _LAB)
@@ -151,6 +152,7 @@ def test_a_change_that_would_send_frames_into_a_link_that_is_off_is_refused(ring
         session.move(lab, "off", plan_of(_RING.replace("4", "5") + _LAB), ())
 
 
+@pytest.mark.long
 @pytest.mark.quiet(seat=0)
 def test_a_link_changes_its_speed_under_traffic_and_goodput_follows(kept):
     plan = plan_of(_RING + _LAB)
@@ -215,6 +217,7 @@ def test_a_link_changes_its_speed_under_traffic_and_goodput_follows(kept):
         assert min(shares(plan).values()) > 0.6
 
 
+@pytest.mark.long
 @pytest.mark.quiet(seat=0)
 def test_changing_paths_beside_one_that_stays(tmp_path, untouched, monkeypatch):
     for name, seconds in (("_BANDWIDTH_SECONDS", 4), ("_OFF_AT", 2.0), ("_ON_AT", 5.0), ("_SERIES_SECONDS", 9)):
@@ -242,6 +245,7 @@ def test_changing_paths_beside_one_that_stays(tmp_path, untouched, monkeypatch):
     assert (outcome.folder / "series.svg").read_text().count("<path") > 4
 
 
+@pytest.mark.long
 @pytest.mark.quiet(seat=0)
 @pytest.mark.parametrize("assignment", ["fixed", "renamed"])
 def test_links_are_chosen_by_what_the_loads_send(assignment, tmp_path, untouched):
@@ -261,6 +265,7 @@ def test_links_are_chosen_by_what_the_loads_send(assignment, tmp_path, untouched
     assert stored["traffic"][0]["off"] == list(found.choice.names)
 
 
+@pytest.mark.long
 @pytest.mark.quiet(seat=0)
 def test_links_run_slower_where_their_traffic_needs_no_more(tmp_path, untouched):
     """Two hosts talk over one pair of links: of every other pair one goes off and one stays on at 10 Mbit/s."""
@@ -291,6 +296,7 @@ def test_links_run_slower_where_their_traffic_needs_no_more(tmp_path, untouched)
     assert "3 slower" in (found.outcome.folder / "power.svg").read_text()
 
 
+@pytest.mark.long
 @pytest.mark.quiet(seat=0)
 @pytest.mark.parametrize("lab", [_LAB, "lab: {dilation: 100}\nengine: realtime\n"], ids=["ovs", "realtime"])
 def test_links_go_off_and_on_as_the_load_falls_and_rises(lab, tmp_path, untouched):
@@ -328,6 +334,7 @@ def test_links_go_off_and_on_as_the_load_falls_and_rises(lab, tmp_path, untouche
     assert "Links on" in (outcome.folder / "loop.svg").read_text()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("options", "moment"),
     [

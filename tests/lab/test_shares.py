@@ -53,6 +53,7 @@ def used(text: str) -> float:
     return float(text) / 3
 
 
+@pytest.mark.long
 def test_a_spinning_host_gets_its_share_and_no_more(untouched):
     with build_lab(plan_of(_RING)) as lab:
         group = group_of(lab.namespaces.init)
@@ -127,6 +128,7 @@ def test_the_next_lab_removes_what_a_killed_program_left(untouched):
         assert execute(lab, "echo", "here", host="h1") == "here\n"
 
 
+@pytest.mark.long
 def test_mininets_shell_and_mpi_ranks_have_the_share_of_their_host(tmp_path, untouched):
     file = tmp_path / "shares.yaml"
     file.write_text(_RING + "workloads: [{kind: mpi, job: ./which}]\n")

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from testbed.results import load_run
 
 _TESTBED = [sys.executable, "-m", "testbed"]
@@ -26,6 +28,7 @@ def _start(file: Path, results: Path, *more: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+@pytest.mark.long
 def test_a_sweep_is_interrupted_resumed_and_compared(tmp_path, untouched):
     (tmp_path / "pair.yaml").write_text("topology: {kind: mesh, sizes: [2]}\n")
     (tmp_path / "ring.yaml").write_text("topology: {kind: ring, switches: 3}\n")

@@ -88,6 +88,7 @@ def test_a_queue_that_fills_is_seen_with_what_it_refused(context):
     assert abs(entered - left - telemetry.queue_drops.sum()) <= 0.05 * entered
 
 
+@pytest.mark.long
 def test_one_failed_flow_leaves_the_others_their_figures(context, kept, monkeypatch):
     right = iperf3.commands
 
@@ -177,6 +178,7 @@ def test_without_telemetry_there_is_none(tmp_path):
     assert 'id="telemetry"' not in (run.path / "report.html").read_text()
 
 
+@pytest.mark.long
 @pytest.mark.alone
 def test_an_overloaded_lab_is_called_invalid(tmp_path):
     # Sixteen flows at full real-world rate through one thread of userspace switches: no machine's can do that.

@@ -55,6 +55,7 @@ def figures(outcome):
     return found
 
 
+@pytest.mark.long
 def test_a_sweep_on_workers_is_the_one_of_this_program_and_a_killed_worker_costs_nothing(file, tmp_path):
     planned = prepare(file)
     alone = run_sweep(planned, tmp_path / "alone", silent)
@@ -82,6 +83,7 @@ def test_a_sweep_on_workers_is_the_one_of_this_program_and_a_killed_worker_costs
     assert sum("runs done" in text for text in told) == 8
 
 
+@pytest.mark.long
 def test_a_scheduler_that_dies_leaves_what_is_done_and_the_sweep_is_resumed(file, tmp_path):
     planned, results = prepare(file), tmp_path / "results"
     with scheduler(tmp_path) as (address, process), worker(address):
@@ -105,6 +107,7 @@ def test_a_scheduler_that_dies_leaves_what_is_done_and_the_sweep_is_resumed(file
     assert [entry.state for entry in found.record.entries] == ["finished"] * 8
 
 
+@pytest.mark.long
 def test_the_command_gives_its_runs_to_processes_of_this_machine(file, tmp_path):
     words = ["sweep", str(file), "--cluster", "local:2", "--results", str(tmp_path / "results"), "--format", "json"]
     done = subprocess.run(
@@ -198,6 +201,7 @@ def _tables(folder: Path, text: str):
     return load_tables(folder / "papers")
 
 
+@pytest.mark.long
 def test_published_numbers_come_from_workers_too_and_are_kept(tmp_path):
     items, store = _tables(tmp_path, _ITEM), Store(tmp_path / "values")
     said: list[str] = []

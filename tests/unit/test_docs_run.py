@@ -92,6 +92,7 @@ def arguments(command, way, results):
     return words
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_commands_end_as_they_should(results):
     wrong = []

@@ -102,6 +102,7 @@ def test_as_json(typed, tmp_path):
     assert (found["results"], found["figure"]) == (str(folder), str(folder / "latency.svg"))
 
 
+@pytest.mark.long
 def test_a_declared_deadlock_is_shown_and_passes(typed, tmp_path):
     (tmp_path / "declared.yaml").write_text(CYCLIC + "expect: deadlock\n")
     code, text = typed(str(tmp_path / "declared.yaml"), "--loads", "1", "--buffer", "16", "--clocks", "300000")
@@ -238,6 +239,7 @@ def test_one_thread_or_several_give_the_same(tmp_path):
     assert without_seconds(found[0].points) == without_seconds(found[1].points)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_several_processes_give_the_same(tmp_path):
     words = ["simulate", "torus4x4", "--loads", "0.2,0.7", "--seeds", "2", *QUICK, "--results"]

@@ -162,6 +162,7 @@ def queue(slurm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
         time.sleep(0.2)
 
 
+@pytest.mark.long
 def test_workers_are_jobs_of_slurm_and_end_with_the_command(queue: Path) -> None:
     with open_cluster("slurm:2", lambda _: None) as workers:
         assert workers.submit(worker_code).result() == code_digest()
@@ -171,6 +172,7 @@ def test_workers_are_jobs_of_slurm_and_end_with_the_command(queue: Path) -> None
     assert len(running) == 2
 
 
+@pytest.mark.long
 def test_a_simulation_by_jobs_of_slurm_is_the_one_without(queue: Path, tmp_path: Path) -> None:
     for name, more in (("alone", []), ("jobs", ["--cluster", "slurm:1"])):
         words = ["simulate", "mesh4x2", "--loads", "0.1,0.2", "--cycles", "2000", "--warm-up", "500"]
