@@ -282,6 +282,7 @@ class Group:
     switch: int  # switch number
     number: int  # OpenFlow group number
     ports: tuple[int, ...]  # the ports, one a bucket; a bucket whose port is down is passed over
+    numbers: tuple[int, ...] = ()  # of the buckets, by which frames are hashed; none = from 0 on
 
 
 @dataclass(frozen=True, slots=True)

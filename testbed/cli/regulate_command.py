@@ -122,8 +122,10 @@ def regulate(
 
     asked = list(settings or ())
     # A model needs no controller for it; and one that makes its own plans takes no others.
-    controller = "switch_tagged" if load_scenario(find_scenario(name), asked).engine == "ovs" else "none"
-    asked.append(f"lab.controller={controller}")
+    scenario = load_scenario(find_scenario(name), asked)
+    bundled = scenario.engine == "ovs" and scenario.links.aggregate
+    controller = "switch_tagged" if scenario.engine == "ovs" and not bundled else "none"
+    asked += [f"lab.controller={controller}", *(["lab.fast_path=off"] if bundled else [])]
     said: list[str] = []
     with steps() as progress:
         progress("planning and proving")

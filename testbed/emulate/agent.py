@@ -94,6 +94,7 @@ class Agent:
             ask.DumpFlows: self.flows,
             ask.DumpShortCuts: self.short_cuts,
             ask.DumpGroups: self.groups,
+            ask.ChangeSwitches: self.change_switches,
             ask.Trace: self.trace,
             ask.WriteFile: self.write,
             ask.ShowFolder: self.show,
@@ -256,6 +257,12 @@ class Agent:
         """Dump the groups of all running switches."""
         del request, progress
         return self.switches.dump_groups(self.need_fabric().order.switches)
+
+    def change_switches(self, request: ask.ChangeSwitches, progress: Progress) -> None:
+        """Change rules and groups of running switches."""
+        del progress
+        self.need_fabric()
+        self.switches.change(request.rules, request.groups)
 
     def trace(self, request: ask.Trace, progress: Progress) -> list[str]:
         """Ask switches what they would do with frames."""

@@ -50,9 +50,11 @@ def silent_pairs(lab: LabClient) -> list[str]:
 def walk(plan: Plan, lab: LabClient, off: Collection[int] | None = None) -> list[str]:
     """See Session.walk."""
     dumped, groups = lab.flows(), lab.groups() if plan.bundles else None
-    problems = installed_problems(plan, dumped, groups)
+    problems = installed_problems(plan, dumped, groups, off or ())
     if lab.facts.fast_path:
         problems += short_cut_problems(plan, dumped, lab.short_cuts().entries, groups)
+    if plan.bundles is not None:  # whose links' states are those of their groups
+        return problems
     return problems if off is None else list(dict.fromkeys([*problems, *state_problems([plan], dumped, off)]))
 
 

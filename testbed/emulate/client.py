@@ -296,6 +296,10 @@ class LabClient:
         """The groups of all running switches, by switch: lines of `ovs-ofctl dump-groups`."""
         return self._ask(ask.DumpGroups())
 
+    def change_switches(self, rules: Mapping[str, Sequence[str]], groups: Mapping[str, Sequence[str]]) -> None:
+        """Change rules and groups; see requests.ChangeSwitches."""
+        self._ask(ask.ChangeSwitches(rules, groups))
+
     def trace(self, frames: Sequence[tuple[str, str]]) -> list[str]:
         """What `ofproto/trace` says of each (switch, flow)."""
         return self._ask(ask.Trace(tuple(frames)))
@@ -334,7 +338,14 @@ class LabClient:
     def move_to(
         self, plan: str, off: Sequence[int], *, limit: float = _IN_STEP_LIMIT, wake_up: float = 0.0, pause: float = 0.0
     ) -> PlanMove:
-        """Have the controller carry the switches over to another plan; see requests.MoveToPlan."""
+        """Have the controller carry the switches over to another plan; see requests.MoveToPlan.
+
+        Where links are aggregated there is none, and rules and groups are changed from here.
+        """
+        from testbed.emulate.move import moved  # noqa: PLC0415 - `testbed down` needs nothing of the planner
+
+        if self.facts.controller is None and self.plan().bundles is not None:
+            return moved(self, plan, off, limit, wake_up, pause)
         return self._ask(ask.MoveToPlan(plan, tuple(off), limit, wake_up, pause))
 
     # ------------------------------------------------------------------------------------------------------- files

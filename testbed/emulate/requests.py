@@ -222,6 +222,19 @@ class DumpGroups(Request[dict[str, list[str]]]):
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeSwitches(Request[None]):
+    """Change rules and groups of switches, each switch's rules as one bundle; answered when frames go by them.
+
+    Attributes:
+        rules: switch → lines as `ovs-ofctl add-flows` takes them.
+        groups: switch → lines of groups that take the place of those of their numbers.
+    """
+
+    rules: Mapping[str, Sequence[str]]
+    groups: Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
 class Trace(Request[list[str]]):
     """Ask switches what they would do with frames."""
 
@@ -324,7 +337,8 @@ OPERATIONS: dict[str, type[Request[Any]]] = {
     "build": Build, "facts": TellFacts, "status": TellStatus, "shutdown": Shutdown, "rates": SetRates,
     "speeds": SetSpeeds, "shaping": CheckShaping, "load": RunLoad, "disturb": Disturb, "links": TellLinks,
     "frames": CountFrames, "read links": ReadLinks, "read pairs": ReadPairs, "flows": DumpFlows,
-    "short cuts": DumpShortCuts, "groups": DumpGroups, "trace": Trace, "reach": Reach, "learn": Learn,
+    "short cuts": DumpShortCuts, "groups": DumpGroups, "change switches": ChangeSwitches, "trace": Trace,
+    "reach": Reach, "learn": Learn,
     "storm": WatchStorm, "write": WriteFile, "copy": CopyFile, "take": TakeFile, "show": ShowFolder,
     "controller": TellController, "controller wait": WaitForController, "controller stop": StopController,
     "controller start": StartController, "controller move": MoveToPlan,

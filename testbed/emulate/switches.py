@@ -65,6 +65,9 @@ class SwitchBackend(Protocol):
     def install_groups(self, groups: Mapping[str, Sequence[str]]) -> None:
         """Install groups, before the rules that name them."""
 
+    def change(self, rules: Mapping[str, Sequence[str]], groups: Mapping[str, Sequence[str]]) -> None:
+        """Change rules and groups; returns when frames go by them."""
+
     def dump(self, bridges: Sequence[str], *, counters: bool = ...) -> dict[str, list[str]]:
         """Rules of the running ones among some switches, a line each."""
 

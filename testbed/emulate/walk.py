@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from testbed.messages import Way
-from testbed.model import Group, LocalPlan, Rule, Topology, host_mac
+from testbed.model import Bundles, Group, LocalPlan, Rule, Topology, host_mac
+from testbed.pipeline.compile import groups_without
 from testbed.pipeline.entry import Entry
 from testbed.pipeline.oracle import Delivery, Oracle, Tag
 from testbed.pipeline.tables import UNTAGGED
@@ -21,9 +22,12 @@ _SOMEBODY = host_mac(0)  # what an entry takes does not depend on who sent it
 
 
 def installed_problems(
-    plan: Plan, dumped: Mapping[str, Sequence[str]], groups: Mapping[str, Sequence[str]] | None = None
+    plan: Plan,
+    dumped: Mapping[str, Sequence[str]],
+    groups: Mapping[str, Sequence[str]] | None = None,
+    off: Collection[int] = (),
 ) -> list[str]:
-    """Compare dumped rules with the plan; one sentence a difference.
+    """Compare dumped rules with the plan; one sentence a difference. No group may send by physical links `off`.
 
     `dumped` is switch → lines of `ovs-ofctl --no-stats --no-names dump-flows`, `groups` likewise of `dump-groups`,
     needed where links are aggregated.
@@ -32,7 +36,27 @@ def installed_problems(
     rules, problems = dumped_rules(topology, dumped)
     found, others = _groups(topology, groups)
     problems += others
-    return problems + _walk_problems(plan, Oracle(topology, rules, plan.bundles, found))
+    if plan.bundles is not None:
+        problems += _group_problems(plan.bundles, found, off)
+    return problems + _walk_problems(plan, Oracle(topology, rules, plan.bundles, found), off)
+
+
+def _group_problems(bundles: Bundles, found: Sequence[Group], off: Collection[int]) -> list[str]:
+    """A sentence for each group that does not send by the links of its bundle that are on, by their numbers."""
+    there = {(group.switch, group.number): group for group in found}
+    problems = []
+    for group in groups_without(bundles, off):
+        is_there = there.get((group.switch, group.number))
+        if is_there != group:
+            ports = "is not there" if is_there is None else f"sends by {_buckets(is_there)}"
+            name = bundles.wiring.switch_name(group.switch)
+            problems.append(f"group {group.number} of {name} {ports} instead of {_buckets(group)}")
+    return problems
+
+
+def _buckets(group: Group) -> str:
+    numbers = group.numbers or range(len(group.ports))
+    return " ".join(f"{n}:{port}" for n, port in zip(numbers, group.ports, strict=True)) or "no port"
 
 
 def followed(
@@ -151,7 +175,7 @@ def dumped_rules(topology: Topology, dumped: Mapping[str, Sequence[str]]) -> tup
     return rules, problems
 
 
-def _walk_problems(plan: Plan, oracle: Oracle) -> list[str]:
+def _walk_problems(plan: Plan, oracle: Oracle, off: Collection[int]) -> list[str]:
     topology = plan.topology
     problems = []
     everyone = set(range(topology.host_count))
@@ -168,7 +192,7 @@ def _walk_problems(plan: Plan, oracle: Oracle) -> list[str]:
             elif found.received != {destination: 1} or found.tagged:
                 problems.append(f"{pair} reaches {_receivers(plan, found.received)} instead of its destination once")
             else:
-                problems += [*_tag_problems(plan, pair, found, layers), *_member_problems(plan, pair, found)]
+                problems += [*_tag_problems(plan, pair, found, layers), *_member_problems(plan, pair, found, off)]
         flood = oracle.broadcast(source)
         reached = set() if silent else everyone - {source}
         if flood.endless or flood.received != dict.fromkeys(reached, 1) or flood.tagged:
@@ -177,7 +201,7 @@ def _walk_problems(plan: Plan, oracle: Oracle) -> list[str]:
             problems.append(f"a broadcast of {topology.host_name(source)} {how} instead of {instead}")
         else:
             name = f"a broadcast of {topology.host_name(source)}"
-            problems += [*_needless(plan, source, name, flood), *_member_problems(plan, name, flood)]
+            problems += [*_needless(plan, source, name, flood), *_member_problems(plan, name, flood, off)]
     return problems
 
 
@@ -204,15 +228,15 @@ def _tag_problems(plan: Plan, pair: str, found: Delivery, layers: tuple[int, ...
     return []
 
 
-def _member_problems(plan: Plan, what: str, found: Delivery) -> list[str]:
-    """A frame must be free to take every member of each bundle on its way, and fare the same by all of them."""
+def _member_problems(plan: Plan, what: str, found: Delivery, off: Collection[int]) -> list[str]:
+    """A frame must be free to take every member of each bundle on its way that is on, and fare the same by all."""
     if plan.bundles is None:
         return []
     if found.uneven:
         name = plan.topology.switch_name(found.uneven[0])
         return [f"{what} fares differently at {name} by the member of a bundle that it comes by"]
     for channel, members in zip(found.channels, found.members, strict=True):
-        wanted = plan.bundles.channels(channel)
+        wanted = [member for member in plan.bundles.channels(channel) if member // 2 not in off]
         if set(members) != set(wanted):
             name = plan.topology.channel_name(channel)
             return [f"{what} can take {len(members)} of the {len(wanted)} members of {name}"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -183,6 +183,23 @@ def compile_groups(bundles: Bundles | None) -> tuple[Group, ...]:
         return ()
     groups = (Group(switch, ports[0], ports) for switch, ports in _ends(bundles))
     return tuple(sorted(groups, key=lambda group: (group.switch, group.number)))
+
+
+def groups_without(bundles: Bundles, off: Collection[int]) -> tuple[Group, ...]:
+    """As compile_groups(), without buckets of the physical links `off`; the others keep their numbers."""
+    wiring = bundles.wiring
+    gone = {
+        (int(wiring.channel_source[channel]), int(wiring.out_port[channel]))
+        for link in off
+        for channel in (2 * link, 2 * link + 1)
+    }
+    found = []
+    for group in compile_groups(bundles):
+        left = [(n, port) for n, port in enumerate(group.ports) if (group.switch, port) not in gone]
+        numbers = tuple(number for number, _ in left)
+        usual = numbers == tuple(range(len(left)))
+        found.append(replace(group, ports=tuple(port for _, port in left), numbers=() if usual else numbers))
+    return tuple(found)
 
 
 def bundle_rules(bundles: Bundles) -> list[Rule]:

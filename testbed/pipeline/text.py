@@ -163,6 +163,11 @@ def _learn_in_short(found: re.Match[str]) -> str:
     return f"{kinds[0]}:{ageing}" if kinds else found[0]
 
 
+def format_removal(rule: Rule) -> str:
+    """Return what takes a rule out, in the syntax of `ovs-ofctl add-flows`."""
+    return f"delete_strict {format_rule(rule).partition(',actions=')[0]}"
+
+
 def format_group(group: Group) -> str:
     """Return a group in the syntax of `ovs-ofctl -O OpenFlow15 add-groups`.
 
@@ -170,7 +175,8 @@ def format_group(group: Group) -> str:
     addresses takes members of one number wherever bundles are of one size.
     """
     buckets = "".join(
-        f",bucket=bucket_id:{number},watch_port:{port},actions=output:{port}" for number, port in enumerate(group.ports)
+        f",bucket=bucket_id:{number},watch_port:{port},actions=output:{port}"
+        for number, port in zip(group.numbers or range(len(group.ports)), group.ports, strict=True)
     )
     return f"group_id={group.number},{_SELECT}{buckets}"
 
@@ -184,10 +190,13 @@ def parse_group(switch: int, line: str) -> Group:
     found = _GROUP.match(line.strip())
     if found is None or found[2] != _SELECT:
         raise FlowSyntaxError(f"not a group of this pipeline: {line.strip()!r}")
-    ports = []
-    for number, text in enumerate(found[3].split(",bucket=")[1:]):
+    ports: list[int] = []
+    numbers: list[int] = []
+    for text in found[3].split(",bucket=")[1:]:
         bucket = _BUCKET.match(text)
-        if bucket is None or int(bucket[1]) != number or bucket[2] != bucket[3]:
+        if bucket is None or int(bucket[1]) <= max(numbers, default=-1) or bucket[2] != bucket[3]:
             raise FlowSyntaxError(f"unexpected bucket {text!r} in {line.strip()!r}")
         ports.append(int(bucket[3]))
-    return Group(switch, int(found[1]), tuple(ports))
+        numbers.append(int(bucket[1]))
+    as_usual = numbers == list(range(len(numbers)))
+    return Group(switch, int(found[1]), tuple(ports), () if as_usual else tuple(numbers))

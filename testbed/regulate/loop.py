@@ -21,7 +21,7 @@ from testbed.regulate.choice import Choice, ladder
 from testbed.regulate.figure import Stretch, draw_loop
 from testbed.regulate.power import power_of
 from testbed.regulate.rule import Rule, integral
-from testbed.regulate.run import ALL_ON, Stage, require_regulable, require_traffic
+from testbed.regulate.run import ALL_ON, Stage, require_one_machine, require_regulable, require_traffic
 from testbed.regulate.traffic import busiest, bytes_between, of_pattern, read_pairs, uses_of
 from testbed.results import ResultFolder
 from testbed.run.checks.fidelity import Verdict
@@ -149,6 +149,7 @@ def regulate_by_load(
     plan.require_proof()
     require_regulable(plan)
     require_traffic(plan)
+    require_one_machine(plan, engine)
     if any(events_of(load.spec) for load in plan.scenario.workloads):
         sentence = "has links that change, and a loop takes all for as planned; leave timeline out"
         raise InputError.one("workloads", sentence, plan.scenario.source)

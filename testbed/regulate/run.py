@@ -68,8 +68,9 @@ def require_regulable(plan: Plan) -> None:
     problems = lab_problems(plan.scenario.engine, source)
     problems += alike_problems(plan.scenario, "regulation")
     kind, model = plan.scenario.assignment_kind, plan.scenario.engine == "realtime"
-    if kind != "fixed" and (kind != "renamed" or model):
-        ways = "fixed, on this engine" if model else "fixed or renamed"
+    bundled = plan.bundles is not None
+    if kind != "fixed" and (kind != "renamed" or model or bundled):
+        ways = "fixed, on this engine" if model else "fixed, with aggregated links" if bundled else "fixed or renamed"
         problems.append(
             Problem(
                 f"{source}: assignment.kind",
@@ -80,14 +81,28 @@ def require_regulable(plan: Plan) -> None:
     if kind == "renamed" and plan.bundles is None and not plan.deadlock_free:
         sentence = "its paths can deadlock, and VLANs of one switch change only against the direction of the paths"
         problems.append(Problem(f"{source}: routing", f"{sentence}; choose another one, or assignment.kind=fixed"))
-    if plan.bundles is not None and not model:
-        why = "by hashing groups of OpenFlow 1.5, and a controller speaks 1.3, so it cannot take members out"
-        remedy = "set links.aggregate=false or engine=realtime, or see by `testbed power` what members could be spared"
-        problems.append(Problem(f"{source}: links.aggregate", f"makes parallel links one, {why}; {remedy}"))
+    if not model and plan.scenario.links.aggregate:
+        if not bundled:
+            sentence = "finds no parallel links to make one, and keeps a controller from the others; leave it out"
+            problems.append(Problem(f"{source}: links.aggregate", sentence))
+        elif plan.scenario.lab.fast_path != "off":
+            sentence = "sends frames by what rules were until then, where links are aggregated; set lab.fast_path=off"
+            problems.append(Problem(f"{source}: lab.fast_path", sentence))
     if plan.topology.host_count < 2:
         problems.append(Problem(f"{source}: topology", "has fewer than two hosts, so there is no traffic to go by"))
     if problems:
         raise InputError(problems)
+
+
+def require_one_machine(plan: Plan, engine: Engine | None) -> None:
+    """Refuse aggregated links on an engine of other machines, where only a controller reaches all switches.
+
+    Raises:
+        InputError: it is one, and they are.
+    """
+    if engine is not None and plan.bundles is not None:
+        sentence = "have switches that only a controller reaches, and none takes aggregated links; use one machine"
+        raise InputError.one("--machines", f"{sentence}, or links.aggregate=false", plan.scenario.source)
 
 
 def require_traffic(plan: Plan) -> None:
@@ -226,6 +241,7 @@ def regulate(
     if slower and plan.bundles is not None:
         sentence = "sets speeds of single links, and links.aggregate makes parallel ones one; leave out one of both"
         raise InputError.one("--slower", sentence, plan.scenario.source)
+    require_one_machine(plan, engine)
     engine = engine or engine_named(plan.scenario.engine)
     engine.missing(plan, progress).refuse()
     folder = ResultFolder(results, plan)

@@ -42,7 +42,7 @@ def why_not(lab: Session, plan: Plan) -> str:
         require_regulable(plan)
     except InputError as error:
         return error.problems[0].sentence
-    wanted = "switch_tagged" if plan.scenario.engine == "ovs" else None
+    wanted = "switch_tagged" if plan.scenario.engine == "ovs" and plan.bundles is None else None
     found = lab.facts.controller
     if found == wanted:
         return ""

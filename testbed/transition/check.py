@@ -13,8 +13,8 @@ from collections.abc import Collection
 
 import numpy as np
 
-from testbed.model import Ints, LocalPlan, Routes, Rule, Topology, Violation, VlanPlan
-from testbed.pipeline.compile import compile_rules
+from testbed.model import Bundles, Ints, LocalPlan, Routes, Rule, Topology, Violation, VlanPlan
+from testbed.pipeline.compile import compile_groups, compile_rules
 from testbed.pipeline.oracle import Oracle
 from testbed.routing.paths import path
 from testbed.transition.local import local_transition_problems
@@ -26,13 +26,18 @@ _MAX_SHOWN = 5
 
 
 def transition_problems(
-    topology: Topology, transition: Transition, old: Routes, new: Routes, down: Collection[int] = ()
+    topology: Topology,
+    transition: Transition,
+    old: Routes,
+    new: Routes,
+    down: Collection[int] = (),
+    bundles: Bundles | None = None,
 ) -> list[Violation]:
-    """Walk every state of a transition. Links `down` are off when it begins."""
+    """Walk every state of a transition. Links `down` are off when it begins; those of `bundles` are one link each."""
     if isinstance(transition.old, LocalPlan) or isinstance(transition.new, LocalPlan):
         return local_transition_problems(topology, transition, down)
     found: list[Violation] = []
-    rules = {place(rule): rule for rule in compile_rules(topology, transition.old)}
+    rules = {place(rule): rule for rule in compile_rules(topology, transition.old, bundles)}
     off = set(down)
     phase = [(old, transition.old)]
     for number, step in enumerate(transition.steps, 1):
@@ -43,16 +48,23 @@ def transition_problems(
         elif step.action == "drain":
             phase = [(new, transition.new)]
         for routes, vlans in phase:
-            found += _walk(topology, [*rules.values()], routes, vlans, off, where)
+            found += _walk(topology, [*rules.values()], routes, vlans, off, where, bundles)
     return found
 
 
 def _walk(
-    topology: Topology, rules: list[Rule], routes: Routes, vlans: VlanPlan, off: Collection[int], where: str
+    topology: Topology,
+    rules: list[Rule],
+    routes: Routes,
+    vlans: VlanPlan,
+    off: Collection[int],
+    where: str,
+    bundles: Bundles | None,
 ) -> list[Violation]:
     """Every pair and every broadcast with the PVIDs of one plan, on the rules of a state."""
-    pvid_rules = {place(rule): rule for rule in compile_rules(topology, vlans) if _tags(rule)}
-    oracle = Oracle(topology, [pvid_rules.get(place(rule), rule) for rule in rules])
+    pvid_rules = {place(rule): rule for rule in compile_rules(topology, vlans, bundles) if _tags(rule)}
+    now = [pvid_rules.get(place(rule), rule) for rule in rules]
+    oracle = Oracle(topology, now, bundles, compile_groups(bundles))
     found = []
     everyone = set(range(topology.host_count))
     for source in everyone:

@@ -35,7 +35,7 @@ def make_member_transition(
     steps = [
         Step("links on", links=links_on),
         Step("members in", links=tuple(members_in)),
-        *make_transition(topology, old, new).steps,
+        *make_transition(topology, old, new, bundles=bundles).steps,
         Step("members out", links=tuple(members_out)),
         *([Step("drain")] if members_out else []),
         Step("links off", links=links_off),
@@ -81,7 +81,7 @@ def member_transition_problems(
         logical.append(_logical(step, dark, now))
         dark = now
     whole = replace(transition, steps=tuple(logical))
-    return found + transition_problems(topology, whole, old, new, _dark(bundles, set(down)))
+    return found + transition_problems(topology, whole, old, new, _dark(bundles, set(down)), bundles)
 
 
 def _logical(step: Step, before: set[int], now: set[int]) -> Step:

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from testbed.errors import InputError
-from testbed.model import Bools, Floats, LocalPlan, Routes, Rule, Topology, VlanPlan
+from testbed.model import Bools, Bundles, Floats, LocalPlan, Routes, Rule, Topology, VlanPlan
 from testbed.pipeline.compile import compile_rules
 from testbed.routing.paths import all_paths, hop_counts
 from testbed.units import MAX_WIRE_FRAME
@@ -98,14 +98,20 @@ _OPPOSITE: dict[Action, Action] = {
 
 
 def make_transition(
-    topology: Topology, old: VlanPlan, new: VlanPlan, *, on: tuple[int, ...] = (), off: tuple[int, ...] = ()
+    topology: Topology,
+    old: VlanPlan,
+    new: VlanPlan,
+    *,
+    bundles: Bundles | None = None,
+    on: tuple[int, ...] = (),
+    off: tuple[int, ...] = (),
 ) -> Transition:
     """Work out the steps from `old` to `new` (see successor()), links `on` first and `off` last.
 
     On to off (section 3.6, 1): paths that avoid the link, then the link. Off to on (2): the link, then paths.
     A change of speed (3) is the one after the other.
     """
-    before, after = set(compile_rules(topology, old)), set(compile_rules(topology, new))
+    before, after = set(compile_rules(topology, old, bundles)), set(compile_rules(topology, new, bundles))
     added, removed = after - before, before - after
     place_of = {place(rule): rule for rule in removed}
     # A rule with the match of an old one takes its place; between VLANs of one plan's making these are PVIDs.

@@ -13,9 +13,11 @@ from testbed.analyse.explain import explain
 from testbed.analyse.figures import analyse
 from testbed.emulate.build import build_order
 from testbed.emulate.checks import taken_channels
+from testbed.emulate.walk import installed_problems
 from testbed.errors import InputError, WorkloadError
 from testbed.messages import Count, Flow, Snapshot
 from testbed.model import Group, host_ip, host_mac
+from testbed.pipeline.compile import groups_without
 from testbed.pipeline.text import FlowSyntaxError, format_group, format_rule, parse_group
 from testbed.plan import Plan, make_plan
 from testbed.plan.fabric import aggregate
@@ -331,3 +333,31 @@ def test_the_plan_file_has_bundles_and_groups_for_other_programs():
     assert plan_from_json(text).wiring.link_count == 3
     del raw["bundles"]  # as written before there were any
     assert plan_from_json(json.dumps(raw)).bundles is None
+
+
+def test_a_group_without_some_of_its_links_keeps_the_numbers_of_the_others():
+    plan = aggregated({"kind": "ring", "switches": 4, "parallel_links": 3}, routing={"kind": "north_last"})
+    assert plan.bundles is not None
+    whole, less = plan.groups, groups_without(plan.bundles, [1])
+    changed = [(one, other) for one, other in zip(whole, less, strict=True) if one != other]
+    assert len(changed) == 2  # at both ends
+    for one, other in changed:
+        assert other.numbers == (0, 2)
+        assert other.ports == (one.ports[0], one.ports[2])
+        assert "bucket_id:2" in format_group(other)
+        assert parse_group(other.switch, format_group(other)) == other
+    assert groups_without(plan.bundles, []) == whole
+    (none, *_) = groups_without(plan.bundles, [0, 1, 2])
+    assert none.ports == ()
+    assert parse_group(none.switch, format_group(none)) == none
+    # The walk tells a group that is not as links are, and takes one that is.
+    flows: dict[str, list[str]] = {}
+    for rule in plan.rules:
+        flows.setdefault(plan.topology.switch_name(rule.switch), []).append(format_rule(rule))
+    dumped: dict[str, list[str]] = {}
+    for group in less:
+        dumped.setdefault(plan.topology.switch_name(group.switch), []).append(format_group(group))
+    assert installed_problems(plan, flows, dumped, [1]) == []
+    told = installed_problems(plan, flows, dumped, [])
+    assert told[0].startswith("group ")
+    assert "instead of 0:" in told[0]

@@ -26,6 +26,7 @@ from testbed.regulate.traffic import of_pattern, uses_of
 from testbed.results.store import LoadEntry
 from testbed.routing.paths import path
 from testbed.run.checks.fidelity import Verdict
+from testbed.run.engines import engine_named
 from testbed.run.loads.one_load import LoadRecord
 from testbed.scenario import parse_scenario
 from testbed.workloads.loss_probe import PairLoss
@@ -157,10 +158,9 @@ def test_all_that_keeps_a_plan_from_being_regulated_is_said_at_once():
         "test: engine: is vm, and this command needs a lab on this machine; leave it out, or --set engine=ovs or "
         "realtime",
         "test: assignment.kind: a change of plans without loss needs VLANs by which ports change one after the other, "
-        "fixed or renamed, not openflow; set assignment.kind=fixed, with a routing that it can carry",
-        "test: links.aggregate: makes parallel links one, by hashing groups of OpenFlow 1.5, and a controller speaks "
-        "1.3, so it cannot take members out; set links.aggregate=false or engine=realtime, or see by `testbed power` "
-        "what members could be spared",
+        "fixed, with aggregated links, not openflow; set assignment.kind=fixed, with a routing that it can carry",
+        "test: lab.fast_path: sends frames by what rules were until then, where links are aggregated; set "
+        "lab.fast_path=off",
     ]
 
 
@@ -204,9 +204,36 @@ def test_a_ladder_takes_links_of_bundles_one_by_one():
     assert rungs[-1].plan.spared is not None
 
 
-def test_a_scenario_that_aggregates_links_is_refused_before_anything_is_built():
-    with pytest.raises(InputError, match=r"lab.controller: .*links.aggregate"):
-        CliRunner().invoke(app, ["regulate", "torus4x2-lag"], catch_exceptions=False)
+def test_aggregated_links_are_regulated_without_a_controller_and_off_the_fast_path(tmp_path):
+    text = "topology: {kind: ring, switches: 4, parallel_links: 2}\nlinks: {aggregate: true}\n"
+    loads = "workloads: [{kind: iperf3, protocol: udp}]\n"
+    with pytest.raises(InputError) as refused:
+        require_regulable(make_plan(parse_scenario(text, "test")))
+    assert str(refused.value) == (
+        "test: lab.fast_path: sends frames by what rules were until then, where links are aggregated; set "
+        "lab.fast_path=off"
+    )
+    plan = make_plan(parse_scenario(f"{text}{loads}lab: {{fast_path: off}}", "test"))
+    require_regulable(plan)
+    with pytest.raises(InputError) as refused:
+        regulate(plan, tmp_path, POWER_MODELS["SF-420"], 1, lambda text: None, engine=engine_named("ovs"))
+    assert str(refused.value) == (
+        "test: --machines: have switches that only a controller reaches, and none takes aggregated links; use one "
+        "machine, or links.aggregate=false"
+    )
+    single = make_plan(parse_scenario(text.replace(", parallel_links: 2", ""), "test"))
+    with pytest.raises(InputError) as refused:
+        require_regulable(single)
+    assert str(refused.value) == (
+        "test: links.aggregate: finds no parallel links to make one, and keeps a controller from the others; leave "
+        "it out"
+    )
+    file = tmp_path / "ring.yaml"
+    file.write_text(f"{text}{loads}assignment: {{kind: renamed}}\n")
+    with pytest.raises(InputError) as refused:
+        CliRunner().invoke(app, ["regulate", str(file)], catch_exceptions=False)
+    # Neither the controller nor the fast path stands in the way then.
+    assert [problem.key for problem in refused.value.problems] == [f"{file}: assignment.kind"]
 
 
 @pytest.mark.parametrize(("loads", "told"), [

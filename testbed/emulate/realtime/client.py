@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import struct
 import sys
 import time
@@ -16,6 +15,7 @@ from testbed.emulate.build import build_with
 from testbed.emulate.checks import by_datagrams, changed_links, of_controller, silent_pairs
 from testbed.emulate.client import LabClient, Progress, quiet
 from testbed.emulate.launch import Namespaces
+from testbed.emulate.move import installed_plan, note_installed
 from testbed.emulate.names import MODEL
 from testbed.emulate.realtime.capture import ModelFrames
 from testbed.emulate.realtime.installer import table_differences
@@ -44,7 +44,6 @@ door.bind(("eth0", 0))
 door.send((bytes.fromhex("ff" * 6 + sys.argv[1]) + b"\\x88\\xb5").ljust(60, b"\\0"))
 """
 _MOVE_LIMIT = 120.0  # s
-_INSTALLED = "installed"  # file with the plan that a change has brought, and links that are off since
 _PROTOCOLS = {"tcp": 6, "udp": 17}
 
 
@@ -133,17 +132,14 @@ class ModelClient(LabClient):
         """Put other tables into the model, make before break; see Session. A segment manager refuses others."""
         if self.facts.controller is not None:
             return super().move_to(plan, off, limit=limit, wake_up=wake_up, pause=pause)
-        installed, were_off = self.plan(), []
-        if self.count_files(_INSTALLED):
-            said = json.loads(self.read(_INSTALLED))
-            installed, were_off = plan_from_json(said["plan"]), said["off"]
+        installed, were_off = installed_plan(self)
 
         def switch(links: Collection[int], up: bool) -> None:
             self.disturb(Disturbance(up=up, channels=tuple(2 * one + way for one in links for way in (0, 1))))
 
         mover = Mover(self._file.parent, self.model, installed, plan_from_json(plan), (were_off, off), switch)
         steps = mover.carry_out(limit, wake_up, pause)
-        self.write(_INSTALLED, json.dumps({"plan": plan, "off": list(off)}))
+        note_installed(self, plan, off)
         return PlanMove(steps, mover.deadlock)
 
     def storm(

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from testbed.emulate.move import built
 from testbed.emulate.realtime.memory import attach, write
 from testbed.errors import LabError
 from testbed.kernels.packets_state import ASKED, FREE, GLOBAL_VLANS, NOW, TAKEN, PacketModel, PacketTables
@@ -202,7 +203,7 @@ def _before(until: float) -> bool:
 
 
 def _refuse_what_cannot_be(old: Plan, new: Plan) -> None:
-    if _fabric(old) != _fabric(new):
+    if built(old) != built(new):
         raise LabError("this is a plan for another topology; switches, hosts and links must be the same")
     if not new.proved:
         raise LabError("this plan is not proved: " + "; ".join(violation.sentence for violation in new.violations[:3]))
@@ -212,9 +213,3 @@ def _refuse_what_cannot_be(old: Plan, new: Plan) -> None:
             raise LabError(
                 "a change of plans without loss needs VLANs of the whole fabric with static entries (assignment fixed)"
             )
-
-
-def _fabric(plan: Plan) -> tuple[object, ...]:
-    """What is built, as far as a change of plans leaves it."""
-    sizes = None if plan.bundles is None else plan.bundles.sizes.tolist()
-    return plan.topology.links.tolist(), plan.topology.host_count, sizes
