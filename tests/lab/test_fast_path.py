@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -23,7 +25,7 @@ from testbed.run.lab import build
 
 from .conftest import answers, execute, mended, plan_of, sharing
 
-_LAB = "lab: {dilation: 50, datapath: userspace, switch_daemons: 2}"
+_LAB = "lab: {dilation: 50, datapath: userspace, switch_daemons: 2, fast_path: auto}"
 _MESH = f"topology: {{kind: mesh, sizes: [2, 2]}}\n{_LAB}"
 # Frames from h1 to h2, one a millisecond, for as long as the switches' rules are changed; how many left by a port.
 _CHANGES = """
@@ -200,11 +202,11 @@ def test_a_switch_that_is_killed_forwards_nothing(untouched):
     [
         ("lab: {dilation: 50, datapath: userspace, fast_path: off}", ""),
         (
-            "assignment: {kind: fixed, registration: learning}\nlab: {dilation: 50, datapath: userspace}",
+            "assignment: {kind: fixed, registration: learning}\nlab: {dilation: 50, datapath: userspace, fast_path: auto}",
             "must see every frame",
         ),
         (
-            "lab: {dilation: 50, datapath: userspace, controller: switch_tagged}",
+            "lab: {dilation: 50, datapath: userspace, controller: switch_tagged, fast_path: auto}",
             "the controller switch_tagged changes rules",
         ),
     ],
@@ -257,3 +259,34 @@ def test_a_program_that_the_verifier_refuses_is_said_in_its_words(monkeypatch):
     assert found is None
     assert why.startswith("the kernel refuses it: Permission denied: ")
     assert probe._fast_path().detail in why
+
+
+# Whether the lab of a scenario with these words has a fast path.
+_BUILDS = """
+import sys
+from testbed.emulate.build import build_lab
+from testbed.plan import make_plan
+from testbed.scenario import parse_scenario
+
+text = "topology: {kind: mesh, sizes: [2, 1]}\\nlab: {dilation: 50, datapath: userspace" + sys.argv[1] + "}"
+with build_lab(make_plan(parse_scenario(text, "test"))) as lab:
+    print(lab.facts.fast_path, lab.facts.why_slow)
+"""
+
+
+@pytest.mark.parametrize(
+    ("switch", "said", "found"),
+    [
+        (None, "", "True "),
+        ("1", "", "False "),
+        ("1", ", fast_path: auto", "True "),
+        (None, ", fast_path: off", "False "),
+    ],
+)
+def test_the_environment_turns_it_off_unless_the_scenario_asks_for_it(untouched, monkeypatch, switch, said, found):
+    monkeypatch.delenv("TESTBED_NO_FAST_PATH", raising=False)
+    if switch is not None:
+        monkeypatch.setenv("TESTBED_NO_FAST_PATH", switch)
+    argv = (sys.executable, "-c", _BUILDS, said)
+    seen = subprocess.run(argv, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=120, check=True)
+    assert seen.stdout == f"{found}\n"
