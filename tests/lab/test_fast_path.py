@@ -202,7 +202,8 @@ def test_a_switch_that_is_killed_forwards_nothing(untouched):
     [
         ("lab: {dilation: 50, datapath: userspace, fast_path: off}", ""),
         (
-            "assignment: {kind: fixed, registration: learning}\nlab: {dilation: 50, datapath: userspace, fast_path: auto}",
+            "assignment: {kind: fixed, registration: learning}\n"
+            "lab: {dilation: 50, datapath: userspace, fast_path: auto}",
             "must see every frame",
         ),
         (
