@@ -177,6 +177,10 @@ def sharing(name: str) -> pytest.MarkDecorator:
     return pytest.mark.xdist_group(f"lab of {name}")
 
 
+# Frames take the fast path where it works, and never: for tests of what differs between the two.
+both_ways = pytest.mark.parametrize("fast_path", ["auto", "off"])
+
+
 def each(names: Iterable[str]) -> list[Any]:
     """Parameters of a test, each with a lab that other tests use, too."""
     return [pytest.param(name, marks=sharing(name)) for name in names]
@@ -225,9 +229,10 @@ def mended(plan: Plan, lab: LabClient, *switches: int) -> Iterator[None]:
 
 
 @pytest.fixture
-def lab(standing: Callable[[Plan], LabClient]) -> tuple[Plan, LabClient]:
-    """A small lab that stands."""
-    plan = plan_of("topology: {kind: mesh, sizes: [2, 2]}\nlab: {dilation: 50}")
+def lab(standing: Callable[[Plan], LabClient], request: pytest.FixtureRequest) -> tuple[Plan, LabClient]:
+    """A small lab that stands; with `fast_path` as the test has it, if it is one that runs both ways."""
+    path = f", fast_path: {request.getfixturevalue('fast_path')}" if "fast_path" in request.fixturenames else ""
+    plan = plan_of(f"topology: {{kind: mesh, sizes: [2, 2]}}\nlab: {{dilation: 50{path}}}")
     return plan, standing(plan)
 
 

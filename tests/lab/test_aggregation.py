@@ -22,7 +22,7 @@ from testbed.run.checks.fidelity import Verdict
 from testbed.run.engines import run_scenario
 from testbed.run.in_session import check_paths
 
-from .conftest import broadcasts_seen, each, execute, mended, named_plan, plan_of, sharing
+from .conftest import both_ways, broadcasts_seen, each, execute, mended, named_plan, plan_of, sharing
 
 _FABRICS = {
     "fixed": "topology: {kind: torus, sizes: [4, 2], hosts_per_switch: 2, parallel_links: 2}",
@@ -88,8 +88,9 @@ _MANY = (
 
 
 @sharing("two")
-def test_flows_are_spread_over_all_members_and_each_stays_on_its_own(standing):
-    plan = plan_of(_TWO)
+@both_ways
+def test_flows_are_spread_over_all_members_and_each_stays_on_its_own(standing, fast_path):
+    plan = plan_of(f"{_TWO}\nlab: {{fast_path: {fast_path}}}")
     lab = standing(plan)
     before = _sent(lab, plan)
     execute(lab, sys.executable, "-c", _MANY.format(to=host_ip(2)), host="h1")
@@ -111,9 +112,10 @@ def _members_of_flows(lab: LabClient) -> Counter[str]:
 
 
 @pytest.mark.long
-def test_when_a_member_fails_the_others_carry_on_until_it_is_back(untouched):
+@both_ways
+def test_when_a_member_fails_the_others_carry_on_until_it_is_back(untouched, fast_path):
     """The first member as well, whose port gives the bundle its number; under traffic, at either end."""
-    plan = plan_of(_TWO)
+    plan = plan_of(f"{_TWO}\nlab: {{fast_path: {fast_path}}}")
     with build_lab(plan) as lab:
         whole = _members_of_flows(lab)
         assert set(whole) == {"3", "4", "5", "6"}

@@ -11,7 +11,7 @@ from testbed.errors import LabError, VerificationError
 from testbed.model import host_mac
 from testbed.run.in_session import check_paths
 
-from .conftest import answers, execute, mended, named_plan, plan_of, sharing
+from .conftest import answers, both_ways, execute, mended, named_plan, plan_of, sharing
 
 
 def _ofctl(lab: LabClient, *arguments: str) -> None:
@@ -20,8 +20,9 @@ def _ofctl(lab: LabClient, *arguments: str) -> None:
 
 @pytest.mark.vm
 @sharing("torus4x4")
-def test_a_wrong_port_is_found(standing):
-    plan = named_plan("torus4x4")
+@both_ways
+def test_a_wrong_port_is_found(standing, fast_path):
+    plan = named_plan("torus4x4", f"lab.fast_path={fast_path}")
     vlan = plan.vlans.vlan_ids[plan.vlans.pvid[0]]
     lab = standing(plan)
     with mended(plan, lab, 0):
@@ -35,8 +36,9 @@ def test_a_wrong_port_is_found(standing):
 
 @pytest.mark.vm
 @sharing("torus4x4")
-def test_a_missing_member_is_found_and_pings_fail(standing):
-    plan = named_plan("torus4x4")
+@both_ways
+def test_a_missing_member_is_found_and_pings_fail(standing, fast_path):
+    plan = named_plan("torus4x4", f"lab.fast_path={fast_path}")
     vlan = plan.vlans.vlan_ids[plan.vlans.pvid[0]]
     lab = standing(plan)
     with mended(plan, lab, 1):

@@ -18,7 +18,7 @@ from testbed.run.loads import run_iperf3 as load_iperf3
 from testbed.workloads import iperf3
 from testbed.workloads.spec import Iperf3
 
-from .conftest import plan_of
+from .conftest import both_ways, plan_of
 
 _HEADERS = 14 + 20 + 8  # Ethernet, IP and UDP
 
@@ -36,7 +36,8 @@ def datagrams(source, destination, count, size):
     return Process(f"from-{source}-to-{destination}", f"h{source + 1}", (sys.executable, "-c", program))
 
 
-def test_known_traffic_is_counted_to_the_byte(context):
+@both_ways
+def test_known_traffic_is_counted_to_the_byte(context, fast_path):
     sent = {(0, 3): (200, 1000), (2, 0): (150, 100), (1, 2): (80, 1472)}
     result = context.run([datagrams(*pair, *what) for pair, what in sent.items()], 30, watched=True)
     telemetry = result.telemetry
