@@ -32,7 +32,8 @@ class Seen:
     """A test without any fault.
 
     Attributes:
-        seconds: processor time that it takes; None if that is more than it may.
+        seconds: processor time that it takes; None if that is more than it may, or if it fails: kernels that are not
+            compiled draw other random numbers, and a test may rest on those.
         entered: functions of the project that it, or what its file makes for all its tests, enters.
     """
 
@@ -114,6 +115,15 @@ class Watch(_Limiting):
         """It judges nothing."""
         self._late.add(test)
         pytest.skip("takes too long")
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, None, None]:
+        """One that fails without any fault judges nothing either; the counts that a file ends with tell of it."""
+        try:
+            return (yield from super().pytest_runtest_call(item))
+        except Exception as error:
+            self._late.add(item.nodeid)
+            pytest.skip(f"fails without any fault: {error!r:.60}")
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:

@@ -147,5 +147,9 @@ def test_tests_are_watched_and_those_that_take_too_long_have_noticed_a_fault(tmp
         "seen tests.py::test_spin [(7, 8)] True",
     ]
     assert "1 passed" in run("tests.py::test_even").stdout
+    (tmp_path / "tests.py").write_text(f"{TWO.format(10)}\ndef test_wrong(): assert odd(2)\n")
+    watched = run()
+    assert "seen tests.py::test_wrong [(1, 2), (4, 5)] False" in watched.stdout.splitlines()
+    assert "3 passed, 1 skipped" in watched.stdout
     (tmp_path / "tests.py").write_text(TWO.format(10**12))
     assert "did not end in 3 s of processor time" in run("tests.py::test_spin").stdout
