@@ -5,7 +5,8 @@ judged by those tests of its module that enter the function with the fault, in a
 interpreted there: compiling those with the fault anew takes minutes. Faults that change nothing stand in
 benchmarks/mutants.yaml, each with the reason.
 
-Exit codes: 0 enough were noticed, 1 not, 2 tests cannot be run without any fault or nothing could be planted, 130 Ctrl-C.
+Exit codes: 0 enough were noticed, 1 not, 2 tests cannot be run without any fault or nothing could be planted, 130
+Ctrl-C.
 """
 
 from __future__ import annotations
