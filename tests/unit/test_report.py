@@ -19,6 +19,7 @@ from testbed.scenario import parse_scenario
 ROOT = Path(__file__).resolve().parents[2]
 VOID = {"meta", "link", "br", "hr", "img", "input", "path", "rect", "use", "circle"}
 TORUS = "topology: {kind: torus, sizes: [4, 4]}"
+PAIR = "topology: {kind: mesh, sizes: [2, 1]}"  # where any fabric would do: the smallest one that is drawn
 RESOURCES = ("src", "srcset", "data", "action", "poster", "background", "xlink:href", "xmlns")
 
 
@@ -68,7 +69,7 @@ class Page(HTMLParser):
         return next(cells for cells in self.cells if cells and cells[0] == name)
 
 
-def make_run(tmp_path, text=TORUS, samples=(), **manifest):
+def make_run(tmp_path, text=PAIR, samples=(), **manifest):
     plan = make_plan(parse_scenario(text, "made-up.yaml"))
     said = plan.scenario.lab.dilation
     dilation = 200.0 if said == "auto" else said
@@ -108,44 +109,52 @@ def use_samples(topology, load="1"):
 LOAD = {"load": "1", "title": "iperf3 udp neighbour", "kind": "iperf3", "verdict": "pass", "reasons": []}
 
 
-@pytest.fixture
-def full_run(tmp_path):
-    run = make_run(tmp_path, loads=[LOAD])
-    (tmp_path / "raw" / "1").mkdir(parents=True)
+@pytest.fixture(scope="module")
+def full_run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("full")
+    run = make_run(folder, TORUS, loads=[LOAD])
+    (folder / "raw" / "1").mkdir(parents=True)
     for name in ("h2.txt", "h10.txt", "a & b #1.txt"):
-        (tmp_path / "raw" / "1" / name).write_text("x")
+        (folder / "raw" / "1" / name).write_text("x")
     return Run(
         run.path, run.manifest, run.environment, run.plan,
         (*flow_samples(), *use_samples(run.plan.topology)),
     )  # fmt: skip
 
 
-def test_page_is_well_formed_and_its_ids_are_unique(full_run):
-    page = Page(render_report(full_run))
+@pytest.fixture(scope="module")
+def text(full_run):
+    """Its page, rendered once for all tests that read it."""
+    return render_report(full_run)
+
+
+@pytest.fixture(scope="module")
+def page(text):
+    return Page(text)
+
+
+def test_page_is_well_formed_and_its_ids_are_unique(page):
     assert len(page.ids) == len(set(page.ids)) > 100
 
 
-def test_page_needs_nothing_beside_itself(full_run):
-    text = render_report(full_run)
+def test_page_needs_nothing_beside_itself(text, page):
     assert not re.search(r"https?://", text)
     assert "@import" not in text
     assert not re.search(r"url\((?!#)", text)
-    page = Page(text)
     assert not {tag for tag, _ in page.elements} & {"script", "link", "img", "iframe", "object", "image"}
     for _, attributes in page.elements:
         for name in RESOURCES:
             assert (attributes.get(name) or "#").startswith("#")
 
 
-def test_every_reference_inside_the_page_has_its_target(full_run):
-    text = render_report(full_run)
+def test_every_reference_inside_the_page_has_its_target(text, page):
     targets = re.findall(r'(?:xlink:href="#|url\(#)([^")]+)', text)
     assert targets
-    assert set(targets) <= set(Page(text).ids)
+    assert set(targets) <= set(page.ids)
 
 
-def test_sections_are_in_their_order(full_run):
-    assert Page(render_report(full_run)).sections == [
+def test_sections_are_in_their_order(page):
+    assert page.sections == [
         "what", "results", "charts", "fabric", "vlans", "environment", "files", "reading",
     ]  # fmt: skip
 
@@ -166,8 +175,8 @@ def test_load_without_samples_is_listed_with_its_reasons(tmp_path):
     assert "load 1 failed" in page.text
 
 
-def test_two_renderings_are_equal(full_run):
-    assert render_report(full_run) == render_report(full_run)
+def test_two_renderings_are_equal(full_run, text):
+    assert render_report(full_run) == text
 
 
 @pytest.mark.slow
@@ -189,16 +198,15 @@ def test_another_process_renders_the_same():
     assert len(one) > 10000
 
 
-def test_users_matplotlib_settings_change_nothing(full_run):
-    before = render_report(full_run)
+def test_users_matplotlib_settings_change_nothing(full_run, text):
     with mpl.rc_context({"axes.facecolor": "red", "font.size": 30, "svg.fonttype": "path"}):
-        assert render_report(full_run) == before
+        assert render_report(full_run) == text
 
 
 @pytest.mark.parametrize("place", ["description", "title", "reason", "environment", "file"])
 def test_text_of_others_is_escaped(tmp_path, place):
     evil = "<script>alert(1)</script>"
-    source = f"{TORUS}\ndescription: {evil}" if place == "description" else TORUS
+    source = f"{PAIR}\ndescription: {evil}" if place == "description" else PAIR
     load = {**LOAD, "title": evil if place == "title" else "x"}
     run = make_run(
         tmp_path, source, flow_samples(), loads=[load],
@@ -212,14 +220,13 @@ def test_text_of_others_is_escaped(tmp_path, place):
     assert "&lt;script&gt;" in text
 
 
-def test_numbers_of_the_table_are_those_of_the_samples(full_run):
+def test_numbers_of_the_table_are_those_of_the_samples(page):
     # Eight samples 900, 901, 910, 911, 920, 921, 930, 931 Mbit/s of 950.
-    page = Page(render_report(full_run))
     assert page.row("Goodput") == ["Goodput", "8", "915.5", "900", "931", "Mbit/s", "950", "−3.6 %", "−5.3 %"]
 
 
-def test_numbers_of_the_plan(full_run):
-    text = " ".join(" ".join(Page(render_report(full_run)).text).split())
+def test_numbers_of_the_plan(full_run, page):
+    text = " ".join(" ".join(page.text).split())
     for words in (
         "Switches 16 ", "Switch links 32 ", "Hosts 16 ", "VLANs 8 identifiers 10 to 17",
         f"Rules {len(full_run.plan.rules)} ", "Switches on a path 3 mean over all N² ordered host pairs",
@@ -256,22 +263,19 @@ def test_all_that_lies_beside_the_page_is_listed_and_how_to_run_again_told(tmp_p
     assert "testbed run scenario.yaml" not in render_report(run)
 
 
-def test_raw_files_are_listed_in_natural_order_with_safe_links(full_run):
-    elements = Page(render_report(full_run)).elements
-    links = [values["href"] or "" for tag, values in elements if tag == "a"]
+def test_raw_files_are_listed_in_natural_order_with_safe_links(page):
+    links = [values["href"] or "" for tag, values in page.elements if tag == "a"]
     raw = [link for link in links if not link.startswith("#")]
     assert raw[:3] == raw[3:]  # beside the charts of their load, and in the list of files
     assert raw[3:] == ["raw/1/a%20%26%20b%20%231.txt", "raw/1/h2.txt", "raw/1/h10.txt"]
 
 
-def test_contents_lead_to_every_section(full_run):
-    page = Page(render_report(full_run))
+def test_contents_lead_to_every_section(page):
     links = [values["href"] for tag, values in page.elements if tag == "a"]
     assert links[: len(page.sections)] == [f"#{section}" for section in page.sections]
 
 
-def test_every_drawing_has_words_and_a_table_of_its_figures(full_run):
-    page = Page(render_report(full_run))
+def test_every_drawing_has_words_and_a_table_of_its_figures(full_run, page):
     drawings = [values for tag, values in page.elements if tag == "svg"]
     assert len(drawings) == len([tag for tag, _ in page.elements if tag == "figure"]) == 3
     assert all(values["role"] == "img" and values["aria-label"] for values in drawings)
@@ -286,8 +290,7 @@ def test_every_drawing_has_words_and_a_table_of_its_figures(full_run):
     assert page.row("10")[1].count("h") == 2  # of 16 hosts on 8 VLANs
 
 
-def test_tables_are_read_and_reached_without_a_mouse(full_run):
-    page = Page(render_report(full_run))
+def test_tables_are_read_and_reached_without_a_mouse(page):
     cells = [values for tag, values in page.elements if tag == "th"]
     assert all(values.get("scope") in ("col", "row", "rowgroup") for values in cells)
     wide = [values for _, values in page.elements if values.get("class") == "wide"]
@@ -314,19 +317,18 @@ def test_more_rows_than_a_table_shows_are_counted():
     assert (len(found.rows), found.left_out) == (MOST, 3)
 
 
-def test_environment_is_shown_whole(full_run):
-    page = Page(render_report(full_run))
+def test_environment_is_shown_whole(page):
     assert ["kernel", "Linux 6.1"] in page.cells
     assert ["cpu · model", "Example"] in page.cells
     assert ["missing", "a module"] in page.cells
 
 
 def test_real_time_and_dilated_runs_say_so(tmp_path):
-    assert "real time" in render_report(make_run(tmp_path, f"{TORUS}\nlab: {{dilation: 1}}"))
+    assert "real time" in render_report(make_run(tmp_path, f"{PAIR}\nlab: {{dilation: 1}}"))
     chosen = render_report(make_run(tmp_path, dilation=150.0))
     assert "150 times slower" in chosen
     assert "the smallest at which this machine kept up when it was tried" in chosen
-    assert "kept up" not in render_report(make_run(tmp_path, f"{TORUS}\nlab: {{dilation: 150}}"))
+    assert "kept up" not in render_report(make_run(tmp_path, f"{PAIR}\nlab: {{dilation: 150}}"))
     without = render_report(make_run(tmp_path, dilation=150.0, dilation_choice={"kept_up_with_job": False}))
     assert "kept up with flows, with an MPI job it did at none that was tried" in without
 
@@ -342,16 +344,16 @@ def test_a_load_that_ran_again_says_so_and_why(tmp_path):
 
 
 def test_busiest_load_is_drawn_first_and_the_others_folded_away(tmp_path):
-    topology = make_run(tmp_path).plan.topology
+    topology = make_run(tmp_path, TORUS).plan.topology
     quiet = [Sample("link_use", 0.01, "ratio", {"load": "1", "channel": "s1→s2"})]
-    text = render_report(make_run(tmp_path, samples=[*quiet, *use_samples(topology, "2")]))
+    text = render_report(make_run(tmp_path, TORUS, samples=[*quiet, *use_samples(topology, "2")]))
     first, folded = text.index("during load 2"), text.index("during load 1")
     assert first < text.index("<details><summary>Link utilisation of 1 more load") < folded
 
 
 def test_fabric_too_large_to_draw_is_not_drawn(tmp_path, monkeypatch):
     monkeypatch.setattr("testbed.report.drawing.MAX_SWITCHES", 15)
-    page = Page(render_report(make_run(tmp_path)))
+    page = Page(render_report(make_run(tmp_path, TORUS)))
     assert "vlans" not in page.sections
     assert any("16 switches are too many to draw" in text for text in page.text)
 

@@ -1,4 +1,5 @@
 import re
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -33,8 +34,29 @@ TOPOLOGIES = {
 every_topology = pytest.mark.parametrize("name", TOPOLOGIES)
 
 
+@cache
 def plan_of(name):
     return make_plan(parse_scenario(f"topology: {TOPOLOGIES[name]}", f"{name}.yaml"))
+
+
+@cache
+def drawn(name):
+    """The topology without uses: one drawing for all tests that look at it."""
+    return draw_topology(plan_of(name).topology, "t")
+
+
+@cache
+def drawn_in_use(name):
+    """Likewise with each channel in use."""
+    topology = plan_of(name).topology
+    return draw_topology(topology, "t", {channel: LinkUse(0.5, 0.4) for channel in range(2 * topology.link_count)})
+
+
+@cache
+def drawn_vlans(name):
+    """Likewise its VLANs."""
+    plan = plan_of(name)
+    return draw_vlans(plan.topology, plan.vlans, "v")
 
 
 def group(svg, gid):
@@ -45,7 +67,7 @@ def group(svg, gid):
 @every_topology
 def test_every_link_is_drawn_once(name):
     topology = plan_of(name).topology
-    svg = draw_topology(topology, "t")
+    svg = drawn(name)
     assert sorted(map(int, re.findall(r'<g id="t-link-(\d+)">', svg))) == list(range(topology.link_count))
 
 
@@ -53,7 +75,7 @@ def test_every_link_is_drawn_once(name):
 def test_every_direction_of_every_link_is_drawn_with_its_use(name):
     topology = plan_of(name).topology
     channels = range(2 * topology.link_count)
-    svg = draw_topology(topology, "t", {channel: LinkUse(0.5, 0.4) for channel in channels})
+    svg = drawn_in_use(name)
     assert sorted(map(int, re.findall(r'<g id="t-channel-(\d+)">', svg))) == list(channels)
     for channel in channels:
         title = f"<title>{topology.channel_name(channel)}: 50 %, predicted 40 %</title>"
@@ -63,7 +85,7 @@ def test_every_direction_of_every_link_is_drawn_with_its_use(name):
 @every_topology
 def test_every_switch_is_a_labelled_box(name):
     topology = plan_of(name).topology
-    svg = draw_topology(topology, "t")
+    svg = drawn(name)
     assert group(svg, "t-switches").count("<path") == topology.switch_count
     labels = re.findall(r">(s\d+)</text>", svg)
     assert sorted(labels) == sorted(topology.switch_name(switch) for switch in range(topology.switch_count))
@@ -72,7 +94,7 @@ def test_every_switch_is_a_labelled_box(name):
 @every_topology
 def test_vlan_panels_colour_the_tree_and_nothing_else(name):
     plan = plan_of(name)
-    svg = draw_vlans(plan.topology, plan.vlans, "v")
+    svg = drawn_vlans(name)
     panels = min(plan.vlans.vlan_count, MAX_PANELS)
     assert [int(number) for number in re.findall(r">VLAN (\d+)</text>", svg)] == list(plan.vlans.vlan_ids[:panels])
     for vlan in range(panels):
@@ -88,9 +110,9 @@ def test_vlan_panels_colour_the_tree_and_nothing_else(name):
 @pytest.mark.parametrize("name", ["torus4x4", "parallel", "fat_tree_14", "ring", "crowd"])
 def test_drawings_are_deterministic(name):
     plan = plan_of(name)
-    use = {channel: LinkUse(0.5, None) for channel in range(2 * plan.topology.link_count)}
-    assert draw_topology(plan.topology, "t", use) == draw_topology(plan.topology, "t", use)
-    assert draw_vlans(plan.topology, plan.vlans, "v") == draw_vlans(plan.topology, plan.vlans, "v")
+    use = {channel: LinkUse(0.5, 0.4) for channel in range(2 * plan.topology.link_count)}
+    assert draw_topology(plan.topology, "t", use) == drawn_in_use(name)
+    assert draw_vlans(plan.topology, plan.vlans, "v") == drawn_vlans(name)
 
 
 @every_topology
@@ -163,7 +185,7 @@ def test_scale_follows_small_uses():
 def test_every_colour_follows_the_page():
     plan = plan_of("torus4x4")
     use = {channel: LinkUse(channel / 64, None) for channel in range(64)}
-    for svg in (draw_topology(plan.topology, "t", use), draw_vlans(plan.topology, plan.vlans, "v")):
+    for svg in (draw_topology(plan.topology, "t", use), drawn_vlans("torus4x4")):
         assert re.findall(r"(?<!,)#[0-9a-f]{6}", svg) == []
 
 
@@ -173,8 +195,7 @@ def test_light_colours_tell_their_variable():
 
 
 def test_crowded_switches_say_how_many_hosts_their_dot_stands_for():
-    plan = plan_of("crowd")
-    assert draw_topology(plan.topology, "t").count(">×12</text>") == 9
+    assert drawn("crowd").count(">×12</text>") == 9
 
 
 def test_link_use_is_the_median_of_known_channels():
