@@ -333,7 +333,8 @@ def test_switches_do_not_starve_the_controller(controlled):
             name = next((name for name in priority if name in words[:3]), None)
             if name is not None and (folder / "ns/pid").readlink() == inside:
                 priority[name].add(os.getpriority(os.PRIO_PROCESS, int(folder.name)))
-    assert priority["controllers"] == priority["ovs-vswitchd"] == {-15}
+    first = os.getpriority(os.PRIO_PROCESS, 0) - 15  # beside programs in hosts, which have what the tests have
+    assert priority["controllers"] == priority["ovs-vswitchd"] == {first}
 
 
 @sharing("controller")
