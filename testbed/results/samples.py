@@ -122,7 +122,7 @@ class Failure(Moment):
 
     detection: float | None  # until the controller heard of it
     diverted: float | None  # until hosts had their backup VLANs
-    takeover: float | None  # until a backup path carried
+    takeover: float | None  # until a backup path carried; None where no watched datagram was lost, or it never did
     manager_takeover: float | None  # until the next manager steered; not in files of version 0.1
     recovery: float | None  # until new tables were in
     settled: float | None  # until only those were

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -147,25 +148,31 @@ def test_real_frames_go_round_what_is_dead(untouched: str) -> None:
 @pytest.mark.long
 @pytest.mark.quiet(seat=1)
 @pytest.mark.parametrize("flow_control", ["none", "pause"])
-def test_a_run_measures_what_failures_cost(flow_control: str, tmp_path: object, untouched: str) -> None:
+def test_a_run_measures_what_failures_cost(flow_control: str, tmp_path: Path, untouched: str) -> None:
     load = (
-        "workloads: [{kind: probe, seconds: 5, pairs: 2, "
+        "workloads: [{kind: probe, seconds: 5, pairs: 2, rate: 5000, "
         'failures: ["at 2s: down s1-s2", "at 3s: up s1-s2", "at 4s: kill s3"]}]'
     )
     plan = _plan(f"{_RING}\nsimulator: {{flow_control: {flow_control}}}", "realtime", load)
-    outcome = run_scenario(plan, tmp_path, lambda text: None)  # type: ignore[arg-type]
-    assert outcome.exit_code in (0, 3), outcome.reasons
-    died, rose, killed = load_failures(outcome.folder, "1")[0]["events"]
-    noticed, diverted, carried, recovered, settled = seconds(
-        died, "detection", "diverted", "takeover", "recovery", "settled"
-    )
-    assert 0 < noticed <= diverted <= carried < 1
-    assert noticed < recovered <= settled < 2
-    assert died["hosts_moved"] > 0
+    for attempt in range(3):
+        outcome = run_scenario(plan, tmp_path / str(attempt), lambda text: None)
+        assert outcome.exit_code in (0, 3), outcome.reasons
+        died, rose, killed = load_failures(outcome.folder, "1")[0]["events"]
+        noticed, diverted, recovered, settled = seconds(died, "detection", "diverted", "recovery", "settled")
+        assert 0 < noticed <= diverted < 1
+        assert noticed < recovered <= settled < 2
+        assert died["hosts_moved"] > 0
+        assert rose["frames_lost"] == 0
+        assert rose["recovery"] is not None
+        assert killed["cut_off"] > 0
+        if died["frames_lost"]:
+            break
+        # The link is dead for a millisecond or a few. Where others keep the senders from a processor all that time,
+        # nothing is sent that could be lost, or tell when a backup path carries.
+        assert died["takeover"] is None
+    (carried,) = seconds(died, "takeover")
+    assert diverted <= carried < 1
     # Those that were sent between the death and the PVIDs' change, or were on their way.
-    assert 0 < died["frames_lost"] < 200
-    assert rose["frames_lost"] == 0
-    assert rose["recovery"] is not None
-    assert killed["cut_off"] > 0
+    assert 0 < died["frames_lost"] < 1000
     metrics = {sample.metric for sample in load_run(outcome.folder).samples}
     assert metrics >= {"detection", "takeover", "recovery", "frames_lost"}
