@@ -145,9 +145,12 @@ def regulate(
                 facts = regulated_object(found)
             else:
                 from testbed.regulate.changing import table7, watch_changes
+                from testbed.report.table import UNHELD_NOTE, unheld_share
 
                 outcome, made = watch_changes(plan, folder, chosen, every, changes, pair, progress)
-                rows = _changed(table7(outcome.samples), len(made), changes)
+                unheld = unheld_share(one for one in outcome.samples if one.metric == "one_way_min") > 0
+                rows = _changed(table7(outcome.samples), len(made), changes, unheld=unheld)
+                said += [UNHELD_NOTE] if unheld else []
                 facts = {"changes": len(made), "table7": table7(outcome.samples)}
     if form is Format.json:
         print_json(outcome_object(outcome, **facts))
@@ -274,9 +277,11 @@ def _loop_lines(found: Looped) -> list[str]:
     return lines
 
 
-def _changed(rows: Sequence[tuple[str, str, float, float, float]], made: int, asked: int) -> RichTable:
+def _changed(rows: Sequence[tuple[str, str, float, float, float]], made: int, asked: int, *, unheld: bool) -> RichTable:
+    """`unheld` says that the lab's ports do not hold a lone frame, so that its time is not all the wires'."""
     from rich.table import Table
 
+    from testbed.report.table import UNHELD_MARK
     from testbed.units import format_quantity
 
     table = Table(box=None, pad_edge=False, header_style="bold", title_justify="left")
@@ -285,7 +290,8 @@ def _changed(rows: Sequence[tuple[str, str, float, float, float]], made: int, as
         table.add_column(title, justify="right" if title else "left")
     for path, what, *values in rows:
         unit = "s" if what == "one-way latency" else "bit/s"
-        table.add_row(path, what, *(format_quantity(value, unit) for value in values))
+        mark = f" {UNHELD_MARK}" if unheld and unit == "s" else ""
+        table.add_row(path, f"{what}{mark}", *(format_quantity(value, unit) for value in values))
     return table
 
 

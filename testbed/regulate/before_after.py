@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from testbed.model import Sample
+from testbed.plan.wire_time import zero_load_latency
+from testbed.predict import Least
 from testbed.regulate.mover import Change
 from testbed.run.checks.fidelity import Finding, Verdict
+from testbed.run.checks.wire import marked
 from testbed.run.loads.context import Context
-from testbed.workloads.loss_probe import PairLoss
+from testbed.workloads.loss_probe import SIZE, PairLoss
 
 # What a load is judged by: times of jobs, and rates of flows.
 _TIMES = ("npb_lab_time", "hpl_lab_time", "mpi_alltoall_time", "script_lab_time", "rtt_mean")
@@ -92,8 +95,13 @@ def slower_findings(compared: Sequence[BeforeAfter], how: str) -> list[Finding]:
 
 
 def loss_samples(context: Context, losses: Sequence[PairLoss], **more: str) -> list[Sample]:
-    """Frames and connections of pairs of hosts."""
-    sample = context.sample
+    """Frames and connections of pairs of hosts.
+
+    Times are those of frames of which most find each port idle, so that they are marked where the lab's ports do not
+    hold such.
+    """
+    sample, topology = context.sample, context.plan.topology
+    hosts = {topology.host_name(host): host for host in range(topology.host_count)}
     found = [
         sample("frames_sent", sum(loss.sent for loss in losses), "count", more),
         sample("frames_lost", sum(loss.lost for loss in losses), "count", more),
@@ -104,13 +112,20 @@ def loss_samples(context: Context, losses: Sequence[PairLoss], **more: str) -> l
     ]
     for loss in losses:
         pair = {**more, "src": loss.source, "dst": loss.destination}
+        least = _one_way(context, hosts[loss.source], hosts[loss.destination])
         found += [
-            sample(f"one_way_{name}", loss.one_way[name], "s", pair)
+            marked(sample(f"one_way_{name}", loss.one_way[name], "s", pair), least)
             for name in ("min", "mean", "max")
             if name in loss.one_way
         ]
         found.append(sample("longest_gap", loss.longest_gap, "s", pair))
     return found
+
+
+def _one_way(context: Context, source: int, destination: int) -> Least:
+    """What a numbered datagram needs on the wires."""
+    plan, exact = context.plan, context.lab.facts.holds_lone_frames
+    return Least.of(lambda held: zero_load_latency(plan, source, destination, SIZE, held=held), exact=exact)
 
 
 def change_findings(change: Change) -> list[Finding]:

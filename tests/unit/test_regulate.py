@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -14,9 +16,9 @@ from testbed.cli.app import app
 from testbed.errors import InputError, LabError
 from testbed.model import Sample
 from testbed.plan import make_plan
-from testbed.plan.rates import channel_rates
+from testbed.plan.rates import at_dilation, channel_rates
 from testbed.power import POWER_MODELS
-from testbed.regulate.before_after import before_and_after, change_findings, loss_findings
+from testbed.regulate.before_after import before_and_after, change_findings, loss_findings, loss_samples
 from testbed.regulate.changing import table7
 from testbed.regulate.choice import find_detour, ladder, links_behind, with_spared
 from testbed.regulate.figure import Stretch, draw_rates
@@ -27,6 +29,7 @@ from testbed.results.store import LoadEntry
 from testbed.routing.paths import path
 from testbed.run.checks.fidelity import Verdict
 from testbed.run.engines import engine_named
+from testbed.run.loads.context import Context
 from testbed.run.loads.one_load import LoadRecord
 from testbed.scenario import parse_scenario
 from testbed.workloads.loss_probe import PairLoss
@@ -267,6 +270,20 @@ def test_table_7_is_made_of_both_kinds_of_path():
         ("fixed path", "one-way latency", 1.0, 2.0, 3.0),
         ("changing path", "one-way latency", 1.0, 4.0, 9.0),
     ]
+
+
+@pytest.mark.parametrize("holds", [True, False])
+def test_times_of_lone_frames_that_ports_do_not_hold_are_marked(holds):
+    plan = at_dilation(plan_of("ring", switches=4), 10)
+    lab: Any = SimpleNamespace(facts=SimpleNamespace(holds_lone_frames=holds))
+    context = Context(plan, lab, {"load": "1"}, lambda name, text: None, lambda text: None)
+    times = {"min": 2e-7, "mean": 3e-7, "p99": 5e-7, "max": 6e-7}
+    loss = PairLoss("h1", "h3", 10, 10, 0, 0, times, 0.1, (), 3, 0.1, "")
+    samples = loss_samples(context, [loss])
+    marked = {sample.metric for sample in samples if sample.labels.get("unheld")}
+    assert marked == (set() if holds else {"one_way_min", "one_way_mean", "one_way_max"})
+    table = regulate_command._changed([("fixed path", "one-way latency", 1, 2, 3)], 2, 1, unheld=not holds)
+    assert list(table.columns[1].cells) == ["one-way latency" if holds else "one-way latency †"]
 
 
 def test_a_series_shows_the_pairs_that_change_most_and_the_marks():
