@@ -19,6 +19,7 @@ import pytest
 from testbed.emulate import launch, registry
 from testbed.emulate.build import build_lab
 from testbed.errors import LabError
+from tests.unit.test_cli_surface import typed
 
 from .conftest import plan_of
 
@@ -86,20 +87,20 @@ def test_what_does_not_end_is_named_and_ended(untouched, scenario):
         f"{scenario.stem}: left behind by process {program.pid}, which is gone; process {lab.init}; "
         "end it with `testbed down --all`"
     )
-    shown = call("status", scenario.stem)
-    assert (shown.stdout, shown.returncode) == (f"{sentence}\n", 0)
-    ended = call("down", scenario.stem)
-    assert ended.stdout.startswith(f"{scenario.stem} ended in "), ended
+    code, shown, _ = typed("status", scenario.stem)
+    assert (shown, code) == (f"{sentence}\n", 0)
+    ended = typed("down", scenario.stem)
+    assert ended[1].startswith(f"{scenario.stem} ended in "), ended
     assert not lab.namespaces.alive()
 
 
 def test_a_lab_that_is_being_built_is_shown_and_ended(untouched, scenario):
     program = building(scenario, "open vswitch")
     program.send_signal(signal.SIGSTOP)  # so that it goes on being built
-    assert call("status", scenario.stem).stdout == f"{scenario.stem}: being built by process {program.pid}\n"
-    twin = call("up", str(scenario))
-    assert f"a lab of that name is being built by process {program.pid}; give this one" in twin.stderr
-    assert twin.returncode == 2
+    assert typed("status", scenario.stem)[1] == f"{scenario.stem}: being built by process {program.pid}\n"
+    code, _, said = typed("up", str(scenario))
+    assert f"a lab of that name is being built by process {program.pid}; give this one" in said
+    assert code == 2
     down = subprocess.Popen([sys.executable, "-m", "testbed", "down", scenario.stem], stdout=subprocess.PIPE, text=True)
     told = re.compile(r"^ShdPnd:\s0*[1-9a-f]", re.MULTILINE)  # a signal waits for it
     until = time.monotonic() + 60
@@ -109,7 +110,7 @@ def test_a_lab_that_is_being_built_is_shown_and_ended(untouched, scenario):
     assert down.communicate(timeout=60)[0].startswith(f"{scenario.stem} ended in ")
     program.communicate()
     assert program.returncode == 130
-    assert call("status", scenario.stem).returncode == 2
+    assert typed("status", scenario.stem)[0] == 2
 
 
 def test_a_lab_that_stands_outlives_its_program(untouched, scenario):
@@ -120,7 +121,7 @@ def test_a_lab_that_stands_outlives_its_program(untouched, scenario):
     (lab,) = [lab for lab in launch.labs() if lab.init == init]
     assert not lab.owned
     assert lab.init not in [stray.init for stray in registry.strays()]
-    assert call("down", scenario.stem).returncode == 0
+    assert typed("down", scenario.stem)[0] == 0
     assert not lab.namespaces.alive()
 
 
@@ -161,7 +162,7 @@ def limited(limit: str, *arguments: str, bound: bool = False) -> subprocess.Comp
 def test_a_limit_of_files_lengths_does_not_hold_for_a_lab(untouched, scenario):
     up = limited("-Sf 4", "up", str(scenario))
     assert up.returncode == 0, up.stderr
-    assert call("down", scenario.stem).returncode == 0
+    assert typed("down", scenario.stem)[0] == 0
 
 
 @pytest.mark.parametrize(
