@@ -14,15 +14,19 @@ from threading import Thread
 import pytest
 
 from testbed.emulate import registry
-from testbed.emulate.build import build_lab
+from testbed.emulate.client import LabClient
+from testbed.plan import Plan
+from tests.unit.test_cli_surface import typed
 
-from .conftest import plan_of
+from .conftest import plan_of, sharing
+
+pytestmark = sharing("test_exec")
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture
-def execute(tmp_path: Path) -> Iterator[Run]:
+def execute(tmp_path: Path, standing: Callable[[Plan], LabClient]) -> Iterator[Run]:
     """Runs `testbed exec` on a lab, given what follows its name."""
     plan, name = plan_of("topology: {kind: mesh, sizes: [2]}\nlab: {dilation: 100}"), f"exec-{os.getpid()}"
 
@@ -30,13 +34,12 @@ def execute(tmp_path: Path) -> Iterator[Run]:
         command = [sys.executable, "-m", "testbed", "exec", name, *words]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
 
-    with build_lab(plan) as lab:
-        registry.register(name, lab.namespaces, plan.scenario.name, plan.digest)
-        entry = registry.find(name)
-        try:
-            yield run
-        finally:
-            registry.forget(entry)
+    registry.register(name, standing(plan).namespaces, plan.scenario.name, plan.digest)
+    entry = registry.find(name)
+    try:
+        yield run
+    finally:
+        registry.forget(entry)
 
 
 def test_commands_run_where_they_are_told_to(execute, tmp_path):
@@ -60,10 +63,10 @@ def test_commands_run_where_they_are_told_to(execute, tmp_path):
     ],
 )
 def test_what_is_not_there_is_a_sentence(execute, words, sentence):
-    done = execute(*words)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert sentence in done.stderr
-    assert "Traceback" not in done.stderr
+    code, printed, said = typed("exec", f"exec-{os.getpid()}", *words)
+    assert (code, printed) == (2, "")
+    assert sentence in said
+    assert "Traceback" not in said
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
@@ -97,9 +100,9 @@ def test_a_program_ends_with_the_command_that_started_it(execute, number):
 
 @pytest.mark.long
 def test_the_commands_of_mininets_walkthrough_work_at_its_prompt(execute):
-    typed = "net\nlinks\npingall\niperf h1 h2\niperfudp 2M h1 h2\niperf h1 h9\niperf h1\nexit\n"
+    words = "net\nlinks\npingall\niperf h1 h2\niperfudp 2M h1 h2\niperf h1 h9\niperf h1\nexit\n"
     shell = [sys.executable, "-m", "testbed", "shell", f"exec-{os.getpid()}"]
-    done = subprocess.run(shell, input=typed, capture_output=True, text=True, check=False, timeout=100)
+    done = subprocess.run(shell, input=words, capture_output=True, text=True, check=False, timeout=100)
     said = done.stdout + done.stderr
     assert done.returncode == 0
     assert "s1 lo:  s1-eth1:eth0 s1-eth2:s2-eth2" in said
