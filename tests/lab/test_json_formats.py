@@ -20,18 +20,18 @@ _TESTBED = [sys.executable, "-m", "testbed"]
 
 
 @pytest.mark.long
-def test_a_lab_from_up_to_down(untouched, tmp_path):
+def test_a_lab_from_up_to_down(untouched, tmp_path, monkeypatch):
     name = f"json-{os.getpid()}"
     (tmp_path / "two.yaml").write_text(
         "topology: {kind: mesh, sizes: [2]}\nlab: {dilation: 100}\nworkloads: [{kind: ping, count: 1}]\n"
     )
 
     def printed(command: str, *words: str) -> dict[str, Any]:
-        argv = [*_TESTBED, command, *words, "--json"]
-        done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert done.returncode in (0, 3), done.stderr
-        return conforms(command, done.stdout)
+        code, text, said = typed(command, *words, "--json")
+        assert code in (0, 3), said
+        return conforms(command, text)
 
+    monkeypatch.chdir(tmp_path)
     printed("up", "two.yaml", "--name", name)
     try:
         assert printed("status", name)["labs"][0]["lab"] == name
