@@ -18,6 +18,7 @@ _FABRICS = {
     "without a fast path": "{kind: fixed}\nlab: {fast_path: off}",
     "learning": "{kind: fixed, registration: learning}",
     "renamed": "{kind: renamed}",
+    "renamed, without a fast path": "{kind: renamed}\nlab: {fast_path: off}",
 }
 _BROADCAST, _BPDU, _PAUSE, _LLDP = "ff:ff:ff:ff:ff:ff", *(f"01:80:c2:00:00:{last}" for last in ("00", "01", "0e"))
 # What h1 sends: source, destination, VLAN of its tag. Each carries its number in its payload.
@@ -41,7 +42,7 @@ def test_hosts_get_what_a_bridge_forwards_and_nothing_else(name, standing):
     lab = standing(plan)
     lab.verify(plan)  # teaches switches that learn
     own, other, foreign = host_mac(0), host_mac(1), 4000
-    vlan = int(plan.vlans.vlan_ids[0]) if name != "renamed" else 10
+    vlan = int(plan.vlans.vlan_ids[0]) if not name.startswith("renamed") else 10
     frames = [
         (source, destination, tag)
         for source in (own, _BROADCAST)
