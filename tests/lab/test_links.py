@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -22,10 +21,9 @@ from testbed.results import load_run
 from testbed.results.samples import load_changes
 from testbed.results.telemetry import load_telemetry
 from testbed.run.engines import run_scenario
+from tests.unit.test_cli_surface import typed
 
 from .conftest import answers, execute, plan_of
-
-_TESTBED = [sys.executable, "-m", "testbed"]
 
 
 def netem() -> bool:
@@ -103,27 +101,23 @@ def round_trip(lab: LabClient) -> float:
 
 
 @pytest.mark.long
-def test_the_command_changes_and_tells(lab, tmp_path):
+def test_the_command_changes_and_tells(lab):
     name, plan = f"links-{os.getpid()}", lab.plan()
     registry.register(name, lab.namespaces, plan.scenario.name, plan.digest)
     entry = registry.find(name)
-
-    def link(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [*_TESTBED, "link", name, *words]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-
+    link = partial(typed, "link", name)
     try:
         as_planned = "s1-s2: up, rate 1 Gbit/s (as planned), delay 0 s, loss 0 %\n"
-        assert link("s1-s2").stdout == as_planned
-        told = link("s2-s1", "--rate", "500M").stdout
+        assert link("s1-s2")[1] == as_planned
+        told = link("s2-s1", "--rate", "500M")[1]
         assert told == "s1-s2: up, rate 500 Mbit/s (1 Gbit/s planned), delay 0 s, loss 0 %\n"
-        down = link("s1-eth2", "--down", "--format", "json")
-        assert json.loads(down.stdout) == {
+        _, down, said = link("s1-eth2", "--down", "--format", "json")
+        assert json.loads(down) == {
             "schema_version": 1, "lab": name, "link": "s1-s2", "up": False,
             "planned_rate": 1e9, "rate": 5e8, "delay": 0.0, "loss": 0.0,
         }  # fmt: skip
-        assert "no lab.controller: segment_manager moves paths away" in down.stderr
-        assert link("s1-s2", "--up", "--reset").stdout == as_planned
+        assert "no lab.controller: segment_manager moves paths away" in said
+        assert link("s1-s2", "--up", "--reset")[1] == as_planned
         for words, sentences in (
             (("s1-s3", "--down"), 'WHERE: there is no link, port or host "s1-s3". Did you mean "s1-s2"?'),
             (("h1", "--down"), "WHERE: h1 is a host; of its link nothing can be changed, name one between switches"),
@@ -140,9 +134,8 @@ def test_the_command_changes_and_tells(lab, tmp_path):
             ),
             *([] if netem() else [(("s1-s2", "--loss", "1%"), MISSING)]),
         ):
-            done = link(*words)
-            assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{sentences}\n")
-        assert link("s1-s2").stdout == as_planned
+            assert link(*words) == (2, "", f"{sentences}\n")
+        assert link("s1-s2")[1] == as_planned
     finally:
         registry.forget(entry)
 
