@@ -24,6 +24,7 @@ from testbed.model import host_ip, host_mac
 from testbed.pipeline.oracle import Oracle
 from testbed.plan import Plan
 from testbed.results import pcapng
+from tests.unit.test_cli_surface import typed
 
 from .conftest import each, plan_of
 
@@ -208,16 +209,15 @@ def test_a_full_disk_leaves_a_whole_file(running, tmp_path):
     load.join()
 
 
-def test_what_is_not_there_is_a_sentence(running, tmp_path):
+def test_what_is_not_there_is_a_sentence(running, tmp_path, monkeypatch):
     name, _ = running
+    monkeypatch.chdir(tmp_path)
     for words, sentence in (
         (("s1-s3",), 'WHERE: there is no link, port or host "s1-s3". Did you mean "s1-s2"?'),
         (("h1", "--count", "0"), "--count: should be above 0, not 0"),
         (("h1", "--seconds", "nan"), "--seconds: should be above 0, not nan"),
         (("h1", "--file", "no/such"), "--file: no/such cannot be written: No such file or directory"),
     ):
-        done = command("capture", name, *words, folder=tmp_path)
-        assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{sentence}\n")
-    done = command("capture", f"{name}x", "h1", folder=tmp_path)
-    assert f'Did you mean "{name}"?' in done.stderr
+        assert typed("capture", name, *words) == (2, "", f"{sentence}\n")
+    assert f'Did you mean "{name}"?' in typed("capture", f"{name}x", "h1")[2]
     assert list(tmp_path.iterdir()) == []
