@@ -114,6 +114,10 @@ def test_an_all_to_all_of_some_seconds_stands_for_jobs(dilation, args):
     assert (job.job, " ".join(job.args or ()), pilot.job_name(job)) == ("fabric_bench", args, "MPI all-to-all")
 
 
+def test_a_few_exchanges_are_enough_where_each_frame_is_known_to_be_late():
+    assert pilot.pilot_job(plan_of(MPI), 10, modelled=True) == pilot.pilot_job(plan_of(MPI), 235)
+
+
 def test_of_jobs_with_a_pattern_the_one_that_sends_most_is_tried():
     patterns = ("neighbour", "transpose", "pairwise")
     jobs = {name: f"{{kind: mpi, job: pattern, pattern: {name}}}" for name in patterns}

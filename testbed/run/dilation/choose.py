@@ -111,7 +111,7 @@ def _for_jobs(
     """
     trials: list[Trial] = []
     for step in steps[:_JOB_TRIALS]:
-        job = pilot_job(plan, step)
+        job = pilot_job(plan, step, modelled=bool(lab.facts.pace))
         if job is None:
             break
         name = job_name(job)
