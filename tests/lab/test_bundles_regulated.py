@@ -54,6 +54,7 @@ def _watched(lab: Session, plan: Plan) -> list[int]:
     return _sent(before, lab.read_links(), plan)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("engine", "module"), ENGINES)
 def test_links_of_a_bundle_go_off_and_on_under_traffic(engine: str, module: ModuleType, kept: dict[str, str]) -> None:
     plan = _plan(engine)
@@ -105,6 +106,7 @@ def test_links_of_a_bundle_go_off_and_on_under_traffic(engine: str, module: Modu
         assert lab.deviations(plan) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("engine", "module"), ENGINES)
 def test_a_whole_bundle_goes_off_beside_links_of_others(engine: str, module: ModuleType, kept: dict[str, str]) -> None:
     """Paths leave one bundle, whose links are shut down with a link of another; then one of both comes back alone."""
@@ -146,6 +148,7 @@ def test_a_whole_bundle_goes_off_beside_links_of_others(engine: str, module: Mod
         assert lab.link_states() == {}
 
 
+@pytest.mark.long
 @pytest.mark.quiet(seat=0)
 @pytest.mark.parametrize(("engine", "module"), ENGINES)
 def test_links_of_bundles_are_chosen_by_what_the_loads_send(engine, module, tmp_path, untouched):

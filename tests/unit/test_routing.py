@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 from typing import Any, get_args, get_type_hints
 
 import numpy as np
@@ -212,10 +213,11 @@ def test_fat_tree_paths_turn_once_at_the_lowest_common_level(parameters):
             assert levels == [*range(1, level + 1), *reversed(range(level))]
 
 
-def test_options_are_what_the_documentation_of_the_class_lists():
+def test_options_are_what_stands_beside_the_fields_of_the_class():
+    said = "".join(line for line in inspect.getsource(DorOptions).splitlines() if line.strip().startswith("#"))
     for name, hint in get_type_hints(DorOptions).items():
         for word in get_args(hint):
-            assert f"`{word}`" in (DorOptions.__doc__ or ""), (name, word)
+            assert f"`{word}`" in said, (name, word)
 
 
 def test_one_host_or_none_between_hosts_has_no_load():

@@ -54,10 +54,10 @@ def main() -> None:
     doors = doors._replace(epoll=epoll.fileno())
     doors.zero[0] = time.monotonic_ns()
     serve(model.fabric, model.state, model.live, doors, 0)  # loads the machine code, or compiles it
-    waiting_cycle(model.fabric, model.state, None, model.live)
+    waiting_cycle(model.fabric, model.state, None, model.live)  # likewise, as all that is called while frames flow
+    kick(model.fabric, model.state, model.live)
     if model.fabric.lossless:
-        shut(model.fabric, model.state, model.live, 0)  # likewise
-        kick(model.fabric, model.state, model.live)
+        shut(model.fabric, model.state, model.live, 0)
         model.live.shut[0] = False
     print(json.dumps({"pace": _take_precedence()}), flush=True)
     while not doors.control[STOP]:
