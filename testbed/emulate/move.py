@@ -19,7 +19,15 @@ from testbed.pipeline.compile import groups_without
 from testbed.pipeline.text import format_group, format_removal, format_rule
 from testbed.plan import Plan
 from testbed.plan.store import plan_from_json
-from testbed.transition import Step, make_member_transition, member_transition_problems, transition_deadlock
+from testbed.transition import (
+    Step,
+    Transition,
+    make_member_transition,
+    make_transition,
+    member_transition_problems,
+    transition_deadlock,
+    transition_problems,
+)
 from testbed.transition.steps import drain_seconds
 
 if TYPE_CHECKING:
@@ -57,28 +65,17 @@ def _moved(
     lab: LabClient, before: tuple[Plan, set[int]], after: tuple[Plan, set[int]],
     limit: float, wake_up: float, pause: float,
 ) -> PlanMove:  # fmt: skip
-    (old, were_off), (new, off) = before, after
-    bundles = old.bundles
-    assert bundles is not None
+    (old, were_off), (new, _) = before, after
     if lab.facts.fast_path:
         raise LabError("the fast path sends frames by what rules were until then; build the lab with lab.fast_path=off")
-    if built(old) != built(new):
-        raise LabError("this is a plan for another topology; switches, hosts and links must be the same")
-    if not new.proved:
-        raise LabError("this plan is not proved: " + "; ".join(violation.sentence for violation in new.violations[:3]))
+    refuse_another(old, new)
     # Those that learn are VlanPlans too, and have no entries that could be exchanged.
     if type(old.vlans) is not VlanPlan or type(new.vlans) is not VlanPlan:
         raise LabError(
             "a change of plans without loss needs VLANs of the whole fabric with static entries (assignment fixed), "
             "where links are aggregated"
         )
-    transition = make_member_transition(
-        old.topology, bundles, old.vlans, new.vlans, on=were_off - off, off=off - were_off
-    )
-    problems = member_transition_problems(old.topology, bundles, transition, old.routes, new.routes, were_off)
-    if problems:
-        raise LabError(f"the way to this plan is not safe: {problems[0].sentence}")
-    cycles = transition_deadlock(old.topology, (old.routes, old.vlans), (new.routes, new.vlans))
+    transition, cycles = way_to(before, after)
     steps = _Steps(lab, old, were_off, _longest(lab, (old, new)), wake_up)
     until, done = time.monotonic() + limit, []
     for count, step in enumerate(transition.steps, 1):
@@ -93,7 +90,7 @@ def _moved(
             raise
         done.append(PlanStep(step.action, step.sentence(old.wiring), round(time.monotonic() - started, 4)))
         time.sleep(pause)
-    return PlanMove(tuple(done), tuple(violation.sentence for violation in cycles))
+    return PlanMove(tuple(done), cycles)
 
 
 class _Steps:
@@ -146,7 +143,45 @@ def _by_name(topology: Topology, rules: Iterable[Rule], line: Callable[[Rule], s
     return found
 
 
-def built(plan: Plan) -> tuple[object, ...]:
+def refuse_another(old: Plan, new: Plan) -> None:
+    """Refuse a plan of another fabric, or without a proof.
+
+    Raises:
+        LabError: with the reason.
+    """
+    if _built(old) != _built(new):
+        raise LabError("this is a plan for another topology; switches, hosts and links must be the same")
+    if not new.proved:
+        raise LabError("this plan is not proved: " + "; ".join(violation.sentence for violation in new.violations[:3]))
+
+
+def way_to(before: tuple[Plan, set[int]], after: tuple[Plan, set[int]]) -> tuple[Transition, tuple[str, ...]]:
+    """The steps from a plan and the links that are off under it to others, all of them walked.
+
+    Returns:
+        The steps, and a sentence for each cycle in which frames of both plans could wait for each other.
+
+    Raises:
+        LabError: a step is not safe.
+    """
+    (old, were_off), (new, off) = before, after
+    topology, bundles = old.topology, old.bundles
+    assert isinstance(old.vlans, VlanPlan)
+    assert isinstance(new.vlans, VlanPlan)
+    on, gone = tuple(sorted(were_off - off)), tuple(sorted(off - were_off))
+    if bundles is None:
+        transition = make_transition(topology, old.vlans, new.vlans, on=on, off=gone)
+        problems = transition_problems(topology, transition, old.routes, new.routes, were_off)
+    else:
+        transition = make_member_transition(topology, bundles, old.vlans, new.vlans, on=on, off=gone)
+        problems = member_transition_problems(topology, bundles, transition, old.routes, new.routes, were_off)
+    if problems:
+        raise LabError(f"the way to this plan is not safe: {problems[0].sentence}")
+    cycles = transition_deadlock(topology, (old.routes, old.vlans), (new.routes, new.vlans))
+    return transition, tuple(violation.sentence for violation in cycles)
+
+
+def _built(plan: Plan) -> tuple[object, ...]:
     """What is built, as far as a change of plans leaves it."""
     sizes = None if plan.bundles is None else plan.bundles.sizes.tolist()
     return plan.topology.links.tolist(), plan.topology.host_count, sizes

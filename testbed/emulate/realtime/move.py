@@ -13,21 +13,13 @@ from pathlib import Path
 
 import numpy as np
 
-from testbed.emulate.move import built
+from testbed.emulate.move import refuse_another, way_to
 from testbed.emulate.realtime.memory import attach, write
 from testbed.errors import LabError
 from testbed.kernels.packets_state import ASKED, FREE, GLOBAL_VLANS, NOW, TAKEN, PacketModel, PacketTables
 from testbed.messages import PlanStep
-from testbed.model import LearningPlan, VlanPlan
+from testbed.model import LearningPlan
 from testbed.plan import Plan
-from testbed.transition import (
-    Transition,
-    make_member_transition,
-    make_transition,
-    member_transition_problems,
-    transition_deadlock,
-    transition_problems,
-)
 from testbed.vlans.both_tables import both, pvids_of
 from testbed.vlans.switch_tables import switch_tables
 
@@ -143,21 +135,7 @@ class Mover:
         self._old, self._new = old, new
         _refuse_what_cannot_be(old, new)
         before, after = (set(links) for links in off)
-        topology, bundles = old.topology, old.bundles
-        assert isinstance(old.vlans, VlanPlan)
-        assert isinstance(new.vlans, VlanPlan)
-        on, gone = tuple(sorted(before - after)), tuple(sorted(after - before))
-        self._transition: Transition
-        if bundles is None:
-            self._transition = make_transition(topology, old.vlans, new.vlans, on=on, off=gone)
-            problems = transition_problems(topology, self._transition, old.routes, new.routes, before)
-        else:
-            self._transition = make_member_transition(topology, bundles, old.vlans, new.vlans, on=on, off=gone)
-            problems = member_transition_problems(topology, bundles, self._transition, old.routes, new.routes, before)
-        if problems:
-            raise LabError(f"the way to this plan is not safe: {problems[0].sentence}")
-        cycles = transition_deadlock(topology, (old.routes, old.vlans), (new.routes, new.vlans))
-        self.deadlock = tuple(violation.sentence for violation in cycles)
+        self._transition, self.deadlock = way_to((old, before), (new, after))
 
     def carry_out(self, limit: float, wake_up: float, pause: float) -> tuple[PlanStep, ...]:
         """Take the steps; see Session.move_to."""
@@ -203,10 +181,7 @@ def _before(until: float) -> bool:
 
 
 def _refuse_what_cannot_be(old: Plan, new: Plan) -> None:
-    if built(old) != built(new):
-        raise LabError("this is a plan for another topology; switches, hosts and links must be the same")
-    if not new.proved:
-        raise LabError("this plan is not proved: " + "; ".join(violation.sentence for violation in new.violations[:3]))
+    refuse_another(old, new)
     for one in (old, new):
         kind = switch_tables(one.topology, one.vlans, None).kind
         if kind != GLOBAL_VLANS or isinstance(one.vlans, LearningPlan):
