@@ -118,7 +118,9 @@ def demand(plan: Plan) -> float:
 
     An MPI job counts as an all-to-all among all hosts, or as its pattern: what it needs at its busiest.
     """
-    return max((demand_of(plan, sent) for sent in all_sent(plan)), default=0.0) or iperf3_demand(plan, STANDARD)
+    return max((demand_of(plan, sent) for sent in all_sent(plan)), default=0.0) or demand_of(
+        plan, iperf3_traffic(STANDARD)
+    )
 
 
 def steady_frames(plan: Plan) -> float:
@@ -128,7 +130,7 @@ def steady_frames(plan: Plan) -> float:
     frame through any number of switches in about the same time, and large segments of TCP whole.
     """
     steady = [sent for sent in all_sent(plan) if not sent.bursts]
-    return max((frames_of(plan, sent) for sent in steady), default=0.0) or iperf3_frames(plan, STANDARD)
+    return max((frames_of(plan, sent) for sent in steady), default=0.0) or frames_of(plan, iperf3_traffic(STANDARD))
 
 
 def all_sent(plan: Plan) -> list[Traffic]:
@@ -137,16 +139,11 @@ def all_sent(plan: Plan) -> list[Traffic]:
     return [sent for sent in traffic if sent is not None]
 
 
-def iperf3_demand(plan: Plan, spec: Iperf3) -> float:
-    """Frames a second times switches of an iperf3 load."""
+def iperf3_traffic(spec: Iperf3) -> Traffic:
+    """What an iperf3 load sends."""
     sent = WORKLOADS["iperf3"].traffic(spec)
-    return demand_of(plan, sent) if sent is not None else 0.0
-
-
-def iperf3_frames(plan: Plan, spec: Iperf3) -> float:
-    """Segments and datagrams a second of an iperf3 load, of all hosts together."""
-    sent = WORKLOADS["iperf3"].traffic(spec)
-    return frames_of(plan, sent) if sent is not None else 0.0
+    assert sent is not None
+    return sent
 
 
 def demand_of(plan: Plan, sent: Traffic) -> float:

@@ -179,12 +179,13 @@ def test_the_smallest_dilation_that_is_faithful_is_chosen_and_the_lab_shaped_for
 @pytest.mark.parametrize(
     ("with_jobs", "dilation", "tried", "kept_up"),
     [
-        (0, 150, [150], True),
-        (150, 150, [150], True),
-        (160, 200, [150, 200], True),
-        (500, 500, [150, 200, 300, 500], True),
+        (0, 150, [200, 150], True),
+        (150, 150, [200, 150], True),
+        (160, 200, [200, 150], True),
+        (500, 500, [200, 300, 500], True),
+        (700, 700, [200, 300, 500, 700], True),
         # More is not tried, for it is not dilation that is wanting then.
-        (501, 150, [150, 200, 300, 500], False),
+        (701, 150, [200, 300, 500, 700], False),
     ],
 )
 def test_with_jobs_the_smallest_at_which_the_lab_keeps_up_with_one_is_chosen(
@@ -199,9 +200,26 @@ def test_with_jobs_the_smallest_at_which_the_lab_keeps_up_with_one_is_chosen(
     assert choice.kept_up_with_job is kept_up
     assert f"choosing the dilation: trying {tried[0]} with an MPI all-to-all" in told
     assert (told[-1] == (
-        "choosing the dilation: with an MPI all-to-all the lab keeps up at none of 150, 200, 300, 500 (nothing was "
+        "choosing the dilation: with an MPI all-to-all the lab keeps up at none of 200, 300, 500, 700 (nothing was "
         "idle); 150 is taken, at which it does with flows, and jobs are judged by themselves"
     )) is not kept_up  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("least", "with_jobs", "tried"),
+    [
+        # Flows are not tried where they passed at a smaller dilation; with jobs it goes up a step at a time.
+        (120, 301, ["200", "200 job", "300 job", "500 job"]),
+        (400, 0, ["200", "300", "700", "700 job", "500", "500 job"]),
+        (60, 120, ["200", "200 job", "150", "150 job", "70", "70 job", "100 job"]),
+        # Where jobs fail whatever the dilation, flows alone are tried below, too.
+        (80, 1e9, ["200", "200 job", "300 job", "500 job", "700 job", "150", "70", "100"]),
+    ],
+)
+def test_flows_and_job_are_tried_in_one_search(least, with_jobs, tried, lab_that_keeps_up_at):
+    _, choice = choice_of(plan_of(UDP, MPI), lab_that_keeps_up_at(least, with_jobs))
+    assert choice is not None
+    assert [f"{one.dilation:g}{' job' if one.job else ''}" for one in choice.tried] == tried
 
 
 def test_without_jobs_nothing_is_said_of_them(lab_that_keeps_up_at):

@@ -15,7 +15,7 @@ from testbed.errors import CapabilityError, LabError
 from testbed.messages import LoadRequest
 from testbed.model import host_ip
 from testbed.plan import Plan, make_plan
-from testbed.plan.rates import STANDARD, iperf3_demand
+from testbed.plan.rates import STANDARD, demand_of, iperf3_traffic
 from testbed.run.checks.fidelity import Verdict
 from testbed.run.dilation.choose import chosen, next_step
 from testbed.run.dilation.pilot import make_pilot, trial
@@ -67,7 +67,7 @@ def _running(plan: Plan, progress: Progress) -> LabClient:
 
 def _frame_hops(plan: Plan, lab: Session, progress: Progress) -> tuple[float, float | None]:
     """Frames a second times switches at the fastest links that were faithful, and at the slowest that were not."""
-    need = iperf3_demand(plan, STANDARD)
+    need = demand_of(plan, iperf3_traffic(STANDARD))
     pilot = make_pilot(plan, 1.0)
     tried: dict[float, bool] = {}
     guess, _ = first_guess(plan)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import takewhile
 
 from testbed.emulate.calibration import MARGIN, first_guess, frame_margin, least_dilation
@@ -12,9 +12,10 @@ from testbed.errors import LabError
 from testbed.plan import Plan
 from testbed.plan.rates import at_dilation
 from testbed.run.checks.fidelity import Verdict
-from testbed.run.dilation.pilot import job_name, make_pilot, pilot_job, trial, trial_of_job
+from testbed.run.dilation.pilot import Pilot, job_name, make_pilot, pilot_job, trial, trial_of_job
 from testbed.scenario.spec import largest_dilation
 from testbed.session import Session
+from testbed.workloads.spec import Mpi
 
 _SHOWN_REASONS = 3
 # How many times slower a lab is made that was too slow, at least.
@@ -35,6 +36,11 @@ class Trial:
     reasons: tuple[str, ...]
     job: str = ""  # what MPI job was run; empty = UDP flows
 
+    @property
+    def passed(self) -> bool:
+        """Whether the lab kept up."""
+        return self.verdict == Verdict.PASS.word
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -54,7 +60,58 @@ class Choice:
     @property
     def failed_with_job(self) -> float:
         """The largest dilation at which the lab did not keep up with the job; 0 = none."""
-        return max((one.dilation for one in self.tried if one.job and one.verdict != Verdict.PASS.word), default=0.0)
+        return max((one.dilation for one in self.tried if one.job and not one.passed), default=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """Tries dilations on a running lab."""
+
+    plan: Plan
+    lab: Session
+    pilot: Pilot  # the UDP flows
+    allowed: tuple[float, ...]  # what may be chosen, ascending
+    guess: float  # where to begin
+    progress: Callable[[str], None]
+    trials: list[Trial] = field(default_factory=list)  # what was tried, in that order
+
+    @property
+    def jobs_failed(self) -> list[Trial]:
+        """Trials with a job in which the lab did not keep up."""
+        return [one for one in self.trials if one.job and not one.passed]
+
+    def smallest(self, *, with_job: bool) -> float | None:
+        """The smallest dilation at which the lab keeps up with flows and, if asked, with a job; None = there is none.
+
+        Flows that were faithful at a smaller dilation are not tried again. Where jobs were not, it goes up a step at a
+        time, and gives up after _JOB_TRIALS of them.
+        """
+        while True:
+            step = next_step(self.allowed, self._tried(with_job), self.guess, leap=not self.jobs_failed)
+            if step is None:
+                return chosen(self.allowed, self._tried(with_job))
+            if not any(one.passed and one.dilation <= step for one in self.trials if not one.job):
+                self._try(step, None)
+            if with_job and self._tried(with_job).get(step, True):
+                self._try(step, pilot_job(self.plan, step, modelled=bool(self.lab.facts.pace)))
+                if len(self.jobs_failed) == _JOB_TRIALS:
+                    return None
+
+    def _tried(self, with_job: bool) -> dict[float, bool]:
+        """Dilation → whether the lab kept up with all that was tried there."""
+        counted = [one for one in self.trials if with_job or not one.job]
+        return {
+            step: all(one.passed for one in counted if one.dilation == step)
+            for step in dict.fromkeys(one.dilation for one in counted)
+        }
+
+    def _try(self, step: float, job: Mpi | None) -> None:
+        name = job_name(job) if job else ""
+        what = f"{step:g} with an {name}" if job else f"{step:g}"
+        self.progress(f"choosing the dilation: trying {what}")
+        found = trial_of_job(self.plan, self.lab, job, step) if job else trial(self.plan, self.lab, self.pilot, step)
+        self.trials.append(Trial(step, found.verdict.word, found.reasons, name))
+        self.progress(f"choosing the dilation: {what}: {found.verdict.word}")
 
 
 def choose_dilation(plan: Plan, lab: Session, progress: Callable[[str], None]) -> tuple[Plan, Choice | None]:
@@ -80,55 +137,31 @@ def choose_dilation(plan: Plan, lab: Session, progress: Callable[[str], None]) -
     margin = MARGIN if modelled else frame_margin(plan)
     pilot = make_pilot(plan, margin, modelled=modelled)
     allowed = steps(least, largest_dilation(plan.scenario.links, plan.scenario.lab))
-    tried: dict[float, bool] = {}
-    trials = []
-    while (step := next_step(allowed, tried, guess)) is not None:
-        progress(f"choosing the dilation: trying {step:g}")
-        found = trial(plan, lab, pilot, step)
-        tried[step] = found.verdict is Verdict.PASS
-        trials.append(Trial(step, found.verdict.word, found.reasons))
-        progress(f"choosing the dilation: {step:g}: {found.verdict.word}")
-    dilation = chosen(allowed, tried)
+    search = _Search(plan, lab, pilot, allowed, guess, progress)
+    has_jobs = pilot_job(plan, guess) is not None
+    with_job = search.smallest(with_job=True) if has_jobs else None
+    dilation = with_job or search.smallest(with_job=False)
     if dilation is None:
-        raise LabError(_refusal(trials))
-    dilation, with_job = _for_jobs(plan, lab, [step for step in allowed if step >= dilation], progress)
+        raise LabError(_refusal(search.trials))
+    if has_jobs and with_job is None:
+        progress(_without_job(search.jobs_failed, dilation))
     settled = at_dilation(plan, dilation)
     lab.set_rates(settled)
     took = round(time.monotonic() - started, 2)
     return settled, Choice(
         dilation, round(guess, 3), guess_from, margin, pilot.spec.pattern, round(pilot.factor, 4),
-        (*trials, *with_job), took,
-        kept_up_with_job=with_job[-1].verdict == Verdict.PASS.word if with_job else None,
+        tuple(search.trials), took, kept_up_with_job=with_job is not None if has_jobs else None,
     )  # fmt: skip
 
 
-def _for_jobs(
-    plan: Plan, lab: Session, steps: Sequence[float], progress: Callable[[str], None]
-) -> tuple[float, list[Trial]]:
-    """The smallest of some steps at which the lab keeps up with the scenario's MPI jobs, and what was tried.
-
-    Where it does so at none that is tried, the smallest step: the jobs are then judged by themselves.
-    """
-    trials: list[Trial] = []
-    for step in steps[:_JOB_TRIALS]:
-        job = pilot_job(plan, step, modelled=bool(lab.facts.pace))
-        if job is None:
-            break
-        name = job_name(job)
-        progress(f"choosing the dilation: trying {step:g} with an {name}")
-        found = trial_of_job(plan, lab, job, step)
-        trials.append(Trial(step, found.verdict.word, found.reasons, name))
-        progress(f"choosing the dilation: {step:g} with an {name}: {found.verdict.word}")
-        if found.verdict is Verdict.PASS:
-            return step, trials
-    if trials:
-        tried = ", ".join(f"{one.dilation:g}" for one in trials)
-        reasons = "; ".join(trials[-1].reasons[:_SHOWN_REASONS])
-        progress(
-            f"choosing the dilation: with an {trials[-1].job} the lab keeps up at none of {tried} ({reasons}); "
-            f"{steps[0]:g} is taken, at which it does with flows, and jobs are judged by themselves"
-        )
-    return steps[0], trials
+def _without_job(failed: Sequence[Trial], dilation: float) -> str:
+    """That the lab kept up with jobs nowhere, and what is done about it."""
+    tried = ", ".join(f"{one.dilation:g}" for one in sorted(failed, key=lambda one: one.dilation))
+    reasons = "; ".join(failed[-1].reasons[:_SHOWN_REASONS])
+    return (
+        f"choosing the dilation: with an {failed[-1].job} the lab keeps up at none of {tried} ({reasons}); "
+        f"{dilation:g} is taken, at which it does with flows, and jobs are judged by themselves"
+    )
 
 
 def _refusal(trials: list[Trial]) -> str:
@@ -169,13 +202,14 @@ def chosen(steps: Sequence[float], tried: Mapping[float, bool]) -> float | None:
     return min((step for step in steps if tried.get(step) and step > floor), default=None)
 
 
-def next_step(steps: Sequence[float], tried: Mapping[float, bool], guess: float) -> float | None:
+def next_step(steps: Sequence[float], tried: Mapping[float, bool], guess: float, *, leap: bool = True) -> float | None:
     """The step to try next, or None when trying has come to an end.
 
     Where a step was faithful and a larger one was not, the larger one counts: a lab that keeps up only now and then
     does not keep up.
 
-    `steps` ascend; `tried`: step → whether the lab was faithful at it; `guess`: where to begin.
+    `steps` ascend; `tried`: step → whether the lab was faithful at it; `guess`: where to begin; `leap`: whether to go
+    up by more than a step.
     """
     if not steps:
         return None
@@ -189,7 +223,7 @@ def next_step(steps: Sequence[float], tried: Mapping[float, bool], guess: float)
     # While only one side is known, one step after the first trial, two after the second, and so on: a good guess costs
     # two trials, a bad one not many.
     if ceiling is None:
-        return steps[min(low + len(tried), len(steps) - 1)]
+        return steps[min(low + (len(tried) if leap else 1), len(steps) - 1)]
     if low < 0:
         return steps[max(high - len(tried), 0)]
     return steps[(low + high) // 2]

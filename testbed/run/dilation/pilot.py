@@ -24,8 +24,8 @@ from testbed.plan.rates import (
     demand,
     demand_of,
     fair_rates,
-    iperf3_demand,
-    iperf3_frames,
+    frames_of,
+    iperf3_traffic,
     steady_frames,
     wires_of,
 )
@@ -37,6 +37,7 @@ from testbed.run.loads.run_iperf3 import run_iperf3
 from testbed.run.loads.run_mpi import run_mpi
 from testbed.session import Session
 from testbed.traffic import flows
+from testbed.workloads import Traffic
 from testbed.workloads.pairs import OutputError
 from testbed.workloads.spec import Iperf3, Mpi
 
@@ -64,15 +65,15 @@ def make_pilot(plan: Plan, margin: float, *, modelled: bool = False) -> Pilot:
 
     The lab must manage `margin` times more than the loads need; `modelled` says that its switches are a model.
     """
-    asked = iperf3_frames if modelled else iperf3_demand
+    asked = frames_of if modelled else demand_of
     spec = replace(_few_flows(plan, asked), offered=_OFFERED, seconds=1, omit=1, repeats=1)
     pairs = flows(spec.pattern, plan.topology, plan.scenario.lab.seed, amounts=True)
     goodput = fair_rates(plan, pairs, transport("udp", spec.payload))
-    factor = margin * (steady_frames(plan) if modelled else demand(plan)) / asked(plan, spec)
+    factor = margin * (steady_frames(plan) if modelled else demand(plan)) / asked(plan, iperf3_traffic(spec))
     return Pilot(spec, factor, float(goodput.min()))
 
 
-def _few_flows(plan: Plan, asked: Callable[[Plan, Iperf3], float]) -> Iperf3:
+def _few_flows(plan: Plan, asked: Callable[[Plan, Traffic], float]) -> Iperf3:
     """The most demanding pattern of the scenario with no more flows than hosts, as full UDP frames."""
     hosts, seed = plan.topology.host_count, plan.scenario.lab.seed
     patterns = dict.fromkeys(sent.pattern for sent in all_sent(plan) if not sent.bursts)
@@ -82,7 +83,7 @@ def _few_flows(plan: Plan, asked: Callable[[Plan, Iperf3], float]) -> Iperf3:
         if pattern is not None and len(flows(pattern, plan.topology, seed, amounts=True)) <= hosts
     ]
     candidates = [replace(STANDARD, pattern=pattern) for pattern in few] or [STANDARD]
-    return max(candidates, key=lambda spec: asked(plan, spec))
+    return max(candidates, key=lambda spec: asked(plan, iperf3_traffic(spec)))
 
 
 def trial(plan: Plan, lab: Session, pilot: Pilot, dilation: float) -> Judgement:
