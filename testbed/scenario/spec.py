@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
@@ -29,8 +28,6 @@ _HIGHEST_RATE = 1e13
 SLOWEST_LAB_LINK = 1e5
 MOST_MTU = 9000
 MAX_DILATION = 1e6
-# So that all tests of labs can be run without it: CONTRIBUTING.md.
-_DEFAULT_FAST_PATH: Literal["auto", "off"] = "off" if os.environ.get("TESTBED_NO_FAST_PATH") == "1" else "auto"
 # Linux hands out processor time in no less than 1 ms a second.
 MIN_SHARE = 1e-3
 _MAX_SHARE = 1024.0
@@ -201,7 +198,7 @@ class LabSettings:
     # how many Open vSwitch daemons share the switches; `auto` takes one a processor where that pays
     switch_daemons: SwitchDaemons = "auto"
     # whether frames of known hosts stay in the kernel under a userspace datapath; `auto` = where that works
-    fast_path: FastPath = _DEFAULT_FAST_PATH
+    fast_path: FastPath = "auto"
     # who installs the rules: `none` = the lab itself, once; else the OpenFlow controller of that name, which runs
     # inside the lab and keeps them there
     controller: Literal["none", "switch_tagged", "learning", "segment_manager"] = "none"

@@ -56,6 +56,19 @@ def lab_is_possible() -> None:
         pytest.skip(reason)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The kernel's module, which switches in the virtual machine have, never has a fast path under it."""
+    if os.environ.get("TESTBED_IN_VM") == "1":
+        items[:] = [item for item in items if not item.get_closest_marker("userspace")]
+
+
+@pytest.fixture(autouse=True)
+def as_the_test_says(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a test runs with and without the fast path, nothing else turns it off."""
+    if "fast_path" in request.fixturenames:
+        monkeypatch.delenv("TESTBED_NO_FAST_PATH", raising=False)
+
+
 @cache
 def plan_of(text: str) -> Plan:
     return make_plan(parse_scenario(text, "test.yaml"))
@@ -178,12 +191,13 @@ def sharing(name: str) -> pytest.MarkDecorator:
 
 
 # Frames take the fast path where it works, and never: for tests of what differs between the two.
-both_ways = pytest.mark.parametrize("fast_path", ["auto", "off"])
+both_ways = pytest.mark.parametrize("fast_path", ["auto", pytest.param("off", marks=pytest.mark.userspace)])
 
 
-def each(names: Iterable[str]) -> list[Any]:
-    """Parameters of a test, each with a lab that other tests use, too."""
-    return [pytest.param(name, marks=sharing(name)) for name in names]
+def each(names: Iterable[str], userspace: Iterable[str] = ()) -> list[Any]:
+    """Parameters of a test, each with a lab that other tests use, too; `userspace`: those that are marked so."""
+    marked = [pytest.param(name, marks=[sharing(name), pytest.mark.userspace]) for name in userspace]
+    return [*(pytest.param(name, marks=sharing(name)) for name in names), *marked]
 
 
 @pytest.fixture(scope="session")
@@ -193,7 +207,7 @@ def standing() -> Iterator[Callable[[Plan], LabClient]]:
     mark, before = uuid4().hex, Outside.now()
 
     def lab_of(plan: Plan) -> LabClient:
-        key = repr(build_order(plan))
+        key = f"{os.environ.get('TESTBED_NO_FAST_PATH')} {build_order(plan)!r}"
         if key not in labs:
             if len(labs) == _STANDING:
                 labs.popitem(last=False)[1].end()

@@ -25,7 +25,8 @@ from testbed.run.lab import build
 
 from .conftest import answers, execute, mended, plan_of, sharing
 
-_LAB = "lab: {dilation: 50, datapath: userspace, switch_daemons: 2, fast_path: auto}"
+_ELSEWHERE = "TESTBED_NO_FAST_PATH"
+_LAB = "lab: {dilation: 50, datapath: userspace, switch_daemons: 2}"
 _MESH = f"topology: {{kind: mesh, sizes: [2, 2]}}\n{_LAB}"
 # Frames from h1 to h2, one a millisecond, for as long as the switches' rules are changed; how many left by a port.
 _CHANGES = """
@@ -58,6 +59,11 @@ try:
 finally:
     sender.kill()
 """
+
+
+@pytest.fixture(autouse=True)
+def wherever_there_may_be_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(_ELSEWHERE, raising=False)
 
 
 @pytest.fixture
@@ -202,12 +208,11 @@ def test_a_switch_that_is_killed_forwards_nothing(untouched):
     [
         ("lab: {dilation: 50, datapath: userspace, fast_path: off}", ""),
         (
-            "assignment: {kind: fixed, registration: learning}\n"
-            "lab: {dilation: 50, datapath: userspace, fast_path: auto}",
+            "assignment: {kind: fixed, registration: learning}\nlab: {dilation: 50, datapath: userspace}",
             "must see every frame",
         ),
         (
-            "lab: {dilation: 50, datapath: userspace, controller: switch_tagged, fast_path: auto}",
+            "lab: {dilation: 50, datapath: userspace, controller: switch_tagged}",
             "the controller switch_tagged changes rules",
         ),
     ],
@@ -279,15 +284,15 @@ with build_lab(make_plan(parse_scenario(text, "test"))) as lab:
     ("switch", "said", "found"),
     [
         (None, "", "True "),
-        ("1", "", "False "),
-        ("1", ", fast_path: auto", "True "),
+        ("0", "", "True "),
+        ("1", "", "False TESTBED_NO_FAST_PATH=1 is set"),
+        ("1", ", fast_path: off", "False "),
         (None, ", fast_path: off", "False "),
     ],
 )
-def test_the_environment_turns_it_off_unless_the_scenario_asks_for_it(untouched, monkeypatch, switch, said, found):
-    monkeypatch.delenv("TESTBED_NO_FAST_PATH", raising=False)
+def test_the_environment_turns_it_off_and_the_lab_says_so(untouched, monkeypatch, switch, said, found):
     if switch is not None:
-        monkeypatch.setenv("TESTBED_NO_FAST_PATH", switch)
+        monkeypatch.setenv(_ELSEWHERE, switch)
     argv = (sys.executable, "-c", _BUILDS, said)
     seen = subprocess.run(argv, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=120, check=True)
     assert seen.stdout == f"{found}\n"
