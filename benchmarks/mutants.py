@@ -1,7 +1,7 @@
 """Mutation testing: plant small faults, one at a time, and see whether a test notices.
 
 `python -m benchmarks.mutants --help`. Faults are drawn from all that benchmarks/mutations.py finds in PLACES. Each is
-judged by those tests of its module that enter the function with the fault, in a copy of the project. Kernels are
+judged by tests that enter the function with the fault, in a copy of the project. Kernels are
 interpreted there: compiling those with the fault anew takes minutes. Faults that change nothing stand in
 benchmarks/mutants.yaml, each with the reason.
 
@@ -29,7 +29,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from queue import SimpleQueue
+from typing import cast
 
+import pytest
 import yaml
 
 from benchmarks.mutants_judges import Judge, Seen, Watch, judging
@@ -58,75 +60,23 @@ _SERVER.set_forkserver_preload(
 # What wraps around wherever it is compiled is a warning where it is not.
 _UNHEEDED = ("Module already imported:pytest.PytestAssertRewriteWarning", "overflow encountered:RuntimeWarning")
 _PATIENCE = 1800.0  # seconds for any tests, whatever else the machine has to do
-_WATCHING = threading.Lock()
 _MEMORY = 8 << 30  # bytes for the tests of a mutant, which may ask for any
 
 
-def _tests(*names: str) -> tuple[str, ...]:
-    return tuple(f"tests/{name}.py" for name in names)
-
-
-_SIMPLE = _tests("unit/test_routing", "unit/test_routing_trees", "golden/test_torus_numbers")
-_TURNS = _tests("unit/test_routing_turns", "unit/test_segments", "golden/test_turn_numbers")
-_SELECTION = _tests("unit/test_selection", "golden/test_selection_numbers")
-_LAYERS = _tests("unit/test_routing_layers", "golden/test_layer_numbers")
-_VLANS = _tests("unit/test_vlans", "unit/test_fewest", "golden/test_assignment_table")
-_LOCAL = _tests("unit/test_local_plans", "property/test_planted_faults_local")
-_PROOFS = _tests(
-    "unit/test_plan", "unit/test_kernels_check", "property/test_planted_faults", "property/test_planted_path_faults"
+PLACES = (
+    "testbed/routing/*.py",
+    "testbed/vlans/*.py",
+    "testbed/verify/*.py",
+    "testbed/pipeline/*.py",
+    "testbed/kernels/*.py",
+    "testbed/simulate/*.py",
+    "testbed/run/checks/fidelity.py",
 )
-_FLITS = _tests("unit/test_simulate_settings", "unit/test_simulate", "unit/test_replay", "unit/test_simulate_command")
-_PACKETS = _tests(
-    "unit/test_simulate_settings", "unit/test_packets", "unit/test_packets_command", "unit/test_run_simulated"
-)
-# Glob → files of tests that judge a fault there. The longest glob that fits holds.
-PLACES: dict[str, tuple[str, ...]] = {
-    "testbed/routing/*.py": (*_SIMPLE, *_TURNS),
-    "testbed/routing/dl.py": _LAYERS,
-    "testbed/routing/layers.py": _LAYERS,
-    "testbed/routing/nue.py": _LAYERS,
-    "testbed/routing/lturn.py": _TURNS,
-    "testbed/routing/selection.py": (*_SELECTION, *_TURNS),
-    "testbed/routing/sr.py": _TURNS,
-    "testbed/routing/tbtp.py": _TURNS,
-    "testbed/routing/turns.py": (*_TURNS, *_SELECTION),
-    "testbed/vlans/*.py": (*_VLANS, *_LOCAL),
-    "testbed/vlans/fixed.py": (*_VLANS, *_tests("unit/test_learning")),
-    "testbed/verify/*.py": (*_PROOFS, *_LOCAL),
-    "testbed/verify/bundles.py": _tests("unit/test_aggregation", "property/test_bundles"),
-    "testbed/verify/deadlock.py": (*_PROOFS, *_tests("property/test_deadlock")),
-    "testbed/pipeline/*.py": _tests(
-        "unit/test_oracle", "golden/test_rules_text", "unit/test_learning", "unit/test_aggregation"
-    ),
-    "testbed/pipeline/compile.py": _tests(
-        "unit/test_oracle",
-        "golden/test_rules_text",
-        "unit/test_learning",
-        "unit/test_aggregation",
-        "property/test_bundles",
-    ),
-    "testbed/pipeline/compile_local.py": (*_LOCAL, *_tests("golden/test_rules_text")),
-    "testbed/kernels/*.py": _TURNS,
-    "testbed/kernels/check.py": _tests("unit/test_kernels_check"),
-    "testbed/kernels/cycles.py": _tests("unit/test_routing_turns", "unit/test_plan"),
-    "testbed/kernels/dependencies.py": _tests("unit/test_routing_layers"),
-    "testbed/kernels/sssp.py": _tests("unit/test_kernels_sssp", "unit/test_routing_layers", "unit/test_analyse"),
-    "testbed/kernels/events.py": _tests("unit/test_packets", "unit/test_predict_tcp"),
-    "testbed/kernels/flits*.py": _tests("unit/test_simulate"),
-    "testbed/kernels/forwarding.py": _tests("unit/test_vlans", "unit/test_local_plans", "unit/test_fewest"),
-    "testbed/kernels/layers.py": _tests("unit/test_routing_layers"),
-    "testbed/kernels/local.py": _LOCAL,
-    "testbed/kernels/nue.py": _tests("unit/test_routing_layers"),
-    "testbed/kernels/packets*.py": _tests("unit/test_packets"),
-    "testbed/kernels/packets_tcp.py": _tests("unit/test_run_simulated", "unit/test_packets"),
-    "testbed/kernels/selection*.py": _tests("unit/test_selection"),
-    "testbed/kernels/tcp*.py": _tests("unit/test_predict_tcp"),
-    "testbed/kernels/trees.py": _tests("unit/test_routing", "unit/test_fewest", "unit/test_selection"),
-    "testbed/kernels/vlans.py": _tests("unit/test_vlans", "unit/test_fewest", "unit/test_plan"),
-    "testbed/simulate/*.py": (*_FLITS, *_PACKETS),
-    "testbed/simulate/packet_*.py": _PACKETS,
-    "testbed/run/checks/fidelity.py": _tests("unit/test_fidelity"),
-}
+# Who judges: all that need no lab and measure nothing. Of those that a fault concerns, so many seconds at most, and
+# a few first, so that few files of tests are read where these notice it.
+JUDGES = ("tests/unit/test_*.py", "tests/property/test_*.py", "tests/golden/test_*.py")
+_NO_JUDGES = "lab or long or alone or quiet"
+_SECONDS, _FIRST = 60.0, 30
 
 
 @dataclass(frozen=True)
@@ -169,10 +119,9 @@ def drawn(every: Sequence[Mutation], seed: int) -> list[Mutation]:
     return sorted(every, key=lambda one: hashlib.sha256(places[one].encode()).digest())
 
 
-def judges_of(file: str) -> tuple[str, ...]:
-    """Files of tests that judge a fault in a file: those of the longest part of its path that PLACES knows."""
-    place = max((place for place in PLACES if (ROOT / file).match(place)), key=len)
-    return PLACES[place]
+def judges() -> list[str]:
+    """Files of tests that judge."""
+    return sorted(str(file.relative_to(ROOT)) for place in JUDGES for file in ROOT.glob(place))
 
 
 def explained() -> dict[tuple[str, str, str], str]:
@@ -200,11 +149,15 @@ def run(chosen: Sequence[Mutation], jobs: int, found: list[Mutant]) -> None:
         copies.put(copy)
     known, done = explained(), {one.mutation for one in found}
     left = [one for one in chosen if one not in done]
-    stamp = _stamp()
     pool = ThreadPoolExecutor(jobs)  # never waited for: on Ctrl-C what it does ends with this process
+    files = judges()
+    seen: dict[str, Seen] = {}
+    for number, tests in enumerate(pool.map(lambda file: _watched(copies, file), files), 1):
+        seen |= tests
+        progress(f"{number} of {len(files)} files of tests seen without a fault")
     with FATES.open("a", encoding="utf-8") as fates:
         started = time.monotonic()
-        for number, mutant in enumerate(pool.map(lambda one: _judge(one, copies, known, stamp), left), 1):
+        for number, mutant in enumerate(pool.map(lambda one: _judge(one, copies, known, seen), left), 1):
             found.append(mutant)
             fates.write(json.dumps(asdict(mutant)) + "\n")
             fates.flush()
@@ -230,47 +183,55 @@ def _not_copied(folder: str, names: list[str]) -> list[str]:
     return [name for name in names if name.startswith(".") or name in unused]
 
 
-def _stamp() -> bytes:
-    """Of all that tests may enter, and of what they share."""
-    files = [*ROOT.glob("testbed/**/*.py"), *ROOT.glob("tests/*.py"), *ROOT.glob("benchmarks/mutants_judges.py")]
-    return hashlib.sha256(b"".join(file.read_bytes() for file in sorted(files))).digest()
+def _watched(copies: SimpleQueue[Path], file: str) -> dict[str, Seen]:
+    """The tests of a file, without any fault; kept for as long as nothing changes of what they import."""
+    key = b"".join(Path(ROOT, one).read_bytes() for one in (file, "tests/conftest.py", "benchmarks/mutants_judges.py"))
+    kept = FOLDER / "seen" / hashlib.sha256(file.encode() + key).hexdigest()
+    if not (kept.exists() and _holds(kept)):
+        copy = copies.get()
+        started = time.monotonic()
+        code, said = _pytest(copy, [file], None)
+        progress(f"without a fault, {time.monotonic() - started:.0f} s: {file}: {said}")
+        if code not in (0, pytest.ExitCode.NO_TESTS_COLLECTED):
+            progress(f"tests fail without any fault (exit code {code})")
+            os._exit(2)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        (copy / "seen").rename(kept)
+        copies.put(copy)
+    _, seen = pickle.loads(kept.read_bytes())
+    return cast(dict[str, Seen], seen)
 
 
-def _watched(copy: Path, file: str, stamp: bytes) -> dict[str, Seen]:
-    """The tests of a file, without any fault; kept for as long as nothing changes."""
-    kept = FOLDER / "seen" / hashlib.sha256(stamp + file.encode() + (ROOT / file).read_bytes()).hexdigest()
-    with _WATCHING:
-        if not kept.exists():
-            started = time.monotonic()
-            code, said = _pytest(copy, [file], None)
-            progress(f"without a fault, {time.monotonic() - started:.0f} s: {file}: {said}")
-            if code != 0:
-                progress(f"tests fail without any fault (exit code {code})")
-                os._exit(2)
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            (copy / "seen").rename(kept)
-    seen: dict[str, Seen] = pickle.loads(kept.read_bytes())
-    return seen
+def _holds(kept: Path) -> bool:
+    """Whether all that the tests import is as it was when they were seen."""
+    sources, _ = pickle.loads(kept.read_bytes())
+    return all(Path(ROOT, one).exists() and _digest(ROOT / one) == digest for one, digest in sources.items())
+
+
+def _digest(file: Path) -> bytes:
+    return hashlib.sha256(file.read_bytes()).digest()
 
 
 def _judge(
-    mutation: Mutation, copies: SimpleQueue[Path], known: dict[tuple[str, str, str], str], stamp: bytes
+    mutation: Mutation, copies: SimpleQueue[Path], known: dict[tuple[str, str, str], str], seen: dict[str, Seen]
 ) -> Mutant:
     source = (ROOT / mutation.file).read_bytes()
     before, after = mutation.lines(source)
     if (mutation.file, before, after) in known:
         return Mutant(mutation, before, after, "explained", known[mutation.file, before, after], 0.0)
+    tests = judging(seen, mutation.file, mutation.line, _SECONDS)
     copy = copies.get()
+    started, fate, said = time.monotonic(), "survived", "no test concerns it"
     try:
-        seen = {test: one for file in judges_of(mutation.file) for test, one in _watched(copy, file, stamp).items()}
-        tests = judging(seen, mutation.file, mutation.line)
-        started = time.monotonic()
         (copy / mutation.file).write_bytes(mutation.of(source))
-        code, said = _pytest(copy, sorted({test.partition("::")[0] for test in tests}), tests)
+        for some in (tests[:_FIRST], tests[_FIRST:]):
+            if some and fate == "survived":
+                files = sorted({test.partition("::")[0] for test in some})
+                code, said = _pytest(copy, files, {test: cast(float, seen[test].seconds) for test in some})
+                fate = "survived" if code == 0 else "noticed"
     finally:
         (copy / mutation.file).write_bytes(source)
         copies.put(copy)
-    fate = "survived" if code == 0 else "noticed"
     return Mutant(mutation, before, after, fate, said, time.monotonic() - started)
 
 
@@ -314,18 +275,18 @@ def _in_child(copy: str, files: Sequence[str], tests: dict[str, float] | None) -
     sys.path.insert(0, copy)
     os.environ |= {"PYTHONPATH": copy, "NUMBA_DISABLE_JIT": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     sys.dont_write_bytecode = True  # of two faults in one second, the second's would be taken for the first's
-    import pytest  # noqa: PLC0415 - already loaded
-
     import testbed  # noqa: PLC0415 - the copy's
 
     assert str(testbed.__file__).startswith(copy)
     quiet = ["-q", "-x", "-p", "no:cacheprovider", "--no-header", "--tb=no", "--timeout=0"]
     unheeded = [word for text in _UNHEEDED for word in ("-W", f"ignore:{text}")]
-    judges = Judge(tests) if tests is not None else Watch(Path(copy))
-    code = pytest.main([*quiet, *unheeded, *files], plugins=[judges])
-    if isinstance(judges, Watch):
+    plugin = Judge(tests) if tests is not None else Watch(Path(copy))
+    code = pytest.main([*quiet, *unheeded, "-m", f"not ({_NO_JUDGES})", *files], plugins=[plugin])
+    if isinstance(plugin, Watch):
         sys.settrace(None)
-        Path(copy, "seen").write_bytes(pickle.dumps(judges.seen()))
+        imported = {str(getattr(module, "__file__", "")) for module in sys.modules.values()}
+        sources = {name[len(copy) + 1 :]: _digest(Path(name)) for name in imported if name.startswith(f"{copy}/")}
+        Path(copy, "seen").write_bytes(pickle.dumps((sources, plugin.seen())))
     sys.exit(code)
 
 

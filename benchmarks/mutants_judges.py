@@ -1,7 +1,7 @@
 """Which tests concern a line, and how long they take: plugins of pytest.
 
 Without a fault, Watch writes down which functions of the project each test of a file enters, and its processor time.
-With one, Judge runs the tests that enter the function with the fault, quick ones first, and limits their time.
+With one, Judge runs the tests that enter the function with the fault, and limits their time.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -20,6 +21,7 @@ from typing import Any
 import pytest
 
 LONGEST = 5.0  # seconds of processor time of a test of interpreted kernels that may judge; others are left out
+_WAITED = 20.0  # seconds that one may take on the clock, with programs that it starts
 Function = tuple[str, int, int]  # file, first line, last line
 
 
@@ -32,8 +34,8 @@ class Seen:
     """A test without any fault.
 
     Attributes:
-        seconds: processor time that it takes; None if that is more than it may, or if it fails: kernels that are not
-            compiled draw other random numbers, and a test may rest on those.
+        seconds: processor time that it takes; None if that, or the time on the clock, is more than it may be, or if it
+            fails: kernels that are not compiled draw other random numbers, and a test may rest on those.
         entered: functions of the project that it, or what its file makes for all its tests, enters.
     """
 
@@ -45,10 +47,16 @@ class Seen:
         return any(name == file and first <= line <= last for name, first, last in self.entered)
 
 
-def judging(seen: Mapping[str, Seen], file: str, line: int) -> dict[str, float]:
-    """Test → seconds of those that judge a fault in a line: all, where none enters a function around it."""
-    quick = {test: one.seconds for test, one in seen.items() if one.seconds is not None}
-    return {test: seconds for test, seconds in quick.items() if seen[test].concerns(file, line)} or quick
+def judging(seen: Mapping[str, Seen], file: str, line: int, seconds: float) -> list[str]:
+    """Tests that judge a fault in a line, so many seconds of them at most; those that enter the fewest functions first.
+
+    They enter a function around it; where none does, as of what stands outside of functions, any function of the file.
+    """
+    narrow = sorted((test for test, one in seen.items() if one.seconds is not None), key=lambda t: len(seen[t].entered))
+    around = [test for test in narrow if seen[test].concerns(file, line)]
+    concerned = around or [test for test in narrow if any(name == file for name, *_ in seen[test].entered)]
+    ended = accumulate(seen[test].seconds or 0.0 for test in concerned)
+    return [test for test, end in zip(concerned, ended, strict=True) if end <= seconds]
 
 
 class _Limiting(ABC):
@@ -131,11 +139,12 @@ class Watch(_Limiting):
             if hasattr(made, "cache_clear"):  # what a test finds there it would otherwise have made
                 made.cache_clear()
         sys.settrace(self._enter)  # another may have taken its place
-        started = time.process_time()
+        began, started = time.monotonic(), time.process_time()
         try:
             return (yield)
         finally:
-            seconds = None if item.nodeid in self._late else time.process_time() - started
+            late = item.nodeid in self._late or time.monotonic() - began > _WAITED
+            seconds = None if late else time.process_time() - started
             self._tests[item.nodeid] = seconds, self._entered()
 
     @pytest.hookimpl(wrapper=True)
@@ -153,10 +162,10 @@ class Watch(_Limiting):
 
 
 class Judge(_Limiting):
-    """Runs tests that concern a fault, quick ones first, until one notices it.
+    """Runs tests that concern a fault until one notices it.
 
     Args:
-        tests: test → seconds that it takes without a fault.
+        tests: test → seconds that it takes without a fault; in the order in which they run.
     """
 
     def __init__(self, tests: Mapping[str, float]) -> None:
@@ -177,5 +186,6 @@ class Judge(_Limiting):
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Only those, quick ones first; what has another name with the fault is left out."""
-        items[:] = sorted((item for item in items if item.nodeid in self._tests), key=lambda i: self._tests[i.nodeid])
+        """Only those, in that order; what has another name with the fault is left out."""
+        order = {test: number for number, test in enumerate(self._tests)}
+        items[:] = sorted((item for item in items if item.nodeid in order), key=lambda item: order[item.nodeid])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import pickle
 import subprocess
 import sys
 from dataclasses import asdict
@@ -11,7 +13,7 @@ from dataclasses import asdict
 import pytest
 
 from benchmarks import mutants
-from benchmarks.mutants import PLACES, ROOT, Mutant, candidates, drawn, explained, judges_of, noticed_before
+from benchmarks.mutants import JUDGES, PLACES, ROOT, Mutant, candidates, drawn, explained, judges, noticed_before
 from benchmarks.mutants_judges import Seen, judging
 from benchmarks.mutations import mutations
 
@@ -46,13 +48,10 @@ def test_a_fault_is_a_line_that_could_have_been_written(line, faults):
         assert after in faults
 
 
-def test_every_part_of_the_table_has_sources_and_tests():
-    for place, tests in PLACES.items():
-        assert list(ROOT.glob(place)), place
-        assert all((ROOT / test).is_file() for test in tests), place
+def test_every_place_has_sources_or_tests():
+    assert all(list(ROOT.glob(place)) for place in (*PLACES, *JUDGES))
     assert {one.file for one in candidates()} >= {"testbed/kernels/check.py", "testbed/run/checks/fidelity.py"}
-    assert judges_of("testbed/kernels/packets_hosts.py") == PLACES["testbed/kernels/packets*.py"]
-    assert judges_of("testbed/routing/dor.py") == PLACES["testbed/routing/*.py"]
+    assert {"tests/unit/test_routing.py", "tests/golden/test_rules_text.py"} <= set(judges())
 
 
 def test_faults_that_are_explained_can_still_be_planted():
@@ -75,15 +74,37 @@ def test_faults_are_drawn_in_an_order_that_other_lines_do_not_change():
     assert sorted(first, key=every.index) == every != first != drawn(every, 2)
 
 
-def test_those_judge_that_enter_a_function_around_the_fault_and_all_where_none_does():
+@pytest.mark.parametrize(
+    ("file", "line", "seconds", "tests"),
+    [
+        ("x.py", 20, 9, ["a"]),
+        ("x.py", 12, 9, ["b", "a"]),  # which enters fewer functions comes first
+        ("x.py", 12, 2, ["b"]),
+        ("x.py", 12, 1, []),
+        ("x.py", 1, 9, ["b", "a"]),  # outside of all functions
+        ("y.py", 14, 9, ["a"]),
+        ("z.py", 1, 9, []),
+    ],
+)
+def test_those_judge_that_enter_a_function_around_the_fault_or_any_of_its_file(file, line, seconds, tests):
     seen = {
         "a": Seen(0.5, frozenset({("x.py", 10, 20), ("y.py", 1, 5)})),
         "b": Seen(2.0, frozenset({("x.py", 12, 14)})),
         "c": Seen(None, frozenset({("x.py", 10, 20)})),
     }
-    assert judging(seen, "x.py", 20) == {"a": 0.5}
-    assert judging(seen, "x.py", 12) == {"a": 0.5, "b": 2.0}
-    assert judging(seen, "y.py", 14) == {"a": 0.5, "b": 2.0}
+    assert judging(seen, file, line, seconds) == tests
+
+
+def test_what_was_seen_holds_until_something_that_was_imported_changes(tmp_path, monkeypatch):
+    monkeypatch.setattr(mutants, "ROOT", tmp_path)
+    source, kept = tmp_path / "a.py", tmp_path / "kept"
+    source.write_text("A = 1")
+    kept.write_bytes(pickle.dumps(({"a.py": hashlib.sha256(b"A = 1").digest()}, {})))
+    assert mutants._holds(kept)
+    source.write_text("A = 2")
+    assert not mutants._holds(kept)
+    source.unlink()
+    assert not mutants._holds(kept)
 
 
 def test_what_was_noticed_need_not_be_noticed_again(tmp_path, monkeypatch):
