@@ -17,7 +17,6 @@ _MAX_PROBLEMS = 20
 _SHOWN = 5
 # The name of a switch, perhaps with the plane and the layer of the link to it.
 _STEP = re.compile(r"(?P<name>.*?)(?:#(?P<plane>[0-9]+))?(?:@(?P<layer>[0-7]))?$")
-MAX_LAYERS = 8
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,10 +77,14 @@ class Network:
         """Bytes that a run takes, about."""
         nodes, packets = self.nodes, self.packets
         queue = self.settings.buffer // self.settings.packet + 2
-        waits = max(self.settings.header, self.settings.idle + 2) + self.settings.output_gap
-        a_node = NODE.itemsize + LINK.itemsize + 4 * (queue + waits + 1) + 3 * 4 * SLOTS
+        ready = max(self.settings.header, self.settings.idle + 2)
+        links = len(self.topology.channel_source) + 2 * self.topology.host_count
+        a_node = NODE.itemsize + 4 * (queue + ready + 1)
+        a_link = LINK.itemsize + 4 * (3 * SLOTS + self.settings.output_gap + 2)
         a_packet = 8 if self.settings.idle >= self.settings.header - HOP else 16
-        return nodes * a_node + packets * (a_packet + 4 * (4 + max(self.longest, 1))) + 8 * (EXACT + OCTAVES * OCTAVE)
+        a_packet += 4 * (4 + max(self.longest, 1))
+        once = 8 * (EXACT + OCTAVES * OCTAVE) + 4 * (_WHEEL + ready + self.settings.output_gap)
+        return nodes * a_node + links * a_link + packets * a_packet + once
 
     @property
     def senders(self) -> int:

@@ -212,6 +212,11 @@ def test_members_that_are_not_parallel_are_found():
     short = dataclasses.replace(bundles, start=bundles.start[:-1])
     (violation,) = check_bundles(plan.topology, short, *parts())
     assert "do not partition the 21 links" in violation.sentence
+    for place, more in ((0, 1), (-1, -1)):
+        start = bundles.start.copy()
+        start[place] += more  # a link of no bundle, the first or the last
+        (violation,) = check_bundles(plan.topology, dataclasses.replace(bundles, start=start), *parts())
+        assert "do not partition the 21 links" in violation.sentence
 
 
 def _without_arrival(rules: dict[str, list[str]], groups: dict[str, list[str]]) -> None:

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -140,6 +141,26 @@ def test_entry_with_a_wrong_next_hop(fabric, data):
         assert violation.witness == (fabric.topology.channel_name(channel),)
         assert switch in violation.sentence
         assert "does not leave that switch" in violation.sentence
+
+
+@pytest.mark.parametrize("channel", [0, 1, 2])
+def test_a_switch_that_would_have_to_send_back_loses_the_frame(channel):
+    """Frames of a host to its neighbour on the same switch go out by a channel, and entries want them to come back."""
+    fabric = sound("renamed random")
+    plan, topology = fabric.plan, fabric.topology
+    there = int(topology.channel_source[channel])
+    source, end = np.flatnonzero(topology.host_switch == there).tolist()
+    key = int(plan.host_key[end])
+    away, back = int(plan.host_vlan[source]), int(plan.channel_vlan[channel])
+    planted = {(away, key): channel, (back, key): channel ^ 1}
+    rows = list(zip(plan.entry_vlan.tolist(), plan.entry_key.tolist(), plan.entry_hop.tolist(), strict=True))
+    entries = sorted(({(vlan, to): hop for vlan, to, hop in rows} | planted).items())
+    columns = np.array([(vlan, to, hop) for (vlan, to), hop in entries], dtype=np.int32).T
+    broken = dataclasses.replace(plan, entry_vlan=columns[0], entry_key=columns[1], entry_hop=columns[2])
+    violations = fabric.violations(broken)
+    assert blamed(violations) == misled(fabric, broken)
+    assert f"{topology.host_name(source)}→{topology.host_name(end)}" in of(violations, "delivery")[0].witness
+    assert of(violations, "path") == []
 
 
 @given(fabrics, st.data())

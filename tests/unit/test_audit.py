@@ -146,6 +146,19 @@ def test_a_planted_fault_is_found_with_its_witness(what):
     assert all(finding.witness for finding in found.findings if finding.kind != "doubt")
 
 
+def test_hosts_that_get_frames_with_a_tag_are_named():
+    bridges, wiring = bridges_of(plan_called("torus"))
+    found = audit(network_of(broken(bridges, "s5", "swp1", {"untagged": set()}), wiring.cables, wiring.hosts))
+    others = {f"h{number}→h5" for number in range(1, 10) if number != 5}
+    sentences = [finding.sentence for finding in found.findings]
+    pairs = [pair for finding in found.findings if finding.kind == "cut" for pair in finding.witness if "→" in pair]
+    assert set(pairs) == others
+    assert all("a frame arrives with a tag" in text for text in sentences[:-1])
+    assert sentences[-1].startswith("broadcasts arrive with a tag: 8 pairs h1→h5, h2→h5, ")
+    assert not found.broadcasts[:, 4].any()
+    assert (np.delete(found.broadcasts, 4, axis=1) == np.delete(1 - np.eye(9), 4, axis=1)).all()
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_pairs_and_broadcasts_go_as_the_other_walk_says(seed):
     """Bridges with settings changed by chance: each pair and broadcast against the walk that check uses."""
@@ -208,6 +221,17 @@ def triangle(**trunks: set[int]) -> Audit:
         for name, own in pvid.items()
     }
     return audit(network_of(bridges, cables, hosts))
+
+
+def test_a_broadcast_crosses_a_first_switch_that_has_no_host():
+    trunk: tuple[int | None, set[int], set[int]] = (None, {10}, set())
+    host: tuple[int | None, set[int], set[int]] = (10, set(), {10})
+    ports = {"s1": {"x": trunk, "y": trunk}, "s2": {"h": host, "x": trunk}, "s3": {"h": host, "x": trunk}}
+    cables = {("s1", "x"): ("s2", "x"), ("s1", "y"): ("s3", "x")}
+    cables |= {other: one for one, other in cables.items()}
+    bridges = {name: plain(some, name) for name, some in ports.items()}
+    found = audit(network_of(bridges, cables, {"a": ("s2", "h"), "b": ("s3", "h")}))
+    assert found.broadcasts.tolist() == [[0, 1], [1, 0]]
 
 
 def test_switches_that_learn_and_hosts_of_two_vlans():

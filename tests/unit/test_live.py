@@ -194,6 +194,39 @@ def test_a_priority_tag_is_taken_for_none() -> None:
     assert _settle(model) == [(1, _frame(host_mac(0), host_mac(1)))]
 
 
+@pytest.mark.parametrize("kind", [b"\x08\x00", b"\x81\x37", b"\x81\x01", b"\x88\xa8"])
+def test_what_only_looks_like_a_tag_is_none(kind: bytes) -> None:
+    """IPv4, IPX, and others; all have what would be VLAN 101 where a tag has it."""
+    model = live_model(_plan(TORUS))
+    frame = _frame(host_mac(0), host_mac(1))[:12] + kind + b"\x00\x65" + bytes(44)
+    assert _send(model, 0, frame)
+    assert _settle(model) == [(1, frame)]
+
+
+def test_only_links_that_are_watched_are_shown() -> None:
+    plan = _plan("topology: {kind: mesh, sizes: [3]}\nengine: realtime")
+    model = live_model(plan)
+    live, hosts = model.live, [host_mac(host) for host in range(3)]
+    way = path(plan.topology, plan.routes, 0, 2)
+    live.watched[way[1]] = 1
+    _send(model, 0, _frame(hosts[0], hosts[2], 100))
+    _send(model, 2, _frame(hosts[2], hosts[0], 200))
+    _settle(model)
+    assert (live.seen[0], live.seen_link[0], live.seen_length[0]) == (1, way[1], 100)
+    assert live.seen_tag[0] == plan.vlans.vlan_ids[plan.vlans.pvid[0]]
+    assert live.seen_data[0, :100].tobytes() == _frame(hosts[0], hosts[2], 100)
+    assert not live.seen_at[1:].any()
+
+
+def test_copies_that_find_no_room_are_counted() -> None:
+    """Of a broadcast's three copies at the first switch one is the frame itself."""
+    model = live_model(_plan("topology: {kind: mesh, sizes: [2], hosts_per_switch: 3}"))
+    model.state.counts[FREE] = 1
+    assert _send(model, 0, _frame(host_mac(0), _BROADCAST))
+    run(model.fabric, model.state, _LATER, None, model.live)
+    assert model.live.refused[REFUSED.index("no room in the engine")] == model.live.refused.sum() == 2
+
+
 def test_garbage_loses_no_frame_of_the_model() -> None:
     model = live_model(
         _plan("topology: {kind: mesh, sizes: [2, 2]}\nsimulator: {flow_control: pause}\nengine: realtime")

@@ -10,8 +10,9 @@ import pytest
 from testbed.emulate.realtime.move import Mover, emptied, spare
 from testbed.emulate.realtime.walk import spared_problems, walked_problems, way
 from testbed.errors import LabError
-from testbed.kernels.packets_hash import member_by_hash
+from testbed.kernels.packets_hash import frame_hash, member_by_hash
 from testbed.kernels.packets_state import FREE
+from testbed.model import Octets
 from testbed.plan import Plan, make_plan
 from testbed.regulate.choice import plan_without
 from testbed.scenario import parse_scenario
@@ -80,6 +81,25 @@ _BUNDLES = (
 )
 
 
+def _packet(port: int, *, offset: int = 0, protocol: int = 17, words: int = 5) -> Octets:
+    """IPv4 from 10.0.0.1 to 10.0.0.2 with two ports, or what stands there in a later fragment."""
+    head = bytes.fromhex("020000000002020000000001") + b"\x08\x00" + bytes([0x40 | words]) + bytes(5)
+    head += offset.to_bytes(2, "big") + bytes([64, protocol]) + bytes(2) + bytes([10, 0, 0, 1, 10, 0, 0, 2])
+    head += bytes(4 * (words - 5)) + port.to_bytes(2, "big") + (5001).to_bytes(2, "big")
+    return np.frombuffer(head.ljust(80, b"\0"), dtype=np.uint8)
+
+
+@pytest.mark.parametrize(("more", "ports"), [
+    ({}, True), ({"protocol": 6}, True), ({"words": 7}, True), ({"offset": 0x2000}, True),  # the first of fragments
+    ({"offset": 1}, False), ({"offset": 0x1F00}, False), ({"protocol": 1}, False),
+])  # fmt: skip
+def test_ports_count_where_a_packet_has_them(more: dict[str, int], ports: bool) -> None:
+    found = {int(frame_hash(_packet(port, **more), 80)) for port in range(1000, 1010)}
+    assert len(found) == (10 if ports else 1)
+    # Without room for them there are none.
+    assert len({int(frame_hash(_packet(port, **more), 34)) for port in range(1000, 1010)}) == 1
+
+
 def test_a_hash_passes_over_a_link_that_is_spared_as_over_one_that_has_died() -> None:
     model = live_model(_plan(_BUNDLES))
     live, hashes = model.live, range(0, 1 << 32, 0x1234567)
@@ -89,6 +109,12 @@ def test_a_hash_passes_over_a_link_that_is_spared_as_over_one_that_has_died() ->
 
     whole = chosen()
     assert set(whole) == {0, 2, 4}
+    # Of this hash the first link's score is 0, and it carries it where it is the only one.
+    live.down[[2, 3, 4, 5]] = True
+    assert member_by_hash(live, 150640, 0) == 0
+    live.down[0] = True
+    assert member_by_hash(live, 150640, 0) == -1
+    live.down[:] = False
     for link in (0, 1, 2):
         live.down[[2 * link, 2 * link + 1]] = True
         dead = chosen()

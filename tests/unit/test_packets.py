@@ -13,13 +13,13 @@ from testbed.errors import InputError
 from testbed.kernels import packets
 from testbed.kernels.events import NEVER
 from testbed.kernels.packets_check import lost_frames, waiting_cycle
-from testbed.kernels.packets_state import ANYWHERE, DELIVERED, DROPPED, FREE, NOW, PAUSES
+from testbed.kernels.packets_state import ANYWHERE, DELIVERED, DROPPED, FREE, NOW, PAUSES, RESUMES
 from testbed.plan import make_plan
 from testbed.routing.paths import hops, switches_on_path
 from testbed.simulate import PacketNetwork, PacketSettings, simulate_packets
 from testbed.simulate.packet_network import new_packet_state, packet_fabric
 from testbed.simulate.packet_point import LostFramesError, check_frames
-from testbed.simulate.packet_settings import fabric_problems, headroom, time_of
+from testbed.simulate.packet_settings import fabric_problems, headroom, thresholds, time_of
 from testbed.verify.deadlock import hop_name
 from tests.fabrics import plan_of, scenario_of
 
@@ -85,6 +85,12 @@ def test_times_are_those_of_the_wire():
     # At 1 Gbit/s with 1 µs: a frame of the other direction, the PAUSE frame, the one that was begun, and both delays.
     assert headroom(PacketSettings(), 1e9) == 2
     assert headroom(PacketSettings(delay=100), 1e9) == 18
+    # Of links of two rates the faster ones need more, wherever they are.
+    lossless = PacketSettings(flow_control="pause", delay=100)
+    faster = headroom(lossless, 1e10)
+    assert faster > 18
+    for rates in ((1e9, 1e10), (1e10, 1e9)):
+        assert thresholds(lossless, *rates).headroom == faster
 
 
 @pytest.mark.parametrize("shared", [False, True])
@@ -102,6 +108,8 @@ def test_at_any_time_every_frame_is_somewhere_and_no_memory_is_overrun(flow_cont
         assert (state.used <= fabric.memory).all()
         if not shared:
             assert state.held.max() <= 8
+        if flow_control == "pause":
+            assert state.counts[PAUSES] - state.counts[RESUMES] == (state.told != 0).sum()
     check_frames(network, fabric, state)
     assert state.counts[DELIVERED] > 500
     assert bool(state.counts[DROPPED]) == (flow_control == "none")

@@ -111,6 +111,7 @@ def test_a_file_that_has_changed_is_taken_anew(tmp_path):
         ("return replace(of_stp(topology), tree_channel=of_stp(topology).tree_channel[:, 1:])", "gave tree_channel of shape (9, 8); it should be (9, 9)"),
         ("return replace(of_stp(topology), tree_channel=of_stp(topology).tree_channel + 90)", "gave tree_channel from 89 to "),
         ("return replace(of_stp(topology), host_tree=of_stp(topology).host_tree[::-1])", "gave a host a tree whose root is not the host's switch"),
+        ("r = of_stp(topology); return replace(r, ends=r.ends[::-1])", "gave as ends [8, 7, 6, 5, 4, 3, …]; they should be the switches with hosts, ascending: [0, 1, 2, 3, 4, 5, …]"),
         ("return replace(of_stp(topology), layers=0)", "gave 0 layers; there is 1 or more"),
         ("r = of_updown(topology); return replace(r, paths=Paths(r.paths.start[:-1], r.paths.hop))", "gave paths.start of shape (81,); it should be (82,)"),
         ("r = of_updown(topology); return replace(r, paths=Paths(r.paths.start, r.paths.hop.astype(float)))", "gave paths.hop that are no array of whole numbers"),

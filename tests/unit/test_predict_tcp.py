@@ -154,3 +154,56 @@ def test_no_segment_is_made_or_lost_but_in_queues(blocks, queue, slower, head_dr
     last = fabric.way[np.arange(len(flows)), fabric.hops[: len(flows)] - 1]
     np.add.at(sent, last, ends.arrived)
     assert (sent * fabric.frame_time <= 1.0 + 0.02 * slower + (fabric.burst + 2) * fabric.frame_time).all()
+
+
+def simulated(plan, flows, until, **changed):
+    """Some thousand frames, on links that are slow enough for that."""
+    ways = routed_ways(plan.topology, plan.routes, flows)
+    fabric = predict._fabric(Wires(plan.topology, TCP, G, G), flows, ways, load(slower=2000, **changed))
+    state = predict._state(fabric, len(flows), 1)
+    kernel.run(fabric, state, until)
+    return fabric, state
+
+
+def test_segments_that_arrive_in_the_seconds_that_count_are_counted():
+    plan = plan_of("mesh", sizes=[3], hosts_per_switch=1)
+    fabric, state = simulated(plan, [(0, 2)], 11.0, omit=2, seconds=6)
+    trunk = fabric.frame_time[fabric.way[0, 1]]
+    assert trunk == pytest.approx(1542 * 8 * 2000 / G)
+    assert state.counted[0] == pytest.approx(6 / trunk, abs=2)
+    assert (state.filled[fabric.way[0]] > 10.5).all()  # each channel of the way has sent frames until the end
+    assert state.ends.made[0] == state.ends.next[0]  # nothing was sent twice, for nothing was lost
+    # Two frames at most wait in the host's queue, and nowhere else does one wait for long.
+    assert 2 * trunk < state.ends.round_trip[0] < 5 * trunk
+
+
+@pytest.mark.parametrize("head_drop", [True, False])
+def test_flows_that_share_a_full_queue_lose_segments_and_send_them_again(head_drop):
+    plan = plan_of("mesh", sizes=[2], hosts_per_switch=3)
+    flows = [(0, 3), (1, 4), (2, 5)]
+    fabric, state = simulated(plan, flows, 24.0, omit=3, seconds=20, queue_frames=6, head_drop=head_drop)
+    trunk = fabric.frame_time[fabric.way[0, 1]]
+    assert state.counted.sum() == pytest.approx(20 / trunk, rel=0.05)
+    assert (state.counted > 0.05 * 20 / trunk).all()
+    again = state.ends.made - state.ends.next
+    assert (again > 0).all()
+    assert (state.ends.threshold < 20).all()
+    assert (state.ends.wanted >= state.ends.next - state.ends.window.astype(int) - 9).all()
+
+
+def test_a_single_segment_is_acknowledged_when_the_receivers_timer_ends():
+    """Between two hosts of a switch at rest nothing waits, so a round trip is that timer's 40 ms."""
+    plan = plan_of("mesh", sizes=[2], hosts_per_switch=2)
+    ways = routed_ways(plan.topology, plan.routes, [(0, 1)])
+    fabric = predict._fabric(Wires(plan.topology, TCP, G, G), [(0, 1)], ways, load(slower=1))
+    state = predict._state(fabric, 1, 1)
+    state.ends.window[0] = 1
+    started = float(state.heap.time[0])
+    kernel.run(fabric, state, started + 0.039)
+    assert (state.ends.arrived[0], state.ends.oldest[0]) == (1, 0)
+    until = started + 0.04
+    while not state.ends.oldest[0]:
+        until += 1e-6
+        kernel.run(fabric, state, until)
+    assert (state.ends.oldest[0], state.ends.flying[0]) == (1, 2)
+    assert state.ends.round_trip[0] == pytest.approx(0.04, abs=1e-4)

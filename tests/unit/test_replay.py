@@ -166,6 +166,7 @@ def test_all_to_all_is_told_drawn_and_kept(typed, tmp_path):
     (folder,) = (tmp_path / "results").iterdir()
     stored = load_run(folder)
     record_ = stored.manifest["replay"]
+    assert [stored.manifest["verdict"], *(load["verdict"] for load in stored.manifest["loads"])] == ["pass", "pass"]
     (completion,) = (sample for sample in stored.samples if sample.metric == "completion_time")
     assert (completion.value, completion.predicted) == pytest.approx(
         (record_["seconds"], record_["seconds"] * 512 / record_["clocks"])

@@ -184,6 +184,13 @@ def test_parallel_links_share_the_sources():
     assert [int(load[topology.plane == plane].sum()) for plane in range(3)] == [10, 10, 10]
 
 
+def test_parallel_links_of_a_fat_tree_share_the_leaves():
+    topology = topology_of("fat_tree", up=2, down=2, rounds=2, parallel_links=2)
+    load = channel_load(topology, ROUTINGS["fat_tree"].route(topology, FatTreeOptions())).reshape(-1, 2)
+    first, second = (int(load[topology.plane == plane].sum()) for plane in range(2))
+    assert first == second > 0
+
+
 @pytest.mark.parametrize(("parallel_links", "planes"), [(2, [0, 0]), (3, [0, 0]), (4, [0, 2]), (5, [0, 2])])
 def test_of_four_parallel_links_and_more_sources_take_turns_at_pairs_of_them(parallel_links, planes):
     topology = topology_of("ring", switches=6, parallel_links=parallel_links)

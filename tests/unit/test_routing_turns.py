@@ -388,13 +388,15 @@ def test_pairs_without_a_backup_are_counted_and_named_in_a_note():
     assert route_sr(twice, SrOptions()).notes == ()
 
 
-def test_backup_paths_share_the_links_of_a_complete_graph_evenly():
-    topology = complete(8)
+@pytest.mark.parametrize(("switches", "most", "squares"), [(5, 3, 80), (6, 4, 140), (7, 5, 220), (8, 6, 320)])
+def test_backup_paths_share_the_links_of_a_complete_graph_evenly(switches, most, squares):
+    topology = complete(switches)
     backup = route_sr(topology, SrOptions()).backup
     assert backup is not None
     load = np.bincount(backup.hop, minlength=len(topology.channel_source))
-    assert load.sum() > 100
-    assert load.max() <= 8  # 12 if the load were not looked at
+    assert load.sum() >= switches * (switches - 1)
+    assert load.max() <= most  # of 8 switches 12 if the load were not looked at
+    assert (load**2).sum() <= squares
 
 
 # --- L-turn style ----------------------------------------------------------------------------------------------------

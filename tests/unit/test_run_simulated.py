@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -12,6 +13,7 @@ from testbed.plan import make_plan
 from testbed.results import load_run
 from testbed.run.checks.fidelity import Verdict
 from testbed.run.engines import run_scenario
+from testbed.simulate import load
 from tests.fabrics import scenario_of
 from tests.runs import goodput, head, run_of, stored
 
@@ -101,6 +103,54 @@ def test_two_tcp_flows_that_meet_have_a_wire_each_but_for_acknowledgements(tmp_p
     for sample in of(outcome, "goodput"):
         assert sample.value == pytest.approx(1e9 * 1448 / (1542 + 47), rel=0.02)
         assert sample.value == pytest.approx(sample.predicted, rel=0.02)
+
+
+def test_a_short_tcp_load_fills_its_wires_and_the_queues_before_them(tmp_path):
+    """Two flows each way over one link, that lossless switches hold back: some thousand frames."""
+    text = "topology: {kind: mesh, sizes: [2], hosts_per_switch: 2}\nengine: simulate\n"
+    more = "simulator: {flow_control: pause, duration: 40, warm_up: 20, buffer: 16000}\n"
+    flows = "workloads: [{kind: iperf3, protocol: tcp, pattern: complement, repeats: 1}]\n"
+    outcome = run_scenario(make_plan(scenario_of(text + more + flows)), tmp_path, say)
+    goodput = [sample.value for sample in of(outcome, "goodput")]
+    # Each way has two flows' segments, and half as many acknowledgements of the others.
+    assert goodput == pytest.approx([1e9 * 1448 / (1542 + 47) / 2] * 4, rel=0.02)
+    use = {sample.labels["channel"]: sample.value for sample in of(outcome, "link_use")}
+    assert use == pytest.approx({"s1→s2": 1, "s2→s1": 1}, abs=0.002)
+    most, mean = (
+        {sample.labels["channel"]: sample.value for sample in of(outcome, metric)}
+        for metric in ("queue_max", "queue_frames")
+    )
+    for name in ("s1→s2", "s2→s1"):
+        assert 0.7 * most[name] < mean[name] < most[name]
+    assert max(mean[name] for name in ("s1→h1", "s1→h2", "s2→h3", "s2→h4")) < 0.5
+    for metric in ("retransmits", "queue_drops"):
+        assert {sample.value for sample in of(outcome, metric)} == {0.0}
+
+
+def test_tcp_flows_that_lose_all_go_on_when_their_timers_end(tmp_path):
+    """At 5 Mbit/s some thousand frames take seconds, and the first timer a second."""
+    text = "topology: {kind: mesh, sizes: [2], hosts_per_switch: 4}\nengine: simulate\n"
+    more = "simulator: {duration: 4000, warm_up: 1100}\nlinks: {rate: 5 Mbit/s, queue_frames: 4}\n"
+    flows = "workloads: [{kind: iperf3, protocol: tcp, pattern: complement, repeats: 1}]\n"
+    outcome = run_scenario(make_plan(scenario_of(text + more + flows)), tmp_path, say)
+    assert min(sample.value for sample in of(outcome, "retransmits")) > 3
+    assert min(sample.value for sample in of(outcome, "goodput")) > 5e4
+
+
+def test_tcp_is_predicted_for_queues_that_lose_the_new_frame(tmp_path, monkeypatch):
+    asked = []
+
+    def predicted(wires, flows, ways, wanted):
+        asked.append(wanted)
+        return np.ones(len(flows))
+
+    monkeypatch.setattr(load, "tcp_goodput", predicted)
+    more = "simulator: {duration: 5, warm_up: 1}\nlinks: {queue_frames: 9}\n"
+    text = f"topology: {{kind: mesh, sizes: [2]}}\nengine: simulate\n{more}workloads: [{TCP}]\n"
+    run_scenario(make_plan(scenario_of(text.replace("complement", "pairwise"))), tmp_path, say)
+    (wanted,) = {*asked}
+    assert (wanted.head_drop, wanted.queue_frames, wanted.slower) == (False, 9, 1.0)
+    assert (wanted.omit + wanted.starts, wanted.seconds) == pytest.approx((0.001, 0.004))
 
 
 @slow_to_compile
