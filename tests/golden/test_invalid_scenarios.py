@@ -28,6 +28,7 @@ def refusal(file: Path) -> TestbedError | None:
     return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_message(file, monkeypatch):
     monkeypatch.chdir(FOLDER)  # so that the messages hold only the file's name

@@ -20,6 +20,7 @@ def results(tmp_path_factory) -> Mapping[str, tuple[Result, ...]]:
     return run_items(load_tables(), Store(tmp_path_factory.mktemp("values")), lambda text: None, quick=True)
 
 
+@pytest.mark.slow
 def test_no_number_is_out_of_its_tolerance_without_a_reason(results):
     unexplained = [result for of_item in results.values() for result in of_item if result.unexplained]
     assert [(result.row.item, result.row.name, result.ours, result.error) for result in unexplained] == []

@@ -125,6 +125,7 @@ rules = st.builds(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @given(rules)
 def test_a_rule_survives_being_written_and_read(rule):
     assert parse_rule(rule.switch, format_rule(rule)) == rule

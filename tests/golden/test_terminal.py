@@ -72,6 +72,7 @@ def faults(text: str) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", _COMMANDS)
 def test_what_a_terminal_shows(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

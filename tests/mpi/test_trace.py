@@ -69,6 +69,7 @@ def test_what_is_not_counted_is_named(traced, known):
     assert trace.not_counted == ("MPI_Ibcast",)
 
 
+@pytest.mark.slow
 def test_the_pattern_job_sends_what_it_says(traced):
     make(JOBS / "pattern")
     arguments = ("--pairs", "0-1,1-2,2-0", "--bytes", "5000", "--seconds", "3", "--omit", "0")
@@ -100,6 +101,7 @@ def test_a_program_in_python_is_traced_too(traced):
     assert trace.message_bytes.tolist() == [[0, 700], [0, 0]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("env", "sentence"),
     [

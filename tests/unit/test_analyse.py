@@ -327,6 +327,7 @@ def test_the_table_has_a_column_a_scenario_and_no_row_that_says_nothing():
     assert all(text.startswith("not ") for text in remarks([second]))
 
 
+@pytest.mark.slow
 def test_a_plot_is_the_same_every_time_and_names_every_scenario():
     found = [
         analyse(make_plan(scenario_of(f"name: {name}\ntopology: {{kind: mesh, sizes: [3, {size}]}}")))

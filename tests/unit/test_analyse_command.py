@@ -106,6 +106,7 @@ def test_too_many_scenarios_for_one_plot():
     assert found == ["--output: draws up to 12 scenarios and here are 13; draw them in parts"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["svg", "PNG", "pdf"])
 def test_a_plot_is_written(tmp_path, suffix):
     file = tmp_path / f"loads.{suffix}"
@@ -172,6 +173,7 @@ def test_the_program_has_the_commands_with_help_and_an_example(name):
     assert (done.returncode, f"testbed {name}" in done.stdout, "Example" in done.stdout) == (0, True, True)
 
 
+@pytest.mark.slow
 def test_wrong_input_ends_with_2_and_no_traceback():
     root = str(Path(__file__).parents[2])
     done = subprocess.run(

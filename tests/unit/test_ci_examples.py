@@ -45,6 +45,7 @@ def carried_out(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", ["github-actions.yml", "gitlab-ci.yml"])
 def test_steps_pass_and_fail_as_they_should(project, file):
     prove, check = steps_of(file)

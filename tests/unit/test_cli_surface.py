@@ -106,6 +106,7 @@ def complete(line):
     return done.stdout.split()
 
 
+@pytest.mark.slow
 def test_the_shell_completes_commands_scenarios_sweeps_and_options():
     assert complete("testbed simu") == ["simulate"]
     assert {"torus4x4", "torus8x8"} <= set(complete("testbed plan torus"))
@@ -159,6 +160,7 @@ def test_a_sweep_is_found_by_name():
         find_sweep("torus4x4")
 
 
+@pytest.mark.slow
 def test_what_commands_compile_is_compiled_at_once_and_what_fails_is_told():
     said: list[str] = []
     problems = compile_all(said.append, [("--version",), ("plan", "no-such"), ("list", "routings")])

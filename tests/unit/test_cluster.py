@@ -59,6 +59,7 @@ def listening(port: int) -> AbstractContextManager[object]:
         return nullcontext()
 
 
+@pytest.mark.slow
 def test_worker_processes_of_this_machine_give_the_same_points(plan, by_threads, tmp_path):
     said: list[str] = []
     with listening(8787), open_cluster("local:2", said.append) as workers:
@@ -69,6 +70,7 @@ def test_worker_processes_of_this_machine_give_the_same_points(plan, by_threads,
     assert len(found.points) == 12
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_costs_nothing_but_time(plan, by_threads, tmp_path):
     with scheduler(tmp_path) as (address, _), worker(address) as first, worker(address):
         assert await_workers(address, 2)
@@ -86,6 +88,7 @@ def test_a_worker_that_is_killed_costs_nothing_but_time(plan, by_threads, tmp_pa
     assert sum("runs done" in text for text in told) == 12
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_dies_ends_the_command_with_a_sentence_and_what_is_done_is_kept(plan, by_threads, tmp_path):
     with ExitStack() as ends:
         address, process = ends.enter_context(scheduler(tmp_path))
@@ -110,6 +113,7 @@ def test_a_scheduler_that_dies_ends_the_command_with_a_sentence_and_what_is_done
     assert bare(resumed) == bare(by_threads)
 
 
+@pytest.mark.slow
 def test_a_scheduler_without_workers_or_open_to_others_or_with_other_code_is_refused(tmp_path, monkeypatch):
     with scheduler(tmp_path) as (address, _):
         with (
@@ -138,6 +142,7 @@ def test_a_scheduler_without_workers_or_open_to_others_or_with_other_code_is_ref
                 assert workers.slots == 1
 
 
+@pytest.mark.slow
 def test_with_tls_only_who_has_the_certificates_gets_in(plan, by_threads, tmp_path, monkeypatch):
     (tmp_path / "other").mkdir()
     files, others = certificate(tmp_path), certificate(tmp_path / "other")
@@ -175,6 +180,7 @@ def test_which_schedulers_others_can_reach(address, open_):
     assert module._open(address) is open_
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("address", "sentence"),
     [
@@ -213,6 +219,7 @@ def test_without_dask_the_remedy_is_named(monkeypatch):
         pytest.fail("Dask is not there")
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_the_workers(tmp_path):
     words = [
         sys.executable,

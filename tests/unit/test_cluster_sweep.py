@@ -144,6 +144,7 @@ def test_labs_need_a_worker_that_may_run_them(file, tmp_path):
     assert not (tmp_path / "results").exists()
 
 
+@pytest.mark.slow
 def test_labs_run_one_at_a_time_on_a_worker_that_says_so(file, tmp_path):
     with scheduler(tmp_path) as (address, _), worker(address, "--resources", "lab=1"), worker(address):
         assert await_workers(address, 2)

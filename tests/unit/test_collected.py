@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -88,6 +89,7 @@ def test_what_was_silent_before_is_not_presumed():
     assert found.silent() == {(0, 2)}
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_differences_name_every_end_that_is_silent_and_no_other(data: st.DataObject):
     """Any number of cables are pulled, and their ends joined anew at random, or not at all."""

@@ -48,6 +48,7 @@ def command(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedPro
     return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments", [["list"], ["run", "torus4x5"], ["verify", "deadlock-torus8x8"], ["plan", "ring4", "--format", "json"]]
 )

@@ -62,6 +62,7 @@ def words(figure):
     return [text.get_text() for text in figure.findobj(Text) if text.get_text() and text.get_visible()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMATS)
 def test_every_form_is_what_its_name_says_and_the_same_twice(form):
     found = compare(by_kind(verdicts=["pass", "invalid", "fail", "warn"]), metrics=["goodput"])
@@ -163,6 +164,7 @@ def test_many_message_sizes_become_a_line_over_them():
 LONG = "a-scenario-with-a-name-that-is-rather-long-for-a-figure"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "comparison",
     [

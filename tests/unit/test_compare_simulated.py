@@ -47,6 +47,7 @@ def called(*words):
     return CliRunner().invoke(app, ["compare", *map(str, words), "--format", "json"], catch_exceptions=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [QUICK, PACKETS], ids=["flits", "packets"])
 def test_goodput_and_link_use_of_both_stand_side_by_side(folders, level):
     lab, simulated = folders
@@ -62,6 +63,7 @@ def test_goodput_and_link_use_of_both_stand_side_by_side(folders, level):
     assert not any("Dilations differ" in note for note in json.loads(done.stdout)["notes"])
 
 
+@pytest.mark.slow
 def test_what_has_nothing_in_common_is_told(folders):
     lab, simulated = folders
     for words in (("--pattern", "transpose", "--loads", "0.5"), ("--pattern", "neighbour", "--loads", "1")):
@@ -74,6 +76,7 @@ def test_what_has_nothing_in_common_is_told(folders):
         )
 
 
+@pytest.mark.slow
 def test_simulations_are_compared_like_runs_also_over_the_injection_rate(folders, tmp_path):
     _, simulated = folders
     one = simulated("--pattern", "uniform", "--loads", "0.1,0.3")["results"]

@@ -191,6 +191,7 @@ def test_switches_get_the_rules_of_the_plan_and_those_that_have_them_are_left_al
     assert [again.status()["switches"][name]["changed"] for name in fakes.names] == [0, 0, 0, 1, *[0] * 12]
 
 
+@pytest.mark.slow
 def test_links_go_off_and_on_again():
     plan = fixed_plan()
     fewer = fewer_links(plan)
@@ -208,6 +209,7 @@ def test_links_go_off_and_on_again():
     assert not fakes.down
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fails_at", [1, 300, 700, 900, 1400])
 def test_a_step_that_fails_is_undone_with_all_before_it(fails_at: int):
     plan = fixed_plan()

@@ -51,6 +51,7 @@ def parsed(words: list[str]) -> None:
     command.make_context(name, words, parent=typer.Context(whole_command(), info_name="testbed"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_and_options_exist(page):
     wrong = []
@@ -238,6 +239,7 @@ def blocks_of(whole):
                 yield name, one["properties"].get("kind", {}).get("const", ""), one
 
 
+@pytest.mark.slow
 def test_every_key_of_a_scenario_has_an_example_that_the_schema_takes():
     module, whole = pages_module(), schema()
     page, wrong, written = module.scenario_page(), [], set()

@@ -126,6 +126,7 @@ def test_each_command_of_an_exercise_is_run_or_listed():
             assert command in (FOLDER / SOLUTIONS / name / "commands.txt").read_text("utf-8").splitlines(), command
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", course.names())
 def test_commands_of_an_exercise_end_as_they_should(name, tmp_path, monkeypatch):
     found = course.find(name)

@@ -116,6 +116,7 @@ def test_commands_end_as_they_should(results):
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("prepared")
 def test_runs_that_take_minutes_are_planned():
     wrong = []

@@ -156,6 +156,7 @@ def test_lists_have_nothing_that_is_not_shown():
         assert all((ROOT / file).exists() for file in re.findall(r"tests/\S+\.py", reason)), reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.page)
 def test_sample_is_what_the_command_prints(sample, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

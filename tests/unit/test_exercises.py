@@ -62,6 +62,7 @@ def test_there_are_ten():
     assert [name.partition("-")[0] for name in NAMES] == [f"{number:02d}" for number in range(1, 11)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_solution_has_all_points(name, tmp_path, monkeypatch):
     found = solved(name, tmp_path / "mine")
@@ -308,6 +309,7 @@ def problem_of(*words: str) -> str:
     return str(caught.value)
 
 
+@pytest.mark.slow
 def test_commands(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert "03-vlans-by-hand" in typed("list")[1]

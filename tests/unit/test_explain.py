@@ -47,6 +47,7 @@ def names_at(topology):
     return found
 
 
+@pytest.mark.slow
 def test_steps_are_the_path_and_the_rules_those_that_the_whole_fabric_matches(plan):
     topology = plan.topology
     at, rules = names_at(topology), plan.rules
@@ -64,6 +65,7 @@ def test_steps_are_the_path_and_the_rules_those_that_the_whole_fabric_matches(pl
         assert found.hops == len(taken)
 
 
+@pytest.mark.slow
 def test_vlans_and_layers_are_those_of_the_plan(plan):
     topology, vlans = plan.topology, plan.vlans
     channels = 2 * topology.link_count
@@ -82,6 +84,7 @@ def test_vlans_and_layers_are_those_of_the_plan(plan):
         assert [step.layer for step in found.steps] == [*(hop // channels if layered else None for hop in taken), None]
 
 
+@pytest.mark.slow
 def test_layers_do_change_on_some_path():
     made = make_plan(scenario_of(FABRICS["layers"]))
     pairs = itertools.permutations(range(made.topology.host_count), 2)
@@ -156,6 +159,7 @@ def test_the_shorter_path_is_one_that_gets_farthest_and_its_turn_is_forbidden(ro
     assert longer > 5
 
 
+@pytest.mark.slow
 def test_layers_that_forbid_a_turn_are_named():
     made = make_plan(scenario_of(RANDOM + "routing: {kind: dl, layers: 1}\nassignment: {kind: openflow}"))
     two = make_plan(scenario_of(
@@ -191,6 +195,7 @@ def test_rings_that_go_the_long_way_say_which_rule_sends_them():
     assert all(reason.endswith("(ring: two_trees)") for reason in reasons)
 
 
+@pytest.mark.slow
 def test_every_longer_path_of_a_torus_is_blamed_on_a_short_way_through_coordinate_0():
     made = plan_of("torus", sizes=[5, 6])
     longer = 0

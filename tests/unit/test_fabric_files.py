@@ -139,6 +139,7 @@ def _reads(text, form):
         return False
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_edges_are_read_in_seconds():
     count = 16_000
     edges = [(node, node // 2) for node in range(1, count)] + [
@@ -361,6 +362,7 @@ def test_problems_of_a_file_stand_beside_those_of_the_scenario(tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_a_file_of_too_many_switches_says_so(tmp_path):
     path = nx.path_graph(32_769)
     (tmp_path / "x.json").write_text(json.dumps(nx.node_link_data(path, edges="links")))

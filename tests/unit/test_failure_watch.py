@@ -60,6 +60,7 @@ def receives(port: int) -> bool:
     return any(line.split()[1].endswith(f":{port:04X}") for line in lines)
 
 
+@pytest.mark.slow
 def test_programs_tell_what_was_sent_and_what_arrived(monkeypatch):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
         one.bind(("", 0))

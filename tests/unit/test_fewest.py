@@ -68,6 +68,7 @@ def some_trees(seed):
     return trees, links, switches
 
 
+@pytest.mark.slow
 def test_trees_that_leave_switches_out_need_as_few_vlans_as_trying_every_partition_finds():
     answers = []
     for seed in range(40):
@@ -157,6 +158,7 @@ def graphs(count):
         yield apart
 
 
+@pytest.mark.slow
 def test_colours_are_as_few_as_trying_every_partition_finds():
     for apart in graphs(80):
         wanted = fewest_by_trying(list(range(len(apart))), lambda group: not apart[np.ix_(group, group)].any())  # noqa: B023

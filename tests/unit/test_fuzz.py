@@ -21,6 +21,7 @@ def test_what_was_found_is_mended(file):
     feed(said["target"], said["given"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TARGETS)
 def test_the_same_seed_draws_the_same_inputs_and_they_can_be_stored(name):
     drawn = [TARGETS[name].draw(Random(f"1 {name} {number}")) for number in range(5)]

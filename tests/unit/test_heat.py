@@ -98,6 +98,7 @@ def test_links_of_one_use_have_one_colour_all_the_time():
     assert "4 MB in all" in traffic.caption
 
 
+@pytest.mark.slow
 def test_times_are_those_of_the_real_world():
     use = telemetry_charts(PLAN, made(PLAN), "t")[0]
     # 3.9 s in a lab that runs 200 times slower.
@@ -115,6 +116,7 @@ def test_queues_are_shown_where_frames_waited():
     assert "Tail drops of switches in the whole load: 5,200 frames" in queues.caption
 
 
+@pytest.mark.slow
 def test_a_large_fabric_and_a_long_load_are_cut_down():
     use, traffic = telemetry_charts(LARGE, made(LARGE, readings=1000), "t")
     assert f"the {MAX_ROWS} busiest of 512" in use.caption

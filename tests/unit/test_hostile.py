@@ -73,6 +73,7 @@ def test_a_scenario_whose_name_is_too_long():
         find_scenario(f"./{LONG}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [["report", LONG], ["compare", LONG, "x"], ["sweep", f"./{LONG}.yaml"]])
 def test_folders_whose_name_is_too_long(command):
     done = call(*command)
@@ -88,6 +89,7 @@ def test_a_pipe_is_no_file(tmp_path):
     assert str(caught.value) == f"{tmp_path}/pipe: cannot be read: it is a pipe or a device, not a file"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 def test_what_may_not_be_read():
     with TemporaryDirectory() as closed:  # a short path, which is told whole
@@ -96,6 +98,7 @@ def test_what_may_not_be_read():
     assert done.returncode == 2
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 @pytest.mark.parametrize("engine", ["ovs", "realtime"])
 def test_a_lab_without_root_is_refused_before_anything_is_built(engine):
@@ -106,6 +109,7 @@ def test_a_lab_without_root_is_refused_before_anything_is_built(engine):
     assert not any("building" in line for line in said)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 def test_machine_code_that_cannot_be_kept_is_compiled_anew():
     done = call("plan", "ring8", nobody=True, HOME="/nonexistent", NUMBA_CACHE_DIR="", TESTBED_INTERPRET="0")
@@ -127,6 +131,7 @@ def test_machine_code_that_others_can_write_is_not_loaded(tmp_path):
     jit._ours.cache_clear()
 
 
+@pytest.mark.slow
 def test_an_output_that_has_no_such_letters():
     done = call("list", PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stderr) == (0, "")
@@ -134,6 +139,7 @@ def test_an_output_that_has_no_such_letters():
     assert json.loads(shown.stdout)["problems"][0]["place"] == "nosuch-→"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_an_output_that_is_full(form):
     done = call("plan", "ring8", "--format", form, into="/dev/full")
@@ -281,6 +287,7 @@ def test_sound_telemetry_is_read(tmp_path, telemetry):
     assert load_telemetry(stored(tmp_path, telemetry), "1") is not None
 
 
+@pytest.mark.slow
 def test_telemetry_with_flipped_bits(tmp_path, telemetry):
     """Of the headers of its first part, of the list of parts, and anywhere: a sentence, or nothing has come of it."""
     file = stored(tmp_path, telemetry) / "telemetry-1.npz"

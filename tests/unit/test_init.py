@@ -20,6 +20,7 @@ def written(folder: Path) -> set[str]:
     return {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("service", "file"), [("github", ".github/workflows/fabrics.yml"), ("gitlab", ".gitlab-ci.yml"), ("none", None)]
 )

@@ -29,6 +29,7 @@ def run(installed, tmp_path):
     return of
 
 
+@pytest.mark.slow
 def test_it_holds_what_the_program_reads_and_nothing_that_was_built(installed):
     names = set(zipfile.ZipFile(installed.wheel).namelist())
     for folder in ("scenarios", "papers"):
@@ -41,6 +42,7 @@ def test_it_holds_what_the_program_reads_and_nothing_that_was_built(installed):
     assert not [name for name in names if "/build/" in name or "__pycache__" in name or name.startswith("tests")]
 
 
+@pytest.mark.slow
 def test_all_that_needs_no_lab_works_in_an_empty_folder(run, tmp_path):
     listed = json.loads(run("list", "--json"))
     assert {"torus4x4", "ring4"} <= listed["scenarios"].keys()
@@ -77,6 +79,7 @@ def test_what_is_missing_is_said_before_anything_is_done(installed, tmp_path):
         assert str(script) in said
 
 
+@pytest.mark.slow
 def test_mininet_of_the_system_is_found_although_the_environment_sees_none_of_it(installed, run):
     doctor = installed.run("doctor", "--json", cwd=installed.environment)
     found = {one["name"]: one for one in json.loads(doctor.stdout)["capabilities"]}

@@ -67,6 +67,7 @@ def test_a_program_that_waits_is_interrupted_at_once(number):
     assert seconds < 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "module", ["numba.core.serialize", "llvmlite.binding", "pydantic.main", "importlib._bootstrap"]
 )
@@ -76,11 +77,13 @@ def test_code_that_bears_no_exception_comes_to_its_end_first(module):
     assert (code, printed) == (130, ["whole", "raised"])
 
 
+@pytest.mark.slow
 def test_a_child_process_that_is_being_started_is_known_before_the_exception():
     body = "def _execute_child():\n    print('ready', flush=True); time.sleep(0.5); print('whole')\n_execute_child()\n"
     assert interrupted(body + "time.sleep(50)")[:2] == (130, ["whole", "raised"])
 
 
+@pytest.mark.slow
 def test_code_that_does_not_come_to_its_end_is_ended_by_force():
     body = "within('numba.core', 'print(\"ready\", flush=True); time.sleep(50)')"
     code, printed, said, seconds = interrupted(body)
@@ -88,6 +91,7 @@ def test_code_that_does_not_come_to_its_end_is_ended_by_force():
     assert 1 <= seconds < 10
 
 
+@pytest.mark.slow
 def test_a_kernel_that_runs_is_ended_by_force():
     body = textwrap.dedent("""
         import numba
@@ -120,6 +124,7 @@ def test_an_exception_that_is_swallowed_is_raised_again():
     assert (code, printed, said) == (130, ["raised"], "interrupted; nothing is left running\n")
 
 
+@pytest.mark.slow
 def test_a_second_signal_ends_a_clearing_up_that_takes_long():
     body, twice = "print('ready', flush=True); time.sleep(50)", (signal.SIGINT, signal.SIGINT)
     code, printed, _, seconds = interrupted(body, after="time.sleep(50)", signals=twice, pause=0.7)
@@ -127,18 +132,21 @@ def test_a_second_signal_ends_a_clearing_up_that_takes_long():
     assert seconds < 10
 
 
+@pytest.mark.slow
 def test_a_signal_that_comes_twice_at_once_is_one():
     body, twice = "print('ready', flush=True); time.sleep(50)", (signal.SIGINT, signal.SIGTERM)
     code, printed, _, _ = interrupted(body, after="time.sleep(1.5); print('cleared up', flush=True)", signals=twice)
     assert (code, printed) == (130, ["raised", "cleared", "up"])
 
 
+@pytest.mark.slow
 def test_under_nohup_a_hang_up_stays_ignored():
     body = "print('ready', flush=True); time.sleep(1); print('whole', flush=True)"
     code, printed, _, _ = interrupted(body, signals=[signal.SIGHUP], under=("env", "--ignore-signal=HUP"))
     assert (code, printed) == (0, ["whole"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [0.05, 0.3, 0.6, 1.2])
 @pytest.mark.parametrize("words", [
     ("plan", "fabric.yaml"),

@@ -64,6 +64,7 @@ def test_what_reads_nothing_but_scenarios(words, tmp_path, monkeypatch):
     printed(*words, command="exercise list" if words[0] == "exercise" else None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -80,6 +81,7 @@ def test_simulations(words, tmp_path):
     printed("simulate", scenario, *words, "--results", str(tmp_path))
 
 
+@pytest.mark.slow
 def test_runs_and_what_is_made_of_them(tmp_path):
     (tmp_path / "mine.yaml").write_text(
         "topology: {kind: ring, switches: 4}\nrouting: updown\nengine: simulate\n"

@@ -34,6 +34,7 @@ def called(folder: Path) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.slow
 def test_a_kernel_is_compiled_anew_when_one_it_calls_in_another_file_has_changed(tmp_path):
     package = tmp_path / "testbed" / "kernels"
     package.mkdir(parents=True)
@@ -113,6 +114,7 @@ def test_interpreted_and_compiled_kernels_give_the_same():
         assert found[1].tolist() == [[True] * 4, [True] * 4, [True, True, True, False]]
 
 
+@pytest.mark.slow
 def test_a_small_fabric_is_planned_and_its_lab_begun_without_loading_numba():
     program = (
         "import sys; from testbed.scenario import find_scenario, load_scenario; from testbed.plan import make_plan; "
@@ -129,6 +131,7 @@ INNER = (
 )
 
 
+@pytest.mark.slow
 def test_what_only_kernels_call_cannot_be_called_otherwise(tmp_path):
     package = tmp_path / "testbed" / "kernels"
     package.mkdir(parents=True)

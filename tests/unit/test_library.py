@@ -200,6 +200,7 @@ def test_a_file_of_samples_of_an_earlier_version_is_read(folder):
     assert tb.load(folder).core.samples == SAMPLES
 
 
+@pytest.mark.slow
 def test_the_command_writes_the_same_tables(folder, tmp_path):
     for name, read in (
         ("out.csv", lambda file: pd.read_csv(file, keep_default_na=False, na_values=[""])),

@@ -135,6 +135,7 @@ PLANS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PLANS)
 def test_every_pair_takes_its_path(name: str) -> None:
     plan = _plan(PLANS[name])
@@ -227,6 +228,7 @@ def test_copies_that_find_no_room_are_counted() -> None:
     assert model.live.refused[REFUSED.index("no room in the engine")] == model.live.refused.sum() == 2
 
 
+@pytest.mark.slow
 def test_garbage_loses_no_frame_of_the_model() -> None:
     model = live_model(
         _plan("topology: {kind: mesh, sizes: [2, 2]}\nsimulator: {flow_control: pause}\nengine: realtime")

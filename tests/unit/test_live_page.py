@@ -199,6 +199,7 @@ def test_nobody_else_may(source, path, headers, why):
         assert why in text
 
 
+@pytest.mark.slow
 def test_each_page_has_a_token_of_its_own(source):
     with open_page(source) as (_, first), open_page(source) as (_, second):
         tokens = [urlsplit(one).path.strip("/") for one in (first, second)]
@@ -273,6 +274,7 @@ def events(address: str) -> Iterator[Iterator[dict[str, Any]]]:
             yield each()
 
 
+@pytest.mark.slow
 def test_nothing_is_read_while_nobody_looks_and_everybody_sees_the_same(lab, source):
     with open_page(source) as (page, address):
         time.sleep(0.5)
@@ -297,6 +299,7 @@ def test_nothing_is_read_while_nobody_looks_and_everybody_sees_the_same(lab, sou
         assert lab.asked == asked
 
 
+@pytest.mark.slow
 def test_a_viewer_that_does_not_read_holds_nobody_up(lab, source):
     with open_page(source) as (_, address):
         where = urlsplit(address)
@@ -309,6 +312,7 @@ def test_a_viewer_that_does_not_read_holds_nobody_up(lab, source):
                 assert time.monotonic() - began < 5
 
 
+@pytest.mark.slow
 def test_a_lab_that_ends_is_told_and_one_that_comes_back_is_shown(lab, source):
     with open_page(source) as (_, address), events(address) as viewer:
         assert "reading" in next(viewer)

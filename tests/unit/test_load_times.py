@@ -36,6 +36,7 @@ def test_seconds_follow_the_dilation_and_never_below_the_least(dilation, tcp, ud
     assert tuple(times(timed(plan, UDP))) == udp
 
 
+@pytest.mark.slow
 def test_no_fewer_frames_and_round_trips_than_where_the_seconds_are_written():
     for dilation in range(1, 151):
         for load in (TCP, UDP):

@@ -144,6 +144,7 @@ def counts(arrived: int, before: int, within: int, sockets: int = 0) -> FrameCou
     return FrameCounts(arrived, lost, 0, (), (), ())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("moving", "then", "verdicts"), [
     # 400 of 1,000 frames were counted by a rule that is gone: no loss, if rules may go.
     (True, counts(1000, 400, -400), []),

@@ -44,6 +44,7 @@ def force(monkeypatch):
             monkeypatch.setattr(probe_program, "_SO_RCVBUFFORCE", socket.SO_RCVBUF)
 
 
+@pytest.mark.slow
 def test_two_hosts_count_what_they_hear(force, port, tmp_path):
     stop = tmp_path / "stop"
     probes = {
@@ -79,6 +80,7 @@ def test_two_hosts_count_what_they_hear(force, port, tmp_path):
     assert there.echoes >= 3
 
 
+@pytest.mark.slow
 def test_a_peer_that_is_gone_breaks_the_connection(force, port, tmp_path):
     stop = tmp_path / "stop"
     own = LossProbe("127.0.0.2", port, 0.01, 64, stop, 0, own="127.0.0.1")

@@ -54,6 +54,7 @@ _FAULTS: dict[str, tuple[str, str, int, str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", _FAULTS)
 def test_a_sentence_or_no_matter(fault, tmp_path):
     shell, words, code, said = _FAULTS[fault]

@@ -70,6 +70,7 @@ def test_what_a_model_cannot_be_carried_over_to_is_refused(text: str, sentence: 
     assert refused.value.sentence == sentence
 
 
+@pytest.mark.slow
 def test_a_way_over_a_link_that_is_off_is_refused(tmp_path: object) -> None:
     old = _plan()
     with pytest.raises(LabError, match=r"^the way to this plan is not safe: .* which is off"):

@@ -147,6 +147,7 @@ def test_spin(): spin({})
 """
 
 
+@pytest.mark.slow
 def test_tests_are_watched_and_those_that_take_too_long_have_noticed_a_fault(tmp_path):
     made = tmp_path / "testbed"
     made.mkdir()

@@ -188,6 +188,7 @@ def test_below_saturation_all_that_is_asked_for_arrives_where_the_paths_lead(pat
     assert point.links.drops == 0
 
 
+@pytest.mark.slow
 def test_no_load_above_the_static_bound_is_accepted_whole():
     plan = plan_of("torus", sizes=[4, 4], hosts_per_switch=2)
     bound = load_of(plan.topology, plan.routes, "all_to_all", 1).saturation
@@ -319,6 +320,7 @@ def after_each_event(fabric, state):
         yield
 
 
+@pytest.mark.slow
 def test_of_a_shared_memory_a_node_goes_on_at_half_of_what_it_may_take():
     plan = plan_of("mesh", sizes=[2], hosts_per_switch=4)
     network = network_of(plan, quick(flow_control="pause", shared=True, buffer=8 * 1522))

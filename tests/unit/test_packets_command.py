@@ -52,6 +52,7 @@ def refused(tmp_path):
     return run
 
 
+@pytest.mark.slow
 def test_a_table_with_pauses_a_figure_and_a_folder(typed, tmp_path):
     code, text, _ = typed("mesh4x4", "--loads", "0.9,0.2", "--seeds", "2")
     assert code == 0
@@ -71,6 +72,7 @@ def test_a_table_with_pauses_a_figure_and_a_folder(typed, tmp_path):
     assert [point.links.drops for point in read_points(folder)] == [0] * 4
 
 
+@pytest.mark.slow
 def test_without_flow_control_frames_are_dropped(typed):
     code, text, _ = typed("mesh4x4", "--flow-control", "none", "--loads", "0.1,1", "--pattern", "transpose",
                           "--format", "json")  # fmt: skip
@@ -82,6 +84,7 @@ def test_without_flow_control_frames_are_dropped(typed):
     assert high["pauses"]["mean"] == high["hosts_paused"]["mean"] == 0
 
 
+@pytest.mark.slow
 def test_it_goes_on_where_it_was_and_not_with_another_flow_control(typed, tmp_path):
     assert typed("mesh4x4", "--loads", "0.1")[0] == 0
     code, _, said = typed("mesh4x4", "--loads", "0.1,0.2", "--resume")
@@ -91,6 +94,7 @@ def test_it_goes_on_where_it_was_and_not_with_another_flow_control(typed, tmp_pa
     assert len(list((tmp_path / "results").iterdir())) == 1
 
 
+@pytest.mark.slow
 def test_a_declared_deadlock_forms_under_pause_and_not_where_frames_are_dropped(typed, tmp_path):
     file = tmp_path / "declared.yaml"
     file.write_text(CYCLIC + "expect: deadlock\n")

@@ -57,6 +57,7 @@ BY_DESTINATION = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [random_fabric(416), BY_DESTINATION.format(416)])
 def test_the_memory_of_a_plan_is_what_was_foretold(text):
     command = [sys.executable, "-c", _MEASURED, text]
@@ -64,6 +65,7 @@ def test_the_memory_of_a_plan_is_what_was_foretold(text):
     assert foretold / 2 < taken < 2 * foretold
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "gigabytes"), [
     (random_fabric(2048), (0.7, 1.1)),  # 0.88 were measured
     ("topology: {kind: torus, sizes: [64, 64], parallel_links: 2}", (0.3, 0.6)),  # 0.4

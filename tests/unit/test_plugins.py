@@ -323,6 +323,7 @@ def test_the_topology_of_the_examples_has_chords_and_coordinates():
     assert (abs(far) == 3).all(axis=1).sum() == 18
 
 
+@pytest.mark.slow
 def test_list_and_schema_know_plug_ins(tmp_path):
     write(tmp_path)
     command = [sys.executable, "-m", "testbed"]

@@ -140,6 +140,7 @@ def test_all_that_is_wrong_comes_at_once(four, tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_models_with_too_few_ports_are_left_out_or_refused(tmp_path):
     file = tmp_path / "wide.yaml"
     file.write_text("topology: {kind: complete, switches: 3, hosts_per_switch: 30}\nrouting: {kind: updown}\n")
@@ -158,6 +159,7 @@ def test_a_routing_that_needs_all_links_is_told_with_the_scenarios_file(tmp_path
     assert found.startswith(f'{file}: routing.kind: "dor" needs a whole torus and here link s1–s2 is dead')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["svg", "PNG"])
 def test_the_fabric_is_drawn(four, tmp_path, suffix):
     file = tmp_path / f"power.{suffix}"

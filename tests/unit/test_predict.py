@@ -72,6 +72,7 @@ def test_all_to_all_is_bound_by_the_fullest_wire():
     assert alltoall_bound(Wires(plan.topology, UDP, 10 * G, G), plan.routes, 1e6) == pytest.approx(3 * 8e6 / EDGE / G)
 
 
+@pytest.mark.slow
 @given(fabrics(), st.sampled_from([UDP, TCP]), st.sampled_from([0.4, 1.0, 2.5]), st.data())
 def test_every_flow_has_a_bottleneck_and_no_wire_is_overfull(blocks, wire, trunk_share, data):
     plan = make_plan(scenario_of(blocks))
@@ -139,6 +140,7 @@ def test_queues_on_the_way_back_delay_too():
     assert sum(others) > 0.97 * G * 1448 / 1542
 
 
+@pytest.mark.slow
 @given(fabrics(), st.sampled_from([UDP, TCP]), st.sampled_from([0.4, 1.0, 2.5]), st.data())
 def test_of_reno_too_every_flow_has_a_bottleneck_and_no_wire_is_overfull(blocks, wire, trunk_share, data):
     plan = make_plan(scenario_of(blocks))

@@ -97,6 +97,7 @@ def test_a_large_load_is_simulated_in_part(monkeypatch):
     assert sum(part) == pytest.approx(sum(whole), rel=0.1)
 
 
+@pytest.mark.slow
 def test_of_a_load_simulated_in_part_every_flow_has_a_part():
     # 16 flows at 10 Gbit/s for seconds: some hundred million frames. A prediction is divided by.
     plan = plan_of("torus", sizes=[4, 4])

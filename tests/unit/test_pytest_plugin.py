@@ -26,6 +26,7 @@ def run(pytester, monkeypatch):
     return tests
 
 
+@pytest.mark.slow
 def test_a_proved_fabric_passes(run):
     found = run(
         "def test_all(fabric):",
@@ -40,6 +41,7 @@ def test_a_proved_fabric_passes(run):
     found.assert_outcomes(passed=1)
 
 
+@pytest.mark.slow
 def test_failures_have_the_witness(run):
     found = run(
         "def test_cycle(fabric):",
@@ -70,6 +72,7 @@ def test_failures_have_the_witness(run):
     )
 
 
+@pytest.mark.slow
 def test_saved_configurations(run, pytester):
     made = export_plan(make_plan(scenario_of("topology: {kind: mesh, sizes: [3, 2]}")), Options("csv"))
     for name in ("saved", "broken"):

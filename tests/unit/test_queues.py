@@ -73,6 +73,7 @@ PYTHON -m distributed.cli.dask_worker tls://127.0.0.1:PORT --name NAME --nthread
 """
 
 
+@pytest.mark.slow
 def test_a_job_of_slurm_starts_a_worker_that_does_what_it_is_given_and_is_cancelled_at_the_end(slurm):
     said: list[str] = []
     with open_cluster("slurm:1", said.append) as workers:

@@ -102,6 +102,7 @@ def test_all_arrives_no_sooner_than_the_fullest_channel_or_host_allows(seed):
     assert np.array_equal(found.finished, again.finished)
 
 
+@pytest.mark.slow
 def test_a_long_replay_keeps_few_columns():
     demand = demand_of(4, [(0, 2, 400_000), (2, 0, 400_000)], carried=1)
     found = replay(network_of(plan_of("mesh", sizes=[4])), demand)
@@ -268,6 +269,7 @@ def test_files_that_are_no_matrix(typed, tmp_path, name, content, sentence):
     assert sentence in problem
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("words", "expected"), [
     (("--pattern", "all_to_all", "--matrix", "m.csv"),
      ["--matrix: says what is sent, and so does --pattern all_to_all; give one of them"]),
@@ -325,6 +327,7 @@ def test_what_ranks_sent_each_other_is_replayed_on_another_fabric(typed, tmp_pat
     ]
 
 
+@pytest.mark.slow
 def test_the_matrix_of_the_telemetry_is_replayed(typed, tmp_path):
     text = text_of("{kind: ring, switches: 3}", "{kind: iperf3, protocol: udp}")
     loads = [head(1), head(2, "iperf3 udp neighbour"), head(3, "ping neighbour")]

@@ -133,6 +133,7 @@ def page(text):
     return Page(text)
 
 
+@pytest.mark.slow
 def test_page_is_well_formed_and_its_ids_are_unique(page):
     assert len(page.ids) == len(set(page.ids)) > 100
 
@@ -323,6 +324,7 @@ def test_environment_is_shown_whole(page):
     assert ["missing", "a module"] in page.cells
 
 
+@pytest.mark.slow
 def test_real_time_and_dilated_runs_say_so(tmp_path):
     assert "real time" in render_report(make_run(tmp_path, f"{PAIR}\nlab: {{dilation: 1}}"))
     chosen = render_report(make_run(tmp_path, dilation=150.0))

@@ -71,6 +71,7 @@ def test_every_link_is_drawn_once(name):
     assert sorted(map(int, re.findall(r'<g id="t-link-(\d+)">', svg))) == list(range(topology.link_count))
 
 
+@pytest.mark.slow
 @every_topology
 def test_every_direction_of_every_link_is_drawn_with_its_use(name):
     topology = plan_of(name).topology
@@ -91,6 +92,7 @@ def test_every_switch_is_a_labelled_box(name):
     assert sorted(labels) == sorted(topology.switch_name(switch) for switch in range(topology.switch_count))
 
 
+@pytest.mark.slow
 @every_topology
 def test_vlan_panels_colour_the_tree_and_nothing_else(name):
     plan = plan_of(name)
@@ -107,6 +109,7 @@ def test_vlan_panels_colour_the_tree_and_nothing_else(name):
         assert f">{hosts} host{'s' * (hosts != 1)}, {tree} link{'s' * (tree != 1)}</text>" in svg
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["torus4x4", "parallel", "fat_tree_14", "ring", "crowd"])
 def test_drawings_are_deterministic(name):
     plan = plan_of(name)
@@ -174,6 +177,7 @@ def test_colour_rises_with_use():
     assert "var(--link," in group(svg, "t-channel-3")
 
 
+@pytest.mark.slow
 def test_scale_follows_small_uses():
     topology = plan_of("mesh").topology
     assert ">100 %</text>" in draw_topology(topology, "t", {0: LinkUse(0.7, None)})

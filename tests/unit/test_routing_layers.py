@@ -117,6 +117,7 @@ def test_one_layer_of_lturn_is_lturn_routing():
     assert np.array_equal(virtual_channels(one), virtual_channels(route_lturn(topology, LturnOptions())))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("variant", "down_up_forbidden"),
     [("ud", [True, True, True, True]), ("ud_du", [True, False] * 2), ("ud_below_du", [True, False, False, False])],

@@ -184,6 +184,7 @@ def slow_tree_based(topology):
     return prohibited
 
 
+@pytest.mark.slow
 def test_the_order_of_switches_is_that_of_the_algorithm_done_slowly():
     for topology in random_fabrics()[:20]:
         prohibited, _ = prohibited_turns(topology, tree_based_turns(topology, 0))

@@ -137,6 +137,7 @@ def test_tcp_flows_that_lose_all_go_on_when_their_timers_end(tmp_path):
     assert min(sample.value for sample in of(outcome, "goodput")) > 5e4
 
 
+@pytest.mark.slow
 def test_tcp_is_predicted_for_queues_that_lose_the_new_frame(tmp_path, monkeypatch):
     asked = []
 

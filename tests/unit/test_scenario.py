@@ -85,6 +85,7 @@ def test_the_resolved_scenario_is_a_scenario_and_the_same():
     assert parse_scenario(yaml.safe_dump(resolved), "x.yaml") == scenario
 
 
+@pytest.mark.slow
 @given(st.floats(1e5, 1e13), st.floats(1e5, 1e13) | st.none())
 def test_rates_survive_being_resolved_exactly(rate, host_rate):
     scenario = parse_scenario(SMALL + "lab: {dilation: 1}", "x.yaml")
@@ -180,6 +181,7 @@ def test_shown(value, text):
     assert shown(value) == text
 
 
+@pytest.mark.slow
 @given(
     st.recursive(
         st.none() | st.booleans() | st.floats() | st.integers() | st.text(st.characters(codec="utf-8"), max_size=8),

@@ -181,6 +181,7 @@ def fail(reconciler: SegmentReconciler, plan: Plan, link: int, *, down: bool = T
         reconciler.port_changed(int(topology.channel_source[channel]), int(topology.out_port[channel]), down=down)
 
 
+@pytest.mark.slow
 def test_a_link_dies_and_comes_back():
     plan = plan_of("torus", sizes=[4, 4])
     reconciler, fakes = started(plan)
@@ -205,6 +206,7 @@ def test_a_link_dies_and_comes_back():
     assert died["without_backup"] == died["cut_off"] == []
 
 
+@pytest.mark.slow
 def test_what_dies_while_new_tables_are_made_is_overcome_too():
     plan = plan_of("torus", sizes=[4, 4])
     reconciler, fakes = started(plan)
@@ -304,6 +306,7 @@ def test_a_failure_while_the_controller_was_away_is_found_when_it_starts(tmp_pat
     assert fakes.undelivered(failed_elements(plan.topology, [7])) == 0
 
 
+@pytest.mark.slow
 def test_what_it_cannot_keep_going_is_refused():
     plan = plan_of("torus", sizes=[4, 4])
     reconciler, _ = started(plan)
@@ -498,6 +501,7 @@ def test_a_manager_that_takes_over_touches_no_rule(tmp_path):
     assert (told["down"], told["events"]) == (first.status()["down"], first.status()["events"])
 
 
+@pytest.mark.slow
 def test_what_dies_while_nobody_steers_is_overcome_by_the_next(tmp_path):
     plan = plan_of("torus", sizes=[4, 4])
     steers = Election(tmp_path / "lock")

@@ -180,6 +180,7 @@ def test_below_saturation_all_that_is_asked_for_arrives_where_the_paths_lead(pat
     assert point.fullest_use == use.max() <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plan", [
     pytest.param(lambda: plan_of("mesh", sizes=[4, 4]), id="mesh"),
     pytest.param(lambda: plan_of("torus", sizes=[4, 4], hosts_per_switch=2), id="torus"),
@@ -258,6 +259,7 @@ def test_what_the_verifier_calls_cyclic_stands_still_and_the_cycle_is_one_of_its
         assert inside[before]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("channels", [1, 2])
 def test_a_deadlock_is_for_ever(channels):
     plan = plan_of("ring", {"kind": "dor", "ring": "shortest"}, switches=6)

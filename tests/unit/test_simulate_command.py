@@ -52,6 +52,7 @@ def problems_of(*words):
     return [str(problem) for problem in caught.value.problems]
 
 
+@pytest.mark.slow
 def test_a_table_a_figure_and_a_folder(typed, tmp_path):
     code, text = typed("mesh4x4", "--loads", "0.3,0.1,0.9", "--seeds", "2")
     assert code == 0
@@ -143,6 +144,7 @@ def test_an_unproved_plan_is_refused_and_leaves_nothing(typed, tmp_path):
     assert not (tmp_path / "results").exists()
 
 
+@pytest.mark.slow
 def test_near_saturation_a_load_is_run_with_several_seeds_and_their_spread_is_shown(typed):
     words = ("mesh4x4", "--loads", "0.1,0.9", "--channels", "2", "--format", "json")
     loads = json.loads(typed(*words)[1])["loads"]
@@ -189,6 +191,7 @@ def test_numbers_that_do_not_fit_each_other():
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scenario", "pattern", "sentence"), [
     ("mesh4x4", "transpsoe", 'there is no pattern "transpsoe". Did you mean "transpose"? Known: neighbour, bit_rev'),
     ("pairs8", "uniform", None),

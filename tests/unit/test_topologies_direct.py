@@ -61,6 +61,7 @@ def test_a_seed_is_the_same_graph_on_every_machine():
     assert regular_graph(8, 3, 7).tolist() == PINNED
 
 
+@pytest.mark.slow
 def test_random_graphs_are_drawn_evenly():
     """Each of the 70 cubic graphs on 6 switches comes about equally often: 10 are K3,3 and 60 a prism."""
     found = [regular_graph(6, 3, seed).tolist() for seed in range(700)]

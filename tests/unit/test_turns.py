@@ -48,6 +48,7 @@ class Running:
         self.said.clear()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 def test_a_test_that_runs_alone_waits_for_others_and_others_for_it(tmp_path):
     tests = Running(tmp_path)
@@ -64,6 +65,7 @@ def test_a_test_that_runs_alone_waits_for_others_and_others_for_it(tmp_path):
     tests.said_then("alone ends", "late begins", "late ends")
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 def test_quiet_tests_run_beside_those_on_other_seats_and_nobody_else(tmp_path):
     tests = Running(tmp_path)
@@ -101,6 +103,7 @@ def _kernel(folder: Path) -> subprocess.Popen[str]:
                             text=True)  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="nothing is compiled here")
 def test_of_two_processes_one_compiles_a_kernel(tmp_path):
     both = [_kernel(tmp_path) for _ in range(2)]

@@ -45,12 +45,14 @@ def test_what_cannot_be_varied_is_a_sentence(vary, problem):
     assert str(error.value) == problem
 
 
+@pytest.mark.slow
 def test_analyse_has_a_column_for_each_value(tmp_path):
     done = command("analyse", "ring4", "--vary", "routing=dor,updown,stp", "--format", "json", folder=tmp_path)
     found = json.loads(done.stdout)["analyses"]
     assert [(one["scenario"], one["routing"]) for one in found] == [(name, name) for name in ("dor", "updown", "stp")]
 
 
+@pytest.mark.slow
 def test_simulate_runs_each_value_and_says_which(tmp_path):
     words = (
         "simulate",
@@ -72,6 +74,7 @@ def test_simulate_runs_each_value_and_says_which(tmp_path):
     assert folders == ["ring4-stp", "ring4-updown"]
 
 
+@pytest.mark.slow
 def test_all_variants_are_planned_before_the_first_runs(tmp_path):
     done = command("run", "ring4", "--vary", "routing=updown,updwn", folder=tmp_path)
     assert done.returncode == 2

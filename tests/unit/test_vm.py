@@ -126,6 +126,7 @@ def test_why_kvm_does_not_boot_is_asked_once(tmp_path, monkeypatch):
     assert kvm.why_no_kvm(Image(tmp_path)) == "no"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "why_not"),
     [
@@ -307,6 +308,7 @@ def test_the_project_goes_in_without_what_was_built_for_this_machine(tmp_path):
     assert owners == {(0, "root")}
 
 
+@pytest.mark.slow
 def test_all_that_a_run_imports_goes_in(tmp_path):
     pack_project(tmp_path / "p.tar", {})
     with tarfile.open(tmp_path / "p.tar") as archive:
@@ -429,6 +431,7 @@ def test_a_machine_that_goes_wrong_is_named(script, sentence, tmp_path, monkeypa
         _run(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_machine_that_falls_silent_is_ended(tmp_path, monkeypatch):
     monkeypatch.setattr(boot, "_BOOT_LIMIT", 3.0)  # in which the shell surely starts
     _fake_qemu(monkeypatch, 'echo Booting >"$2"; sleep 60')
@@ -436,6 +439,7 @@ def test_a_machine_that_falls_silent_is_ended(tmp_path, monkeypatch):
         _run(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_machine_that_talks_on_and_on_is_ended(tmp_path, monkeypatch):
     _fake_qemu(monkeypatch, "while sleep 0.2; do echo '{}'; done")
     with pytest.raises(LabError, match="was ended: it did not end in time"):
@@ -454,6 +458,7 @@ def test_the_machine_ends_with_an_interrupt(tmp_path, monkeypatch):
     assert not Path(f"/proc/{pid}").exists()
 
 
+@pytest.mark.slow
 def test_a_program_is_killed_with_the_one_that_started_it(tmp_path):
     # A third process starts it and is killed at once.
     code = (

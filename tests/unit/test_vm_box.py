@@ -185,6 +185,7 @@ def test_a_script_that_lacks_something_is_told_from_one_that_fails(code, error, 
         building.run_script("vm-box", [], "the box for Vagrant", tmp_path / "errors", _quiet)
 
 
+@pytest.mark.slow
 def test_a_folder_is_removed_although_a_dying_program_still_writes_there(tmp_path):
     folder = tmp_path / "testbed-0.building"
     folder.mkdir()

@@ -63,6 +63,7 @@ def test_datagrams_hold_their_number():
     assert rr.check(RequestResponse("tcp", request=14480, response=1)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("protocol", "request_size", "response"), [("tcp", 1, 14480), ("udp", 1472, 4)])
 def test_the_programs_talk_to_each_other(protocol, request_size, response):
     with socket.create_server(("127.0.0.1", 0)) as free:
