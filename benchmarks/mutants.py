@@ -1,9 +1,9 @@
 """Mutation testing: plant small faults, one at a time, and see whether a test notices.
 
 `python -m benchmarks.mutants --help`. Faults are drawn from all that benchmarks/mutations.py finds in PLACES. Each is
-judged by tests that enter the function with the fault, in a copy of the project. Kernels are
-interpreted there: compiling those with the fault anew takes minutes. Faults that change nothing stand in
-benchmarks/mutants.yaml, each with the reason.
+judged by tests that enter the function with the fault, in a copy of the project. Kernels are interpreted there:
+compiling those with the fault anew takes minutes. Faults that change nothing stand in benchmarks/mutants.yaml, each
+with the reason.
 
 Exit codes: 0 enough were noticed, 1 not, 2 tests cannot be run without any fault or nothing could be planted, 130
 Ctrl-C.
@@ -63,6 +63,7 @@ _PATIENCE = 1800.0  # seconds for any tests, whatever else the machine has to do
 _MEMORY = 8 << 30  # bytes for the tests of a mutant, which may ask for any
 
 
+# Where faults are planted.
 PLACES = (
     "testbed/routing/*.py",
     "testbed/vlans/*.py",

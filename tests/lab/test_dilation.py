@@ -97,6 +97,8 @@ def test_with_jobs_the_dilation_is_tried_with_one(tmp_path, untouched):
     manifest = json.loads((Path(found["results"]) / "manifest.json").read_text())
     choice = manifest["dilation_choice"]
     with_job = [one for one in choice["tried"] if one["job"]]
+    at_it = [one["verdict"] for one in with_job if one["dilation"] == manifest["dilation"]]
+    assert choice["kept_up_with_job"] is ("pass" in at_it)
     counted = choice["tried"] if choice["kept_up_with_job"] else [one for one in choice["tried"] if not one["job"]]
     failed = max((one["dilation"] for one in counted if one["verdict"] != "pass"), default=0)
     passed = [
