@@ -125,12 +125,15 @@ def entries() -> list[Entry]:
 
 
 def in_use() -> list[Entry]:
-    """Labs in which a program measures, such as those of `testbed run`: named after their scenarios, in no record."""
+    """Labs in which a program measures, such as those of `testbed run`: named after their scenarios, in no record.
+
+    Of several with one scenario the oldest has its bare name, which it so keeps when others begin.
+    """
     recorded = entries()
     known, names = {entry.init for entry in recorded}, {entry.name for entry in recorded}
     building = {claim.owner for claim in being_built()}
     found = []
-    for lab in sorted(labs(), key=lambda one: one.init):
+    for lab in sorted(labs(), key=lambda one: (born(one.init), one.init)):
         if lab.init in known or lab.owner in building or not lab.owned or not lab.namespaces.socket.exists():
             continue
         name = lab.scenario if lab.scenario not in names else f"{lab.scenario}-{lab.owner}"

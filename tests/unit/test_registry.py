@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -83,6 +84,21 @@ def test_a_program_that_builds_a_lab_can_be_ended(folder):
     assert program.wait() == -15
     assert registry.being_built() == []
     program.communicate()
+
+
+def test_of_labs_in_use_the_oldest_keeps_the_bare_name(monkeypatch, tmp_path):
+    # Process numbers begin anew at some time, so that a younger lab can have the smaller.
+    ages = {31_000: 500, 800: 700, 900: 600}
+    lab = SimpleNamespace(socket=tmp_path)
+    found = [SimpleNamespace(init=init, owner=init + 1, scenario="long", owned=True, namespaces=lab) for init in ages]
+    monkeypatch.setattr(registry, "born", lambda init: ages[init])
+    monkeypatch.setattr(registry, "labs", lambda: iter(found))
+    names = {31_001: "long", 901: "long-901", 801: "long-801"}
+    assert {entry.owner: entry.name for entry in registry.in_use()} == names
+    with pytest.raises(InputError, match="long: process 31001 measures in it and ends it"):
+        registry.find_standing("long")
+    with pytest.raises(InputError, match="long-801: process 801 measures in it and ends it"):
+        registry.find_standing("long-801")
 
 
 def test_nobody_else_writes_records(folder):
