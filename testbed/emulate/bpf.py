@@ -40,7 +40,7 @@ ADD_TO_MEMORY = 0xDB  # atomically, 64 bits
 JUMP, IF_EQUAL, IF_NOT, IF_BITS, IF_REGISTERS_DIFFER = 0x05, 0x15, 0x55, 0x45, 0x5D
 _CALL, _EXIT, _MAP_ADDRESS = 0x85, 0x95, 0x18
 # Functions of the kernel that programs call.
-LOOK_UP, PUSH_VLAN, POP_VLAN, REDIRECT, LOAD_BYTES = 1, 18, 19, 23, 26
+LOOK_UP, REDIRECT_COPY, PUSH_VLAN, POP_VLAN, REDIRECT, LOAD_BYTES = 1, 13, 18, 19, 23, 26
 
 
 def instruction(code: int, to: int = 0, of: int = 0, offset: int = 0, value: int = 0) -> bytes:

@@ -5,6 +5,10 @@ port's classifiers. So the first program is the filter of Open vSwitch's socket:
 vSwitch's or has an entry, notes the entry, and keeps the frame from the socket then. The second is a classifier that
 carries out what was noted, on the same processor before any other frame comes. So one of both takes each frame,
 whatever happens to the entries meanwhile; and where no Open vSwitch listens at a port, nothing is forwarded there.
+
+A frame of a host counts against the buffer of the socket that sent it for as long as it is the same piece of memory,
+also in the queues of switches: TCP would keep a few frames in the whole fabric and lose none, and a UDP sender would
+wait where frames are dropped. So the first switch sends a copy on, and the frame ends there, as on a wire.
 """
 
 from __future__ import annotations
@@ -36,9 +40,10 @@ _POP, _PUSH = 1, 2
 _8021Q, _8021AD = socket.htons(0x8100), socket.htons(0x88A8)
 
 # Places in a program's view of a frame (struct __sk_buff).
-_PACKET_TYPE, _PROTOCOL, _VLAN_PRESENT, _VLAN_TCI, _VLAN_PROTOCOL, _INTERFACE = 4, 16, 20, 24, 28, 40
+_PACKET_TYPE, _PROTOCOL, _VLAN_PRESENT, _VLAN_TCI, _VLAN_PROTOCOL, _INTERFACE, _SOCKET = 4, 16, 20, 24, 28, 40, 168
 _OUTGOING = socket.PACKET_OUTGOING
 _DROP = 2  # TC_ACT_SHOT
+_TAKEN = 4  # TC_ACT_STOLEN
 _GO_ON = -1  # TC_ACT_UNSPEC
 _WHOLE = 0x40000  # a socket gets so many bytes of a frame
 
@@ -184,10 +189,18 @@ def forwarding(maps: Maps) -> bytes:
     p.call(bpf.PUSH_VLAN)
     p.jump("drop", bpf.IF_NOT, 0, 0)
     p.label("pushed")
+    p.op(bpf.LOAD_64, 1, frame, _SOCKET)
+    p.jump("of a socket", bpf.IF_NOT, 1, 0)
     p.op(bpf.LOAD_32, 1, end, -16)
     p.op(bpf.SET, 2, value=0)
     p.call(bpf.REDIRECT)
     p.exit()
+    p.label("of a socket")
+    p.op(bpf.COPY, 1, frame)
+    p.op(bpf.LOAD_32, 2, end, -16)
+    p.op(bpf.SET, 3, value=0)
+    p.call(bpf.REDIRECT_COPY)
+    p.leave(_TAKEN)
     p.label("drop")
     p.leave(_DROP)
     p.label("go on")

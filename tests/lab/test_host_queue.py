@@ -1,13 +1,15 @@
-"""What waits at a host's interface while TCP sends. Natively only: emulated hosts filled no queue in two seconds."""
+"""What waits at a host's interface, and what a host's socket feels of queues: of its own, not of the switches'."""
 
 from __future__ import annotations
 
 import sys
 
+import pytest
+
 from testbed.emulate.build import build_lab
 from testbed.messages import LoadRequest, Process
 
-from .conftest import plan_of
+from .conftest import both_ways, execute, plan_of
 
 # Half of it listens, half of it sends for two seconds and looks at what waits at the interface.
 _SENDS = """
@@ -37,6 +39,28 @@ else:
 """
 
 
+# Datagrams that a socket with a small buffer cannot send at once: of 60 at an interval, and of 60 without one.
+_REFUSED = """
+import socket, time
+
+def refused(pause):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as there:
+        there.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 20_000)
+        there.setblocking(False)
+        count = 0
+        for _ in range(60):
+            try:
+                there.sendto(bytes(1400), ("10.0.0.2", 5000))
+            except BlockingIOError:
+                count += 1
+            time.sleep(pause)
+        return count
+
+print(refused(0.003), refused(0))
+"""
+
+
+# Natively only: emulated hosts filled no queue in two seconds.
 def test_what_waits_at_a_host_are_frames_of_the_wire(untouched):
     processes = tuple(
         Process(role, host, (sys.executable, "-c", _SENDS, role)) for role, host in (("listen", "h2"), ("send", "h1"))
@@ -47,3 +71,18 @@ def test_what_waits_at_a_host_are_frames_of_the_wire(untouched):
     longest, seen = map(float, outputs["send"].stdout.split())
     assert seen
     assert 1000 < longest <= 1514  # several segments of TCP in one would be longer
+
+
+@pytest.mark.vm
+@both_ways
+def test_a_socket_waits_for_its_own_link_and_not_for_queues_of_switches(fast_path, untouched):
+    # The link between the switches takes 29 ms for a datagram, so that most of the first 60 wait there.
+    text = f"""
+topology: {{kind: mesh, sizes: [2]}}
+links: {{rate: 20 Mbit/s, host_rate: 1 Gbit/s}}
+lab: {{dilation: 50, fast_path: {fast_path}}}
+"""
+    with build_lab(plan_of(text)) as lab:
+        paced, at_once = map(int, execute(lab, sys.executable, "-c", _REFUSED, host="h1").split())
+    assert paced == 0
+    assert at_once > 0
