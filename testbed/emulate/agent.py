@@ -171,6 +171,7 @@ class Agent:
             interface=HOST_INTERFACE,
             fast_path=fabric.fast_path is not None,
             why_slow=fabric.why_slow,
+            why_wait=fabric.why_wait,
             host_access=order.host_access,
             most_share=most_share(len(order.hosts)),
         )

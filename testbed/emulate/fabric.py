@@ -17,6 +17,7 @@ from testbed.emulate import counters, kernel_files
 from testbed.emulate.commands import how_it_ended, in_host, run, run_each
 from testbed.emulate.fast_path import FastPath, open_fast_path
 from testbed.emulate.fast_upkeep import Upkeep
+from testbed.emulate.first_hop import copy_at
 from testbed.emulate.host_view import is_hidden, program_folders, show, start_holders
 from testbed.emulate.interfaces import set_interfaces
 from testbed.emulate.names import HOST_INTERFACE, channel_ports, far_end, host_ports, port_interface
@@ -83,6 +84,7 @@ class Fabric(Mininet):  # type: ignore[misc]
         self.fast_path: FastPath | None = None
         self.short_cuts: Upkeep | None = None  # what keeps it in step with the switches
         self.why_slow = ""  # why there is none; empty where nobody asked for one
+        self.why_wait = ""  # why hosts' sockets wait for queues of switches, too; empty where they do not
         self._reading = threading.Lock()
         self._figures: PortCounters | None = None  # made when somebody looks
         self._in_rules: list[list[int]] = []  # frames of all ports when the rules had last counted them
@@ -171,6 +173,7 @@ class Fabric(Mininet):  # type: ignore[misc]
             ("hosts", self._configure_hosts),
             ("ports", lambda: switches.add_ports(self._ports())),
             # After the ports: Open vSwitch clears the queueing of a port it takes over.
+            ("first hops", lambda: self._copy_at(self.order.switches)),
             ("fast path", self._open_fast_path),
             ("shaping", self._shape),
             ("buffers", lambda: self._prepare_sockets(switches)),
@@ -311,6 +314,12 @@ class Fabric(Mininet):  # type: ignore[misc]
     def port_rates(self) -> dict[str, float]:
         """Bit/s that each switch port is shaped to, gaps included; ports of the hosts first, then of the channels."""
         return {name: shaping.rate for name, shaping in self._port_shaping().items()}
+
+    def _copy_at(self, switches: Sequence[str]) -> None:
+        if self.datapath == "kernel":
+            self.why_wait = copy_at(
+                [port_interface(h.switch, h.port) for h in self.order.hosts if h.switch in switches]
+            )
 
     def _open_fast_path(self) -> None:
         self.fast_path, self.why_slow = open_fast_path(self.order, self.datapath, self._ports())
@@ -553,6 +562,7 @@ class Fabric(Mininet):  # type: ignore[misc]
         mine = [name for bridge, name, _ in self._ports() if bridge == switch]
         shaping = self._port_shaping()
         run(["tc", "-batch", "-"], "".join(shaping[name].commands(name) for name in mine))
+        self._copy_at([switch])
         if self.fast_path is not None and self.short_cuts is not None:
             self.fast_path.attach([switch])
             switches.each_packet_socket([switch], self.fast_path.listen)

@@ -6,9 +6,7 @@ vSwitch's or has an entry, notes the entry, and keeps the frame from the socket 
 carries out what was noted, on the same processor before any other frame comes. So one of both takes each frame,
 whatever happens to the entries meanwhile; and where no Open vSwitch listens at a port, nothing is forwarded there.
 
-A frame of a host counts against the buffer of the socket that sent it for as long as it is the same piece of memory,
-also in the queues of switches: TCP would keep a few frames in the whole fabric and lose none, and a UDP sender would
-wait where frames are dropped. So the first switch sends a copy on, and the frame ends there, as on a wire.
+Of a host's frame the first switch sends a copy on (see first_hop).
 """
 
 from __future__ import annotations
@@ -40,10 +38,10 @@ _POP, _PUSH = 1, 2
 _8021Q, _8021AD = socket.htons(0x8100), socket.htons(0x88A8)
 
 # Places in a program's view of a frame (struct __sk_buff).
-_PACKET_TYPE, _PROTOCOL, _VLAN_PRESENT, _VLAN_TCI, _VLAN_PROTOCOL, _INTERFACE, _SOCKET = 4, 16, 20, 24, 28, 40, 168
+_PACKET_TYPE, _PROTOCOL, _VLAN_PRESENT, _VLAN_TCI, _VLAN_PROTOCOL, INTERFACE, SOCKET = 4, 16, 20, 24, 28, 40, 168
 _OUTGOING = socket.PACKET_OUTGOING
 _DROP = 2  # TC_ACT_SHOT
-_TAKEN = 4  # TC_ACT_STOLEN
+TAKEN = 4  # TC_ACT_STOLEN
 _GO_ON = -1  # TC_ACT_UNSPEC
 _WHOLE = 0x40000  # a socket gets so many bytes of a frame
 
@@ -103,7 +101,7 @@ def deciding(maps: Maps) -> bytes:
     p.op(bpf.LOAD_32, 1, frame, _PACKET_TYPE)
     p.jump("none of both", bpf.IF_EQUAL, 1, _OUTGOING)
     # The port, if it has entries.
-    p.op(bpf.LOAD_32, 1, frame, _INTERFACE)
+    p.op(bpf.LOAD_32, 1, frame, INTERFACE)
     p.op(bpf.STORE_32, end, 1, _SMALL_KEY)
     _look_up(p, maps.ports, _SMALL_KEY, "open vswitch")
     p.op(bpf.COPY, port, 0)
@@ -144,7 +142,7 @@ def deciding(maps: Maps) -> bytes:
     p.op(bpf.STORE_VALUE_32, end, 0, _SMALL_KEY, 0)
     _look_up(p, maps.note, _SMALL_KEY, "open vswitch")
     p.op(bpf.STORE_64, 0, 8, 0)
-    p.op(bpf.LOAD_32, 1, frame, _INTERFACE)
+    p.op(bpf.LOAD_32, 1, frame, INTERFACE)
     p.op(bpf.STORE_64, 0, 1, 8)
     p.label("none of both")
     p.leave(0)
@@ -164,7 +162,7 @@ def forwarding(maps: Maps) -> bytes:
     p.jump("go on", bpf.IF_EQUAL, note, 0)
     p.op(bpf.STORE_VALUE_64, 0, 0, 0, 0)
     p.op(bpf.LOAD_64, came, 0, 8)
-    p.op(bpf.LOAD_32, 1, frame, _INTERFACE)
+    p.op(bpf.LOAD_32, 1, frame, INTERFACE)
     p.jump("go on", bpf.IF_REGISTERS_DIFFER, came, of=1)  # noted for a frame that never came to its classifier
     p.op(bpf.STORE_64, end, note, -16)
     # Count it.
@@ -189,7 +187,7 @@ def forwarding(maps: Maps) -> bytes:
     p.call(bpf.PUSH_VLAN)
     p.jump("drop", bpf.IF_NOT, 0, 0)
     p.label("pushed")
-    p.op(bpf.LOAD_64, 1, frame, _SOCKET)
+    p.op(bpf.LOAD_64, 1, frame, SOCKET)
     p.jump("of a socket", bpf.IF_NOT, 1, 0)
     p.op(bpf.LOAD_32, 1, end, -16)
     p.op(bpf.SET, 2, value=0)
@@ -200,7 +198,7 @@ def forwarding(maps: Maps) -> bytes:
     p.op(bpf.LOAD_32, 2, end, -16)
     p.op(bpf.SET, 3, value=0)
     p.call(bpf.REDIRECT_COPY)
-    p.leave(_TAKEN)
+    p.leave(TAKEN)
     p.label("drop")
     p.leave(_DROP)
     p.label("go on")

@@ -19,7 +19,7 @@ from testbed.emulate.bpf import array_map, attach, instruction, load
 from testbed.errors import LabError
 from testbed.model import Longs, host_mac
 
-_RANK = 1  # before what takes frames away
+_RANK = 2  # before what takes frames away, and after what sends copies on
 _ENTRY = 16  # bytes, frames: two numbers of eight bytes
 # A host's address is this and its number, counted from 1, in four bytes.
 _PREFIX = int(host_mac(0).replace(":", "")[:4], 16)

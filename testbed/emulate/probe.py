@@ -142,7 +142,8 @@ _FAST_PATH = _Trial(
     "fast path",
     _VETH + "mount -t bpf bpf /sys; tc qdisc add dev probe0 ingress; "
     "tc filter add dev probe0 ingress bpf bytecode '1,6 0 0 0' direct-action",
-    "the userspace datapath passes on every frame, at a larger dilation (lab.fast_path)",
+    "the userspace datapath passes on every frame, at a larger dilation (lab.fast_path); on the kernel's TCP loses too "
+    "few frames, since hosts' sockets wait for queues of switches, too",
     "use Linux 5.6 or newer with BPF_SYSCALL, NET_CLS_BPF and NET_SCH_INGRESS, and a container that allows bpf()",
     needed=False,
 )

@@ -61,9 +61,20 @@ def missing(plan: Plan, progress: Progress) -> Missing:
 def build(plan: Plan, progress: Progress, keep: bool = False) -> LabClient:
     """Build the lab of a plan; it may outlive this program."""
     lab = build_lab(plan, keep=keep, progress=lambda step: progress(f"building the lab: {step}"))
-    if lab.facts.why_slow:
-        progress(f"no fast path under Open vSwitch: {lab.facts.why_slow}")
+    say_what_lacks(lab.facts, progress)
     return lab
+
+
+def say_what_lacks(facts: Facts, progress: Progress) -> None:
+    """Tell what a lab does without, and why."""
+    if facts.why_slow:
+        progress(f"no fast path under Open vSwitch: {facts.why_slow}")
+    if facts.why_wait:
+        progress(_waiting(facts.why_wait))
+
+
+def _waiting(why: str) -> str:
+    return f"TCP loses too few frames, since hosts' sockets wait for queues of switches, too: {why}"
 
 
 def environment(engine: str, lab: Session) -> dict[str, object]:
@@ -78,6 +89,7 @@ def of_facts(engine: str, facts: Facts) -> dict[str, object]:
         "engine": engine,
         "datapath": facts.datapath,
         "fast_path": "on" if facts.fast_path else f"off: {facts.why_slow}" if facts.why_slow else "off",
+        **({"host_sockets": _waiting(facts.why_wait)} if facts.why_wait else {}),
         "switch_daemons": len(facts.switch_daemons),
         "controller": facts.controller or "none",
         "kernel": facts.kernel,

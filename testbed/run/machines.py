@@ -15,7 +15,7 @@ from testbed.plan import Plan
 from testbed.run.dilation.pilot import pilot_job
 from testbed.run.engine import Engine, Missing, Progress
 from testbed.run.in_session import Fabric, checked, measure_in
-from testbed.run.lab import of_facts
+from testbed.run.lab import of_facts, say_what_lacks
 from testbed.run.loads.one_load import runner_of
 from testbed.run.loads.run_mpi import Prepared, prepare_mpi
 from testbed.session import Session
@@ -76,8 +76,7 @@ def _prepared(machines: Machines, plan: Plan, progress: Progress) -> Missing:
 def _built(machines: Machines, plan: Plan, progress: Progress) -> Iterator[Session]:
     fabric = build_over(machines, plan, lambda step: progress(f"building the fabric: {step}"))
     with fabric:
-        if fabric.facts.why_slow:
-            progress(f"no fast path under Open vSwitch: {fabric.facts.why_slow}")
+        say_what_lacks(fabric.facts, progress)
         yield fabric
 
 

@@ -83,6 +83,10 @@ links: {{rate: 20 Mbit/s, host_rate: 1 Gbit/s}}
 lab: {{dilation: 50, fast_path: {fast_path}}}
 """
     with build_lab(plan_of(text)) as lab:
-        paced, at_once = map(int, execute(lab, sys.executable, "-c", _REFUSED, host="h1").split())
-    assert paced == 0
-    assert at_once > 0
+        assert lab.facts.why_wait == ""
+        # The second time after Open vSwitch was configured anew, which can take classifiers off its ports.
+        for step in ("show", "set interface s1-eth1 mtu_request=1500"):
+            execute(lab, "ovs-vsctl", *step.split())
+            paced, at_once = map(int, execute(lab, sys.executable, "-c", _REFUSED, host="h1").split())
+            assert paced == 0
+            assert at_once > 0

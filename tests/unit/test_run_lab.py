@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from testbed.emulate import bpf, first_hop
 from testbed.errors import LabError
 from testbed.messages import Facts
 from testbed.plan.rates import at_dilation
@@ -107,3 +109,20 @@ def test_results_say_how_a_model_keeps_pace(pace, told):
     plan = at_dilation(plan_of("mesh", sizes=[2]), 10.0)
     facts = in_session.lab_facts(plan, None, SimpleNamespace(facts=facts_of(pace=pace)))
     assert {key: value for key, value in facts.items() if key == "pace"} == told
+
+
+def test_it_is_said_where_sockets_wait_for_queues_of_switches(monkeypatch):
+    def refuse(*arguments):
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(bpf, "load", refuse)
+    assert first_hop.copy_at(["s1-eth1"]) == "Operation not permitted"
+    sentence = (
+        "TCP loses too few frames, since hosts' sockets wait for queues of switches, too: Operation not permitted"
+    )
+    facts = facts_of(why_slow="", why_wait="Operation not permitted")
+    said: list[str] = []
+    ovs.say_what_lacks(facts, said.append)
+    assert said == [sentence]
+    assert ovs.of_facts("ovs", facts)["host_sockets"] == sentence
+    assert "host_sockets" not in ovs.of_facts("ovs", facts_of(why_wait=""))

@@ -92,6 +92,7 @@ def facts(parts: Sequence[Part], said: Sequence[Facts]) -> Facts:
         seconds={step: max(one.seconds.get(step, 0.0) for one in said) for step in said[0].seconds},
         fast_path=any(one.fast_path for one in said),
         why_slow=_words(one.why_slow for one in said),
+        why_wait=_words(one.why_wait for one in said),
         machines={host.name: number for number, part in enumerate(parts) for host in part.order.hosts},
     )
 
