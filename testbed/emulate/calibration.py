@@ -21,8 +21,8 @@ from testbed.scenario.spec import largest_dilation
 SCHEMA_VERSION = 1
 # How many times more than the loads need a lab must manage, so that a busier moment costs no figure.
 MARGIN = 1.25
-# The same with MPI jobs: what they send comes in bursts, and no prediction of theirs shows that frames came late.
-_JOB_MARGIN = 1.5
+# The same with TCP and MPI jobs: what they send comes in bursts, and hosts have more work with it than with datagrams.
+_BURST_MARGIN = 1.5
 # Without a calibration: what two cores without the kernel datapath sustained. Only where a search begins depends on it.
 _FRAME_HOPS = 50_000.0
 
@@ -101,7 +101,7 @@ def _processor() -> str:
 
 def frame_margin(plan: Plan) -> float:
     """How many times the frames of a scenario's greatest load its lab must manage before the load is run."""
-    return _JOB_MARGIN if any(sent.bursts for sent in all_sent(plan)) else MARGIN
+    return _BURST_MARGIN if any(sent.bursts or sent.protocol == "tcp" for sent in all_sent(plan)) else MARGIN
 
 
 def first_guess(plan: Plan) -> tuple[float, str]:
