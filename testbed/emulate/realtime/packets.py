@@ -7,6 +7,8 @@ packets are cut into fragments, RFC 1071 what their checksums are.
 
 from __future__ import annotations
 
+import numpy as np
+
 from testbed.kernels.jit import jit_inner
 from testbed.model import Longs, Octets
 
@@ -43,14 +45,21 @@ def _put_two(data: Octets, place: int, value: int) -> None:
 @jit_inner
 def _sum(data: Octets, start: int, end: int) -> int:
     """The sum of 16-bit words, RFC 1071, not yet folded."""
-    high, low = 0, 0
-    pairs = (end - start) >> 1
-    for pair in range(pairs):
-        high += data[start + 2 * pair]
-        low += data[start + 2 * pair + 1]
+    high, low, first = 0, 0, np.uintp(start)
+    for byte in range(np.uintp(0), np.uintp((end - start) & ~1), np.uintp(2)):
+        high += int(data[first + byte])
+        low += int(data[first + byte + np.uintp(1)])
     if (end - start) & 1:
-        high += data[end - 1]
+        high += int(data[end - 1])
     return (high << 8) + low
+
+
+@jit_inner
+def _copy(source: Octets, start: int, target: Octets, place: int, count: int) -> None:
+    """Copy bytes, many at once: places that cannot be negative need not be looked at one by one."""
+    read, write = np.uintp(start), np.uintp(place)
+    for byte in range(np.uintp(count)):
+        target[write + byte] = source[read + byte]
 
 
 @jit_inner
@@ -135,11 +144,8 @@ def cut(message: Octets, held: Longs, segment: int, mtu: int, data: Octets) -> i
     room = size - header if whole else (segment - (header - ip - _TCP) if tcp else (mtu - ip) & ~7)
     taken = min(size - header - sent, room)
     last = sent + taken == size - header
-    for byte in range(header):
-        data[ETHERNET + byte] = message[start + byte]
-    begin = start + header + sent
-    for byte in range(taken):
-        data[ETHERNET + header + byte] = message[begin + byte]
+    _copy(message, start, data, ETHERNET, header)
+    _copy(message, start + header + sent, data, ETHERNET + header, taken)
     if not whole:
         _put_two(data, ETHERNET + 2, header + taken)
         if tcp:
