@@ -1,4 +1,4 @@
-"""Measured against predicted: three patterns by UDP and by TCP, flow by flow, and an all-to-all beside what links allow."""
+"""Measured against predicted: three patterns by UDP and TCP, flow by flow; an all-to-all beside what links allow."""
 
 from __future__ import annotations
 
