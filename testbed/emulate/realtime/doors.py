@@ -57,9 +57,9 @@ AHEAD, KEPT = 3, 1024
 _AT_ONCE = 200  # descriptors in a message; the kernel takes 253
 TAP, QUEUE, PART = 1, 2, 4  # bits of `ready`
 # Places in `control`. STALLED_NS is how long the loop was away, beyond what hosts' cards have ahead; WATCHDOG_NS the
-# laboratory time for which a node may be paused, 0 = for ever; MTU bytes of IP in a frame at most.
-STOP, REFUSED_BY_HOST, GRAIN, DEADLOCKED, EMPTY, WATCHDOG_NS, KICK, STALLED_NS, MTU, CONTROLS = range(10)
-FRAME = 5  # grains that a full frame takes
+# laboratory time for which a node may be paused, 0 = for ever; MTU bytes of IP in a frame at most. The loop sleeps for
+# GRAIN ns at least, and FRAME_NS is the time of a full frame on the fastest link.
+STOP, REFUSED_BY_HOST, GRAIN, FRAME_NS, DEADLOCKED, EMPTY, WATCHDOG_NS, KICK, STALLED_NS, MTU, CONTROLS = range(11)
 
 
 class Doors(NamedTuple):
@@ -83,17 +83,16 @@ class Doors(NamedTuple):
     cycle: Ints  # (N,) nodes that wait for each other for ever, then -1
 
 
-def new_doors(hosts: int, nodes: int, grain: int, mtu: int) -> Doors:
+def new_doors(hosts: int, nodes: int, mtu: int) -> Doors:
     """Doors that are not open yet.
 
     Args:
         hosts: H.
         nodes: N of the model.
-        grain: ns that the loop sleeps at least.
         mtu: bytes of IP in a frame at most.
     """
     control = np.zeros(CONTROLS, dtype=np.int64)
-    control[GRAIN], control[MTU] = grain, mtu
+    control[MTU] = mtu
     return Doors(
         epoll=-1,
         taps=np.full(hosts, -1, dtype=np.int32),

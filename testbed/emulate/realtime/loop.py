@@ -16,7 +16,7 @@ from testbed.emulate.realtime.doors import (
     BIN,
     BINS,
     DELIVERY,
-    FRAME,
+    FRAME_NS,
     GRAIN,
     KEPT,
     LOOP,
@@ -232,4 +232,4 @@ def serve(fabric: PacketFabric, state: PacketState, live: PacketLive, doors: Doo
         late = now - last - (timeout if timeout > 0 else grain)
         if count == 0 or timeout == 0:
             _count(doors, LOOP, late)
-        control[STALLED_NS] += max(0, late - AHEAD * FRAME * grain)
+        control[STALLED_NS] += max(0, late - AHEAD * control[FRAME_NS])
