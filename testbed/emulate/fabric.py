@@ -26,6 +26,7 @@ from testbed.emulate.nodes import LabHost, LabIntf, LabLink, LabSwitch
 from testbed.emulate.requests import BuildOrder
 from testbed.emulate.shaping import (
     HEAD_DROP,
+    HOST_QUEUE,
     TAIL_DROP,
     VLAN_TAG,
     WIRE_OVERHEAD,
@@ -286,7 +287,7 @@ class Fabric(Mininet):  # type: ignore[misc]
 
     @property
     def _host_shaping(self) -> Shaping:
-        return Shaping(self.order.host_rate, self.order.queue_frames)
+        return Shaping(self.order.host_rate, max(self.order.queue_frames, HOST_QUEUE))
 
     def _reshape_hosts(self) -> None:
         """Give hosts the rate of the order while the lab runs."""

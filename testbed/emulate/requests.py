@@ -91,7 +91,7 @@ class BuildOrder:
     groups: Mapping[str, Sequence[str]]  # for each switch the lines for `ovs-ofctl add-groups`
     link_rate: float  # lab bit/s between switches
     host_rate: float  # lab bit/s of host links
-    queue_frames: int  # frames a sending port holds
+    queue_frames: int  # frames that a sending port of a switch holds
     datapath: str  # `auto`, `kernel` or `userspace`
     switch_daemons: int | str  # how many share the switches, or `auto`
     static_arp: bool  # whether hosts know all addresses beforehand

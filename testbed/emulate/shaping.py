@@ -14,6 +14,8 @@ from testbed.units import LATE_AT_ONCE, LATE_FRAMES, LATE_RATE, LATE_SECONDS, MA
 WIRE_OVERHEAD = 24
 MIN_WIRE_FRAME = 84
 VLAN_TAG = 4
+# Frames that wait at a host's own interface before one is lost, unless switches hold more: Linux's own.
+HOST_QUEUE = 1000
 TAIL_DROP = "pfifo"
 # Drops the frame at the head of a full queue, and tells the sender of the new frame nothing of it. The userspace
 # datapath sends batches and silently discards the rest of a batch when it is told of a drop.

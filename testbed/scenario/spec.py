@@ -135,7 +135,7 @@ class Links:
 
     rate: Rate = 1e9  # of a link between switches; bit/s
     host_rate: Rate | None = None  # of a host's link; none = the same
-    queue_frames: Annotated[int, Ge(1), Le(100000)] = 100  # frames that wait at a sending port before the next is lost
+    queue_frames: Annotated[int, Ge(1), Le(100000)] = 100  # frames that wait at a switch's port before one is lost
     mtu: Annotated[int, Ge(1500), Le(MOST_MTU)] = 1500  # bytes of IP in a frame at most
     # whether the parallel links of two switches are one logical link, over whose members a hash of addresses and ports
     # spreads the frames, or a channel each

@@ -90,3 +90,32 @@ lab: {{dilation: 50, fast_path: {fast_path}}}
             paced, at_once = map(int, execute(lab, sys.executable, "-c", _REFUSED, host="h1").split())
             assert paced == 0
             assert at_once > 0
+
+
+# Of 15 sockets that send 20 datagrams each at once: how many are refused, and how many leave in the next second.
+_AT_ONCE = """
+import socket, time
+from contextlib import ExitStack
+from pathlib import Path
+
+sent = lambda: int(Path("/sys/class/net/eth0/statistics/tx_packets").read_text())
+with ExitStack() as stack:
+    sockets = [stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) for _ in range(15)]
+    before, refused = sent(), 0
+    for one in sockets:
+        one.setblocking(False)
+        for _ in range(20):
+            try:
+                one.sendto(bytes(1400), ("10.0.0.2", 5000))
+            except BlockingIOError:
+                refused += 1
+    time.sleep(1)
+    print(refused, sent() - before)
+"""
+
+
+@pytest.mark.vm
+def test_a_hosts_own_queue_holds_what_many_sockets_send_at_once(untouched):
+    with build_lab(plan_of("topology: {kind: mesh, sizes: [2]}\nlab: {dilation: 50}")) as lab:
+        refused, left = map(int, execute(lab, sys.executable, "-c", _AT_ONCE, host="h1").split())
+    assert (refused, left) == (0, 300)
