@@ -192,7 +192,7 @@ def test_site_builds_and_fetches_nothing(tmp_path):
         assert f"notebooks/{notebook}.html" in (tmp_path / "site/python.html").read_text(encoding="utf-8")
     assert "<svg" in (tmp_path / "site/notebooks/1-plan-and-prove.html").read_text(encoding="utf-8")
     scenario = (tmp_path / "site/reference/scenario.html").read_text(encoding="utf-8")
-    assert "frames that wait at a sending port before the next is lost" in scenario
+    assert "frames that wait at a switch's port before one is lost" in scenario
 
 
 def test_broken_links_fail(tmp_path):
