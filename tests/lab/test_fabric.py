@@ -112,7 +112,8 @@ def test_queues_and_rates_are_the_dilated_ones(untouched, fast_path):
         # Linux does not count the tag of what is forwarded in the kernel.
         in_kernel = lab.facts.datapath == "kernel" or lab.facts.fast_path
         assert f"overhead {28 if in_kernel else 24} " in shown
-        assert "limit 50p" in execute(lab, "tc", "qdisc", "show", "dev", "eth0", host="h1")
+        assert "limit 50p" in execute(lab, "tc", "qdisc", "show", "dev", "s1-eth2")
+        assert "limit 1000p" in execute(lab, "tc", "qdisc", "show", "dev", "eth0", host="h1")  # as Linux's own
 
 
 def test_a_port_makes_up_for_eight_frames_and_hosts_learn_nothing_of_a_connection(untouched):
