@@ -33,8 +33,11 @@ class Cluster:
     lab_slots: int = 0  # labs they run at a time: what their resources named lab add up to
 
     def share(self, value: object) -> object:
-        """Put a value where every worker can take it from, once; what this returns stands for it in submit()."""
-        return self.client.scatter(value)
+        """Give every worker a value, once; what this returns stands for it in submit().
+
+        On one of them alone it would be lost with that one, and all that needs it cancelled.
+        """
+        return self.client.scatter(value, broadcast=True)
 
     def submit(self, function: Callable[..., Any], *arguments: object) -> Future[Any]:
         """Run a function of this package on some worker; once more on another one if that dies meanwhile."""

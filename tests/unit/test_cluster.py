@@ -89,6 +89,17 @@ def test_a_worker_that_is_killed_costs_nothing_but_time(plan, by_threads, tmp_pa
 
 
 @pytest.mark.slow
+def test_what_is_shared_outlives_a_worker(tmp_path):
+    with scheduler(tmp_path) as (address, _), worker(address), worker(address):
+        assert await_workers(address, 2)
+        with open_cluster(address, silent) as workers:
+            shared = workers.share(b"abc")
+            (holders,) = workers.client.who_has([shared]).values()
+            os.kill(workers.client.run(os.getpid)[holders[0]], signal.SIGKILL)
+            assert workers.submit(len, shared).result(30) == 3
+
+
+@pytest.mark.slow
 def test_a_scheduler_that_dies_ends_the_command_with_a_sentence_and_what_is_done_is_kept(plan, by_threads, tmp_path):
     with ExitStack() as ends:
         address, process = ends.enter_context(scheduler(tmp_path))
