@@ -153,3 +153,10 @@ def test_a_message_without_a_packet_has_none() -> None:
     message = _message(_tcp(b"abc"), unsummed=True, queue=1)
     assert _unwrap(message, len(message), held)
     assert (held[packets.NUMBER], held[packets.PACKET], held[SUM]) == (1, 0x01020304, 1)
+
+
+@pytest.mark.parametrize("protocol", [6, 17])
+def test_a_packet_that_is_shorter_than_its_header_says_goes_as_it_is(protocol):
+    packet = bytearray(_ip(protocol, bytes(range(4))))
+    packet[0] = 0x4F  # 60 bytes of header, of which there are 24
+    assert _frames(bytes(packet), unsummed=False) == [bytes(packet)]

@@ -46,7 +46,7 @@ def _put_two(data: Octets, place: int, value: int) -> None:
 def _sum(data: Octets, start: int, end: int) -> int:
     """The sum of 16-bit words, RFC 1071, not yet folded."""
     high, low, first = 0, 0, np.uintp(start)
-    for byte in range(np.uintp(0), np.uintp((end - start) & ~1), np.uintp(2)):
+    for byte in range(np.uintp(0), np.uintp(max(end - start, 0) & ~1), np.uintp(2)):
         high += int(data[first + byte])
         low += int(data[first + byte + np.uintp(1)])
     if (end - start) & 1:
@@ -58,7 +58,7 @@ def _sum(data: Octets, start: int, end: int) -> int:
 def _copy(source: Octets, start: int, target: Octets, place: int, count: int) -> None:
     """Copy bytes, many at once: places that cannot be negative need not be looked at one by one."""
     read, write = np.uintp(start), np.uintp(place)
-    for byte in range(np.uintp(count)):
+    for byte in range(np.uintp(max(count, 0))):
         target[write + byte] = source[read + byte]
 
 
@@ -132,7 +132,7 @@ def cut(message: Octets, held: Longs, segment: int, mtu: int, data: Octets) -> i
         bytes of the frame.
     """
     start, size, sent = int(held[PLACE]), int(held[SIZE]), int(held[SENT])
-    ip = (int(message[start]) & 15) * 4
+    ip = min((int(message[start]) & 15) * 4, size)
     tcp = message[start + 9] == _TCP_NUMBER and size >= ip + _TCP and not _two(message, start + 6) & 0x3FFF
     header = ip
     if tcp:
