@@ -42,7 +42,7 @@ _PACKET_TYPE, _PROTOCOL, _VLAN_PRESENT, _VLAN_TCI, _VLAN_PROTOCOL, INTERFACE, SO
 _OUTGOING = socket.PACKET_OUTGOING
 _DROP = 2  # TC_ACT_SHOT
 TAKEN = 4  # TC_ACT_STOLEN
-_GO_ON = -1  # TC_ACT_UNSPEC
+GO_ON = -1  # TC_ACT_UNSPEC
 _WHOLE = 0x40000  # a socket gets so many bytes of a frame
 
 # The stack, seen from its end: what of a frame's header is read, keys.
@@ -202,7 +202,7 @@ def forwarding(maps: Maps) -> bytes:
     p.label("drop")
     p.leave(_DROP)
     p.label("go on")
-    p.leave(_GO_ON)
+    p.leave(GO_ON)
     return p.assembled()
 
 

@@ -13,12 +13,11 @@ from collections.abc import Sequence
 
 from testbed.emulate import bpf
 from testbed.emulate.bpf import Assembler
-from testbed.emulate.fast_programs import INTERFACE, SOCKET, TAKEN
+from testbed.emulate.fast_programs import GO_ON, INTERFACE, SOCKET, TAKEN
 from testbed.errors import LabError
 
 # Before that which counts pairs of hosts, so that it sees each frame once.
 _RANK = 1
-_GO_ON = -1  # TC_ACT_UNSPEC
 _ARRIVES = 1  # BPF_F_INGRESS
 
 
@@ -29,7 +28,7 @@ def copying_program() -> bytes:
     p.op(bpf.COPY, frame, 1)
     p.op(bpf.LOAD_64, 1, frame, SOCKET)
     p.jump("of a socket", bpf.IF_NOT, 1, 0)
-    p.leave(_GO_ON)
+    p.leave(GO_ON)
     p.label("of a socket")
     p.op(bpf.COPY, 1, frame)
     p.op(bpf.LOAD_32, 2, frame, INTERFACE)
