@@ -31,14 +31,15 @@ from .leftovers import MARK, Outside, leftovers
 # It reads pages that the virtual machine has not, and is run by `make docs-run` alone.
 collect_ignore = ["test_docs_minutes.py"] if os.environ.get("TESTBED_IN_VM") else []
 
-# Quiet, then 45 % of a link's rate at dilation 100, then quiet again; 1,470 bytes take 1,538 on the wire.
+# Quiet, then 45 % of the rate of a 1 Gbit/s link, then quiet again; 1,470 bytes take 1,538 on the wire.
 PHASES = """#!/usr/bin/env python3
-import socket, sys, time
+import os, socket, sys, time
 door = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+rate = 0.45 * 1e9 / float(os.environ["TESTBED_DILATION"])
 time.sleep(3)
 start = time.monotonic()
-for number in range(int(3 * 4.5e6 / (1538 * 8))):
-    time.sleep(max(0.0, start + number * 1538 * 8 / 4.5e6 - time.monotonic()))
+for number in range(int(3 * rate / (1538 * 8))):
+    time.sleep(max(0.0, start + number * 1538 * 8 / rate - time.monotonic()))
     door.sendto(bytes(1470), (sys.argv[1], 9))
 time.sleep(4)
 """

@@ -298,7 +298,7 @@ def test_links_run_slower_where_their_traffic_needs_no_more(tmp_path, untouched)
 
 @pytest.mark.long
 @pytest.mark.quiet(seat=0)
-@pytest.mark.parametrize("lab", [_LAB, "lab: {dilation: 100}\nengine: realtime\n"], ids=["ovs", "realtime"])
+@pytest.mark.parametrize("lab", [_LAB, "lab: {dilation: 400}\nengine: realtime\n"], ids=["ovs", "realtime"])
 def test_links_go_off_and_on_as_the_load_falls_and_rises(lab, tmp_path, untouched):
     """With all links on h1 and h4 send to h3 by two links from s4, and with one a pair by the same."""
     (tmp_path / "phases.py").write_text(PHASES)
