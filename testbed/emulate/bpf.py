@@ -39,8 +39,13 @@ STORE_16, STORE_32, STORE_64, STORE_VALUE_32, STORE_VALUE_64 = 0x6B, 0x63, 0x7B,
 ADD_TO_MEMORY = 0xDB  # atomically, 64 bits
 JUMP, IF_EQUAL, IF_NOT, IF_BITS, IF_REGISTERS_DIFFER = 0x05, 0x15, 0x55, 0x45, 0x5D
 _CALL, _EXIT, _MAP_ADDRESS = 0x85, 0x95, 0x18
+COPY_32, SUBTRACT_32, MULTIPLY_32, ADD_REGISTER_32 = 0xBC, 0x14, 0x24, 0x0C  # these clear the upper half
+IF_NOT_LESS = 0x35  # unsigned
+LOAD_PACKET_16, LOAD_PACKET_32 = 0x28, 0x20  # from the frame in register 6 into register 0; changes 1 to 5
 # Functions of the kernel that programs call.
 LOOK_UP, REDIRECT_COPY, PUSH_VLAN, POP_VLAN, REDIRECT, LOAD_BYTES = 1, 13, 18, 19, 23, 26
+# What a classifier says of a frame (TC_ACT_STOLEN, TC_ACT_UNSPEC).
+TAKEN, GO_ON = 4, -1
 
 
 def instruction(code: int, to: int = 0, of: int = 0, offset: int = 0, value: int = 0) -> bytes:

@@ -16,7 +16,7 @@ import struct
 from typing import NamedTuple
 
 from testbed.emulate import bpf
-from testbed.emulate.bpf import Assembler
+from testbed.emulate.bpf import GO_ON, TAKEN, Assembler
 from testbed.pipeline.entry import Entry
 from testbed.pipeline.tables import UNTAGGED
 
@@ -41,8 +41,6 @@ _8021Q, _8021AD = socket.htons(0x8100), socket.htons(0x88A8)
 _PACKET_TYPE, _PROTOCOL, _VLAN_PRESENT, _VLAN_TCI, _VLAN_PROTOCOL, INTERFACE, SOCKET = 4, 16, 20, 24, 28, 40, 168
 _OUTGOING = socket.PACKET_OUTGOING
 _DROP = 2  # TC_ACT_SHOT
-TAKEN = 4  # TC_ACT_STOLEN
-GO_ON = -1  # TC_ACT_UNSPEC
 _WHOLE = 0x40000  # a socket gets so many bytes of a frame
 
 # The stack, seen from its end: what of a frame's header is read, keys.

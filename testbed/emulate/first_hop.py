@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from testbed.emulate import bpf
 from testbed.emulate.bpf import Assembler
-from testbed.emulate.fast_programs import GO_ON, INTERFACE, SOCKET, TAKEN
+from testbed.emulate.fast_programs import INTERFACE, SOCKET
 from testbed.errors import LabError
 
 # Before that which counts pairs of hosts, so that it sees each frame once.
@@ -28,13 +28,13 @@ def copying_program() -> bytes:
     p.op(bpf.COPY, frame, 1)
     p.op(bpf.LOAD_64, 1, frame, SOCKET)
     p.jump("of a socket", bpf.IF_NOT, 1, 0)
-    p.leave(GO_ON)
+    p.leave(bpf.GO_ON)
     p.label("of a socket")
     p.op(bpf.COPY, 1, frame)
     p.op(bpf.LOAD_32, 2, frame, INTERFACE)
     p.op(bpf.SET, 3, value=_ARRIVES)
     p.call(bpf.REDIRECT_COPY)
-    p.leave(TAKEN)
+    p.leave(bpf.TAKEN)
     return p.assembled()
 
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
-from testbed.emulate.bpf import array_map, attach, instruction, load
+from testbed.emulate import bpf
+from testbed.emulate.bpf import Assembler, array_map, attach, load
 from testbed.errors import LabError
 from testbed.model import Longs, host_mac
 
@@ -73,42 +73,29 @@ def counting_program(hosts: int, array: int) -> bytes:
 
     `array` is the descriptor of the map.
     """
-    op = instruction
-    steps: list[bytes | _ToEnd] = [op(0xBF, 6, 1), op(0x61, 7, 6, _LENGTH)]  # r6 = the frame, r7 = its length
+    program = Assembler()
+    op = program.op
+    op(bpf.COPY, 6, 1)  # r6 = the frame, where LOAD_PACKET_* look for it
+    op(bpf.LOAD_32, 7, 6, _LENGTH)
     for place in (_DESTINATION, _SOURCE):
-        steps += [
-            op(0xBC, 8, 0),  # the one before, if any, to r8: at last the destination
-            op(0x28, value=place),  # r0 = two bytes of the address
-            _ToEnd(0x55, 0, _PREFIX),  # not a host's
-            op(0x20, value=place + 2),  # r0 = the host's number, from 1
-            op(0x14, 0, value=1),
-            _ToEnd(0x35, 0, hosts),  # there is no such host
-        ]
-    steps[2:3] = []  # there is nothing before the first
-    steps += [
-        op(0x24, 0, value=hosts),  # r0 = source · hosts + destination
-        op(0x0C, 0, 8),
-        op(0x63, 10, 0, -4),  # is the key, on the stack
-        op(0xBF, 2, 10),
-        op(0x07, 2, value=-4),
-        op(0x18, 1, 1, 0, array),  # r1 = the map (an instruction of two words)
-        op(0),
-        op(0x85, value=1),  # r0 = place of the entry
-        _ToEnd(0x15, 0, 0),  # there is none
-        op(0xDB, 0, 7, 0),  # atomically: bytes += length
-        op(0xB7, 1, value=1),
-        op(0xDB, 0, 1, 8),  # frames += 1
-    ]
-    words = [
-        step if isinstance(step, bytes) else op(step.code, step.register, 0, len(steps) - at - 1, step.value)
-        for at, step in enumerate(steps)
-    ]
-    return b"".join([*words, op(0xB7, 0, value=-1), op(0x95)])  # no verdict: the frame goes on
-
-
-class _ToEnd(NamedTuple):
-    """A jump to the end if the comparison of a register with a value holds."""
-
-    code: int
-    register: int
-    value: int
+        op(bpf.LOAD_PACKET_16, value=place)  # r0
+        program.jump("end", bpf.IF_NOT, 0, _PREFIX)  # not a host's
+        op(bpf.LOAD_PACKET_32, value=place + 2)  # r0 = the host's number, from 1
+        op(bpf.SUBTRACT_32, 0, value=1)
+        program.jump("end", bpf.IF_NOT_LESS, 0, hosts)  # there is no such host
+        if place == _DESTINATION:
+            op(bpf.COPY_32, 8, 0)
+    op(bpf.MULTIPLY_32, 0, value=hosts)
+    op(bpf.ADD_REGISTER_32, 0, 8)  # r0 = source · hosts + destination
+    op(bpf.STORE_32, 10, 0, -4)  # is the key, on the stack
+    op(bpf.COPY, 2, 10)
+    op(bpf.ADD, 2, value=-4)
+    program.map(1, array)
+    program.call(bpf.LOOK_UP)
+    program.jump("end", bpf.IF_EQUAL, 0, 0)
+    op(bpf.ADD_TO_MEMORY, 0, 7, 0)  # bytes
+    op(bpf.SET, 1, value=1)
+    op(bpf.ADD_TO_MEMORY, 0, 1, 8)  # frames
+    program.label("end")
+    program.leave(bpf.GO_ON)
+    return program.assembled()

@@ -67,17 +67,25 @@ class BeforeAfter:
 
 
 def before_and_after(samples: Sequence[Sample], before: str, after: str) -> list[BeforeAfter]:
-    """Pair the figures of loads by their labels `links` and `round`; pairs of hosts count by their mean."""
+    """Pair the figures of loads by their labels `links` and `round`; pairs of hosts count by their mean.
+
+    Loads of one title are told apart by their place in a round: the second one's title ends in "(2)".
+    """
     found: dict[tuple[str, str, str], dict[str, dict[str, list[float]]]] = {}
+    loads: dict[tuple[str, str, str, str], list[str]] = {}  # of a figure, in one state and round
     for sample in samples:
-        state = sample.labels.get("links")
+        state, turn = sample.labels.get("links"), sample.labels.get("round", "")
         if sample.metric not in (*_TIMES, *_RATES, ENERGY) or state not in (before, after):
             continue
         # A kernel's job is named after it.
         said = _SAID if "kernel" in sample.labels else ("job", *_SAID)
         title = " ".join([sample.labels.get("kind", ""), *(sample.labels[key] for key in said if key in sample.labels)])
-        of_state = found.setdefault((title, sample.metric, sample.unit), {before: {}, after: {}})
-        of_state[state].setdefault(sample.labels.get("round", ""), []).append(sample.value)
+        alike, load = loads.setdefault((title, sample.metric, state, turn), []), sample.labels.get("load", "")
+        if load not in alike:
+            alike.append(load)
+        place = alike.index(load) + 1
+        key = (f"{title} ({place})" if place > 1 else title, sample.metric, sample.unit)
+        found.setdefault(key, {before: {}, after: {}})[state].setdefault(turn, []).append(sample.value)
     return [
         BeforeAfter(
             *key, *(tuple(statistics.fmean(values) for values in of_state[state].values()) for state in (before, after))

@@ -70,6 +70,17 @@ def test_less_goodput_is_slower_and_pairs_count_by_their_mean():
     assert found.slowdown == pytest.approx(0.4)
 
 
+def test_loads_of_one_title_have_a_row_each():
+    samples = [
+        Sample("npb_lab_time", value, "s", {**time_of(links, 1, value).labels, "load": load})
+        for load, links, value in (("1", "all", 10), ("2", "all", 20), ("3", "fewer", 11), ("4", "fewer", 30))
+    ]
+    found = before_and_after(samples, "all", "fewer")
+    assert [(one.title, one.before, one.after) for one in found] == [
+        ("npb MG S", (10,), (11,)), ("npb MG S (2)", (20,), (30,)),
+    ]  # fmt: skip
+
+
 def test_lost_frames_and_broken_connections_fail_and_name_the_pair():
     assert loss_findings([loss(), loss()]) == []
     assert loss_findings([loss(), loss(lost=4)]) == [
