@@ -86,6 +86,7 @@ def build_order(plan: Plan, *, model: bool = False) -> BuildOrder:
         mtu=scenario.links.mtu,
         alone=tuple(topology.switch_name(switch) for switch in alone),
         host_access=scenario.lab.host_access,
+        tso=scenario.lab.tso != "off",
     )
 
 

@@ -111,6 +111,7 @@ class BuildOrder:
     mtu: int = 1500  # bytes of IP in a frame at most; only a model's is another than 1500
     watchdog: float = 0.0  # real-world s after which a model drops what a pause holds back; 0 = never
     host_access: Access = "read"  # what programs in hosts may do with the machine's files
+    tso: bool = True  # whether hosts hand TCP's segments over whole, where the model cuts them
     # ends of links that lead to other machines, where this is a part of a fabric on several
     far: tuple[FarLink, ...] = ()
     others: tuple[HostOrder, ...] = ()  # hosts there

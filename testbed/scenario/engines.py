@@ -59,6 +59,7 @@ class EngineName:
 # Rates of the simulator are real-world rates, so of a lab's settings it takes any dilation for what it is.
 _OF_MACHINES = (
     "datapath", "arp", "telemetry", "cpu_share", "switch_daemons", "fast_path", "controller", "managers", "host_access",
+    "tso",
 )  # fmt: skip
 ENGINES: dict[str, EngineName] = {
     "ovs": EngineName("Open vSwitch on this machine", {"vm": (), "simulator": (), "links": ("mtu",)}),

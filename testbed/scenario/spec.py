@@ -164,7 +164,7 @@ class Links:
         return self.rate if self.host_rate is None else self.host_rate
 
 
-def _fast_path(value: object) -> object:
+def _auto_or_off(value: object) -> object:
     if value is False:  # as YAML reads off
         return "off"
     if value in ("auto", "off") and isinstance(value, str):
@@ -172,9 +172,9 @@ def _fast_path(value: object) -> object:
     raise ValueError(f"should be auto or off, not {shown(value)}")
 
 
-FastPath = Annotated[
+AutoOrOff = Annotated[
     Literal["auto", "off"],
-    BeforeValidator(_fast_path),
+    BeforeValidator(_auto_or_off),
     WithJsonSchema({"anyOf": [{"const": "auto"}, {"const": "off"}, {"const": False}]}),
 ]
 
@@ -198,7 +198,7 @@ class LabSettings:
     # how many Open vSwitch daemons share the switches; `auto` takes one a processor where that pays
     switch_daemons: SwitchDaemons = "auto"
     # whether frames of known hosts stay in the kernel under a userspace datapath; `auto` = where that works
-    fast_path: FastPath = "auto"
+    fast_path: AutoOrOff = "auto"
     # who installs the rules: `none` = the lab itself, once; else the OpenFlow controller of that name, which runs
     # inside the lab and keeps them there
     controller: Literal["none", "switch_tagged", "learning", "segment_manager"] = "none"
@@ -207,6 +207,9 @@ class LabSettings:
     # what programs in hosts may do with the machine's files: `read` all, or `none` but what programs need, and in both
     # cases without the rights that could change the machine; `write` leaves them those of root
     host_access: Access = "read"
+    # whether hosts' TCP hands its segments over whole, as to a card that cuts them (TSO), and so sends frames in rows:
+    # `auto` = on modelled switches; on Open vSwitch none does
+    tso: AutoOrOff = "auto"
 
     @property
     def chosen_dilation(self) -> float:

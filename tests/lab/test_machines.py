@@ -159,7 +159,7 @@ def loading(pair, tmp_path) -> Iterator[subprocess.Popen[str]]:
 @pytest.mark.long
 @pytest.mark.quiet(seat=1)
 def test_a_torus_over_two_machines_is_as_its_plan_says(pair, tmp_path):
-    (tmp_path / "name.sh").write_text("#!/bin/sh\nsleep 1\necho $TESTBED_HOST\n")
+    (tmp_path / "name.sh").write_text("#!/bin/sh\nsleep 2\necho $TESTBED_HOST\n")
     (tmp_path / "name.sh").chmod(0o755)
     done = pair.testbed("run", write(tmp_path, _TORUS), *pair.options, "--results", str(tmp_path), "--format", "json")
     assert done.returncode in (0, 3), done.stderr

@@ -280,6 +280,27 @@ def test_two_labs_side_by_side_of_which_one_takes_long_frames(untouched):
         assert other.frames().lost == lost
 
 
+@pytest.mark.parametrize("tso", ["auto", "off"])
+def test_hosts_hand_segments_over_whole_or_frame_by_frame(tso, untouched):
+    text = f"topology: {{kind: mesh, sizes: [2]}}\nengine: realtime\nlab: {{dilation: 50, tso: {tso}}}"
+    plan = make_plan(parse_scenario(text, "test"))
+    with realtime.build(plan, lambda text: None) as running:
+        server = Process("s", "h2", ("iperf3", "-s", "-1"), 5201)
+        client = Process("c", "h1", ("iperf3", "-c", "10.0.0.2", "-t", "2", "--json"))
+        seen = running.run_load(LoadRequest((server, client), 60.0))
+        assert json.loads(seen.outputs["c"].stdout)["end"]["sum_received"]["bits_per_second"] > 0.8 * 1e9 / 50
+        told = running.run_load(LoadRequest((Process("snmp", "h1", ("cat", "/proc/net/snmp")),), 60.0))
+    # Segments of a frame each, and packets that left the kernel.
+    lines = [line.split() for line in told.outputs["snmp"].stdout.splitlines()]
+    count = {
+        f"{words[0]}{name}": int(number)
+        for words, numbers in zip(lines[::2], lines[1::2], strict=True)
+        for name, number in zip(words[1:], numbers[1:], strict=True)
+    }
+    a_packet = count["Tcp:OutSegs"] / count["Ip:OutRequests"]
+    assert a_packet == pytest.approx(1, abs=0.02) if tso == "off" else a_packet > 2
+
+
 @pytest.mark.long
 def test_a_link_that_is_down_carries_nothing(untouched):
     plan = _plan("topology: {kind: mesh, sizes: [2]}")

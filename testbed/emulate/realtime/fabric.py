@@ -129,10 +129,6 @@ class ModelFabric(Fabric):
         groups: likewise.
     """
 
-    # A TCP hands its segments over as to a network card that cuts them, and as many of them as it would on links that
-    # are not slowed down.
-    segments_at_once = 44
-    unsent_bytes = 131072
     card_settings = ""  # a tap cuts nothing and joins nothing
 
     def __init__(
@@ -144,6 +140,11 @@ class ModelFabric(Fabric):
     ) -> None:
         super().__init__(replace(order, links=()), holders, groups)
         self.order = order
+        if order.tso:
+            # A TCP hands its segments over as to a network card that cuts them, and as many of them as it would on
+            # links that are not slowed down.
+            self.segments_at_once = 44
+            self.unsent_bytes = 131072
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
         self._model: PacketModel | None = None
