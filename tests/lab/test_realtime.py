@@ -280,6 +280,22 @@ def test_two_labs_side_by_side_of_which_one_takes_long_frames(untouched):
         assert other.frames().lost == lost
 
 
+@pytest.mark.quiet(seat=1)
+def test_where_switches_pause_tcp_loses_nothing_and_shares_fairly(tmp_path, untouched):
+    load = "{kind: iperf3, protocol: tcp, pattern: complement, omit: 1, seconds: 3, repeats: 1}"
+    text = (
+        "topology: {kind: mesh, sizes: [2], hosts_per_switch: 2}\nengine: realtime\nlab: {dilation: 50}\n"
+        f"simulator: {{flow_control: pause}}\nworkloads: [{load}]"
+    )
+    outcome = run_scenario(make_plan(parse_scenario(text, "test")), tmp_path, lambda text: None)
+    goodput = [sample for sample in outcome.samples if sample.metric == "goodput"]
+    # Two flows each way over a link, on which acknowledgements of the other two come back.
+    share = 1e9 / 2 * 1448 / (1538 + 4 + (84 + 4) / 2)
+    assert [sample.predicted for sample in goodput] == pytest.approx([share] * 4, rel=0.01)
+    assert [sample.value for sample in outcome.samples if sample.metric == "retransmits"] == [0] * 4
+    assert sum(sample.value for sample in goodput) == pytest.approx(4 * share, rel=0.1)
+
+
 @pytest.mark.parametrize("tso", ["auto", "off"])
 def test_hosts_hand_segments_over_whole_or_frame_by_frame(tso, untouched):
     text = f"topology: {{kind: mesh, sizes: [2]}}\nengine: realtime\nlab: {{dilation: 50, tso: {tso}}}"

@@ -60,7 +60,7 @@ def run_iperf3(context: Context, spec: Iperf3) -> LoadOutcome:
     pairs = flows(spec.pattern, plan.topology, plan.scenario.lab.seed, amounts=True)
     wire = transport(spec.protocol, spec.payload, plan.scenario.links.mtu)
     even = fair = offered_rates(plan, spec.pattern, pairs, wire)
-    tcp = _tcp_load(context, spec) if spec.protocol == "tcp" else None
+    tcp = _tcp_load(context, spec)
     if tcp is not None:
         context.progress("simulating what TCP should give")
         even = tcp_goodput(wires_of(plan, wire), pairs, logical_ways(plan, pairs), tcp)
@@ -102,7 +102,10 @@ def run_iperf3(context: Context, spec: Iperf3) -> LoadOutcome:
     return outcome
 
 
-def _tcp_load(context: Context, spec: Iperf3) -> TcpLoad:
+def _tcp_load(context: Context, spec: Iperf3) -> TcpLoad | None:
+    """What TCP's windows meet; None without TCP, and where switches pause senders: none closes, and shares are fair."""
+    if spec.protocol != "tcp" or context.plan.scenario.simulator.flow_control != "none":
+        return None
     head_drop = context.lab.facts.head_drop
     return TcpLoad(*times(spec), context.scale.dilation, context.plan.scenario.links.queue_frames, head_drop=head_drop)
 
@@ -117,7 +120,7 @@ class _Load:
     wire: Transport  # cost of its payload
     fair: Floats  # (F,) max-min fair goodput, each bundle of links taken for one; real-world bit/s
     even: Floats  # (F,) likewise what the protocol makes of it
-    tcp: TcpLoad | None  # what TCP meets, if it is TCP
+    tcp: TcpLoad | None  # what TCP's windows meet, if they count
     spread: Spread | None  # what a hash can be expected to make of it, where links are aggregated
     events: Sequence[Change] = ()  # what happens meanwhile
     watch: FailureWatch | None = None  # the failures, where there are some
