@@ -24,8 +24,8 @@ from testbed.units import format_quantity
 # Labels that tell figures apart; others say which of many alike, whose median is taken.
 _APART = ("protocol", "pattern", "bytes")
 _SHOWN = (
-    "goodput", "goodput_mean", "loss", "retransmits", "rtt_min", "mpi_latency", "mpi_bandwidth", "mpi_pingping_bandwidth",
-    "mpi_alltoall_time", "completion_time",
+    "goodput", "goodput_mean", "loss", "retransmits", "rtt_min", "mpi_latency", "mpi_bandwidth",
+    "mpi_pingping_bandwidth", "mpi_alltoall_time", "completion_time",
 )  # fmt: skip
 _SWEEPS = {"fig7": ("fig7-realtime", "fig7"), "fig8": ("fig8-realtime", "fig8"), "fig10": ("fig10-realtime", "fig10")}
 _NAMES = {"ovs": "Open vSwitch", "realtime": "modelled switches"}
