@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import csv
 import difflib
+import json
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -111,6 +112,42 @@ class DeadlockError(WorkloadError):
 
 class StorageError(TestbedError):
     """Results cannot be written; what was stored until then stays, marked incomplete."""
+
+
+# Whether the command line has called: then arguments are called by their options.
+_ON_COMMAND_LINE = [False]
+
+
+@contextmanager
+def naming_options() -> Iterator[None]:
+    """While the block runs, call arguments in sentences by the options of the command line."""
+    before, _ON_COMMAND_LINE[0] = _ON_COMMAND_LINE[0], True
+    try:
+        yield
+    finally:
+        _ON_COMMAND_LINE[0] = before
+
+
+def argument(name: str, value: object = None) -> str:
+    """An argument as the caller writes it: `warm_up` in Python, `--warm-up` on the command line.
+
+    With a value it is the whole word: `floods="members"` or `--floods members`, and `trust=True` or `--trust`.
+    """
+    if not _ON_COMMAND_LINE[0]:
+        return name if value is None else f"{name}={value!r}"
+    option = f"--{name.replace('_', '-')}"
+    return option if value is None or value is True else f"{option} {value}"
+
+
+def setting(key: str, value: object = None) -> str:
+    """Likewise a key of a scenario that a setting replaces: `settings={"lab.dilation": 50}` or `--set lab.dilation=50`.
+
+    Without a value it is where the setting stands: `settings lab.dilation` or `--set lab.dilation`.
+    """
+    command = _ON_COMMAND_LINE[0]
+    if value is None:
+        return f"{'--set' if command else 'settings'} {key}"
+    return f"--set {key}={json.dumps(value)}" if command else f"settings={{{json.dumps(key)}: {value!r}}}"
 
 
 _LONGEST = 300  # letters of a file's name that are shown

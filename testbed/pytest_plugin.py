@@ -137,7 +137,7 @@ def _fail(fabric: Fabric, what: str, lines: list[str]) -> None:
     pytest.fail("\n".join([f"{fabric.name}: {what}", *lines]), pytrace=False)
 
 
-def _made(name: str | Path, settings: Mapping[str, Any] | None) -> Fabric:
+def _made(name: str | Path, settings: Mapping[str, Any] | None, *, trust: bool) -> Fabric:
     from testbed import plan as planned
     from testbed.audit import audit
     from testbed.audit.folder import read_network
@@ -150,7 +150,7 @@ def _made(name: str | Path, settings: Mapping[str, Any] | None) -> Fabric:
             return Fabric(str(name), None, audit(read_network(texts_of(Path(name)))))
         if str(name).endswith(".json"):
             return Fabric(str(name), read_stored(Path(name)), None)
-        return Fabric(str(name), planned(name, settings).core, None)
+        return Fabric(str(name), planned(name, settings, trust=trust).core, None)
     except (InputError, VerificationError) as error:
         pytest.fail(str(error), pytrace=False)
 
@@ -159,14 +159,15 @@ def _made(name: str | Path, settings: Mapping[str, Any] | None) -> Fabric:
 def fabric() -> Callable[..., Fabric]:
     """Plan and prove a scenario, prove a stored plan, or audit a folder.
 
-    `fabric("torus4x4", {"routing.kind": "stp"})`; what was asked for once is kept for all tests.
+    `fabric("torus4x4", {"routing.kind": "stp"})`; what was asked for once is kept for all tests. `trust=True` lets
+    plug-ins run that the scenario names.
     """
     known: dict[str, Fabric] = {}
 
-    def get(name: str | Path, settings: Mapping[str, Any] | None = None) -> Fabric:
-        key = f"{name} {sorted((settings or {}).items())!r}"
+    def get(name: str | Path, settings: Mapping[str, Any] | None = None, *, trust: bool = False) -> Fabric:
+        key = f"{name} {sorted((settings or {}).items())!r} {trust}"
         if key not in known:
-            known[key] = _made(name, settings)
+            known[key] = _made(name, settings, trust=trust)
         return known[key]
 
     return get
@@ -176,7 +177,7 @@ def fabric() -> Callable[..., Fabric]:
 def lab() -> Iterator[Callable[..., RunningLab]]:
     """Build the lab of a scenario; it ends with the test. Skipped, with the reason, where the machine cannot.
 
-    With TESTBED_REQUIRE_LAB=1 that is a failure.
+    `trust=True` lets plug-ins run that the scenario names. With TESTBED_REQUIRE_LAB=1 that is a failure.
     """
     from testbed import lab as standing
     from testbed import plan as planned
@@ -184,9 +185,9 @@ def lab() -> Iterator[Callable[..., RunningLab]]:
 
     with ExitStack() as labs:
 
-        def build(name: str | Path, settings: Mapping[str, Any] | None = None) -> RunningLab:
+        def build(name: str | Path, settings: Mapping[str, Any] | None = None, *, trust: bool = False) -> RunningLab:
             try:
-                made = planned(name, settings)
+                made = planned(name, settings, trust=trust)
                 running: RunningLab = labs.enter_context(standing(made, lambda step: None))
             except CapabilityError as error:
                 if os.environ.get("TESTBED_REQUIRE_LAB") == "1":

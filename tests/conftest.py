@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -46,6 +47,11 @@ def _folder_of_locks(config: pytest.Config) -> Path | None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    state = TemporaryDirectory(
+        prefix="testbed-state-"
+    )  # plug-ins that tests trust are not trusted by whoever runs them
+    config.add_cleanup(state.cleanup)
+    os.environ["XDG_STATE_HOME"] = state.name
     if (folder := _folder_of_locks(config)) is not None and not INTERPRETED:
         compile_once(folder)
 

@@ -25,16 +25,20 @@ if TYPE_CHECKING:
 MAX_PATHS = 1_000_000
 
 
-def plan(scenario: str | Path | Mapping[str, Any], settings: Mapping[str, Any] | None = None) -> PlannedFabric:
+def plan(
+    scenario: str | Path | Mapping[str, Any], settings: Mapping[str, Any] | None = None, *, trust: bool = False
+) -> PlannedFabric:
     """Plan a fabric and prove it; nothing is built.
 
     Args:
         scenario: a name in scenarios/, a file, or the blocks of a scenario such as
             `{"topology": {"kind": "torus", "sizes": [4, 4]}}`.
         settings: keys and the values that replace the scenario's, such as `{"routing.kind": "updown"}`.
+        trust: whether plug-ins that it names may run: they are programs. Without it only those do whose content was
+            trusted on the command line before.
 
     Raises:
-        InputError: everything that is wrong with it.
+        InputError: everything that is wrong with it, and which plug-ins would have to be trusted.
         CapabilityError: there is not enough memory for it.
     """
     from testbed.emulate.memory import require_room
@@ -44,10 +48,10 @@ def plan(scenario: str | Path | Mapping[str, Any], settings: Mapping[str, Any] |
     texts = [f"{key}={json.dumps(value, default=list)}" for key, value in (settings or {}).items()]
     if isinstance(scenario, Mapping):
         # JSON is YAML; the name is that of a file in the current folder, as paths in a scenario are beside its file.
-        blocks = parse_scenario(json.dumps(scenario, default=list), "python", texts)
+        blocks = parse_scenario(json.dumps(scenario, default=list), "python", texts, trust=trust)
         return PlannedFabric(make_plan(blocks, require_room))
     file = scenario if isinstance(scenario, Path) else find_scenario(scenario)
-    return PlannedFabric(make_plan(load_scenario(file, texts), require_room))
+    return PlannedFabric(make_plan(load_scenario(file, texts, trust=trust), require_room))
 
 
 def scenarios() -> dict[str, Path]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Annotated, Any
 
 import typer
@@ -12,6 +13,8 @@ from typer.core import TyperGroup
 
 from testbed import __version__
 from testbed.cli.output import Format, messages, tell_every_step
+from testbed.cli.trusting import asking, trust_plugins
+from testbed.errors import naming_options
 
 # Every command, in the order in which help shows them.
 PANELS: dict[str, tuple[str, ...]] = {
@@ -29,6 +32,9 @@ PANELS: dict[str, tuple[str, ...]] = {
 OLD_OPTIONS = {"--plot": "--output", "--load": "--trace-load"}
 JSON = "--json"
 VERBOSE = {"-v", "--verbose"}
+TRUST = "--trust"
+# What is said once for all commands, and understood behind each of them as well.
+_EVERYWHERE = {**dict.fromkeys(VERBOSE, tell_every_step), TRUST: trust_plugins}
 
 
 class Commands(TyperGroup):
@@ -46,7 +52,8 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command; of a value that is refused tell only the sentence, without the library's words before it."""
         try:
-            return super().invoke(ctx)
+            with naming_options(), asking() if ctx.parent is None else nullcontext():
+                return super().invoke(ctx)
         except typer.BadParameter as error:
             error.message = error.message.removeprefix("Value error, ")
             raise
@@ -57,11 +64,12 @@ class Commands(TyperGroup):
         if command is None or isinstance(command, TyperGroup):
             return name, command, rest
         options = {option for parameter in command.params for option in parameter.opts}
-        if command.allow_interspersed_args and not VERBOSE & options:
+        if command.allow_interspersed_args:
             before = rest[: rest.index("--")] if "--" in rest else rest
-            if VERBOSE & {*before}:
-                tell_every_step()
-                rest = [*(word for word in before if word not in VERBOSE), *rest[len(before) :]]
+            said = [word for word in before if word in _EVERYWHERE and word not in options]
+            for word in said:
+                _EVERYWHERE[word]()
+            rest = [*(word for word in before if word not in said), *rest[len(before) :]]
         return name, command, list(_as_today(rest, options))
 
 
@@ -112,9 +120,15 @@ def _options(
         bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=say_version)
     ] = False,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Tell every step; also behind a command.")] = False,
+    trust: Annotated[
+        bool,
+        typer.Option(TRUST, help="Run the plug-ins that the scenario names, now and later; also behind a command."),
+    ] = False,
 ) -> None:
     if verbose:
         tell_every_step()
+    if trust:
+        trust_plugins()
 
 
 def _scenarios(incomplete: str) -> list[tuple[str, str]]:

@@ -22,6 +22,8 @@ from testbed.units import format_eta
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.live import Live
+    from rich.status import Status
 
     from testbed.model import Sample
     from testbed.plan import Plan
@@ -117,7 +119,7 @@ def load_plugins(files: Sequence[str] | None) -> None:
 
     load_installed()
     problems: list[Problem] = []
-    load_files(list(files or ()), Path(), problems)
+    load_files(list(files or ()), Path(), problems, trust=True)  # named by whoever calls
     if problems:
         raise InputError([replace(problem, key=problem.key.replace("plugins.", "--plugin ")) for problem in problems])
 
@@ -267,6 +269,32 @@ class _Living:
         return line
 
 
+# What moves at the bottom of the terminal at present.
+_moving: list[Live | Status] = []
+
+
+@contextmanager
+def _shown(moving: Live | Status) -> Iterator[None]:
+    with moving:
+        _moving.append(moving)
+        try:
+            yield
+        finally:
+            _moving.pop()
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Let nothing move on the terminal while the block asks something there."""
+    for moving in _moving:
+        moving.stop()
+    try:
+        yield
+    finally:
+        for moving in _moving:
+            moving.start()
+
+
 @contextmanager
 def steps() -> Iterator[Steps]:
     """Show steps while the block runs."""
@@ -275,7 +303,7 @@ def steps() -> Iterator[Steps]:
     if living is None:
         yield shown
         return
-    with living.live:
+    with _shown(living.live):
         yield shown
 
 
@@ -283,7 +311,7 @@ def steps() -> Iterator[Steps]:
 def working(text: str) -> Iterator[None]:
     """Show on a terminal what takes a while; elsewhere nothing."""
     if messages.is_terminal:
-        with messages.status(text):
+        with _shown(messages.status(text)):
             yield
     else:
         yield

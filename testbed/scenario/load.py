@@ -40,10 +40,12 @@ from testbed.workloads import WORKLOADS
 _GROUPS = {"topology": "topologies", "routing": "routings", "assignment": "assignments", "workloads": "workloads"}
 
 
-def load_scenario(file: Path, settings: Iterable[str] = ()) -> Scenario:
+def load_scenario(file: Path, settings: Iterable[str] = (), *, trust: bool = False) -> Scenario:
     """Read a scenario.
 
-    `settings` are `key.key=value` texts that replace what the file says.
+    `settings` are `key.key=value` texts that replace what the file says; `trust`: whether the caller has said that the
+    plug-ins that it names may run. Otherwise only those do that have been trusted before, or that a front end is told
+    to (testbed/trust.py).
 
     Raises:
         InputError: everything that is wrong with it.
@@ -53,41 +55,52 @@ def load_scenario(file: Path, settings: Iterable[str] = ()) -> Scenario:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise InputError.one(str(file), f"cannot be read: {reason}") from error
-    return parse_scenario(text, str(file), settings)
+    return parse_scenario(text, str(file), settings, trust=trust)
 
 
-def parse_scenario(text: str, source: str, settings: Iterable[str] = ()) -> Scenario:
+def parse_scenario(text: str, source: str, settings: Iterable[str] = (), *, trust: bool = False) -> Scenario:
     """Make a scenario from YAML text; see load_scenario."""
     raw, problems = read_blocks(text, source, settings)
-    return scenario_of_blocks(raw, source, problems)
+    return scenario_of_blocks(raw, source, problems, trust=trust)
 
 
 def scenario_of_blocks(
-    raw: dict[str, object], source: str, problems: Iterable[Problem] = (), *, stored: bool = False
+    raw: dict[str, object],
+    source: str,
+    problems: Iterable[Problem] = (),
+    *,
+    stored: bool = False,
+    trust: bool = False,
 ) -> Scenario:
     """Make a scenario from its blocks, such as as_dict returns.
 
     Files are looked for beside `source`; `problems` are what is wrong with the blocks already. Of a `stored` plan
-    no plug-in is loaded, and what this program knows nothing of stays as it is (`Foreign`).
+    no plug-in is loaded, and what this program knows nothing of stays as it is (`Foreign`). `trust` as in
+    load_scenario().
 
     Raises:
         InputError: everything that is wrong with them.
     """
     found: list[Problem] = []
-    scenario = _scenario(raw, source, found, stored=stored)
+    scenario = _scenario(raw, source, found, stored=stored, trust=trust)
     every = [*problems, *(problem.in_file(source) for problem in found)]
     if every or scenario is None:
         raise InputError(every)
     return scenario
 
 
-def _scenario(raw: dict[str, Any], source: str, problems: list[Problem], *, stored: bool) -> Scenario | None:
+def _scenario(
+    raw: dict[str, Any], source: str, problems: list[Problem], *, stored: bool, trust: bool
+) -> Scenario | None:
     problems += [Problem(key, unknown_key(key, KEYS)) for key in raw if key not in KEYS]
     name, description = _texts(raw, source, problems)
     folder, plugins = Path(source).parent, tuple(raw.get("plugins", ())) if stored else ()
     if not stored:
         load_installed()
-        plugins = load_files(raw.get("plugins", []), folder, problems)
+        loaded = load_files(raw.get("plugins", []), folder, problems, trust=trust)
+        if loaded is None:
+            return None
+        plugins = loaded
     of_links: list[Problem] = []
     links = fill(Links, raw.get("links", {}), "links", of_links)
     topology_kind, topology = _topology(raw, source, problems, stored=stored)

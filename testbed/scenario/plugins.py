@@ -4,6 +4,8 @@ Two ways lead in: a Python file that a scenario names under `plugins:`, which ha
 (ROUTINGS = {"mine": RoutingKind(...)}), and packages that are installed with entry points in the groups
 `testbed.routings`, `testbed.topologies`, `testbed.assignments`, `testbed.patterns` and `testbed.workloads`, each with
 the name of a kind and the object of the table. What a plug-in does wrong is a sentence that names it.
+
+A file that a scenario names runs only where its content is trusted (testbed/trust.py): scenarios come from others.
 """
 
 from __future__ import annotations
@@ -19,13 +21,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from testbed.errors import InputError, Problem, did_you_mean
+from testbed.errors import InputError, Problem, argument, did_you_mean
 from testbed.routing import ROUTINGS, RoutingKind
 from testbed.scenario.fabric_file import TOPOLOGY_BLOCKS, TopologyBlock
 from testbed.scenario.guards import guarded, guarded_pattern, raised
 from testbed.scenario.models import model_of, shown
 from testbed.topologies import TOPOLOGIES, TopologyKind
 from testbed.traffic import PATTERNS
+from testbed.trust import PluginFile, may_run, read_plugin, remembered
 from testbed.vlans import ASSIGNMENTS, AssignmentKind
 from testbed.workloads import WORKLOADS, WorkloadKind
 
@@ -61,6 +64,8 @@ class Owner:
 # What plug-ins have added in this program, by group and name; and why others of installed packages are not there.
 _OWNERS: dict[tuple[str, str], Owner] = {}
 _BROKEN: dict[tuple[str, str], str] = {}
+# Files that have been taken in, by path.
+_LOADED: dict[str, PluginFile] = {}
 
 
 def origin_of(group: str, name: str) -> str:
@@ -80,40 +85,94 @@ def why_broken(group: str, name: object) -> str:
     return _BROKEN.get((group, name), "") if isinstance(name, str) else ""
 
 
-def load_files(files: object, folder: Path, problems: list[Problem]) -> tuple[str, ...]:
+def load_files(files: object, folder: Path, problems: list[Problem], *, trust: bool = False) -> tuple[str, ...] | None:
     """Take in what files offer, and return their absolute paths; every problem found is added.
 
-    `files`: what a scenario says under `plugins:`; they are looked for from `folder`, that of the scenario.
+    Args:
+        files: what a scenario says under `plugins:`.
+        folder: that of the scenario, from which they are looked for.
+        problems: to which those found are added.
+        trust: whether the caller has said that these may run.
+
+    Returns:
+        None where one of them may not run. Then none does, and nothing can be said of kinds that the tables lack.
     """
     if not isinstance(files, list) or not all(isinstance(file, str) for file in files):
         sentence = f"should be a list of Python files such as [my_routing.py], not {shown(files)}"
         problems.append(Problem("plugins", sentence))
         return ()
-    found = []
-    for number, name in enumerate(files):
-        file = (folder / name).resolve()
+    paths = [(folder / name).resolve() for name in files]
+    read: list[PluginFile | None] = []
+    refused = []
+    for number, path in enumerate(paths):
         try:
-            load_file(file)
+            found = _read(path)
         except InputError as error:
-            problems += [Problem(f"plugins.{number}", f"{name}: {problem.sentence}") for problem in error.problems]
-        found.append(str(file))
-    return tuple(found)
+            problems += _of_plugin(number, files[number], error)
+            read.append(None)
+            continue
+        read.append(found)
+        if not (trust or may_run(found)):
+            refused.append(Problem(f"plugins.{number}", _not_trusted(files[number], found)))
+    if refused:
+        problems += refused
+        return None
+    for number, (name, file) in enumerate(zip(files, read, strict=True)):
+        try:
+            if file is not None:
+                take_file(file)
+        except InputError as error:
+            problems += _of_plugin(number, name, error)
+    return tuple(map(str, paths))
 
 
-def load_file(file: Path) -> dict[str, list[str]]:
-    """Take in what a file offers: group → names. A file that has changed since replaces what it offered.
+def _of_plugin(number: int, name: str, error: InputError) -> list[Problem]:
+    return [Problem(f"plugins.{number}", f"{name}: {problem.sentence}") for problem in error.problems]
+
+
+def _not_trusted(name: str, file: PluginFile) -> str:
+    """What stands between a plug-in and its being run."""
+    unused = remembered()[1]
+    return (
+        f"{name} is a program of {file.owner} (SHA-256 {file.digest[:16]}…) that would run with your rights, and you "
+        f"have not said that you trust it; read {file.path}, then say {argument('trust', value=True)}"
+        + (f". What was trusted before is not used: {unused}" if unused else "")
+    )
+
+
+def load_file(path: Path) -> dict[str, list[str]]:
+    """Take in what a file offers that the caller has named: group → names.
 
     Raises:
-        InputError: it cannot be read or run, offers nothing, or what it offers cannot be taken; all of it.
+        InputError: see take_file().
+    """
+    return take_file(_read(path))
+
+
+def _read(path: Path) -> PluginFile:
+    """Read a plug-in.
+
+    Raises:
+        InputError: it cannot be read; suggests the nearest name.
     """
     try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        beside = [other.name for other in file.parent.glob("*.py")] if file.parent.is_dir() else []
-        reason = f"cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8 text'}"
-        raise InputError.one("", f"{reason}.{did_you_mean(file.name, beside)}") from error
-    owner = Owner(str(file), hashlib.blake2b(text.encode(), digest_size=8).hexdigest())
-    offered = _tables_of(_run(text, file, owner.digest))
+        return read_plugin(path)
+    except OSError as error:
+        beside = [other.name for other in path.parent.glob("*.py")] if path.parent.is_dir() else []
+        near = did_you_mean(path.name, beside)
+        raise InputError.one("", f"cannot be read: {error.strerror or error}.{near}") from error
+
+
+def take_file(file: PluginFile) -> dict[str, list[str]]:
+    """Run a plug-in, once in a program, and take in what it offers: group → names.
+
+    A file that has changed since replaces what it offered.
+
+    Raises:
+        InputError: it cannot be run, offers nothing, or what it offers cannot be taken; all of it.
+    """
+    owner = Owner(file.path, file.digest)
+    offered = _tables_of(_run(file))
     problems: list[Problem] = []
     for group, entries in offered.items():
         for name, entry in entries.items():
@@ -121,7 +180,13 @@ def load_file(file: Path) -> dict[str, list[str]]:
             problems += [Problem("", wrong)] if wrong else []
     if problems:
         raise InputError(problems)
+    _LOADED[file.path] = file
     return {group: [*entries] for group, entries in offered.items()}
+
+
+def loaded_files(paths: Iterable[str]) -> tuple[PluginFile, ...]:
+    """Of plug-ins of a scenario those that run in this program, as they were when they were run."""
+    return tuple(_LOADED[path] for path in paths if path in _LOADED)
 
 
 @cache
@@ -156,17 +221,30 @@ def forget(origin: str) -> None:
                 TOPOLOGY_BLOCKS.pop(name, None)
 
 
-def _run(text: str, file: Path, digest: str) -> ModuleType:
-    """Run a file as a module; dataclasses in it look their module up by its name."""
-    module = ModuleType(f"testbed_plugin_{re.sub(r'[^0-9a-zA-Z]', '_', file.stem)}_{digest}")
-    module.__file__ = str(file)
-    sys.modules[module.__name__] = module
+def _run(file: PluginFile) -> ModuleType:
+    """Run a file as a module; dataclasses in it, and pickles of their values, look it up by its name.
+
+    The name says where the file is and what is in it, so it is the same in another process, and there is one class
+    of each in a process however many scenarios name the file.
+    """
+    number = hashlib.sha256(file.path.encode("utf-8", "surrogateescape") + b"\0" + file.content).hexdigest()[:16]
+    name = f"testbed_plugin_{re.sub(r'[^0-9a-zA-Z]', '_', Path(file.path).stem)}_{number}"
+    if name in sys.modules:
+        return sys.modules[name]
+    module = ModuleType(name)
+    module.__file__ = file.path
+    sys.modules[name] = module
     try:
-        exec(compile(text, str(file), "exec"), module.__dict__)
-    except SyntaxError as error:
-        raise InputError.one("", f"line {error.lineno}: {error.msg}") from error
-    except (Exception, SystemExit) as error:
-        raise InputError.one("", f"raised {raised(error, str(file))}") from error
+        exec(compile(file.content.decode("utf-8"), file.path, "exec"), module.__dict__)
+    except BaseException as error:
+        del sys.modules[name]
+        if isinstance(error, UnicodeDecodeError):
+            raise InputError.one("", "cannot be read: it is not UTF-8 text") from error
+        if isinstance(error, SyntaxError):
+            raise InputError.one("", f"line {error.lineno}: {error.msg}") from error
+        if isinstance(error, Exception | SystemExit):
+            raise InputError.one("", f"raised {raised(error, file.path)}") from error
+        raise
     return module
 
 

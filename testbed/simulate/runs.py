@@ -20,6 +20,7 @@ from testbed.model import Floats
 from testbed.plan import Plan
 from testbed.plan.speeds import alike_problems
 from testbed.results.store import locked
+from testbed.scenario.pickled import Pickled, pickled
 from testbed.simulate.folder import new_folder, newest_folder, read_points, samples_of, store, write_point
 from testbed.simulate.levels import Runs, level_of, runs_of
 from testbed.simulate.packet_settings import PacketSettings
@@ -191,7 +192,7 @@ def _tasks(
 ) -> Iterator[Ended]:
     """Give what is waiting to workers; on the way out what has not begun is cancelled."""
     ended: Ended = SimpleQueue()
-    shared = workers.share((plan, settings))
+    shared = workers.share(pickled((plan, settings), plan.scenario))
     tasks = [workers.submit(point_of, shared, load, seed) for load, seed in waiting]
     try:
         for task in tasks:
@@ -216,12 +217,14 @@ def _kept(ended: Ended, count: int, progress: Progress, folder: Path) -> Iterato
         progress(f"{number} of {count} runs done{left}: load {point.load:g}, seed {point.seed}")
 
 
-_LAST: list[tuple[Plan, Settings | PacketSettings, Runs]] = []
+_LAST: list[tuple[Pickled, Runs]] = []
 
 
-def point_of(shared: tuple[Plan, Settings | PacketSettings], load: float, seed: int) -> Point | None:
-    """One run, in a worker, which keeps what the runs of a plan have in common until it gets another plan."""
-    plan, settings = shared
-    if not _LAST or _LAST[0][0] is not plan or _LAST[0][1] is not settings:
-        _LAST[:] = [(plan, settings, runs_of(plan, settings))]
-    return _LAST[0][2].one(load, seed, lambda: False)
+def point_of(shared: Pickled, load: float, seed: int) -> Point | None:
+    """One run, in a worker, which keeps what the runs of a plan have in common until it gets another plan.
+
+    `shared`: plan and settings.
+    """
+    if not _LAST or _LAST[0][0] is not shared:
+        _LAST[:] = [(shared, runs_of(*shared.load()))]
+    return _LAST[0][1].one(load, seed, lambda: False)

@@ -20,6 +20,7 @@ from testbed.run.advice import Asked
 from testbed.run.engine import Outcome
 from testbed.run.engines import run_scenario
 from testbed.scenario import Scenario
+from testbed.scenario.pickled import Pickled
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +39,17 @@ class Carried:
 Runner = Callable[[Plan, Path, Callable[[str], None], Asked], Outcome]
 
 
-def run_apart(scenario: Scenario, settings: Sequence[str], digest: str, runner: Runner = run_scenario) -> Carried:
+def run_apart(asked: Pickled, settings: Sequence[str], digest: str, runner: Runner = run_scenario) -> Carried:
     """Run a scenario in a folder of its own that ends with this call.
 
-    `digest`: of its plan, where the sweep was prepared. What goes wrong is part of what is returned: exceptions of a
-    worker say nothing to whoever reads a sweep.
+    `asked`: the scenario; `digest`: of its plan, where the sweep was prepared. What goes wrong is part of what is
+    returned: exceptions of a worker say nothing to whoever reads a sweep.
     """
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="testbed-run-") as place:
         results = Path(place)
         try:
+            scenario: Scenario = asked.load()
             plan = make_plan(scenario, require_room)
             if plan.digest != digest:
                 raise LabError(f"the plan is another one on this worker: {plan.digest} instead of {digest}")

@@ -22,6 +22,7 @@ from testbed.run.engine import Outcome as RunOutcome
 from testbed.run.engines import run_scenario
 from testbed.run.workers import LabWorkers
 from testbed.scenario import Scenario
+from testbed.scenario.pickled import pickled
 from testbed.sweep.apart import Carried, run_apart, unpack
 from testbed.sweep.plans import Planned
 from testbed.sweep.record import (
@@ -211,7 +212,7 @@ def _apart(
         for number in waiting:
             job = jobs[record.entries[number].label]
             submit = workers.submit_lab if _needs_lab(job.scenario) else workers.submit
-            task = submit(run_apart, job.scenario, job.settings, job.plan_digest)
+            task = submit(run_apart, pickled(job.scenario, job.scenario), job.settings, job.plan_digest)
             tasks.append(task)
             task.add_done_callback(partial(_put, ended, number))
         for count in range(1, len(waiting) + 1):

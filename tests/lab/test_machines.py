@@ -352,7 +352,8 @@ routing: sr
 lab: {{dilation: 100}}
 workloads: [{{kind: greet}}]
 """
-    done = pair.testbed("run", write(tmp_path, text), *pair.options, "--results", str(tmp_path), "--format", "json")
+    options = (*pair.options, "--trust", "--results", str(tmp_path), "--format", "json")
+    done = pair.testbed("run", write(tmp_path, text), *options)
     assert done.returncode in (0, 3), done.stderr
     run = load_run(Path(json.loads(done.stdout)["results"]))
     letters = {(sample.labels["src"], sample.labels["dst"]): sample.value for sample in run.samples

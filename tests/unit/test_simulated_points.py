@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from testbed.plan import Plan, make_plan
+from testbed.scenario.pickled import pickled
 from testbed.simulate import Settings, runs
 from testbed.simulate.folder import samples_of
 from testbed.simulate.levels import Runs, runs_of
@@ -66,9 +67,10 @@ def test_a_worker_prepares_a_plan_once(settings, monkeypatch):
 
     monkeypatch.setattr(runs, "_LAST", [])
     monkeypatch.setattr(runs, "runs_of", prepared)
-    shared = (PLAN, settings)
+    shared = pickled((PLAN, settings), PLAN.scenario)
     found = [runs.point_of(shared, load, 1) for load in (0.2, 0.4)]
-    assert made == [PLAN]
+    assert [plan.digest for plan in made] == [PLAN.digest]
     assert [one.load for one in found if one is not None] == [0.2, 0.4]
-    runs.point_of((PLAN, Settings(clocks=1000, warm_up=100, packet=4, buffer=8)), 0.2, 1)
-    assert made == [PLAN, PLAN]
+    other = Settings(clocks=1000, warm_up=100, packet=4, buffer=8)
+    runs.point_of(pickled((PLAN, other), PLAN.scenario), 0.2, 1)
+    assert len(made) == 2
