@@ -21,7 +21,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from testbed import cli
-from testbed.cli.app import JSON, app
+from testbed.cli.app import JSON, TRUST, app
 from testbed.cli.output import messages, print_error, results
 from testbed.errors import TestbedError
 from testbed.scenario.schema import schema
@@ -41,7 +41,7 @@ def parsed(words: list[str]) -> None:
     Raises:
         click's UsageError: there is no such command or option.
     """
-    words = [one for word in words for one in (("--format", "json") if word == JSON else (word,))]
+    words = [one for word in words for one in (("--format", "json") if word == JSON else (word,)) if one != TRUST]
     command, name = whole_command(), "testbed"
     while hasattr(command, "commands"):
         assert words, f"{name} needs a command"
