@@ -3,6 +3,7 @@
     make fuzz ARGS="--count 100000 --seed 3"
     make fuzz ARGS="--seconds 60 --only plan --only results"
     make fuzz ARGS="--seconds 1 --frames 20000"        # and frames into labs, as root
+    make fuzz ARGS="--count 0 --certificates 100000"   # only false certificates, to their checker
     make fuzz ARGS="--again .cache/fuzz/plan-1a2b3c.json"
 
 What is found is made small and stored in .cache/fuzz, and when it is mended goes from there to tests/data/fuzz, whose
@@ -20,6 +21,7 @@ import secrets
 import sys
 import time
 import traceback
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,6 +30,7 @@ from random import Random
 from typing import Any
 
 from benchmarks.command import ROOT
+from benchmarks.fuzz_certificates import feed_certificates
 from benchmarks.fuzz_frames import ENGINES, feed_frames
 from benchmarks.fuzz_inputs import smaller
 from benchmarks.fuzz_targets import TARGETS
@@ -37,6 +40,7 @@ FOLDER = ROOT / ".cache" / "fuzz"
 _SLOW = 10.0  # seconds that an input may take, without those in which others had the processor
 _HANGS = 60.0  # seconds by the clock after which the program says where it is, and ends
 _BATCH = 100
+_SHOWN = 20  # wrong certificates that are stored
 
 
 @dataclass(frozen=True)
@@ -151,6 +155,24 @@ def _watched(target: str, given: Any) -> Iterator[None]:
         faulthandler.cancel_dump_traceback_later()
 
 
+def _certificates(count: int, seed: int) -> tuple[int, int]:
+    """Check changed plans and certificates, and say what came of it; returns how many, and how many were wrong."""
+    found = feed_certificates(count, seed)
+    done, no = sum(found.counts.values()), sum(found.refused.values())
+    told = Counter(truth for _, truth in found.judged.elements())
+    sys.stdout.write(
+        f"{'certificates':15} {done:8,} of {len(found.counts)} kinds: {no:,} refused, {done - no:,} accepted, "
+        f"{len(found.wrong)} of these wrongly; of {sum(told.values()):,} judged {told['true']:,} true, "
+        f"{told['false']:,} false, {told['unknown']:,} of which an interpreter cannot tell\n"
+    )
+    for kind, plan, certificate in found.wrong[:_SHOWN]:
+        name = hashlib.sha256(json.dumps([kind, plan, certificate]).encode()).hexdigest()[:8]
+        file = FOLDER / f"certificate-{name}.json"
+        file.write_text(json.dumps({"kind": kind, "seed": seed, "plan": plan, "certificate": certificate}))
+        sys.stdout.write(f"  {kind}: {file}\n")
+    return done, len(found.wrong)
+
+
 def main() -> None:
     """Search until the time or the inputs are used up."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -159,6 +181,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1 << 32))
     parser.add_argument("--only", action="append", choices=list(TARGETS), help="a target; may be given again")
     parser.add_argument("--frames", type=int, default=0, help="also so many into a lab of each engine; needs root")
+    parser.add_argument("--certificates", type=int, default=0, help="also so many changed plans and certificates")
     parser.add_argument("--again", type=Path, help="feed a stored finding, and show what comes of it")
     asked = parser.parse_args()
     if asked.again is not None:
@@ -172,10 +195,11 @@ def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     searches = [_Search(name, asked.seed, began + seconds) for name in names]
+    most = 1 << 60 if asked.count is None else asked.count
     weight = sum(TARGETS[name].share for name in names)
     shown = began
-    while time.monotonic() < began + seconds and (count := sum(s.count for s in searches)) < (asked.count or 1e18):
-        left = max(1, (asked.count or 1 << 60) - count)
+    while time.monotonic() < began + seconds and (count := sum(s.count for s in searches)) < most:
+        left = max(1, most - count)
         for search in searches:
             share = TARGETS[search.target].share / weight
             search.batch(max(1, min(int(_BATCH * share * len(names)), int(left * share) + 1)))
@@ -190,17 +214,21 @@ def main() -> None:
         sys.stdout.write(f"{search.target:15} {search.count:8,} inputs, {len(search.findings)} findings\n")
     (FOLDER / "current.json").unlink(missing_ok=True)
     total, broken = sum(search.count for search in searches), 0
+    if asked.certificates:
+        count, broken = _certificates(asked.certificates, asked.seed)
+        total += count
     for engine in ENGINES if asked.frames else ():
-        count = 0
+        count = wrongs = 0
         for batch, wrong in feed_frames(engine, asked.frames, asked.seed):
             count += batch
             if wrong:
-                broken += 1
+                wrongs += 1
                 sys.stdout.write(f"{wrong}\n")
-        sys.stdout.write(f"{'frames, ' + engine:15} {count:8,} inputs, {broken} findings\n")
+        sys.stdout.write(f"{'frames, ' + engine:15} {count:8,} inputs, {wrongs} findings\n")
+        broken += wrongs
         total += count
     bad = len(findings) + broken
-    sys.stdout.write(f"{total:,} inputs in {time.monotonic() - began:.0f} s: {bad} without a sentence\n")
+    sys.stdout.write(f"{total:,} inputs in {time.monotonic() - began:.0f} s: {bad} without a sentence, or wrong\n")
     sys.exit(1 if bad else 0)
 
 

