@@ -89,12 +89,12 @@ class FinishedRun:
 
     def to_parquet(self, folder: str | Path) -> list[Path]:
         """Write samples.parquet, and telemetry.parquet where there is telemetry, into a folder; returns the files."""
-        from testbed.files import write_whole
+        from testbed.files import make_folder, write_whole
         from testbed.results.frames import parquet
 
         library("pyarrow", "to_parquet()")
         target = Path(folder)
-        target.mkdir(parents=True, exist_ok=True)
+        make_folder(target)
         frames = {"samples": self.samples, "telemetry": self.telemetry}
         written = []
         for name, frame in frames.items():

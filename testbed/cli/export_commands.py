@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-import shutil
+from contextlib import suppress
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -171,23 +171,25 @@ def _manifest(folder: Path) -> dict[str, Any]:
 
 def _write_folder(folder: Path, made: Export) -> None:
     """Write beside the folder and take its place when all is there."""
-    from testbed.files import make_folder, write_whole
+    from testbed.files import make_folder, make_new_folder, remove_folder, rename, write_whole
 
     folder = folder.absolute()
     partial, old = (folder.with_name(f".{folder.name}.{word}") for word in ("partial", "old"))
     try:
         for path in (partial, old):
-            shutil.rmtree(path, ignore_errors=True)  # of an export that was killed
-        make_folder(partial)
+            remove_folder(path)  # of an export that was killed
+        make_folder(partial.parent)
+        make_new_folder(partial)
         for name, text in made.files.items():
-            make_folder((partial / name).parent)
-            write_whole(partial / name, text.encode())
-        write_whole(partial / MANIFEST, (json.dumps(made.manifest, indent=1) + "\n").encode())
+            make_folder((partial / name).parent, partial)
+            write_whole(partial / name, text.encode(), below=partial)
+        write_whole(partial / MANIFEST, (json.dumps(made.manifest, indent=1) + "\n").encode(), below=partial)
         if folder.exists():
-            folder.rename(old)
-        partial.rename(folder)
+            rename(folder, old)
+        rename(partial, folder)
     except OSError as error:
         raise InputError.one("--output", f"{folder} cannot be written: {error.strerror}") from error
     finally:
         for path in (partial, old):
-            shutil.rmtree(path, ignore_errors=True)
+            with suppress(OSError):
+                remove_folder(path)

@@ -11,7 +11,7 @@ import typer
 from testbed.cli.app import FORMAT, app
 from testbed.cli.output import Format, print_json, say
 from testbed.errors import InputError, Problem
-from testbed.files import write_whole
+from testbed.files import make_folder, write_whole
 
 _SCENARIO = """\
 description: A 4×4 torus of one switch and one host a node
@@ -99,7 +99,7 @@ def init(
             [Problem(str(file), "is there already; move it away, or take another folder") for file in there]
         )
     for name, content in wanted.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        make_folder((folder / name).parent)
         write_whole(folder / name, content.encode())
     if form is Format.json:
         print_json({"files": [str(folder / name) for name in wanted]})

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from testbed.errors import InputError, Problem, TestbedError
+from testbed.files import write_whole
 from testbed.units import format_eta
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def write_file(file: Path, content: bytes) -> None:
         InputError: it cannot be written.
     """
     try:
-        file.write_bytes(content)
+        write_whole(file, content)
     except OSError as error:
         raise InputError.one(str(file), f"cannot be written: {error.strerror}") from error
 

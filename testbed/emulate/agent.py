@@ -366,7 +366,7 @@ class Agent:
         file = FOLDER / request.name
         if file.is_symlink():
             raise LabError(f"{file}, which a load has left, leads elsewhere")
-        text = read_bytes(file).decode(errors="replace") if file.exists() else ""
+        text = read_bytes(file, FOLDER).decode(errors="replace") if file.exists() else ""
         file.unlink(missing_ok=True)
         return text
 

@@ -13,7 +13,7 @@ from typing import Any
 from testbed import __version__
 from testbed.emulate.host_shares import most_share, processors, share_of
 from testbed.errors import CapabilityError
-from testbed.files import write_whole
+from testbed.files import make_folder, write_whole
 from testbed.plan import Plan
 from testbed.plan.rates import all_sent, demand
 from testbed.scenario.spec import largest_dilation
@@ -65,7 +65,7 @@ def write(found: Calibration) -> Path:
     """
     target = file()
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent)
         text = json.dumps({"schema_version": SCHEMA_VERSION, **asdict(found)}, indent=1) + "\n"
         write_whole(target, text.encode())
     except OSError as error:

@@ -163,6 +163,9 @@ def grade(folder: Path, progress: Callable[[str], None] = lambda _: None, exerci
     for student in sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else ():
         begun, who = False, _printable(student.name)
         for mine in sorted(path for path in student.iterdir() if path.is_dir()):
+            if mine.is_symlink():  # to somebody else's work
+                notes.append(f"{mine}: is a link; hand in the folder itself")
+                continue
             name = work.exercise_of(mine)
             if name is None and not (mine / work.ANSWERS).exists():
                 continue  # results, or what else lies there

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,7 +10,7 @@ from typing import Any, TypeVar
 from testbed.errors import InputError
 from testbed.exercise import switches as by_hand
 from testbed.exercise.switches import Switches
-from testbed.files import make_folder
+from testbed.files import make_folder, read_bytes, rename, write_whole
 from testbed.model import Topology
 from testbed.plan import Plan, make_plan
 from testbed.plan.fabric import build_fabric
@@ -146,7 +145,7 @@ def _text(folder: Path, name: str) -> str:
             raise InputError.one(name, "is no file")  # a pipe or a device would never end
         if file.stat().st_size > _MAX_BYTES:
             raise InputError.one(name, "is larger than 1 MB; nothing that is asked for here is")
-        text = file.read_text(encoding="utf-8-sig")  # editors of some systems begin with a mark
+        text = read_bytes(file, folder).decode("utf-8-sig")  # editors of some systems begin with a mark
     except FileNotFoundError as error:
         raise InputError.one(name, "is not there; the sheet says how to make it") from error
     except (OSError, UnicodeDecodeError) as error:
@@ -178,7 +177,7 @@ def reset(exercise: str, given: Path, sheet: Path, folder: Path) -> Path:
     number = 1
     while (kept := folder.with_name(f"{folder.name}.{number}")).exists():
         number += 1
-    folder.rename(kept)
+    rename(folder, kept)
     _copy(exercise, given, sheet, folder)
     return kept
 
@@ -187,8 +186,8 @@ def _copy(exercise: str, given: Path, sheet: Path, folder: Path) -> None:
     try:
         make_folder(folder)
         for file in [*sorted(given.iterdir()), sheet]:
-            shutil.copyfile(file, folder / file.name)
-        (folder / MARK).write_text(exercise + "\n", encoding="utf-8")
+            write_whole(folder / file.name, file.read_bytes())
+        write_whole(folder / MARK, f"{exercise}\n".encode())
     except OSError as error:
         raise InputError.one(str(folder), f"cannot be made: {error.strerror}") from error
 
@@ -196,7 +195,7 @@ def _copy(exercise: str, given: Path, sheet: Path, folder: Path) -> None:
 def exercise_of(folder: Path) -> str | None:
     """Name of the exercise that a folder was begun for; None where it was not."""
     try:
-        return (folder / MARK).read_text(encoding="utf-8").strip()
+        return read_bytes(folder / MARK, folder).decode().strip()
     except (OSError, UnicodeDecodeError):
         return None
 

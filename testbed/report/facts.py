@@ -227,8 +227,9 @@ def result_files(run: Run) -> tuple[list[ResultFile], list[ResultFile]]:
     """The files that the manifest names and what else lies beside them, and the raw output of the tools."""
     listed = run.manifest.get("files")
     named = [str(name) for name in listed.values()] if isinstance(listed, Mapping) else []
-    beside = sorted((file for file in run.path.iterdir() if file.is_file() and file.name not in named), key=_natural)
-    raw = sorted((file for file in (run.path / "raw").rglob("*") if file.is_file()), key=_natural)
+    named = [name for name in named if not Path(name).is_absolute() and ".." not in Path(name).parts]
+    beside = sorted((file for file in run.path.iterdir() if _is_own(file) and file.name not in named), key=_natural)
+    raw = sorted((file for file in (run.path / "raw").rglob("*") if _is_own(file)), key=_natural)
     return (
         [_file(run.path, file) for file in (*(run.path / name for name in named if not name.endswith("/")), *beside)],
         [_file(run.path, file) for file in raw],
@@ -245,9 +246,14 @@ def files_of_load(
     return [*table, *own, *raw[:_RAW_SHOWN]], max(0, len(raw) - _RAW_SHOWN)
 
 
+def _is_own(file: Path) -> bool:
+    """Whether a file is in the folder itself, and not behind a link."""
+    return file.is_file() and not file.is_symlink()
+
+
 def _file(folder: Path, file: Path) -> ResultFile:
     name = file.relative_to(folder).as_posix()
-    return ResultFile(name, quote(name), -1 if name == "report.html" or not file.is_file() else file.stat().st_size)
+    return ResultFile(name, quote(name), -1 if name == "report.html" or not _is_own(file) else file.stat().st_size)
 
 
 def _natural(file: Path) -> list[tuple[int, str]]:

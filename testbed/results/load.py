@@ -49,8 +49,8 @@ class Run:
         return str(self.manifest.get("engine", self.plan.scenario.engine)) == "simulate"
 
 
-def load_run(path: Path, *, unfinished: bool = False) -> Run:
-    """Read a run.
+def load_run(path: Path, *, unfinished: bool = False, below: Path | None = None) -> Run:
+    """Read a run; what is behind a link in its folder, or from the folder `below` on, is not read.
 
     An `unfinished` one may still be marked incomplete.
 
@@ -66,8 +66,8 @@ def load_run(path: Path, *, unfinished: bool = False) -> Run:
             raise InputError.one(str(path), "is not a result folder")
     if path.name.endswith(INCOMPLETE) and not unfinished:
         raise InputError.one(str(path), "is the folder of a run that did not end; its raw output may still help")
-    place = str(path / "manifest.json")
-    manifest = _read(path / "manifest.json", _object)
+    place, below = str(path / "manifest.json"), below or path
+    manifest = _read(path / "manifest.json", below, _object)
     version = manifest.get("schema_version")
     if version != SCHEMA_VERSION:
         raise InputError.one(place, f"has schema version {version}; this program reads {SCHEMA_VERSION}")
@@ -77,8 +77,8 @@ def load_run(path: Path, *, unfinished: bool = False) -> Run:
     for key in ("dilation", "seconds"):
         if _number(manifest[key]) is None:
             raise InputError.one(place, f"is damaged: its {key} is not a number but {str(manifest[key])[:_SHOWN]!r}")
-    plan = _read(path / "plan.json", _plan)
-    environment = _read(path / "environment.json", _object)
+    plan = _read(path / "plan.json", below, _plan)
+    environment = _read(path / "environment.json", below, _object)
     if plan.digest != manifest["digest"]:
         raise InputError.one(place, f"is of plan {manifest['digest']} and plan.json holds {plan.digest}")
     return Run(
@@ -86,7 +86,7 @@ def load_run(path: Path, *, unfinished: bool = False) -> Run:
         _of_today(manifest),
         _of_today(environment),
         plan,
-        _read(path / SAMPLES, samples_from_csv),
+        _read(path / SAMPLES, below, samples_from_csv),
     )
 
 
@@ -95,10 +95,10 @@ def _of_today(facts: dict[str, object]) -> dict[str, object]:
     return {**facts, "engine": engine_name(facts["engine"])} if "engine" in facts else facts
 
 
-def _read(file: Path, parse: Callable[[str], _T]) -> _T:
+def _read(file: Path, below: Path, parse: Callable[[str], _T]) -> _T:
     with reading(file):
         try:
-            text = read_text(file)
+            text = read_text(file, below)
         except FileNotFoundError:
             text = None
         if text is not None:

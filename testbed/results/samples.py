@@ -199,7 +199,7 @@ def _stored(file: Path, load: str) -> Any:
     with reading(file):
         if not load or not file.exists():
             return []
-        found = json.loads(read_text(file))
+        found = json.loads(read_text(file, file.parent))
         _check_repeats(found)
     return found
 

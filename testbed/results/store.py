@@ -16,7 +16,7 @@ from typing import Any, TypedDict
 import yaml
 
 from testbed.errors import InputError, StorageError
-from testbed.files import make_folder, write_whole
+from testbed.files import make_folder, make_new_folder, rename, write_whole
 from testbed.model import Sample
 from testbed.plan import Plan
 from testbed.plan.store import plan_to_json
@@ -80,13 +80,12 @@ class ResultFolder:
         self._started, self._since = time.time(), time.monotonic()
         self._plan = plan
         self.path = dated_folder(root, f"{plan.scenario.name}-{plan.digest[:8]}", ending=INCOMPLETE)
-        self._owner = root.stat()
 
     @classmethod
     def at(cls, path: Path, plan: Plan) -> ResultFolder:
         """Write into a folder that is there already and has its final name, such as that of a simulation."""
         found = cls.__new__(cls)
-        found.path, found._plan, found._owner = path, plan, path.parent.stat()
+        found.path, found._plan = path, plan
         found._started, found._since = time.time(), time.monotonic()
         return found
 
@@ -105,8 +104,8 @@ class ResultFolder:
             StorageError: it cannot be written.
         """
         try:
-            make_folder((self.path / name).parent)
-            write_whole(self.path / name, content)
+            make_folder((self.path / name).parent, self.path)
+            write_whole(self.path / name, content, below=self.path)
         except OSError as error:
             raise StorageError(f"{name} cannot be written: {error.strerror}", self.path) from error
 
@@ -118,8 +117,8 @@ class ResultFolder:
         """
         try:
             if (self.path / name).exists():
-                make_folder((self.path / to).parent)
-                (self.path / name).rename(self.path / to)
+                make_folder((self.path / to).parent, self.path)
+                rename(self.path / name, self.path / to, self.path)
         except OSError as error:
             raise StorageError(f"{name} cannot be moved to {to}: {error.strerror}", self.path) from error
 
@@ -178,16 +177,14 @@ class ResultFolder:
         )
 
     def finish(self) -> Path:
-        """Give the folder its final name and to the owner of `results/`; returns it.
+        """Give the folder its final name; returns it.
 
         Raises:
             StorageError: that cannot be done.
         """
         final = self.path.with_name(self.path.name.removesuffix(INCOMPLETE))
         try:
-            for file in (self.path, *self.path.rglob("*")):
-                os.chown(file, self._owner.st_uid, self._owner.st_gid, follow_symlinks=False)
-            self.path.rename(final)
+            rename(self.path, final)
         except OSError as error:
             raise StorageError(f"{self.path} cannot be given its final name: {error.strerror}") from error
         self.path = final
@@ -201,21 +198,22 @@ def _iso(seconds: float) -> str:
 def dated_folder(root: Path, name: str, inside: str = ".", ending: str = "") -> Path:
     """Make a folder named by the clock and a name, and so far with an ending, with another in it.
 
+    All belong to the owner of `root`.
+
     Raises:
         InputError: it cannot be made.
     """
     stamp = time.strftime("%Y%m%d-%H%M%S")
     try:
-        owner = make_folder(root)
+        make_folder(root)
         for number in itertools.count(1):
             final = root / (f"{stamp}-{name}" + (f"-{number}" if number > 1 else ""))
             folder = final.with_name(final.name + ending)
             if not final.exists():
                 with suppress(FileExistsError):
-                    folder.mkdir()
+                    make_new_folder(folder)
                     break
-        os.chown(folder, owner.st_uid, owner.st_gid)
-        make_folder(folder / inside)
+        make_folder(folder / inside, folder)
         return folder
     except OSError as error:
         sentence = f"results cannot be written there: {error.strerror}; give another folder with --results"

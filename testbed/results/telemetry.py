@@ -125,7 +125,7 @@ def load_telemetry(folder: Path, load: str) -> Telemetry | None:
     with reading(file):
         if not file.exists():
             return None
-    with reading(file), np.load(io.BytesIO(read_bytes(file)), allow_pickle=False) as stored:
+    with reading(file), np.load(io.BytesIO(read_bytes(file, folder)), allow_pickle=False) as stored:
         version = int(stored["schema_version"])
         if version != SCHEMA_VERSION:
             raise InputError.one(str(file), f"has schema version {version}; this program reads {SCHEMA_VERSION}")

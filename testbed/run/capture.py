@@ -7,10 +7,12 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
 
 from testbed.errors import InputError, LabError, StorageError
 from testbed.failover.events import ElementNames
+from testbed.files import create_file
 from testbed.messages import Frame, Tap
 from testbed.model import Topology
 from testbed.results import pcapng
@@ -62,9 +64,8 @@ class CaptureFile:
     def __init__(self, name: str) -> None:
         self.name = name
         self._whole = 0
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         try:
-            self._file = sys.stdout.fileno() if name == STANDARD_OUTPUT else os.open(name, flags, 0o644)
+            self._file = sys.stdout.fileno() if name == STANDARD_OUTPUT else create_file(Path(name))
         except FileExistsError:
             raise InputError.one("--file", f"{name} is there already; remove it, or name another file") from None
         except OSError as error:

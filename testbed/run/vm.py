@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypedDict
@@ -14,6 +13,7 @@ from testbed.emulate.vm.kvm import why_no_kvm
 from testbed.emulate.vm.machine import NEEDED_BY_TESTS, Machine, free_memory, needed_memory, require_memory
 from testbed.emulate.vm.project import LAB_PARTS
 from testbed.errors import CapabilityError, InputError, LabError, Problem, StorageError, TestbedError, VerificationError
+from testbed.files import remove_folder
 from testbed.plan import Plan
 from testbed.plan.store import plan_to_json
 from testbed.results import ResultFolder, load_run
@@ -82,7 +82,7 @@ def measure(plan: Plan, results: Path, progress: Progress) -> Measured:
         )
         raise_reported(report)
     except (InputError, CapabilityError, VerificationError):
-        shutil.rmtree(folder.path)
+        remove_folder(folder.path)
         raise
     except LabError as error:
         raise LabError(error.sentence, folder.path) from error

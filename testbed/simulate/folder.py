@@ -49,7 +49,7 @@ def newest_folder(root: Path, name: str, asked: dict[str, object], word: str = "
         InputError: there is none, it is damaged, or it asked for something else; every difference.
     """
     found = sorted(file.parent for file in root.glob(f"*-{word}-{name}*/{RECORD}"))
-    found = [folder for folder in found if _read(folder / RECORD).get("scenario") == name]
+    found = [folder for folder in found if _read(folder, RECORD).get("scenario") == name]
     if not found:
         sentence = f"there is no simulation of {name} in {root}; leave --resume out to start one"
         raise InputError.one("--resume", sentence)
@@ -71,7 +71,7 @@ def read_record(folder: Path) -> dict[str, object]:
     Raises:
         InputError: it is damaged, or of another schema version.
     """
-    record = _read(folder / RECORD)
+    record = _read(folder, RECORD)
     if record.get("schema_version") != SCHEMA_VERSION:
         sentence = f"has schema version {record.get('schema_version')}; this program reads {SCHEMA_VERSION}"
         raise InputError.one(str(folder / RECORD), sentence)
@@ -83,7 +83,8 @@ def read_record(folder: Path) -> dict[str, object]:
 
 def write_point(folder: Path, point: Point) -> None:
     """Keep what is done."""
-    write_whole(folder / POINTS / f"load-{point.load!r}-seed-{point.seed}.json", _json(dataclasses.asdict(point)))
+    file = folder / POINTS / f"load-{point.load!r}-seed-{point.seed}.json"
+    write_whole(file, _json(dataclasses.asdict(point)), below=folder)
 
 
 def read_points(folder: Path) -> list[Point]:
@@ -94,7 +95,7 @@ def read_points(folder: Path) -> list[Point]:
     """
     found = []
     for file in (folder / POINTS).glob("load-*.json"):
-        raw = _read(file)
+        raw = _read(folder, f"{POINTS}/{file.name}")
         try:
             latency = None if raw["latency"] is None else Latency(**raw["latency"])
             lists = {"cycle": tuple(raw["cycle"]), "channel_flits": tuple(raw["channel_flits"])}
@@ -252,9 +253,10 @@ def _json(value: dict[str, object]) -> bytes:
     return (json.dumps(value, ensure_ascii=False) + "\n").encode()
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _read(folder: Path, name: str) -> dict[str, Any]:
+    file = folder / name
     with reading(file):
-        value = json.loads(read_text(file))
+        value = json.loads(read_text(file, folder))
         if not isinstance(value, dict):
             raise TypeError("it holds no JSON object")
         return value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-import os
+import secrets
 import tempfile
 import time
 import traceback
@@ -14,6 +14,7 @@ from pathlib import Path
 
 from testbed.emulate.memory import require_room
 from testbed.errors import LabError, TestbedError
+from testbed.files import make_folder, make_new_folder, remove_folder, rename, write_whole
 from testbed.plan import Plan, make_plan
 from testbed.results import INCOMPLETE
 from testbed.run.advice import Asked
@@ -83,20 +84,22 @@ def unpack(carried: Carried, runs: Path) -> Path | None:
     """
     if not carried.name:
         return None
-    runs.mkdir(parents=True, exist_ok=True)
-    owner = runs.stat()
-    with tempfile.TemporaryDirectory(prefix=".arriving-", dir=runs.parent) as place:
-        folder = Path(place) / "run"
-        folder.mkdir()
+    make_folder(runs)
+    folder = runs.parent / f".arriving-{secrets.token_hex(8)}"
+    make_new_folder(folder)
+    try:
         with zipfile.ZipFile(io.BytesIO(carried.content)) as whole:
-            whole.extractall(folder)
-        for path in (folder, *folder.rglob("*")):
-            os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
-        folder.chmod(0o755)
+            for entry in whole.infolist():
+                if not entry.is_dir():
+                    make_folder((folder / entry.filename).parent, folder)
+                    write_whole(folder / entry.filename, whole.read(entry), below=folder)
         ending = INCOMPLETE if carried.name.endswith(INCOMPLETE) else ""
         stem = carried.name.removesuffix(INCOMPLETE)
         final, number = runs / carried.name, 1
         while final.exists():
             number += 1
             final = runs / f"{stem}-{number}{ending}"
-        return folder.rename(final)
+        rename(folder, final)
+        return final
+    finally:
+        remove_folder(folder)

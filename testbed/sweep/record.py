@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from testbed.compare.variants import shortened
 from testbed.errors import InputError, Problem, reading
-from testbed.files import read_text, write_whole
+from testbed.files import open_folder, read_text, remove_folder, write_whole
 from testbed.results import INCOMPLETE
 from testbed.results.store import dated_folder
 from testbed.scenario.models import fill
@@ -72,7 +71,7 @@ def read_record(folder: Path) -> Record:
     """
     place = str(folder / RECORD)
     with reading(folder / RECORD):
-        raw = json.loads(read_text(folder / RECORD))
+        raw = json.loads(read_text(folder / RECORD, folder))
         version = raw["schema_version"]
         if version != SCHEMA_VERSION:
             raise InputError.one(place, f"has schema version {version}; this program reads {SCHEMA_VERSION}")
@@ -83,6 +82,9 @@ def read_record(folder: Path) -> Record:
         if not entries:
             raise ValueError("it lists no run")
         entries = [dataclasses.replace(entry, label=shortened(entry.label)) for entry in entries if entry is not None]
+        for entry in entries:
+            if entry.folder is not None and (Path(entry.folder).is_absolute() or ".." in Path(entry.folder).parts):
+                raise ValueError(f"the run {entry.label} leads out of its folder, to {entry.folder}")
         return Record(str(raw["sweep"]), str(raw["source"]), float(raw["started"]), tuple(entries))
 
 
@@ -99,6 +101,10 @@ def finished_folders(folder: Path) -> list[Path]:
     ]
     if not found:
         raise InputError.one(str(folder), "no run of this sweep is finished")
+    for run in found:
+        if run.is_dir():
+            with reading(run), open_folder(run, folder):
+                pass  # no link leads to it
     return found
 
 
@@ -142,4 +148,4 @@ def remove_unfinished(folders: set[Path]) -> None:
     """Delete those of the folders that are marked incomplete."""
     for folder in folders:
         if folder.name.endswith(INCOMPLETE):
-            shutil.rmtree(folder)
+            remove_folder(folder, folder.parent)

@@ -60,7 +60,7 @@ def write_comparison(sweep: Sweep, folder: Path, record: Record) -> Outcome:
     for entry in record.entries:
         if entry.state == "finished" and entry.folder is not None:
             try:
-                runs.append(load_run(folder / entry.folder))
+                runs.append(load_run(folder / entry.folder, below=folder))
             except InputError as error:
                 problems.append(str(error))
     tables: list[str] = []
@@ -86,7 +86,7 @@ def write_comparison(sweep: Sweep, folder: Path, record: Record) -> Outcome:
         contents = {TABLES: "\n".join(tables).encode(), **contents}
     contents = {INDEX: _index(sweep, record, tables, contents).encode(), **contents}
     for name, content in contents.items():  # all at once, when nothing can go wrong any more
-        write_whole(folder / name, content)
+        write_whole(folder / name, content, below=folder)
     return Outcome(folder, record, tuple(tables), tuple(folder / name for name in contents), tuple(problems))
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from testbed.errors import InputError, Problem, TestbedError
+from testbed.files import rename
 from testbed.plan import Plan, make_plan
 from testbed.results import load_run
 from testbed.results.store import locked
@@ -121,7 +122,7 @@ def _resumed(folder: Path, fresh: Record, progress: Progress) -> Record:
     for number, entry in enumerate(record.entries):
         if entry.state == "finished" and entry.folder is not None:
             try:
-                load_run(folder / entry.folder)
+                load_run(folder / entry.folder, below=folder)
                 used.add(folder / entry.folder)
                 continue
             except InputError as error:
@@ -246,7 +247,10 @@ def _named(folder: Path, name: str, entry: Entry) -> Path:
     """The folder of a run of a scenario of this name, with the settings of its label in its own."""
     label = re.sub(r"[^\w.=,+-]+", "-", entry.label)[:_LONGEST].strip("-")
     named = folder.with_name(folder.name.replace(name, label, 1))
-    return folder if named.exists() else folder.rename(named)
+    if named.exists():
+        return folder
+    rename(folder, named)
+    return named
 
 
 def seconds_left(entries: Sequence[Entry]) -> float | None:

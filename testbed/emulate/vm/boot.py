@@ -16,6 +16,7 @@ from testbed.emulate.vm.machine import Machine, qemu_command
 from testbed.emulate.vm.project import ALL_PARTS, pack_project, unpack_results
 from testbed.emulate.vm.stream import lines, started
 from testbed.errors import LabError
+from testbed.files import write_whole
 
 RESULTS_BYTES = 2 << 30  # of the disk for results; the file is sparse
 _BOOT_LIMIT = 180.0
@@ -52,12 +53,14 @@ def run_job(
         LabError: the machine did not boot, panicked, hung, or ended without a result; the console is kept.
     """
     with tempfile.TemporaryDirectory(prefix="testbed-vm-", dir="/var/tmp") as folder:
-        project, results, errors = (Path(folder, name) for name in ("project.tar", "results", "errors"))
+        project, results, errors, shown = (
+            Path(folder, name) for name in ("project.tar", "results", "errors", "console")
+        )
         pack_project(project, job, parts)
         with results.open("wb") as file:
             file.truncate(RESULTS_BYTES)
         begun = time.monotonic()
-        command = qemu_command(machine, image, project, results, console)
+        command = qemu_command(machine, image, project, results, shown)
         last: dict[str, object] = {}
         try:
             with errors.open("wb") as sink, started(command, sink) as process:
@@ -65,9 +68,12 @@ def run_job(
                     last = _hear(text, last, progress, line)
                 process.wait()
         except TimeoutError as error:
-            raise LabError(_failure(f"the virtual machine was ended: {error}", console, errors)) from error
+            raise LabError(_failure(f"the virtual machine was ended: {error}", shown, errors)) from error
+        finally:
+            if shown.exists():
+                write_whole(console, shown.read_bytes())
         if "code" not in last and "error" not in last:
-            raise LabError(_failure("the virtual machine ended without a result", console, errors))
+            raise LabError(_failure("the virtual machine ended without a result", shown, errors))
         if target is not None:
             progress("bringing the results back")
             unpack_results(results, target)

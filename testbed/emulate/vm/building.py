@@ -13,6 +13,7 @@ from pathlib import Path
 
 from testbed.emulate.vm.stream import lines, started
 from testbed.errors import CapabilityError, LabError
+from testbed.files import make_folder
 from testbed.shipped import part
 
 BUILDING = ".building"  # ends the name of a folder that is not whole
@@ -90,14 +91,17 @@ def run_script(name: str, arguments: Sequence[str], what: str, errors: Path, pro
 @contextmanager
 def alone(cache: Path, what: str, progress: Callable[[str], None]) -> Iterator[None]:
     """Let one program build at a time; another waits and says so."""
-    cache.mkdir(parents=True, exist_ok=True)
-    with (cache / "vm.lock").open("w") as lock:
+    make_folder(cache)
+    lock = os.open(cache, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             progress(f"waiting for another program that builds {what}")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+    finally:
+        os.close(lock)
 
 
 def clean_up(folder: Path) -> None:

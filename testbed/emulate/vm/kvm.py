@@ -14,7 +14,7 @@ from testbed.emulate.registry import FOLDER
 from testbed.emulate.vm.image import Image
 from testbed.emulate.vm.machine import Machine, kernel_command
 from testbed.emulate.vm.stream import started
-from testbed.files import write_whole
+from testbed.files import make_folder, write_whole
 
 _DEVICE = Path("/dev/kvm")
 _LIMIT = 15.0
@@ -30,7 +30,7 @@ def why_no_kvm(image: Image) -> str:
         return str(json.loads(remembered.read_text())["why_not"])
     why_not = _probe(image)
     with suppress(OSError):  # a memory that cannot be written costs the next program the probe
-        FOLDER.mkdir(exist_ok=True)
+        make_folder(FOLDER)
         write_whole(remembered, json.dumps({"why_not": why_not}).encode())
     return why_not
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from testbed import shipped
+from testbed.files import make_folder, write_whole
 
 JOB = "job"
 # All that runs in a lab. Results, environments and caches stay out.
@@ -70,5 +71,5 @@ def unpack_results(archive_file: Path, folder: Path) -> None:
             if content is None or not parts or ".." in parts:
                 continue
             target = folder.joinpath(*parts)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(content.read())
+            make_folder(target.parent, folder)
+            write_whole(target, content.read(), below=folder)
