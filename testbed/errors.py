@@ -29,6 +29,29 @@ EXIT_WARNINGS = 3
 EXIT_INTERRUPTED = 130
 
 
+LONGEST_TEXT, LONGEST_PLACE = 2000, 300  # characters of a sentence, and of a file or key, that is shown
+MOST_LINES = 40  # of a message
+_LONGEST_WORD = 100  # characters of a word that is compared with known ones
+_MARK = 60  # characters that what stands in place of the middle may take
+
+
+def cut(text: str, longest: int = LONGEST_TEXT) -> str:
+    """A text without the middle where it is longer than anybody reads; how much was left out stands in its place."""
+    if len(text) <= longest:
+        return text
+    tail = longest // 4
+    head = longest - tail - _MARK
+    return f"{text[:head]}… ({len(text) - head - tail:,} characters left out) …{text[-tail:]}"
+
+
+def cut_lines(lines: Sequence[object]) -> str:
+    """A message of lines, without those that a screen has no place for."""
+    shown = [str(line) for line in lines[:MOST_LINES]]
+    if len(lines) > len(shown):
+        shown.append(f"… and {len(lines) - len(shown):,} lines more")
+    return "\n".join(shown)
+
+
 class TestbedError(Exception):
     """Base of all errors that are shown to the user as a sentence and not as a traceback.
 
@@ -39,6 +62,7 @@ class TestbedError(Exception):
     exit_code = EXIT_FAIL
 
     def __init__(self, sentence: str, folder: Path | None = None) -> None:
+        sentence = cut_lines([cut(line, 2 * LONGEST_TEXT) for line in sentence.split("\n")])
         self.sentence = sentence
         super().__init__(sentence if folder is None else f"{sentence}\nwhat was stored until then: {folder}")
 
@@ -50,6 +74,11 @@ class Problem:
     key: str  # where it is: a key, an option, or what a reader would look for
     sentence: str  # what is wrong and what would be right
     file: str = ""  # that the key is in, where it is in one
+
+    def __post_init__(self) -> None:
+        """Keep what it quotes to what can be read."""
+        for name, longest in (("key", LONGEST_PLACE), ("sentence", LONGEST_TEXT), ("file", LONGEST_PLACE)):
+            object.__setattr__(self, name, cut(getattr(self, name), longest))
 
     @property
     def place(self) -> str:
@@ -72,7 +101,7 @@ class InputError(TestbedError):
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
-        super().__init__("\n".join(str(problem) for problem in self.problems))
+        super().__init__(cut_lines(self.problems))
 
     @classmethod
     def one(cls, key: str, sentence: str, file: str = "") -> InputError:
@@ -89,7 +118,7 @@ class VerificationError(TestbedError):
     def __init__(self, sentence: str, file: str = "", details: Sequence[str] = ()) -> None:
         self.reason, self.details = sentence, tuple(details)
         first = f"{file}: {sentence}" if file else sentence
-        super().__init__("\n".join([first, *(f"  {line}" for line in details)]))
+        super().__init__(cut_lines([cut(first), *(f"  {cut(line)}" for line in self.details)]))
 
 
 class CapabilityError(TestbedError):
@@ -150,7 +179,6 @@ def setting(key: str, value: object = None) -> str:
     return f"--set {key}={json.dumps(value)}" if command else f"settings={{{json.dumps(key)}: {value!r}}}"
 
 
-_LONGEST = 300  # letters of a file's name that are shown
 # What code that reads a file's content raises where the content is not what the code has written.
 _DAMAGE = (
     ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, MemoryError, EOFError,
@@ -167,8 +195,7 @@ def reading(file: Path | str, remedy: str = "") -> Iterator[None]:
     Raises:
         InputError: it cannot be read, or holds something else.
     """
-    place, more = str(file), f"; {remedy}" if remedy else ""
-    place = place if len(place) <= _LONGEST else f"{place[:_LONGEST]}…"
+    place, more = cut(str(file), LONGEST_PLACE), f"; {remedy}" if remedy else ""
     try:
         yield
     except InputError as error:
@@ -185,6 +212,8 @@ def reading(file: Path | str, remedy: str = "") -> Iterator[None]:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return ` Did you mean "x"?` for a near miss of a known word, else the empty string."""
+    if len(str(word)) > _LONGEST_WORD:
+        return ""
     spelling = {name.lower(): name for name in known}
     close = difflib.get_close_matches(str(word).lower(), list(spelling), n=1, cutoff=0.5)
     return f' Did you mean "{spelling[close[0]]}"?' if close else ""

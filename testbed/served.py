@@ -8,9 +8,12 @@ from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from testbed.limits import PLAN_VALUES, WHOLE_FILE, allowed, parse_json, too_much
+
 Answer = Callable[[dict[str, Any]], Any]
 # Of HTTP: what was asked for is no request, or it is refused.
 WRONG, REFUSED = 400, 409
+_PATIENCE = 10.0  # s for which nothing of a request may come
 
 
 def serve_status(
@@ -26,6 +29,8 @@ def serve_status(
     answered: tuple[type[Exception], ...] = (*codes, ValueError, KeyError, TypeError)
 
     class Handler(BaseHTTPRequestHandler):
+        timeout = _PATIENCE
+
         def _respond(self) -> None:
             found = routes.get((self.command, self.path))
             if found is None:
@@ -33,11 +38,20 @@ def serve_status(
                 self._send(404, {"error": f"there is no {self.command} {self.path}; there is {known}"})
                 return
             try:
-                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                self._send(200, found(json.loads(body) if body else {}))
+                self._send(200, found(self._asked()))
             except answered as error:
                 code = next((code for kind, code in codes.items() if isinstance(error, kind)), WRONG)
                 self._send(code, {"error": str(error) if code == REFUSED else f"not a request: {error}"})
+
+        def _asked(self) -> dict[str, Any]:
+            length = int(self.headers.get("Content-Length") or 0)
+            if not 0 <= length <= allowed(WHOLE_FILE):
+                raise ValueError(too_much(f"a body of {length:,} bytes", allowed(WHOLE_FILE), "bytes"))
+            body = self.rfile.read(length)
+            asked = parse_json(body, most=PLAN_VALUES) if body else {}
+            if not isinstance(asked, dict):
+                raise TypeError("it should be a JSON object")
+            return asked
 
         do_GET = do_POST = _respond  # noqa: N815 - names of the base class
 

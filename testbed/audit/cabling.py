@@ -13,6 +13,7 @@ from testbed.errors import Problem
 from testbed.export.bridge import Bridge, Place
 from testbed.export.read_ios import port_of
 from testbed.export.read_lines import LineError
+from testbed.limits import parse_json
 
 CABLING = "cabling.csv"
 # Columns of tables that switches print, by what is in them: IOS, SONiC, PowerConnect.
@@ -132,7 +133,7 @@ def _table(file: str, text: str, problems: list[Problem]) -> Iterator[tuple[str,
 def _json(file: str, text: str, problems: list[Problem]) -> Iterator[tuple[str, str, str, str]]:
     """What `lldpctl -f json` prints: local port, name of the neighbour, its port."""
     try:
-        interfaces: Any = json.loads(text)["lldp"]["interface"]
+        interfaces: Any = parse_json(text)["lldp"]["interface"]
         rows = [interfaces] if isinstance(interfaces, dict) else list(interfaces)
         for row in rows:
             for local, said in row.items():

@@ -9,6 +9,7 @@ from testbed.audit.network import Network, network_of
 from testbed.errors import InputError, Problem
 from testbed.export.bridge import Bridge
 from testbed.export.check import reader_called, recognised, switches_in
+from testbed.limits import VLAN_MEMBERSHIPS, allowed, too_much
 
 _NOT_READ = ("README.md", "export.json")
 
@@ -39,9 +40,14 @@ def read_network(files: Mapping[str, str], dialect: str | None = None) -> Networ
     kind = dialect or recognised(configurations)
     read = reader_called(kind).read
     bridges: dict[str, Bridge] = {}
+    lists: set[frozenset[int]] = set()  # thousands of ports have the same
     for name in switches_in(kind, configurations):
         bridges[name], wrong = read(name, configurations)
         problems += wrong
+        lists.update(port.members for port in bridges[name].ports.values())
+        memberships, most = sum(map(len, lists)), allowed(VLAN_MEMBERSHIPS)
+        if memberships > most:
+            raise InputError.one(name, too_much(f"with it ports are in {memberships:,} VLANs", most, "VLANs of ports"))
     cables, hosts, wrong = read_cabling(cabling, bridges)
     problems += wrong
     if problems:

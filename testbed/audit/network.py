@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from testbed.errors import InputError
 from testbed.export.bridge import Bridge, BridgePort, Place
+from testbed.limits import AUDITED_HOSTS, allowed, too_much
 from testbed.model import Bools, Ints, Longs
 
 if TYPE_CHECKING:
@@ -88,16 +90,21 @@ def network_of(bridges: Mapping[str, Bridge], cables: Mapping[Place, Place], hos
     if not hosts:
         sentence = "no port leads to a host: every one is cabled to a switch, or has no PVID"
         raise InputError.one("cabling", sentence)
+    most = allowed(AUDITED_HOSTS)
+    if len(hosts) > most:
+        raise InputError.one("cabling", too_much(f"leads to {len(hosts):,} hosts", most, "hosts"))
     switches = tuple(bridges)
     number = {name: place for place, name in enumerate(switches)}
     places = sorted({*cables, *hosts.values()}, key=lambda place: (number[place[0]], place[1]))
     port_of = {place: index for index, place in enumerate(places)}
     said = [bridges[switch].ports.get(port, _OFF) for switch, port in places]
-    vlans = tuple(sorted({vlan for port in said for vlan in (*port.members, *([port.pvid] if port.pvid else []))}))
+    listed = {port.members for port in said}  # thousands of ports have the same
+    vlans = tuple(sorted({*chain.from_iterable(listed), *(port.pvid for port in said if port.pvid)}))
     column = {vlan: index for index, vlan in enumerate(vlans)}
+    columns = {members: [column[vlan] for vlan in members] for members in listed}
     member, untagged = (np.zeros((len(places), max(len(vlans), 1)), dtype=bool) for _ in range(2))
     for row, port in enumerate(said):
-        member[row, [column[vlan] for vlan in port.members]] = True
+        member[row, columns[port.members]] = True
         untagged[row, [column[vlan] for vlan in port.untagged if vlan in column]] = True
     host_at = np.full(len(places), -1, dtype=np.int32)
     host_at[[port_of[place] for place in hosts.values()]] = np.arange(len(hosts))

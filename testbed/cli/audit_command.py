@@ -10,7 +10,7 @@ import typer
 from testbed.cli.app import FORMAT, app
 from testbed.cli.check_command import texts_of
 from testbed.cli.output import Format, messages, print_json, say, working
-from testbed.errors import EXIT_FAIL, EXIT_PASS
+from testbed.errors import EXIT_FAIL, EXIT_PASS, cut
 from testbed.units import counted
 
 _MAX_SHOWN = 20
@@ -50,11 +50,11 @@ def audit(
         print_json(found.as_object())
         raise typer.Exit(EXIT_PASS if found.passed else EXIT_FAIL)
     for finding in found.findings[:_MAX_SHOWN]:
-        say(str(finding))
+        say(cut(str(finding)))
     if len(found.findings) > _MAX_SHOWN:
         say(f"… and {len(found.findings) - _MAX_SHOWN} more; --format json has all")
     for note in found.notes:
-        say(f"note: {note}", to=messages)
+        say(cut(f"note: {note}"), to=messages)
     loops = len(found.looping)
     looping = f"{counted(loops, 'VLAN') if loops else 'no VLANs'} loop{'s' if loops == 1 else ''}"
     say(

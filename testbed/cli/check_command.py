@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import Enum
@@ -16,6 +17,7 @@ from testbed.cli.output import Format, messages, print_json, results, say, worki
 from testbed.cli.verify_command import read_plan
 from testbed.errors import EXIT_FAIL, EXIT_PASS, InputError, Problem
 from testbed.files import read_text
+from testbed.limits import CONFIGURATION, LINE, allowed, too_much
 
 if TYPE_CHECKING:
     from testbed.export import CheckOptions, Comparison
@@ -157,7 +159,7 @@ def texts_of(folder: Path) -> dict[str, str]:
         if not file.is_file():
             continue
         try:
-            files[str(file.relative_to(folder))] = read_text(file)
+            files[str(file.relative_to(folder))] = _lines_of(read_text(file, most=CONFIGURATION))
         except UnicodeDecodeError as error:
             line = error.object[: error.start].count(b"\n") + 1
             problems.append(Problem(f"{file} line {line}", "is not UTF-8 text; save the configuration as text"))
@@ -168,6 +170,19 @@ def texts_of(folder: Path) -> dict[str, str]:
     if not files:
         raise InputError.one(str(folder), "holds no file")
     return files
+
+
+def _lines_of(text: str) -> str:
+    """A configuration without a line that no switch writes, on which patterns would be tried for minutes.
+
+    Raises:
+        OSError: it has such a line, and is not JSON, which may be all in one.
+    """
+    longest = 0 if text.lstrip()[:1] in ("{", "[") else max(map(len, text.split("\n")))
+    most = allowed(LINE)
+    if longest > most:
+        raise OSError(errno.EFBIG, too_much(f"it has a line of {longest:,} characters", most, "in one"))
+    return text
 
 
 def _print(place: str, against: str, found: Comparison) -> None:

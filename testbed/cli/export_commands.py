@@ -15,6 +15,7 @@ from testbed.cli.app import FORMAT, SETTINGS, app
 from testbed.cli.output import Format, made_plan, print_json, say, working
 from testbed.errors import InputError, Problem
 from testbed.files import read_text
+from testbed.limits import parse_json
 
 if TYPE_CHECKING:
     from testbed.export import Export
@@ -119,8 +120,9 @@ def _read_macs(file: Path) -> dict[str, str]:
     """Host → address of a CSV file; a first line `host,mac` is a heading."""
     try:
         rows = [row for row in csv.reader(read_text(file).splitlines()) if row]
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        utf8 = "it is not UTF-8 text"
+        reason = error.strerror if isinstance(error, OSError) else str(error) if isinstance(error, csv.Error) else utf8
         raise InputError.one(f"--macs {file}", f"cannot be read: {reason}") from error
     if rows and rows[0] == ["host", "mac"]:
         rows = rows[1:]
@@ -158,7 +160,7 @@ def _must_be_ours(folder: Path) -> None:
 def _manifest(folder: Path) -> dict[str, Any]:
     file = folder / MANIFEST
     try:
-        found = json.loads(read_text(file))
+        found = parse_json(read_text(file))
     except OSError as error:
         sentence = f"cannot be read: {error.strerror}; give a folder that testbed export wrote"
         raise InputError.one(str(file), sentence) from error

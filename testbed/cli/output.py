@@ -184,9 +184,7 @@ def _sample_object(sample: Sample) -> dict[str, object]:
 
 def print_error(error: TestbedError, *, as_json: bool) -> None:
     """Print an error as sentences; for programs as an object too."""
-    lines = [str(problem) for problem in error.problems] if isinstance(error, InputError) else [str(error)]
-    for line in lines:  # first, since the output may be what fails
-        say(line, "red", to=messages)
+    say(str(error), "red", to=messages)  # first, since the output may be what fails
     if as_json:
         problems = [{"place": p.place, "sentence": p.sentence} for p in getattr(error, "problems", ())]
         print_json({"error": str(error), "problems": problems, "exit_code": error.exit_code})

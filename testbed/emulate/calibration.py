@@ -13,7 +13,8 @@ from typing import Any
 from testbed import __version__
 from testbed.emulate.host_shares import most_share, processors, share_of
 from testbed.errors import CapabilityError
-from testbed.files import make_folder, write_whole
+from testbed.files import make_folder, read_text, write_whole
+from testbed.limits import parse_json
 from testbed.plan import Plan
 from testbed.plan.rates import all_sent, demand
 from testbed.scenario.spec import largest_dilation
@@ -81,7 +82,7 @@ def read() -> Calibration | None:
     Datapath and Open vSwitch, which only a lab knows, are not compared: it is only where a search begins.
     """
     try:
-        raw = json.loads(file().read_text())
+        raw = parse_json(read_text(file()))
         if raw.pop("schema_version") != SCHEMA_VERSION:
             return None
         found = Calibration(**raw)

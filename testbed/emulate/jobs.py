@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-import yaml
 from annotated_types import Ge, Gt
 
 from testbed.errors import CapabilityError, InputError, Problem, did_you_mean
 from testbed.files import make_folder, read_text
+from testbed.limits import YAML
 from testbed.scenario.models import fill
+from testbed.scenario.read import read_value
 from testbed.shipped import part, setup, workshop
 from testbed.workloads import npb
 from testbed.workloads.mpi import MpiJob, Output
@@ -92,9 +93,11 @@ def _job(file: Path) -> MpiJob:
 
 def _read(file: Path) -> _JobFile:
     try:
-        raw = yaml.safe_load(read_text(file))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError.one(str(file), f"is not YAML: {' '.join(str(error).split())}") from error
+        text = read_text(file, most=YAML)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise InputError.one(str(file), f"cannot be read: {reason}") from error
+    raw = read_value(text, str(file))
     problems: list[Problem] = []
     said: _JobFile | None = fill(_JobFile, raw, "job", problems)
     if said is not None:

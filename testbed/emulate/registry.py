@@ -14,7 +14,8 @@ from pathlib import Path
 
 from testbed.emulate.launch import Lab, Namespaces, born, labs
 from testbed.errors import CapabilityError, InputError, LabError, did_you_mean
-from testbed.files import write_whole
+from testbed.files import read_text, write_whole
+from testbed.limits import parse_json
 
 FOLDER = Path("/run/testbed")
 _LOCK = ".lock"
@@ -274,7 +275,7 @@ def _file(name: str) -> Path:
 
 def _read(file: Path) -> Entry | Claim | None:
     try:
-        facts = json.loads(file.read_text())
+        facts = parse_json(read_text(file))
         kind = Entry if "init" in facts else Claim
         known = {one.name for one in fields(kind)}  # another version may have written more
         return kind(**{name: value for name, value in facts.items() if name in known})

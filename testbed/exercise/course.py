@@ -10,8 +10,10 @@ from typing import Annotated, Any
 from annotated_types import Gt, MinLen
 
 from testbed import shipped
-from testbed.errors import InputError, Problem, did_you_mean
+from testbed.errors import InputError, Problem, did_you_mean, reading
 from testbed.exercise.demands import DEMANDS
+from testbed.files import read_text
+from testbed.limits import YAML
 from testbed.scenario.models import fill, not_one_of, shown
 from testbed.scenario.read import read_blocks
 
@@ -117,7 +119,7 @@ def read(folder: Path) -> Exercise:
         InputError: everything that is wrong with its file.
     """
     source = str(folder / FILE)
-    raw, problems = read_blocks((folder / FILE).read_text(encoding="utf-8"), source, ())
+    raw, problems = read_blocks(_text(folder / FILE), source, ())
     head = fill(_Head, {key: value for key, value in raw.items() if key != "tasks"}, "exercise", problems, ["tasks"])
     tasks = raw.get("tasks")
     if not isinstance(tasks, list) or not tasks:
@@ -127,6 +129,11 @@ def read(folder: Path) -> Exercise:
     if problems or head is None:
         raise InputError([problem.in_file(source) for problem in problems])
     return Exercise(folder.name, head.title, head.minutes, head.root, tuple(found), folder)
+
+
+def _text(file: Path) -> str:
+    with reading(file):
+        return read_text(file, most=YAML)
 
 
 def _task(raw: object, place: str, problems: list[Problem]) -> Task:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,6 +10,7 @@ from testbed.errors import InputError
 from testbed.exercise import switches as by_hand
 from testbed.exercise.switches import Switches
 from testbed.files import make_folder, read_bytes, rename, write_whole
+from testbed.limits import parse_json
 from testbed.model import Topology
 from testbed.plan import Plan, make_plan
 from testbed.plan.fabric import build_fabric
@@ -111,7 +111,7 @@ class Work:
         """
         text = self.text(name)
         try:
-            found = json.loads(text)
+            found = parse_json(text)
         except ValueError as error:
             raise InputError.one(name, f"is not what --format json prints: {error}") from error
         if not isinstance(found, dict):

@@ -8,6 +8,7 @@ unit does both with bridge(8), and begins anew until networkd has put the ports 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from testbed.errors import Problem
@@ -142,12 +143,15 @@ def _network(draft: Draft, sections: Sections, place: str) -> None:
                 carry_out(draft, ["bridge", "link", "set", "dev", device, flag, _TRUE.get(value, value)], place)
 
 
+_VLAN = re.compile(r"[0-9]{1,4}")  # a range of longer numbers would have no end
+
+
 def _vlans(texts: Iterable[str]) -> list[str]:
     """Each VLAN of texts such as `10-17`; a text that is no number is left for the command to refuse."""
     found: list[str] = []
     for text in texts:
         first, dash, last = text.partition("-")
-        if dash and first.isdigit() and last.isdigit():
+        if dash and _VLAN.fullmatch(first) and _VLAN.fullmatch(last):
             found += [str(vlan) for vlan in range(int(first), int(last) + 1)]
         else:
             found.append(text)

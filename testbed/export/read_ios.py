@@ -11,8 +11,17 @@ from collections.abc import Mapping
 
 from testbed.errors import Problem
 from testbed.export.bridge import Bridge
-from testbed.export.read_lines import LineError, PortLines, SwitchLines, is_pager, mac_of, nothing, text_of, vlans_of
-from testbed.vlans.fixed import LAST_VLAN_ID
+from testbed.export.read_lines import (
+    ALL_VLANS,
+    LineError,
+    PortLines,
+    SwitchLines,
+    is_pager,
+    mac_of,
+    nothing,
+    text_of,
+    vlans_of,
+)
 
 _KINDS = {
     "fa": "FastEthernet", "gi": "GigabitEthernet", "te": "TenGigabitEthernet", "tw": "TwentyFiveGigE",
@@ -21,7 +30,7 @@ _KINDS = {
 _PORT = re.compile(r"([A-Za-z]+)\s*(\d+(?:/\d+)*)")
 _CHANNEL = re.compile(r"po(?:rt-channel)?\s*(\d+)", re.IGNORECASE)
 _HARMLESS = {"nonegotiate", "voice", "priority"}
-_ALL = frozenset(range(1, LAST_VLAN_ID + 1))
+_ALL = ALL_VLANS
 
 
 def port_of(text: str) -> str:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass, field
 
 from testbed.errors import Problem
 from testbed.export.bridge import Bridge, BridgePort, Entry
+from testbed.limits import SWITCH_PORTS, allowed, too_much
 from testbed.vlans.fixed import LAST_VLAN_ID
 
 _DIGITS = re.compile(r"[0-9a-f]{12}")
 _PAGER = re.compile(r"-+ ?more ?-+", re.IGNORECASE)
+
+
+ALL_VLANS = frozenset(range(1, LAST_VLAN_ID + 1))
 
 
 class LineError(ValueError):
@@ -29,8 +34,9 @@ def mac_of(text: str) -> str:
     return ":".join(digits[place : place + 2] for place in range(0, 12, 2))
 
 
+@functools.lru_cache(maxsize=1024)
 def vlans_of(text: str) -> frozenset[int]:
-    """VLANs of a list such as `10-17,20`.
+    """VLANs of a list such as `10-17,20`; thousands of ports with one list have one set.
 
     Raises:
         LineError: it is none.
@@ -69,8 +75,8 @@ class PortLines:
             members, untagged = self.tagged | self.untagged, self.untagged - self.tagged
             pvid: int | None = None if self.tagged_only else self.pvid
         elif self.mode == "trunk":
-            there = frozenset(range(1, LAST_VLAN_ID + 1)) if vlans is None else vlans
-            members = there if self.allowed is None else self.allowed & there
+            there = ALL_VLANS if vlans is None else vlans
+            members = there if self.allowed is None or self.allowed >= there else self.allowed & there
             untagged, pvid = members & {self.native}, self.native
         else:
             members = untagged = frozenset({self.access})
@@ -95,7 +101,14 @@ class SwitchLines:
     channels: dict[str, str] = field(default_factory=dict)  # port → the port channel it is part of
 
     def port(self, name: str) -> PortLines:
-        """A port by its name."""
+        """A port by its name.
+
+        Raises:
+            LineError: the switch would have more ports than any has.
+        """
+        most = allowed(SWITCH_PORTS)
+        if len(self.ports) >= most and name not in self.ports:
+            raise LineError(too_much("is one port more than can be read", most, "ports of a switch"))
         return self.ports.setdefault(name, PortLines())
 
     def wrong(self, number: int, sentence: str) -> None:

@@ -6,7 +6,6 @@ others. It knows nothing of how the scripts were written.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -14,6 +13,8 @@ from typing import Any, TypedDict
 
 from testbed.errors import Problem
 from testbed.export.bridge import Bridge, BridgePort, Entry
+from testbed.limits import parse_json
+from testbed.vlans.fixed import LAST_VLAN_ID
 
 _MAC = re.compile(r"([0-9a-f]{2}:){5}[0-9a-f]{2}")
 _SWITCHES = {"on": True, "off": False}
@@ -215,7 +216,7 @@ def read_running(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Prob
     for file, command in COMMANDS.items():
         path = f"{name}/{file}"
         try:
-            said[file] = json.loads(files[path])
+            said[file] = parse_json(files[path])
         except KeyError:
             problems.append(Problem(path, f"is not there; it is the output of {command}"))
         except ValueError as error:
@@ -252,7 +253,7 @@ def _port(link: Mapping[str, Any], vlans: list[_Vlan]) -> BridgePort:
     untagged: set[int] = set()
     pvid = None
     for vlan in vlans:
-        span = range(vlan["vlan"], vlan.get("vlanEnd", vlan["vlan"]) + 1)
+        span = range(vlan["vlan"], min(vlan.get("vlanEnd", vlan["vlan"]), LAST_VLAN_ID) + 1)  # the rest are no VLANs
         flags = vlan.get("flags", [])
         members.update(span)
         if "Egress Untagged" in flags:

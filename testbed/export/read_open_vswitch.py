@@ -14,6 +14,7 @@ from typing import Any
 from testbed.errors import Problem
 from testbed.export.bridge import Bridge, BridgePort, Entry
 from testbed.export.read_lines import nothing
+from testbed.limits import parse_json
 from testbed.vlans.fixed import LAST_VLAN_ID
 
 COMMANDS = ("ovsdb-client --format=json dump", "ovs-appctl fdb/show BRIDGE")
@@ -107,7 +108,7 @@ def _tables(text: str, file: str, problems: list[Problem]) -> dict[str, dict[str
     try:
         for line in text.splitlines():
             number += 1
-            said = json.loads(line)
+            said = parse_json(line)
             name = str(said["caption"]).removesuffix(" table")
             rows = [dict(zip(said["headings"], row, strict=True)) for row in said["data"]]
             if name in _WANTED:

@@ -12,10 +12,23 @@ from collections.abc import Mapping
 from testbed.errors import Problem
 from testbed.export.bridge import Bridge
 from testbed.export.read_lines import LineError, PortLines, SwitchLines, is_pager, mac_of, nothing, text_of, vlans_of
+from testbed.limits import SWITCH_PORTS, allowed, too_much
 
 _IN_BRACKETS = re.compile(r"(.*?)\(([\d,\s-]+)\)(.*)")
 _NAME = re.compile(r"(?:\d+/)?(?:x?g)\d+", re.IGNORECASE)
 _OPENS = re.compile(r"(interface |vlan database$|line |stack$|radius-server host |ip vlan$|router )")
+
+
+def _numbers(first: str, last: str, text: str) -> range:
+    """Those of a range of ports.
+
+    Raises:
+        LineError: no switch has so many.
+    """
+    most = allowed(SWITCH_PORTS)
+    if max(len(first), len(last)) > len(str(most)) or int(last) - int(first) >= most:
+        raise LineError(too_much(f'"{text}" are more ports than can be read', most, "ports of a switch"))
+    return range(int(first), int(last) + 1)
 
 
 def ports_of(text: str) -> list[str]:
@@ -33,7 +46,7 @@ def ports_of(text: str) -> list[str]:
                 first, _, last = piece.partition("-")
                 if not first.isdigit() or not (last or first).isdigit():
                     raise LineError(f'"{text}" is not a list of ports')
-                found += [f"{before}{number}{after}" for number in range(int(first), int(last or first) + 1)]
+                found += [f"{before}{number}{after}" for number in _numbers(first, last or first, text)]
             continue
         first, _, last = part.partition("-")
         if not last:
@@ -43,7 +56,7 @@ def ports_of(text: str) -> list[str]:
         high = re.fullmatch(r"(.*?)(\d+)", last)
         if not low or high is None or high[1] not in ("", stem):
             raise LineError(f'"{text}" is not a list of ports')
-        found += [f"{stem}{number}" for number in range(int(low), int(high[2]) + 1)]
+        found += [f"{stem}{number}" for number in _numbers(low, high[2], text)]
     for name in found:
         if not _NAME.fullmatch(name):
             raise LineError(f'"{name}" is not the name of a port, such as 1/g1 or g1')

@@ -10,6 +10,7 @@ from typing import Any
 from testbed.errors import Problem
 from testbed.export.bridge import Bridge, BridgePort, Entry
 from testbed.export.read_lines import LineError, mac_of, nothing, vlans_of
+from testbed.limits import parse_json
 
 
 def read_sonic(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Problem]]:
@@ -52,11 +53,11 @@ def _sonic_channels(said: Mapping[str, Any], file: str, problems: list[Problem])
 
 def _json(files: Mapping[str, str], file: str, kind: type) -> tuple[Any, Problem | None]:
     try:
-        value = json.loads(files[file])
+        value = parse_json(files[file])
     except json.JSONDecodeError as error:
         return None, Problem(f"{file} line {error.lineno}", f"is not JSON: {error.msg}; the file may be cut off")
-    except RecursionError:
-        return None, Problem(file, "is not JSON of a switch: it is nested too deeply")
+    except ValueError as error:
+        return None, Problem(file, f"is not JSON of a switch: {error}")
     if not isinstance(value, kind):
         return None, Problem(file, f"should hold {'an object' if kind is dict else 'a list'}")
     return value, None

@@ -11,7 +11,8 @@ import numpy as np
 from testbed.failover.failed import FailedElements
 from testbed.failover.log import LoggedFailure
 from testbed.failover.tables import Routings, Tables, recovered_tables
-from testbed.files import write_whole
+from testbed.files import read_text, write_whole
+from testbed.limits import parse_json
 from testbed.model import Topology
 
 
@@ -37,7 +38,7 @@ class SavedState:
         """What was stored of this plan; None where nothing was."""
         if not file.exists():
             return None
-        known = json.loads(file.read_text())
+        known = parse_json(read_text(file))
         ends = {key: [(int(switch), int(port)) for switch, port in known.get(key, ())] for key in ("down", "silent")}
         found = cls(**{**known, **ends})
         return found if found.plan == plan else None

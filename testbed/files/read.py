@@ -8,16 +8,18 @@ import stat
 from pathlib import Path
 
 from testbed.files.folder import open_folder
+from testbed.limits import WHOLE_FILE, allowed, too_much
 
-MAX_BYTES = 1 << 30  # of a file that is read whole
+_GROWTH = 1 << 20  # bytes that may be more than its status says, as in /proc
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
 
-def read_bytes(file: Path, below: Path | None = None) -> bytes:
+def read_bytes(file: Path, below: Path | None = None, *, most: int = WHOLE_FILE) -> bytes:
     """Content of a file that a user has named or can have changed; one that is no file does not make us wait.
 
     From `below` on, a folder on the way to it, no link is followed: what is in a result folder comes from whoever made
-    that, and a link of theirs would show them what the reader alone may read.
+    that, and a link of theirs would show them what the reader alone may read. `most`: bytes that it may have, one of
+    the limits of `testbed.limits`.
 
     Raises:
         OSError: it cannot be read, is a pipe, a folder or a device, is too large, or is behind such a link; `strerror`
@@ -38,16 +40,20 @@ def read_bytes(file: Path, below: Path | None = None) -> bytes:
             raise IsADirectoryError(errno.EISDIR, "it is a folder", str(file))
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "it is a pipe or a device, not a file", str(file))
-        if status.st_size > MAX_BYTES:
-            raise OSError(errno.EFBIG, f"it has {status.st_size:,} bytes; {MAX_BYTES:,} is the most", str(file))
-        return opened.read()
+        most = allowed(most)
+        if status.st_size > most:
+            raise OSError(errno.EFBIG, too_much(f"it has {status.st_size:,} bytes", most, "bytes"), str(file))
+        content = opened.read(status.st_size + _GROWTH + 1)
+        if len(content) > status.st_size + _GROWTH:
+            raise OSError(errno.EFBIG, "it grows while it is read", str(file))
+        return content
 
 
-def read_text(file: Path, below: Path | None = None) -> str:
+def read_text(file: Path, below: Path | None = None, *, most: int = WHOLE_FILE) -> str:
     """Likewise, its text.
 
     Raises:
         OSError: it cannot be read.
         UnicodeDecodeError: it is not UTF-8.
     """
-    return read_bytes(file, below).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+    return read_bytes(file, below, most=most).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")

@@ -38,10 +38,13 @@ class Guard:
         app: what answers them.
         port: that the server listens on.
         token: first part of every path.
+        prove: is given the client of each request that has passed.
     """
 
-    def __init__(self, app: App, port: int, token: str) -> None:
-        self._app, self._token = app, token
+    def __init__(
+        self, app: App, port: int, token: str, prove: Callable[[tuple[str, int] | None], None] = lambda _: None
+    ) -> None:
+        self._app, self._token, self._prove = app, token, prove
         self._hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost")}
         self._origins = {f"http://{host}" for host in self._hosts}
 
@@ -56,6 +59,7 @@ class Guard:
         if problem:
             await PlainTextResponse(f"{problem}\n", 403, headers=_HEADERS)(scope, receive, send)
             return
+        self._prove(scope.get("client"))
         path = "/" + scope["path"].lstrip("/").partition("/")[2]
 
         async def guarded(message: MutableMapping[str, Any]) -> None:

@@ -21,7 +21,9 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from testbed.errors import InputError, LabError, TestbedError
+from testbed.limits import parse_json
 from testbed.live.actions import Actions
+from testbed.live.connections import BACKLOG, MAX_OPEN, Connections
 from testbed.live.guard import App, Guard
 from testbed.live.hub import Hub
 from testbed.live.line import Line
@@ -180,9 +182,9 @@ class Page:
                 body += part
                 if len(body) > _MOST:
                     return JSONResponse({"problem": "is too long"}, 400)
-            asked = json.loads(body)
-        except ValueError:
-            asked = None
+            asked = parse_json(body)
+        except ValueError as error:
+            return JSONResponse({"problem": f"should be a JSON object: {error}"}, 400)
         if not isinstance(asked, dict):
             return JSONResponse({"problem": "should be a JSON object"}, 400)
         actions = self.actions
@@ -224,7 +226,7 @@ def listening_socket(port: int | None) -> socket.socket:
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         made.bind(("127.0.0.1", port or 0))
-        made.listen(64)
+        made.listen(BACKLOG)
     except OSError as error:
         made.close()
         sentence = f"{port} cannot be had: {error.strerror}; name another one, or none for any that is free"
@@ -243,10 +245,12 @@ def serving(page: Page, listening: socket.socket) -> Iterator[str]:
         LabError: the server does not begin.
     """
     port, token = listening.getsockname()[1], secrets.token_urlsafe(24)
-    app: App = Guard(page.app(), port, token)
+    connections = Connections()
+    app: App = Guard(page.app(), port, token, connections.prove)
     config = uvicorn.Config(
         app, log_config=None, log_level="error", access_log=False, lifespan="on", ws="none", server_header=False,
-        timeout_graceful_shutdown=_ENDING, timeout_keep_alive=5, backlog=64, limit_concurrency=200,
+        loop="asyncio", http=connections.protocol(), proxy_headers=False, backlog=BACKLOG, limit_concurrency=MAX_OPEN,
+        timeout_graceful_shutdown=_ENDING, timeout_keep_alive=5,
     )  # fmt: skip
     server = uvicorn.Server(config)
     # Not in the main thread, which takes signals, see cli/interrupts.py.

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from testbed.errors import InputError, Problem, did_you_mean
 from testbed.files import read_text
+from testbed.limits import YAML
 from testbed.paper.calls import Call, merged, read_call
 from testbed.scenario.models import fill, shown, unknown_key
 from testbed.scenario.read import read_blocks
@@ -134,7 +135,7 @@ def chosen(items: Sequence[Item], names: Sequence[str]) -> tuple[Item, ...]:
 
 def _read_file(file: Path, problems: list[Problem]) -> list[Item]:
     try:
-        text = read_text(file)
+        text = read_text(file, most=YAML)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise InputError.one(str(file), f"cannot be read: {reason}") from error

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from testbed.errors import InputError
+from testbed.limits import PLAN_VALUES, parse_json
 from testbed.model import (
     AllowedTurns,
     Bundles,
@@ -81,7 +82,7 @@ def plan_from_json(text: str) -> Plan:
     Raises:
         InputError: it was written by another version.
     """
-    raw = json.loads(text)
+    raw = parse_json(text, most=PLAN_VALUES)
     if raw.get("schema_version") != SCHEMA_VERSION:
         raise InputError.one(
             "plan.json",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 from testbed.errors import InputError, VerificationError
 from testbed.files import read_text
+from testbed.limits import PLAN_VALUES, parse_json
 from testbed.pipeline.text import format_group, format_rule
 from testbed.plan import Plan
 from testbed.plan.proof import digest_of, prove
@@ -45,7 +45,7 @@ def proved_plan(text: str, place: str) -> Plan:
         VerificationError: digest, rules or violations in it are not those of its tables.
     """
     try:
-        raw = json.loads(text)
+        raw = parse_json(text, most=PLAN_VALUES)
         plan = plan_from_json(text)
         wrong = unsound(plan.topology, plan.routes, plan.vlans, plan.bundles)
     except InputError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any, TypeVar
 
 from testbed.errors import InputError, reading
 from testbed.files import read_text
+from testbed.limits import parse_json
 from testbed.model import Sample
 from testbed.plan import Plan
 from testbed.plan.sound import unsound
@@ -115,7 +115,7 @@ def _plan(text: str) -> Plan:
 
 
 def _object(text: str) -> dict[str, object]:
-    value = json.loads(text)
+    value = parse_json(text)
     if not isinstance(value, dict):
         raise TypeError("it holds no JSON object")
     return value

@@ -14,6 +14,7 @@ import numpy as np
 
 from testbed.errors import reading
 from testbed.files import read_text
+from testbed.limits import parse_json
 from testbed.model import Longs, Sample, Topology
 
 SAMPLES = "samples.csv"  # in a result folder
@@ -88,11 +89,11 @@ def _cell(value: str) -> str:
 
 
 def _value(cell: str) -> str:
-    return str(json.loads(cell)) if cell.startswith('"') else cell
+    return str(parse_json(cell)) if cell.startswith('"') else cell
 
 
 def _labels(text: str) -> dict[str, str]:
-    labels = json.loads(text)
+    labels = parse_json(text)
     if not isinstance(labels, dict) or not all(isinstance(value, str) for value in labels.values()):
         raise ValueError(f"labels should be an object of texts, not {text[:_SHOWN]}")
     return labels
@@ -199,7 +200,7 @@ def _stored(file: Path, load: str) -> Any:
     with reading(file):
         if not load or not file.exists():
             return []
-        found = json.loads(read_text(file, file.parent))
+        found = parse_json(read_text(file, file.parent))
         _check_repeats(found)
     return found
 

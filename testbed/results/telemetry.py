@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from testbed.errors import InputError, reading
 from testbed.files import read_bytes
+from testbed.limits import parse_arrays
 from testbed.model import Bools, Floats, Ints, Longs
 
 SCHEMA_VERSION = 1
@@ -125,7 +126,8 @@ def load_telemetry(folder: Path, load: str) -> Telemetry | None:
     with reading(file):
         if not file.exists():
             return None
-    with reading(file), np.load(io.BytesIO(read_bytes(file, folder)), allow_pickle=False) as stored:
+    with reading(file):
+        stored = parse_arrays(read_bytes(file, folder))
         version = int(stored["schema_version"])
         if version != SCHEMA_VERSION:
             raise InputError.one(str(file), f"has schema version {version}; this program reads {SCHEMA_VERSION}")

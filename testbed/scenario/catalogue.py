@@ -7,6 +7,8 @@ from pathlib import Path
 
 import yaml
 
+from testbed.files import read_text
+from testbed.limits import DEPTH, YAML, LimitError, allowed
 from testbed.scenario.read import scenario_folders, scenario_names
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast where PyYAML has libyaml
@@ -32,8 +34,28 @@ def summaries(files: Mapping[str, Path]) -> dict[str, str]:
 
 def _description(file: Path) -> str:
     try:
-        blocks = yaml.load(file.read_text(encoding="utf-8"), Loader=_Loader)
-    except (OSError, UnicodeDecodeError, ValueError, yaml.YAMLError):
+        text = _described(read_text(file, most=YAML))
+    except (OSError, ValueError, yaml.YAMLError):
         return "cannot be read"
-    text = blocks.get("description") if isinstance(blocks, dict) else None
-    return " ".join(text.split()) if isinstance(text, str) and text.strip() else "has no description:"
+    return " ".join(text.split()) or "has no description:"
+
+
+def _described(text: str) -> str:
+    """Value of the key `description` of a block of YAML; empty where it has none.
+
+    Events are looked at one by one, because the fast loader of all of them ends the program where blocks are too deep.
+    """
+    found, depth, names_key, key = "", 0, True, ""
+    for event in yaml.parse(text, Loader=_Loader):
+        if depth == 1 and isinstance(event, yaml.NodeEvent):
+            said = event.value if isinstance(event, yaml.ScalarEvent) else ""
+            if names_key:
+                key = said
+            elif key == "description":
+                found = said
+            names_key = not names_key
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > allowed(DEPTH):
+            raise LimitError("blocks are nested too deeply")
+    return found

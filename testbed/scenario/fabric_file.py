@@ -13,14 +13,12 @@ from annotated_types import Ge
 
 from testbed.errors import InputError, Problem, did_you_mean
 from testbed.files import read_text
+from testbed.limits import FABRIC_FILE
 from testbed.topologies import TOPOLOGIES
 from testbed.topologies.graph import Graph, Listing, graph_of, quoted
 from testbed.topologies.graphml import read_graphml
 from testbed.topologies.ibnetdiscover import read_ibnetdiscover
 from testbed.topologies.node_link import read_node_link
-
-# A million links in the most verbose format are about as large.
-_MAX_BYTES = 256 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +60,9 @@ def read_fabric_file(block: FabricFile, folder: Path, problems: list[Problem]) -
 
 def _text(file: Path) -> str:
     try:
-        status = file.stat()
-        if not stat.S_ISREG(status.st_mode):
+        if not stat.S_ISREG(file.stat().st_mode):
             raise InputError.one("", "is a folder or device, not a file")
-        if status.st_size > _MAX_BYTES:
-            raise InputError.one("", f"is too large: {status.st_size:,} bytes (at most {_MAX_BYTES:,})")
-        return read_text(file)
+        return read_text(file, most=FABRIC_FILE)
     except FileNotFoundError as error:
         beside = [other.name for other in file.parent.iterdir()] if file.parent.is_dir() else []
         raise InputError.one("", f"there is no file {file}.{did_you_mean(file.name, beside)}") from error

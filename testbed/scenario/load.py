@@ -9,6 +9,7 @@ from typing import Any
 
 from testbed.errors import InputError, Problem, did_you_mean
 from testbed.files import read_text
+from testbed.limits import YAML
 from testbed.routing import ROUTINGS
 from testbed.scenario.engines import ENGINES, Simulator, VmOptions, engine_name
 from testbed.scenario.fabric_file import TOPOLOGY_BLOCKS, read_fabric_file
@@ -51,7 +52,7 @@ def load_scenario(file: Path, settings: Iterable[str] = (), *, trust: bool = Fal
         InputError: everything that is wrong with it.
     """
     try:
-        text = read_text(file)
+        text = read_text(file, most=YAML)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise InputError.one(str(file), f"cannot be read: {reason}") from error

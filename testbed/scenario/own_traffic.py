@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from testbed.errors import Problem
+from testbed.files import read_text
+from testbed.limits import FABRIC_FILE
 from testbed.scenario.models import shown
 from testbed.traffic import pairs_pattern
 
@@ -78,7 +80,7 @@ def _in_file(
         problems.append(Problem(place, f"should be a file such as traffic.csv, not {shown(value)}"))
         return [], []
     try:
-        text = (folder / value).read_text(encoding="utf-8")
+        text = read_text(folder / value, most=FABRIC_FILE)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         problems.append(Problem(f"{place}: {value}", f"cannot be read: {reason}"))
@@ -91,7 +93,11 @@ def _in_file(
 
 def _rows(text: str, place: str, problems: list[Problem]) -> tuple[list[tuple[str, str]], list[int]]:
     """The pairs of a matrix with an amount, or of one without amounts."""
-    header, *rows = list(csv.reader(io.StringIO(text))) or [[]]
+    try:
+        header, *rows = list(csv.reader(io.StringIO(text))) or [[]]
+    except csv.Error as error:
+        problems.append(Problem(place, f"is not CSV: {error}"))
+        return [], []
     if header not in (_COLUMNS, [*_COLUMNS, _AMOUNT]):
         wanted = ",".join([*_COLUMNS, _AMOUNT])
         problems.append(Problem(place, f'should begin with the line "{wanted}", not "{",".join(header)}"'))

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from testbed.errors import Problem
+from testbed.files import read_text
+from testbed.limits import FABRIC_FILE, parse_json
 from testbed.scenario.models import shown
 
 SCHEMA: dict[str, object] = {
@@ -31,7 +33,7 @@ def with_paths(routing: object, folder: Path, problems: list[Problem]) -> Any:
     try:
         if not isinstance(file, str):
             raise TypeError(f"should be the name of a file, not {shown(file)}")
-        found = json.loads((folder / file).read_text(encoding="utf-8"))
+        found = parse_json(read_text(folder / file, most=FABRIC_FILE))
         found = found.get("paths") if isinstance(found, dict) else found
         if not isinstance(found, list):
             raise TypeError(f"should have a list of paths, not {shown(found)}")

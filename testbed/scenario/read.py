@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from testbed.errors import InputError, Problem, did_you_mean
+from testbed.limits import DEPTH, YAML, YAML_VALUES, allowed, too_much
 from testbed.scenario.models import shown
 from testbed.shipped import part
 
@@ -25,12 +26,56 @@ def shortened(text: str) -> str:
 _HALVES = re.compile("[\ud800-\udfff]")
 
 
+_NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+_LONGEST_NUMBER = 4300  # characters; Python takes no more digits, and a sum of sixties takes ever longer
+
+
 class _Loader(yaml.SafeLoader):
-    """Safe loader that refuses a key given twice, instead of silently losing the first."""
+    """Safe loader that refuses a key given twice, instead of silently losing the first, and what goes beyond limits.
+
+    An alias counts as all that it stands for, since whoever follows what was read meets that many.
+    """
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self._values = self._depth = 0
+        self._extents: dict[str, int] = {}  # anchor → values that an alias of it stands for
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """A value, counted."""
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        if self.check_event(yaml.AliasEvent):
+            if event.anchor in self.anchors and event.anchor not in self._extents:
+                self._refuse("an alias stands for a block that it is in itself", event)
+            self._count(self._extents.get(event.anchor, 1), event)
+            return super().compose_node(parent, index)
+        before = self._values
+        self._count(1, event)
+        self._depth += 1
+        most = allowed(DEPTH)
+        if self._depth > most:
+            self._refuse(f"blocks are nested too deeply: {most} in each other are the most that is read", event)
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        if event.anchor is not None:
+            self._extents[event.anchor] = self._values - before
+        return node
+
+    def _count(self, values: int, event: yaml.Event) -> None:
+        self._values += values
+        most = allowed(YAML_VALUES)
+        if self._values > most:
+            found = "here the text has come to more values than are read, each alias counted as all that it stands for"
+            self._refuse(f"{too_much(found, most, 'values')}; a large fabric belongs into a file of its own", event)
+
+    def _refuse(self, sentence: str, event: yaml.Event) -> None:
+        raise yaml.constructor.ConstructorError(None, None, sentence, event.start_mark)  # type: ignore[arg-type]
 
     def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
         """A text whose escapes are characters; those of JSON may come in halves, two a character."""
         value: Any = super().construct_scalar(node)
+        if node.tag in _NUMBERS and len(value) > _LONGEST_NUMBER:
+            raise ValueError(f"a number has {len(value):,} characters")
         if not isinstance(value, str) or not _HALVES.search(value):
             return value
         try:
@@ -92,6 +137,10 @@ def read_value(text: str, place: str) -> Any:
     Raises:
         InputError: it is not YAML; `place` says where it stands.
     """
+    most = allowed(YAML)
+    if len(text) > most:
+        sentence = too_much(f"has {len(text):,} characters", most, "of YAML")
+        raise InputError.one(place, f"{sentence}; a large fabric belongs into a file of its own")
     try:
         return yaml.load(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:

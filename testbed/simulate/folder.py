@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from testbed import __version__
 from testbed.errors import InputError, Problem, reading
 from testbed.files import read_text, write_whole
+from testbed.limits import parse_json
 from testbed.model import Sample
 from testbed.plan import Plan
 from testbed.predict.frames import transport
@@ -256,7 +257,7 @@ def _json(value: dict[str, object]) -> bytes:
 def _read(folder: Path, name: str) -> dict[str, Any]:
     file = folder / name
     with reading(file):
-        value = json.loads(read_text(file, folder))
+        value = parse_json(read_text(file, folder))
         if not isinstance(value, dict):
             raise TypeError("it holds no JSON object")
         return value

@@ -11,6 +11,7 @@ from typing import Any
 
 from testbed.errors import InputError, Problem, did_you_mean
 from testbed.files import read_text
+from testbed.limits import YAML
 from testbed.scenario import find_scenario, scenario_names
 from testbed.scenario.catalogue import sweep_names
 from testbed.scenario.models import fill, shown, unknown_key
@@ -49,7 +50,7 @@ def load_sweep(file: Path, repeats: int | None = None) -> tuple[Sweep | None, li
         InputError: it cannot be read at all.
     """
     try:
-        text = read_text(file)
+        text = read_text(file, most=YAML)
     except FileNotFoundError as error:
         beside = [other.name for other in file.parent.glob("*.yaml")] if file.parent.is_dir() else []
         raise InputError.one(str(file), f"no such file.{did_you_mean(file.name, beside)}") from error

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from testbed.compare.variants import shortened
 from testbed.errors import InputError, Problem, reading
 from testbed.files import open_folder, read_text, remove_folder, write_whole
+from testbed.limits import parse_json
 from testbed.results import INCOMPLETE
 from testbed.results.store import dated_folder
 from testbed.scenario.models import fill
@@ -71,7 +72,7 @@ def read_record(folder: Path) -> Record:
     """
     place = str(folder / RECORD)
     with reading(folder / RECORD):
-        raw = json.loads(read_text(folder / RECORD, folder))
+        raw = parse_json(read_text(folder / RECORD, folder))
         version = raw["schema_version"]
         if version != SCHEMA_VERSION:
             raise InputError.one(place, f"has schema version {version}; this program reads {SCHEMA_VERSION}")

@@ -6,6 +6,7 @@ import re
 from xml.parsers import expat
 
 from testbed.errors import InputError, Problem
+from testbed.limits import DEPTH, allowed
 from testbed.topologies.graph import Link, Listing, Node
 
 # What may come before a document type declaration. The declaration is refused before anything is parsed, because it
@@ -50,7 +51,7 @@ class _Reader:
         self.attributes: dict[str, str] = {}  # of the open node
         self.node: tuple[str, str | None] = ("", None)  # its place and name
         self.key = ""
-        self.text = ""
+        self.texts: list[str] = []  # pieces of the open element's
         self.parser = expat.ParserCreate(namespace_separator="}")
         self.parser.buffer_text = True
         self.parser.StartElementHandler = self._start
@@ -66,8 +67,11 @@ class _Reader:
 
     def _start(self, tag: str, values: dict[str, str]) -> None:
         name = tag.rpartition("}")[2]
+        most = allowed(DEPTH)
+        if len(self.open) > most:
+            raise InputError.one(self.place, f"elements are nested too deeply: {most} in each other are the most")
         self.open.append(name)
-        self.text = ""
+        self.texts.clear()
         if len(self.open) == 1 and name != "graphml":
             self._problem(f"is XML but no GraphML, as it starts with <{name}>")
         elif name == "key":
@@ -94,18 +98,18 @@ class _Reader:
     def _end(self, tag: str) -> None:
         del tag
         if self.open == ["graphml", "key", "default"]:
-            self.defaults[self.key] = self.text
+            self.defaults[self.key] = "".join(self.texts)
         elif self.open == ["graphml", "graph", "node", "data"]:
-            self.attributes[self.key] = self.text
+            self.attributes[self.key] = "".join(self.texts)
         elif self.open == ["graphml", "graph", "node"]:
             place, name = self.node
             if name is not None:
                 self.found.nodes.append(Node(place, name, self._is_host()))
         self.open.pop()
-        self.text = ""
+        self.texts.clear()
 
     def _data(self, text: str) -> None:
-        self.text += text
+        self.texts.append(text)
 
     def _value(self, values: dict[str, str], key: str) -> str | None:
         if key not in values:

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from testbed.errors import InputError, Problem
+from testbed.limits import LimitError, parse_json
 from testbed.topologies.graph import Link, Listing, Node
 
 _FORM = '{"nodes": [{"id": …}, …], "links": [{"source": …, "target": …}, …]}'
@@ -51,12 +52,12 @@ def _parsed(text: str) -> Any:
         return block
 
     try:
-        return json.loads(text, object_pairs_hook=unique)
+        return parse_json(text, unique)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise InputError.one(place, f"is not JSON: {error.msg}") from error
-    except RecursionError as error:
-        raise InputError.one("", "blocks are nested too deeply") from error
+    except LimitError as error:
+        raise InputError.one("", str(error)) from error
     except ValueError as error:  # a number of thousands of digits
         raise InputError.one("", f"a value cannot be read: {error}") from error
 

@@ -158,7 +158,7 @@ DAMAGE = {
         '[{"events": [], "seconds": 1, "pairs": [{"src": "h", "dst": "h", "sent": 3, "arrived": []}]}]',
         "'int' object is not iterable",
     ),
-    "deep": ("[" * 100_000, "it is nested too deeply"),
+    "deep": ("[" * 100_000, "it is nested too deeply: 64 lists and blocks in each other are the most that is read"),
     "half": ("[", "Expecting value"),
 }
 
@@ -186,7 +186,7 @@ def test_failures_behind_a_pipe(tmp_path):
             '{"schema_version": 1, "sweep": "x", "source": "x", "started": 1' + "0" * 400 + ', "runs": []}',
             "it lists no run",
         ),
-        ("[" * 100_000, "it is nested too deeply"),
+        ("[" * 100_000, "it is nested too deeply: 64 lists and blocks in each other are the most that is read"),
     ],
     ids=["no runs", "a huge time", "deep"],
 )

@@ -166,8 +166,9 @@ def test_an_unknown_topology_is_one_problem():
 
 
 def test_lists_that_contain_themselves_are_refused_with_a_sentence():
-    assert problems("&a [*a]") == ["x.yaml: should be a block of keys such as topology: and workloads:, not [[...]]"]
-    assert problems("topology: &a {kind: *a}")[0].startswith("x.yaml: line 1, column ")
+    own = "an alias stands for a block that it is in itself"
+    assert problems("&a [*a]") == [f"x.yaml: line 1, column 5: {own}"]
+    assert problems("topology: &a {kind: *a}") == [f"x.yaml: line 1, column 21: {own}"]
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def test_a_path_without_a_job_is_a_sentence(folder):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("name: [", ["is not YAML: while parsing"]),
+        ("name: [", ["line 1, column 8: expected the node content"]),
         ("just text", ['should be a block of keys, not "just text"']),
         (GOOD + "sucess: x\n", ['sucess: unknown key. Did you mean "success"? Known: name, description, binary']),
         ("name: mine\n", ["description: is required", "binary: is required", "success: is required"]),

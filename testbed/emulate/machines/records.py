@@ -12,6 +12,7 @@ import numpy.typing as npt
 from testbed.emulate.machines.clocks import Clock
 from testbed.emulate.machines.parts import Part
 from testbed.emulate.rtnetlink import GAUGES
+from testbed.limits import parse_arrays
 from testbed.model import Floats, Longs
 
 _Arrays = dict[str, npt.NDArray[Any]]
@@ -72,8 +73,7 @@ def rows_of(parts: Sequence[Part], number: int) -> list[int]:
 
 
 def _read(content: bytes) -> _Arrays:
-    with np.load(io.BytesIO(content), allow_pickle=False) as stored:
-        return dict(stored.items())
+    return parse_arrays(content)
 
 
 def _beside(of_part: Callable[[int], Longs], parts: Sequence[int]) -> Longs:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 
 import numpy as np
 
 from testbed.emulate.rtnetlink import FIGURES, GAUGES
 from testbed.emulate.shaping import MIN_WIRE_FRAME, WIRE_OVERHEAD
+from testbed.limits import parse_arrays
 from testbed.model import Bools, Floats, Ints, Longs, Topology
 from testbed.results.telemetry import Telemetry
 
@@ -23,8 +23,7 @@ def read_record(topology: Topology, content: bytes, start: float, window: tuple[
         start: when the load's last program had started, by the agent's clock.
         window: what its figures are counted over, s from start; None = all of it.
     """
-    with np.load(io.BytesIO(content), allow_pickle=False) as stored:
-        record = dict(stored.items())
+    record = parse_arrays(content)
     time, coarse = record["time"] - start, record["coarse_time"] - start
     kept, coarse_kept = _from_start(time), _from_start(coarse)
     ports, hosts = _increases(record["ports"], kept), _increases(record["hosts"], coarse_kept)

@@ -1,0 +1,68 @@
+"""Connections to the live page, so that nobody without its token can keep those who have it from being served.
+
+Every program on the machine can connect. A connection is a viewer's once a request on it has carried the token. Until
+then it has a few seconds, and of too many such connections the oldest is closed: a browser sends its whole request
+as soon as it is connected, so none of its is the oldest for long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+HEADER_LIMIT = 5.0  # s in which a connection must have sent a request with the token
+BACKLOG = 64  # connections that one turn of the event loop accepts
+# A request is answered four turns after its connection was accepted, and is not closed until then.
+MAX_UNPROVED = 4 * BACKLOG
+MAX_PROVED = 200
+MAX_OPEN = 2 * MAX_UNPROVED + MAX_PROVED  # also those that are being closed; beyond it requests are refused
+
+_Client = tuple[str, int]
+
+
+class Connections:
+    """Those of one page, oldest first.
+
+    `unproved` are those on which no request has carried the token yet.
+    """
+
+    def __init__(self) -> None:
+        self.unproved: dict[_Client, asyncio.Transport] = {}
+
+    def opened(self, client: _Client, transport: asyncio.Transport) -> None:
+        """Take in a connection; closes the oldest unproved one where there are too many."""
+        self.unproved[client] = transport
+        while len(self.unproved) > MAX_UNPROVED:
+            self.close(next(iter(self.unproved)))
+
+    def prove(self, client: _Client | None) -> None:
+        """A request with the token has come on a connection."""
+        if client is not None:
+            self.unproved.pop(client, None)
+
+    def close(self, client: _Client) -> None:
+        """Close a connection, unless it was proved."""
+        transport = self.unproved.pop(client, None)
+        if transport is not None:
+            transport.abort()
+
+    def protocol(self) -> type[H11Protocol]:
+        """What the server is to make of each connection."""
+        connections = self
+
+        class Counted(H11Protocol):
+            def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+                super().connection_made(transport)
+                if self.client is not None:
+                    connections.opened(self.client, transport)
+                    self._limit: Any = self.loop.call_later(HEADER_LIMIT, connections.close, self.client)
+
+            def connection_lost(self, exc: Exception | None) -> None:
+                if self.client is not None:
+                    self._limit.cancel()
+                    connections.unproved.pop(self.client, None)
+                super().connection_lost(exc)
+
+        return Counted
