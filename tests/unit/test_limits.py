@@ -102,7 +102,10 @@ def _sparse(size: int) -> Callable[[Path], None]:
 
 
 def _text(text: str) -> Callable[[Path], None]:
-    return lambda file: file.write_text(text, encoding="utf-8") and None
+    def make(file: Path) -> None:
+        file.write_text(text, encoding="utf-8")
+
+    return make
 
 
 def _bomb(file: Path) -> None:

@@ -30,7 +30,9 @@ def ended(one: socket.socket) -> bool:
     """Whether the other side has closed a connection; waits for a while."""
     one.settimeout(10)
     try:
-        return one.recv(4096) == b""
+        while one.recv(4096):
+            pass
+        return True
     except ConnectionResetError:
         return True
     except TimeoutError:
