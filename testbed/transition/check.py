@@ -3,7 +3,7 @@
 A frame's way depends on the PVID it got when it entered and on rules that do not change while it travels (of VLANs of
 one switch it does not: see local.py): so it is enough to walk every pair twice, in its old VLAN and in its new one, on
 the rules that are there while both may be used. That covers every order in which PVIDs change, and every subset of
-hosts that has moved.
+hosts that has moved, as long as no VLAN that frames are in changes its rules: see identifiers.py.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from testbed.model import Bundles, Ints, LocalPlan, Routes, Rule, Topology, Viol
 from testbed.pipeline.compile import compile_groups, compile_rules
 from testbed.pipeline.oracle import Oracle
 from testbed.routing.paths import path
+from testbed.transition.identifiers import identifier_problems
 from testbed.transition.local import local_transition_problems
 from testbed.transition.steps import TRANSITION, Transition, place
 from testbed.verify.deadlock import DEADLOCK, find_deadlock
@@ -35,8 +36,8 @@ def transition_problems(
 ) -> list[Violation]:
     """Walk every state of a transition. Links `down` are off when it begins; those of `bundles` are one link each."""
     if isinstance(transition.old, LocalPlan) or isinstance(transition.new, LocalPlan):
-        return local_transition_problems(topology, transition, down)
-    found: list[Violation] = []
+        return identifier_problems(topology, transition) + local_transition_problems(topology, transition, down)
+    found = identifier_problems(topology, transition, bundles)
     rules = {place(rule): rule for rule in compile_rules(topology, transition.old, bundles)}
     off = set(down)
     phase = [(old, transition.old)]

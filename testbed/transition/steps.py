@@ -171,6 +171,11 @@ def successor(old: VlanPlan, new: VlanPlan, *others: VlanPlan) -> VlanPlan:
     return replace(new, vlan_ids=np.array(ids, dtype=np.int32))
 
 
+def same_vlan(old: VlanPlan, number: int, new: VlanPlan, vlan: int) -> bool:
+    """Whether VLAN `number` of one plan has the links and hosts of VLAN `vlan` of another, as in successor()."""
+    return _key(old, number) == _key(new, vlan)
+
+
 def _key(plan: VlanPlan, vlan: int) -> tuple[bytes, bytes]:
     members: Bools = plan.untagged_hosts[vlan]
     return plan.tagged_links[vlan].tobytes(), np.broadcast_to(members, plan.pvid.shape).tobytes()
