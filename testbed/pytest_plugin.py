@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from testbed.plan import Plan
 
 _SHOWN = 10
+_LOOPS = ("tree", "flood")  # invariants that fail where a flooded frame could circulate
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,6 +43,22 @@ class Fabric:
             return self.audit.network.hosts
         assert self.plan is not None
         return tuple(self.plan.topology.host_name(host) for host in range(self.plan.topology.host_count))
+
+    @property
+    def unaudited(self) -> tuple[str, ...]:
+        """Why no question about a network can be answered: nothing of it was audited, or some was not understood."""
+        if self.audit is None:
+            return ()
+        nothing = self.audit.nothing
+        return (*([nothing] if nothing else []), *self.audit.network.unclear)
+
+    @property
+    def loops(self) -> list[tuple[str, tuple[str, ...]]]:
+        """VLANs in which floods circulate: sentence and ports."""
+        if self.audit is not None:
+            return [(str(one), one.witness) for one in self.audit.findings if one.kind == "loop"]
+        assert self.plan is not None
+        return [(v.sentence, v.witness) for v in self.plan.violations if v.invariant in _LOOPS]
 
     @property
     def vlans(self) -> frozenset[int]:
@@ -86,6 +103,7 @@ class Fabric:
 def assert_delivered(fabric: Fabric, *pairs: tuple[str, str]) -> None:
     """Each of these ordered pairs of hosts is delivered; without pairs nothing but a deadlock may be wrong."""
     __tracebackhide__ = True
+    _require_audit(fabric)
     lost = [f"{source}→{end}" for source, end in pairs if not fabric.reaches(source, end)]
     if lost:
         why = [
@@ -100,6 +118,7 @@ def assert_delivered(fabric: Fabric, *pairs: tuple[str, str]) -> None:
 def assert_isolated(fabric: Fabric, some: Collection[str], others: Collection[str]) -> None:
     """No host of one group reaches one of the other, nor the other way."""
     __tracebackhide__ = True
+    _require_audit(fabric, hosts=[*some, *others])
     both = [(a, b) for a in some for b in others] + [(b, a) for a in some for b in others]
     through = [f"{a}→{b}" for a, b in both if a != b and fabric.reaches(a, b)]
     if through:
@@ -109,18 +128,43 @@ def assert_isolated(fabric: Fabric, some: Collection[str], others: Collection[st
 def assert_deadlock_free(fabric: Fabric) -> None:
     """No circle of channels waits for itself, so that links which pause cannot stop for ever."""
     __tracebackhide__ = True
+    _require_audit(fabric)
     if fabric.deadlock is not None:
         _fail(fabric, "can deadlock", _lines(*fabric.deadlock))
+
+
+def assert_loop_free(fabric: Fabric) -> None:
+    """No frame that switches flood circulates for ever, in any VLAN."""
+    __tracebackhide__ = True
+    _require_audit(fabric)
+    if fabric.loops:
+        _fail(fabric, "floods circulate", [line for one in fabric.loops for line in _lines(*one)])
 
 
 def assert_vlans(fabric: Fabric, vlans: Collection[int] | None = None, *, at_most: int | None = None) -> None:
     """The fabric has exactly these VLANs, or no more than a number of them."""
     __tracebackhide__ = True
+    _require_audit(fabric)
     if vlans is not None and set(vlans) != fabric.vlans:
         missing, more = sorted(set(vlans) - fabric.vlans), sorted(fabric.vlans - set(vlans))
         _fail(fabric, f"other VLANs than expected: missing {missing or 'none'}, besides {more or 'none'}", [])
     if at_most is not None and len(fabric.vlans) > at_most:
         _fail(fabric, f"{len(fabric.vlans)} VLANs, and {at_most} are allowed: {sorted(fabric.vlans)}", [])
+
+
+def _require_audit(fabric: Fabric, hosts: Collection[str] | None = None) -> None:
+    """Fail where nothing was audited, or not all was understood: that is no proof of anything.
+
+    Hosts that share no VLAN with any other are apart, if their ports are in one: `hosts` are those.
+    """
+    __tracebackhide__ = True
+    audit, why = fabric.audit, list(fabric.unaudited)
+    if audit is not None and hosts is not None:
+        network = audit.network
+        off = [host for host in hosts if host in network.hosts and not network.carries(host)]
+        why = [f"the port of {host} carries nothing" for host in off] + list(network.unclear)
+    if why:
+        _fail(fabric, "nothing is proved", why)
 
 
 def _lines(sentence: str, witness: tuple[str, ...]) -> list[str]:

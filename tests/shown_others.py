@@ -21,7 +21,7 @@ import typer
 from typer.main import get_command
 
 from benchmarks.__main__ import asked
-from testbed.export.read_linux import COMMANDS
+from testbed.export.read_running import COMMANDS
 from testbed.scenario import find_scenario
 from testbed.scenario.engines import ENGINES
 from tests.shown_commands import PAGES, ROOT, Left, blocks, parts_of, shown_commands, spoken

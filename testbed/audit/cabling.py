@@ -5,14 +5,14 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from testbed.errors import Problem
+from testbed.errors import Problem, did_you_mean
 from testbed.export.bridge import Bridge, Place
-from testbed.export.read_ios import port_of
-from testbed.export.read_lines import LineError
+from testbed.export.read_lines import LineError, mac_of
 from testbed.limits import parse_json
 
 CABLING = "cabling.csv"
@@ -27,49 +27,115 @@ def is_cabling(file: str) -> bool:
     return PurePosixPath(file).name == CABLING or "lldp" in PurePosixPath(file).name.lower()
 
 
-def read_cabling(
-    files: Mapping[str, str], switches: Mapping[str, Bridge]
-) -> tuple[dict[Place, Place], dict[str, Place], list[Problem]]:
-    """Cables both ways, hosts with their ports, and what is wrong or contradicts itself.
+@dataclass(frozen=True, slots=True)
+class Cabling:
+    """What is plugged in where."""
 
-    The cables of two port channels are one, between the channels.
+    cables: dict[Place, Place]  # port → port at the other end, both ways; two port channels have one
+    hosts: dict[str, Place]  # host → its port
+    complete: bool  # whether all hosts are listed; otherwise any port without a neighbour may lead to one
+    notes: tuple[str, ...]  # what was left out
+    unclear: tuple[str, ...]  # what is not understood
+
+
+def read_cabling(
+    files: Mapping[str, str], switches: Mapping[str, Bridge], called: Callable[[str], str] = str
+) -> tuple[Cabling, list[Problem]]:
+    """Cables and hosts, and what is wrong or contradicts itself.
 
     Args:
         files: name → text, those of is_cabling().
         switches: those that have a configuration, by name.
+        called: see Dialect.port_called.
     """
-    names = set(switches)
-    channels = {(name, port): to for name, bridge in switches.items() for port, to in bridge.channels.items()}
-    plugs = _Plugs(names, channels)
+    plugs = _Plugs(switches, called)
+    complete = False
     for file, text in files.items():
-        for place, one, other in _lines(file, text, names, plugs.problems):
-            plugs.add(place, one, other, listed=PurePosixPath(file).name == CABLING)
-    return plugs.cables, plugs.hosts, plugs.finish()
+        listed = PurePosixPath(file).name == CABLING
+        for row in _lines(file, text, set(switches), plugs.problems):
+            plugs.add(row, listed=listed)
+            complete = complete or (listed and not row.other[1])
+    problems = plugs.finish()
+    return Cabling(plugs.cables, plugs.hosts, complete, tuple(plugs.notes), tuple(plugs.unclear)), problems
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One cable as it is told."""
+
+    where: str  # file and line
+    one: Place
+    other: Place  # a host has no port
+    used: bool = True  # whether the table says that a path uses it
 
 
 class _Plugs:
     """Cables as they are told, one after the other."""
 
-    def __init__(self, switches: set[str], channels: Mapping[Place, str]) -> None:
-        self._channels = channels
+    def __init__(self, switches: Mapping[str, Bridge], called: Callable[[str], str]) -> None:
         self.cables: dict[Place, Place] = {}
         self.hosts: dict[str, Place] = {}
         self.problems: list[Problem] = []
-        self._switches = switches
+        self.notes: list[str] = []
+        self.unclear: list[str] = []
+        self._switches, self._called = switches, called
         self._said_by: dict[Place, str] = {}
 
-    def add(self, where: str, one: Place, other: Place, *, listed: bool) -> None:
-        """A cable from a port to another, or to a host, which has no port. `listed`: in a table of cables."""
-        one, other = ((switch, self._channels.get((switch, port), port)) for switch, port in (one, other))
-        if one[0] not in self._switches:
-            self.problems.append(Problem(where, f"{one[0]} has no configuration here"))
-        elif other[1] and other[0] in self._switches:
-            self._plug(one, other, where)
-        elif other[1] and listed:
-            self.problems.append(Problem(where, f"{other[0]} has no configuration here"))
-        elif self.hosts.setdefault(other[0], one) != one:
-            there = " ".join(self.hosts[other[0]])
-            self.problems.append(Problem(where, f"{other[0]} is at {' '.join(one)} and at {there} as well"))
+    def add(self, row: _Row, *, listed: bool) -> None:
+        """A cable from a port to another, or to a host. `listed`: in a table of cables."""
+        where, switches = row.where, self._switches
+        if row.one[0] not in switches:
+            self.problems.append(Problem(where, f"{row.one[0]} has no configuration here"))
+            return
+        one = self._place(row.one)
+        if one is None and not listed:
+            self.notes.append(f"{row.one[0]} {row.one[1]} ({where}) is no port of its bridge, and was left out")
+            return
+        if one is None and row.used:
+            self._unknown(where, row.one)
+            return
+        one = one or row.one
+        if row.other[1] and row.other[0] in switches:
+            other = self._place(row.other)
+            if other is None and row.used:
+                self._unknown(where, row.other)
+            else:
+                self._plug(one, other or row.other, where)
+        elif row.other[1] and listed:
+            self.problems.append(Problem(where, f"{row.other[0]} has no configuration here"))
+        else:
+            self._host(row.other[0], one, where, listed=listed)
+
+    def _place(self, place: Place) -> Place | None:
+        """A port, or the channel that it is part of, by its name in the configuration; None if it is not there."""
+        bridge = self._switches[place[0]]
+        name = port_in(bridge, place[1], self._called)
+        return None if name is None else (place[0], bridge.channels.get(name, name))
+
+    def _unknown(self, where: str, place: Place) -> None:
+        switch, port = place
+        if _is_mac(port):
+            sentence = (
+                f"the port of {switch} is told by its address, {port}, which no link.json or fdb.json of {switch} has; "
+                'let lldpd send names ("configure lldp portidsubtype ifname"), or write cabling.csv'
+            )
+        else:
+            known = ports_in(self._switches[switch])
+            sentence = f"{switch} has no port {port} in its configuration.{did_you_mean(port, known)}"
+        self.problems.append(Problem(where, sentence))
+
+    def _host(self, name: str, place: Place, where: str, *, listed: bool) -> None:
+        before = self.hosts.setdefault(name, place)
+        if before == place:
+            self._said_by.setdefault(place, where)
+        elif listed:
+            there = " ".join(before)
+            self.problems.append(Problem(where, f"{name} is at {' '.join(place)} and at {there} as well"))
+        elif self.hosts.setdefault(f"{name} at {':'.join(place)}", place) == place:
+            self.unclear.append(
+                f"{name} is heard at {' '.join(before)} and at {' '.join(place)}, and has no configuration here: if it "
+                "is a switch, what passes through it is not seen"
+            )
 
     def _plug(self, one: Place, other: Place, where: str) -> None:
         if one == other:
@@ -94,14 +160,57 @@ class _Plugs:
         for host, port in self.hosts.items():
             if port in self.cables:
                 sentence = f"{' '.join(port)} leads to a switch and to {host}"
-                self.problems.append(Problem(self._said_by[port], sentence))
+                self.problems.append(Problem(self._said_by.get(port, CABLING), sentence))
             elif taken.setdefault(port, host) != host:
                 self.problems.append(Problem(CABLING, f"{' '.join(port)} leads to {taken[port]} and to {host}"))
         return self.problems
 
 
-def _lines(file: str, text: str, names: set[str], problems: list[Problem]) -> Iterator[tuple[str, Place, Place]]:
-    """Place in the file, port, and the port at the other end; a host has none."""
+def ports_in(bridge: Bridge) -> set[str]:
+    """Ports that a configuration names."""
+    return {*bridge.ports, *bridge.reading.down, *bridge.channels, *bridge.channels.values()}
+
+
+def port_in(bridge: Bridge, text: str, called: Callable[[str], str] = str) -> str | None:
+    """A port as its configuration calls it, whatever short name or case it is told by; None if it is not there.
+
+    A switch that has ports which its configuration does not mention has any that can be its.
+    """
+    known = ports_in(bridge)
+    if text in known:
+        return text
+    if _is_mac(text):
+        return bridge.reading.addresses.get(mac_of(text))
+    try:
+        name = called(text)
+    except LineError:
+        name = ""
+    if name in known:
+        return name
+    alike = {port for port in known if _is_short_for(text, port)}
+    if len(alike) == 1:
+        return min(alike)
+    return name if name and bridge.reading.unmentioned and not name.startswith("Port-channel") else None
+
+
+def _is_short_for(text: str, port: str) -> bool:
+    """Whether a name begins as a port's, in any case, and ends with the same numbers."""
+    one, other = (re.fullmatch(r"(\D*)(\d.*)", name.lower()) for name in (text.replace(" ", ""), port))
+    if one is None or other is None:
+        return text.lower() == port.lower()
+    return one[2] == other[2] and bool(one[1]) and other[1].startswith(one[1])
+
+
+def _is_mac(text: str) -> bool:
+    try:
+        mac_of(text)
+    except LineError:
+        return False
+    return True
+
+
+def _lines(file: str, text: str, names: set[str], problems: list[Problem]) -> Iterator[_Row]:
+    """Every cable that a file tells of."""
     if PurePosixPath(file).name == CABLING:
         yield from _table(file, text, problems)
         return
@@ -110,10 +219,10 @@ def _lines(file: str, text: str, names: set[str], problems: list[Problem]) -> It
     for place, local, device, port in heard:
         short = device.split(".")[0]
         known = device if device in names or short not in names else short
-        yield place, (switch, local), (known, port if known in names else "")
+        yield _Row(place, (switch, local), (known, port if known in names else ""))
 
 
-def _table(file: str, text: str, problems: list[Problem]) -> Iterator[tuple[str, Place, Place]]:
+def _table(file: str, text: str, problems: list[Problem]) -> Iterator[_Row]:
     reader = csv.DictReader(text.splitlines())
     columns = ("switch", "port", "peer", "peer_port")
     missing = [column for column in columns if column not in (reader.fieldnames or ())]
@@ -127,7 +236,7 @@ def _table(file: str, text: str, problems: list[Problem]) -> Iterator[tuple[str,
             problems.append(Problem(place, "has too few cells; the file may be cut off"))
             continue
         switch, port, peer, peer_port = (str(cell).strip() for cell in cells)
-        yield place, (switch, port), (peer, peer_port)
+        yield _Row(place, (switch, port), (peer, peer_port), used=str(row.get("used") or "").strip() != "no")
 
 
 def _json(file: str, text: str, problems: list[Problem]) -> Iterator[tuple[str, str, str, str]]:
@@ -137,7 +246,9 @@ def _json(file: str, text: str, problems: list[Problem]) -> Iterator[tuple[str, 
         rows = [interfaces] if isinstance(interfaces, dict) else list(interfaces)
         for row in rows:
             for local, said in row.items():
-                (device,) = said["chassis"]
+                chassis = said["chassis"]
+                nameless = isinstance(chassis.get("id"), dict) and "value" in chassis["id"]
+                (device,) = [chassis["id"]["value"]] if nameless else chassis
                 yield file, local, str(device), str(said["port"]["id"]["value"])
     except json.JSONDecodeError as error:
         problems.append(Problem(f"{file} line {error.lineno}", f"is not JSON: {error.msg}; the file may be cut off"))
@@ -173,15 +284,7 @@ def _printed(file: str, text: str, problems: list[Problem]) -> Iterator[tuple[st
             else:
                 problems.append(Problem(f"{file} line {number}", "is no line of a table of neighbours"))
             continue
-        yield f"{file} line {number}", _named(cells["local"]), cells["device"], _named(cells["port"])
+        yield f"{file} line {number}", cells["local"], cells["device"], cells["port"]
     if not found:
         sentence = "has no table of neighbours: columns for the local port, the neighbour and its port"
         problems.append(Problem(file, sentence))
-
-
-def _named(port: str) -> str:
-    """A port of IOS by its whole name, others as they are."""
-    try:
-        return port_of(port)
-    except LineError:
-        return port

@@ -9,6 +9,8 @@ from testbed.audit.network import Network, network_of
 from testbed.errors import InputError, Problem
 from testbed.export.bridge import Bridge
 from testbed.export.check import reader_called, recognised, switches_in
+from testbed.export.trunking import settle_ports
+from testbed.export.vlan_set import VlanSet
 from testbed.limits import VLAN_MEMBERSHIPS, allowed, too_much
 
 _NOT_READ = ("README.md", "export.json")
@@ -38,18 +40,21 @@ def read_network(files: Mapping[str, str], dialect: str | None = None) -> Networ
     if problems:
         raise InputError(problems)
     kind = dialect or recognised(configurations)
-    read = reader_called(kind).read
+    reader = reader_called(kind)
     bridges: dict[str, Bridge] = {}
-    lists: set[frozenset[int]] = set()  # thousands of ports have the same
+    lists: set[int] = set()  # thousands of ports have the same
     for name in switches_in(kind, configurations):
-        bridges[name], wrong = read(name, configurations)
+        bridges[name], wrong = reader.read(name, configurations)
         problems += wrong
-        lists.update(port.members for port in bridges[name].ports.values())
-        memberships, most = sum(map(len, lists)), allowed(VLAN_MEMBERSHIPS)
+        lists.update(VlanSet.of(port.members).bits for port in bridges[name].ports.values())
+        memberships, most = sum(one.bit_count() for one in lists), allowed(VLAN_MEMBERSHIPS)
         if memberships > most:
             raise InputError.one(name, too_much(f"with it ports are in {memberships:,} VLANs", most, "VLANs of ports"))
-    cables, hosts, wrong = read_cabling(cabling, bridges)
+    plugs, wrong = read_cabling(cabling, bridges, reader.port_called)
     problems += wrong
     if problems:
         raise InputError(list(dict.fromkeys(problems)))
-    return network_of(bridges, cables, hosts)
+    bridges = settle_ports(bridges, plugs.cables, [*plugs.cables, *plugs.hosts.values()])
+    return network_of(
+        bridges, plugs.cables, plugs.hosts, complete=plugs.complete, notes=plugs.notes, unclear=plugs.unclear
+    )

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from testbed.errors import InputError
 from testbed.export.bridge import Bridge, BridgePort, Place
+from testbed.export.vlan_set import WIDTH, VlanSet, as_row
 from testbed.limits import AUDITED_HOSTS, allowed, too_much
 from testbed.model import Bools, Ints, Longs
 
 if TYPE_CHECKING:
     from testbed.kernels.audit import Ports
 
-_OFF = BridgePort(None, frozenset(), frozenset())
+_OFF = BridgePort(None, VlanSet(), VlanSet())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,8 +29,10 @@ class Network:
     places: tuple[Place, ...]  # (P,) switch and name of each port
     hosts: tuple[str, ...]  # (H,) names
     macs: tuple[str, ...]  # (H,) address of each, empty where nothing tells it
-    vlans: tuple[int, ...]  # (V,) identifiers
-    stp: tuple[str, ...]  # switches that run the spanning tree protocol
+    stands_for: Ints  # (H,) ports of its switch that have no neighbour and are set alike, of which it is one
+    alike: tuple[VlanSet, ...]  # (V,) VLANs that every port treats alike: a column stands for all of them
+    bridges: Mapping[str, Bridge]  # switch → its settings
+    stp: tuple[str, ...]  # switches that run the spanning tree protocol, and do not show which ports it blocks
     switch_of: Ints  # (P,)
     peer: Ints  # (P,) port at the other end, -1 for a host
     host_at: Ints  # (P,) -1 for a switch
@@ -41,6 +43,7 @@ class Network:
     filters: Bools  # (P,)
     floods: Bools  # (P,) whether unknown unicast frames may leave
     broadcasts: Bools  # (P,) whether broadcasts may
+    multicasts: Bools  # (P,) whether multicasts may
     port_start: Longs  # (S + 1,)
     ports: Ints  # (P,)
     rank: Ints  # (P,)
@@ -49,6 +52,20 @@ class Network:
     entry_vlan: Ints  # (N,)
     entry_port: Ints  # (N,) DEAD for a port that leads nowhere
     doubts: tuple[str, ...]  # what does not go together, one sentence each
+    notes: tuple[str, ...]  # what cabling leaves out, likewise
+    unclear: tuple[str, ...]  # what may decide where frames go and is not understood, likewise
+
+    @property
+    def vlans(self) -> tuple[int, ...]:
+        """Identifiers of all VLANs, ascending."""
+        bits = 0
+        for vlans in self.alike:
+            bits |= vlans.bits
+        return tuple(VlanSet(bits))
+
+    def carries(self, host: str) -> bool:
+        """Whether frames of a host enter any VLAN."""
+        return bool(self.pvid[self.host_port[self.hosts.index(host)]] >= 0)
 
     def by_port(self, sends: Bools) -> Ports:
         """What kernels take; `sends` (P,) tells by which ports floods may leave."""
@@ -70,23 +87,35 @@ class Network:
         return int(np.diff(self.port_start).max(initial=1))
 
 
-def network_of(bridges: Mapping[str, Bridge], cables: Mapping[Place, Place], hosts: Mapping[str, Place]) -> Network:
+def network_of(
+    bridges: Mapping[str, Bridge],
+    cables: Mapping[Place, Place],
+    hosts: Mapping[str, Place],
+    *,
+    complete: bool | None = None,
+    notes: Sequence[str] = (),
+    unclear: Sequence[str] = (),
+) -> Network:
     """Put settings and cables together.
 
-    Without hosts in the cabling every port that has a PVID and no cable leads to one, called by its place.
+    Args:
+        bridges: by the name of the switch.
+        cables: port → port at the other end, both ways.
+        hosts: host → its port.
+        complete: whether these are all hosts; otherwise every other port that has a PVID and no cable leads to one,
+            called by its place. None for complete if there are any.
+        notes: what the cabling leaves out.
+        unclear: what of the cabling is not understood.
 
     Raises:
         InputError: there is no switch, or no port that leads to a host.
     """
     if not bridges:
         raise InputError.one("configurations", "there is no switch in them")
-    if not hosts:
-        hosts = {
-            f"{name}:{port}": (name, port)
-            for name, bridge in bridges.items()
-            for port, said in bridge.ports.items()
-            if said.pvid is not None and (name, port) not in cables
-        }
+    stands_for: dict[str, int] = {}
+    if not (bool(hosts) if complete is None else complete):
+        silent, stands_for = _silent_hosts(bridges, {*cables, *hosts.values()})
+        hosts = {**hosts, **silent}
     if not hosts:
         sentence = "no port leads to a host: every one is cabled to a switch, or has no PVID"
         raise InputError.one("cabling", sentence)
@@ -98,14 +127,13 @@ def network_of(bridges: Mapping[str, Bridge], cables: Mapping[Place, Place], hos
     places = sorted({*cables, *hosts.values()}, key=lambda place: (number[place[0]], place[1]))
     port_of = {place: index for index, place in enumerate(places)}
     said = [bridges[switch].ports.get(port, _OFF) for switch, port in places]
-    listed = {port.members for port in said}  # thousands of ports have the same
-    vlans = tuple(sorted({*chain.from_iterable(listed), *(port.pvid for port in said if port.pvid)}))
-    column = {vlan: index for index, vlan in enumerate(vlans)}
-    columns = {members: [column[vlan] for vlan in members] for members in listed}
-    member, untagged = (np.zeros((len(places), max(len(vlans), 1)), dtype=bool) for _ in range(2))
+    alike = _alike(bridges, said)
+    column = {vlan: index for index, vlans in enumerate(alike) for vlan in vlans}
+    first = [min(vlans) for vlans in alike] or [0]
+    member, untagged = (np.zeros((len(places), len(first)), dtype=bool) for _ in range(2))
     for row, port in enumerate(said):
-        member[row, columns[port.members]] = True
-        untagged[row, [column[vlan] for vlan in port.untagged if vlan in column]] = True
+        member[row] = as_row(port.members)[first]
+        untagged[row] = as_row(port.untagged)[first]
     host_at = np.full(len(places), -1, dtype=np.int32)
     host_at[[port_of[place] for place in hosts.values()]] = np.arange(len(hosts))
     switch_of = np.array([number[switch] for switch, _ in places], dtype=np.int32)
@@ -120,7 +148,7 @@ def network_of(bridges: Mapping[str, Bridge], cables: Mapping[Place, Place], hos
     kept = np.flatnonzero((entry_host >= 0) & (table.vlan >= 0))
     kept = kept[np.argsort(entry_host[kept], kind="stable")]
     doubts += [
-        f"{host}'s port, {switch} {port}, is in no VLAN or shut, so {host} is cut off"
+        f"{host}'s port, {switch} {port}, {_why_off(bridges[switch], port)}, so {host} is cut off"
         for host, (switch, port) in hosts.items()
         if not bridges[switch].ports.get(port, _OFF).members
     ]
@@ -130,8 +158,10 @@ def network_of(bridges: Mapping[str, Bridge], cables: Mapping[Place, Place], hos
         places=tuple(places),
         hosts=tuple(hosts),
         macs=tuple(table.macs[mac] if mac >= 0 else "" for mac in owned),
-        vlans=vlans,
-        stp=tuple(name for name, bridge in bridges.items() if bridge.stp),
+        stands_for=np.array([stands_for.get(host, 1) for host in hosts], dtype=np.int32),
+        alike=alike,
+        bridges=bridges,
+        stp=tuple(name for name, bridge in bridges.items() if bridge.stp and not bridge.reading.shows_states),
         switch_of=switch_of,
         peer=np.array([port_of[cables[place]] if place in cables else -1 for place in places], dtype=np.int32),
         host_at=host_at,
@@ -142,6 +172,7 @@ def network_of(bridges: Mapping[str, Bridge], cables: Mapping[Place, Place], hos
         filters=np.array([port.filters for port in said], dtype=bool),
         floods=np.array([port.flood for port in said], dtype=bool),
         broadcasts=np.array([port.bcast_flood for port in said], dtype=bool),
+        multicasts=np.array([port.mcast_flood for port in said], dtype=bool),
         port_start=start,
         ports=np.arange(len(places), dtype=np.int32),
         rank=(np.arange(len(places)) - start[switch_of]).astype(np.int32),
@@ -150,7 +181,55 @@ def network_of(bridges: Mapping[str, Bridge], cables: Mapping[Place, Place], hos
         entry_vlan=table.vlan[kept].astype(np.int32),
         entry_port=table.port[kept].astype(np.int32),
         doubts=tuple(doubts),
+        notes=tuple(notes),
+        unclear=(*unclear, *(str(one) for bridge in bridges.values() for one in bridge.reading.unclear)),
     )
+
+
+def _why_off(bridge: Bridge, port: str) -> str:
+    return bridge.reading.down.get(port, "is in no VLAN")
+
+
+def _silent_hosts(bridges: Mapping[str, Bridge], taken: Set[Place]) -> tuple[dict[str, Place], dict[str, int]]:
+    """Hosts that say nothing of themselves: one at each other port with a PVID; and how many ports each stands for.
+
+    Of ports of a switch that have its defaults one is enough, since they are all alike.
+    """
+    hosts: dict[str, Place] = {}
+    stands_for: dict[str, int] = {}
+    for name, bridge in bridges.items():
+        seen: dict[tuple[object, ...], str] = {}
+        for port, said in bridge.ports.items():
+            if said.pvid is None or (name, port) in taken:
+                continue
+            host = f"{name}:{port}"
+            if port in bridge.reading.silent:
+                host = seen.setdefault((said.pvid, VlanSet.of(said.members).bits), host)
+                stands_for[host] = stands_for.get(host, 0) + 1
+            hosts.setdefault(host, (name, port))
+    return hosts, stands_for
+
+
+def _alike(bridges: Mapping[str, Bridge], said: Sequence[BridgePort]) -> tuple[VlanSet, ...]:
+    """VLANs by how ports treat them, each that is some port's PVID or has an entry by itself; by their first."""
+    used, single = VlanSet(), VlanSet()
+    rows: dict[tuple[int, int], tuple[VlanSet, VlanSet]] = {}
+    for port in said:
+        members, untagged = VlanSet.of(port.members), VlanSet.of(port.untagged)
+        rows[members.bits, untagged.bits] = members, untagged
+        used |= members
+        single |= VlanSet.of({port.pvid} if port.pvid else ())
+    for bridge in bridges.values():
+        single |= VlanSet.of({vlan for vlan, _ in bridge.fdb})
+    used |= VlanSet.of({port.pvid for port in said if port.pvid})
+    off = {VlanSet.of(bridge.without_stp).bits for bridge in bridges.values()}
+    sets = [one for pair in rows.values() for one in pair] + [VlanSet(bits) for bits in off]
+    columns = np.packbits(np.stack([as_row(one) for one in sets], axis=1), axis=1) if sets else np.zeros((WIDTH, 1))
+    groups: dict[object, int] = {}
+    for vlan in used:
+        key = vlan if vlan in single else columns[vlan].tobytes()
+        groups[key] = groups.get(key, 0) | 1 << vlan
+    return tuple(VlanSet(bits) for bits in groups.values())
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from testbed.cli.app import FORMAT, app
 from testbed.cli.check_command import texts_of
 from testbed.cli.output import Format, messages, print_json, say, working
-from testbed.errors import EXIT_FAIL, EXIT_PASS, cut
+from testbed.errors import EXIT_FAIL, EXIT_NOTHING_RAN, EXIT_PASS, EXIT_WARNINGS, cut
 from testbed.units import counted
 
+if TYPE_CHECKING:
+    from testbed.audit import Audit
+
+_EXIT_CODES = {
+    "pass": EXIT_PASS, "fail": EXIT_FAIL, "nothing audited": EXIT_NOTHING_RAN, "not understood": EXIT_WARNINGS,
+}  # fmt: skip
 _MAX_SHOWN = 20
 
 
@@ -33,36 +39,58 @@ def audit(
     pauses: Annotated[
         bool, typer.Option("--pauses/--no-pauses", help="whether links may pause, so that a deadlock can come of it")
     ] = True,
+    explain: Annotated[
+        str | None,
+        typer.Option("--explain", metavar="SWITCH:PORT", help="say what a port is, and by which lines and defaults"),
+    ] = None,
     form: FORMAT = Format.text,
 ) -> None:
     """Prove or refute a network without a plan: loops, cuts, copies, broadcasts, deadlock.
 
-    Exit code 1 if something is wrong, each with its witness and the remedy.
+    Exit code 1 if something is wrong, each with its witness and the remedy; 2 if nothing could be audited; 3 if nothing
+    is wrong in what was understood, and some line was not.
     """
     from testbed.audit import audit as audited
     from testbed.audit.folder import read_network
+    from testbed.audit.told import explain_port
 
     with working("reading configurations and cables"):
         network = read_network(texts_of(folder), dialect)
+    if explain is not None:
+        for line in explain_port(network, explain):
+            say(line)
+        return
     with working("following every pair and every broadcast"):
         found = audited(network, pauses=pauses)
     if form is Format.json:
         print_json(found.as_object())
-        raise typer.Exit(EXIT_PASS if found.passed else EXIT_FAIL)
+        raise typer.Exit(_EXIT_CODES[found.verdict])
     for finding in found.findings[:_MAX_SHOWN]:
         say(cut(str(finding)))
     if len(found.findings) > _MAX_SHOWN:
         say(f"… and {len(found.findings) - _MAX_SHOWN} more; --format json has all")
+    for sentence in found.network.unclear[:_MAX_SHOWN]:
+        say(cut(f"not understood: {sentence}"))
+    if len(found.network.unclear) > _MAX_SHOWN:
+        say(f"… and {len(found.network.unclear) - _MAX_SHOWN} more; --format json has all")
     for note in found.notes:
         say(cut(f"note: {note}"), to=messages)
     loops = len(found.looping)
     looping = f"{counted(loops, 'VLAN') if loops else 'no VLANs'} loop{'s' if loops == 1 else ''}"
     say(
-        f"{folder}: {'nothing is wrong' if found.passed else counted(len(found.findings), 'finding')}: "
+        f"{folder}: {_summary(found)}: "
         f"{counted(len(network.switches), 'switch', 'es')}, {counted(network.links, 'link')}, "
         f"{counted(len(network.hosts), 'host')}, {counted(len(network.vlans), 'VLAN')}; "
         f"{found.delivered} of {found.pairs} pairs arrive once, {looping}, "
         f"{'deadlock free' if found.deadlock_free else 'can deadlock'}",
-        "green" if found.passed else "red",
+        {"pass": "green", "not understood": "yellow"}.get(found.verdict, "red"),
     )
-    raise typer.Exit(EXIT_PASS if found.passed else EXIT_FAIL)
+    raise typer.Exit(_EXIT_CODES[found.verdict])
+
+
+def _summary(found: Audit) -> str:
+    """The verdict in words."""
+    parts = [f"nothing was audited, since {found.nothing}"] * bool(found.nothing)
+    parts += [counted(len(found.findings), "finding")] * bool(found.findings)
+    parts += [f"{counted(len(found.network.unclear), 'line')} not understood"] * bool(found.network.unclear)
+    return ", ".join(parts) or "nothing is wrong"

@@ -11,16 +11,19 @@ its oracle. References are to IEEE 802.1Q-2018. A bridge does, in this order:
 4. Send (8.6.1, 8.6.2, 8.8.10): by those ports in the member set, never by the port of arrival.
 5. Untag (8.6.2, 6.9.2): without a tag where the port is in the untagged set of the VLAN.
 
-Of Linux's own it knows the flags that keep floods from a port (bridge(8): flood, bcast_flood); a known unicast frame is
-no flood. Nothing is learned: a bridge whose ports learn is a difference that the comparison reports.
+Of Linux's own it knows the flags that keep floods from a port (bridge(8): flood, mcast_flood, bcast_flood); a known
+unicast frame is no flood. Nothing is learned: a bridge whose ports learn is a difference that the comparison reports.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
+from typing import Literal
+
+from testbed.errors import Problem
 
 Entry = tuple[int, str]  # VLAN, MAC address
 
@@ -30,13 +33,48 @@ class BridgePort:
     """One port of a bridge."""
 
     pvid: int | None = None  # VLAN of untagged frames that arrive; None = they are dropped
-    members: frozenset[int] = frozenset()  # VLANs whose frames may pass
-    untagged: frozenset[int] = frozenset()  # those whose frames leave without a tag
+    members: Set[int] = frozenset()  # VLANs whose frames may pass
+    untagged: Set[int] = frozenset()  # those whose frames leave without a tag
     learning: bool = True  # whether source addresses are learned here
     flood: bool = True  # whether unknown unicast frames leave by it
     bcast_flood: bool = True  # whether broadcasts do
     mcast_flood: bool = True  # whether multicasts do
     filters: bool = True  # whether frames of VLANs that the port is not a member of are dropped as they arrive
+
+
+@dataclass(frozen=True, slots=True)
+class Dtp:
+    """How a port negotiates by Cisco's Dynamic Trunking Protocol whether it is a trunk."""
+
+    mode: Literal["trunk", "auto", "desirable"]
+    trunk: BridgePort  # what it is as a trunk
+    domain: str = ""  # VTP domain, which both ends must share; empty where none is said
+    defaults: tuple[str, ...] = ()  # keys of DEFAULTS that it relies on as a trunk
+
+
+@dataclass(frozen=True, slots=True)
+class Unmentioned:
+    """What a port is that a configuration does not mention."""
+
+    port: BridgePort
+    default: str  # key of DEFAULTS
+    dtp: Dtp | None = None  # None where it does not negotiate
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a reader knows of a configuration besides the settings that it came to."""
+
+    down: Mapping[str, str] = field(default_factory=dict)  # port → why it carries nothing
+    unclear: tuple[Problem, ...] = ()  # lines that may decide where frames go, and are not understood
+    origins: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # port → lines that its settings came from
+    defaults: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # port → keys of DEFAULTS that it relies on
+    silent: Set[str] = frozenset()  # ports of whose VLANs nothing is said
+    passed: Mapping[str, int] = field(default_factory=dict)  # settings that move no frame → number of lines
+    addresses: Mapping[str, str] = field(default_factory=dict)  # a port's own MAC address → the port
+    dtp: Mapping[str, Dtp] = field(default_factory=dict)  # port → how it negotiates; others do not
+    unmentioned: Unmentioned | None = None  # None where such a port is no part of the bridge
+    shows_states: bool = False  # whether ports that the spanning tree protocol blocks are among those down
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +87,8 @@ class Bridge:
     ports: Mapping[str, BridgePort]  # by name
     fdb: Mapping[Entry, str]  # static entries, (VLAN, MAC address) → port
     channels: Mapping[str, str] = field(default_factory=dict)  # port → the port channel it is part of, one of `ports`
+    without_stp: Set[int] = frozenset()  # VLANs in which the spanning tree protocol is off although it runs
+    reading: Reading = field(default_factory=Reading, compare=False)
 
 
 BROADCAST = "ff:ff:ff:ff:ff:ff"
@@ -111,7 +151,8 @@ class Walker:
         for name, to in bridge.ports.items() if registered is None else [(registered, bridge.ports.get(registered))]:
             if to is None or name == port or vlan not in to.members:
                 continue
-            if registered is None and not (to.bcast_flood if group else to.flood):
+            sends = to.flood if not group else to.bcast_flood if destination == BROADCAST else to.mcast_flood
+            if registered is None and not sends:
                 continue
             found.append((name, NO_TAG if vlan in to.untagged else vlan))
         return found

@@ -14,10 +14,11 @@ from testbed.export.bridge import Bridge
 from testbed.export.compare import Difference, planned_bridges, setting_differences, unified_diff
 from testbed.export.export import DIALECTS, SCHEMA_VERSION, host_macs
 from testbed.export.port_names import port_names
-from testbed.export.read_linux import COMMANDS, read_running
 from testbed.export.read_open_vswitch import read_open_vswitch
+from testbed.export.read_running import COMMANDS, read_running
 from testbed.export.settings import Floods, settings_of
-from testbed.export.walks import WalkDifference, walk_differences
+from testbed.export.trunking import settle_ports
+from testbed.export.walks import WalkDifference, walk_differences, wiring_of
 from testbed.model import VlanPlan
 from testbed.plan import Plan
 
@@ -31,7 +32,7 @@ _BY_TEXT = {
     OPEN_VSWITCH: r'"caption": ?"Bridge table"',
     "powerconnect-6200": r"^\s*interface (range )?ethernet 1/x?g",
     "powerconnect-5300": r"^\s*interface (range )?ethernet g",
-    "cisco-ios": r"^interface (\w*ethernet|gi|fa|te)\s*\d",
+    "cisco-ios": r"^interface (range )?(\w*ethernet|\w*gige|gi|fa|te|tw|twe|fi|fo|hu)\s*\d",
     "linux-bridge-iproute2": r"^(bridge|ip) (-batch|vlan|link)",
     "sonic": '"VLAN_MEMBER"',
 }
@@ -46,6 +47,7 @@ class Reader:
     read: Callable[[str, Mapping[str, str]], tuple[Bridge, list[Problem]]]
     ports: str  # pattern of the names of ports unless the user gives another
     learns: bool = False  # whether ports learn addresses whatever is said
+    port_called: Callable[[str], str] = str  # a port's name as configurations have it; LineError where it is none
     floods_by_port: bool = True  # whether a switch can be kept from flooding by some ports
 
 
@@ -68,7 +70,7 @@ def reader_called(name: str) -> Reader:
         known = [*DIALECTS, *ONLY_READ]
         raise InputError.one("--dialect", f'"{name}" is none of {", ".join(known)}.{did_you_mean(name, known)}')
     dialect = DIALECTS[name]
-    return Reader(dialect.read, dialect.ports, dialect.learns, dialect.floods_by_port)
+    return Reader(dialect.read, dialect.ports, dialect.learns, dialect.port_called, dialect.floods_by_port)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +199,10 @@ def check_files(plan: Plan, files: Mapping[str, str], options: CheckOptions) -> 
             bridges[switch] = planned[switch]
         else:
             bridges[switch], problems = reader.read(switch, files)
-            unread += problems
+            unread += [*problems, *bridges[switch].reading.unclear]
     _same_names(planned, bridges, ports.pattern)
+    wiring = wiring_of(plan.topology, ports)
+    bridges = settle_ports(bridges, wiring.cables, [*wiring.cables, *wiring.hosts.values()])
     hosts = plan.topology.host_count
     broadcasts = floods == "plan" or isinstance(plan.vlans, VlanPlan)
     return Comparison(

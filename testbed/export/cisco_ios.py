@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from testbed.errors import Problem
 from testbed.export.dialect import AGEING, Dialect, Writing, header, one_untagged_vlan, port_place
+from testbed.export.ios_words import port_of
 from testbed.export.port_names import listed
 from testbed.export.read_ios import read_ios
 from testbed.export.settings import PortSettings, SwitchSettings
@@ -89,6 +90,7 @@ CISCO_IOS = Dialect(
     write=_write,
     read=read_ios,
     learns=True,
+    port_called=port_of,
     apply="on the switch's console, in privileged mode: paste the file; then copy running-config startup-config",
     notes=(
         "Most Catalysts obey pauses and never send any, so a congested switch drops frames all the same.",

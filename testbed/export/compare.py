@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from testbed.export.bridge import Bridge, BridgePort
+from testbed.export.bridge import Bridge, BridgePort, Reading
 from testbed.export.port_names import PortNames, listed
 from testbed.export.settings import PortSettings, SwitchSettings
 
@@ -28,6 +28,9 @@ class Difference:
         return f"{place}: {self.what} is {self.found}, expected {self.planned}"
 
 
+_UNUSED = "is used by no path"
+
+
 def planned_bridges(
     settings: Sequence[SwitchSettings], ports: PortNames, macs: Sequence[str], *, learning: bool = False
 ) -> dict[str, Bridge]:
@@ -42,6 +45,7 @@ def planned_bridges(
             stp=False,
             ports={ports.of(port.number): _planned_port(port, learning=learning) for port in switch.ports if port.used},
             fdb={(vlan, macs[host]): ports.of(port) for vlan, host, port in switch.table.rows()},
+            reading=Reading(down={ports.of(port.number): _UNUSED for port in switch.ports if not port.used}),
         )
         for switch in settings
     }
@@ -86,8 +90,12 @@ def _of_bridge(bridge: Bridge, wanted: Bridge) -> Iterator[Difference]:
         elif port in bridge.ports:
             yield from _of_port(bridge.name, port, bridge.ports[port], settings)
         else:
-            yield Difference(bridge.name, port, "the port", "not in the bridge", "in it")
+            why = bridge.reading.down.get(port)
+            there = "not in the bridge" if why is None else f"not in the bridge, since it {why}"
+            yield Difference(bridge.name, port, "the port", there, "in it")
     for port in sorted(bridge.ports.keys() - wanted.ports.keys()):
+        if port in bridge.reading.silent and port not in wanted.reading.down:
+            continue  # not said to do anything, and led nowhere by the plan
         yield Difference(bridge.name, port, "the port", "in the bridge", "outside it, since no path uses it")
     for vlan, mac in sorted(bridge.fdb.keys() | wanted.fdb.keys()):
         there, planned = (table.get((vlan, mac), "not there") for table in (bridge.fdb, wanted.fdb))

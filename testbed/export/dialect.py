@@ -45,6 +45,7 @@ class Dialect:
     models: tuple[str, ...] = ()  # names of the switch models that speak it; empty where that is not known
     notes: tuple[str, ...] = ()  # what else a user must know, one sentence each
     learns: bool = False  # whether ports learn addresses all the same: a static entry stays where it is then
+    port_called: Callable[[str], str] = str  # a port's name as configurations have it; LineError where it is none
 
 
 def nothing_refused(writing: Writing) -> list[Problem]:

@@ -7,7 +7,7 @@ batch file makes the others untagged; the ports are in the bridge when the bridg
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 from testbed.errors import Problem
 from testbed.export.bridge import Bridge
@@ -87,7 +87,12 @@ def read_ifupdown2(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Pr
         words = ["name", device, "type", "bridge", "vlan_filtering", filtering, "stp_state", stp]
         # ifupdown2 gives a port without bridge-pvid the PVID 1.
         carry_out(draft, ["ip", "link", "add", *words, "vlan_default_pvid", "0"], file)
-        for port in said["bridge-ports"].split():
+        _tell_unknown(draft, device, said, _OF_BRIDGE, file)
+        ports = said["bridge-ports"].split()
+        if ports[:1] and ports[0] in ("glob", "regex"):
+            sentence = f'bridge-ports "{said["bridge-ports"]}" is a pattern, and is not understood; name the ports'
+            draft.unclear.append(Problem(file, sentence))
+        for port in ports:
             carry_out(draft, ["ip", "link", "set", "dev", port, "master", device], file)
             _read_port(draft, port, stanzas.get(port, {}), file)
     path = f"{name}/{_BATCH}"
@@ -96,12 +101,48 @@ def read_ifupdown2(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Pr
     return draft.finish(name)
 
 
+_OF_BRIDGE = frozenset({
+    "bridge-vlan-aware", "bridge-ports", "bridge-stp", "bridge-ageing", "bridge-mcsnoop", "bridge-fd",
+    "bridge-waitport", "bridge-maxwait", "bridge-bridgeprio", "bridge-hello", "bridge-maxage", "bridge-mcquerier",
+    "bridge-always-up",
+})  # fmt: skip
+_OF_PORT = frozenset({
+    "bridge-vids", "bridge-pvid", "bridge-allow-untagged", "bridge-access", "bridge-pathcosts", "bridge-portprios",
+    "bridge-learning", "bridge-unicast-flood", "bridge-multicast-flood", "bridge-broadcast-flood",
+})  # fmt: skip
+_FLAGS = {
+    "bridge-learning": "learning", "bridge-unicast-flood": "flood", "bridge-multicast-flood": "mcast_flood",
+    "bridge-broadcast-flood": "bcast_flood",
+}  # fmt: skip
+
+
+def _tell_unknown(draft: Draft, device: str, said: Mapping[str, str], known: Set[str], file: str) -> None:
+    """Settings of a bridge or port that may decide where frames go, and are not read."""
+    for key, value in said.items():
+        own = key in ("up", "post-up", "pre-up") and value.split()[:1] in (["bridge"], ["ip"], ["brctl"])
+        if (key.startswith("bridge-") and key not in known) or (own and not value.endswith(f"/{_BATCH}")):
+            sentence = f'{device}: "{key} {value}" may decide which frames pass, and is not understood'
+            draft.unclear.append(Problem(file, sentence))
+
+
 def _read_port(draft: Draft, port: str, said: Mapping[str, str], file: str) -> None:
     add = ["bridge", "vlan", "add", "dev", port, "vid"]
+    _tell_unknown(draft, port, said, _OF_PORT, file)
+    if said.get("link-down", "no") in _YES:
+        draft.up[port] = False
+    for key, flag in _FLAGS.items():
+        if key in said:
+            carry_out(draft, ["bridge", "link", "set", "dev", port, flag, "on" if said[key] in _YES else "off"], file)
+    if "bridge-access" in said:
+        carry_out(draft, [*add, said["bridge-access"], "pvid", "untagged"], file)
+        return
     for vids in said.get("bridge-vids", "").split():
         carry_out(draft, [*add, vids], file)
     if said.get("bridge-allow-untagged", "yes") in _YES:
         carry_out(draft, [*add, said.get("bridge-pvid", "1"), "pvid", "untagged"], file)
+        if "bridge-pvid" not in said:
+            draft.pvid_default = "ifupdown2-pvid"
+            draft.pvid_by_default.add(port)
 
 
 def _stanzas(draft: Draft, text: str, file: str) -> dict[str, dict[str, str]]:
@@ -117,7 +158,13 @@ def _stanzas(draft: Draft, text: str, file: str) -> dict[str, dict[str, str]]:
             current = {}
         elif words[0] == "iface":
             current = found.setdefault(words[1], {})
-        elif words[0] != "auto":
+        elif words[0].startswith(("%", "<%")) or words[0] in ("source", "source-directory", "mapping", "template"):
+            sentence = f'"{line.strip()[:60]}" is not understood; save what ifquery -a prints'
+            draft.unclear.append(Problem(f"{file} line {number}", sentence))
+        elif words[0] in current and words[0].startswith("bridge-"):
+            sentence = f'"{words[0]}" stands here twice, which is not understood; say it in one line'
+            draft.unclear.append(Problem(f"{file} line {number}", sentence))
+        elif words[0] != "auto" and not words[0].startswith("allow-"):
             current[words[0]] = " ".join(words[1:])
     return found
 

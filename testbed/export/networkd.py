@@ -70,6 +70,8 @@ def _unit(pauses: list[str]) -> str:
 
 _TRUE = {"yes": "on", "true": "on", "on": "on", "1": "on", "no": "off", "false": "off", "off": "off", "0": "off"}
 _FLAGS = {"Learning": "learning", "UnicastFlood": "flood", "MulticastFlood": "mcast_flood"}
+# Settings of a port that change which frames pass in a way that is not modelled.
+_NOT_UNDERSTOOD = ("HairPin", "Isolated", "Locked", "ProxyARP", "ProxyARPWiFi", "NeighborSuppression")
 # Sections with their keys, in the order of the file; a section may occur more than once.
 Sections = list[tuple[str, list[tuple[str, str]]]]
 
@@ -122,6 +124,7 @@ def _netdev(draft: Draft, sections: Sections, place: str) -> None:
         "vlan_default_pvid": _last(sections, "Bridge", "DefaultPVID", "1").replace("none", "0"),
     }
     carry_out(draft, ["ip", "link", "add", *(word for pair in said.items() for word in pair)], place)
+    draft.pvid_default = "" if _values(sections, "Bridge", "DefaultPVID") else "networkd-default-pvid"
 
 
 def _bit(value: str) -> str:
@@ -130,6 +133,11 @@ def _bit(value: str) -> str:
 
 def _network(draft: Draft, sections: Sections, place: str) -> None:
     device = _last(sections, "Match", "Name", "")
+    if _last(sections, "Link", "ActivationPolicy", "up") in ("always-down", "down", "manual"):
+        draft.up[device] = False
+    if _values(sections, "Network", "Bridge") and any(sign in device for sign in "*?[ !"):
+        sentence = f'"{device}" stands for several ports, and is not understood; name each in a file of its own'
+        draft.unclear.append(Problem(place, sentence))
     for master in _values(sections, "Network", "Bridge"):
         carry_out(draft, ["ip", "link", "set", "dev", device, "master", master], place)
         pvid = _last(sections, "BridgeVLAN", "PVID", "")
@@ -138,6 +146,10 @@ def _network(draft: Draft, sections: Sections, place: str) -> None:
         for vlan in _vlans([*_values(sections, "BridgeVLAN", "VLAN"), *untagged, *([pvid] if pvid else [])]):
             flags = ["untagged"] * (vlan in untagged) + ["pvid"] * (vlan == pvid)
             carry_out(draft, ["bridge", "vlan", "add", "dev", device, "vid", vlan, *flags], place)
+        for key in _NOT_UNDERSTOOD:
+            if _TRUE.get(_last(sections, "Bridge", key, "no").lower()) == "on":
+                sentence = f"{device}: {key}= decides which frames the port carries, and is not understood"
+                draft.unclear.append(Problem(place, sentence))
         for key, flag in _FLAGS.items():
             for value in _values(sections, "Bridge", key):
                 carry_out(draft, ["bridge", "link", "set", "dev", device, flag, _TRUE.get(value, value)], place)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from testbed.errors import Problem
 from testbed.export.dialect import AGEING, DEFAULT_VLAN, Dialect, Writing, header
 from testbed.export.port_names import PortNames, listed, ranges
-from testbed.export.read_powerconnect import read_powerconnect
+from testbed.export.read_powerconnect import port_called, read_powerconnect
 from testbed.export.settings import PortSettings, SwitchSettings
 
 
@@ -142,6 +142,7 @@ POWERCONNECT_5300 = Dialect(
     write=_writer(_5300),
     read=read_powerconnect,
     learns=True,
+    port_called=port_called,
     apply=_APPLY,
     notes=_SILENT,
 )
@@ -154,6 +155,7 @@ POWERCONNECT_6200 = Dialect(
     write=_writer(_6200),
     read=read_powerconnect,
     learns=True,
+    port_called=port_called,
     apply=_APPLY,
     notes=_SILENT,
 )

@@ -1,6 +1,6 @@
-"""Read Linux bridges: what bridge scripts of iproute2 commands leave, and what a running one shows.
+"""Read Linux bridges: what scripts of iproute2 commands leave.
 
-The reader of scripts knows the commands of ip-link(8) and bridge(8) that set up a bridge, in any order, and refuses
+The reader knows the commands of ip-link(8) and bridge(8) that set up a bridge, in any order, and refuses
 others. It knows nothing of how the scripts were written.
 """
 
@@ -9,16 +9,28 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypedDict
 
 from testbed.errors import Problem
-from testbed.export.bridge import Bridge, BridgePort, Entry
-from testbed.limits import parse_json
-from testbed.vlans.fixed import LAST_VLAN_ID
+from testbed.export.bridge import Bridge, BridgePort, Entry, Reading
+from testbed.export.vlan_set import VlanSet
 
 _MAC = re.compile(r"([0-9a-f]{2}:){5}[0-9a-f]{2}")
 _SWITCHES = {"on": True, "off": False}
 _FLAGS = ("learning", "flood", "bcast_flood", "mcast_flood")
+_LINK_WORDS = (
+    "dev",
+    "group",
+    "up",
+    "down",
+    "master",
+    "nomaster",
+    "mtu",
+    "address",
+    "alias",
+    "txqueuelen",
+    "type",
+    "name",
+)
 _STATES = ("static", "local", "permanent", "dynamic")
 
 
@@ -37,12 +49,21 @@ class Draft:
     fdb: dict[Entry, str] = field(default_factory=dict)  # static entries
     device: str = ""  # name of the bridge on the switch; empty before it is made
     problems: list[Problem] = field(default_factory=list)  # what is wrong, each with its file and line
+    unclear: list[Problem] = field(default_factory=list)  # what is not understood, likewise
+    up: dict[str, bool] = field(default_factory=dict)  # device → whether it is up, where that is said
+    down: dict[str, str] = field(default_factory=dict)  # device → why it carries nothing, where it is told otherwise
+    origins: dict[str, list[str]] = field(default_factory=dict)  # port → lines that its settings came from
+    pvid_default: str = ""  # key of DEFAULTS, where the default VLAN is not said
+    pvid_by_default: set[str] = field(default_factory=set)  # ports that are in it for that reason
+    says_state: bool = False  # whether such files say of each port whether it is up
 
     def join(self, name: str) -> None:
         """A port becomes part of the bridge."""
         if name not in self.ports:
-            start = frozenset() if self.default_pvid is None else frozenset({self.default_pvid})
+            start = VlanSet() if self.default_pvid is None else VlanSet.of({self.default_pvid})
             self.ports[name] = BridgePort(self.default_pvid, start, start)
+            if self.pvid_default and self.default_pvid is not None:
+                self.pvid_by_default.add(name)
 
     def port(self, name: str) -> BridgePort:
         """A port that has joined."""
@@ -51,13 +72,30 @@ class Draft:
         return self.ports[name]
 
     def finish(self, name: str) -> tuple[Bridge, list[Problem]]:
-        """The bridge, and what is wrong."""
-        return Bridge(name, self.vlan_filtering, self.stp, self.ports, self.fdb), self.problems
+        """The bridge, and what is wrong. A port that is down carries nothing."""
+        why = f"is part of {self.device}, which is down"
+        down = dict.fromkeys(self.ports, why) if self.up.get(self.device) is False else {}
+        down |= {device: "is down" for device, up in self.up.items() if not up and device != self.device}
+        down |= self.down
+        ports = {port: said for port, said in self.ports.items() if port not in down}
+        down |= {port: "is in no VLAN" for port, said in ports.items() if not said.members}
+        reading = Reading(
+            down=down,
+            unclear=tuple(self.unclear),
+            origins={port: tuple(lines) for port, lines in self.origins.items()},
+            defaults={port: self._defaults(port) for port in ports},
+        )
+        return Bridge(name, self.vlan_filtering, self.stp, ports, self.fdb, reading=reading), self.problems
+
+    def _defaults(self, port: str) -> tuple[str, ...]:
+        """Keys of DEFAULTS that a port relies on."""
+        found = (self.pvid_default,) if port in self.pvid_by_default else ()
+        return (*found, "linux-state") if self.says_state and port not in self.up else found
 
 
 def read_script(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Problem]]:
     """Read the script of one switch; see Dialect.read."""
-    draft = Draft()
+    draft = Draft(says_state=True)
     file = f"{name}.sh"
     if file not in files:
         draft.problems.append(Problem(file, f"is not there, so {name} cannot be checked"))
@@ -95,6 +133,8 @@ def carry_out(draft: Draft, words: list[str], place: str) -> None:
             _fdb(draft, words[2:])
         elif words[:1] != ["ethtool"]:
             raise _LineError(f'"{" ".join(words)}" does not configure a bridge')
+        if "dev" in words[:-1] and words[0] != "ethtool" and "fdb" not in words:
+            draft.origins.setdefault(words[words.index("dev") + 1], []).append(f"{place}: {' '.join(words)}")
     except _LineError as error:
         draft.problems.append(Problem(place, str(error)))
 
@@ -137,11 +177,23 @@ def _ip_link(draft: Draft, words: list[str]) -> None:
         draft.vlan_filtering = given.get("vlan_filtering", "0") == "1"
         draft.stp = given.get("stp_state", "0") == "1"
         draft.default_pvid = _number(given.get("vlan_default_pvid", "1"), 0) or None
+        draft.pvid_default = "" if "vlan_default_pvid" in given else "linux-default-pvid"
+        if given.get("vlan_protocol", "802.1Q").lower() != "802.1q":
+            raise _LineError(f"vlan_protocol {given['vlan_protocol']} is not read, only 802.1Q")
         return
     if words[:1] != ["set"]:
         raise _LineError(f'"ip link {" ".join(words)}" does not configure a bridge')
-    given = _pairs(words[1:], ("up", "down"))
+    rest = words[1:]
+    if rest[:1] and rest[0] not in _LINK_WORDS:
+        rest = ["dev", *rest]  # ip-link(8): the word may be left out
+    given = _pairs(rest, ("up", "down", "nomaster"))
     (device,) = _needs(given, "dev")
+    if "nomaster" in given:
+        draft.ports.pop(device, None)
+    if "up" in given or "down" in given:
+        draft.up[device] = "up" in given
+    if "type" in given:
+        raise _LineError(f'"ip link {" ".join(words)}" changes a bridge that is there; say it as the bridge is added')
     if "master" in given:
         if given["master"] != draft.device:
             raise _LineError(f"there is no bridge {given['master']} to put {device} in")
@@ -156,9 +208,14 @@ def _vlan_add(draft: Draft, words: list[str]) -> None:
     device, vid = _needs(given, "dev", "vid")
     port = draft.port(device)
     first, _, last = vid.partition("-")
-    vlans = frozenset(range(_number(first), _number(last or first) + 1))
+    low, high = _number(first), _number(last or first)
+    if low > high:
+        raise _LineError(f'"{vid}" is not a range of VLANs')
+    vlans = VlanSet.span(low, high)
     if "pvid" in given and len(vlans) != 1:
         raise _LineError("pvid applies to one VLAN, not to a range")
+    if "pvid" in given or port.pvid in vlans:
+        draft.pvid_by_default.discard(device)
     # A command replaces what an earlier one said of the same VLAN.
     pvid = None if port.pvid in vlans else port.pvid
     draft.ports[device] = replace(
@@ -180,7 +237,7 @@ def _link_set(draft: Draft, words: list[str]) -> None:
         if flag not in flags or value not in _SWITCHES:
             raise _LineError(f'"{flag} {value}" is not a known setting of a port')
         flags[flag] = _SWITCHES[value]
-    draft.ports[device] = BridgePort(port.pvid, port.members, port.untagged, **flags)
+    draft.ports[device] = replace(port, **flags)
 
 
 def _fdb(draft: Draft, words: list[str]) -> None:
@@ -198,67 +255,3 @@ def _fdb(draft: Draft, words: list[str]) -> None:
     if words[0] == "add" and entry in draft.fdb:
         raise _LineError(f"VLAN {vid} has an entry of {mac} already")
     draft.fdb[entry] = device
-
-
-# What a running bridge is read from: files of a switch's folder, each the output of a command of iproute2 6.1.
-COMMANDS = {
-    "vlan.json": "bridge -j vlan show",
-    "fdb.json": "bridge -j fdb show",
-    "link.json": "bridge -j -d link show",
-    "bridge.json": "ip -j -d link show type bridge",
-}
-
-
-def read_running(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Problem]]:
-    """Read the folder of one switch; see Dialect.read. Addresses that were learned and those of ports are left out."""
-    problems: list[Problem] = []
-    said: dict[str, Any] = {}
-    for file, command in COMMANDS.items():
-        path = f"{name}/{file}"
-        try:
-            said[file] = parse_json(files[path])
-        except KeyError:
-            problems.append(Problem(path, f"is not there; it is the output of {command}"))
-        except ValueError as error:
-            problems.append(Problem(path, f"is not what {command} prints: {error}"))
-    nothing = Bridge(name, vlan_filtering=False, stp=False, ports={}, fdb={})
-    if problems:
-        return nothing, problems
-    bridges = [link for link in said["bridge.json"] if "ifname" in link]
-    if len(bridges) != 1:
-        sentence = f"shows {len(bridges)} bridges and one is expected"
-        return nothing, [Problem(f"{name}/bridge.json", sentence)]
-    device, about = bridges[0]["ifname"], bridges[0]["linkinfo"]["info_data"]
-    links = {link["ifname"]: link for link in said["link.json"] if link.get("master") == device}
-    vlans = {port["ifname"]: port["vlans"] for port in said["vlan.json"] if "ifname" in port}
-    ports = {port: _port(link, vlans.get(port, [])) for port, link in links.items()}
-    fdb: dict[Entry, str] = {
-        (entry["vlan"], entry["mac"]): entry["ifname"]
-        for entry in said["fdb.json"]
-        if entry.get("state") == "static" and "vlan" in entry and entry["ifname"] in ports
-    }
-    return Bridge(name, bool(about["vlan_filtering"]), bool(about["stp_state"]), ports, fdb), []
-
-
-class _Vlan(TypedDict, total=False):
-    """Of `bridge -j vlan show`."""
-
-    vlan: int
-    vlanEnd: int
-    flags: list[str]
-
-
-def _port(link: Mapping[str, Any], vlans: list[_Vlan]) -> BridgePort:
-    members: set[int] = set()
-    untagged: set[int] = set()
-    pvid = None
-    for vlan in vlans:
-        span = range(vlan["vlan"], min(vlan.get("vlanEnd", vlan["vlan"]), LAST_VLAN_ID) + 1)  # the rest are no VLANs
-        flags = vlan.get("flags", [])
-        members.update(span)
-        if "Egress Untagged" in flags:
-            untagged.update(span)
-        if "PVID" in flags:
-            pvid = vlan["vlan"]
-    flags_of_port = {flag: bool(link[flag]) for flag in ("learning", "flood", "bcast_flood", "mcast_flood")}
-    return BridgePort(pvid, frozenset(members), frozenset(untagged), **flags_of_port)

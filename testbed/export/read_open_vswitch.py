@@ -12,15 +12,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from testbed.errors import Problem
-from testbed.export.bridge import Bridge, BridgePort, Entry
+from testbed.export.bridge import Bridge, BridgePort, Entry, Reading
 from testbed.export.read_lines import nothing
+from testbed.export.vlan_set import VlanSet
 from testbed.limits import parse_json
 from testbed.vlans.fixed import LAST_VLAN_ID
 
 COMMANDS = ("ovsdb-client --format=json dump", "ovs-appctl fdb/show BRIDGE")
 # Open vSwitch has a VLAN 0, of untagged frames on trunks, which 802.1Q has not. Here it is the number that no VLAN has.
 VLAN_0 = LAST_VLAN_ID + 1
-_ALL = frozenset(range(1, LAST_VLAN_ID + 2))
+_ALL = VlanSet.span(1, LAST_VLAN_ID + 1)
+# What the spanning tree protocols say in Port.status and Port.rstp_status of a port that carries no frames.
+_BLOCKED = {"disabled", "blocking", "listening", "learning", "discarding"}
 _ENTRY = re.compile(r"\s*(\d+|LOCAL)\s+(\d+)\s+([0-9a-f:]{17})\s+static\s*")
 
 _Row = dict[str, Any]
@@ -45,35 +48,72 @@ def read_open_vswitch(name: str, files: Mapping[str, str]) -> tuple[Bridge, list
         problems.append(Problem(file, sentence))
     if bridge["flood_vlans"]:
         problems.append(Problem(file, f"{bridge['name']} has flood_vlans, in which nothing is learned; not read"))
-    ports: dict[str, BridgePort] = {}
-    channels: dict[str, str] = {}
-    numbers: dict[int, str] = {}
+    read = _Ports(file, tables, runs_stp=bool(bridge["stp_enable"] or bridge["rstp_enable"]))
     for number in bridge["ports"]:
-        port = tables["Port"][number]
-        if port["name"] == bridge["name"]:
-            continue  # the machine's own
-        interfaces = [tables["Interface"][one] for one in port["interfaces"]]
-        numbers |= {int(of): port["name"] for one in interfaces for of in one["ofport"]}
-        up = [one for one in interfaces if one["admin_state"] != ["down"]]
+        if tables["Port"][number]["name"] != bridge["name"]:  # that is the machine's own
+            read.add(tables["Port"][number])
+    fdb = _entries(files.get(f"{name}/fdb.txt", ""), read.numbers)
+    shows = any(_state(tables["Port"][number]) for number in bridge["ports"])
+    reading = Reading(down=read.down, unclear=tuple(read.unclear), shows_states=shows)
+    return Bridge(name, True, read.runs_stp, read.ports, fdb, read.channels, reading=reading), problems + read.problems
+
+
+class _Ports:
+    """Ports of the bridge, one after the other."""
+
+    def __init__(self, file: str, tables: Mapping[str, Mapping[str, _Row]], *, runs_stp: bool) -> None:
+        self.runs_stp = runs_stp
+        self.ports: dict[str, BridgePort] = {}
+        self.channels: dict[str, str] = {}
+        self.numbers: dict[int, str] = {}
+        self.down: dict[str, str] = {}
+        self.unclear: list[Problem] = []
+        self.problems: list[Problem] = []
+        self._file, self._tables = file, tables
+
+    def add(self, port: _Row) -> None:
+        """Read one."""
+        name = port["name"]
+        interfaces = [self._tables["Interface"][one] for one in port["interfaces"]]
+        self.numbers |= {int(of): name for one in interfaces for of in one["ofport"]}
+        up = [one for one in interfaces if one["admin_state"] != ["down"] and one["link_state"] != ["down"]]
         if len(interfaces) > 1:
-            channels |= {one["name"]: port["name"] for one in up}
+            self.channels |= {one["name"]: name for one in up}
         if any(one["type"] == "patch" for one in interfaces):
-            problems.append(Problem(file, f"{port['name']} leads to another bridge of this switch; that is not read"))
-        settings = _port(port, file, problems)
-        if settings is not None and up:
-            ports[port["name"]] = settings
-    fdb = _entries(files.get(f"{name}/fdb.txt", ""), numbers)
-    stp = bool(bridge["stp_enable"] or bridge["rstp_enable"])
-    return Bridge(name, vlan_filtering=True, stp=stp, ports=ports, fdb=fdb, channels=channels), problems
+            sentence = f"{name} leads to another bridge of this switch; that is not read"
+            self.problems.append(Problem(self._file, sentence))
+        if port["protected"] is True:
+            sentence = f"{name} is protected: which frames it carries then is not understood"
+            self.unclear.append(Problem(self._file, sentence))
+        state = _state(port) if self.runs_stp else ""
+        settings = _port(port, self._file, self.problems)
+        if not up:
+            self.down[name] = "is down"
+        elif state in _BLOCKED:
+            self.down[name] = f"is {state}, by its status in the database"
+        elif settings is not None:
+            self.ports[name] = settings
+
+
+def _state(port: _Row) -> str:
+    """What the spanning tree protocols make of a port, empty where they do not say."""
+    for column, key in (("status", "stp_state"), ("rstp_status", "rstp_port_state")):
+        said = port[column]
+        pairs = said[1] if isinstance(said, list) and len(said) == 2 and said[0] == "map" else []
+        state = str(dict(pairs).get(key, "")).lower()
+        if state:
+            return state
+    return ""
 
 
 def _port(port: _Row, file: str, problems: list[Problem]) -> BridgePort | None:
     """A port by its VLAN mode; without one its tag makes it an access port."""
     mode = next(iter(port["vlan_mode"]), "access" if port["tag"] else "trunk")
     tag = next(iter(port["tag"]), 0) or VLAN_0
-    trunks = frozenset(vlan or VLAN_0 for vlan in port["trunks"]) or _ALL
+    trunks = VlanSet.of(vlan or VLAN_0 for vlan in port["trunks"]) or _ALL
     if mode == "access":
-        return BridgePort(tag, frozenset({tag}), frozenset({tag}))
+        own = VlanSet.of({tag})
+        return BridgePort(tag, own, own)
     if mode == "trunk":
         untagged = trunks & {VLAN_0}
         return BridgePort(VLAN_0 if untagged else None, trunks, untagged)
@@ -94,10 +134,12 @@ def _entries(text: str, numbers: Mapping[int, str]) -> dict[Entry, str]:
     return found
 
 
+# Columns that older versions do not have.
+_OPTIONAL: _Row = {"link_state": ["set", []], "protected": False, "status": ["map", []], "rstp_status": ["map", []]}
 _WANTED = {
     "Bridge": ("name", "ports", "controller", "fail_mode", "flood_vlans", "stp_enable", "rstp_enable"),
-    "Port": ("name", "tag", "trunks", "vlan_mode", "interfaces"),
-    "Interface": ("name", "type", "ofport", "admin_state"),
+    "Port": ("name", "tag", "trunks", "vlan_mode", "interfaces", "protected", "status", "rstp_status"),
+    "Interface": ("name", "type", "ofport", "admin_state", "link_state"),
 }
 
 
@@ -110,7 +152,7 @@ def _tables(text: str, file: str, problems: list[Problem]) -> dict[str, dict[str
             number += 1
             said = parse_json(line)
             name = str(said["caption"]).removesuffix(" table")
-            rows = [dict(zip(said["headings"], row, strict=True)) for row in said["data"]]
+            rows = [_OPTIONAL | dict(zip(said["headings"], row, strict=True)) for row in said["data"]]
             if name in _WANTED:
                 found[name] = {row["_uuid"][1]: {key: _plain(row[key], key) for key in _WANTED[name]} for row in rows}
         missing = _WANTED.keys() - found.keys()
@@ -129,7 +171,7 @@ def _tables(text: str, file: str, problems: list[Problem]) -> dict[str, dict[str
 
 _SETS = {
     "ports", "controller", "fail_mode", "flood_vlans", "tag", "trunks", "vlan_mode", "interfaces", "ofport",
-    "admin_state",
+    "admin_state", "link_state",
 }  # fmt: skip
 
 

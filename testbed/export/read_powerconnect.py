@@ -1,7 +1,8 @@
 """Read what `show running-config` of a Dell PowerConnect 53xx or 62xx prints, or a file of commands for one.
 
-Only what decides where frames go is read. Lines of other things (management, users, clocks) pass; a line about VLANs
-of a port that is not known here is a problem, since nobody can say what follows from it.
+Only what decides where frames go is read, and what is not said has the switch's default. Lines of other things
+(management, users, clocks) pass; one of a port that may decide which frames it carries, and that is not understood, is
+told as such.
 """
 
 from __future__ import annotations
@@ -11,11 +12,36 @@ from collections.abc import Mapping
 
 from testbed.errors import Problem
 from testbed.export.bridge import Bridge
-from testbed.export.read_lines import LineError, PortLines, SwitchLines, is_pager, mac_of, nothing, text_of, vlans_of
+from testbed.export.port_names import listed
+from testbed.export.read_lines import (
+    LineError,
+    PortLines,
+    SwitchLines,
+    is_pager,
+    mac_of,
+    nothing,
+    text_of,
+    vlan_of,
+    vlans_of,
+)
+from testbed.export.vlan_set import VlanSet
 from testbed.limits import SWITCH_PORTS, allowed, too_much
 
 _IN_BRACKETS = re.compile(r"(.*?)\(([\d,\s-]+)\)(.*)")
 _NAME = re.compile(r"(?:\d+/)?(?:x?g)\d+", re.IGNORECASE)
+# First words of lines of a port that move no frame.
+_PASSED = frozenset({
+    "auto", "description", "duplex", "flowcontrol", "garp", "gmrp", "gvrp", "ip", "ipv6", "keepalive", "lacp", "lldp",
+    "mdix", "mtu", "negotiation", "no", "port", "power", "priority", "qos", "rmon", "snmp", "spanning-tree", "speed",
+    "storm-control", "traffic-shape", "udld", "voice", "wrr-queue", "classofservice", "cos-queue", "iscsi", "isdp",
+    "service-policy", "sflow", "name", "asf", "logging", "back-pressure", "class-map", "conform-color", "macro",
+    "igmp", "bridge", "dvlan-tunnel", "dot1x", "green-mode", "clear", "sntp", "management",
+})  # fmt: skip
+# Of these, beginnings of lines that do decide which frames pass.
+_FILTERS = (
+    "ip access-group", "ipv6 traffic-filter", "mac access-group", "service-acl", "dot1x port-control", "dvlan-tunnel",
+    "gvrp enable", "voice vlan", "ip verify", "port monitor", "port security", "bridge",
+)  # fmt: skip
 _OPENS = re.compile(r"(interface |vlan database$|line |stack$|radius-server host |ip vlan$|router )")
 
 
@@ -63,6 +89,20 @@ def ports_of(text: str) -> list[str]:
     return found
 
 
+def port_called(text: str) -> str:
+    """A port or port channel as it is called in configurations: 1/g1 for 1/G1.
+
+    Raises:
+        LineError: it is none.
+    """
+    if re.fullmatch(r"ch\d+", text, re.IGNORECASE):
+        return text.lower()
+    names = ports_of(text)
+    if len(names) != 1:
+        raise LineError(f'"{text}" is not the name of a port, such as 1/g1 or g1')
+    return names[0]
+
+
 def channel_of(number: str) -> str:
     """The name of a port channel.
 
@@ -79,7 +119,7 @@ def read_powerconnect(name: str, files: Mapping[str, str]) -> tuple[Bridge, list
     file = text_of(name, dict(files))
     if file is None:
         return nothing(name, Problem(f"{name}.txt", f"is not there, so {name} cannot be checked"))
-    reader = _Reader(SwitchLines(file))
+    reader = _Reader(SwitchLines(file, "powerconnect"))
     for number, line in enumerate(files[file].splitlines(), 1):
         reader.line(number, line.strip())
     return reader.finish(name, len(files[file].splitlines()))
@@ -95,9 +135,11 @@ class _Reader:
         self._names: list[str] = []
         self._vlan: int | None = None
         self._interfaces = 0
+        self._number = 0
 
     def line(self, number: int, text: str) -> None:
         """Carry a line out, or note why it cannot be."""
+        self._number = number
         if not text or text.startswith(("!", "#")):
             return
         if is_pager(text):
@@ -115,13 +157,14 @@ class _Reader:
             self.switch.problems.append(Problem(self.switch.file, sentence))
         elif self._context:
             self.switch.wrong(lines, f'ends inside "{self._context[-1]}" without exit, so the file is cut off')
-        for port in self.switch.ports.values():
-            missing = (port.tagged | port.untagged) - self.switch.vlans if port.mode == "general" else frozenset()
-            if self.switch.lists_vlans and missing and port.said:
-                vlans = ", ".join(map(str, sorted(missing)))
-                label = next(key for key, value in self.switch.ports.items() if value is port)
-                sentence = f"{label} is in VLAN {vlans}, which the VLAN database does not have"
+        for label, port in self.switch.ports.items():
+            missing = (port.tagged | port.untagged) - self.switch.vlans if port.mode == "general" else VlanSet()
+            if missing:
+                sentence = f"{label} is in VLAN {listed(missing)}, which the VLAN database does not have"
                 self.switch.problems.append(Problem(self.switch.file, sentence))
+            if port.mode == "trunk" and port.allowed is None and not port.shut and label not in self.switch.channels:
+                sentence = f"{label} is a trunk without a line of its VLANs; which it has then depends on the series"
+                self.switch.unclear.append(Problem(self.switch.file, sentence))
         return self.switch.finish(name)
 
     def _carry_out(self, text: str) -> None:
@@ -133,11 +176,11 @@ class _Reader:
         elif _OPENS.match(text.lower()):
             self._open(text, words)
         elif self._context and self._context[-1] == "vlan database":
-            if words[0] == "vlan" and len(words) == 2:
-                self.switch.vlans |= vlans_of(words[1])
-                self.switch.lists_vlans = True
+            self._of_database(text, words)
         elif self._ports:
             for port, name in zip(self._ports, self._names, strict=True):
+                if any(word in ("switchport", "shutdown", "channel-group") for word in words[:2]):
+                    port.lines.append(f"{self.switch.file} line {self._number}: {text}")
                 self._of_port(port, name, words)
         elif self._vlan is not None:
             if words[:2] == ["bridge", "address"]:
@@ -146,6 +189,16 @@ class _Reader:
             self.switch.stp = False
         elif words[0] == "switchport":
             raise LineError(f'"{text}" is outside of any interface')
+
+    def _of_database(self, text: str, words: list[str]) -> None:
+        if words[0] == "vlan" and len(words) == 2:
+            self.switch.vlans |= vlans_of(words[1])
+            self.switch.lists_vlans = True
+        elif words[:2] == ["no", "vlan"] and len(words) == 3:
+            self.switch.vlans -= vlans_of(words[2])
+        elif words[:2] in (["vlan", "association"], ["vlan", "protocol"]):
+            sentence = f'"{text}" puts frames into a VLAN by their addresses or protocol, and is not understood'
+            self.switch.not_understood(self._number, sentence)
 
     def _open(self, text: str, words: list[str]) -> None:
         # an interface that follows another without exit takes its place
@@ -161,7 +214,7 @@ class _Reader:
             self._names = ports_of("".join(rest[1:]))
             self._ports = [self.switch.port(name) for name in self._names]
         elif words[0] == "interface" and rest[:1] == ["vlan"] and len(rest) == 2 and rest[1].isdigit():
-            self._vlan = min(vlans_of(rest[1]))
+            self._vlan = vlan_of(rest[1])
         elif words[0] == "interface" and rest[:1] == ["port-channel"]:
             self._names = [channel_of("".join(rest[1:]))]
             self._ports = [self.switch.port(name) for name in self._names]
@@ -182,25 +235,42 @@ class _Reader:
                 self.switch.channels[name] = channel_of(said[1] if len(said) > 1 else "")
         elif said[0] == "switchport":
             port.said = True
-            self._switchport(port, said[1:], negated=negated)
-        elif said[0] == "spanning-tree" and said[1:2] == ["disable"]:
-            pass
+            self._switchport(port, name, said[1:], negated=negated)
+        elif " ".join(said).startswith(_FILTERS) or said[0] not in _PASSED:
+            if not negated:
+                self._not_understood(name, " ".join(said))
+        else:
+            self.switch.pass_over(said[0])
 
-    def _switchport(self, port: PortLines, words: list[str], *, negated: bool) -> None:
+    def _not_understood(self, name: str, said: str) -> None:
+        sentence = f'{name}: "{said}" may decide which frames the port carries, and is not understood'
+        self.switch.not_understood(self._number, sentence)
+
+    def _switchport(self, port: PortLines, name: str, words: list[str], *, negated: bool) -> None:
         match words:
+            case ["mode", *_] if negated:
+                port.mode = None
             case ["mode", ("access" | "trunk" | "general") as mode]:
                 port.mode = mode
+            case ["mode", ("customer" | "private-vlan"), *_]:
+                self._not_understood(name, f"switchport {' '.join(words)}")
+            case ["access", "vlan", *_] if negated:
+                port.access = None
             case ["access", "vlan", vlan]:
-                port.access = min(vlans_of(vlan))
+                port.access = vlan_of(vlan)
             case ["trunk", "allowed", "vlan", ("add" | "remove") as verb, vlans]:
-                before = port.allowed or frozenset()
+                before = port.allowed or VlanSet()
                 port.allowed = before | vlans_of(vlans) if verb == "add" else before - vlans_of(vlans)
+            case ["trunk", "native", "vlan", *_] if negated:
+                port.native = None
             case ["trunk", "native", "vlan", vlan]:
-                port.native = min(vlans_of(vlan))
+                port.native = vlan_of(vlan)
             case ["general", *rest]:
                 self._general_mode(port, rest, negated=negated)
-            case _:
+            case [("mode" | "access" | "trunk"), *_]:
                 raise LineError(f'"switchport {" ".join(words)}" is not a known setting of a port')
+            case _:
+                self._not_understood(name, f"switchport {' '.join(words)}")
 
     def _general_mode(self, port: PortLines, words: list[str], *, negated: bool) -> None:
         match words:
@@ -208,8 +278,10 @@ class _Reader:
                 self._general(port, vlans_of(vlans), how)
             case ["allowed", "vlan", "remove", vlans]:
                 port.tagged, port.untagged = port.tagged - vlans_of(vlans), port.untagged - vlans_of(vlans)
+            case ["pvid", *_] if negated:
+                port.pvid = 1
             case ["pvid", vlan]:
-                port.pvid = 1 if negated else min(vlans_of(vlan))
+                port.pvid = vlan_of(vlan)
             case ["acceptable-frame-type", "tagged-only"]:
                 port.tagged_only = not negated
             case ["acceptable-frame-type", "all"]:
@@ -219,7 +291,7 @@ class _Reader:
             case _:
                 raise LineError(f'"switchport general {" ".join(words)}" is not a known setting of a port')
 
-    def _general(self, port: PortLines, vlans: frozenset[int], how: list[str]) -> None:
+    def _general(self, port: PortLines, vlans: VlanSet, how: list[str]) -> None:
         """Add VLANs; those that are listed without a word are untagged."""
         if how not in ([], ["tagged"], ["untagged"]):
             raise LineError(f'"{" ".join(how)}" should be tagged or untagged')

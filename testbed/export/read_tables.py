@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from testbed.errors import Problem
-from testbed.export.bridge import Bridge, BridgePort, Entry
+from testbed.export.bridge import Bridge, BridgePort, Entry, Reading
 from testbed.export.read_lines import LineError, mac_of, nothing, vlans_of
 from testbed.limits import parse_json
 
@@ -26,14 +26,33 @@ def read_sonic(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Proble
         return nothing(name, Problem(file, f"has no table {missing}, so it is no config_db.json of a SONiC switch"))
     problems: list[Problem] = []
     channels = _sonic_channels(said, file, problems)
-    ports = {port: has for port, has in _sonic_ports(said, file, problems).items() if port not in channels}
+    down: dict[str, str] = {}
+    ports = {port: has for port, has in _sonic_ports(said, file, problems, down).items() if port not in channels}
+    unsaid = {port: ("sonic-admin-status",) for port, why in down.items() if why.endswith("by default")}
+    reading = Reading(down=down, unclear=tuple(_sonic_lists(said, file, ports)), defaults=unsaid)
     fdb: dict[Entry, str] = {}
     entries = f"{name}/fdb.json"
     if entries in files:
         rows, problem = _json(files, entries, list)
         problems += [problem] if problem is not None else []
         _sonic_entries(rows or [], entries, fdb, problems)
-    return Bridge(name, True, "STP" in said, ports, fdb, channels), problems
+    return Bridge(name, True, "STP" in said, ports, fdb, channels, reading=reading), problems
+
+
+def _is_up(row: Any) -> bool:
+    """Whether a port of SONiC is up; it is down until it is said to be up."""
+    return isinstance(row, dict) and row.get("admin_status") == "up"
+
+
+def _sonic_lists(said: Mapping[str, Any], file: str, ports: Mapping[str, BridgePort]) -> Iterator[Problem]:
+    """Access lists on ports of the bridge, which are not understood."""
+    tables, rules = (said.get(table, {}) for table in ("ACL_TABLE", "ACL_RULE"))
+    for name, row in tables.items() if isinstance(tables, dict) else ():
+        bound = row.get("ports", []) if isinstance(row, dict) else []
+        bound = bound.split(",") if isinstance(bound, str) else bound
+        ruled = isinstance(rules, dict) and any(key.startswith(f"{name}|") for key in rules)
+        for port in sorted({port for port in bound if port in ports} if ruled and isinstance(bound, list) else ()):
+            yield Problem(f"{file}: ACL_TABLE.{name}", f"{port} has an access list, which is not understood")
 
 
 def _sonic_channels(said: Mapping[str, Any], file: str, problems: list[Problem]) -> dict[str, str]:
@@ -46,7 +65,7 @@ def _sonic_channels(said: Mapping[str, Any], file: str, problems: list[Problem])
             problems.append(
                 Problem(f"{file}: PORTCHANNEL_MEMBER.{key}", "names a port or port channel that is not there")
             )
-        elif not isinstance(ports[port], dict) or ports[port].get("admin_status") != "down":
+        elif _is_up(ports[port]):
             found[port] = channel
     return found
 
@@ -63,7 +82,9 @@ def _json(files: Mapping[str, str], file: str, kind: type) -> tuple[Any, Problem
     return value, None
 
 
-def _sonic_ports(said: Mapping[str, Any], file: str, problems: list[Problem]) -> dict[str, BridgePort]:
+def _sonic_ports(
+    said: Mapping[str, Any], file: str, problems: list[Problem], down: dict[str, str]
+) -> dict[str, BridgePort]:
     tables: dict[str, dict[str, dict[str, Any]]] = {}
     for table in ("PORT", "PORTCHANNEL", "VLAN", "VLAN_MEMBER"):
         rows = said.get(table, {})
@@ -91,13 +112,25 @@ def _sonic_ports(said: Mapping[str, Any], file: str, problems: list[Problem]) ->
             problems.append(Problem(place, f"tagging_mode is {mode!r} and should be tagged or untagged"))
         else:
             (tagged if mode == "tagged" else untagged)[port].add(number)
+    return _sonic_settings(there, tagged, untagged, file, problems, down)
+
+
+def _sonic_settings(
+    there: Mapping[str, Mapping[str, Any]], tagged: Mapping[str, set[int]], untagged: Mapping[str, set[int]], file: str,
+    problems: list[Problem], down: dict[str, str],
+) -> dict[str, BridgePort]:  # fmt: skip
+    """Ports that carry frames; of others `down` gets the reason."""
     ports = {}
     for port, row in there.items():
         if len(untagged[port]) > 1:
             problems.append(Problem(f"{file}: {port}", "is an untagged member of several VLANs, which SONiC refuses"))
         members = frozenset(tagged[port] | untagged[port])
-        if members and row.get("admin_status") != "down":
+        if not _is_up(row):
+            down[port] = "is down" if "admin_status" in row else "is down by default"
+        elif members:
             ports[port] = BridgePort(max(untagged[port], default=None), members, frozenset(untagged[port]))
+        else:
+            down[port] = "is in no VLAN"
     return ports
 
 
@@ -127,6 +160,7 @@ def read_csv(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Problem]
     ports: dict[str, BridgePort] = {}
     fdb: dict[Entry, str] = {}
     stp = False
+    down: dict[str, str] = {}
     for number, row in rows:
         if row["switch"] != name:
             continue
@@ -138,7 +172,9 @@ def read_csv(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Problem]
             problems.append(Problem(f"ports.csv line {number}", str(error)))
             continue
         floods = row["floods"] == "yes"
-        if tagged or untagged:
+        if not (tagged or untagged):
+            down[row["port"]] = "is in no VLAN"
+        else:
             ports[row["port"]] = BridgePort(
                 pvid, tagged | untagged, frozenset(untagged), learning=False, flood=floods, bcast_flood=floods,
                 mcast_flood=floods,
@@ -150,7 +186,7 @@ def read_csv(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Problem]
             fdb[min(vlans_of(row["vlan"])), mac_of(row["mac"])] = row["port"]
         except LineError as error:
             problems.append(Problem(f"mac-entries.csv line {number}", str(error)))
-    return Bridge(name, True, stp, ports, fdb), problems
+    return Bridge(name, True, stp, ports, fdb, reading=Reading(down=down)), problems
 
 
 def _rows(

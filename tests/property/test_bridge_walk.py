@@ -240,6 +240,7 @@ def test_faults_that_frames_meet_are_found_by_walking_alone(which):
     }
     other = planned["s2"].ports["swp1"]
     arrives = pvid if which == "fixed" else planned["s2"].ports[far_end(plan, to_h2)].pvid
+    assert arrives is not None
     assert arrives in other.untagged
     cases = {what: {**planned, "s1": found} for what, found in struck.items()}
     cases["tagged"] = {**planned, "s2": tagged_not_untagged(planned["s2"], "swp1", arrives)}

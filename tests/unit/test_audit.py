@@ -239,7 +239,7 @@ def test_switches_that_learn_and_hosts_of_two_vlans():
     assert (found.pairs, found.delivered, found.apart) == (2, 2, 4)
     assert found.looping == (20,)
     (loop,) = (finding for finding in found.findings if finding.kind == "loop")
-    assert loop.sentence.startswith("VLAN 20: a broadcast circulates for ever by ")
+    assert loop.sentence.startswith("VLAN 20: a broadcast, multicast or unknown unicast circulates for ever by ")
     assert loop.remedy.startswith("take VLAN 20 from one of these ports, such as s")
     without = triangle(s1={10, 20}, s2={20}, s3=set())
     assert [finding.sentence for finding in without.findings] == ["c shares a VLAN with no other host"]

@@ -18,6 +18,7 @@ import pytest
 
 from testbed.errors import MOST_LINES, InputError, LabError, Problem, cut
 from testbed.export.read_lines import SwitchLines, vlans_of
+from testbed.export.vlan_set import VlanSet
 from testbed.limits import LimitError, allowed, parse_arrays, parse_json
 from testbed.scenario import parse_scenario
 from testbed.scenario.read import read_value
@@ -193,13 +194,14 @@ def test_more_than_people_write_gets_a_sentence(case, sentences):
     assert len(text) < 5000
 
 
-def test_ports_with_one_list_of_vlans_share_it():
-    switch = SwitchLines("x.txt")
+def test_vlans_of_ports_are_held_as_bits():
+    switch = SwitchLines("x.txt", "ios")
     for number in range(100):
         port = switch.port(f"p{number}")
         port.mode, port.said, port.allowed = "trunk", True, vlans_of("1-4094")
     bridge, _ = switch.finish("x")
-    assert len({id(port.members) for port in bridge.ports.values()}) == 1
+    assert all(isinstance(port.members, VlanSet) for port in bridge.ports.values())
+    assert sum(sys.getsizeof(VlanSet.of(port.members).bits) for port in bridge.ports.values()) < 100_000
 
 
 # -------------------------------------------------------------------------------------------------------- the parsers

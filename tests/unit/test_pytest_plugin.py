@@ -93,6 +93,43 @@ def test_saved_configurations(run, pytester):
     )
 
 
+@pytest.mark.slow
+def test_a_network_of_which_nothing_was_audited_proves_nothing(run, pytester):
+    """Ports of hosts that are shut: no pair is left, and no assertion passes."""
+    port = "interface GigabitEthernet1/0/{}\n shutdown\n"
+    for name, ending in (("saved", ""), ("strange", "interface GigabitEthernet1/0/3\n switchport protected\n")):
+        (pytester.path / name).mkdir()
+        shut = port.format(1) + port.format(2)
+        text = (
+            f"no spanning-tree vlan 1-4094\n{shut if name == 'saved' else shut.replace('shutdown', '!')}{ending}end\n"
+        )
+        (pytester.path / name / "s1.txt").write_text(text)
+        rows = "switch,port,peer,peer_port\ns1,Gi1/0/1,h1,\ns1,Gi1/0/2,h2,\n"
+        (pytester.path / name / "cabling.csv").write_text(rows)
+    asked = ("delivered(x)", "deadlock_free(x)", "loop_free(x)", "isolated(x, ['h1'], ['h2'])", "vlans(x, at_most=5)")
+    found = run(
+        "from testbed.pytest_plugin import assert_loop_free",
+        "import pytest",
+        f"@pytest.mark.parametrize('asked', {asked!r})",
+        "@pytest.mark.parametrize('name', ['saved', 'strange'])",
+        "def test_all(fabric, name, asked):",
+        "    x = fabric(name)",
+        "    eval('assert_' + asked)",
+        "def test_a_plan(fabric):",
+        "    assert_loop_free(fabric('ring4'))",
+    )
+    found.assert_outcomes(failed=10, passed=1)
+    found.stdout.fnmatch_lines(
+        [
+            "saved: nothing is proved",
+            "no port that leads anywhere is in a VLAN, so no frame was followed",
+            "the port of h1 carries nothing",
+            "strange: nothing is proved",
+            's1.txt line 7: GigabitEthernet1/0/3: "switchport protected" may decide which frames the port carries*',
+        ]
+    )
+
+
 def test_pytest_finds_it():
     text = (Path(__file__).parents[2] / "pyproject.toml").read_text()
     assert '[project.entry-points.pytest11]\ntestbed = "testbed.pytest_plugin"\n' in text

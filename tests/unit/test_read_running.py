@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from testbed.export import Comparison, Options, compare_files, export_plan
-from testbed.export.read_linux import COMMANDS, read_running
+from testbed.export.read_running import COMMANDS, read_running
 from testbed.plan import Plan, make_plan
 from tests.fabrics import scenario_of
 

@@ -1,0 +1,53 @@
+"""What a switch does about what its configuration does not say. Audits name each of these that they relied on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Default:
+    """One setting that configurations leave out."""
+
+    setting: str  # what is not said, in the words of the switch
+    value: str  # what holds then
+    source: str  # where its maker says so
+
+
+_CATALYST = "Catalyst 2960-X and 9300 command references"
+_DELL = "Dell PowerConnect user's guides, default VLAN behavior"
+_KERNEL = "ip-link(8) and bridge(8)"
+DEFAULTS: dict[str, Default] = {
+    "ios-port": Default(
+        "interface section", "VLAN 1, mode dynamic auto", f"{_CATALYST}, switchport mode and switchport access"
+    ),
+    "ios-mode": Default(
+        "switchport mode",
+        "dynamic auto: a trunk if the other end asks for one by DTP, otherwise an access port",
+        f"{_CATALYST}, switchport mode",
+    ),
+    "ios-access-vlan": Default("switchport access vlan", "VLAN 1", f"{_CATALYST}, switchport access"),
+    "ios-native-vlan": Default("switchport trunk native vlan", "VLAN 1, untagged", f"{_CATALYST}, switchport trunk"),
+    "ios-allowed-vlans": Default(
+        "switchport trunk allowed vlan", "every VLAN of the switch", f"{_CATALYST}, switchport trunk"
+    ),
+    "ios-vlans": Default(
+        "vlan N, for any VLAN",
+        "every VLAN is taken as made, since a VTP server or client keeps its VLANs in vlan.dat",
+        f"{_CATALYST}, vtp mode",
+    ),
+    "powerconnect-port": Default("interface section", "an untagged member of VLAN 1 alone, mode access", _DELL),
+    "powerconnect-mode": Default("switchport mode", "access", _DELL),
+    "powerconnect-access-vlan": Default("switchport access vlan", "VLAN 1", _DELL),
+    "powerconnect-vlans": Default("vlan database", "VLAN 1 alone", _DELL),
+    "sonic-admin-status": Default("admin_status", "down", "SONiC, sonic-swss, cfgmgr/portmgr.h"),
+    "linux-default-pvid": Default("vlan_default_pvid", "VLAN 1, untagged, on every port that joins", _KERNEL),
+    "linux-state": Default(
+        "ip link set up or down", "up, as if it was so before the script ran", "none: the kernel's own default is down"
+    ),
+    "linux-floods": Default("flood, mcast_flood and bcast_flood", "on", _KERNEL),
+    "networkd-default-pvid": Default(
+        "DefaultPVID=", "VLAN 1, untagged, on every port that joins", "systemd.netdev(5), and ip-link(8)"
+    ),
+    "ifupdown2-pvid": Default("bridge-pvid", "VLAN 1, untagged", "ifupdown-addons-interfaces(5)"),
+}
