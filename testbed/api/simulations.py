@@ -41,8 +41,15 @@ def simulate(
         seeds: runs of each load, with the seeds 1, 2, ….
         results: folder in which its own folder is made.
         progress: called with each step; None = steps on standard error.
-        **settings: of the switches, as the options of the command: cycles, warm_up, packet, buffer, header; at packet
-            level flow_control, duration, warm_up, frame, buffer, xoff, xon, shared, delay.
+        **settings: of the switches, as the options of the command have them.
+            At flit level, in cycles and flits: `cycles` of a run (200,000), `warm_up` of them that are not measured
+            (50,000), `packet` (128), `buffer` of a virtual channel (256), `header`, cycles of a header from switch to
+            switch (3), `channels`, copies of each virtual channel (1), `buffer_gap` between packets of a buffer
+            (header - 2), `output_gap` between packets of a virtual channel (0).
+            At packet level, in ms, bytes and µs: `duration` of a run (200), `warm_up` of it (50), `flow_control`:
+            none, pause or pfc (pause), `frame` (1522), `buffer` of each port and priority (65,536), `xoff` at which a
+            sender is paused (as late as loses none), `xon` at which it resumes (half of xoff), `shared`: whether the
+            ports of a switch share their memory (no), `delay` of cable and switch a hop (1).
 
     Raises:
         InputError: everything that is wrong with these.

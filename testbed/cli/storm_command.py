@@ -1,4 +1,4 @@
-"""`testbed storm`: a broadcast without VLANs, for a moment."""
+"""`testbed storm`: a broadcast with VLANs and, for a moment, without."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def storm(
     ] = None,
     form: FORMAT = Format.text,
 ) -> None:
-    """Let a broadcast circulate in a ring, without VLANs and with.
+    """Send a broadcast into a ring, with VLANs and without, where it circulates.
 
-    In a lab of its own: first without VLANs and STP, then with the plan's VLANs.
+    In a lab of its own: first with the plan's VLANs, then without VLANs and STP.
 
-    Exit code 1 if it does not circulate without VLANs, or passes a port twice with them.
+    Exit code 1 if it passes a port twice with VLANs, or does not circulate without them.
     """
     from testbed.run.checks.storm import run_storm, storm_plan
 

@@ -9,27 +9,19 @@ Syntax: Catalyst 2960 and 3750 command references (`switchport …`, `mac addres
 from __future__ import annotations
 
 from testbed.errors import Problem
-from testbed.export.dialect import AGEING, Dialect, Writing, header, one_untagged_vlan, port_place
+from testbed.export.dialect import AGEING, Dialect, Writing, header, one_untagged_vlan
 from testbed.export.ios_words import port_of
 from testbed.export.port_names import listed
 from testbed.export.read_ios import read_ios
 from testbed.export.settings import PortSettings, SwitchSettings
 
-_RESERVED = range(1002, 1006)
 _LAST_VLAN = 4094
 
 
 def _refusals(writing: Writing) -> list[Problem]:
-    found = one_untagged_vlan(
+    return one_untagged_vlan(
         writing, "an IOS port leaves one VLAN untagged, its access VLAN or the native VLAN of its trunk"
     )
-    for switch in writing.switches:
-        for port in switch.ports:
-            reserved = [vlan for vlan in (*port.tagged, *port.untagged) if vlan in _RESERVED]
-            if reserved:
-                sentence = f"is in VLAN {reserved[0]}; IOS reserves 1002 to 1005, so choose another first_vlan"
-                found.append(Problem(port_place(writing, switch, port.number), sentence))
-    return found
 
 
 def _write(writing: Writing) -> dict[str, str]:

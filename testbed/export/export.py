@@ -18,6 +18,7 @@ from testbed.export.networkd import NETWORKD
 from testbed.export.port_names import port_names
 from testbed.export.powerconnect import POWERCONNECT_5300, POWERCONNECT_6200
 from testbed.export.readme import cabling_csv, readme
+from testbed.export.reserved import reserved_problems
 from testbed.export.settings import Floods, settings_of
 from testbed.export.sonic import SONIC
 from testbed.model import LearningPlan, LocalPlan, SwitchModel, VlanPlan, host_mac
@@ -113,7 +114,7 @@ def export_plan(plan: Plan, options: Options) -> Export:
         hosts=tuple(plan.topology.host_name(host) for host in range(plan.topology.host_count)),
         flow_control=options.flow_control,
     )
-    refused = dialect.refusals(writing)
+    refused = [*dialect.refusals(writing), *reserved_problems(options.dialect, writing)]
     if refused:
         raise InputError([*refused[:_MAX_SHOWN], *_more_refusals(options.dialect, len(refused))])
     files = dialect.write(writing)

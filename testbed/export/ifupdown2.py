@@ -178,6 +178,7 @@ IFUPDOWN2 = Dialect(
     apply="on the switch: add s1/interfaces to /etc/network/interfaces, copy s1/*.batch to /etc/network; ifreload -a",
     notes=(
         NO_LEARNING,
+        "Cumulus Linux keeps VLANs 3725 to 3999 for itself (3600 to 3999 before 4.4), Debian none.",
         "bridge-vids alone would tag all VLANs but the PVID; a batch file that post-up runs makes them untagged.",
     ),
     read=read_ifupdown2,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from testbed.called import called
 from testbed.errors import InputError
 from testbed.model import Bools, Bundles, Floats, Group, LocalPlan, Routes, Rule, Topology, Violation, VlanPlan
 from testbed.pipeline.compile import compile_groups, compile_rules
@@ -18,8 +17,6 @@ from testbed.routing import ROUTINGS
 from testbed.scenario import Scenario
 from testbed.verify import DEADLOCK
 from testbed.vlans import ASSIGNMENTS
-
-called(__name__)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,6 +1,5 @@
 """What Open vSwitch cannot show, on the same plan: lossless Ethernet with virtual channels, or with PAUSE frames."""
 
-from testbed.called import called
 from testbed.simulate.network import Network
 from testbed.simulate.packet_network import PacketNetwork
 from testbed.simulate.packet_point import simulate_packets
@@ -24,5 +23,3 @@ __all__ = [
     "simulate_packets",
     "simulate_plan",
 ]
-
-called(__name__)

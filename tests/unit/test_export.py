@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from testbed.errors import InputError, VerificationError
 from testbed.export import Options, compare_files, export_plan
+from testbed.export.export import DIALECTS
 from testbed.export.port_names import listed, port_names
+from testbed.export.reserved import RESERVED
 from testbed.export.settings import settings_of
 from testbed.plan import Plan, make_plan
 from tests.fabrics import plan_of, scenario_of
@@ -60,11 +63,35 @@ def test_sonic_has_no_802_3x():
     ]
 
 
-def test_ios_keeps_four_vlans_for_itself():
-    tree = {"topology": {"kind": "flat", "hosts": 2}, "assignment": {"kind": "fixed", "first_vlan": 1003}}
-    assert refusal(make_plan(scenario_of(tree)), "cisco-ios")[0] == (
-        "s1 GigabitEthernet1/0/1 (to h1): is in VLAN 1003; IOS reserves 1002 to 1005, so choose another first_vlan"
-    )
+def one_vlan(vlan: int) -> Plan:
+    tree = {"topology": {"kind": "flat", "hosts": 2}, "assignment": {"kind": "fixed", "first_vlan": vlan}}
+    return make_plan(scenario_of(tree))
+
+
+@pytest.mark.parametrize(("dialect", "vlan", "sentence"), [
+    ("cisco-ios", 1002, "is in VLAN 1002; IOS reserves 1002 to 1005, so choose another first_vlan"),
+    ("cisco-ios", 1005, "is in VLAN 1005; IOS reserves 1002 to 1005, so choose another first_vlan"),
+    ("powerconnect-6200", 4094, "is in VLAN 4094; this family reserves 4094, so choose another first_vlan"),
+    ("sonic", 1, "is in VLAN 1; SONiC reserves 1, so choose another first_vlan"),
+])  # fmt: skip
+def test_vlans_that_switches_keep_for_themselves_are_refused(dialect: str, vlan: int, sentence: str):
+    told = refusal(one_vlan(vlan), dialect, flow_control="keep")
+    assert [text.partition(": ")[2] for text in told] == [sentence] * 2
+    for beside in (kept := RESERVED[dialect]).first - 1, kept.last + 1:
+        if 1 <= beside <= 4094:
+            assert export_plan(one_vlan(beside), Options(dialect, flow_control="keep")).files
+
+
+@pytest.mark.parametrize("dialect", sorted({*DIALECTS} - {*RESERVED}))
+def test_other_dialects_take_every_vlan_of_802_1q(dialect: str):
+    for vlan in (2, 1002, 4094):
+        assert export_plan(one_vlan(vlan), Options(dialect, flow_control="keep")).files
+
+
+def test_the_page_has_the_table_of_reserved_vlans_with_its_sources():
+    page = (Path(__file__).parents[2] / "docs" / "export.md").read_text(encoding="utf-8")
+    for dialect, kept in RESERVED.items():
+        assert f"| `{dialect}` | {kept.text} | {kept.source} |" in page
 
 
 def test_the_default_vlan_of_a_powerconnect_is_not_tagged():

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import builtins
+import dataclasses
 import inspect
 import json
+import pydoc
 import subprocess
 import sys
+from importlib import import_module
 
 import networkx as nx
 import pandas as pd
@@ -17,6 +20,7 @@ from testbed.model import Sample
 from testbed.plan.summary import summary
 from testbed.results import ResultFolder
 from testbed.results.samples import samples_to_csv
+from testbed.simulate import PacketSettings, Settings
 from tests.fabrics import plan_of
 from tests.runs import head
 
@@ -44,10 +48,46 @@ def test_all_that_it_offers_is_there_and_documented():
 
 
 @pytest.mark.parametrize("name", ["plan", "run", "simulate"])
-def test_a_package_that_is_a_call_shows_the_parameters_of_the_call(name):
+def test_help_is_that_of_the_function_called_whatever_was_imported_before(name):
     from testbed import api  # noqa: PLC0415
 
-    assert inspect.signature(getattr(tb, name)) == inspect.signature(getattr(api, name))
+    package = import_module(f"testbed.{name}")  # as every inner import does, which sets the attribute
+    called = getattr(tb, name)
+    assert called is getattr(api, name)
+    assert inspect.isfunction(called)
+    said = pydoc.plain(pydoc.render_doc(called)).splitlines()
+    assert said[0] == f"Python Library Documentation: function {name} in module {called.__module__}"
+    assert said[2].startswith(f"{name}(")
+    assert len(said) < 60
+    told = "\n".join(said[3:])
+    for parameter in inspect.signature(called).parameters.values():
+        assert f"        {'**' * (parameter.kind is parameter.VAR_KEYWORD)}{parameter.name}: " in told
+    assert inspect.ismodule(package)
+    with pytest.raises(TypeError, match="not callable"):
+        package()  # type: ignore[operator]
+
+
+def test_help_of_simulate_says_what_each_setting_is():
+    told = pydoc.plain(pydoc.render_doc(tb.simulate))
+    called = {"clocks": "cycles"}
+    names = {called.get(one.name, one.name) for kind in (Settings, PacketSettings) for one in dataclasses.fields(kind)}
+    assert {name for name in names if f"`{name}`" not in told and f"        {name}: " not in told} == set()
+
+
+def test_packages_that_are_functions_too_are_imported_as_ever(monkeypatch):
+    code = (
+        "import testbed.simulate.settings as one; import testbed.run.engines; import testbed as tb; "
+        "from testbed.plan import Plan; from testbed import plan; import testbed.plan.store as two; "
+        "print(one.__name__, testbed.run.engines.__name__, plan is tb.plan, plan.Plan is Plan, two.__name__)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [
+        "testbed.simulate.settings", "testbed.run.engines", "True", "True", "testbed.plan.store",
+    ]  # fmt: skip
+    monkeypatch.setattr(tb, "plan", len)
+    assert tb.plan("abc") == 3  # type: ignore[comparison-overlap]
+    monkeypatch.undo()
+    assert tb.plan.__module__ == "testbed.api.plans"
 
 
 def test_a_plan_is_that_of_the_command(torus):

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+from contextlib import nullcontext
+from types import SimpleNamespace
 
+import pytest
+from typer.testing import CliRunner
+
+from testbed.cli import load_commands
+from testbed.cli.app import app
 from testbed.emulate.requests import StormReading
 from testbed.errors import InputError
 from testbed.pipeline.compile import flooding_rules
@@ -67,3 +73,30 @@ def test_the_drawing_names_both_courses():
     for word in ("with", "without", "Title", "frames"):
         assert word in text
     assert draw_growth({"with": ((0, 1), (0, 6))}, "T", "frames", "png").startswith(b"\x89PNG")
+
+
+class Ring:
+    """A lab that only counts, and notes which of its broadcasts had rules that flood."""
+
+    def __init__(self) -> None:
+        self.flooding: list[bool] = []
+
+    def storm(self, seconds, interval, rules=None):
+        self.flooding.append(rules is not None)
+        counts = [(0, 0), (90, 50), (240, 150)] if rules else [(0, 0), (6, 1), (6, 1)]
+        return [StormReading(interval * n, frames, busiest) for n, (frames, busiest) in enumerate(counts)]
+
+
+def test_help_and_table_have_the_order_of_what_runs(monkeypatch):
+    ring, nothing_missing = Ring(), SimpleNamespace(refuse=lambda: None)
+    monkeypatch.setattr(
+        "testbed.run.checks.storm.standing",
+        lambda scenario: (lambda plan, progress: nothing_missing, lambda plan, progress, keep: nullcontext(ring)),
+    )
+    load_commands()
+    done = CliRunner().invoke(app, ["storm", "--seconds", "0.4"], env={"COLUMNS": "200"})
+    assert done.exit_code == 0, done.output
+    assert ring.flooding == [False, True]
+    for text in (done.stdout, " ".join(CliRunner().invoke(app, ["storm", "--help"]).stdout.split())):
+        first, second = text.index("with the plan's VLANs"), text.index("without VLANs and STP")
+        assert first < second
