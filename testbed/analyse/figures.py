@@ -76,6 +76,7 @@ def analyse(plan: Plan, patterns: Sequence[str] = (ALL_TO_ALL,)) -> Analysis:
         raise InputError([p.in_file(plan.scenario.source) for p in problems])
     hops = hops_of(topology, routes)
     members = None if plan.bundles is None else np.repeat(plan.bundles.sizes, 2)
+    links = plan.scenario.links
     small = _small(topology, routes)
     layered = routes.layers > 1
     local = isinstance(plan.vlans, LocalPlan)
@@ -83,7 +84,9 @@ def analyse(plan: Plan, patterns: Sequence[str] = (ALL_TO_ALL,)) -> Analysis:
     return Analysis(
         plan=plan,
         hops=hops,
-        loads=tuple(load_of(topology, routes, name, seed, members) for name in known),
+        loads=tuple(
+            load_of(topology, routes, name, seed, members, host_link=links.edge_rate / links.rate) for name in known
+        ),
         bisection=bisection_links(plan.wiring),
         prohibited_turns=None if routes.allowed is None else prohibited_turns(topology, routes.allowed),
         vlans=int(needs.vlans.max(initial=0)),

@@ -25,17 +25,35 @@ class Load:
     # equally among its flows, so the sum of 1 / (flows of its source) over the channel's flows. Of a bundle, what each
     # member carries if all carry the same.
     demand: Floats
+    sent: Floats  # (H,) what each host's link takes from it, in the same unit: 1 of hosts that send
+    received: Floats  # (H,) what each host's link brings to it, likewise
+    host_link: float  # rate of a host's link, as a share of that of a link between switches
 
     @property
     def saturation(self) -> float | None:
-        """Injection rate at which the bottleneck channel saturates; None where no channel carries anything.
+        """Injection rate at which the bottleneck link saturates, one of a host's included; None where nobody sends.
 
         A share of the rate of a link between switches: 1 / highest demand, for `all_to_all` (H - 1) / most flows on a
-        channel. No flow control or queue gets beyond it (Dally and Towles 2004, section 3.3.1). Above 1 the hosts'
-        own links, if no faster, are full before.
+        channel, and never more than a host's link takes and brings: where all send to one, the rate of that host's
+        link is shared by H - 1. No flow control or queue gets beyond it (Dally and Towles 2004, section 3.3.1).
         """
-        highest = float(self.demand.max(initial=0))
+        highest = max(self._demands)
         return 1.0 / highest if highest else None
+
+    def bottleneck(self, topology: Topology) -> str:
+        """The link that saturates first, in words; of several the first, and one between switches before a host's."""
+        channel, sender, receiver = self._demands
+        if channel >= max(sender, receiver):
+            return topology.channel_name(int(self.demand.argmax())) if channel else "no link"
+        if receiver >= sender:
+            return f"the link to {topology.host_name(int(self.received.argmax()))}"
+        return f"the link from {topology.host_name(int(self.sent.argmax()))}"
+
+    @property
+    def _demands(self) -> tuple[float, float, float]:
+        """Of the fullest link between switches, from a host, and to one, as shares of what it carries."""
+        sender, receiver = (float(some.max(initial=0)) / self.host_link for some in (self.sent, self.received))
+        return float(self.demand.max(initial=0)), sender, receiver
 
     @property
     def max(self) -> int:
@@ -67,26 +85,37 @@ def pattern_problem(topology: Topology, pattern: str, seed: int) -> Problem | No
     return Problem("--pattern", f'"{pattern}" maps each of {topology.host_count} hosts to itself; use another pattern')
 
 
-def load_of(topology: Topology, routes: Routes, pattern: str, seed: int, members: Longs | None = None) -> Load:
-    """Put a pattern on the channels.
+def load_of(
+    topology: Topology,
+    routes: Routes,
+    pattern: str,
+    seed: int,
+    members: Longs | None = None,
+    *,
+    host_link: float = 1.0,
+) -> Load:
+    """Put a pattern on the channels and on the hosts' links.
 
-    `members` are the (C,) physical channels behind each, where links are aggregated.
+    `members` are the (C,) physical channels behind each, where links are aggregated; `host_link` as in Load.
 
     Raises:
         PatternError: the pattern needs another number of hosts.
         KeyError: no such pattern.
     """
-    share_of = 1 if members is None else members
+    share_of, hosts = 1 if members is None else members, topology.host_count
     if pattern == ALL_TO_ALL:  # 17 million flows of 4,096 hosts: counted by trees, not listed
         every = channel_load(topology, routes)
-        return Load(pattern, every, every / max(topology.host_count - 1, 1) / share_of)
+        each = np.full(hosts, float(hosts > 1))
+        return Load(pattern, every, every / max(hosts - 1, 1) / share_of, each, each, host_link)
     pairs = np.array(flows(pattern, topology, seed), dtype=np.int32).reshape(-1, 2)
     flow, channel = hops_of_pairs(topology, routes, pairs[:, 0], pairs[:, 1])
     channels = len(topology.channel_source)
-    of_source = np.bincount(pairs[:, 0], minlength=topology.host_count)
-    share = 1.0 / of_source[pairs[flow, 0]]
-    demand = np.asarray(np.bincount(channel, weights=share, minlength=channels), dtype=np.float64)
-    return Load(pattern, np.bincount(channel, minlength=channels).astype(np.float64), demand / share_of)
+    of_source = np.bincount(pairs[:, 0], minlength=hosts)
+    share = 1.0 / of_source[pairs[:, 0]]
+    demand = np.asarray(np.bincount(channel, weights=share[flow], minlength=channels), dtype=np.float64)
+    received = np.asarray(np.bincount(pairs[:, 1], weights=share, minlength=hosts), dtype=np.float64)
+    counted = np.bincount(channel, minlength=channels).astype(np.float64)
+    return Load(pattern, counted, demand / share_of, (of_source > 0).astype(np.float64), received, host_link)
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,9 @@ class ChannelLoads:
     channels: tuple[str, ...]  # (C,) names such as s1→s2
     flows: Floats  # (C,) flows on each channel
     demand: Floats  # (C,) what each carries, in units of the rate at which every host that sends injects
-    saturation: float | None  # injection rate at which the fullest is full; None where none carries anything
+    # injection rate at which the fullest link is full, a host's included, as a share of the rate of a link between
+    # switches; None where nobody sends
+    saturation: float | None
 
     @property
     def max(self) -> int:
@@ -208,7 +210,10 @@ class PlannedFabric:
         if problems or wrong is not None:
             raise InputError([wrong] if wrong is not None else problems)
         members = None if core.bundles is None else core.bundles.sizes.repeat(2)
-        found = load_of(core.topology, core.routes, pattern, core.scenario.lab.seed, members)
+        links = core.scenario.links
+        found = load_of(
+            core.topology, core.routes, pattern, core.scenario.lab.seed, members, host_link=links.edge_rate / links.rate
+        )
         names = tuple(map(core.topology.channel_name, range(len(core.topology.channel_source))))
         return ChannelLoads(pattern, names, found.flows, found.demand, found.saturation)
 

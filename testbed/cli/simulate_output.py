@@ -11,6 +11,7 @@ from testbed.cli.output import messages, results, say
 from testbed.units import format_rate, format_seconds
 
 if TYPE_CHECKING:
+    from testbed.analyse.load import Load
     from testbed.plan import Plan
     from testbed.simulate import Outcome, PacketSettings, Settings
     from testbed.simulate.point import Row, Seeds
@@ -20,16 +21,21 @@ FIGURE, CHANNELS = "latency.svg", "channels.svg"
 Column = tuple[str, Callable[["Row"], str]]
 
 
-def static_bound(plan: Plan, settings: Settings | PacketSettings) -> float | None:
-    """Injection rate at which the bottleneck channel saturates, by paths alone; of a host's link at packet level."""
+def static_load(plan: Plan, settings: Settings | PacketSettings) -> Load:
+    """What the pattern asks of each link by the paths alone. At flit level all links carry a flit a cycle."""
     from testbed.analyse.load import ALL_TO_ALL, load_of
     from testbed.simulate.settings import UNIFORM, Settings
 
     spread = ALL_TO_ALL if settings.pattern == UNIFORM else settings.pattern
-    bound = load_of(plan.topology, plan.routes, spread, plan.scenario.lab.seed).saturation
-    if bound is None or isinstance(settings, Settings):
-        return bound
-    return bound * plan.scenario.links.rate / plan.scenario.links.edge_rate
+    links = plan.scenario.links
+    host_link = 1.0 if isinstance(settings, Settings) else links.edge_rate / links.rate
+    return load_of(plan.topology, plan.routes, spread, plan.scenario.lab.seed, host_link=host_link)
+
+
+def static_bound(plan: Plan, settings: Settings | PacketSettings) -> float | None:
+    """Injection rate at which the bottleneck link saturates, by paths alone; of a host's link at packet level."""
+    load = static_load(plan, settings)
+    return None if load.saturation is None else load.saturation / load.host_link
 
 
 # Above this share of the static bound runs with different seeds differ, so there are several.
@@ -134,7 +140,12 @@ def print_outcome(outcome: Outcome, bound: float | None, figure: Path | None, ri
         rising = "" if highest.saturated else " and not saturated: higher loads may be accepted, too"
         say(f"throughput: {highest.accepted.mean:.4f} at load {highest.load:g}{rising}")
     if bound is not None:
-        say(f"bottleneck channel saturates at injection rate {bound:.4f}, by its paths alone; others carry more")
+        link = static_load(outcome.plan, outcome.settings).bottleneck(outcome.plan.topology)
+        say(
+            f"no load above {bound:.4f} is accepted whole: there {link} is full, by the paths alone"
+            if bound < 1
+            else "by the paths alone no link is full before those of the hosts that send"
+        )
     _print_deadlock(outcome)
     if figure is not None:
         say(f"figure: {figure}")

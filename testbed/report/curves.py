@@ -27,7 +27,7 @@ class Dot:
 def draw_latency(dots: Sequence[Dot], bound: float | None, title: str, labels: tuple[str, str] = CYCLES) -> bytes:
     """Draw one curve as SVG, loads in the order given, with the bound that no load below saturation exceeds.
 
-    `bound`: rate at which the bottleneck channel saturates, or None.
+    `bound`: rate at which the bottleneck link saturates, or None.
     """
     right = max(dot.accepted for dot in dots)
     shown = bound is not None and bound <= 1.5 * right
@@ -35,7 +35,7 @@ def draw_latency(dots: Sequence[Dot], bound: float | None, title: str, labels: t
         [dot.accepted for dot in dots], [dot.latency for dot in dots], marker="o",
         reach=Reach([dot.min for dot in dots], [dot.max for dot in dots]),
     )  # fmt: skip
-    marks = [Mark(bound, text=f"bottleneck channel saturates at {bound:.3g}")] if bound is not None and shown else []
+    marks = [Mark(bound, text=f"bottleneck link saturates at {bound:.3g}")] if bound is not None and shown else []
     x = Axis(labels[0], low=0, high=1.06 * max(right, bound if bound is not None and shown else 0), grid=True)
     panel = Panel([curve, *marks], x, Axis(labels[1], "log", grid=True), title, width=466, height=274)
     return write(Picture([Block([panel])]), "svg")

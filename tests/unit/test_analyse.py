@@ -101,8 +101,13 @@ def test_loads_are_those_of_the_paths_one_by_one(plan):
         assert found.demand == pytest.approx(demand)
         assert (found.max, found.idle) == (count.max(initial=0), (count == 0).sum())
         assert found.mean == pytest.approx(count.mean() if len(count) else 0)
-        if demand.any():
-            assert found.saturation == pytest.approx(1 / demand.max())
+        received = np.bincount(
+            [end for _, end in pairs], [1 / sent[source] for source, _ in pairs], minlength=len(sent)
+        )
+        assert found.received == pytest.approx(received)
+        assert (found.sent == (sent > 0)).all()
+        if pairs:
+            assert found.saturation == pytest.approx(1 / max(demand.max(initial=0), received.max(), 1))
         else:
             assert found.saturation is None
 
@@ -114,13 +119,29 @@ def test_a_host_divides_what_it_sends_among_its_flows(monkeypatch):
     found = load_of(made.topology, made.routes, "some", 1)
     assert found.demand.tolist() == [1.0, 0.0, 1.5, 0.0]
     assert found.flows.tolist() == [2, 0, 2, 0]
+    assert found.received.tolist() == [0.0, 0.5, 1.5]
     assert found.saturation == pytest.approx(2 / 3)
+    assert found.bottleneck(made.topology) == "s2→s3"
 
 
 def test_a_torus_saturates_at_hosts_but_one_by_flows_on_the_fullest_channel():
-    found = analyse(plan_of("torus", sizes=[4, 4]), ["all_to_all", "transpose"]).loads
+    """Unless hosts' links are full before: of a torus they are, where they are no faster than the others."""
+    fast = {"topology": {"kind": "torus", "sizes": [4, 4]}, "links": {"rate": "1 Gbit/s", "host_rate": "10 Gbit/s"}}
+    found = analyse(make_plan(scenario_of(fast)), ["all_to_all", "transpose"]).loads
     assert [load.max for load in found] == [8, 2]
     assert [load.saturation for load in found] == [15 / 8, 1 / 2]
+    found = analyse(plan_of("torus", sizes=[4, 4]), ["all_to_all", "transpose"]).loads
+    assert [load.saturation for load in found] == [1, 1 / 2]
+
+
+def test_where_all_send_to_one_its_own_link_is_full_first():
+    made = plan_of("torus", sizes=[4, 4])
+    (found,) = analyse(made, ["hotspot:h3"]).loads
+    assert found.saturation == pytest.approx(1 / 15)
+    assert found.bottleneck(made.topology) == "the link to h3"
+    assert load_of(made.topology, made.routes, "all_to_all", 1).bottleneck(made.topology) == "the link to h1"
+    slow = load_of(made.topology, made.routes, "neighbour", 1, host_link=0.5)
+    assert (slow.saturation, slow.bottleneck(made.topology)) == (0.5, "the link to h1")
 
 
 def test_every_problem_of_patterns_is_named():

@@ -204,6 +204,29 @@ def test_no_load_above_the_static_bound_is_accepted_whole(plan):
     assert max(whole) <= bound
 
 
+@pytest.mark.parametrize(("pattern", "link"), [
+    ("hotspot:h1", "the link to h1"), ("hotspot:h5", "the link to h5"), ("transpose", "s3→s4"),
+    ("complement", "s2→s3"), ("shift:1", "s1→s2"),
+])  # fmt: skip
+def test_the_static_bound_has_the_links_of_hosts_in_it(pattern, link):
+    """Simulated well below it all is accepted, and above it less, whichever link it is of."""
+    plan = plan_of("mesh", sizes=[4, 4])
+    static = load_of(plan.topology, plan.routes, pattern, 1)
+    bound = static.saturation
+    assert bound is not None
+    settings = dataclasses.replace(QUICK, clocks=150_000, buffer=256, pattern=pattern)
+    accepted = {}
+    for share in (0.7, 1.25):
+        load = min(share * bound, 1.0)
+        point = simulate(network_of(plan, settings), load, 1)
+        assert point is not None
+        assert point.accepted is not None
+        accepted[share] = point.accepted / load
+    assert accepted[0.7] > 0.96
+    assert accepted[1.25] < 0.97
+    assert static.bottleneck(plan.topology) == link
+
+
 def test_the_torus_of_two_layers_behaves_as_other_simulators_say():
     """BookSim2 and an independent model: zero load 145 to 164, at 0.3 330 to 356 clocks, saturation at 0.43 to 0.47."""
     topology, routes = dateline_torus(8)
