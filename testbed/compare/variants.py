@@ -203,7 +203,8 @@ def find_baseline(variants: Sequence[Variant], runs: Sequence[Run], wanted: str 
     """Find the baseline among the variants.
 
     `wanted` is the label of a variant, the name of a scenario or of a run's folder; None takes the flat topology, else
-    the tree, else the first variant.
+    the tree, else the first variant. A scenario that is the only one has no other of equal settings beside it: then
+    its first variant is the baseline, as nothing else would be compared with anything.
 
     Raises:
         InputError: there is none of that name.
@@ -212,8 +213,8 @@ def find_baseline(variants: Sequence[Variant], runs: Sequence[Run], wanted: str 
         kinds = {variant.topology: variant.name for variant in reversed(variants)}
         wanted = next((kinds[kind] for kind in _DEFAULTS if kind in kinds), variants[0].name)
     named = tuple(variant for variant in variants if variant.name == wanted)
-    if named and len({variant.label for variant in named if variant.settings}) > 1:
-        return Baseline(wanted, named)
+    if len({variant.label for variant in named if variant.settings}) > 1:
+        return Baseline(wanted, named) if len(named) < len(variants) else Baseline(named[0].label, named[:1])
     for variant in (*named, *variants):
         if {wanted, shortened(wanted)} & {
             variant.label,

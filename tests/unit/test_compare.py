@@ -172,6 +172,35 @@ def test_what_has_no_counterpart_in_the_baseline_is_not_relative():
     assert rows_of(one)["torus4"].relative == 0.5
 
 
+def by_routing(*kinds):
+    texts = {kind: text_of(TORUS, UDP) + f"routing: {kind}\n" for kind in kinds}
+    return [
+        run_of(texts[kind], goodput(4e8 + 1e8 * number), [head(1, "iperf3 udp transpose")], name="torus4", folder=kind)
+        for number, kind in enumerate(kinds)
+    ]
+
+
+@pytest.mark.parametrize("baseline", [None, "torus4"])
+def test_settings_of_one_scenario_are_compared_with_its_first(baseline):
+    found = compare(by_routing("dor", "updown", "sr"), baseline=baseline)
+    assert found.baseline == "torus4 dor"
+    assert {row.scenario: row.relative for row in found.rows} == {
+        "torus4 dor": 1,
+        "torus4 updown": 1.25,
+        "torus4 sr": 1.5,
+    }
+    assert "relative to torus4 dor" in table_text(found)
+    named = compare(by_routing("dor", "updown", "sr"), baseline="torus4 sr")
+    assert rows_of(named)["torus4 dor"].relative == pytest.approx(2 / 3)
+
+
+def test_settings_of_several_scenarios_are_compared_at_equal_settings():
+    runs = [flat(8e8, dilation=100), flat(9e8, dilation=200), torus(4e8, dilation=100), torus(3e8, dilation=200)]
+    found = rows_of(compare(runs))
+    assert found["torus4 dilation=100"].relative == 0.5
+    assert found["torus4 dilation=200"].relative == pytest.approx(1 / 3)
+
+
 def test_an_equal_scenario_with_another_plan_is_no_repeat():
     one, other = torus(4e8, folder="a"), torus(5e8, folder="b")
     other = replace(other, plan=replace(other.plan, digest="0123"))
