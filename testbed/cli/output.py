@@ -150,10 +150,12 @@ def write_file(file: Path, content: bytes) -> None:
 
 def print_outcome(outcome: Outcome) -> None:
     """Print the verdict of a run and why, three figures, where its results are, and what to type next."""
+    from testbed.plan.proof import DECLARED
     from testbed.report.headline import headline
 
     word = outcome.verdict.word
-    say(f"verdict: {word}{_MEANING.get(word, '')}", _STYLES[word])
+    declared = word == "pass" and any(DECLARED in reason for reason in outcome.reasons)
+    say(f"verdict: {word}{f': {DECLARED}' if declared else _MEANING.get(word, '')}", _STYLES[word])
     for reason in outcome.reasons:
         say(f"  {reason}")
     figures = headline(outcome.samples)

@@ -38,6 +38,14 @@ def undeclared(scenario: Scenario, violations: tuple[Violation, ...]) -> list[Vi
     return [violation for violation in violations if violation.invariant != declared]
 
 
+DECLARED = "the declared deadlock formed"
+
+
+def deadlock_word(scenario: Scenario) -> str:
+    """What a deadlock that has formed is called: the one that a scenario declares is what it was run for."""
+    return DECLARED if scenario.expect == "deadlock" else "deadlock"
+
+
 def require_proof(scenario: Scenario, violations: tuple[Violation, ...]) -> None:
     """Let only proved plans pass.
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from testbed.model import LocalPlan
 from testbed.plan import Plan
+from testbed.plan.proof import DECLARED
 from testbed.plan.summary import Multiplication, PlanFigures, summary
 from testbed.results import Run
 from testbed.results.load import LoadHead, load_heads
@@ -28,6 +29,13 @@ VERDICTS = {
     "invalid": ("✕", "The lab could not do what the scenario asks; do not use the figures."),
     "fail": ("✕", "A load did not run to a result that can be trusted."),
 }
+
+
+def judged(verdict: str, reasons: Sequence[str]) -> tuple[str, str]:
+    """Sign and meaning of a run's verdict."""
+    if verdict == "pass" and any(DECLARED in reason for reason in reasons):
+        return "✓", "The declared deadlock formed: the load came to a stop, as the scenario says that it will."
+    return VERDICTS.get(verdict, ("?", "This run was not judged."))
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ def render_report(run: Run) -> str:
     drawable = plan.topology.switch_count <= MAX_SWITCHES
     uses = _link_uses(plan.topology, heads, of_load) if drawable else []
     verdict = str(manifest.get("verdict") or "")
-    sign, meaning = facts.VERDICTS.get(verdict, ("?", "This run was not judged."))
+    sign, meaning = facts.judged(verdict, texts(manifest.get("reasons")))
     files, raw_files = facts.result_files(run)
     return template("testbed.report", "template.html").render(
         plan=plan,

@@ -252,7 +252,11 @@ def rich_table(run: Run | Iterable[Sample], width: int = WIDE) -> Table:
         for one in load.attempts:
             head.append(f"  at dilation {load.dilation:g}; {one.verdict} at {one.dilation:g}", style="dim")
         whole.add_row(head)
-        whole.add_row(part([cells[row] for row in rows if row.load == load.label], "dim" * load.unfaithful))
+        lines = [cells[row] for row in rows if row.load == load.label]
+        if lines:
+            whole.add_row(part(lines, "dim" * load.unfaithful))
+        else:  # such as of a job that came to a stop
+            whole.add_row(Text(f"  {'; '.join(load.reasons) or 'no figures'}"))
     if any(row.unheld for row in rows):
         whole.add_row(Text(UNHELD_NOTE, style="dim"))
     return whole

@@ -10,6 +10,7 @@ import numpy as np
 from testbed.errors import InputError, Problem
 from testbed.model import Floats, Sample
 from testbed.plan import Plan
+from testbed.plan.proof import deadlock_word
 from testbed.plan.rates import at_dilation
 from testbed.results import ResultFolder
 from testbed.run.checks.fidelity import Finding, Verdict, judge_prediction
@@ -99,8 +100,8 @@ def _simulate(load: SimulatedLoad, progress: Progress) -> LoadOutcome:
         if repeat.cycle:
             declared = load.plan.scenario.expect == "deadlock"
             ring = " waits for ".join((*repeat.cycle, repeat.cycle[0]))
-            word = "deadlock as declared" if declared else "deadlock"
-            findings.append((Verdict.PASS if declared else Verdict.FAIL, f"{word} in repeat {number}: {ring}"))
+            said = f"{deadlock_word(load.plan.scenario)} in repeat {number}: {ring}"
+            findings.append((Verdict.PASS if declared else Verdict.FAIL, said))
         else:
             reached.append(repeat.reached)
     if reached:

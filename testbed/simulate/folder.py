@@ -16,6 +16,7 @@ from testbed.files import read_text, write_whole
 from testbed.limits import parse_json
 from testbed.model import Sample
 from testbed.plan import Plan
+from testbed.plan.proof import deadlock_word
 from testbed.predict.frames import transport
 from testbed.results import SIMULATION, ResultFolder, Run
 from testbed.results.store import LoadEntry, dated_folder
@@ -141,7 +142,7 @@ def _judged(plan: Plan, pattern: str, points: Sequence[Point]) -> _Judged:
     """Verdict, reasons and loads: the pattern at all its rates, and each of the scenario's loads that it represents."""
     deadlocks = [point for point in points if point.cycle]
     reasons = [
-        f"deadlock at injection rate {point.load:g}, seed {point.seed}: {' → '.join(point.cycle)}"
+        f"{deadlock_word(plan.scenario)} at injection rate {point.load:g}, seed {point.seed}: {' → '.join(point.cycle)}"
         for point in deadlocks
     ]
     verdict = "fail" if deadlocks and plan.scenario.expect != "deadlock" else "pass"

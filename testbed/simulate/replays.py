@@ -15,6 +15,7 @@ from testbed.errors import InputError, Problem
 from testbed.files import write_whole
 from testbed.model import Floats, Sample
 from testbed.plan import Plan
+from testbed.plan.proof import deadlock_word
 from testbed.plan.speeds import alike_problems
 from testbed.results import SIMULATION, ResultFolder
 from testbed.results.store import LoadEntry, dated_folder
@@ -144,7 +145,8 @@ def _store(found: Replay) -> None:
             for channel, flits in enumerate(outcome.channel_flits.tolist())
         ]
     failed = outcome.cycle and plan.scenario.expect != "deadlock"
-    reasons = [f"deadlock at cycle {outcome.clocks:,}: {' → '.join(outcome.cycle)}"] if outcome.cycle else []
+    word = deadlock_word(plan.scenario)
+    reasons = [f"{word} at cycle {outcome.clocks:,}: {' → '.join(outcome.cycle)}"] if outcome.cycle else []
     verdict = "fail" if failed else "pass"
     load: LoadEntry = {
         "load": "replay", "kind": "replay", "title": found.recorded.origin, "verdict": verdict, "reasons": reasons,

@@ -148,8 +148,8 @@ def test_an_mpi_job_deadlocks_and_ends_on_a_routing_that_is_proved(tmp_path, unt
     plan = make_plan(parse_scenario(f"{RING}\nrouting: {{kind: dor, ring: shortest}}\nexpect: deadlock", "minimal"))
     outcome = run_scenario(plan, tmp_path, lambda text: None)
     (reason,) = outcome.reasons
-    assert reason.startswith("mpi collectives: deadlock: ")
-    cycle = reason.removeprefix("mpi collectives: deadlock: ").split(";")[0].split(" waits for ")
+    assert reason.startswith("mpi collectives: the declared deadlock formed: ")
+    cycle = reason.removeprefix("mpi collectives: the declared deadlock formed: ").split(";")[0].split(" waits for ")
     # Each waits for the next, as the routing's paths do: the verifier's witness, or the same the other way round.
     assert set(pairwise(cycle)) <= _dependencies(plan)
     (violation,) = plan.violations

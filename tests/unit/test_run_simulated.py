@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -236,13 +239,33 @@ def test_a_declared_deadlock_is_named_and_an_undeclared_one_refused(tmp_path):
     pause = "simulator: {flow_control: pause, buffer: 6100, duration: 3000, warm_up: 10}\n"
     outcome = run_scenario(make_plan(scenario_of(f"{RING}{pause}{ALL}expect: deadlock\n")), tmp_path, say)
     (reason,) = outcome.reasons
-    assert reason.startswith("iperf3 udp all_to_all: deadlock as declared in repeat 1: ")
+    assert reason.startswith("iperf3 udp all_to_all: the declared deadlock formed in repeat 1: ")
     ring = reason.partition("repeat 1: ")[2].split(" waits for ")
     assert len(ring) == 7
     assert ring[0] == ring[-1]
     assert outcome.samples == ()
     with pytest.raises(VerificationError):
         run_scenario(make_plan(scenario_of(f"{RING}{pause}{ALL}")), tmp_path, say)
+
+
+def test_a_run_whose_declared_deadlock_formed_says_so_everywhere(tmp_path):
+    """Pass alone would read as if the load had run: in text, in JSON, in its row of the table, and in the report."""
+    file = tmp_path / "ring.yaml"
+    file.write_text(
+        f"{RING}simulator: {{flow_control: pause, buffer: 6100, duration: 300, warm_up: 10}}\n{ALL}expect: deadlock\n"
+    )
+    words = ["run", str(file), "--results", str(tmp_path)]
+    done = CliRunner().invoke(app, words, catch_exceptions=False, env={"COLUMNS": "400"})
+    assert done.exit_code == 0
+    lines = done.stdout.splitlines()
+    assert "verdict: pass: the declared deadlock formed" in lines
+    row = next(number for number, line in enumerate(lines) if line.startswith("1  iperf3 udp all_to_all  pass"))
+    assert lines[row + 1].startswith("  the declared deadlock formed in repeat 1: ")
+    found = json.loads(CliRunner().invoke(app, [*words, "--format", "json"], catch_exceptions=False).stdout)
+    assert found["reasons"][0].startswith("iperf3 udp all_to_all: the declared deadlock formed in repeat 1: ")
+    page = (Path(found["results"]) / "report.html").read_text(encoding="utf-8")
+    assert "The declared deadlock formed: the load came to a stop, as the scenario says that it will." in page
+    assert "The figures can be used." not in page.partition("<ul>")[0]
 
 
 def test_a_lab_and_the_simulator_stand_side_by_side(tmp_path):

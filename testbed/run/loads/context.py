@@ -12,6 +12,7 @@ from testbed.errors import DeadlockError, WorkloadError
 from testbed.messages import Disturbance, Disturbed, FrameCounts, LoadRequest, Output, Process, Snapshot
 from testbed.model import LearningPlan, Sample
 from testbed.plan import Plan
+from testbed.plan.proof import deadlock_word
 from testbed.plan.rates import channel_rates, imbalance
 from testbed.predict.frames import WIRE_OVERHEAD
 from testbed.results.samples import FailureRepeat
@@ -119,7 +120,8 @@ class Context:
     def _deadlock(self, cycle: Sequence[int]) -> str:
         topology, layers = self.plan.wiring, self.plan.routes.layers
         names = [hop_name(topology, hop, layers) for hop in cycle]
-        return f"deadlock: {' waits for '.join([*names, names[0]])}; every one of them is paused for ever"
+        word = deadlock_word(self.plan.scenario)
+        return f"{word}: {' waits for '.join([*names, names[0]])}; every one of them is paused for ever"
 
     def link_use(self, result: LoadResult, predicted: Mapping[int, float], **labels: str) -> list[Sample]:
         """Share of each channel's rate that was used between the two snapshots; of a bundle, that of all members.
