@@ -22,6 +22,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from testbed.others_text import escape_line
+
 EXIT_PASS = 0
 EXIT_FAIL = 1
 EXIT_NOTHING_RAN = 2
@@ -91,7 +93,7 @@ class Problem:
 
     def __str__(self) -> str:
         """Return `place: sentence`."""
-        return f"{self.place}: {self.sentence}" if self.place else self.sentence
+        return f"{escape_line(self.place)}: {self.sentence}" if self.place else self.sentence
 
 
 class InputError(TestbedError):

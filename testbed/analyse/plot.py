@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from testbed.analyse.figures import Analysis
+from testbed.others_text import escape_cell
 from testbed.report.marks import MAX_LINES, Line, look
 from testbed.report.panels import Axis, Block, Panel, Picture
 from testbed.report.render import write
@@ -44,7 +45,7 @@ def as_csv(analyses: Sequence[Analysis]) -> str:
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(("scenario", "figure", "place", "value"))
     for analysis in analyses:
-        name = analysis.plan.scenario.name
+        name = escape_cell(analysis.plan.scenario.name)
         for load in analysis.loads:
             for rank, value in enumerate(np.sort(load.demand)[::-1].tolist(), start=1):
                 rows.writerow((name, f"channel load {load.pattern}", rank, value))

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from testbed.errors import CapabilityError
+from testbed.others_text import escape_controls
 
 Progress = Callable[[str], None]
 
@@ -38,7 +39,7 @@ class Steps:
     def __call__(self, text: str) -> None:
         """Say a step, once."""
         if text != self._last:
-            print(f"[{time.monotonic() - self._started:6.1f} s] {text}", file=sys.stderr, flush=True)
+            print(f"[{time.monotonic() - self._started:6.1f} s] {escape_controls(text)}", file=sys.stderr, flush=True)
         self._last = text
 
 

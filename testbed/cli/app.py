@@ -12,9 +12,10 @@ import typer
 from typer.core import TyperGroup
 
 from testbed import __version__
-from testbed.cli.output import Format, messages, tell_every_step
+from testbed.cli.output import Format, messages, printable_everywhere, tell_every_step
 from testbed.cli.trusting import asking, trust_plugins
 from testbed.errors import naming_options
+from testbed.others_text import escape_controls
 
 # Every command, in the order in which help shows them.
 PANELS: dict[str, tuple[str, ...]] = {
@@ -54,9 +55,19 @@ class Commands(TyperGroup):
         try:
             with naming_options(), asking() if ctx.parent is None else nullcontext():
                 return super().invoke(ctx)
-        except typer.BadParameter as error:
-            error.message = error.message.removeprefix("Value error, ")
+        except typer.TyperException as error:
+            said = escape_controls(getattr(error, "message", ""))  # the library prints it by itself
+            error.message = said.removeprefix("Value error, ")
             raise
+
+    def main(self, *words: Any, **options: Any) -> Any:
+        """Run a command line; what it prints is escaped."""
+        before = sys.stdout, sys.stderr
+        printable_everywhere()
+        try:
+            return super().main(*words, **options)
+        finally:
+            sys.stdout, sys.stderr = before
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Return the command that is named and its arguments as they are written today."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import Enum
@@ -91,7 +92,7 @@ def check(
     if form is CheckFormat.json:
         print_json(found.as_object())
     elif form is CheckFormat.diff:
-        typer.echo(found.diff, nl=False)
+        sys.stdout.write(found.diff)
         for problem in found.unread:
             say(str(problem), "red", to=messages)
     else:

@@ -99,7 +99,8 @@ def _print_capabilities(found: Iterable[Capability]) -> None:
         mark, style = (
             ("ok     ", "green") if capability.present else ("missing", "red" if capability.needed else "yellow")
         )
-        results.print(f"[{style}]{mark}[/] {capability.name}: ", end="")
+        results.print(mark, style=style, end="")
+        results.print(f" {capability.name}: ", end="")
         say(capability.detail)
         if not capability.present:
             say(f"        without it: {capability.consequence}")

@@ -13,6 +13,7 @@ import typer
 from testbed.cli.app import FORMAT, Commands, app
 from testbed.cli.output import Format, messages, print_json, results, say, steps, working
 from testbed.errors import EXIT_FAIL, EXIT_PASS, EXIT_WARNINGS, InputError, did_you_mean
+from testbed.others_text import escape_cell
 
 if TYPE_CHECKING:
     from testbed.exercise.course import Exercise, Task
@@ -191,7 +192,6 @@ def grade_class(
 
 def _print_class(graded: Graded) -> None:
     """A line a student and exercise, and one of the sum."""
-    from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -200,10 +200,10 @@ def _print_class(graded: Graded) -> None:
     for student, results_of in graded.by_student:
         for result in results_of:
             left = ", ".join(task.task.name for task in result.tasks if task.points < task.task.points)
-            row = (escape(student), result.exercise.name, f"{result.points:g}", f"{result.exercise.points:g}", left)
+            row = (student, result.exercise.name, f"{result.points:g}", f"{result.exercise.points:g}", left)
             table.add_row(*row)
         points = (sum(one.points for one in results_of), sum(one.exercise.points for one in results_of))
-        table.add_row(escape(student), "all" if results_of else "none", *(f"{one:g}" for one in points), style="bold")
+        table.add_row(student, "all" if results_of else "none", *(f"{one:g}" for one in points), style="bold")
     results.print(table)
 
 
@@ -212,15 +212,10 @@ def _print_csv(graded: Graded) -> None:
     table.writerow(("student", "exercise", "task", "points", "of", "open"))
     for student, results_of in graded.by_student:
         if not results_of:
-            table.writerow((_plain(student), "", "", "0", "0", "has handed in no exercise"))
+            table.writerow((escape_cell(student), "", "", "0", "0", "has handed in no exercise"))
         for result in results_of:
             for task in result.tasks:
                 still = "; ".join(dict.fromkeys(one.wrong for one in task.demands if one.wrong))
                 points = (f"{task.points:g}", f"{task.task.points:g}")
                 row = (student, result.exercise.name, task.task.name, *points, still)
-                table.writerow([_plain(cell) for cell in row])
-
-
-def _plain(cell: str) -> str:
-    """Text that a spreadsheet does not take for a formula."""
-    return f"'{cell}" if cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell
+                table.writerow([escape_cell(cell) for cell in row])

@@ -15,14 +15,14 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
+from testbed.cli.terminal import EscapingConsole, escape_streams
 from testbed.errors import InputError, Problem, TestbedError
 from testbed.files import write_whole
+from testbed.others_text import escape_controls, escape_json
 from testbed.units import format_eta
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, RenderableType
     from rich.live import Live
     from rich.status import Status
 
@@ -36,8 +36,8 @@ _STYLES = {"pass": "green", "warn": "yellow", "invalid": "red", "fail": "red"}
 _MEANING = {"warn": ", the figures can be used with this reserve:"}
 # Version of the form of every command's JSON: higher when something in it is renamed, removed or means another thing.
 JSON_VERSION = 1
-messages = Console(stderr=True, highlight=False)
-results = Console(highlight=False)
+messages = EscapingConsole(stderr=True, highlight=False, markup=False, emoji=False)
+results = EscapingConsole(highlight=False, markup=False, emoji=False)
 
 
 class Format(str, Enum):
@@ -52,6 +52,7 @@ def say(text: str, style: str | None = None, *, to: Console = results, whole: bo
 
     `whole` leaves it to the terminal where a line ends: for what is copied, such as a command.
     """
+    text = escape_controls(text)  # before its lines are measured
     if to.is_terminal and not whole:
         text = "\n".join(_wrapped(line, to.width) for line in text.split("\n"))
     to.print(text, style=style, markup=False, soft_wrap=True)
@@ -78,7 +79,7 @@ def say_entries(entries: Mapping[str, str]) -> None:
 def print_json(value: Mapping[str, Any]) -> None:
     """Print one object, on its own, with the version of its form."""
     numbered = {"schema_version": JSON_VERSION, **value}
-    text = json.dumps(numbered, ensure_ascii=False, indent=1)
+    text = escape_json(json.dumps(numbered, ensure_ascii=False, indent=1))
     try:
         text.encode(sys.stdout.encoding or "ascii")
     except UnicodeEncodeError:
@@ -88,12 +89,16 @@ def print_json(value: Mapping[str, Any]) -> None:
 
 
 def printable_everywhere() -> None:
-    r"""Let what the output's encoding lacks be written as \u2192; an output that is closed takes anything."""
+    r"""Let what the output's encoding lacks be written as \u2192, and what would steer a terminal as \x1b.
+
+    An output that is closed takes anything.
+    """
     if sys.stdout is None:
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - as long as the program lives
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    escape_streams()
 
 
 def made_plan(name: str, settings: Sequence[str] | None = None) -> Plan:
@@ -266,7 +271,7 @@ class _Living:
         line.add_column(width=1)
         line.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
         line.add_column(justify="right", no_wrap=True, width=len(end))
-        line.add_row(self._spinner, Text(self._steps.text), Text(end, style="dim"))
+        line.add_row(self._spinner, Text(escape_controls(self._steps.text)), Text(end, style="dim"))
         return line
 
 
@@ -312,7 +317,9 @@ def steps() -> Iterator[Steps]:
 def working(text: str) -> Iterator[None]:
     """Show on a terminal what takes a while; elsewhere nothing."""
     if messages.is_terminal:
-        with _shown(messages.status(text)):
+        from rich.text import Text
+
+        with _shown(messages.status(Text(escape_controls(text)))):
             yield
     else:
         yield

@@ -87,6 +87,7 @@ def _made() -> str:
 
 def _print(score: Score) -> None:
     from rich.table import Table
+    from rich.text import Text
 
     from testbed.paper.page import cells
 
@@ -104,7 +105,7 @@ def _print(score: Score) -> None:
             state = shown["state"]
             table.add_row(
                 shown["item"], shown["row"], f"{shown['published']} {shown['unit']}", shown["ours"], shown["ratio"],
-                f"[{_STYLES[state]}]{state}[/]" if state in _STYLES else state,
+                Text(state, _STYLES.get(state, "")),
             )  # fmt: skip
     results.print(table)
     for result in score.unexplained:

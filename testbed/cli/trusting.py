@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from testbed.cli.output import messages, say, undisturbed
+from testbed.others_text import escape_line
 from testbed.trust import PluginFile, deciding, is_remembered, remember, user_name
 
 # Whether --trust is given, and what it or an answer has let run in this command.
@@ -50,6 +51,7 @@ def _asked(file: PluginFile) -> bool:
     caller = user_name(os.geteuid())
     with undisturbed():
         say(f"The scenario names a program that would run as {caller}:", to=messages)
-        say(f"  {file.path}, of {file.owner}, {len(file.content):,} bytes, SHA-256 {file.digest}", to=messages)
+        path, length = escape_line(file.path), f"{len(file.content):,} bytes"
+        say(f"  {path}, of {file.owner}, {length}, SHA-256 {file.digest}", to=messages)
         messages.print("Run it, now and whenever it is the same? [y/N] ", end="", markup=False)
         return sys.stdin.readline().strip().lower() in ("y", "yes")

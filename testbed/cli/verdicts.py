@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from testbed.errors import EXIT_FAIL, EXIT_NOTHING_RAN, EXIT_PASS
+from testbed.others_text import escape_controls
 
 if TYPE_CHECKING:
     from testbed.plan import Plan
@@ -148,7 +149,7 @@ def _witnesses(verdict: Verdict) -> Iterator[str]:
 
 def _clean(text: str) -> str:
     """Without what XML 1.0 cannot hold."""
-    return _NO_XML.sub("", text)
+    return _NO_XML.sub("", escape_controls(text))
 
 
 def github_lines(verdicts: Sequence[Verdict]) -> Iterator[str]:
@@ -162,7 +163,8 @@ def github_lines(verdicts: Sequence[Verdict]) -> Iterator[str]:
         if not verdict.passed:
             for invariant, sentence in verdict.violations:
                 yield _command("error", verdict.file, invariant, sentence)
-        yield verdict.line.replace("\n", " ")
+        line = escape_controls(verdict.line).replace("\n", " ").replace("##[", "## [")
+        yield f"./{line}" if line.lstrip().startswith("::") else line  # a file of that name, and no command
 
 
 def _command(level: str, file: str, title: str, text: str) -> str:
@@ -173,4 +175,4 @@ def _command(level: str, file: str, title: str, text: str) -> str:
 
 def _escaped(text: str, more: str = "") -> str:
     """Percent signs, ends of lines and the signs of `more` as `%25`."""
-    return "".join(f"%{ord(sign):02X}" if sign in "%\r\n" + more else sign for sign in text)
+    return "".join(f"%{ord(sign):02X}" if sign in "%\n" + more else sign for sign in escape_controls(text))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Sequence
 from enum import Enum
@@ -66,10 +67,10 @@ def verify(
     if form is VerifyFormat.json:
         print_json({"passed": not exit_code(verdicts), "plans": [verdict.as_object() for verdict in verdicts]})
     elif form is VerifyFormat.junit:
-        typer.echo(junit_text(verdicts))
+        sys.stdout.write(f"{junit_text(verdicts)}\n")
     elif form is VerifyFormat.github:
         for line in github_lines(verdicts):
-            typer.echo(line)
+            sys.stdout.write(f"{line}\n")
     elif len(verdicts) > 1:
         passed = sum(verdict.passed for verdict in verdicts)
         say(f"{passed} of {len(verdicts)} passed", "green" if passed == len(verdicts) else "red")

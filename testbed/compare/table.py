@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from testbed.compare.axis import MESSAGE_SIZE, SWITCHES_ON_PATH
 from testbed.compare.comparison import Comparison, Remark
 from testbed.compare.rows import ComparedRow
+from testbed.others_text import escape_row
 from testbed.report.table import BOUNDS, METRICS
 from testbed.units import Scale, bytes_text, gap_text, scale_for
 
@@ -169,5 +170,6 @@ def as_csv(comparison: Comparison) -> str:
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()
     for values in as_objects(comparison):
-        writer.writerow({key: repr(value) if isinstance(value, float) else value for key, value in values.items()})
+        cells = escape_row(values)
+        writer.writerow({key: repr(value) if isinstance(value, float) else value for key, value in cells.items()})
     return text.getvalue()

@@ -11,6 +11,7 @@ from testbed.exercise import course, work
 from testbed.exercise.course import Demand, Exercise, Task
 from testbed.exercise.demands import DEMANDS
 from testbed.exercise.work import Work
+from testbed.others_text import escape_line
 
 _LONGEST = 2000  # letters of a sentence
 
@@ -114,12 +115,7 @@ def check(exercise: Exercise, folder: Path, student: str = "") -> Result:
 
 def _wrong(handed_in: Work, demand: Demand) -> str:
     said = _as_judged(handed_in, demand)
-    return _printable(said if len(said) <= _LONGEST else f"{said[:_LONGEST]} …")
-
-
-def _printable(text: str) -> str:
-    """What a student has written, or called a folder, so that it does nothing to a terminal."""
-    return "".join(one if one.isprintable() else f"\\x{ord(one):02x}" for one in text)
+    return escape_line(said if len(said) <= _LONGEST else f"{said[:_LONGEST]} …")
 
 
 def _as_judged(handed_in: Work, demand: Demand) -> str:
@@ -161,7 +157,7 @@ def grade(folder: Path, progress: Callable[[str], None] = lambda _: None, exerci
     without: list[str] = []
     notes = [f"{file}: is a file; unpack it into a folder of the student's" for file in _packed(folder)]
     for student in sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else ():
-        begun, who = False, _printable(student.name)
+        begun, who = False, escape_line(student.name)
         for mine in sorted(path for path in student.iterdir() if path.is_dir()):
             if mine.is_symlink():  # to somebody else's work
                 notes.append(f"{mine}: is a link; hand in the folder itself")
@@ -183,7 +179,7 @@ def grade(folder: Path, progress: Callable[[str], None] = lambda _: None, exerci
     if not best:
         sentence = "holds no exercise; it should have a folder a student, and in each what `exercise start` has made"
         raise InputError.one(str(folder), sentence)
-    return Graded(tuple(best[key] for key in sorted(best)), tuple(without), tuple(map(_printable, notes)))
+    return Graded(tuple(best[key] for key in sorted(best)), tuple(without), tuple(map(escape_line, notes)))
 
 
 def _packed(folder: Path) -> list[Path]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from testbed.others_text import escape_row
 from testbed.paper.judge import NOT_RUN, STATES, Result
 from testbed.paper.runners import RUNNERS
 from testbed.paper.table import Item
@@ -114,7 +115,7 @@ def as_csv(score: Score) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, _COLUMNS, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(cells(result) for result in score.all_results)
+    writer.writerows(escape_row(cells(result)) for result in score.all_results)
     return text.getvalue()
 
 

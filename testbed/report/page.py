@@ -6,6 +6,7 @@ import functools
 import importlib.resources
 from typing import TYPE_CHECKING
 
+from testbed.others_text import escape_controls
 from testbed.report.palette import declarations
 
 if TYPE_CHECKING:
@@ -21,8 +22,9 @@ def template(package: str, file: str) -> Template:
         return _text("testbed.report", name)
 
     page = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, loader=FunctionLoader(base)
-    )
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, loader=FunctionLoader(base),
+        finalize=lambda value: escape_controls(value) if type(value) is str else value,
+    )  # fmt: skip
     page.globals.update(light=declarations(dark=False), dark=declarations(dark=True))
     return page.from_string(_text(package, file))
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import html
 import io
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any, TypeVar, cast
 
 import matplotlib as mpl
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -14,9 +16,11 @@ from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
+from testbed.others_text import escape_controls
 from testbed.report.palette import COLOURS, GRID, INK, MUTED
 from testbed.report.panels import LABEL_POINTS, PIXELS_AN_INCH, TITLE_POINTS, Picture, compose
 
+_Part = TypeVar("_Part")
 FORMATS = ("svg", "pdf", "png")
 _STYLE: dict[str, object] = {
     "svg.hashsalt": "testbed",
@@ -53,10 +57,12 @@ _VARIABLE = {light: f"var(--{name},{light})" for name, (light, _) in COLOURS.ite
 def write(picture: Picture, form: str, *, outlines: bool = False) -> bytes:
     """Return the content of a file. With `outlines` an SVG has letters as shapes, for programs that lack the font."""
     with drawing_style(), mpl.rc_context({"svg.fonttype": "path" if outlines else "none"}):
-        figure = compose(picture)
+        figure = compose(_escaped(picture))
         content = io.BytesIO()
         if form == "svg":
-            _print_svg(figure, content)
+            drawn = io.StringIO()
+            _print_svg(figure, drawn)
+            content.write(escape_controls(drawn.getvalue()).encode())
         elif form == "pdf":
             nothing = dict.fromkeys(("Creator", "Producer", "CreationDate"))
             FigureCanvasPdf(figure).print_pdf(content, metadata=nothing)  # type: ignore[no-untyped-call]
@@ -73,7 +79,7 @@ def for_page(picture: Picture, prefix: str, label: str, titles: Mapping[str, str
     is told; `titles` are shown over the element with a gid.
     """
     with drawing_style():
-        figure = compose(picture)
+        figure = compose(_escaped(picture))
         figure.patch.set_visible(False)
         text = io.StringIO()
         _print_svg(figure, text)
@@ -86,13 +92,27 @@ def for_page(picture: Picture, prefix: str, label: str, titles: Mapping[str, str
     body = re.sub(r'(xlink:href="#|url\(#)', rf"\1{prefix}-", body)
     body = re.sub(r"#[0-9a-f]{6}\b", lambda match: _VARIABLE.get(match.group(), match.group()), body)
     width, height = figure.get_size_inches()
+    label, body = html.escape(escape_controls(label)), escape_controls(body)
     return (
         f'<svg width="{width * PIXELS_AN_INCH:.0f}" height="{height * PIXELS_AN_INCH:.0f}" '
-        f'viewBox="0 0 {72 * width:.6g} {72 * height:.6g}" role="img" aria-label="{html.escape(label)}">{body}'
+        f'viewBox="0 0 {72 * width:.6g} {72 * height:.6g}" role="img" aria-label="{label}">{body}'
     ).rstrip()
 
 
-def _print_svg(figure: Figure, content: io.BytesIO | io.StringIO) -> None:
+def _escaped(part: _Part) -> _Part:
+    """A part of a picture whose texts are but text: signs that steer others have no glyphs."""
+    found: Any = part
+    if isinstance(part, str):
+        found = escape_controls(part)
+    elif isinstance(part, list | tuple):
+        found = type(part)(map(_escaped, part))
+    elif dataclasses.is_dataclass(part) and not isinstance(part, type):
+        values = {field.name: getattr(part, field.name) for field in dataclasses.fields(part)}
+        found = dataclasses.replace(part, **{name: _escaped(value) for name, value in values.items()})
+    return cast(_Part, found)
+
+
+def _print_svg(figure: Figure, content: io.StringIO) -> None:
     metadata: dict[str, None] = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     FigureCanvasSVG(figure).print_svg(content, metadata=metadata)  # type: ignore[no-untyped-call]
 

@@ -16,6 +16,7 @@ from testbed.errors import reading
 from testbed.files import read_text
 from testbed.limits import parse_json
 from testbed.model import Longs, Sample, Topology
+from testbed.others_text import escape_cell, unescape_cell
 
 SAMPLES = "samples.csv"  # in a result folder
 _SHOWN = 60
@@ -39,7 +40,9 @@ def samples_to_csv(samples: Iterable[Sample]) -> str:
     for sample in every:
         predicted = "" if sample.predicted is None else repr(float(sample.predicted))
         cells = (_cell(sample.labels[label]) if label in sample.labels else "" for label in labels)
-        writer.writerow((sample.metric, repr(float(sample.value)), sample.unit, predicted, *cells))
+        unit = _cell(sample.unit) if sample.unit else ""
+        figure = (_cell(sample.metric), repr(float(sample.value)), unit, predicted)
+        writer.writerow((*figure, *cells))
     return text.getvalue()
 
 
@@ -64,9 +67,9 @@ def samples_from_csv(text: str) -> tuple[Sample, ...]:
         said = {name: _value(cell) for name, cell in zip(labels, cells, strict=True) if cell}
         found.append(
             Sample(
-                metric,
+                _value(metric),
                 float(value),
-                unit,
+                _value(unit),
                 _labels(cells[0]) if old else said,
                 float(predicted) if predicted else None,
             )
@@ -75,21 +78,21 @@ def samples_from_csv(text: str) -> tuple[Sample, ...]:
 
 
 def _column(label: str) -> str:
-    return f"{_PREFIX}{label}" if label in _OLD or label.startswith(_PREFIX) else label
+    return _cell(f"{_PREFIX}{label}" if label in _OLD or label.startswith(_PREFIX) else label)
 
 
 def _label(column: str) -> str:
-    return column.removeprefix(_PREFIX)
+    return _value(column).removeprefix(_PREFIX)
 
 
 def _cell(value: str) -> str:
     """What stands for a value: JSON where else it would be taken for no label, for JSON, or for several lines."""
     plain = value and not value.startswith('"') and value.isprintable()
-    return value if plain else json.dumps(value)
+    return escape_cell(value) if plain else json.dumps(value)
 
 
 def _value(cell: str) -> str:
-    return str(parse_json(cell)) if cell.startswith('"') else cell
+    return str(parse_json(cell)) if cell.startswith('"') else unescape_cell(cell)
 
 
 def _labels(text: str) -> dict[str, str]:
