@@ -57,4 +57,5 @@ def execute(
         near = did_you_mean(where, [*addresses, *switches, *running])
         raise InputError.one("HOST", f'the lab {entry.name} has no host or switch "{where}".{near}')
     command = [addresses.get(word, word) for word in command]
-    execute_in(entry.init, facts.holders.get(where), facts.groups.get(where), command, facts.host_access)
+    code = execute_in(entry.init, facts.holders.get(where), facts.groups.get(where), command, facts.host_access)
+    raise typer.Exit(code)

@@ -34,12 +34,17 @@ FORBIDDEN = (
 )  # fmt: skip
 # Sockets that no network namespace holds: of virtual machines, Bluetooth, near fields, modems.
 _PAST_NETWORKS = {"vsock": 40, "bluetooth": 31, "nfc": 39, "qipcrtr": 42}
+# What a terminal can be asked for that is more than its own: to take letters as if they were typed, which whoever reads
+# there next would obey; to paste a selection of the console, likewise; to be the console; to become a network interface
+# or whatever else the kernel then loads.
+_OF_TERMINALS = {"TIOCSTI": 0x5412, "TIOCLINUX": 0x541C, "TIOCCONS": 0x541D, "TIOCSETD": 0x5423}
+_SEEN = 0xFFFFFFFF  # of an argument that the kernel takes as 32 bits, whatever the others are
 _NEW_USERS = 0x10000000  # CLONE_NEWUSER: in a namespace of users one has all capabilities
 # seccomp.h
 _LIBRARY = "libseccomp.so.2"
 _ALLOW, _ERROR = 0x7FFF0000, 0x00050000
 _OTHER_MACHINE, _NO_NEW_PRIVILEGES, _SPECULATION = 2, 3, 7  # attributes of a filter
-_EQUAL, _MASKED = 4, 7
+_MASKED = 7  # a comparison: of the bits in the first number with the second
 
 _T = TypeVar("_T")
 
@@ -147,5 +152,7 @@ def _filter() -> tuple[Any, Any]:
         refuse(name, errno.EPERM, (0, _MASKED, _NEW_USERS, _NEW_USERS))
     refuse("clone3", errno.ENOSYS)  # its arguments cannot be seen; everybody then takes clone
     for family in _PAST_NETWORKS.values():
-        refuse("socket", errno.EAFNOSUPPORT, (0, _EQUAL, family, 0))
+        refuse("socket", errno.EAFNOSUPPORT, (0, _MASKED, _SEEN, family))
+    for request in _OF_TERMINALS.values():
+        refuse("ioctl", errno.EPERM, (1, _MASKED, _SEEN, request))
     return library, made

@@ -31,9 +31,13 @@ _NEEDED = frozenset(
 _SECRET = ("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/ssh", "/etc/ssl/private")
 # Sockets of daemons that give root to whoever connects, where they are not in /run.
 _DOORS = ("/var/lib/lxd", "/var/lib/incus", "/var/snap")
-# Files here change the machine, whatever network namespace one is in; but for those of networks, which are the host's.
-_OF_THE_MACHINE = ("bus", "fs", "irq", "sys", "sysrq-trigger", "mtrr", "acpi", "scsi")
-_OF_ITS_NETWORK = "/proc/sys/net"
+# Of /proc, what each network has for itself can be written in a host, and nothing else: other files there may be the
+# whole machine's, whatever network one looks from.
+_NETWORKS = "/proc/sys/net"
+_OF_ITS_NETWORK = ("bridge", "core", "ipv4", "ipv6", "mptcp", "netfilter", "unix")
+# Every network shows it, and it is one switch of the kernel, which goes on and never off. It comes with a module: the
+# folder is left alone where it is not there yet.
+_OF_ALL_NETWORKS = {"netfilter": "nf_hooks_lwtunnel"}
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "net/tun")
 _LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2", "ptmx": "pts/ptmx"}
 _GUARDED = NO_SETUID | NO_DEVICES
@@ -162,7 +166,6 @@ def _show(holder: int, folder: Path) -> None:
 def _shut_in(access: Access) -> tuple[str, ...]:
     """Take all that a host may not do from the mounts of this thread; returns the folders to be hidden by its own."""
     mounts.set_attributes("/", add=READ_ONLY | _GUARDED, below=True)
-    _guard_processes()
     _make_devices()
     for path in (*_DOORS, *(_SECRET if access == "none" else ())):
         _hide(path)
@@ -170,17 +173,6 @@ def _shut_in(access: Access) -> tuple[str, ...]:
         return ()
     tops = [f"/{entry.name}" for entry in os.scandir("/") if entry.is_dir(follow_symlinks=False)]
     return tuple(top for top in sorted(tops) if top[1:] not in _NEEDED)
-
-
-def _guard_processes() -> None:
-    mounts.set_attributes("/proc", clear=READ_ONLY)
-    for name in _OF_THE_MACHINE:
-        path = f"/proc/{name}"
-        if os.path.exists(path):  # noqa: PTH110 - as a text below
-            mounts.mount("", path, path, BIND)
-            mounts.set_attributes(path, add=READ_ONLY)
-    mounts.mount("", _OF_ITS_NETWORK, _OF_ITS_NETWORK, BIND)
-    mounts.set_attributes(_OF_ITS_NETWORK, clear=READ_ONLY)
 
 
 def _make_devices() -> None:
@@ -200,7 +192,6 @@ def _make_devices() -> None:
         device.chmod(0o666)
     for name, target in _LINKS.items():
         Path("/dev", name).symlink_to(target)
-    mounts.mount("devpts", "lab", "/dev/pts", NO_SETUID | NO_PROGRAMS, "newinstance,ptmxmode=0666,mode=620")
     mounts.set_attributes("/dev", add=READ_ONLY)
 
 
@@ -219,6 +210,8 @@ def _make_own(access: Access, hidden: Sequence[str]) -> None:
         mounts.mount("sysfs", "lab", "/sys")
         return
     mounts.mount("sysfs", "lab", "/sys", READ_ONLY | _GUARDED | NO_PROGRAMS)
+    mounts.mount("devpts", "lab", "/dev/pts", NO_SETUID | NO_PROGRAMS, "newinstance,ptmxmode=0666,mode=620")
+    _open_network()
     shared = mounts.copy_of(str(SHARED))
     try:
         mounts.set_attributes(shared, clear=READ_ONLY)
@@ -228,3 +221,17 @@ def _make_own(access: Access, hidden: Sequence[str]) -> None:
         mounts.attach(shared, str(SHARED))
     finally:
         os.close(shared)
+
+
+def _open_network() -> None:
+    """Let the settings of this thread's network be written, as far as they are its own."""
+    for name in _OF_ITS_NETWORK:
+        folder, kernels = f"{_NETWORKS}/{name}", _OF_ALL_NETWORKS.get(name)
+        needed = f"{folder}/{kernels}" if kernels else folder
+        if not os.path.exists(needed):  # noqa: PTH110 - a text below
+            continue
+        mounts.mount("", folder, folder, BIND)
+        mounts.set_attributes(folder, clear=READ_ONLY)
+        if kernels:
+            mounts.mount("", needed, needed, BIND)
+            mounts.set_attributes(needed, add=READ_ONLY)

@@ -58,7 +58,12 @@ class LabHost(_LazyShell, Host):  # type: ignore[misc]
         self.pid = holder
 
     def _popen(self, cmd: list[str], **params: Any) -> Any:
-        """Start the shell, or what Mininet's popen() is asked for, as a program of the host."""
+        """Start the shell, or what Mininet's popen() is asked for, as a program of the host.
+
+        It gets nothing of this process, whose terminal is the caller's, but what Mininet names: for the shell that is
+        a terminal of its own.
+        """
+        params = {"stdin": subprocess.DEVNULL, **params, "close_fds": True}
         command = guarded(cmd, self.access)
         return super()._popen(joining(self.procs, command) if self.procs else command, **params)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import resource
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from testbed.emulate.confine import forbid, own_places, program_in
@@ -16,6 +18,8 @@ from testbed.messages import Access
 from testbed.shipped import setup
 
 _STATE = Path("/run/lab/state.json")
+# A signal to what waits for the command alone ends only that, which passes none on.
+_ENDING_WITH_PARENT = ("setpriv", "--pdeathsig", "TERM", "--")
 # Entering leaves the folder that one was in.
 _BACK = 'cd "$0" 2>/dev/null || cd /; exec "$@"'
 
@@ -23,13 +27,14 @@ _BACK = 'cd "$0" 2>/dev/null || cd /; exec "$@"'
 def enter(init: int) -> None:
     """Replace this process by Mininet's command line inside the lab of a process 1; does not return."""
     package = str(Path(__file__).resolve().parents[2])
-    _become(*_entering(init, [sys.executable, "-m", "testbed.emulate.shell"], PYTHONPATH=package))
+    prompt = [*_ENDING_WITH_PARENT, sys.executable, "-m", "testbed.emulate.shell"]
+    _become(*_entering(init, prompt, {"PYTHONPATH": package}))
 
 
 def execute_in(
     init: int, holder: int | None, group: str | None, command: Sequence[str], access: Access = "write"
-) -> None:
-    """Replace this process by a command inside the lab of a process 1; does not return.
+) -> int:
+    """Run a command inside the lab of a process 1, on a terminal of its own where the caller has one.
 
     Args:
         init: pid of process 1.
@@ -37,11 +42,25 @@ def execute_in(
         group: the file by which programs join the host's share of the processors; None where it has none.
         command: program and arguments.
         access: what programs in hosts may do.
+
+    Returns:
+        its exit code; where a signal ended it, this process ends by that signal.
+
+    Raises:
+        CapabilityError: not root.
+        LabError: the lab is gone, or the command cannot be started there.
     """
-    entering = inside(init, holder, group, command, access)
-    if holder is not None and access != "write":
-        forbid()
-    _become(*entering)
+    from testbed.emulate.pty_relay import run_program  # noqa: PLC0415 - other commands need none
+    from testbed.emulate.pty_session import Program  # noqa: PLC0415
+
+    _require_root()
+    inner, variables = _inner(holder, group, command, access)
+    confined = holder is not None and access != "write"
+    place = Path(f"/proc/{init}/root", f"proc/{holder}/root" if confined else "", "dev/pts/ptmx")
+    status = run_program(Program(init, inner, _environment(variables), confined, str(place)))
+    if os.WIFSIGNALED(status):
+        _die_by(os.WTERMSIG(status))
+    return os.waitstatus_to_exitcode(status)
 
 
 def inside(
@@ -52,30 +71,41 @@ def inside(
     Raises:
         CapabilityError: not root.
     """
+    inner, variables = _inner(holder, group, command, access)
+    return _entering(init, inner, variables)
+
+
+def _inner(
+    holder: int | None, group: str | None, command: Sequence[str], access: Access
+) -> tuple[list[str], dict[str, str]]:
+    """What becomes the command when it is started in the lab's own namespaces, and what it finds in its environment."""
     back = ["sh", "-c", _BACK, str(Path.cwd()), *command]
     if holder is None:
-        return _entering(init, back)
-    return _entering(init, program_in(holder, back, group, access), **own_places(access))
+        return [*_ENDING_WITH_PARENT, *back], {}
+    return [*_ENDING_WITH_PARENT, *program_in(holder, back, group, access)], own_places(access)
 
 
-def _entering(init: int, inside: Sequence[str], **variables: str) -> tuple[list[str], dict[str, str]]:
+def _require_root() -> None:
     if os.geteuid() != 0:
         raise CapabilityError("entering a lab needs root; run the command with sudo")
-    command = [
-        "nsenter",
-        "--target",
-        str(init),
-        "--pid",
-        "--net",
-        "--mount",
-        "--uts",
-        "--ipc",
-        "--",
-        # A signal to nsenter alone ends nsenter, which passes none on.
-        *("setpriv", "--pdeathsig", "TERM", "--"),
-        *inside,
-    ]
-    return command, {**os.environ, **variables, "OVS_RUNDIR": "/run/lab/ovs"}
+
+
+def _environment(variables: Mapping[str, str]) -> dict[str, str]:
+    return {**os.environ, **variables, "OVS_RUNDIR": "/run/lab/ovs"}
+
+
+def _entering(init: int, inner: Sequence[str], variables: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+    _require_root()
+    command = ["nsenter", "--target", str(init), "--pid", "--net", "--mount", "--uts", "--ipc", "--", *inner]
+    return command, _environment(variables)
+
+
+def _die_by(number: int) -> None:
+    """End as the command has ended, so that a shell or a supervisor sees how; without a dump of memory."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    if number != signal.SIGKILL:
+        signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
 
 
 def _become(command: list[str], environment: dict[str, str]) -> None:

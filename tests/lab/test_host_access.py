@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -35,9 +36,72 @@ libc = ctypes.CDLL(None, use_errno=True)
 done = libc.syscall(*(ctypes.c_long(int(word)) for word in sys.argv[1:]))
 print("done" if done >= 0 else os.strerror(ctypes.get_errno()))
 """
+# What system calls say, each with three arguments, and with others in the upper half of one of them.
+_CALLS = """
+import ctypes, errno, json, sys
+libc = ctypes.CDLL(None, use_errno=True)
+said = []
+for half in (0, 1 << 32, -1 << 32):
+    for numbers, at in zip(json.loads(sys.argv[1]), json.loads(sys.argv[2])):
+        numbers[at] |= half
+        done = libc.syscall(*map(ctypes.c_long, numbers))
+        said.append("done" if done >= 0 else errno.errorcode[ctypes.get_errno()])
+print(json.dumps(said))
+"""
+# Files of /proc that can be opened to be written, with what is in them; nothing is written.
+_WRITABLE = """
+import json, os
+found = {}
+for top, folders, files in os.walk("/proc"):
+    if top == "/proc":
+        folders[:] = [name for name in folders if not name.isdigit() and name not in ("self", "thread-self")]
+    for name in files:
+        path = os.path.join(top, name)
+        try:
+            os.close(os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK))
+        except OSError:
+            continue
+        try:
+            found[path] = open(path).read()
+        except OSError:
+            found[path] = ""
+print(json.dumps(found))
+"""
+_VALUES = 'import json\nvalues = json.load(open("/run/lab/shared/values"))\n'
+_SHOWN = f"""{_VALUES}
+def shown(name):
+    try:
+        return name, open(name).read()
+    except OSError:
+        return name, ""
+print(json.dumps([shown(name) for name in values]))
+"""
+# Another number in each file that takes one, as near as the kernel takes it.
+_CHANGED = f"""{_VALUES}
+changed = 0
+for name, value in values.items():
+    for other in (1, -1):
+        try:
+            with open(name, "w") as file:
+                file.write(str(int(value) + other))
+            changed += open(name).read() != value
+            break
+        except (OSError, ValueError):
+            continue
+print(changed)
+"""
+_PUT_BACK = f"""{_VALUES}
+for name, value in values.items():
+    try:
+        with open(name, "w") as file:
+            file.write(value)
+    except OSError:
+        continue
+"""
 _X86 = os.uname().machine == "x86_64"
 _PTRACE, _ATTACH = (101 if _X86 else 117), 16
 _INIT_MODULE, _REBOOT, _UNSHARE, _KEYCTL = (175, 169, 272, 250) if _X86 else (105, 142, 97, 219)
+_IOCTL, _SOCKET = (16, 41) if _X86 else (29, 198)
 _NEW_USERS = 0x10000000
 
 
@@ -95,6 +159,45 @@ def test_what_belongs_to_the_machine_in_proc_and_sys_cannot_be_written(lab):
     for file in ("/proc/sys/kernel/core_pattern", "/proc/sys/vm/swappiness", "/sys/class/net/eth0/mtu"):
         code, said = program(lab, "sh", "-c", f"echo 1 >{file}")
         assert (code != 0, "Read-only file system" in said) == (True, True), said
+    # How soon the kernel ends the lab when memory runs out: by the number of process 1, and of one of its threads.
+    code, said = program(
+        lab, "sh", "-c", "for one in /proc/1/task/*; do echo 900 >/proc/${one##*/}/oom_score_adj; done"
+    )
+    assert (code != 0, "Read-only file system" in said) == (True, True), said
+    assert (lab.namespaces.proc / "1/oom_score_adj").read_text() != "900\n"
+
+
+def test_what_can_be_written_in_proc_is_the_network_s_own(lab):
+    """All that can be opened to be written is looked at: another value for one host is no other for the next.
+
+    A setting of the kernel that cannot be put back is left alone, and may not be writable at all.
+    """
+    code, said = program(lab, sys.executable, "-I", "-c", _WRITABLE)
+    assert code == 0, said
+    writable = json.loads(said)
+    assert {name.split("/")[3] for name in writable} == {"net"}, writable
+    assert len(writable) > 100
+    assert not [name for name in writable if "lwtunnel" in name]
+    assert {"/proc/sys/net/ipv4/ip_forward", "/proc/sys/net/core/somaxconn"} <= writable.keys()
+    lab.write("shared/values", json.dumps(writable))
+    _, before = program(lab, sys.executable, "-I", "-c", _SHOWN, host="h2")
+    outside = {name: _value(name) for name in writable}
+    code, said = program(lab, sys.executable, "-I", "-c", _CHANGED)
+    assert code == 0, said
+    assert json.loads(said) > 50
+    try:
+        _, now = program(lab, sys.executable, "-I", "-c", _SHOWN, host="h2")
+        assert [one for one in zip(json.loads(before), json.loads(now), strict=True) if one[0] != one[1]] == []
+        assert {name: _value(name) for name in writable} == outside
+    finally:
+        assert program(lab, sys.executable, "-I", "-c", _PUT_BACK)[0] == 0
+
+
+def _value(name: str) -> str | None:
+    try:
+        return Path(name).read_text()
+    except OSError:
+        return None
 
 
 def test_the_processes_of_the_machine_are_not_seen(lab):
@@ -136,6 +239,19 @@ def test_nothing_is_loaded_into_the_kernel_and_no_process_looked_into(lab):
     assert called(lab, _PTRACE, _ATTACH, 1, 0) == "Operation not permitted"
     assert called(lab, _PTRACE, 0, 0, 0) == "Operation not permitted"  # not even its own
     assert called(lab, _KEYCTL, 0, -3, 0) == "Operation not permitted"
+
+
+def test_nothing_is_typed_into_a_terminal_and_no_network_avoided_whatever_the_upper_half_of_an_argument(lab):
+    """The kernel looks at 32 bits of these arguments only."""
+    requests = {"TIOCSTI": 0x5412, "TIOCLINUX": 0x541C, "TIOCCONS": 0x541D, "TIOCSETD": 0x5423, "TCGETS": 0x5401}
+    calls = {name: (_IOCTL, 0, number, 0) for name, number in requests.items()} | {"vsock": (_SOCKET, 40, 1, 0)}
+    at = {name: 2 if numbers[0] == _IOCTL else 1 for name, numbers in calls.items()}
+    code, said = program(
+        lab, sys.executable, "-I", "-c", _CALLS, json.dumps([*calls.values()]), json.dumps([*at.values()])
+    )
+    assert code == 0, said
+    refused = dict.fromkeys(requests, "EPERM") | {"TCGETS": "ENOTTY", "vsock": "EAFNOSUPPORT"}
+    assert json.loads(said) == [refused[name] for name in calls] * 3
 
 
 def test_rights_do_not_come_back(lab):
