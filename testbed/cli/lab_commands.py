@@ -52,8 +52,12 @@ def run(
         ),
     ] = None,
     virtual_time: Annotated[
-        bool, typer.Option("--virtual-time", help="of engine vm: its clock follows its instructions")
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--virtual-time/--real-time",
+            help="of engine vm: whether its clock counts instructions; default: where KVM does not boot",
+        ),
+    ] = None,
     memory: Annotated[int | None, typer.Option(help="of engine vm: MiB of the virtual machine; default 2048")] = None,
     limit: Annotated[
         float | None, typer.Option("--limit", help="of engine vm: s until it is ended; default 7200")
@@ -88,8 +92,8 @@ def run(
     from testbed.scenario.engines import LABS
 
     options = {
-        "engine": engine, "vm.virtual_time": "true" if virtual_time else None, "vm.memory": memory, "vm.limit": limit,
-        "vm.shift": shift,
+        "engine": engine, "vm.virtual_time": None if virtual_time is None else str(virtual_time).lower(),
+        "vm.memory": memory, "vm.limit": limit, "vm.shift": shift,
     }  # fmt: skip
     more = [f"{key}={value}" for key, value in options.items() if value is not None]
     with steps() as progress:

@@ -92,11 +92,23 @@ def link_slowness(plan: Plan) -> float:
     Round trips and the filling of queues take as many times longer. A flow of TCP that loses frames takes as many times
     the square of its queue to come round, so that longer queues than usual count as slower links.
     """
+    return max(1.0, plan.scenario.links.queue_frames / _WRITTEN_FRAMES) ** 2 * _frame_slowness(plan)
+
+
+def time_limit_factor(plan: Plan) -> float:
+    """How many times the seconds of a time limit a load has in the plan's lab; 1 or more.
+
+    Limits that no scenario names are written for the links that the seconds of loads are written for. Where the lab's
+    are slower, what a load sends takes as many times longer.
+    """
+    return max(1.0, _frame_slowness(plan))
+
+
+def _frame_slowness(plan: Plan) -> float:
     links = plan.scenario.links
     used = np.atleast_1d(wire_rates(plan))
     rate = min(links.edge_rate, float(used.min(initial=links.rate))) / plan.scenario.lab.chosen_dilation
-    queues = max(1.0, links.queue_frames / _WRITTEN_FRAMES) ** 2
-    return queues * _WRITTEN_RATE / rate * _full_frame(links.mtu) / _full_frame(MTU)
+    return _WRITTEN_RATE / rate * _full_frame(links.mtu) / _full_frame(MTU)
 
 
 def _full_frame(mtu: int) -> int:

@@ -13,19 +13,27 @@ import sys
 import threading
 import traceback
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from testbed.emulate.vm.suite import run_tests
 from testbed.errors import InputError, TestbedError
 from testbed.plan.store import plan_from_json
-from testbed.run.lab import ENGINE
+from testbed.run.dilation.choose import choose_dilation
+from testbed.run.dilation.known import choose_in_virtual_time
+from testbed.run.in_session import measure_in
+from testbed.run.lab import ENGINE, LAB
 
-_SIGN_OF_LIFE = 5.0
+_SIGN_OF_LIFE = 1.0  # s by this clock, which may be a virtual one and slow
 
 
 def job_text(kind: str, **further: Any) -> str:
-    """Return the file job.json of a job. `kind`: `measure`, which also needs a plan.json, or `tests`."""
+    """Return the file job.json of a job.
+
+    `kind`: `measure`, which also needs a plan.json, with `instruction_seconds`: what an instruction takes in virtual
+    time, None in real time; or `tests`, with `arguments` for pytest.
+    """
     return json.dumps({"kind": kind, **further})
 
 
@@ -103,8 +111,10 @@ def _measure(job: Path, results: Path, port: Port) -> int:
     def say(text: str) -> None:
         port.say(progress=text)
 
+    taken = json.loads((job / "job.json").read_text())["instruction_seconds"]
+    choose = choose_dilation if taken is None else partial(choose_in_virtual_time, instruction_seconds=taken)
     ENGINE.missing(plan, say).refuse()
-    ENGINE.measure(plan, results, say)
+    measure_in(LAB, plan, results, say, choose)
     return 0
 
 

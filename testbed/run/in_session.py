@@ -29,21 +29,32 @@ class Fabric:
     environment: Callable[[str, Session], dict[str, object]]
 
 
-def measure_in(fabric: Fabric, plan: Plan, results: Path, progress: Progress) -> Measured:
+# Settles the dilation of a running lab: the plan at it, and how it was chosen, see choose_dilation().
+Choose = Callable[[Plan, Session, Progress], tuple[Plan, Choice | None]]
+
+
+def measure_in(
+    fabric: Fabric, plan: Plan, results: Path, progress: Progress, choose: Choose = choose_dilation
+) -> Measured:
     """Build the plan's fabric, run its loads, and store all but the report; see Engine."""
     folder = ResultFolder(results, plan)
     with checked(fabric, plan, folder, progress) as lab:
-        return measure_on(lab, plan, folder, progress)
+        return measure_on(lab, plan, folder, progress, choose=choose)
 
 
 def measure_on(
-    lab: Session, plan: Plan, folder: ResultFolder, progress: Progress, findings: Sequence[Finding] = ()
+    lab: Session,
+    plan: Plan,
+    folder: ResultFolder,
+    progress: Progress,
+    findings: Sequence[Finding] = (),
+    choose: Choose = choose_dilation,
 ) -> Measured:
     """Run the plan's loads in a lab that is there, and store all but the report.
 
     `findings` are what is known of the lab before.
     """
-    settled, choice = choose_dilation(plan, lab, progress)
+    settled, choice = choose(plan, lab, progress)
     flooded_before = flooded(plan, lab)
     refused_before = lab.frames().refused if lab.facts.pace else {}  # which only a model counts
     attempts = Attempts(settled, lab, folder, progress, choice)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypedDict
@@ -18,6 +19,7 @@ from testbed.plan import Plan
 from testbed.plan.store import plan_to_json
 from testbed.results import ResultFolder, load_run
 from testbed.run.checks.fidelity import Judgement, Verdict
+from testbed.run.dilation.known import refuse_translated
 from testbed.run.engine import Engine, Measured, Missing, Progress
 from testbed.run.guest import job_text
 from testbed.scenario.engines import VmOptions
@@ -27,14 +29,22 @@ CONSOLE = "console.log"
 _ERRORS = {kind.__name__: kind for kind in (CapabilityError, LabError, StorageError, VerificationError)}
 
 
-def choose_machine(image: Image, options: VmOptions, progress: Progress) -> tuple[Machine, str]:
-    """Return the machine to start, and why it has no KVM where it could have had it; else an empty text."""
-    if options.virtual_time:
-        # One processor: QEMU counts the instructions of all in turn, so more would only share it.
-        return Machine("icount", 1, options.memory, options.shift), ""
+def choose_machine(image: Image, options: VmOptions, progress: Progress, seed: int = 1) -> tuple[Machine, str]:
+    """Return the machine to start, and why it has no KVM where it could have had it; else an empty text.
+
+    `seed` is of the random numbers in virtual time.
+    """
+    # One processor: QEMU counts the instructions of all in turn, so more would only share it.
+    virtual = Machine("icount", 1, options.memory, options.shift, seed)
+    if options.virtual_time is True:
+        return virtual, ""
     progress("trying whether KVM boots here")
     why_not = why_no_kvm(image)
-    return Machine("tcg" if why_not else "kvm", os.cpu_count() or 1, options.memory), why_not
+    if not why_not:
+        return Machine("kvm", os.cpu_count() or 1, options.memory), ""
+    if options.virtual_time == "auto":
+        return virtual, why_not
+    return Machine("tcg", os.cpu_count() or 1, options.memory), why_not
 
 
 def missing(plan: Plan, progress: Progress) -> Missing:
@@ -72,10 +82,17 @@ def missing(plan: Plan, progress: Progress) -> Missing:
 def measure(plan: Plan, results: Path, progress: Progress) -> Measured:
     """Run the loads in a virtual machine, and store all but the report; see Engine."""
     version, image, options = qemu_version(), require_image(), plan.scenario.vm
-    machine, no_kvm = choose_machine(image, options, progress)
+    machine, no_kvm = choose_machine(image, options, progress, plan.scenario.lab.seed)
+    if machine.accelerator == "tcg":
+        refuse_translated(plan)
     folder = ResultFolder(results, plan)
-    job = {"job.json": job_text("measure"), "plan.json": plan_to_json(plan)}
-    progress(f"booting the virtual machine ({machine.accelerator}, {machine.memory} MiB)")
+    virtual = machine.accelerator == "icount"
+    job = {
+        "job.json": job_text("measure", instruction_seconds=1e-9 * 2**machine.shift if virtual else None),
+        "plan.json": plan_to_json(plan),
+    }
+    progress(_told(machine, no_kvm))
+    begun = time.time()
     try:
         report = run_job(
             machine, image, job, folder.path, folder.path / CONSOLE, progress, options.limit, parts=LAB_PARTS
@@ -88,8 +105,8 @@ def measure(plan: Plan, results: Path, progress: Progress) -> Measured:
         raise LabError(error.sentence, folder.path) from error
     facts = {
         "accelerator": machine.accelerator,
-        "virtual_time": options.virtual_time,
-        **({"shift": machine.shift} if options.virtual_time else {}),
+        "virtual_time": virtual,
+        **({"shift": machine.shift} if virtual else {}),
         **({"why_not_kvm": no_kvm} if no_kvm else {}),
         "processors": machine.processors,
         "memory": machine.memory,
@@ -100,7 +117,12 @@ def measure(plan: Plan, results: Path, progress: Progress) -> Measured:
     }
     run = load_run(folder.path, unfinished=True)
     folder.write_json("environment.json", {**run.environment, "vm": facts})
-    folder.write_json("manifest.json", {**run.manifest, "vm": facts})
+    # The guest's date is another one in virtual time.
+    times = {
+        name: time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(at))
+        for name, at in (("started", begun), ("finished", time.time()))
+    }
+    folder.write_json("manifest.json", {**run.manifest, **times, "vm": facts})
     verdict = Verdict[str(run.manifest["verdict"]).upper()]
     return Measured(folder, Judgement(verdict, tuple(run.manifest["reasons"])), run.samples)
 
@@ -125,7 +147,7 @@ def run_tests_in_vm(
     image = require_image()
     require_memory("a lab of the tests", NEEDED_BY_TESTS, options.memory, free_memory())
     machine, _ = choose_machine(image, options, progress)
-    progress(f"booting the virtual machine ({machine.accelerator}, {machine.memory} MiB)")
+    progress(_told(machine, ""))
     job = {"job.json": job_text("tests", arguments=["-m", "vm", *arguments])}
     report = run_job(machine, image, job, None, console, progress, options.limit, line)
     raise_reported(report)
@@ -147,6 +169,17 @@ def raise_reported(report: Report) -> None:
         raise InputError([Problem(*problem) for problem in error["problems"]])
     kind: type[TestbedError] = _ERRORS.get(error["kind"], LabError)
     raise kind(error["sentence"])
+
+
+def _told(machine: Machine, no_kvm: str) -> str:
+    """What is booted, and why so."""
+    how = {
+        "kvm": "on this machine's processors (KVM)",
+        "tcg": "its instructions are translated, in real time",
+        "icount": "its clock counts instructions, so that figures do not depend on how fast this machine is",
+    }[machine.accelerator]
+    why = f"; KVM: {no_kvm}" if no_kvm else ""
+    return f"booting the virtual machine, {machine.memory} MiB: {how}{why}"
 
 
 def _memory(plan: Plan) -> int:

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Gt, Le
+from pydantic import BeforeValidator, WithJsonSchema
 
-from testbed.errors import Problem
+from testbed.errors import Problem, did_you_mean
+from testbed.scenario.models import shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +34,24 @@ class Simulator:
     warm_up: Annotated[float, Ge(0), Le(60000)] = 50.0  # ms at the beginning that do not count
 
 
+def _auto_or_bool(value: object) -> object:
+    if isinstance(value, bool) or value == "auto":
+        return value
+    near = f".{did_you_mean(value, ['auto'])}" if isinstance(value, str) else ""
+    raise ValueError(f"should be auto, true or false, not {shown(value)}{near.rstrip('.')}")
+
+
 @dataclass(frozen=True, slots=True)
 class VmOptions:
     """The virtual machine; see docs/vm.md."""
 
-    virtual_time: bool = False  # whether its clock follows its instructions
+    # whether its clock counts instructions, so that figures do not depend on this machine; `auto` = where KVM does not
+    # boot
+    virtual_time: Annotated[
+        bool | Literal["auto"],
+        BeforeValidator(_auto_or_bool),
+        WithJsonSchema({"anyOf": [{"type": "boolean"}, {"const": "auto"}]}),
+    ] = "auto"
     memory: Annotated[int, Ge(256)] = 2048  # MiB
     limit: Annotated[float, Ge(1)] = 7200.0  # s after which it is ended
     shift: Annotated[int, Ge(0), Le(10)] = 0  # in virtual time one instruction takes 2^shift ns
@@ -119,7 +134,12 @@ def unheard_keys(engine: str, blocks: Mapping[str, Any]) -> list[Problem]:
                 others = " or ".join(name for name, other in ENGINES.items() if hears(other, block, key, value))
                 sentence = f'"{value}" is for engine: {others} only, not {engine}; use {" or ".join(able)}, or set that'
                 found.append(Problem(f"{block}.{key}", sentence))
-    if isinstance(blocks["vm"], VmOptions) and blocks["vm"].shift and not blocks["vm"].virtual_time and engine == "vm":
+    if (
+        isinstance(blocks["vm"], VmOptions)
+        and blocks["vm"].shift
+        and blocks["vm"].virtual_time is not True
+        and engine == "vm"
+    ):
         found.append(Problem("vm.shift", "is for vm.virtual_time: true only; take it out, or set that"))
     return found
 

@@ -17,7 +17,7 @@ from testbed.errors import CapabilityError, LabError, WorkloadError
 from testbed.plan import Plan, make_plan
 from testbed.plan.rates import at_dilation, demand
 from testbed.run.checks.fidelity import Judgement, Verdict
-from testbed.run.dilation import calibrate, choose, pilot
+from testbed.run.dilation import calibrate, choose, known, pilot
 from testbed.scenario import parse_scenario
 from testbed.scenario.spec import LabSettings, largest_dilation
 from testbed.workloads import mpi
@@ -91,6 +91,51 @@ def test_the_pilot_of_modelled_switches_counts_what_hosts_send_and_not_where_it_
     # Acknowledgements do not count, but for the room that they take. 128 bytes are 198 on the wire, 1470 are 1540.
     assert pilot.make_pilot(plan_of(tcp), 1.25, modelled=True).factor == pytest.approx(1.25 / 0.9, rel=0.05)
     assert pilot.make_pilot(plan_of(UDP, short), 1.25, modelled=True).factor == pytest.approx(1.25 / 0.9 * 1540 / 198)
+
+
+# --- virtual machines without KVM -----------------------------------------------------------------------------
+
+
+def test_in_virtual_time_the_dilation_follows_from_instructions_and_nothing_is_tried():
+    plan = plan_of(UDP)
+    choice = known.dilation_in_virtual_time(plan, 1e-9, None)
+    assert (choice.guess_from, choice.tried, choice.margin) == ("virtual time", (), 1.25)
+    needed = 1.25 * demand(plan) * known.HOP_INSTRUCTIONS * 1e-9 / 0.5
+    assert needed <= choice.dilation < 2 * needed
+    assert known.dilation_in_virtual_time(plan, 4e-9, None).dilation == pytest.approx(4 * choice.dilation, rel=0.5)
+
+
+def test_in_virtual_time_the_lab_is_shaped_for_the_dilation_and_a_number_stays(lab_that_keeps_up_at):
+    lab, told = lab_that_keeps_up_at(1e9), list[str]()
+    settled, choice = known.choose_in_virtual_time(plan_of(UDP), lab, told.append, 1e-9)
+    assert choice is not None
+    assert settled.scenario.lab.dilation == choice.dilation == lab.shaped[-1].dilation
+    assert told == [f"dilation {choice.dilation:g}: an instruction takes 1 ns, whatever this machine does"]
+    fixed = plan_of(UDP, lab="{dilation: 50}")
+    assert known.choose_in_virtual_time(fixed, lab, told.append, 1e-9) == (fixed, None)
+
+
+def test_a_translated_machine_is_refused_in_real_time_where_it_would_take_hours():
+    with pytest.raises(
+        CapabilityError, match=r"x\.yaml: in real time .* \(vm\.virtual_time: auto\).*--set lab\.dilation="
+    ):
+        known.refuse_translated(plan_of(UDP, MPI))
+    known.refuse_translated(plan_of(UDP, lab="{dilation: 2000}"))
+    known.refuse_translated(plan_of(UDP, topology="topology: {kind: mesh, sizes: [2]}\n"))
+    known.refuse_translated(plan_of("{kind: iperf3, protocol: udp, offered: 0.01}"))
+
+
+def test_after_half_a_minute_the_best_that_is_known_is_taken(lab_that_keeps_up_at, monkeypatch):
+    clock = iter(range(0, 10_000, 20))  # each look at it finds 20 s gone
+    monkeypatch.setattr("testbed.run.dilation.choose.time.monotonic", lambda: float(next(clock)))
+    _, choice = choice_of(plan_of(UDP), lab_that_keeps_up_at(10))
+    assert choice is not None
+    # Without the limit the search goes on down to 10.
+    assert choice.dilation == min(one.dilation for one in choice.tried) > 10
+    _, choice = choice_of(plan_of(UDP, MPI), lab_that_keeps_up_at(10, 1e9))
+    assert choice is not None
+    assert choice.kept_up_with_job is False
+    assert len([one for one in choice.tried if one.job]) <= 2
 
 
 def test_without_mpi_jobs_no_job_is_tried():

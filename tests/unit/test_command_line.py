@@ -107,6 +107,15 @@ def test_virtual_time_is_asked_for_before_its_pace():
     ]
 
 
+def test_virtual_time_is_auto_or_yes_or_no():
+    done = command("plan", "torus4x4", "--set", "engine=vm", "--set", "vm.virtual_time=aut", "--format", "json")
+    assert [problem["sentence"] for problem in json.loads(done.stdout)["problems"]] == [
+        'should be auto, true or false, not "aut". Did you mean "auto"?'
+    ]
+    for word in ("auto", "true", "false"):
+        assert command("plan", "torus4x4", "--set", "engine=vm", "--set", f"vm.virtual_time={word}").returncode == 0
+
+
 def test_a_lab_that_stays_is_one_on_this_machine():
     told = json.loads(command("up", "torus4x4", "--set", "engine=simulate", "--format", "json").stdout)
     assert [problem["sentence"] for problem in told["problems"]] == [

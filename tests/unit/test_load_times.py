@@ -11,8 +11,9 @@ import pytest
 from testbed.emulate import fabric
 from testbed.emulate.rtnetlink import LINK_FIGURES, PortCounters
 from testbed.plan import make_plan
-from testbed.plan.rates import link_slowness, timed
+from testbed.plan.rates import link_slowness, time_limit_factor, timed
 from testbed.run.expected import expected_seconds
+from testbed.run.loads import run_mpi
 from testbed.scenario import parse_scenario
 from testbed.workloads.spec import Iperf3, times
 
@@ -52,6 +53,40 @@ def test_no_fewer_frames_and_round_trips_than_where_the_seconds_are_written():
 def test_the_slowest_link_counts_and_not_the_dilation_alone(links):
     assert link_slowness(plan_of(15, links)) == pytest.approx(1.0)
     assert tuple(times(timed(plan_of(15, links), TCP))) == (5, 10)
+
+
+def test_time_limits_grow_with_the_slowness_of_links_and_never_shrink():
+    assert [time_limit_factor(plan_of(dilation)) for dilation in (1, 150, 300, 7500)] == pytest.approx([1, 1, 2, 50])
+    assert time_limit_factor(plan_of(30, "rate: 100 Mbit/s")) == pytest.approx(2.0)
+    assert time_limit_factor(plan_of(150, "queue_frames: 1000")) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("given", "limit"), [("", 240.0), (", time_limit: 90", 90.0)])
+def test_a_jobs_time_limit_follows_the_links_unless_the_scenario_names_it(given, limit, monkeypatch):
+    """A job that is cut short by a limit written for faster links looks as if it had failed."""
+    plan = plan_of(300, load=f"{{kind: mpi, job: fabric_bench{given}}}")
+    (load,) = plan.scenario.workloads
+    job = SimpleNamespace(
+        name="fabric_bench", time_limit=120.0 if load.spec.time_limit is None else load.spec.time_limit
+    )
+    monkeypatch.setattr(run_mpi, "prepare_mpi", lambda plan, spec: SimpleNamespace(job=job, ranks=range(16)))
+    monkeypatch.setattr(run_mpi, "_launch", lambda context, prepared: None)
+    monkeypatch.setattr(run_mpi, "_processes", lambda context, prepared, start: [SimpleNamespace(id="job")])
+    monkeypatch.setattr(run_mpi, "FrameLedger", lambda context: None)
+    asked: list[float] = []
+
+    class EndedError(Exception):
+        pass
+
+    def run(processes, limit, **how):
+        asked.append(limit)
+        raise EndedError
+
+    told: list[str] = []
+    with pytest.raises(EndedError):
+        run_mpi.run_mpi(SimpleNamespace(plan=plan, progress=told.append, run=run), load.spec)  # type: ignore[arg-type]
+    assert asked == pytest.approx([limit])
+    assert told[-1] == f"fabric_bench on 16 ranks, at most {limit:g} s by the lab's clock"
 
 
 def test_long_queues_and_long_frames_take_longer():

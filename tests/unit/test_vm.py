@@ -54,20 +54,21 @@ def whole(tmp_path):
     return _whole(tmp_path / "an,image")
 
 
-def _command(image, accelerator, processors=2):
-    machine = Machine(accelerator, processors, 2048)
-    return qemu_command(machine, image, Path("/w/project.tar"), Path("/w/results"), Path("/w/console.log"))
+def _command(image, accelerator, processors=2, **more):
+    machine = Machine(accelerator, processors, 2048, **more)
+    for name in ("project.tar", "results"):
+        (image.folder / name).touch()
+    return qemu_command(machine, image, image.folder / "project.tar", image.folder / "results", Path("/w/console.log"))
 
 
 def test_the_image_is_never_written_and_the_project_only_read(whole):
     command = _command(whole, "tcg")
-    memory = next(word for word in command if word.startswith("memory-backend-file,"))
-    assert "share=off" in memory.split(",")  # a private mapping: what the guest writes stays QEMU's own
-    drives = [command[n + 1] for n, word in enumerate(command) if word == "-drive"]
-    assert drives == [
-        "file=/w/project.tar,format=raw,if=virtio,readonly=on",
-        "file=/w/results,format=raw,if=virtio,cache=unsafe",
-    ]
+    memory = [word.split(",") for word in command if word.startswith("memory-backend-file,")]
+    # A private mapping: what the guest writes stays QEMU's own.
+    assert [(words[1], words[2]) for words in memory] == [
+        ("id=root", "share=off"), ("id=project", "share=off"), ("id=results", "share=on"),
+    ]  # fmt: skip
+    assert "-drive" not in command
 
 
 def test_the_image_is_memory_that_has_room_beside_the_machines_own(whole):
@@ -75,7 +76,7 @@ def test_the_image_is_memory_that_has_room_beside_the_machines_own(whole):
         file.truncate(4 << 30)
     command = _command(whole, "icount", 1)
     assert f"size={4 << 30},mem-path={whole.folder.parent}/an,,image/root.img" in " ".join(command)
-    room = next(int(word.removeprefix("slots=1,maxmem=")) for word in command if word.startswith("slots=1,maxmem="))
+    room = next(int(word.removeprefix("slots=3,maxmem=")) for word in command if word.startswith("slots=3,maxmem="))
     assert room > (2048 << 20) + (4 << 30)
 
 
@@ -85,7 +86,17 @@ def test_accelerators(whole):
     virtual = " ".join(_command(whole, "icount", 1))
     assert " -accel tcg,thread=single " in virtual
     assert " -icount shift=0,sleep=off " in virtual
-    assert " -rtc clock=vm " in virtual
+    assert " -rtc base=2020-01-01T00:00:00,clock=vm " in virtual
+
+
+def test_in_virtual_time_nothing_comes_from_this_machine(whole):
+    """Neither the date, nor random numbers, nor when another thread of QEMU gets to serve a queue."""
+    virtual = " ".join(_command(whole, "icount", 1, seed=7))
+    assert " -seed 7 " in virtual
+    assert "virtio-rng" not in virtual
+    assert "random.trust_cpu=on" in virtual
+    assert "virtio-serial-pci,ioeventfd=off" in virtual
+    assert "virtio-rng-pci" in _command(whole, "tcg")
 
 
 def test_a_translated_processor_counts_the_time_itself(whole):
@@ -106,16 +117,23 @@ def test_virtual_time_has_one_processor_and_no_kvm(tmp_path, monkeypatch):
 
 def test_an_instruction_takes_as_long_as_wished(whole):
     machine, _ = choose_machine(whole, VmOptions(virtual_time=True, shift=2), _quiet)
-    assert "shift=2,sleep=off" in qemu_command(machine, whole, Path("/w/p"), Path("/w/r"), Path("/w/c"))
+    assert "shift=2,sleep=off" in " ".join(_command(whole, "icount", 1, shift=machine.shift))
 
 
 def test_kvm_only_where_it_boots(tmp_path, monkeypatch):
     monkeypatch.setattr(vm, "why_no_kvm", lambda image: "")
     assert choose_machine(Image(tmp_path), VmOptions(), _quiet)[0].accelerator == "kvm"
     monkeypatch.setattr(vm, "why_no_kvm", lambda image: "a kernel does not boot with it in 15 s")
-    machine, why_not = choose_machine(Image(tmp_path), VmOptions(memory=512), _quiet)
+    machine, why_not = choose_machine(Image(tmp_path), VmOptions(memory=512, virtual_time=False), _quiet)
     assert (machine.accelerator, machine.memory) == ("tcg", 512)
     assert why_not == "a kernel does not boot with it in 15 s"
+
+
+def test_without_kvm_the_clock_counts_instructions(tmp_path, monkeypatch):
+    monkeypatch.setattr(vm, "why_no_kvm", lambda image: "/dev/kvm is not there")
+    assert choose_machine(Image(tmp_path), VmOptions(), _quiet, 5) == (
+        Machine("icount", 1, 2048, seed=5), "/dev/kvm is not there",
+    )  # fmt: skip
 
 
 def test_why_kvm_does_not_boot_is_asked_once(tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import tempfile
 import time
@@ -18,7 +19,8 @@ from testbed.emulate.vm.stream import lines, started
 from testbed.errors import LabError
 from testbed.files import write_whole
 
-RESULTS_BYTES = 2 << 30  # of the disk for results; the file is sparse
+RESULTS_BYTES = 2 << 30  # of memory for results; the file is sparse
+_MEMORY_UNIT = 128 << 20  # the kernel takes memory that is plugged in by as many bytes
 _BOOT_LIMIT = 180.0
 _PANIC = re.compile(r"Kernel panic - not syncing: (.*)")
 _SHOWN_LINES = 8
@@ -57,6 +59,7 @@ def run_job(
             Path(folder, name) for name in ("project.tar", "results", "errors", "console")
         )
         pack_project(project, job, parts)
+        os.truncate(project, -(-project.stat().st_size // _MEMORY_UNIT) * _MEMORY_UNIT)  # zeros follow an archive
         with results.open("wb") as file:
             file.truncate(RESULTS_BYTES)
         begun = time.monotonic()

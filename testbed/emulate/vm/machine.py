@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -11,12 +12,18 @@ from testbed.emulate.vm.image import Image
 from testbed.errors import CapabilityError
 
 Accelerator = Literal["kvm", "tcg", "icount"]
-_MEMORY_SLACK = 1 << 30  # of addresses, for the alignment of what is plugged in
+_MEMORY_SLACK = 1 << 30  # of addresses for each file, for the alignment of what is plugged in
+# What the guest's clock shows at power-on in virtual time: the same at each run, since all that it computes then is,
+# too.
+_VIRTUAL_DATE = "2020-01-01T00:00:00"
 _KERNEL = "console=ttyS0 panic=-1 psi=1 loglevel=4 net.ifnames=0 mitigations=off"
 # Of a translated processor the kernel does not trust the counter, and would ask a device for the time, which takes
 # five times as long; QEMU derives the counters of all processors from one. In virtual time there is only one processor,
 # and the kernel takes its counter by itself.
 _CLOCK = "clocksource=tsc tsc=reliable"
+# In virtual time random numbers come from the processor's instruction, which QEMU seeds; this machine's would differ at
+# each run.
+_ENTROPY = "random.trust_cpu=on"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,21 +34,22 @@ class Machine:
     processors: int  # of the machine
     memory: int  # MiB
     shift: int = 0  # with `icount` one instruction takes 2^shift ns
+    seed: int = 1  # with `icount` of the guest's random numbers
 
 
 def qemu_command(machine: Machine, image: Image, project: Path, results: Path, console: Path) -> list[str]:
     """Return QEMU's command: standard output carries what the guest reports, the console goes to a file.
 
-    The image stays as it is: what the guest writes goes to QEMU's own memory. `project` is the first disk, `results`
-    the second.
+    Image and project stay as they are: what the guest writes there goes to QEMU's own memory. /dev/pmem0 is the image,
+    pmem1 the project, pmem2 the results.
     """
-    clock = f" {_CLOCK}" if machine.accelerator == "tcg" else ""
+    more = {"tcg": f" {_CLOCK}", "icount": f" {_ENTROPY}"}.get(machine.accelerator, "")
     return [
-        *kernel_command(machine, image, console, _KERNEL + clock),
-        *_root(machine, image.root),
-        "-drive", _drive(project, "readonly=on"),
-        "-drive", _drive(results, "cache=unsafe"),
-        "-device", "virtio-serial-pci",
+        *kernel_command(machine, image, console, _KERNEL + more),
+        *_memory(machine, {"root": (image.root, "off"), "project": (project, "off"), "results": (results, "on")}),
+        # Its queue is served where the guest asks for it. QEMU's other thread would do so at another instruction at
+        # each run.
+        "-device", "virtio-serial-pci,ioeventfd=off",
         "-chardev", "file,id=report,path=/dev/stdout",  # `stdio` would close with an empty standard input
         "-device", "virtserialport,chardev=report,name=testbed",
     ]  # fmt: skip
@@ -54,7 +62,7 @@ def kernel_command(machine: Machine, image: Image, console: Path, arguments: str
         *_accelerator(machine), "-smp", str(machine.processors), "-m", str(machine.memory),
         "-kernel", str(image.kernel), "-initrd", str(image.initrd), "-append", arguments,
         "-chardev", f"file,id=console,path={_escaped(console)}", "-serial", "chardev:console",
-        "-device", "virtio-rng-pci",
+        *([] if machine.accelerator == "icount" else ["-device", "virtio-rng-pci"]),
     ]  # fmt: skip
 
 
@@ -64,27 +72,24 @@ def _accelerator(machine: Machine) -> list[str]:
     if machine.accelerator == "tcg":
         return ["-accel", "tcg,thread=multi", "-cpu", "max"]
     # In virtual time the guest's clock follows its instructions, and time in which it would only wait is skipped.
-    time = ["-icount", f"shift={machine.shift},sleep=off", "-rtc", "clock=vm"]
+    time = ["-icount", f"shift={machine.shift},sleep=off", "-rtc", f"base={_VIRTUAL_DATE},clock=vm"]
+    time += ["-seed", str(machine.seed)]
     return ["-accel", "tcg,thread=single", "-cpu", "max", *time]
 
 
-def _root(machine: Machine, root: Path) -> list[str]:
-    """The root file system as memory that the guest reads without waiting.
+def _memory(machine: Machine, files: Mapping[str, tuple[Path, str]]) -> list[str]:
+    """Files as memory that the guest uses without waiting: name → the file, and whether it gets what is written.
 
     While a guest waits for a disk in virtual time, and has nothing else to do, its clock goes to whatever is due next,
-    seconds ahead.
+    seconds ahead, and it waits until another instruction at each run.
     """
-    size = root.stat().st_size
-    room = (machine.memory << 20) + size + _MEMORY_SLACK
-    return [
-        "-machine", "nvdimm=on", "-m", f"slots=1,maxmem={room}",
-        "-object", f"memory-backend-file,id=root,share=off,size={size},mem-path={_escaped(root)}",
-        "-device", "nvdimm,memdev=root",
-    ]  # fmt: skip
-
-
-def _drive(file: Path, options: str) -> str:
-    return f"file={_escaped(file)},format=raw,if=virtio,{options}"
+    sizes = {name: file.stat().st_size for name, (file, _) in files.items()}
+    room = (machine.memory << 20) + sum(sizes.values()) + len(files) * _MEMORY_SLACK
+    words = ["-machine", "nvdimm=on", "-m", f"slots={len(files)},maxmem={room}"]
+    for name, (file, share) in files.items():
+        backend = f"memory-backend-file,id={name},share={share},size={sizes[name]},mem-path={_escaped(file)}"
+        words += ["-object", backend, "-device", f"nvdimm,memdev={name}"]
+    return words
 
 
 def _escaped(file: Path) -> str:

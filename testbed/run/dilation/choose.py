@@ -22,6 +22,8 @@ _SHOWN_REASONS = 3
 _SLOWER = 2.0
 # Dilations that are tried with a job at most: where it keeps up at none of them, it is not for lack of dilation.
 _JOB_TRIALS = 4
+# s of trials after which the best that is known is taken, where something is: a finer choice costs more than it gives.
+_MOST_SECONDS = 30.0
 # How many times faster than Open vSwitch in userspace the modelled switches are, and its fast path, about; only where
 # the search begins.
 _MODEL_GAIN, _FAST_GAIN = 10.0, 4.0
@@ -73,6 +75,7 @@ class _Search:
     allowed: tuple[float, ...]  # what may be chosen, ascending
     guess: float  # where to begin
     progress: Callable[[str], None]
+    began: float  # s, monotonic
     trials: list[Trial] = field(default_factory=list)  # what was tried, in that order
 
     @property
@@ -84,12 +87,15 @@ class _Search:
         """The smallest dilation at which the lab keeps up with flows and, if asked, with a job; None = there is none.
 
         Flows that were faithful at a smaller dilation are not tried again. Where jobs were not, it goes up a step at a
-        time, and gives up after _JOB_TRIALS of them.
+        time, and gives up after _JOB_TRIALS of them. After _MOST_SECONDS what is known by then is taken.
         """
         while True:
-            step = next_step(self.allowed, self._tried(with_job), self.guess, leap=not self.jobs_failed)
-            if step is None:
-                return chosen(self.allowed, self._tried(with_job))
+            tried = self._tried(with_job)
+            step = next_step(self.allowed, tried, self.guess, leap=not self.jobs_failed)
+            best = chosen(self.allowed, tried)
+            enough = time.monotonic() - self.began > _MOST_SECONDS
+            if step is None or (enough and (best is not None or self.jobs_failed)):
+                return best
             if not any(one.passed and one.dilation <= step for one in self.trials if not one.job):
                 self._try(step, None)
             if with_job and self._tried(with_job).get(step, True):
@@ -137,7 +143,7 @@ def choose_dilation(plan: Plan, lab: Session, progress: Callable[[str], None]) -
     margin = MARGIN if modelled else frame_margin(plan)
     pilot = make_pilot(plan, margin, modelled=modelled)
     allowed = steps(least, largest_dilation(plan.scenario.links, plan.scenario.lab))
-    search = _Search(plan, lab, pilot, allowed, guess, progress)
+    search = _Search(plan, lab, pilot, allowed, guess, progress, started)
     has_jobs = pilot_job(plan, guess) is not None
     with_job = search.smallest(with_job=True) if has_jobs else None
     dilation = with_job or search.smallest(with_job=False)

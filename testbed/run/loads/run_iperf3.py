@@ -13,7 +13,7 @@ from testbed.failover.events import Change
 from testbed.messages import Flow
 from testbed.model import Floats, Sample, host_ip
 from testbed.plan.failures import changes_of_load
-from testbed.plan.rates import logical_ways, member_wires, offered_rates, timed, wires_of
+from testbed.plan.rates import logical_ways, member_wires, offered_rates, time_limit_factor, timed, wires_of
 from testbed.predict import TcpLoad, Transport, Ways, tcp_goodput, transport
 from testbed.predict.members import Spread
 from testbed.run.checks.fidelity import (
@@ -142,7 +142,8 @@ class _Load:
         names = [(topology.host_name(s), topology.host_name(d), host_ip(d)) for s, d in self.pairs]
         servers, clients = iperf3.commands(spec, names, offered, ports)
         omit, seconds = times(spec)
-        limit = omit + seconds + _SPARE_SECONDS + _SECONDS_A_FLOW * len(names)
+        spare = _SPARE_SECONDS * time_limit_factor(context.plan)  # what fills queues at the end has to leave them
+        limit = omit + seconds + spare + _SECONDS_A_FLOW * len(names)
         # Counters over the counted seconds, a little inside so that no flow has stopped yet.
         window = (omit + 0.25, omit + seconds - 0.25)
         probes = [] if self.watch is None else self.watch.processes()

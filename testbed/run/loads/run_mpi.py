@@ -15,7 +15,7 @@ from testbed.errors import InputError, Problem, WorkloadError
 from testbed.messages import SHARED, Process
 from testbed.model import Sample
 from testbed.plan import Plan
-from testbed.plan.rates import fair_rates, logical_ways, wires_of
+from testbed.plan.rates import fair_rates, logical_ways, time_limit_factor, wires_of
 from testbed.predict import transport
 from testbed.run.checks.fidelity import Finding, Verdict, judge_machine, judge_prediction
 from testbed.run.checks.wire import MOSTLY_UNHELD, behind_bounds, bounded, judge_goodput, unheld
@@ -102,10 +102,12 @@ def run_mpi(context: Context, spec: Mpi | Npb) -> LoadOutcome:
     job, ranks = prepared.job, prepared.ranks
     start = _launch(context, prepared)
     ledger = FrameLedger(context)
-    context.progress(f"{job.name} on {len(ranks)} ranks, at most {job.time_limit:g} s")
+    # A number in the scenario counts as it is.
+    limit = job.time_limit * (time_limit_factor(context.plan) if spec.time_limit is None else 1.0)
+    context.progress(f"{job.name} on {len(ranks)} ranks, at most {limit:.4g} s by the lab's clock")
     process, *proxies = _processes(context, prepared, start)
     result = context.run(
-        [process, *proxies], job.time_limit, watched=True, failure=lambda text: mpi.failure(job, said_by_ranks(text))
+        [process, *proxies], limit, watched=True, failure=lambda text: mpi.failure(job, said_by_ranks(text))
     )
     outcome.watched(result)
     text = said_by_ranks(result.outputs[process.id].stdout)

@@ -7,7 +7,7 @@ from typing import Any
 
 from testbed.model import host_ip
 from testbed.plan import Plan
-from testbed.plan.rates import logical_ways
+from testbed.plan.rates import logical_ways, time_limit_factor
 from testbed.plan.wire_time import message_wires
 from testbed.predict import Least
 from testbed.predict.round_trip import frame_sizes, round_trips
@@ -77,7 +77,7 @@ def _measure(
 ) -> None:
     """Run the programs of some pairs at the same time, and add what they measured."""
     commands = [tool.commands(spec, end) for end in ends]
-    limit = tool.limit(spec) + _SECONDS_A_PAIR * len(ends)
+    limit = tool.limit(spec) * time_limit_factor(context.plan) + _SECONDS_A_PAIR * len(ends)
     result = context.run([process for programs in commands for process in programs], limit)
     alone = len(ends) == 1
     outcome.findings += judge_lateness([result])
