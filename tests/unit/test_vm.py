@@ -220,7 +220,7 @@ def test_an_image_is_renamed_when_it_is_whole(tmp_path, monkeypatch, able):
     said: list[str] = []
     built = build_image(said.append, tmp_path)
     assert built.versions == {"kernel": "6.1.0"}
-    assert sorted(place.name for place in tmp_path.iterdir()) == sorted([built.folder.name, "vm.lock"])
+    assert [place.name for place in tmp_path.iterdir()] == [built.folder.name]
     assert said == ["working"]
     assert build_image(said.append, tmp_path) == built
     assert said == ["working"]
@@ -235,7 +235,7 @@ def test_a_building_that_ends_early_leaves_nothing(error, tmp_path, monkeypatch,
     monkeypatch.setattr(image, "_build", build)
     with pytest.raises(type(error)):
         build_image(_quiet, tmp_path)
-    assert [place.name for place in tmp_path.iterdir()] == ["vm.lock"]
+    assert [place.name for place in tmp_path.iterdir()] == []
 
 
 def test_a_failed_script_is_told_with_its_last_lines(tmp_path, monkeypatch, able):
