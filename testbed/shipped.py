@@ -6,6 +6,8 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
+from testbed import __version__
+
 PACKAGES = Path(__file__).resolve().parents[1]  # `testbed` and `controllers` are in it
 _INSIDE = Path(__file__).resolve().parent / "share"  # as pyproject.toml maps them
 IN_CLONE = not _INSIDE.is_dir()
@@ -19,6 +21,18 @@ def setup(what: str = "system") -> str:
     if IN_CLONE:
         return "run `make setup`" if what == "system" else f"run `scripts/setup {what}`"
     return f"run `bash {_SCRIPT} {'system' if what == 'system' else f'system-{what}'}`"
+
+
+def install_extra(name: str) -> str:
+    """What to type for the packages of an extra, `cluster` or `notebook`.
+
+    The registries' package of this name is somebody else's.
+    """
+    if IN_CLONE:
+        return f"in {PACKAGES}: .venv/bin/pip install -e '.[{name}]'"
+    return (
+        f"pip install './testbed-{__version__}-py3-none-any.whl[{name}]', with the wheel that this was installed from"
+    )
 
 
 def part(name: str) -> Path:

@@ -10,6 +10,7 @@ from typing import Any
 
 from testbed.errors import CapabilityError
 from testbed.others_text import escape_controls
+from testbed.shipped import install_extra
 
 Progress = Callable[[str], None]
 
@@ -25,7 +26,7 @@ def library(name: str, what: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        sentence = f'{what} needs {name}, which is not here ({error}); install it with: pip install "testbed[notebook]"'
+        sentence = f"{what} needs {name}, which is not here ({error}); {install_extra('notebook')}"
         raise CapabilityError(sentence) from error
 
 

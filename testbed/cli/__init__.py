@@ -9,6 +9,8 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from testbed.isolated import isolate
+
 if TYPE_CHECKING:
     from testbed.errors import TestbedError
 
@@ -22,15 +24,19 @@ _REFUSALS = {
 _MEMORY, _MEMORY_A_PROCESSOR = 192 << 20, 48 << 20
 
 
-def _end_labs() -> None:
-    """End every lab that this program has started."""
+def _end_started() -> None:
+    """End every lab and every worker that this program has started."""
     launch = sys.modules.get("testbed.emulate.launch")  # not loaded: there is none
     if launch is not None:
         launch.end_started()
+    local_workers = sys.modules.get("testbed.emulate.local_workers")  # likewise
+    if local_workers is not None:
+        local_workers.end_workers()
 
 
 def main() -> None:
     """Run the command line and end with its exit code."""
+    isolate()
     if sys.argv[1:] == ["--version"]:  # most of the time of this would go into imports
         from testbed import __version__
 
@@ -39,11 +45,11 @@ def main() -> None:
     _require_memory()
     from testbed.cli.interrupts import Interrupted, Interrupts, leave
 
-    interrupts = Interrupts(_end_labs)
+    interrupts = Interrupts(_end_started)
     try:
         _run()
     except Interrupted:
-        _end_labs()
+        _end_started()
         leave()
     finally:
         interrupts.ignore()

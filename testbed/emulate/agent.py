@@ -76,7 +76,7 @@ class Agent:
         beside: likewise, of operations that are carried out while another one is under way.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, began_in: str = "/") -> None:
         self.switches: SwitchBackend = OpenVSwitch(FOLDER / "ovs")
         self.fabric: Fabric | None = None
         self.facts: Facts | None = None
@@ -86,7 +86,7 @@ class Agent:
         self.speeds_lock = threading.Lock()
         self.showing_lock = threading.Lock()
         self.doing = "starting"
-        self.loads = LoadRunner(self.shares.files, self.switch, FOLDER)
+        self.loads = LoadRunner(self.shares.files, self.switch, FOLDER, began_in)
         self.beside: dict[type[ask.Request[Any]], Operation] = {
             ask.TellStatus: self.status,
             ask.Shutdown: self.shutdown,
@@ -496,7 +496,8 @@ def give_back() -> None:
 def main() -> None:
     """Prepare the namespaces, then listen.
 
-    The last word of the command line, after what `launch.labs` reads, is the descriptor of a pipe, or `-`.
+    The last words of the command line, after what `launch.labs` reads, are the folder that the lab was started from and
+    the descriptor of a pipe, or `-`.
     """
     if sys.argv[-1].isdecimal():
         threading.Thread(target=_hold, args=(int(sys.argv[-1]),), daemon=True).start()
@@ -510,8 +511,7 @@ def main() -> None:
     mounts.mount("tmpfs", "lab", "/run", options="mode=755")
     SHARED.mkdir(parents=True)
     SHARED.chmod(0o1777)
-    agent = Agent()
-    os.chdir("/")  # a folder that every host has
+    agent = Agent(sys.argv[-2])
     if hierarchy is not None:  # kept in sight before the lab's own /sys hides it
         GROUPS.mkdir()
         mounts.mount("", str(hierarchy.root), str(GROUPS), mounts.BIND)

@@ -5,23 +5,24 @@ from __future__ import annotations
 import ipaddress
 import logging
 import os
-import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import resource_tracker
 from typing import Any, cast
 from urllib.parse import urlsplit
 
+from testbed.emulate.local_workers import LocalWorkers
 from testbed.emulate.queues import HTTP, QUEUES, Queue, queued
 from testbed.errors import CapabilityError, InputError, Problem, WorkloadError
 from testbed.files import code_digest
+from testbed.shipped import install_extra
 
 _OPTION = "--cluster"
 _CONNECT_LIMIT = 10  # s
 _FORMS = "local, local:4 (processes), slurm:8 (jobs), tcp://scheduler:8786 or tls://scheduler:8786"
 _MOST = 1024  # processes or jobs
+_NO_WORKERS = "120s"  # until what waits for a worker is given up
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,24 +71,15 @@ def open_cluster(address: str, progress: Callable[[str], None], *, insecure: boo
         import distributed  # noqa: PLC0415 - takes half a second
     except ImportError as error:
         raise CapabilityError(
-            f"{_OPTION} needs Dask, which is not installed: {error}; pip install 'testbed[cluster]', or leave it out: "
-            "runs are then threads of this program"
+            f"{_OPTION} needs Dask, which is not installed: {error}; {install_extra('cluster')}; or leave it out: runs "
+            "are then threads of this program"
         ) from None
     # Dask tells of every connection that ends, also those that are meant to; what matters is told in sentences.
     for name in ("distributed", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     if isinstance(where, int):
         progress(f"starting {where} worker process{'es' if where > 1 else ''}")
-        with _uninterrupted():
-            local = distributed.LocalCluster(  # type: ignore[no-untyped-call]
-                n_workers=where,
-                threads_per_worker=1,
-                host="127.0.0.1",
-                dashboard_address=HTTP,
-                scheduler_kwargs={"dashboard": False},
-                silence_logs=logging.CRITICAL,
-            )
-        with local, distributed.Client(local) as client, _told("this machine"):  # type: ignore[no-untyped-call]
+        with _local(where) as client, _told("this machine"):
             yield Cluster(client, where)
         return
     if isinstance(where, Queue):
@@ -99,6 +91,8 @@ def open_cluster(address: str, progress: Callable[[str], None], *, insecure: boo
             progress(f"{sum(client.nthreads().values())} of {slots} threads of {address} are there")
             yield Cluster(client, slots, _lab_slots(client))
         return
+    if where.startswith("tls:"):
+        _require_certificates()
     try:
         found = distributed.Client(where, timeout=_CONNECT_LIMIT)  # type: ignore[no-untyped-call]
     except (OSError, TimeoutError, ValueError, RuntimeError) as error:
@@ -123,6 +117,69 @@ def open_cluster(address: str, progress: Callable[[str], None], *, insecure: boo
             yield Cluster(client, slots, _lab_slots(client))
 
 
+@contextmanager
+def _local(count: int) -> Iterator[Any]:
+    """A client of a scheduler in this program and of so many workers on this machine.
+
+    Whoever reaches a scheduler runs code, and other users of the machine reach 127.0.0.1: so there are certificates.
+
+    Raises:
+        CapabilityError: the workers cannot be started.
+    """
+    import dask  # noqa: PLC0415 - as above
+    import distributed  # noqa: PLC0415 - as above
+    from distributed.worker_memory import parse_memory_limit  # noqa: PLC0415 - as above
+
+    try:
+        security = distributed.Security.temporary()  # type: ignore[no-untyped-call]
+    except ImportError as error:
+        raise CapabilityError(f"{_OPTION} local makes certificates: {error}; {install_extra('cluster')}") from None
+    certificate = {
+        "ca-file": security.tls_ca_file, "cert": security.tls_worker_cert, "key": security.tls_worker_key,
+    }  # fmt: skip
+    memory = parse_memory_limit("auto", 1, count, logger=logging.getLogger("distributed"))
+    workers = LocalWorkers(count, certificate, memory or 0)
+    settings = {
+        "temporary-directory": str(workers.folder),
+        "distributed.scheduler.no-workers-timeout": _NO_WORKERS,
+        "distributed.scheduler.http.routes": [],  # pages would be there for all users of the machine
+    }
+    try:
+        with dask.config.set(settings):
+            cluster = distributed.LocalCluster(  # type: ignore[no-untyped-call]
+                n_workers=0, threads_per_worker=1, host="127.0.0.1", protocol="tls://", security=security,
+                dashboard_address=HTTP, scheduler_kwargs={"dashboard": False}, silence_logs=logging.CRITICAL,
+            )  # fmt: skip
+        with cluster, distributed.Client(cluster) as client:  # type: ignore[no-untyped-call]
+            try:
+                workers.start(cluster.scheduler_address)
+                workers.await_all(lambda: len(client.nthreads()))
+                yield client
+            finally:
+                workers.end()
+    finally:
+        workers.remove()
+
+
+def _require_certificates() -> None:
+    """Raise InputError where Dask's configuration has no certificates, or none that can be used."""
+    from distributed import Security  # noqa: PLC0415 - as above
+
+    try:
+        made = Security().get_connection_args("client")["ssl_context"]  # type: ignore[no-untyped-call]
+    except (OSError, ValueError) as error:
+        why = f"those of Dask's configuration cannot be used: {_first_line(error)}"
+    else:
+        if made is not None:
+            return
+        why = "Dask's configuration names none"
+    sentence = (
+        f"tls:// takes certificates, and {why}; write distributed.comm.tls.ca-file, .client.cert and .client.key into "
+        "~/.config/dask/distributed.yaml"
+    )
+    raise InputError([Problem(_OPTION, sentence)])
+
+
 def _lab_slots(client: Any) -> int:
     workers = client.scheduler_info(n_workers=-1)["workers"].values()
     return int(sum(one["resources"].get("lab", 0) for one in workers))
@@ -133,6 +190,7 @@ def _told(where: str) -> Iterator[None]:
     """Say what tasks that ended without a result mean."""
     from distributed import KilledWorker  # noqa: PLC0415 - as above
     from distributed.comm.core import CommClosedError  # noqa: PLC0415 - as above
+    from distributed.scheduler import NoWorkerError  # noqa: PLC0415 - as above
 
     try:
         yield
@@ -141,6 +199,8 @@ def _told(where: str) -> Iterator[None]:
             f"a run was lost with every worker that tried it, the last one {error.last_worker.address}; see what "
             "ends them there (memory?)"
         ) from None
+    except NoWorkerError:
+        raise WorkloadError(f"all worker processes have ended, and none has come up for {_NO_WORKERS}") from None
     except (CancelledError, CommClosedError):
         raise WorkloadError(f"the scheduler at {where} went away; start it and its workers again") from None
 
@@ -211,14 +271,3 @@ def _same_code(client: Any, where: str) -> None:
 
 def _first_line(error: BaseException) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Processes that are started here do not hear Ctrl-C themselves: they end with whoever started them."""
-    resource_tracker.ensure_running()  # who starts it first lets SIGINT through again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
 from testbed.errors import EXIT_WARNINGS
-from testbed.shipped import PACKAGES
+from testbed.isolated import clean_environment, make_module_command
 
 _LIMIT = 900.0
 _FLITS = ("simulate", "ring4", "--cycles", "2000", "--warm-up", "500", "--packet", "8", "--loads", "0.1")
@@ -47,10 +47,10 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
 def compile_all(progress: Callable[[str], None], commands: Sequence[Sequence[str]] = COMMANDS) -> list[str]:
     """Run the commands, as many at once as there are processors; a sentence for each that did not work."""
     started, problems = time.monotonic(), []
-    environment = {**os.environ, "PYTHONPATH": str(PACKAGES), "TESTBED_INTERPRET": "0"}
+    environment = {**clean_environment(), "TESTBED_INTERPRET": "0"}
 
     def run(words: Sequence[str], folder: str) -> str:
-        command = [sys.executable, "-m", "testbed", *words]
+        command = make_module_command("testbed", *words)
         try:
             done = subprocess.run(
                 command, cwd=folder, env=environment, capture_output=True, text=True, timeout=_LIMIT, check=False

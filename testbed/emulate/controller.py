@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -23,6 +22,7 @@ from testbed.emulate.names import PLAN
 from testbed.emulate.switches import SwitchBackend
 from testbed.emulate.wire import decode
 from testbed.errors import LabError
+from testbed.isolated import make_module_command
 from testbed.messages import ControllerStatus, Disturbed, PlanMove, SwitchState
 
 _SWITCH_PORT, _STATUS_PORT = 6653, 8080
@@ -68,8 +68,11 @@ class Controller:
         if self.runs:
             raise LabError(f"the controller {self.name} runs already; stop it first")
         command = [
-            *FIRST, sys.executable, "-m", *self._program, "--plan", str(self._plan), "--dilation", f"{dilation:.17g}",
-            "--status-port", str(self._status_port),
+            *FIRST,
+            *make_module_command(
+                *self._program, "--plan", str(self._plan), "--dilation", f"{dilation:.17g}",
+                "--status-port", str(self._status_port),
+            ),
         ]  # fmt: skip
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)

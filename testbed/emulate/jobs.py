@@ -18,6 +18,7 @@ from annotated_types import Ge, Gt
 
 from testbed.errors import CapabilityError, InputError, Problem, did_you_mean
 from testbed.files import make_folder, read_text
+from testbed.isolated import find_python
 from testbed.limits import YAML
 from testbed.scenario.models import fill
 from testbed.scenario.read import read_value
@@ -87,7 +88,7 @@ def _job(file: Path) -> MpiJob:
     binary = str((folder / said.binary).resolve())
     return MpiJob(
         said.name, binary, said.success, said.args, said.time_limit_seconds, said.output, said.fabric_bytes,
-        sys.executable if said.interpreter else "", said.pattern, str(folder),
+        find_python() if said.interpreter else "", said.pattern, str(folder),
     )  # fmt: skip
 
 

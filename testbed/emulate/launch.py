@@ -16,6 +16,7 @@ from typing import IO
 
 from testbed.emulate.cgroup import remove_stale
 from testbed.errors import CapabilityError, LabError
+from testbed.isolated import FOLDER, clean_environment, make_module_command
 
 _START_LIMIT = 60.0  # translated by QEMU on a busy machine, it takes some 10
 _END_LIMIT = 120.0  # its processes may wait for the kernel's one lock on networks, which other labs want, too
@@ -164,15 +165,16 @@ def start_namespaces(*, keep: bool, name: str = "", meanwhile: Callable[[], obje
     remove_stale()
     command = [] if keep else ["setpriv", "--pdeathsig", "KILL"]
     far, near = os.pipe() if keep else (None, None)
+    words = (name, str(os.getpid()), str(born(os.getpid())), str(Path.cwd()), str(far if keep else "-"))
     command += [
         "unshare", "--pid", "--net", "--mount", "--uts", "--ipc", "--fork", "--kill-child", "--mount-proc",
-        sys.executable, "-m", _AGENT, name, str(os.getpid()), str(born(os.getpid())), str(far if keep else "-"),
+        *make_module_command(_AGENT, *words),
     ]  # fmt: skip
     with tempfile.TemporaryFile() as log:
         try:
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, env=_environment(),
-                pass_fds=() if far is None else (far,),
+                pass_fds=() if far is None else (far,), cwd=FOLDER,
             )  # fmt: skip
         except FileNotFoundError as error:
             raise CapabilityError(f"{command[0]} is not installed (package util-linux); without it no lab") from error
@@ -216,14 +218,13 @@ def _wait_for_agent(process: subprocess.Popen[bytes], log: IO[bytes]) -> int:
 
 
 def _environment() -> dict[str, str]:
-    """The caller's environment with the package importable and system folders on the path."""
-    package_root = str(Path(__file__).resolve().parents[2])
+    """The caller's environment, without what changes Python, and with system folders on the path."""
     path = os.environ.get("PATH", "")
     # Mininet compares versions by distutils. While Python has its own, setuptools shall not load itself in its place,
     # which takes longer than all else that the agent imports.
     own = {"SETUPTOOLS_USE_DISTUTILS": "stdlib"} if sys.version_info < (3, 12) else {}
     return {
-        **os.environ, **own, "PYTHONPATH": package_root,
+        **clean_environment(), **own,
         "PATH": f"{path}:/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin",
     }  # fmt: skip
 

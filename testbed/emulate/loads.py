@@ -153,6 +153,7 @@ class LoadRunner:
         groups: returns the file by which processes join the share of their host, by host; none where it has no share.
         disturb: lets something die or come back.
         folder: of the lab, which gets what was recorded.
+        began_in: the folder that the lab was started from.
     """
 
     def __init__(
@@ -160,11 +161,12 @@ class LoadRunner:
         groups: Callable[[], Mapping[str, str]],
         disturb: Callable[[Disturbance], Disturbed],
         folder: Path,
+        began_in: str,
     ) -> None:
         self._groups = groups
         self._disturb = disturb
         self._folder = folder
-        self._began_in = str(Path.cwd())  # by whoever started the lab
+        self._began_in = began_in
         self._telemetry: Telemetry | None = None
         self._making = threading.Lock()
 

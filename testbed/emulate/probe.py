@@ -19,6 +19,7 @@ from threading import Thread
 from testbed.emulate import cgroup, confine, fast_path, host_view, pairs
 from testbed.emulate.netem import MISSING
 from testbed.errors import CapabilityError
+from testbed.isolated import find_python
 from testbed.scenario import Scenario
 from testbed.shipped import setup
 from testbed.workloads import WORKLOADS
@@ -217,7 +218,7 @@ def _mininet() -> Capability:
     found = _commands("mininet", ("mnexec",), "no lab can be built")
     if not found.present or find_spec("mininet") is not None:
         return found
-    return replace(found, present=False, detail=f"{sys.executable} does not find the Python module mininet")
+    return replace(found, present=False, detail=f"{find_python()} does not find the Python module mininet")
 
 
 def _path() -> str:

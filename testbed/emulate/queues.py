@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shlex
 import shutil
 import time
 from collections.abc import Iterator
@@ -11,6 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from testbed.errors import CapabilityError, InputError, Problem
+from testbed.isolated import make_module_prefix
+from testbed.shipped import install_extra
 
 _OPTION = "--cluster"
 _LOOK = 0.1  # s
@@ -47,8 +50,8 @@ def queued(queue: Queue, *, insecure: bool = False) -> Iterator[Any]:
         from distributed.core import Status  # noqa: PLC0415 - likewise
     except ImportError as error:
         raise CapabilityError(
-            f"{_OPTION} {queue.kind} needs dask-jobqueue, which is not installed: {error}; pip install "
-            "'testbed[cluster]', or start workers by jobs of your own and name their scheduler"
+            f"{_OPTION} {queue.kind} needs dask-jobqueue, which is not installed: {error}; "
+            f"{install_extra('cluster')}, or start workers by jobs of your own and name their scheduler"
         ) from None
     kind = getattr(dask_jobqueue, QUEUES[queue.kind])
     program = kind.job_cls.submit_command.split()[0]
@@ -69,7 +72,9 @@ def queued(queue: Queue, *, insecure: bool = False) -> Iterator[Any]:
 
     try:
         options = {"dashboard_address": HTTP, "dashboard": False}
-        cluster = kind(job_cls=Told, security=None if insecure else True, scheduler_options=options)
+        # Jobs begin in the folder that they are submitted from, which may be somebody else's.
+        python = shlex.join(make_module_prefix())
+        cluster = kind(job_cls=Told, security=None if insecure else True, scheduler_options=options, python=python)
     except (ValueError, TypeError) as error:
         sentence = (
             f"the configuration of {queue.kind} is not whole: {' '.join(str(error).split())}; write it into "

@@ -6,7 +6,6 @@ import json
 import os
 import resource
 import signal
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from testbed.emulate.confine import forbid, own_places, program_in
 from testbed.emulate.requests import LabState
 from testbed.emulate.wire import decode
 from testbed.errors import CapabilityError
+from testbed.isolated import clean_environment, make_module_command
 from testbed.messages import Access
 from testbed.shipped import setup
 
@@ -26,9 +26,9 @@ _BACK = 'cd "$0" 2>/dev/null || cd /; exec "$@"'
 
 def enter(init: int) -> None:
     """Replace this process by Mininet's command line inside the lab of a process 1; does not return."""
-    package = str(Path(__file__).resolve().parents[2])
-    prompt = [*_ENDING_WITH_PARENT, sys.executable, "-m", "testbed.emulate.shell"]
-    _become(*_entering(init, prompt, {"PYTHONPATH": package}))
+    prompt = [*_ENDING_WITH_PARENT, *make_module_command("testbed.emulate.shell")]
+    command, environment = _entering(init, prompt, {})
+    _become(command, clean_environment(environment))
 
 
 def execute_in(

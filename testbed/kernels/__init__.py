@@ -19,3 +19,7 @@ hosts, L links, C = 2L channels, N virtual channels, A turns, T trees, V VLANs, 
     tagged (V, L)                   links of each VLAN
     table (R, K)                    next virtual channel of a class, DELIVER or NEVER
 """
+
+from testbed.isolated import ignore_settings
+
+ignore_settings()  # of the current folder, before anything imports numba

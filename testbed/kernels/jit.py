@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import stat
 import sys
 import threading
 import time
@@ -13,6 +12,8 @@ from collections.abc import Callable
 from functools import cache, update_wrapper
 from pathlib import Path
 from typing import Any, TypeVar, cast
+
+from testbed.kernels.machine_code import is_trusted
 
 # numba's own variable, heeded before numba is imported: in the virtual machine compiling takes longer than it saves.
 INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") != "0"
@@ -133,26 +134,6 @@ def jit_inner(function: Kernel) -> Kernel:
 
 
 @cache
-def _ours(folder: str, owner: int) -> bool:
-    """Whether only this user, root and `owner`, who has the code, can have written the machine code that is kept there.
-
-    It is read as pickles, which can do anything.
-    """
-    place = Path(folder)
-    if not place.is_dir():
-        return True  # it will be made
-    kept = (Path(entry) for entry in os.scandir(place) if entry.name.endswith((".nbi", ".nbc")))
-    for one in (place, *kept):
-        try:
-            status = one.stat()
-        except FileNotFoundError:
-            continue  # another program has replaced it
-        if status.st_uid not in {0, os.geteuid(), owner} or status.st_mode & stat.S_IWOTH:
-            return False
-    return True
-
-
-@cache
 def _tell() -> None:
     sys.stderr.write(
         "machine code is not kept, because no folder for it can be written, or others can write it, too: each command "
@@ -172,7 +153,8 @@ def _compiled(function: Kernel, **options: bool) -> Kernel:
         compiled = decorate(**options)(function)
     except RuntimeError:  # neither the project's folder nor the user's home can be written
         compiled = None
-    if compiled is None or not _ours(compiled._cache.cache_path, Path(function.__code__.co_filename).stat().st_uid):
+    owner = Path(function.__code__.co_filename).stat().st_uid
+    if compiled is None or not is_trusted(compiled._cache.cache_path, owner):
         _tell()
         return cast(Kernel, decorate(**{**options, "cache": False})(function))
     # numba itself compiles anew only when the function's own file has changed, but a kernel may call one of another.

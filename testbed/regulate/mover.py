@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import sys
 import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,6 +12,7 @@ from typing import Any
 
 from testbed.emulate import loss_probe as probe_program
 from testbed.errors import WorkloadError
+from testbed.isolated import make_file_command
 from testbed.messages import SHARED, PlanStep, Process
 from testbed.model import host_ip
 from testbed.plan import Plan
@@ -143,7 +143,7 @@ class PlanMover:
         """
         topology = context.plan.topology
         named = [(topology.host_name(s), topology.host_name(d), host_ip(d)) for s, d in pairs]
-        program = (sys.executable, "-I", str(Path(probe_program.__file__).resolve()))
+        program = make_file_command(Path(probe_program.__file__).resolve())
         stop = f"loss-probe-{next(_NUMBERS)}.stop"
         # A file of the same folder tells where in the lab that is.
         folder = context.lab.write(f"{SHARED}/loss-probe.txt", "").parent

@@ -6,6 +6,7 @@ import numpy as np
 
 from testbed.errors import CapabilityError, InputError
 from testbed.model import Ints, Topology
+from testbed.shipped import install_extra
 
 _CUTS = 8  # that METIS makes, of which the best counts; each takes milliseconds
 
@@ -29,7 +30,7 @@ def cut(topology: Topology, parts: int) -> Ints:
         import pymetis  # noqa: PLC0415 - only fabrics over several machines need it
     except ImportError as error:
         raise CapabilityError(
-            f"a fabric is cut into parts by METIS, which is not installed: {error}; pip install 'testbed[cluster]'"
+            f"a fabric is cut into parts by METIS, which is not installed: {error}; {install_extra('cluster')}"
         ) from None
     neighbours: list[list[int]] = [[] for _ in range(topology.switch_count)]
     weights: list[list[int]] = [[] for _ in range(topology.switch_count)]

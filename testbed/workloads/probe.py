@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from testbed.isolated import make_code_command, make_file_command
 from testbed.messages import Process
 from testbed.model import Floats
 from testbed.workloads.pairs import OutputError
@@ -75,14 +75,16 @@ def commands(names: list[tuple[str, str, str]], rate: int, seconds: float) -> tu
         receivers.append(
             Process(
                 f"probe-receiver-{number}", end,
-                (sys.executable, str(PROGRAM), "receive", str(port), f"{seconds + _HEAD_START:g}"),
+                make_file_command(PROGRAM, "receive", str(port), f"{seconds + _HEAD_START:g}"),
             )
         )  # fmt: skip
         senders.append(
             Process(
                 f"probe-sender-{number}", source,
-                (sys.executable, "-c", wait, str(PROGRAM), "send", address, str(port), str(rate),
-                 f"{max(seconds - _HEAD_START, 0.1):g}"),
+                make_code_command(
+                    wait, str(PROGRAM), "send", address, str(port), str(rate),
+                    f"{max(seconds - _HEAD_START, 0.1):g}",
+                ),
             )
         )  # fmt: skip
     return receivers, senders

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -11,6 +10,7 @@ from typing import Annotated, Literal
 from annotated_types import Ge, Le
 
 from testbed.errors import Problem
+from testbed.isolated import make_file_command
 from testbed.messages import Process
 from testbed.workloads.pairs import Ends, Figures, Messages, OutputError, PairTool
 from testbed.workloads.spec import Pattern
@@ -59,7 +59,7 @@ def datagrams(spec: RequestResponse) -> dict[str, int]:
 def commands(spec: RequestResponse, ends: Ends) -> tuple[Process, ...]:
     """Who answers, and who asks."""
     port, sizes = _FIRST_PORT + ends.number, (str(spec.request), str(spec.response))
-    program = (sys.executable, str(PROGRAM))
+    program = make_file_command(PROGRAM)
     return (
         Process(
             f"rr-answer-{ends.number}", ends.destination,

@@ -8,14 +8,16 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from pathlib import Path
 
 import dask
 import pytest
 
 from testbed.emulate import cluster as module
+from testbed.emulate import local_workers
 from testbed.emulate.cluster import open_cluster
 from testbed.errors import CapabilityError, InputError, WorkloadError
 from testbed.simulate import Settings, simulate_plan
@@ -221,46 +223,103 @@ def test_addresses_that_are_none_are_answered_with_a_sentence(address, sentence,
 
 def test_without_dask_the_remedy_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
+    remedy = rf"in {ROOT}: \.venv/bin/pip install -e '\.\[cluster\]'; or leave it out"
     with (
-        pytest.raises(
-            CapabilityError, match=r"needs Dask, which is not installed: .*; pip install 'testbed\[cluster\]'"
-        ),
+        pytest.raises(CapabilityError, match=f"needs Dask, which is not installed: .*; {remedy}"),
         open_cluster("local", silent),
     ):
         pytest.fail("Dask is not there")
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_the_workers(tmp_path):
-    words = [
-        sys.executable,
-        "-m",
-        "testbed",
-        "simulate",
-        "torus4x4",
-        "--cluster",
-        "local:2",
-        "--results",
-        str(tmp_path),
-    ]
+@pytest.mark.parametrize(
+    ("files", "why"),
+    [
+        ({}, "Dask's configuration names none; write distributed.comm.tls.ca-file, .client.cert and .client.key into"),
+        ({"ca-file": "/no/such.pem", "client.cert": "/no/such.pem"}, "those of Dask's configuration cannot be used: "),
+    ],
+)
+def test_tls_without_certificates_is_told_before_anybody_is_asked(files, why):
+    with (
+        dask.config.set({f"distributed.comm.tls.{name}": value for name, value in files.items()}),
+        pytest.raises(InputError) as caught,
+        open_cluster("tls://127.0.0.1:9", silent),
+    ):
+        pytest.fail("there are no certificates")
+    (problem,) = caught.value.problems
+    assert problem.place == "--cluster"
+    assert problem.sentence.startswith(f"tls:// takes certificates, and {why}")
+
+
+@pytest.mark.slow
+def test_workers_of_this_machine_are_for_this_program_alone_and_one_that_dies_is_replaced(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "testbed-workers-left").mkdir()  # by a program that was killed
+    with open_cluster("local:1", silent) as workers:
+        assert workers.client.scheduler.address.startswith("tls://127.0.0.1:")
+        (folder,) = tmp_path.iterdir()
+        assert folder.stat().st_mode & 0o777 == 0o700
+        first = workers.submit(os.getpid).result(60)
+        os.kill(first, signal.SIGKILL)
+        second = workers.submit(os.getpid).result(60)
+        assert second != first
+        assert workers.submit(tempfile.gettempdir).result(60) == str(folder)
+    assert list(tmp_path.iterdir()) == []
+    assert not Path(f"/proc/{second}").exists()
+
+
+@pytest.mark.slow
+def test_worker_processes_that_do_not_start_are_told(monkeypatch):
+    monkeypatch.setattr(local_workers, "_PAUSE", 0.01)
+    fails = ("sh", "-c", "echo no such thing >&2; exit 1")
+    monkeypatch.setattr(local_workers, "make_module_command", lambda *words: fails)
+    with (
+        pytest.raises(CapabilityError, match=r"^worker processes cannot be started: no such thing$"),
+        open_cluster("local:1", silent),
+    ):
+        pytest.fail("there are no workers")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["Ctrl-C", "stopped, then killed"])
+def test_nothing_is_left_of_a_program_with_workers(tmp_path, how):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    words = (sys.executable, "-m", "testbed", "simulate", "torus4x4", "--cluster", "local:2")
     with subprocess.Popen(
-        words, cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, start_new_session=True
-    ) as started:
+        [*words, "--results", str(tmp_path / "results")], cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL,
+        text=True, start_new_session=True, env={**os.environ, "TMPDIR": str(temporary)},
+    ) as started:  # fmt: skip
         assert started.stderr is not None
         for line in started.stderr:
             if "at a time" in line:
                 break
-        os.killpg(started.pid, signal.SIGINT)  # as a terminal does: to all of them
+        workers = _processes_in(temporary)
+        assert len(workers) == 2
+        if how == "Ctrl-C":
+            os.killpg(started.pid, signal.SIGINT)  # as a terminal does: to all of them
+        else:
+            for pid in workers:
+                os.kill(pid, signal.SIGSTOP)
+            os.killpg(started.pid, signal.SIGSTOP)
+            os.kill(started.pid, signal.SIGKILL)
         said = started.stderr.read()
-        assert started.wait(30) == 130, said
-    assert "Traceback" not in said
-    assert "go on with the same command and --resume" in said
-    with pytest.raises(ProcessLookupError):
-        _await_end(started.pid)
-
-
-def _await_end(group: int) -> None:
+        assert started.wait(30) == (130 if how == "Ctrl-C" else -signal.SIGKILL), said
+    if how == "Ctrl-C":
+        assert "Traceback" not in said
+        assert "go on with the same command and --resume" in said
+        assert list(temporary.iterdir()) == []
     until = time.monotonic() + 20
-    while time.monotonic() < until:
-        os.killpg(group, 0)
+    while left := _processes_in(temporary):
+        assert time.monotonic() < until, left
         time.sleep(0.1)
+
+
+def _processes_in(folder: Path) -> list[int]:
+    """Numbers of the processes that work in a folder or below."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError):
+            if entry.name.isdigit() and str((entry / "cwd").readlink()).startswith(str(folder)):
+                found.append(int(entry.name))
+    return found

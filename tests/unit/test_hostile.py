@@ -16,7 +16,6 @@ import pytest
 
 from testbed.errors import InputError, reading
 from testbed.files import read_text
-from testbed.kernels import jit
 from testbed.results import load_run
 from testbed.results.samples import load_failures
 from testbed.results.telemetry import load_telemetry
@@ -115,20 +114,6 @@ def test_machine_code_that_cannot_be_kept_is_compiled_anew():
     done = call("plan", "ring8", nobody=True, HOME="/nonexistent", NUMBA_CACHE_DIR="", TESTBED_INTERPRET="0")
     assert "machine code is not kept, because no folder for it can be written" in done.stderr
     assert (done.returncode, "Traceback" in done.stderr) == (0, False)
-
-
-def test_machine_code_that_others_can_write_is_not_loaded(tmp_path):
-    tmp_path.chmod(0o755)
-    (tmp_path / "x.1.nbc").write_bytes(b"")
-    assert jit._ours(str(tmp_path), os.geteuid())
-    jit._ours.cache_clear()
-    (tmp_path / "x.1.nbc").chmod(0o666)
-    assert not jit._ours(str(tmp_path), os.geteuid())
-    jit._ours.cache_clear()
-    (tmp_path / "x.1.nbc").chmod(0o644)
-    tmp_path.chmod(0o777)
-    assert not jit._ours(str(tmp_path), os.geteuid())
-    jit._ours.cache_clear()
 
 
 @pytest.mark.slow

@@ -24,6 +24,14 @@ CALLER = (
 )
 
 
+def copy_jit(package: Path) -> None:
+    """Put what compiles into a package of kernels that has nothing else."""
+    kernels = Path(testbed.kernels.__file__).parent
+    for name in ("__init__.py", "jit.py", "machine_code.py"):
+        shutil.copy(kernels / name, package / name)
+    shutil.copy(kernels.parent / "isolated.py", package.parent / "isolated.py")
+
+
 def called(folder: Path) -> str:
     program = "from testbed.kernels.caller import caller; print(caller())"
     environment = {**os.environ, "PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(folder / "cache")}
@@ -39,8 +47,7 @@ def test_a_kernel_is_compiled_anew_when_one_it_calls_in_another_file_has_changed
     package = tmp_path / "testbed" / "kernels"
     package.mkdir(parents=True)
     (tmp_path / "testbed" / "__init__.py").write_text("")
-    for name in ("__init__.py", "jit.py"):
-        shutil.copy(Path(testbed.kernels.__file__).parent / name, package / name)
+    copy_jit(package)
     (package / "caller.py").write_text(CALLER)
     (package / "callee.py").write_text(CALLEE.format(1))
     assert called(tmp_path) == "2"
@@ -136,8 +143,7 @@ def test_what_only_kernels_call_cannot_be_called_otherwise(tmp_path):
     package = tmp_path / "testbed" / "kernels"
     package.mkdir(parents=True)
     (tmp_path / "testbed" / "__init__.py").write_text("")
-    for name in ("__init__.py", "jit.py"):
-        shutil.copy(Path(testbed.kernels.__file__).parent / name, package / name)
+    copy_jit(package)
     (package / "made.py").write_text(INNER)
     refused = "inner is called by kernels only: it has no entry for the interpreter"
     for first in ("", "print(made.outer(1));"):

@@ -178,7 +178,7 @@ def test_what_needs_a_library_that_is_not_there_says_so(torus, monkeypatch):
         with pytest.raises(tb.CapabilityError) as caught:
             call()
         assert f"needs {name}, which is not here" in str(caught.value)
-        assert 'pip install "testbed[notebook]"' in str(caught.value)
+        assert ".venv/bin/pip install -e '.[notebook]'" in str(caught.value)
 
 
 SAMPLES = (

@@ -90,7 +90,7 @@ def test_more_parts_than_switches_and_no_metis_are_told(plan, monkeypatch):
     with pytest.raises(InputError, match=r"--machines: names 17, but the fabric has 16 switches"):
         cut(plan.topology, 17)
     monkeypatch.setitem(__import__("sys").modules, "pymetis", None)
-    with pytest.raises(CapabilityError, match=r"by METIS, which is not installed: .*pip install 'testbed\[cluster\]'"):
+    with pytest.raises(CapabilityError, match=r"by METIS, which is not installed: .*pip install -e '\.\[cluster\]'"):
         cut(plan.topology, 2)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -16,6 +17,7 @@ from testbed.emulate.cluster import open_cluster, worker_code
 from testbed.emulate.queues import Queue, queued
 from testbed.errors import CapabilityError, InputError
 from testbed.files import code_digest
+from testbed.isolated import make_module_prefix
 
 # dask-jobqueue never closes the files with the keys that it makes for workers.
 pytestmark = [pytest.mark.timeout(300), pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")]
@@ -68,7 +70,7 @@ _SCRIPT = """#!/usr/bin/env bash
 #SBATCH --mem=2G
 #SBATCH -t 01:00:00
 
-PYTHON -m distributed.cli.dask_worker tls://127.0.0.1:PORT --name NAME --nthreads 1 --memory-limit 1.86GiB \
+ISOLATED -m distributed.cli.dask_worker tls://127.0.0.1:PORT --name NAME --nthreads 1 --memory-limit 1.86GiB \
 --nanny --death-timeout 60 --interface lo --protocol tls:// --tls-ca-file FILE --tls-cert FILE --tls-key FILE
 """
 
@@ -88,7 +90,7 @@ def test_a_job_of_slurm_starts_a_worker_that_does_what_it_is_given_and_is_cancel
     assert said == [
         "submitting 1 jobs to slurm, and waiting for the first of them", "1 of 1 threads of slurm:1 are there",
     ]  # fmt: skip
-    script = script.replace(sys.executable, "PYTHON")
+    script = script.replace(shlex.join(make_module_prefix()), "ISOLATED")
     script = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:PORT", script)
     script = re.sub(r"--name \S+", "--name NAME", script)
     script = re.sub(r"(--tls-\S+) \S+", r"\1 FILE", script)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
@@ -25,6 +24,7 @@ from testbed.emulate.realtime.walk import spared_problems, walked_problems, way
 from testbed.emulate.requests import StormReading
 from testbed.errors import LabError, WorkloadError
 from testbed.failover.model_tables import all_tables
+from testbed.isolated import make_code_command
 from testbed.kernels.packets_hash import frame_hash, member_by_hash
 from testbed.kernels.packets_state import PacketModel
 from testbed.messages import Deviation, Disturbance, Flow, LoadRequest, PlanMove, Process, Tap, Way
@@ -151,7 +151,7 @@ class ModelClient(LabClient):
             put_tables(folder, model, flooding_tables(topology))
         by_switches = np.ones(len(model.state.sent), dtype=np.bool_)
         by_switches[model.fabric.channels : model.fabric.channels + model.fabric.hosts] = False  # those are hosts'
-        argv = (sys.executable, "-I", "-c", _BROADCAST, host_mac(0).replace(":", ""))
+        argv = make_code_command(_BROADCAST, host_mac(0).replace(":", ""))
         zero, started = model.state.sent.copy(), time.monotonic()
         readings = [StormReading(0.0, 0, 0)]
         try:

@@ -7,7 +7,6 @@ import math
 import os
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -48,6 +47,7 @@ from testbed.emulate.requests import BuildOrder
 from testbed.emulate.shaping import require_speeds
 from testbed.emulate.switches import SwitchBackend
 from testbed.errors import LabError
+from testbed.isolated import make_module_command
 from testbed.kernels.packets_live import set_byte_times
 from testbed.kernels.packets_state import (
     AS_ASKED,
@@ -191,7 +191,7 @@ class ModelFabric(Fabric):
         ours, its = socket.socketpair()
         with ours, its, (self._folder / "model.log").open("wb") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "testbed.emulate.realtime.process", *files],
+                make_module_command("testbed.emulate.realtime.process", *files),
                 stdin=its.fileno(), stdout=subprocess.PIPE, stderr=log,
             )  # fmt: skip
             self._process = process

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Sequence
 
 from testbed.emulate.vm.machine import NEEDED_BY_TESTS, free_memory
 from testbed.emulate.vm.stream import lines, started
+from testbed.isolated import clean_environment, make_module_command
 from testbed.shipped import PACKAGES
 
 _TEST_LIMIT = 1200  # s for one test, translated by QEMU on a busy machine
@@ -21,10 +21,10 @@ def run_tests(arguments: Sequence[str], line: Callable[[str], None]) -> int:
     workers = max(1, min(os.cpu_count() or 1, free_memory() // NEEDED_BY_TESTS))
     options = ["-p", "no:cacheprovider", f"--timeout={_TEST_LIMIT}", "-o", _FOLDERS]
     options += ["-n", str(workers), "--dist", "loadgroup", "--no-loadscope-reorder"]  # as `make test` does
-    command = [sys.executable, "-u", "-m", "pytest", *options, *arguments]
+    command = [*make_module_command("pytest", *options, *arguments, unbuffered=True)]
     # What a lab needs is in the machine, so a test that is skipped for want of it has failed.
     # CI makes pytest give whole reasons in its summary.
-    environment = {**os.environ, "TESTBED_REQUIRE_LAB": "1", "TESTBED_IN_VM": "1", "CI": "1"}
+    environment = {**clean_environment(), "TESTBED_REQUIRE_LAB": "1", "TESTBED_IN_VM": "1", "CI": "1"}
     with started(command, subprocess.STDOUT, PACKAGES, environment) as process:
         for text in lines(process):
             line(text)
