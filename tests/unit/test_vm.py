@@ -64,9 +64,9 @@ def _command(image, accelerator, processors=2, **more):
 def test_the_image_is_never_written_and_the_project_only_read(whole):
     command = _command(whole, "tcg")
     memory = [word.split(",") for word in command if word.startswith("memory-backend-file,")]
-    # A private mapping: what the guest writes stays QEMU's own.
+    # A private mapping: what the guest writes stays QEMU's own. The last is the guest's first.
     assert [(words[1], words[2]) for words in memory] == [
-        ("id=root", "share=off"), ("id=project", "share=off"), ("id=results", "share=on"),
+        ("id=results", "share=on"), ("id=project", "share=off"), ("id=root", "share=off"),
     ]  # fmt: skip
     assert "-drive" not in command
 

@@ -86,7 +86,8 @@ def _memory(machine: Machine, files: Mapping[str, tuple[Path, str]]) -> list[str
     sizes = {name: file.stat().st_size for name, (file, _) in files.items()}
     room = (machine.memory << 20) + sum(sizes.values()) + len(files) * _MEMORY_SLACK
     words = ["-machine", "nvdimm=on", "-m", f"slots={len(files)},maxmem={room}"]
-    for name, (file, share) in files.items():
+    # QEMU's table of them, by which the kernel counts, begins with the last.
+    for name, (file, share) in reversed(files.items()):
         backend = f"memory-backend-file,id={name},share={share},size={sizes[name]},mem-path={_escaped(file)}"
         words += ["-object", backend, "-device", f"nvdimm,memdev={name}"]
     return words
