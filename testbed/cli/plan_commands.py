@@ -28,7 +28,7 @@ def plan(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="write the whole plan as JSON here")] = None,
 ) -> None:
     """Plan a fabric and print its figures; nothing is built."""
-    from testbed.plan.failures import failure_outlooks
+    from testbed.plan.failures import failure_outlooks, links_pause
     from testbed.plan.store import plan_to_json
     from testbed.plan.summary import summary
 
@@ -44,11 +44,11 @@ def plan(
     if form is Format.json:
         print_json({**figures, "failures": failures} if failures else figures)
     else:
-        _print_summary(figures, failures)
+        _print_summary(figures, failures, paused=links_pause(made))
     raise typer.Exit(EXIT_PASS if made.proved else EXIT_FAIL)
 
 
-def _print_summary(figures: PlanFigures, failures: list[FailureFigures]) -> None:
+def _print_summary(figures: PlanFigures, failures: list[FailureFigures], *, paused: bool) -> None:
     from rich.table import Table
 
     table = Table(show_header=False, box=None, title=figures["scenario"], title_justify="left")
@@ -73,6 +73,8 @@ def _print_summary(figures: PlanFigures, failures: list[FailureFigures]) -> None
     results.print(table)
     for left in failures:
         say(_failure_line(left))
+        for sentence in left["deadlock"]:
+            say(f"  {'can' if paused else 'could, with flow control,'} deadlock until then: {sentence}")
     for note in figures["notes"]:
         say(f"note: {note}")
     for violation in figures["violations"]:
@@ -86,8 +88,6 @@ def _failure_line(left: FailureFigures) -> str:
         if pairs:
             shown = f"{', '.join(pairs[:_SHOWN_PAIRS])}{' …' if len(pairs) > _SHOWN_PAIRS else ''}"
             parts.append(f"{len(pairs)} pairs {words} ({shown})")
-    if left["deadlock"]:
-        parts.append("with flow control old and backup paths together could deadlock until then")
     return f"load {left['load']}, {left['event']}: {'; '.join(parts)}; then new tables by {left['routing_after']}"
 
 

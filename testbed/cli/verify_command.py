@@ -81,13 +81,24 @@ def _verdict(name: str, settings: Sequence[str]) -> Verdict:
     started = time.monotonic()
     try:
         plan = read_plan(name, settings)
+        cycles = _shared_cycles(plan)
     except InputError as error:
         problems = tuple((problem.place, problem.sentence) for problem in error.problems)
         return Verdict(name, time.monotonic() - started, problems=problems)
     except VerificationError as error:
         lines = "".join(f"\n  {line}" for line in error.details)
         return Verdict(name, time.monotonic() - started, changed=f"{error.reason}{lines}")
-    return Verdict(name, time.monotonic() - started, plan=plan)
+    return Verdict(name, time.monotonic() - started, plan=plan, shared_cycles=cycles)
+
+
+def _shared_cycles(plan: Plan) -> tuple[str, ...]:
+    """Cycles that tables in use together could close when things die and come back, and whether links pause."""
+    from testbed.plan.failures import links_pause, shared_cycle_sentences
+
+    if not plan.proved:
+        return ()
+    could = "can deadlock" if links_pause(plan) else "could deadlock with flow control, which there is not"
+    return tuple(f"{could}: {sentence}" for sentence in shared_cycle_sentences(plan))
 
 
 def read_plan(name: str, settings: Sequence[str] = ()) -> Plan:
@@ -111,4 +122,6 @@ def _print(verdict: Verdict) -> None:
         say(f"{place}: {sentence}" if place else sentence, "red", to=messages)
     for invariant, sentence in verdict.violations:
         say(f"{invariant}: {sentence}")
+    for sentence in verdict.shared_cycles:
+        say(sentence, "yellow" if sentence.startswith("can ") else None)
     say(verdict.line, "green" if verdict.passed else "red")

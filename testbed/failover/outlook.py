@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypedDict
 
 import numpy as np
 
+from testbed.failover.coexistence import SharedCycle, shared_cycles
 from testbed.failover.events import Change
 from testbed.failover.failed import FailedElements, cut_off, failed_elements, islands, words
-from testbed.failover.tables import Tables, recovered_tables, routings, tree_routes, whole_tables
-from testbed.model import Bools, Ints, Routes, Topology, Violation, VlanPlan
+from testbed.failover.tables import Tables, recovered_tables, routings, whole_tables
+from testbed.model import Bools, Ints, Routes, Topology, VlanPlan
 from testbed.topologies.build import components
-from testbed.verify.deadlock import find_deadlock
-from testbed.verify.delivery import check_tree_delivery
 
 
 class EventFigures(TypedDict):
@@ -45,8 +44,7 @@ class Outlook:
     cut: Bools  # (H, H) True for pairs that nothing connects any more
     diversion: Diversion  # hosts that take backup paths, and pairs that have none
     after: Tables  # the tables that are made then
-    # sentences on cycles that old and backup paths could close together, which matter with flow control
-    deadlock: tuple[str, ...] = ()
+    cycles: tuple[SharedCycle, ...] = ()  # that tables in use together could close; they matter where links pause
 
     def as_dict(self, topology: Topology) -> EventFigures:
         """Return plain data."""
@@ -58,7 +56,7 @@ class Outlook:
             "cut_off": pair_names(topology, self.cut),
             "without_backup": pair_names(topology, self.diversion.waiting),
             "routing_after": self.after.routing,
-            "deadlock": list(self.deadlock),
+            "deadlock": [cycle.sentence for cycle in self.cycles],
         }
 
 
@@ -91,7 +89,7 @@ def outlooks(
         failed = failed_after(topology, changes[: number + 1])
         diversion = divert(topology, now, failed)
         after = recovered_tables(topology, whole, now, failed, ways)
-        cycles = tuple(violation.sentence for violation in diversion_deadlock(topology, now, diversion))
+        cycles = shared_cycles(topology, now, diversion, after, failed.links)
         found.append(Outlook(change, failed, cut_off(topology, failed), diversion, after, cycles))
         if number + 1 == len(changes) or changes[number + 1].event.at > change.event.at:
             now = after
@@ -121,19 +119,6 @@ def divert(topology: Topology, tables: Tables, failed: FailedElements) -> Divers
     # The first of those that lose least; a host that loses nothing stays.
     best = options.sum(axis=2).argmin(axis=0)
     return Diversion(hit, (best - 1).astype(np.int32), options[best, hosts])
-
-
-def diversion_deadlock(topology: Topology, tables: Tables, diversion: Diversion) -> list[Violation]:
-    """A cycle of channels that frames on their old and on backup paths could close together, or nothing.
-
-    With link-level flow control such a cycle can deadlock (see transition_deadlock); switches that drop do not mind.
-    """
-    backups = np.unique(diversion.backup[diversion.backup >= 0]).tolist()
-    taken = [check_tree_delivery(topology, tables.routes, tables.vlans)[1]]
-    for number in backups:
-        plan = replace(tables.backups, pvid=np.full_like(tables.backups.pvid, number))
-        taken.append(check_tree_delivery(topology, tree_routes(topology, plan.tagged_links[number]), plan)[1])
-    return find_deadlock(topology, np.unique(np.concatenate(taken), axis=0)) if backups else []
 
 
 def _lost(topology: Topology, tagged: Bools, failed: FailedElements, alive: Ints) -> Bools:

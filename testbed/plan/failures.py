@@ -50,6 +50,25 @@ def prepare_controller(plan: Plan) -> None:
         compile_ahead(plan.topology, whole, ways)
 
 
+def links_pause(plan: Plan) -> bool:
+    """Whether links have flow control, without which switches drop and nothing deadlocks."""
+    return plan.scenario.simulator.flow_control != "none"
+
+
+def shared_cycle_sentences(plan: Plan) -> list[str]:
+    """Each cycle that tables in use together around an event could close, with the load and the event.
+
+    Raises:
+        InputError: no tables can be made for what is left.
+    """
+    return [
+        f"load {number + 1}, {outlook.change.event}: {cycle.sentence}"
+        for number, of in failure_outlooks(plan).items()
+        for outlook in of
+        for cycle in outlook.cycles
+    ]
+
+
 def failure_outlooks(plan: Plan) -> dict[int, list[Outlook]]:
     """Number of each load with failures → what every event leaves.
 

@@ -115,3 +115,30 @@ def test_plan_files_that_are_none(tmp_path, stored):
     assert f"{foreign}: cannot be read: it is not UTF-8 text" in errors.replace("\n", " ")
     code, _, errors = typed("verify", stored, "--set", "expect=deadlock")
     assert (code, errors.startswith("--set: changes scenarios, and ")) == (2, True)
+
+
+REPAIRED = (
+    "name: repaired\ntopology: {kind: ring, switches: 6}\nrouting: {kind: stp}\nengine: realtime\n"
+    "simulator: {flow_control: CONTROL}\nlab: {controller: segment_manager, dilation: 20}\n"
+    "workloads:\n- kind: probe\n  failures: ['at 1s: down s1-s2', 'at 2s: up s1-s2']\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("control", "could"), [("pause", "can deadlock"), ("none", "could deadlock with flow control, which there is not")]
+)
+def test_cycles_of_tables_in_use_together_are_named_and_fail_no_plan(tmp_path, control, could):
+    file = tmp_path / "repaired.yaml"
+    file.write_text(REPAIRED.replace("CONTROL", control))
+    code, text, _ = typed("verify", file)
+    assert code == 0
+    wanted = (
+        f"{could}: load 1, at 2 s: up s1-s2: frames on old and new paths together: the channel dependency graph has"
+    )
+    assert any(line.startswith(wanted) for line in text.splitlines())
+    assert text.splitlines()[-1] == f"{file}: passed: 30 pairs, 1 VLAN, deadlock free"
+    found = json.loads(typed("verify", file, "--format", "json")[1])
+    assert found["plans"][0]["shared_cycles"][-1].startswith(wanted)
+    assert any(line.startswith("::warning ") for line in typed("verify", file, "--format", "github")[1].splitlines())
+    assert wanted in typed("verify", file, "--format", "junit")[1]
+    assert "deadlock until then: frames on old and new paths together" in typed("plan", file)[1]

@@ -92,7 +92,7 @@ def assess(
                 "cut_off": int(outlook.cut.sum()),
                 "without_backup": int(outlook.diversion.waiting.sum()),
                 "routing_after": outlook.after.routing,
-                "deadlock": list(outlook.deadlock),
+                "deadlock": [cycle.sentence for cycle in outlook.cycles],
             }
         )
         if not heard and len(managers) < len(numbers):

@@ -63,8 +63,9 @@ class FailureWatch:
         number = int(context.labels["load"]) - 1
         context.progress("working out what each failure leaves")
         outlooks = failure_outlooks(context.plan)[number]
-        if context.plan.scenario.simulator.flow_control != "none" and any(outlook.deadlock for outlook in outlooks):
-            context.progress("old and backup paths together could deadlock until new tables are in")
+        if context.plan.scenario.simulator.flow_control != "none":
+            for words in sorted({cycle.words for outlook in outlooks for cycle in outlook.cycles}):
+                context.progress(f"{words} paths together can deadlock while both are in use")
         watched = watched_pairs(context.plan.topology, outlooks, pairs)
         on_the_way = ON_THE_WAY
         if busy:
