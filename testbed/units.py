@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-# Bytes of a full tagged frame on a real wire: preamble, frame check sequence and interframe gap included.
-MAX_WIRE_FRAME = 1542
 # What a port of a lab makes up for when the scheduler serves it late; the rest would stay in its queue. A quarter of a
 # full frame at once, and 8 full frames or 1 ms of its rate at a rate by 1 % above its own.
 LATE_AT_ONCE = 0.25

@@ -138,14 +138,14 @@ def _ends(entry: Entry) -> bool:
 
 def view(plan: Plan, before: Moment, after: Moment) -> View:
     """What happened between two readings of a plan's lab."""
-    from testbed.predict.frames import WIRE_OVERHEAD
+    from testbed.ethernet import VLAN_TAG, wire_bits
 
     old, new, wiring = before.links, after.links, plan.wiring
     seconds, dilation = new.time - old.time, new.dilation
-    links = []
+    links, tag = [], VLAN_TAG if plan.vlans.tagged_trunks else 0
     for channel in range(2 * wiring.link_count):
         frames = new.frames[channel] - old.frames[channel]
-        wire = 8 * (new.bytes[channel] - old.bytes[channel] + WIRE_OVERHEAD * frames) / seconds
+        wire = wire_bits(new.bytes[channel] - old.bytes[channel], frames, tag) / seconds
         links.append(
             Direction(
                 wiring.channel_name(channel), wire / new.rates[channel], wire * dilation,

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from testbed.emulate.rtnetlink import FIGURES, PortCounters
+from testbed.ethernet import MAX_WIRE_FRAME
 
 # How long the busiest ports are looked for, and then watched, s.
 _CHOOSING, _WATCHING = 0.5, 2.0
@@ -26,7 +27,7 @@ _PORTS = 4
 # Between two looks at a queue: the time of so many full frames, within bounds, s. A port had no pause if more frames
 # wait than leave meanwhile, and a TCP that loses nothing lets only a few wait.
 _FRAMES_A_LOOK, _MIN_LOOK, _MAX_LOOK = 3, 2e-3, 20e-3
-_FULL_FRAME, _MAX_FRAME = 1538, 65536
+_MAX_FRAME = 65536
 _BUFFER = 32 << 20
 # linux/socket.h, linux/if_packet.h, linux/filter.h
 _SO_RCVBUFFORCE, _SO_TIMESTAMPNS, _SO_ATTACH_FILTER = 33, 35, 26
@@ -81,7 +82,7 @@ class Departures:
         if not chosen:
             return
         ears = [(row, _listen(self._ports.ports[row])) for row in chosen]
-        look = _FRAMES_A_LOOK * _FULL_FRAME * 8 / float(self._rates[chosen].max())
+        look = _FRAMES_A_LOOK * MAX_WIRE_FRAME * 8 / float(self._rates[chosen].max())
         look = min(max(look, _MIN_LOOK), _MAX_LOOK)
         until = time.monotonic() + _WATCHING
         while time.monotonic() < until:

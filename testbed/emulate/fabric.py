@@ -28,8 +28,6 @@ from testbed.emulate.shaping import (
     HEAD_DROP,
     HOST_QUEUE,
     TAIL_DROP,
-    VLAN_TAG,
-    WIRE_OVERHEAD,
     Shaping,
     read_back_commands,
     require_speeds,
@@ -37,6 +35,7 @@ from testbed.emulate.shaping import (
 )
 from testbed.emulate.switches import SwitchBackend
 from testbed.errors import LabError
+from testbed.ethernet import VLAN_TAG, WIRE_OVERHEAD
 from testbed.messages import FrameCounts, LinkChange, LinkReadings, LinkState, PairReadings, ShortCuts, Snapshot
 
 if TYPE_CHECKING:
@@ -301,14 +300,15 @@ class Fabric(Mininet):  # type: ignore[misc]
         queue = TAIL_DROP if kernel else HEAD_DROP
         edge = Shaping(order.host_rate, order.queue_frames, queue=queue)
         # What forwards in the kernel keeps the tag out of what Linux counts.
-        overhead = WIRE_OVERHEAD + (VLAN_TAG if in_kernel and order.tagged_trunks else 0)
+        tag = VLAN_TAG if order.tagged_trunks else 0
+        overhead = WIRE_OVERHEAD + tag * in_kernel
         found = dict.fromkeys(host_ports(order), edge)
         for link, ends in enumerate(order.ends):
             state = self.changed.get(link, _AS_PLANNED)
             planned = order.link_rate * order.speeds.get(link, 1.0)
             rate = planned if state.rate is None else state.rate / order.dilation
             netem = Netem(state.delay * order.dilation, state.loss) if state.delay or state.loss else None
-            shaping = Shaping(rate, order.queue_frames, overhead, queue, netem)
+            shaping = Shaping(rate, order.queue_frames, overhead, queue, netem, tag)
             found |= {port_interface(*end): shaping for end in ends}
         return found
 

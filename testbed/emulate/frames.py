@@ -25,6 +25,7 @@ from testbed.emulate.names import HOST_INTERFACE
 from testbed.emulate.requests import HostOrder, StormReading, WatchStorm
 from testbed.emulate.switches import SwitchBackend
 from testbed.errors import LabError
+from testbed.ethernet import MIN_FRAME, VLAN_TAG, wire_bytes
 from testbed.shipped import setup
 
 _HOSTS_AT_ONCE, _FEW_AT_ONCE = 8, 2
@@ -83,7 +84,6 @@ _IPV4, _DISCARD = 0x0800, 9
 # Experimental Ethernet type (IEEE 802, 9.2.3): no host answers, or looks into it.
 _TYPE = 0x88B5
 _BROADCAST = b"\xff" * 6
-_MIN_FRAME, _ON_WIRE = 60, 84  # bytes without and with check sequence, preamble and gap
 _MIN_GAP = 1e-3  # each frame is new to every switch it comes to
 
 
@@ -108,7 +108,7 @@ def teach(
         OSError: a host's interface cannot send.
         LabError: there are not addresses enough.
     """
-    gap = max(_MIN_GAP, 2 * _ON_WIRE * 8 / rate)
+    gap = max(_MIN_GAP, 2 * wire_bytes(MIN_FRAME, VLAN_TAG) * 8 / rate)
     ways = set()
     everybody = sorted(host.mac for host in (*hosts, *others))  # which are numbered in the order of hosts
     for host in hosts:
@@ -217,7 +217,7 @@ def frame(mac: bytes, vlan: int | None = None, address: IPv4Interface | None = N
     """A broadcast of a host, tagged with a VLAN or untagged; with an address an empty datagram to its network."""
     tag = b"" if vlan is None else struct.pack("!HH", 0x8100, vlan)
     content = struct.pack("!H", _TYPE) if address is None else struct.pack("!H", _IPV4) + _datagram(address)
-    return (_BROADCAST + mac + tag + content).ljust(_MIN_FRAME + len(tag), b"\0")
+    return (_BROADCAST + mac + tag + content).ljust(MIN_FRAME + len(tag), b"\0")
 
 
 def _datagram(address: IPv4Interface) -> bytes:

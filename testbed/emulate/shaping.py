@@ -8,12 +8,9 @@ from dataclasses import dataclass
 
 from testbed.emulate.netem import Netem
 from testbed.errors import LabError
-from testbed.units import LATE_AT_ONCE, LATE_FRAMES, LATE_RATE, LATE_SECONDS, MAX_WIRE_FRAME
+from testbed.ethernet import MAX_WIRE_FRAME, WIRE_OVERHEAD, wire_bytes
+from testbed.units import LATE_AT_ONCE, LATE_FRAMES, LATE_RATE, LATE_SECONDS
 
-# Preamble, frame check sequence and gap, which Linux does not count; and the shortest frame with them.
-WIRE_OVERHEAD = 24
-MIN_WIRE_FRAME = 84
-VLAN_TAG = 4
 # Frames that wait at a host's own interface before one is lost, unless switches hold more: Linux's own.
 HOST_QUEUE = 1000
 TAIL_DROP = "pfifo"
@@ -27,6 +24,7 @@ _RATE_FACTORS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _RATE = re.compile(r"\brate (\d+)([KMGT]?)bit\b")
 _CEIL = re.compile(r"\bceil (\d+)([KMGT]?)bit\b")
 _OVERHEAD = re.compile(r"\boverhead (\d+)\b")
+_SHORTEST = re.compile(r"\bmpu (\d+)b?\b")
 _QUEUE = re.compile(r"^qdisc (pfifo\w*) .*\blimit (\d+)p\b")
 
 
@@ -39,6 +37,12 @@ class Shaping:
     overhead: int = WIRE_OVERHEAD  # bytes on the wire beyond what Linux counts in a frame
     queue: str = TAIL_DROP  # TAIL_DROP or HEAD_DROP
     netem: Netem | None = None  # what the link does to frames before that, if anything
+    tag: int = 0  # bytes of the tag that frames have on this link, whether or not Linux counts it
+
+    @property
+    def shortest(self) -> int:
+        """Bytes on the wire of the shortest frame, as which the port counts what hosts of a lab have not filled up."""
+        return wire_bytes(0, self.tag)
 
     def commands(self, interface: str) -> str:
         """Lines for `tc -batch`."""
@@ -56,7 +60,7 @@ class Shaping:
         return (
             f"class replace dev {interface} parent 1: classid 1:1 htb rate {self.rate:.0f}bit "
             f"ceil {self.rate * LATE_RATE:.0f}bit burst {late} cburst {int(LATE_AT_ONCE * MAX_WIRE_FRAME)} "
-            f"quantum {MAX_WIRE_FRAME} overhead {self.overhead} mpu {MIN_WIRE_FRAME}\n"
+            f"quantum {MAX_WIRE_FRAME} overhead {self.overhead} mpu {self.shortest}\n"
         )
 
     def instead_of(self, before: Shaping, interface: str) -> str:
@@ -78,6 +82,11 @@ class Shaping:
                 problems.append(f"{interface}: asked for {asked:.0f} bit/s{when}, the kernel has {got:.0f} bit/s")
         if not extra or int(extra.group(1)) != self.overhead:
             problems.append(f"{interface}: frames are not counted as on the wire ({self.overhead} bytes more)")
+        least = _SHORTEST.search(text)
+        if not least or int(least.group(1)) != self.shortest:
+            problems.append(
+                f"{interface}: short frames are not counted as on the wire ({self.shortest} bytes at least)"
+            )
         queues = [(match.group(1), int(match.group(2))) for line in shown if (match := _QUEUE.match(line))]
         if queues != [(self.queue, self.queue_frames)]:
             got_queue = ", ".join(f"{kind} of {frames}" for kind, frames in queues) or "none"

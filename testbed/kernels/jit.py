@@ -23,7 +23,7 @@ _MAY_INTERPRET = os.environ.get("TESTBED_INTERPRET", "1") != "0"
 # calls that together last this long, each of them on so few numbers.
 _SECONDS, _NUMBERS = 0.3, 3000
 
-_IMPORTED = re.compile(rb"^from (testbed\.(?:kernels|emulate\.realtime)\.\w+) import", re.MULTILINE)
+_IMPORTED = re.compile(rb"^from (testbed\.(?:(?:kernels|emulate\.realtime)\.\w+|ethernet)) import", re.MULTILINE)
 _ROOT = Path(__file__).parents[2]
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
@@ -31,7 +31,7 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 @cache
 def _stamp(name: str) -> str:
-    """Content of a module of kernels and of all modules of kernels that it imports, directly or not."""
+    """Content of a module of kernels and of all modules with kernels, or with what they call, that it imports."""
     content: dict[str, bytes] = {}
     waiting = [name]
     while waiting:

@@ -22,7 +22,6 @@ from testbed.kernels.packets_links import (
     link_of,
     opposite,
     release,
-    show,
     start,
     tagged_length,
     take,
@@ -131,8 +130,6 @@ def _leave(
         queue(state.lanes, FRAME_ARRIVES, now + fabric.delay, frame)
     else:
         live.sent_bytes[link] += tagged_length(live, frame)
-        if live.watched[link]:
-            show(live, link, frame, 0, now)
         if live.early[link]:
             live.early[link] = False
             _give_back(fabric, state, tcp, live, frame, now)

@@ -5,8 +5,10 @@ A frame stands in the queue of the link it goes out by until it is sent. Priorit
 
 from __future__ import annotations
 
+from testbed.ethernet import CUT_THROUGH, MIN_FRAME, VLAN_TAG, wire_bytes
 from testbed.kernels.events import push, queue
 from testbed.kernels.jit import jit_inner
+from testbed.kernels.packets_clock import stamp
 from testbed.kernels.packets_hosts import make_frame
 from testbed.kernels.packets_state import (
     ACK_ON_CHANNEL,
@@ -29,11 +31,7 @@ BITS = 8  # of a number that stands for the priorities of a link
 
 ARRIVES = 1 << 40  # in the heap, plus a frame that comes by a link which takes longer than others, or cut through
 
-# Bytes of a frame on the wire, preamble included, by which a switch that cuts through decides: those that no collision
-# leaves behind.
-HEAD = 72
-# Bytes: a tag, the shortest frame without check sequence, what a frame takes on the wire beyond it, a PAUSE frame.
-TAG, MIN_FRAME, GAP, CONTROL_FRAME = 4, 60, 24, 60
+_wire_bytes = jit_inner(wire_bytes)
 
 
 @jit_inner
@@ -70,12 +68,16 @@ def start(
         return
     state.sending[link] = frame
     if live is not None:
+        if live.watched[link]:
+            show(live, link, frame, 0, now)
         push(state.heap, now + wire_time(live, link, frame), link)
         if live.cuts[link] and state.counts[FREE] > 0:
             # Each of the two takes memory of its own switch, until its last bit has left that.
             copy = duplicate(state, live, frame)
             live.early[link] = True
-            push(state.heap, now + HEAD * live.byte_time[link] + live.delay[0] + live.longer[link], ARRIVES + copy)
+            push(
+                state.heap, now + CUT_THROUGH * live.byte_time[link] + live.delay[0] + live.longer[link], ARRIVES + copy
+            )
     elif tcp is not None and tcp.wanted[frame] >= 0:
         queue(state.lanes, ACK_ON_EDGE if on_edge else ACK_ON_CHANNEL, now + tcp.ack_time[link], link)
     else:
@@ -142,13 +144,13 @@ def _tally(tcp: PacketTcp, node: int, step: int, now: int) -> None:
 @jit_inner
 def tagged_length(live: PacketLive, frame: int) -> int:
     """Bytes of a frame as it is on its link, without check sequence."""
-    return int(live.length[frame] + (TAG if live.tag[frame] >= 0 else 0))
+    return int(live.length[frame] + (VLAN_TAG if live.tag[frame] >= 0 else 0))
 
 
 @jit_inner
 def wire_time(live: PacketLive, link: int, frame: int) -> int:
     """Picoseconds that a link takes for a frame."""
-    return int((max(tagged_length(live, frame), MIN_FRAME) + GAP) * live.byte_time[link])
+    return int(_wire_bytes(live.length[frame], VLAN_TAG if live.tag[frame] >= 0 else 0) * live.byte_time[link])
 
 
 @jit_inner
@@ -198,10 +200,10 @@ def _control(fabric: PacketFabric, state: PacketState, live: PacketLive | None, 
     state.under_way[link] += 1
     if live is not None:
         live.pauses[link] += 1
-        time = now + int((CONTROL_FRAME + GAP) * live.byte_time[link])
+        time = now + int(_wire_bytes(MIN_FRAME, 0) * live.byte_time[link])
         push(state.heap, time, len(live.byte_time) + (link << BITS | wanted))
         if live.watched[link]:
-            show(live, link, -1, wanted, time)
+            show(live, link, -1, wanted, now)
         return True
     lane = CONTROL_ON_CHANNEL if link < fabric.channels else CONTROL_ON_EDGE
     queue(state.lanes, lane, now + fabric.control_time[link], link << BITS | wanted)
@@ -210,9 +212,9 @@ def _control(fabric: PacketFabric, state: PacketState, live: PacketLive | None, 
 
 @jit_inner
 def show(live: PacketLive, link: int, frame: int, stopped: int, now: int) -> None:
-    """Show a frame that has passed a link to those who listen; -1 for a PAUSE frame, which stops some priorities."""
+    """Show who listens a frame that a link begins to carry; -1 for a PAUSE frame, which stops some priorities."""
     place = live.seen[0] & (len(live.seen_at) - 1)
-    live.seen_at[place], live.seen_link[place] = now, link
+    live.seen_at[place], live.seen_link[place] = stamp(live.clock, now), link
     if frame < 0:
         live.seen_tag[place], live.seen_length[place] = -2, stopped
     else:

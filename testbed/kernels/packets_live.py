@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from testbed.ethernet import MIN_FRAME
 from testbed.kernels.jit import jit_inner
 from testbed.kernels.packets_hash import member_of
 from testbed.kernels.packets_links import append, release, start
@@ -58,10 +59,10 @@ def hand_over(state: PacketState, live: PacketLive, frame: int, now: int) -> Non
 def take_in(state: PacketState, live: PacketLive, host: int, frame: int, size: int) -> bool:
     """Look at a frame that a host wants to send, whose bytes are in `data`; False where its port refuses it.
 
-    A priority tag is taken off (VLAN 0 means no VLAN, 802.1Q 6.9.1).
+    A priority tag is taken off (VLAN 0 means no VLAN, 802.1Q 6.9.1), and what is too short is filled up.
     """
     data = live.data[frame]
-    live.length[frame], live.tag[frame] = size, -1
+    live.tag[frame] = -1
     if size < _HEADER:
         live.refused[RUNT] += 1
         return False
@@ -75,7 +76,11 @@ def take_in(state: PacketState, live: PacketLive, host: int, frame: int, size: i
             live.tag[frame] = vlan
         for place in range(_ADDRESSES, size - 4):
             data[place] = data[place + 4]
-        live.length[frame] = size - 4
+        size -= 4
+    # As a host's card fills up what is shorter than the shortest frame; with zeros, whatever was there before.
+    for place in range(size, MIN_FRAME):
+        data[place] = 0
+    live.length[frame] = max(size, MIN_FRAME)
     if data[0] == 0x01 and data[1] == 0x80 and data[2] == 0xC2 and data[3] == 0 and data[4] == 0 and data[5] < 0x10:
         pause = data[5] == 0x01 and data[12] == 0x88 and data[13] == 0x08
         live.refused[PAUSE_OF_HOST if pause else RESERVED] += 1

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from testbed.kernels.events import Heap, Lanes
 from testbed.kernels.flits_state import Fabric, Randoms
+from testbed.kernels.packets_clock import ModelClock
 from testbed.kernels.tcp_ends import TcpEnds
 from testbed.model import Bools, Floats, Ints, Longs, Octets
 
@@ -179,6 +180,7 @@ class PacketLive(NamedTuple):
     """Frames of real hosts; Q frames, K links, N nodes, B bytes a frame at most."""
 
     tables: PacketTables  # how switches forward
+    clock: ModelClock  # by which frames are stamped that somebody listens to
     edition: Longs  # (2,) numbers of the other tables that are to take their place, and of those that have; 0 = these
     byte_time: Longs  # (K,) ps that a byte takes on a link
     cut_through: bool  # whether switches send on what has not arrived as a whole
@@ -191,7 +193,7 @@ class PacketLive(NamedTuple):
     longer: Longs  # (K,) ps by which a link takes longer than the others beside
     loss: Longs  # (K,) chance of a frame to be lost on a link, in 2^32nds
     data: Octets  # (Q, B) frames as hosts sent them, without a tag
-    length: Ints  # (Q,) their bytes, without check sequence
+    length: Ints  # (Q,) their bytes, without check sequence, 60 at least
     tag: Ints  # (Q,) priority and VLAN (`pcp << 12 | vid`) on the link that a frame is on, -1 = untagged
     memory: Ints  # (Q,) units of memory that a frame takes
     unit: int  # bytes that count as one; 0 = each frame counts as one
@@ -207,8 +209,8 @@ class PacketLive(NamedTuple):
     pairs: Longs  # (2, H, H) bytes and frames that hosts sent to each other
     refused: Longs  # (len(REFUSED),) frames
     watched: Ints  # (K,) how many listen to a link
-    seen: Longs  # (1,) frames that passed links with listeners; of each, in a ring of E, E a power of two:
-    seen_at: Longs  # (E,) ps at which its last bit left
+    seen: Longs  # (1,) frames that links with listeners have begun to carry; of each, in a ring of E, E a power of two:
+    seen_at: Longs  # (E,) ns of the clock at which its first bit left
     seen_link: Ints  # (E,) the link
     seen_tag: Ints  # (E,) its tag, -1 = untagged, -2 = a PAUSE frame
     seen_length: Ints  # (E,) its bytes; of a PAUSE frame the priorities that it stops, a bit each

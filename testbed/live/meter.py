@@ -6,9 +6,9 @@ from typing import TypedDict
 
 import numpy as np
 
+from testbed.ethernet import wire_bits
 from testbed.messages import LinkReadings
-from testbed.model import Floats
-from testbed.predict.frames import WIRE_OVERHEAD
+from testbed.model import Floats, Longs
 
 THOUSAND = 1000  # shares are sent as whole thousandths
 
@@ -30,9 +30,14 @@ class Flow(Measured, total=False):
 
 
 class Meter:
-    """Compares each reading with the one before."""
+    """Compares each reading with the one before.
 
-    def __init__(self) -> None:
+    Args:
+        tag: bytes of the tag that frames have between switches.
+    """
+
+    def __init__(self, tag: int = 0) -> None:
+        self._tag = tag
         self._last: LinkReadings | None = None
 
     def update(self, now: LinkReadings) -> Flow | None:
@@ -46,7 +51,7 @@ class Meter:
         )
         found: Flow = {
             "seconds": round(seconds, 4),
-            "use": shares(8 * (sizes + WIRE_OVERHEAD * frames) / seconds, _all_rates(now)),
+            "use": shares(wire_bits(sizes, frames, self._tags(now)) / seconds, _all_rates(now)),
             "waiting": list(now.waiting),
             "lost": np.maximum(np.array(now.drops) - np.array(last.drops), 0).tolist(),
         }
@@ -56,6 +61,11 @@ class Meter:
         if now.deadlock:
             found["deadlock"] = [int(node) % (len(now.waiting) - _hosts(now)) for node in now.deadlock]
         return found
+
+    def _tags(self, now: LinkReadings) -> Longs:
+        tags = np.zeros(len(now.bytes), dtype=np.int64)
+        tags[: len(now.waiting) - _hosts(now)] = self._tag
+        return tags
 
 
 def shares(bits: Floats, rates: Floats) -> list[int]:

@@ -9,13 +9,13 @@ from typing import TypedDict
 import numpy as np
 
 from testbed.errors import InputError
+from testbed.ethernet import VLAN_TAG, wire_bits
 from testbed.live.meter import shares
 from testbed.live.picture import LabPicture, picture
 from testbed.live.source import HostBytes, number_of
 from testbed.live.ways import PairPath, Ways
 from testbed.model import Floats, Longs
 from testbed.plan import Plan
-from testbed.predict.frames import WIRE_OVERHEAD
 from testbed.results import load_run
 from testbed.results.load import LoadHead, load_heads
 from testbed.results.samples import load_changes
@@ -165,15 +165,17 @@ def _recording(head: LoadHead, telemetry: Telemetry, dilation: float, folder: Pa
     rows = np.flatnonzero(np.diff(telemetry.repeat, prepend=-1) == 0)
     seconds = telemetry.time[rows] - telemetry.time[rows - 1]
     rows, seconds = rows[seconds > 0], seconds[seconds > 0]
-    sent = telemetry.sent_bytes[:, ports] + WIRE_OVERHEAD * telemetry.sent_frames[:, ports]
-    received = telemetry.received_bytes[:, edge] + WIRE_OVERHEAD * telemetry.received_frames[:, edge]
-    wire = np.concatenate([sent, received], axis=1)[rows]
+    tags = np.zeros(len(ports), dtype=np.int64)
+    tags[: len(trunk)] = VLAN_TAG if plan.vlans.tagged_trunks else 0
+    sent = wire_bits(telemetry.sent_bytes[:, ports], telemetry.sent_frames[:, ports], tags)
+    received = wire_bits(telemetry.received_bytes[:, edge], telemetry.received_frames[:, edge])
+    bits = np.concatenate([sent, received], axis=1)[rows]
     repeats = load_changes(folder, head.label)
     return Recording(
         head=head,
         repeat=telemetry.repeat[rows].astype(np.int64),
         time=telemetry.time[rows] / dilation,
-        bits=8 * wire / seconds[:, None],
+        bits=bits / seconds[:, None],
         rates=telemetry.port_rate[np.concatenate([ports, edge])],
         waiting=telemetry.queue_frames[rows][:, ports],
         lost=telemetry.queue_drops[rows][:, ports],

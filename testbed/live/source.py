@@ -13,6 +13,7 @@ from testbed.emulate import registry
 from testbed.emulate.client import LabClient, connect
 from testbed.emulate.registry import Entry
 from testbed.errors import InputError, LabError
+from testbed.ethernet import VLAN_TAG
 from testbed.live.meter import Flow, Meter
 from testbed.live.picture import LabPicture, picture
 from testbed.live.ways import PairPath, Ways
@@ -63,7 +64,7 @@ class LabSource:
         self._find = find
         self._entry: Entry | None = None
         self._was_there = False
-        self._meter = Meter()
+        self._meter = self._new_meter()
         self._watching: LabClient | None = None
         self._asking: LabClient | None = None
         self._lock = threading.Lock()
@@ -100,9 +101,12 @@ class LabSource:
             raise
         return None if found is None else {**found, **self._states}
 
+    def _new_meter(self) -> Meter:
+        return Meter(VLAN_TAG if self.plan.vlans.tagged_trunks else 0)
+
     def rest(self) -> None:
         """Nobody looks for a while: forget the last reading, which will be old when somebody looks again."""
-        self._meter = Meter()
+        self._meter = self._new_meter()
         self._turn = 0
 
     def look_anew(self) -> None:
@@ -170,7 +174,7 @@ class LabSource:
 
     def _hang_up(self) -> None:
         watching, self._watching = self._watching, None
-        self._meter = Meter()
+        self._meter = self._new_meter()
         if watching is not None:
             watching.close()
 

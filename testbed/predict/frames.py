@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-ETHERNET_HEADER = 14
-# Preamble 8, frame check sequence 4, inter-frame gap 12: on a real wire, but not in what Linux counts.
-WIRE_OVERHEAD = 24
-VLAN_TAG = 4
+from testbed.ethernet import HEADER, VLAN_TAG, wire_bytes
+
 UDP_HEADERS = 28  # with IP
 TCP_HEADERS = 52  # with IP and timestamps
 MTU = 1500  # bytes of IP in a frame, unless a scenario says otherwise
@@ -44,11 +42,11 @@ def transport(protocol: str, payload: int, mtu: int = MTU) -> Transport:
     `mtu`: bytes of IP in a full frame, which a TCP fills.
     """
     if protocol == "udp":
-        return Transport(payload, payload + UDP_HEADERS + ETHERNET_HEADER + WIRE_OVERHEAD, 0.0, 0.0)
-    acknowledgement = TCP_HEADERS + ETHERNET_HEADER + WIRE_OVERHEAD
+        return Transport(payload, wire_bytes(payload + UDP_HEADERS + HEADER), 0.0, 0.0)
+    acknowledgement = wire_bytes(TCP_HEADERS + HEADER)
     return Transport(
         mtu - TCP_HEADERS,
-        mtu + ETHERNET_HEADER + WIRE_OVERHEAD,
+        wire_bytes(mtu + HEADER),
         acknowledgement / _SEGMENTS_PER_ACK,
         1 / _SEGMENTS_PER_ACK,
     )

@@ -6,23 +6,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from testbed.ethernet import CUT_THROUGH, GAP, HEADER, MAX_WIRE_FRAME, VLAN_TAG, wire_bytes
 from testbed.model import Floats
-from testbed.predict.frames import ETHERNET_HEADER, MTU, TCP_HEADERS, UDP_HEADERS, VLAN_TAG, WIRE_OVERHEAD
+from testbed.predict.frames import MTU, TCP_HEADERS, UDP_HEADERS
 from testbed.predict.wires import Ways, Wires
-from testbed.units import LATE_AT_ONCE, MAX_WIRE_FRAME
-
-# Of the overhead on the wire the gap comes last: it holds up the next frame, and not the one before it.
-_GAP = 12
-_SHORTEST = 84  # of 64 bytes, with preamble and gap
-# Bytes after which a switch that cuts through sends a frame on, with preamble; as kernels.packets_links has it.
-HEAD = 72
+from testbed.units import LATE_AT_ONCE
 
 
 def frame_sizes(protocol: str, payload: int, mtu: int = MTU) -> tuple[int, ...]:
     """Bytes that each frame of a message takes on an untagged wire, preamble, frame check sequence and gap included."""
     part, headers = (payload, UDP_HEADERS) if protocol == "udp" else (mtu - TCP_HEADERS, TCP_HEADERS)
     parts = [min(part, payload - start) for start in range(0, max(payload, 1), part)]
-    return tuple(max(_SHORTEST, one + headers + ETHERNET_HEADER + WIRE_OVERHEAD) for one in parts)
+    return tuple(wire_bytes(one + headers + HEADER) for one in parts)
 
 
 def round_trips(
@@ -76,7 +71,7 @@ def one_way(
         for number, size in enumerate(frames):
             start = max(there[number], free)
             early = 0.0 if held or number else LATE_AT_ONCE * MAX_WIRE_FRAME
-            whole = (size + more - _GAP) * held
-            there[number] = start + byte * (min(HEAD, whole) if cuts[link] else whole)
+            whole = (size + more - GAP) * held
+            there[number] = start + byte * (min(CUT_THROUGH, whole) if cuts[link] else whole)
             free = start + byte * (size + more - early)
     return there[-1]

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from testbed.ethernet import MAX_WIRE_FRAME, VLAN_TAG
 from testbed.kernels.jit import INTERPRETED
 from testbed.model import Floats, Longs
-from testbed.predict.frames import VLAN_TAG
 from testbed.predict.reno import reno_goodput
 from testbed.predict.wires import Ways, Wires
-from testbed.units import LATE_AT_ONCE, MAX_WIRE_FRAME
+from testbed.units import LATE_AT_ONCE
 
 if TYPE_CHECKING:
     from testbed.kernels.tcp import TcpFabric, TcpState

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from testbed.errors import InputError
+from testbed.ethernet import VLAN_TAG
 from testbed.messages import LinkReadings, PairReadings
 from testbed.model import Sample
 from testbed.plan import Plan
@@ -246,9 +247,10 @@ class _Loop:
 
     def _run(self, other: Session) -> None:
         wiring, changed, before = self._plans[0].wiring, float("-inf"), _read(other)
+        tag = VLAN_TAG if self._plans[0].vlans.tagged_trunks else 0
         while not self._stop.wait(self.rule.period):
             now = _read(other)
-            use = busiest(before[0], now[0], len(wiring.channel_source))
+            use = busiest(before[0], now[0], len(wiring.channel_source), tag)
             uses = uses_of(self._plans, self._rung, bytes_between(before[1], now[1], wiring.host_count), use)
             at = time.monotonic()
             self.looks.append(Look(at - self.began, len(self.rungs[self._rung].off), use))

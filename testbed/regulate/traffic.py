@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from testbed.errors import InputError, LabError, Problem
+from testbed.ethernet import wire_bits
 from testbed.messages import LinkReadings, PairReadings
 from testbed.model import Floats, Topology
 from testbed.plan import Plan
 from testbed.plan.rates import channel_rates
-from testbed.predict.frames import WIRE_OVERHEAD
 from testbed.results import Run, load_run
 from testbed.results.samples import MPI_SENT, mpi_matrix
 from testbed.results.telemetry import Names, load_telemetry
@@ -160,11 +160,14 @@ def bytes_between(first: PairReadings, last: PairReadings, hosts: int) -> Floats
     return np.maximum(matrix, 0)
 
 
-def busiest(before: LinkReadings, after: LinkReadings, channels: int) -> float:
-    """Share of its rate that the busiest channel between switches carried from one reading to the next."""
+def busiest(before: LinkReadings, after: LinkReadings, channels: int, tag: int = 0) -> float:
+    """Share of its rate that the busiest channel between switches carried from one reading to the next.
+
+    `tag`: bytes of the tag that frames have there.
+    """
     seconds = after.time - before.time
     bits = (
-        8 * (after.bytes[one] - before.bytes[one] + WIRE_OVERHEAD * (after.frames[one] - before.frames[one]))
+        wire_bits(after.bytes[one] - before.bytes[one], after.frames[one] - before.frames[one], tag)
         for one in range(channels)
     )
     return max((sent / seconds / rate for sent, rate in zip(bits, after.rates, strict=False)), default=0.0)

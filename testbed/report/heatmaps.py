@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from testbed.ethernet import VLAN_TAG, wire_bits
 from testbed.model import Floats, Longs, Topology
 from testbed.plan import Plan
-from testbed.predict.frames import WIRE_OVERHEAD
 from testbed.report.charts import Chart
 from testbed.report.marks import Heat, Mark, full_share
 from testbed.report.palette import INK
@@ -127,9 +127,10 @@ def _link_use(plan: Plan, telemetry: Telemetry, steps: _Steps, prefix: str) -> l
     trunks = np.flatnonzero(telemetry.port_channel >= 0)
     if not len(trunks):
         return []
-    wire = steps.sums(telemetry.sent_bytes + WIRE_OVERHEAD * telemetry.sent_frames)[trunks]
+    tag = VLAN_TAG if plan.vlans.tagged_trunks else 0
+    bits = wire_bits(steps.sums(telemetry.sent_bytes), steps.sums(telemetry.sent_frames), tag)[trunks]
     seconds = np.diff(steps.edges) * steps.seconds * plan.scenario.lab.chosen_dilation
-    use = 8 * wire / seconds / telemetry.port_rate[trunks, None]
+    use = bits / seconds / telemetry.port_rate[trunks, None]
     shown = np.sort(np.argsort(-use.mean(axis=1), kind="stable")[:MAX_ROWS])
     shown = shown[np.argsort(telemetry.port_channel[trunks[shown]], kind="stable")]
     full = full_share(use.max())

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from testbed.errors import InputError, Problem
+from testbed.ethernet import CHECK_SEQUENCE, HEADER, MIN_FRAME, VLAN_TAG
 from testbed.failover.model_tables import all_tables
+from testbed.kernels.packets_clock import ModelClock
 from testbed.kernels.packets_live import set_byte_times
 from testbed.kernels.packets_state import (
     LANES,
@@ -33,11 +35,11 @@ from testbed.simulate.settings import Settings
 from testbed.vlans.switch_tables import switch_tables, table_cells
 
 # Ethernet header, and a tag that a host may send; rows of frames begin where a cache line does.
-_HEADER, _CHECK, _TAG, _LINE = 14, 4, 4, 64
+_LINE = 64
 # A table of next hops has so many cells at most.
 _MAX_CELLS = 1 << 28
-# Copies of broadcasts that are under way need frames, too; and the shortest frame that fills a memory.
-_SPARE, _SHORT = 4096, 64
+# Copies of broadcasts that are under way need frames, too.
+_SPARE = 4096
 _SEEN = 1 << 15  # frames that who listens to links may be behind
 
 
@@ -48,7 +50,9 @@ def live_settings(plan: Plan) -> PacketSettings:
         InputError: all that is wrong, by keys of the scenario.
     """
     scenario, links = plan.scenario, plan.scenario.links
-    settings = settings_of(scenario, links.mtu + _HEADER + _CHECK + (_TAG if plan.vlans.tagged_trunks else 0))
+    settings = settings_of(
+        scenario, links.mtu + HEADER + CHECK_SEQUENCE + (VLAN_TAG if plan.vlans.tagged_trunks else 0)
+    )
     problems = packet_problems(settings, 1) or fabric_problems(
         settings, plan.routes, links.rate, links.edge_rate, mixed=True
     )
@@ -69,7 +73,7 @@ def live_model(plan: Plan) -> PacketModel:
     settings = live_settings(plan)
     fabric = _fabric(plan, settings)
     frames = _frames(fabric, settings)
-    row = -(-(plan.scenario.links.mtu + _HEADER + _TAG) // _LINE) * _LINE
+    row = -(-(plan.scenario.links.mtu + HEADER + VLAN_TAG) // _LINE) * _LINE
     nodes, links, hosts = len(fabric.place), len(fabric.frame_time), fabric.hosts
     ring = 1 << frames.bit_length()
     state = empty_state(
@@ -92,6 +96,7 @@ def live_model(plan: Plan) -> PacketModel:
         byte_time[: fabric.channels] = np.rint(8 * PICOSECONDS / (rate * np.repeat(plan.speeds, 2)))
     live = PacketLive(
         tables=tables,
+        clock=ModelClock(longs(1), longs(2), longs(2), np.ones(2)),
         edition=longs(2),
         byte_time=byte_time,
         cut_through=plan.scenario.simulator.cut_through,
@@ -168,7 +173,7 @@ def _fabric(plan: Plan, settings: PacketSettings) -> PacketFabric:
 
 def _frames(fabric: PacketFabric, settings: PacketSettings) -> int:
     """Frames that can be in the network at a time; memory in bytes may be full of the shortest."""
-    each = fabric.buffer // _SHORT if settings.lossless else fabric.buffer
+    each = fabric.buffer // MIN_FRAME if settings.lossless else fabric.buffer
     return int((len(fabric.place) - fabric.hosts) * each + 4 * len(fabric.frame_time) + _SPARE)
 
 

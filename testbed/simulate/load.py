@@ -8,17 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from testbed.errors import InputError
+from testbed.ethernet import GAP, PREAMBLE, VLAN_TAG
 from testbed.kernels.packets_state import PacketState, PacketTcp
 from testbed.model import Floats, Longs, Sample
 from testbed.plan import Plan
 from testbed.plan.rates import imbalance, logical_ways, offered_rates, wires_of
 from testbed.predict import TcpLoad, Transport, tcp_goodput, transport
-from testbed.predict.frames import VLAN_TAG
 from testbed.simulate.levels import packet_network
 from testbed.simulate.packet_network import PacketNetwork, TcpFrames, new_packet_state, packet_fabric, start_tcp
 from testbed.simulate.packet_point import Counters, check_frames, go_on
 from testbed.simulate.packet_settings import (
-    GAP_BYTES,
     PICOSECONDS,
     fabric_problems,
     in_scenario,
@@ -228,12 +227,12 @@ def _network(plan: Plan, spec: Iperf3, wire: Transport, connections: int) -> Pac
     Raises:
         InputError: all that is wrong, by keys of the scenario.
     """
-    edge_frame = wire.forward - GAP_BYTES  # before a switch has tagged it
+    edge_frame = wire.forward - PREAMBLE - GAP  # before a switch has tagged it
     frame = edge_frame + (VLAN_TAG if plan.vlans.tagged_trunks else 0)
     settings = settings_of(plan.scenario, frame, spec.pattern)
     links, tcp = plan.scenario.links, None
     if spec.protocol == "tcp":
-        ack = int(wire.ack) - GAP_BYTES
+        ack = int(wire.ack) - PREAMBLE - GAP
         tcp = TcpFrames(ack + settings.frame - edge_frame, ack, connections, links.queue_frames)
     try:
         problems = packet_problems(settings, 1) or fabric_problems(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from testbed.errors import Problem
+from testbed.ethernet import CHECK_SEQUENCE, MIN_FRAME, wire_bytes
 from testbed.model import Routes
 from testbed.scenario import Scenario
 from testbed.simulate.settings import MAX_SEEDS, UNIFORM
@@ -16,10 +17,8 @@ FlowControl = Literal["none", "pause", "pfc"]
 FLOW_CONTROLS: tuple[FlowControl, ...] = ("none", "pause", "pfc")
 # 802.1Q has three bits for the priority, and 802.1Qbb a timer for each.
 PRIORITIES = 8
-# Preamble and inter-frame gap, which a link carries and no memory holds.
-GAP_BYTES = 20
 # A MAC control frame is as short as frames get (802.3, clause 31B).
-CONTROL_BYTES = 64
+CONTROL_BYTES = MIN_FRAME + CHECK_SEQUENCE
 PICOSECONDS = 1e12
 _LONGEST = 60_000.0  # ms of a run
 
@@ -86,8 +85,8 @@ def _key(option: str) -> str:
 
 
 def time_of(size: int, rate: float) -> int:
-    """Picoseconds that a frame of some bytes takes on a link of a rate in bit/s."""
-    return round((size + GAP_BYTES) * 8 * PICOSECONDS / rate)
+    """Picoseconds that a frame of some bytes in memory, tag and check sequence included, takes at a rate in bit/s."""
+    return round(wire_bytes(size - CHECK_SEQUENCE) * 8 * PICOSECONDS / rate)
 
 
 def headroom(settings: PacketSettings, rate: float) -> int:

@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from testbed.errors import InputError, Problem, did_you_mean
+from testbed.ethernet import WIRE_OVERHEAD
 from testbed.files import read_text
 from testbed.model import Longs, Sample, Topology
-from testbed.predict.frames import TCP_PAYLOAD, WIRE_OVERHEAD, transport
+from testbed.predict.frames import TCP_PAYLOAD, transport
 from testbed.results import Run, load_run
 from testbed.results.samples import MPI_SENT, mpi_matrix
 from testbed.results.telemetry import load_telemetry

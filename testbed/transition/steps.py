@@ -13,10 +13,10 @@ from typing import Literal
 import numpy as np
 
 from testbed.errors import InputError
+from testbed.ethernet import MAX_WIRE_FRAME
 from testbed.model import Bools, Bundles, Floats, LocalPlan, Routes, Rule, Topology, VlanPlan
 from testbed.pipeline.compile import compile_rules
 from testbed.routing.paths import all_paths, hop_counts
-from testbed.units import MAX_WIRE_FRAME
 from testbed.vlans.fixed import LAST_VLAN_ID
 
 TRANSITION = "transition"

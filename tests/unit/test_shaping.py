@@ -35,9 +35,17 @@ def test_each_difference_is_a_sentence():
     ]
 
 
+def test_a_port_that_counts_short_frames_too_short_is_found():
+    tagged = Shaping(1e7, 100, tag=4)
+    assert shaping_problems({"s1-eth1": tagged}, _SHOWN) == [
+        "s1-eth1: short frames are not counted as on the wire (88 bytes at least)"
+    ]
+    assert shaping_problems({"s1-eth1": tagged}, _SHOWN.replace("mpu 84b", "mpu 88b")) == []
+
+
 def test_a_port_without_shaping_is_found():
     found = shaping_problems({"s1-eth1": PORT, "s1-eth2": PORT}, _SHOWN + _BARE)
-    assert len(found) == 4
+    assert len(found) == 5
     assert all(problem.startswith("s1-eth2") for problem in found)
     assert found[-1].endswith("the kernel has none")
 

@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from testbed.emulate.requests import BuildOrder, FarLink
+from testbed.ethernet import HEADER, MAX_WIRE_FRAME
 from testbed.workloads.mpi_machines import control_address
 
 # Ethernet header of the frame within, VXLAN, UDP and IPv4 (RFC 7348); and what a frame within may have for it.
-TUNNEL_OVERHEAD = 14 + 8 + 8 + 20
+TUNNEL_OVERHEAD = HEADER + 8 + 8 + 20
 LEAST_MTU = 1504 + TUNNEL_OVERHEAD
 # Bytes of a full frame with its tag on a wire of the fabric, and of what carries it on one between machines.
-_WITHIN = 1518 + 24
-_BETWEEN = 1518 + TUNNEL_OVERHEAD + 24
+_WITHIN = MAX_WIRE_FRAME
+_BETWEEN = MAX_WIRE_FRAME + TUNNEL_OVERHEAD
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import struct
 import time
+from bisect import bisect_right
 from collections.abc import Callable
 from types import TracebackType
 
 from testbed.errors import LabError
-from testbed.kernels.packets_state import PacketModel
+from testbed.ethernet import MIN_FRAME
+from testbed.kernels.packets_clock import shown_time
+from testbed.kernels.packets_state import NOW, PacketModel
 from testbed.messages import Frame
 
-_AT_ONCE = 1024
 _LOOK = 0.02  # s between two looks for frames
-_PS_A_NS = 1000
-_MIN_FRAME = 60
 # IEEE 802.3, annex 31: where it goes, its type, PAUSE and priority-based flow control, the longest pause.
 _PAUSE_ADDRESS, _MAC_CONTROL, _PAUSE, _PFC, _LONGEST = bytes.fromhex("0180c2000001"), 0x8808, 0x0001, 0x0101, 0xFFFF
 _PRIORITIES = 8
@@ -28,21 +28,23 @@ class ModelFrames:
         links: those of either direction, the outbound one first.
         name: of the interface.
         about: of its outbound frames.
-        dilation: of the laboratory.
         alive: whether the lab is; asked while nothing comes.
     """
 
     def __init__(
-        self, model: PacketModel, links: tuple[int, int], name: str, about: str, dilation: float,
-        alive: Callable[[], bool],
-    ) -> None:  # fmt: skip
+        self, model: PacketModel, links: tuple[int, int], name: str, about: str, alive: Callable[[], bool]
+    ) -> None:
+        clock = model.live.clock
+        dilation = float(clock.dilation[clock.row[0]])
         self.interface = name
-        self.description = f"{about}; in real-world time, of which laboratory time is {dilation:.4g} times as much"
-        self._live, self._links, self._dilation, self._alive = model.live, links, dilation, alive
+        self.description = (
+            f"{about}; in real-world time since the lab began, of which laboratory time is {dilation:.4g} times as much"
+        )
+        self._live, self._counts, self._links, self._alive = model.live, model.state.counts, links, alive
         self._priorities = model.fabric.priorities
         self._next = int(self._live.seen[0])
         self._lost = 0
-        self._epoch, self._began = time.time_ns(), int(model.state.counts[0])
+        self._ahead: list[Frame] = []
         self._listens = True
         for link in links:
             self._live.watched[link] += 1
@@ -65,23 +67,37 @@ class ModelFrames:
             if frames or time.monotonic() >= until:
                 return frames
             if not self._alive():
+                if self._ahead:
+                    return self._release(None)
                 raise LabError("the lab has ended")
             time.sleep(_LOOK)
 
     def _take(self) -> list[Frame]:
-        frames: list[Frame] = []
+        """Frames in the order of their stamps: the model may take what a host sends now before it has gone on to now.
+
+        What it has gone on to, nothing that it shows from here on is stamped before.
+        """
         live, ring = self._live, len(self._live.seen_at)
-        while self._next < (seen := int(live.seen[0])) and len(frames) < _AT_ONCE:
+        now = shown_time(live.clock, int(self._counts[NOW]))
+        end = int(live.seen[0])
+        while self._next < end:
+            seen = int(live.seen[0])
             if seen - self._next >= ring:  # overtaken, and whose these were is not known any more
                 self._lost += seen - self._next - ring // 2
                 self._next = seen - ring // 2
             place = self._next % ring
-            link, at = int(live.seen_link[place]), int(live.seen_at[place])
+            link = int(live.seen_link[place])
             if link in self._links:
                 data = self._bytes(place, link)
-                when = self._epoch + int((at - self._began) / _PS_A_NS / self._dilation)
-                frames.append(Frame(when, link == self._links[0], data, len(data)))
+                self._ahead.append(Frame(int(live.seen_at[place]), link == self._links[0], data, len(data)))
             self._next += 1
+        return self._release(now if self._listens else None)
+
+    def _release(self, until: int | None) -> list[Frame]:
+        """Frames that are stamped up to a time, or all, in order."""
+        self._ahead.sort(key=lambda frame: frame.time)
+        count = len(self._ahead) if until is None else bisect_right(self._ahead, until, key=lambda frame: frame.time)
+        frames, self._ahead = self._ahead[:count], self._ahead[count:]
         return frames
 
     def _bytes(self, place: int, link: int) -> bytes:
@@ -92,7 +108,7 @@ class ModelFrames:
         data = live.seen_data[place, :length].tobytes()
         if tag >= 0:
             data = data[:12] + struct.pack("!HH", 0x8100, (tag >> 12) << 13 | tag & 0xFFF) + data[12:]
-        return data.ljust(_MIN_FRAME, b"\0")
+        return data
 
     def stop(self) -> None:
         """Let no more in; see Frames."""
@@ -117,4 +133,4 @@ def pause_frame(stopped: int, link: int, *, by_priority: bool) -> bytes:
         body = struct.pack("!HH8H", _PFC, (1 << _PRIORITIES) - 1, *times)
     else:
         body = struct.pack("!HH", _PAUSE, times[0])
-    return (head + body).ljust(_MIN_FRAME, b"\0")
+    return (head + body).ljust(MIN_FRAME, b"\0")

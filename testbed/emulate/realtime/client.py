@@ -83,7 +83,7 @@ class ModelClient(LabClient):
             links, about = (2 * tap.link, 2 * tap.link + 1), f"outbound frames go {topology.channel_name(2 * tap.link)}"
         else:
             raise LabError("a tap is at a link or at a host")
-        return ModelFrames(self.model, links, name, about, self.facts.dilation, self.namespaces.alive)
+        return ModelFrames(self.model, links, name, about, self.namespaces.alive)
 
     def verify(self, plan: Plan) -> list[str]:
         """Teach, walk the tables of the running model, and ping all pairs; see Session."""

@@ -47,7 +47,9 @@ from testbed.emulate.requests import BuildOrder
 from testbed.emulate.shaping import require_speeds
 from testbed.emulate.switches import SwitchBackend
 from testbed.errors import LabError
+from testbed.ethernet import HEADER, wire_bytes
 from testbed.isolated import make_module_command
+from testbed.kernels.packets_clock import set_pace
 from testbed.kernels.packets_live import set_byte_times
 from testbed.kernels.packets_state import (
     AS_ASKED,
@@ -73,7 +75,6 @@ _SHOWN = 5.0  # s for which a deadlock that is over is still told
 # _QUICK, since waking takes the processor 10,000.
 _PART, _QUICK_PART = 5, 3
 _MIN_GRAIN, _QUICK, _MAX_GRAIN = 20_000, 40_000, 200_000
-_ON_THE_WIRE = 38  # bytes of a frame there beyond its IP
 
 _TSO_RTT_LOG = 9  # Linux halves segments for every 2^9 µs of the round trip
 
@@ -254,7 +255,7 @@ class ModelFabric(Fabric):
     @property
     def _full_frame(self) -> int:
         """Bytes of one on a host's link."""
-        return self.order.mtu + _ON_THE_WIRE
+        return wire_bytes(HEADER + self.order.mtu)
 
     def _set_pace(self) -> None:
         """How often the model looks at its doors."""
@@ -296,9 +297,19 @@ class ModelFabric(Fabric):
         self._set_rates()
         self._set_pace()
         self.doors.control[WATCHDOG_NS] = int(self.order.watchdog * dilation * 1e9)
+        self._set_clock(dilation)
         problems = self.shaping_problems()
         if problems:
             raise LabError(f"{len(problems)} hosts do not have their new rate: {'; '.join(problems[:3])}")
+
+    def _set_clock(self, dilation: float) -> None:
+        """Let the clock by which frames are stamped begin at the time of day, once, and then run as the lab does."""
+        clock = self.model.live.clock
+        row = int(clock.row[0])
+        if not clock.epoch[row]:
+            set_pace(clock, 0, dilation, time.time_ns() - (time.monotonic_ns() - int(self.doors.zero[0])))
+        elif clock.dilation[row] != dilation:
+            set_pace(clock, int(self.model.state.counts[NOW]), dilation)
 
     def _host_settings(self) -> str:
         return super()._host_settings() + self._long_round_trip()

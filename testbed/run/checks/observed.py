@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from testbed.emulate.rtnetlink import FIGURES, GAUGES
-from testbed.emulate.shaping import MIN_WIRE_FRAME, WIRE_OVERHEAD
+from testbed.ethernet import wire_bits
 from testbed.limits import parse_arrays
 from testbed.model import Bools, Floats, Ints, Longs, Topology
 from testbed.results.telemetry import Telemetry
@@ -114,12 +114,20 @@ def queue_figures(topology: Topology, telemetry: Telemetry, repeat: int) -> Iter
         yield "queue_drops", labels, float(telemetry.queue_drops[counted, port].sum())
 
 
-def departure_errors(telemetry: Telemetry, repeat: int) -> Floats:
-    """Errors of all groups of gaps at the ports that were watched in a repeat; see departures.gap_errors."""
+def departure_errors(telemetry: Telemetry, repeat: int, tag: int = 0) -> Floats:
+    """Errors of all groups of gaps at the ports that were watched in a repeat; see gap_errors().
+
+    `tag`: bytes of the tag that frames have between switches.
+    """
     frames = telemetry.departures[telemetry.departures[:, 0] == repeat]
     looks = telemetry.looks[telemetry.looks[:, 0] == repeat]
     errors = [
-        gap_errors(frames[frames[:, 1] == port, 2:], looks[looks[:, 1] == port, 2:], float(telemetry.port_rate[port]))
+        gap_errors(
+            frames[frames[:, 1] == port, 2:],
+            looks[looks[:, 1] == port, 2:],
+            float(telemetry.port_rate[port]),
+            tag if telemetry.port_channel[port] >= 0 else 0,
+        )
         for port in np.unique(looks[:, 1])
     ]
     return np.concatenate(errors) if errors else np.zeros(0)
@@ -129,7 +137,7 @@ def departure_errors(telemetry: Telemetry, repeat: int) -> Floats:
 GROUP = 8
 
 
-def gap_errors(frames: Longs, looks: Longs, rate: float, group: int = GROUP) -> Floats:
+def gap_errors(frames: Longs, looks: Longs, rate: float, tag: int = 0, group: int = GROUP) -> Floats:
     """Return |measured / ideal - 1| of groups of successive gaps in which the port had no pause.
 
     Between two looks at the queue the port had no pause if more frames waited at the first than left until the second.
@@ -138,6 +146,7 @@ def gap_errors(frames: Longs, looks: Longs, rate: float, group: int = GROUP) -> 
         frames: (N, 2) ns and bytes, as Linux counts them, of each frame that left, in their order.
         looks: (K, 2) ns and frames that waited.
         rate: bit/s on the wire.
+        tag: bytes of the tag that frames have there.
         group: gaps taken together.
     """
     if len(frames) <= group or len(looks) < 2:
@@ -152,7 +161,7 @@ def gap_errors(frames: Longs, looks: Longs, rate: float, group: int = GROUP) -> 
     start, end = place[:-1], place[1:]
     busy = (start >= 0) & (pauses[np.maximum(start, 0)] == pauses[np.maximum(end, 0) + 1])
     gaps = np.diff(frames[:, 0]) * 1e-9
-    ideal = 8 * np.maximum(frames[:-1, 1] + WIRE_OVERHEAD, MIN_WIRE_FRAME) / rate
+    ideal = wire_bits(frames[:-1, 1], 1, tag) / rate
     errors = []
     run = 0
     for at, counts in enumerate(busy):

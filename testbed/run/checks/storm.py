@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from testbed.emulate.requests import StormReading
 from testbed.errors import InputError, Problem
+from testbed.ethernet import MIN_FRAME, wire_bytes
 from testbed.pipeline.compile import flooding_rules
 from testbed.pipeline.text import format_rule
 from testbed.plan import Plan, make_plan
@@ -20,7 +21,7 @@ INTERVAL = 0.2
 MIN_SWITCHES, MAX_SWITCHES = 3, 16
 MIN_SECONDS, MAX_SECONDS = 0.4, 10.0
 MIN_RATE, MAX_RATE = 1e5, 1e8
-_FRAME_BITS = 84 * 8  # the shortest frame, with preamble and gap
+_FRAME_BITS = 8 * wire_bytes(MIN_FRAME)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from testbed.errors import DeadlockError, WorkloadError
+from testbed.ethernet import VLAN_TAG, wire_bits
 from testbed.messages import Disturbance, Disturbed, FrameCounts, LoadRequest, Output, Process, Snapshot
 from testbed.model import LearningPlan, Sample
 from testbed.plan import Plan
 from testbed.plan.proof import deadlock_word
 from testbed.plan.rates import channel_rates, imbalance
-from testbed.predict.frames import WIRE_OVERHEAD
 from testbed.results.samples import FailureRepeat
 from testbed.results.telemetry import Telemetry
 from testbed.run.checks.fidelity import (
@@ -133,15 +133,20 @@ class Context:
         """
         topology, bundles = self.plan.topology, self.plan.bundles
         rates = np.broadcast_to(channel_rates(self.plan), len(topology.channel_source)) / self.scale.dilation
-        samples = []
+        samples, tag = [], self.tag
         for channel in range(len(topology.channel_source)):
             members = (channel,) if bundles is None else bundles.channels(channel)
-            share = sum(result.wire_rate(member) for member in members) / float(rates[channel])
+            share = sum(result.wire_rate(member, tag) for member in members) / float(rates[channel])
             labels_of = {**labels, "channel": topology.channel_name(channel)}
             samples.append(self.sample("link_use", share, "ratio", labels_of, predicted.get(channel)))
         expected = imbalance(list(predicted.values()))
         uneven = imbalance([sample.value for sample in samples])
         return samples if uneven is None else [*samples, self.sample("link_imbalance", uneven, "", labels, expected)]
+
+    @property
+    def tag(self) -> int:
+        """Bytes of the tag that frames have between switches."""
+        return VLAN_TAG if self.plan.vlans.tagged_trunks else 0
 
     def machine(self, result: LoadResult, **labels: str) -> list[Sample]:
         """Samples of the processors while the load ran; those of processes are shares of one processor."""
@@ -176,7 +181,7 @@ class Context:
 
     def departures(self, telemetry: Telemetry, **labels: str) -> list[Sample]:
         """Samples of the gaps between frames of busy ports; none where too few were seen."""
-        errors = departure_errors(telemetry, 0).tolist()
+        errors = departure_errors(telemetry, 0, self.tag).tolist()
         if len(errors) < MIN_GAPS:
             return []
         return [
@@ -206,12 +211,11 @@ class LoadResult:
     # host → s that its clock is ahead of the one of all these times; empty where it is the same
     ahead: Mapping[str, float] = field(default_factory=dict)
 
-    def wire_rate(self, channel: int) -> float:
-        """Laboratory bit/s that a physical channel carried between the snapshots, as on a real wire."""
+    def wire_rate(self, channel: int, tag: int = 0) -> float:
+        """Laboratory bit/s that a channel of links, with tags of so many bytes, carried between the snapshots."""
         old, new = self.before.channels[channel], self.after.channels[channel]
-        wire = new.bytes - old.bytes + WIRE_OVERHEAD * (new.frames - old.frames)
         began, ended = (one.counted[channel] if one.counted else one.time for one in (self.before, self.after))
-        return 8 * wire / (ended - began)
+        return float(wire_bits(new.bytes - old.bytes, new.frames - old.frames, tag) / (ended - began))
 
 
 @dataclass(slots=True)

@@ -59,7 +59,7 @@ def member_use(
         members = bundles.channels(channel)
         if len(members) < 2:
             continue
-        used = np.array([result.wire_rate(member) / rate for member in members])
+        used = np.array([result.wire_rate(member, context.tag) / rate for member in members])
         wanted = None if predicted is None else predicted[list(members)]
         name = {**labels, "channel": topology.channel_name(channel)}
         for number, share in enumerate(used.tolist()):

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from testbed.ethernet import MAX_WIRE_FRAME
 from testbed.model import Sample
 from testbed.plan import Plan
 from testbed.plan.rates import wires_of
 from testbed.plan.wire_time import zero_load_latency
 from testbed.predict import Least, exchange_bound, transport
-from testbed.units import LATE_AT_ONCE, MAX_WIRE_FRAME
+from testbed.units import LATE_AT_ONCE
 
 # MPICH's all-to-all of blocks up to this size sends them by way of other ranks, so that channels between switches carry
 # other amounts; what hosts receive at least stays (MPIR_CVAR_ALLTOALL_SHORT_MSG_SIZE).

@@ -97,7 +97,7 @@ def run_iperf3(context: Context, spec: Iperf3) -> LoadOutcome:
     confirmed = not outcome.findings and not behind
     outcome.findings += judge_machine(results, confirmed=confirmed)
     for number, part in enumerate(outcome.telemetry, 1):
-        outcome.findings += judge_departures(departure_errors(part, 0).tolist(), confirmed=confirmed)
+        outcome.findings += judge_departures(departure_errors(part, 0, context.tag).tolist(), confirmed=confirmed)
         outcome.samples += context.departures(part, repeat=str(number))
     return outcome
 
