@@ -153,6 +153,14 @@ def simulate(
     delay: Annotated[
         float | None, typer.Option("--delay", help="µs of cable and switch a hop; default 1", rich_help_panel=FRAMES)
     ] = None,
+    tie_orders: Annotated[
+        int | None,
+        typer.Option(
+            "--tie-orders",
+            help="also run with N other orders of simultaneous events, and tell the spread; default 0",
+            rich_help_panel=FRAMES,
+        ),
+    ] = None,
     folder: Annotated[
         Path, typer.Option("--results", help="where the results folder is made", rich_help_panel=RUNS)
     ] = Path("results"),
@@ -182,7 +190,7 @@ def simulate(
     replayed = {"matrix": matrix, "trace": trace, "trace_load": load, "message": message}
     of_packets = {
         "flow_control": flow_control, "duration": duration, "frame": frame, "xoff": xoff, "xon": xon,
-        "shared": shared, "delay": delay,
+        "shared": shared, "delay": delay, "tie_orders": tie_orders,
     }  # fmt: skip
     given = {"warm_up": warm_up, "buffer": buffer, **(of_packets if level is Level.packet else of_flits)}
     problems = _other_level(level, {**of_flits, **replayed} if level is Level.packet else of_packets)

@@ -123,7 +123,7 @@ def as_object(outcome: Outcome, bound: float | None, figure: Path | None, ring: 
     }
 
 
-_OF_PACKETS = ("loss", "hosts_paused", "channels_paused", "pauses")
+_OF_PACKETS = ("loss", "hosts_paused", "channels_paused", "pauses", "ties")
 
 
 def print_outcome(outcome: Outcome, bound: float | None, figure: Path | None, ring: tuple[Path, ...]) -> None:
@@ -146,6 +146,7 @@ def print_outcome(outcome: Outcome, bound: float | None, figure: Path | None, ri
             if bound < 1
             else "by the paths alone no link is full before those of the hosts that send"
         )
+    _print_ties(outcome)
     _print_deadlock(outcome)
     if figure is not None:
         say(f"figure: {figure}")
@@ -200,6 +201,39 @@ def _print_packets(outcome: Outcome, settings: PacketSettings) -> None:
         f"load and accepted as shares of a host's link of {format_rate(links.edge_rate)}, preamble and gap included; "
         f"latency is the mean; {_over_seeds()}"
     )
+
+
+def _print_ties(outcome: Outcome) -> None:
+    """What other orders of events of one time give, and whether the figures depend on it."""
+    from rich.table import Table
+
+    from testbed.simulate.point import TELLING
+
+    rows = [(row, row.ties) for row in outcome.rows if row.ties is not None]
+    if not rows:
+        return
+
+    def over(median: float, least: float, most: float, written: Callable[[float], str]) -> str:
+        return f"{written(median)} ({written(least)} – {written(most)})"
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("load", "accepted", "latency", "spread"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for row, ties in rows:
+        latency = "–"
+        if ties.latency_median is not None and ties.latency_min is not None and ties.latency_max is not None:
+            latency = over(ties.latency_median, ties.latency_min, ties.latency_max, format_seconds)
+        accepted = over(ties.accepted_median, ties.accepted_min, ties.accepted_max, lambda value: f"{value:.4f}")
+        table.add_row(f"{row.load:g}", accepted, latency, f"{ties.spread:.1%}")
+    say(f"over {rows[0][1].orders} orders of simultaneous events, median (min – max):")
+    results.print(table)
+    telling = [f"{row.load:g}" for row, ties in rows if ties.spread > TELLING]
+    if telling:
+        text = (
+            f"figures at load {', '.join(telling)} depend on which of simultaneous events comes first, by more than "
+            f"{TELLING:.0%}: give the range, not one of them (docs/simulator.md)"
+        )
+        say(text, "yellow", to=messages)
 
 
 def _print_table(outcome: Outcome, *columns: Column, last: Sequence[Column] = ()) -> None:

@@ -46,6 +46,7 @@ from testbed.kernels.packets_state import (
     PacketTcp,
 )
 from testbed.kernels.packets_tcp import arrive_at_host, expire, has_left
+from testbed.kernels.ties import next_of_tied
 
 _HEAP = TCP_LANES
 _32 = np.uint64(32)
@@ -86,6 +87,11 @@ def _go_on(
         if now >= until:
             state.counts[NOW] = until
             return
+        if fabric.tie_order:
+            lane = next_of_tied(
+                lanes, heap, LANES if tcp is None else TCP_LANES, fabric.tie_order, state.tie_random, now
+            )
+            lane = _HEAP if lane < 0 else lane
         state.counts[NOW] = now
         if lane == FRAME_ARRIVES:
             link = _arrive(fabric, state, tcp, live, unqueue(lanes, lane), now)

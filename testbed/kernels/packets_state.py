@@ -72,6 +72,7 @@ class PacketFabric(NamedTuple):
     goal: Ints  # (F,) host that a flow goes to, or ANYWHERE
     gap: Floats  # (F,) time between two frames, on average
     paced: bool  # whether that is the time always, or the mean of an exponential distribution
+    tie_order: int  # of events of one time, see ties
 
 
 class PacketState(NamedTuple):
@@ -113,6 +114,7 @@ class PacketState(NamedTuple):
     transit: Longs  # (F,) time that the last one took; -1 before the first
     jitter: Floats  # (F,) as RFC 3550 defines it
     random: Randoms  # (F,) state of the random numbers of each flow
+    tie_random: Randoms  # (1,) that of a random order of events of one time
     histogram: Longs  # latencies of frames that have arrived
     latencies: Floats  # (1,) their sum
     counts: Longs  # (COUNTS,) scalars, see above

@@ -43,6 +43,11 @@ class Call:
         return all(part.quick for part in self.parts) if self.parts else RUNNERS[self.run].quick
 
     @property
+    def recomputed(self) -> bool:
+        """Whether it is made of the paper's own numbers alone."""
+        return all(RUNNERS[leaf.run].recomputes for leaf in self.leaves)
+
+    @property
     def leaves(self) -> tuple[Call, ...]:
         """The calls of runners in it."""
         return tuple(leaf for part in self.parts for leaf in part.leaves) if self.parts else (self,)

@@ -1,17 +1,16 @@
-"""Beside the published number: reproduced, trend, differs."""
+"""Beside the published number: reproduced, consistent, recomputed, trend, differs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from testbed.paper.table import Row
+from testbed.paper.table import NEUTRAL, Row
 
-REPRODUCED, TREND, DIFFERS = "reproduced", "trend", "differs"
+REPRODUCED, CONSISTENT, RECOMPUTED = "reproduced", "consistent", "recomputed"
+TREND, DIFFERS = "trend", "differs"
 IMPOSSIBLE, FAILED, NOT_RUN = "impossible", "failed", "not run"
-STATES = (REPRODUCED, TREND, DIFFERS, IMPOSSIBLE, FAILED, NOT_RUN)
-# Where the two sides of a change lie.
-_NEUTRAL = {"×": 1.0, "%": 0.0}
+STATES = (REPRODUCED, CONSISTENT, RECOMPUTED, TREND, DIFFERS, IMPOSSIBLE, FAILED, NOT_RUN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +36,11 @@ class Result:
 def judge(rows: Sequence[Row], ours: Sequence[float | None], errors: Sequence[str]) -> tuple[Result, ...]:
     """Give each row its state.
 
-    `reproduced`: within the tolerance, or on the side of the number that the paper speaks of. `trend`: not that, but in
-    the same order as published towards every other row of its group; without a group, a ratio (×) on the same side of 1
-    or a change (%) on the same side of 0. `differs`: neither.
+    `reproduced`: within the tolerance of a printed number. `consistent`: the paper prints no number, and ours is on the
+    side that it speaks of; or ours is a bound, and the number is within. `recomputed`: within the tolerance, but ours
+    is made of other numbers of the paper alone: these agree, and nothing else is shown. `trend`: none, but in the same
+    order as published towards every other row of its group; without a group, a ratio (×) on the same side of 1 or a
+    change (%) on the same side of 0. `differs`: neither.
 
     Args:
         rows: of one item.
@@ -55,7 +56,7 @@ def judge(rows: Sequence[Row], ours: Sequence[float | None], errors: Sequence[st
         elif value is None:
             found.append(Result(row, NOT_RUN))
         elif _same(row, value):
-            found.append(Result(row, REPRODUCED, value))
+            found.append(Result(row, _agreement(row), value))
         else:
             others = [
                 (other.published, theirs)
@@ -66,12 +67,21 @@ def judge(rows: Sequence[Row], ours: Sequence[float | None], errors: Sequence[st
     return tuple(found)
 
 
+def _agreement(row: Row) -> str:
+    """What a number that agrees with the published one shows."""
+    if row.relation != "equal":
+        return CONSISTENT
+    return RECOMPUTED if row.call is not None and row.call.recomputed else REPRODUCED
+
+
 def _same(row: Row, value: float) -> bool:
     if row.relation == "above":
         return value > row.published
     if row.relation == "below":
         return value < row.published
-    return abs(value - row.published) <= row.tolerance * abs(row.published) + 1e-9
+    if row.relation == "within":
+        return value >= row.published
+    return abs(value - row.published) <= row.allowed + 1e-9
 
 
 def _trend(row: Row, value: float, others: Sequence[tuple[float, float]]) -> bool:
@@ -84,5 +94,5 @@ def _trend(row: Row, value: float, others: Sequence[tuple[float, float]]) -> boo
             or (row.published == published and abs(value - theirs) <= max(row.tolerance, 0.05) * abs(theirs))
             for published, theirs in others
         )
-    neutral = _NEUTRAL.get(row.unit)
+    neutral = NEUTRAL.get(row.unit)
     return neutral is not None and (value - neutral) * (row.published - neutral) > 0

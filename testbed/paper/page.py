@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from testbed.others_text import escape_row
-from testbed.paper.judge import NOT_RUN, STATES, Result
+from testbed.paper.judge import CONSISTENT, NOT_RUN, RECOMPUTED, REPRODUCED, STATES, Result
 from testbed.paper.runners import RUNNERS
 from testbed.paper.table import Item
 from testbed.report.page import template
@@ -22,9 +22,11 @@ Written by `testbed paper --document` from `papers/*.yaml` and what was run; not
 what it does not say: [reproductions.md](reproductions.md).
 """
 _STATES = """\
-*Reproduced*: within the tolerance of the row. *Trend*: in the same order towards all others of its group, or a ratio on
-the same side of 1. *Differs*: neither. *Impossible*: cannot be obtained here. *Not run*: needs a simulation or a lab
-that this page was made without. Reasons are below each table."""
+*Reproduced*: within the tolerance of a printed number. *Consistent*: the paper prints no number (>, <), and ours is on
+the side that it speaks of; or ours is a bound (≤), and the paper's number is within. *Recomputed*: follows from other
+numbers of the same paper, which shows that these agree and nothing else. *Trend*: in the same order towards all others
+of its group, or a ratio on the same side of 1. *Differs*: neither. *Impossible*: cannot be obtained here. *Not run*:
+needs a simulation or a lab that this page was made without. Reasons are below each table."""
 _COLUMNS = ("item", "row", "unit", "published", "ours", "ratio", "state", "method", "reason")
 
 
@@ -69,14 +71,16 @@ def method(result: Result) -> str:
 
 
 def reason(result: Result) -> str:
-    """Why there is no number of ours, or why it differs; empty where it does not."""
+    """Why there is no number of ours, why it differs, or what it does not show; empty without."""
     if result.error:
         return result.error
     if result.row.impossible:
         return result.row.impossible
-    if result.state == NOT_RUN or not result.row.why:
-        return "not explained" if result.unexplained else ""
-    return "" if result.state == "reproduced" else result.row.why
+    if result.state == NOT_RUN:
+        return ""
+    if result.unexplained:
+        return "not explained"
+    return result.row.caveat if result.state in (REPRODUCED, CONSISTENT, RECOMPUTED) else result.row.why
 
 
 def number(value: float | None) -> str:
@@ -92,7 +96,7 @@ def cells(result: Result) -> dict[str, str]:
         "row": row.name,
         "unit": row.unit,
         "published": _SIGNS.get(row.relation, "") + number(row.published),
-        "ours": number(result.ours),
+        "ours": ("≤ " if row.relation == "within" and result.ours is not None else "") + number(result.ours),
         "ratio": number(result.ratio),
         "state": result.state,
         "method": method(result),

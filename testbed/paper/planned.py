@@ -127,6 +127,19 @@ def switch_watts(options: SwitchWatts) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnNumbers:
+    """What follows from numbers of a paper by multiplying and dividing."""
+
+    product: tuple[float, ...]
+    over: tuple[float, ...] = ()  # what that is divided by
+
+
+def own_numbers(options: OwnNumbers) -> tuple[float, ...]:
+    """The quotient."""
+    return (math.prod(options.product) / math.prod(options.over),)
+
+
+@dataclass(frozen=True, slots=True)
 class MostSaved(Fabric):
     """The most that switching parallel links off can save: all but one of each pair of switches."""
 

@@ -22,6 +22,7 @@ class Runner:
     seconds: Callable[[Any], float]
     words: str  # how it obtains them, for readers
     lab: bool = False  # whether it builds a lab
+    recomputes: bool = False  # whether it takes nothing but the paper's own numbers
 
 
 def _flits(options: Any) -> float:
@@ -36,7 +37,12 @@ RUNNERS: dict[str, Runner] = {
     ),
     "wire": Runner(planned.Wire, planned.wire_goodput, True, lambda options: 0.001, "bytes on the wire"),
     "switch_watts": Runner(
-        planned.SwitchWatts, planned.switch_watts, True, lambda options: 0.001, "the paper's own watts a port"
+        planned.SwitchWatts, planned.switch_watts, True, lambda options: 0.001, "the paper's own watts a port",
+        recomputes=True,
+    ),
+    "own_numbers": Runner(
+        planned.OwnNumbers, planned.own_numbers, True, lambda options: 0.001, "other numbers of the paper",
+        recomputes=True,
     ),
     "most_saved": Runner(
         planned.MostSaved, planned.most_saved, True, lambda options: 0.5, "all but one link of each pair off"

@@ -20,7 +20,10 @@ UNITS = (
     "VLANs", "switches", "links", "hops", "W", "%", "×", "Mbit/s", "Mbyte/s", "µs", "s", "flits/host/cycle", "GFlops",
     "TFlops", "Mop/s",
 )  # fmt: skip
-Relation = Literal["equal", "above", "below"]
+Relation = Literal["equal", "above", "below", "within"]
+ToleranceOf = Literal["number", "gain"]
+# Where neither is ahead of the other.
+NEUTRAL = {"×": 1.0, "%": 0.0}
 _FILE_KEYS = ("paper", "short", "items")
 
 
@@ -32,13 +35,22 @@ class Row:
     name: str  # of the row, unique in the item
     published: float  # the number
     unit: str  # of it and of ours
-    # what the paper says of it: the number itself, or only that it is above or below a number
+    # what the paper says of it: the number itself, or only that it is above or below a number; `within`: ours is the
+    # most that there can be
     relation: Relation = "equal"
     tolerance: float = 0.0  # relative difference up to which ours counts as the same
+    tolerance_of: ToleranceOf = "number"  # what it is a part of: the number, or of a ratio (×) what it is beyond 1
     group: str = ""  # rows whose order among each other the paper also tells; empty for none
     call: Call | None = None  # how ours is obtained; None where it is not
     why: str = ""  # reason why ours differs, found by experiment; empty where it should not
     impossible: str = ""  # why there can be no number of ours; empty where there can be one
+    caveat: str = ""  # what a number that agrees does not show; empty for nothing
+
+    @property
+    def allowed(self) -> float:
+        """Difference up to which ours counts as the same."""
+        of = self.published - (NEUTRAL.get(self.unit, 0.0) if self.tolerance_of == "gain" else 0.0)
+        return self.tolerance * abs(of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +71,7 @@ class _ItemSpec:
     unit: str
     rows: tuple[Mapping[str, Any], ...] = field(metadata={"wanted": "a list of rows", "entry": "a block of keys"})
     tolerance: float = 0.0
+    tolerance_of: ToleranceOf | None = None
     note: str = ""
     how: Mapping[str, Any] | None = field(default=None, metadata={"wanted": "a block such as {run: plan}"})
     columns: tuple[Mapping[str, Any], ...] = field(
@@ -82,11 +95,13 @@ class _RowSpec:
     how: Mapping[str, Any] | None = field(default=None, metadata={"wanted": "a block such as {run: plan}"})
     unit: str = ""
     tolerance: float | None = None
+    tolerance_of: ToleranceOf | None = None
     relation: Relation = "equal"
     group: str = ""
     why: str = ""
     whys: tuple[str, ...] = field(default=(), metadata={"wanted": "a list of reasons, one a column"})
     impossible: str = ""
+    caveat: str = ""
 
 
 def load_tables(folder: Path = FOLDER) -> tuple[Item, ...]:
@@ -212,18 +227,31 @@ def _rows(
                 problems.append(Problem(f"{place}.how", "says how to obtain what is impossible; remove one of them"))
         else:
             call = read_call(merged(item.how, column.how, row.how), f"{place}.how", problems)
-        yield Row(
+        made = Row(
             item=item.name,
             name=f"{row.row}, {column.column}" if column.column else row.row,
             published=value,
             unit=unit,
             relation=row.relation,
             tolerance=tolerance,
+            tolerance_of=row.tolerance_of or item.tolerance_of or "number",
             group=column.column or row.group,
             call=call,
             why=(row.whys[number] if row.whys else row.why).strip(),
             impossible=row.impossible.strip(),
+            caveat=row.caveat.strip(),
         )
+        if call is not None and (row.tolerance_of or item.tolerance_of) is None and _takes_nothing_for_a_gain(made):
+            sentence = (
+                f"takes a ratio of 1, where neither is ahead, for {value:g}; say tolerance_of: gain, or, where the "
+                "paper says that neither is ahead, tolerance_of: number"
+            )
+            problems.append(Problem(f"{place}.tolerance", sentence))
+        yield made
+
+
+def _takes_nothing_for_a_gain(row: Row) -> bool:
+    return row.unit == "×" and row.relation == "equal" and abs(row.published - 1.0) <= row.allowed
 
 
 def _twice(what: str, place: str, names: Sequence[str]) -> list[Problem]:

@@ -20,7 +20,7 @@ from testbed.plan.proof import deadlock_word
 from testbed.predict.frames import transport
 from testbed.results import SIMULATION, ResultFolder, Run
 from testbed.results.store import LoadEntry, dated_folder
-from testbed.simulate.point import Latency, Links, Point
+from testbed.simulate.point import TELLING, Latency, Links, Point, TieOrder, rows_of, tie_spread
 from testbed.simulate.settings import UNIFORM
 from testbed.workloads.spec import Iperf3
 
@@ -102,7 +102,8 @@ def read_points(folder: Path) -> list[Point]:
             latency = None if raw["latency"] is None else Latency(**raw["latency"])
             lists = {"cycle": tuple(raw["cycle"]), "channel_flits": tuple(raw["channel_flits"])}
             links = None if raw.get("links") is None else Links(**raw["links"])
-            found.append(Point(**{**raw, **lists, "latency": latency, "links": links}))
+            ties = tuple(TieOrder(**one) for one in raw.get("ties", ()))
+            found.append(Point(**{**raw, **lists, "latency": latency, "links": links, "ties": ties}))
         except (LookupError, TypeError) as error:
             raise InputError.one(str(file), f"is damaged: {error!r}; delete it to have that run again") from error
     return sorted(found, key=lambda point: (point.load, point.seed))
@@ -144,6 +145,13 @@ def _judged(plan: Plan, pattern: str, points: Sequence[Point]) -> _Judged:
     reasons = [
         f"{deadlock_word(plan.scenario)} at injection rate {point.load:g}, seed {point.seed}: {' → '.join(point.cycle)}"
         for point in deadlocks
+    ]
+    reasons += [
+        f"at load {row.load:g} figures depend on which of simultaneous events comes first: accepted "
+        f"{row.ties.accepted_min:.4f} – {row.ties.accepted_max:.4f}, a spread of {row.ties.spread:.1%} over "
+        f"{row.ties.orders} orders"
+        for row in rows_of(points)
+        if row.ties is not None and row.ties.spread > TELLING
     ]
     verdict = "fail" if deadlocks and plan.scenario.expect != "deadlock" else "pass"
     loads = [_entry(SIMULATION, pattern, f"simulated {pattern}")]
@@ -205,6 +213,9 @@ def _figures(point: Point) -> Iterator[tuple[str, float, str]]:
         yield "loss", point.links.drops / max(point.links.drops + point.packets, 1), "ratio"
         yield "host_paused", point.links.hosts_paused, "ratio"
         yield "channel_paused", point.links.channels_paused, "ratio"
+    spread = tie_spread([point])
+    if spread is not None:
+        yield "tie_spread", spread.spread, "ratio"
 
 
 def _channel_samples(plan: Plan, point: Point, labels: Mapping[str, str]) -> list[Sample]:

@@ -13,7 +13,7 @@ from testbed.kernels.flits_check import lost_flits, waiting_cycle
 from testbed.plan import Plan
 from testbed.simulate.network import Network, fabric_of, new_state
 from testbed.simulate.packet_network import PacketNetwork, TcpFrames
-from testbed.simulate.packet_point import simulate_packets
+from testbed.simulate.packet_point import simulate_orders, simulate_packets
 from testbed.simulate.packet_settings import PacketSettings, as_asked, fabric_problems, packet_problems
 from testbed.simulate.point import Point, simulate
 from testbed.simulate.settings import Settings, settings_problems
@@ -66,11 +66,11 @@ def runs_of(plan: Plan, settings: Settings | PacketSettings) -> Runs:
     seed = plan.scenario.lab.seed
     if isinstance(settings, PacketSettings):
         frames = packet_network(plan, settings)
-        quick = dataclasses.replace(settings, duration=0.02, warm_up=0.0)
+        quick = dataclasses.replace(settings, duration=0.02, warm_up=0.0, tie_orders=0)
         warm = dataclasses.replace(frames, settings=quick)
         return Runs(
             as_asked(settings),
-            lambda load, seed, stopped: simulate_packets(frames, load, seed, stopped),
+            lambda load, seed, stopped: simulate_orders(frames, load, seed, stopped),
             lambda: simulate_packets(warm, 0.5, 0),
         )
     flits = Network.of(plan.topology, plan.routes, settings, seed)

@@ -17,6 +17,7 @@ from testbed.kernels.packets_state import (
     PacketModel,
     PacketTables,
 )
+from testbed.kernels.ties import DOCUMENTED
 from testbed.model import Ints, Longs, Topology
 from testbed.plan import Plan
 from testbed.plan.failures import first_tables
@@ -167,6 +168,7 @@ def _fabric(plan: Plan, settings: PacketSettings) -> PacketFabric:
         goal=np.zeros(0, dtype=np.int32),
         gap=np.zeros(0, dtype=np.float64),
         paced=True,
+        tie_order=DOCUMENTED,
         **memory_of(topology, limits, priorities, unit, lossless=settings.lossless)._asdict(),
     )
 

@@ -15,6 +15,7 @@ from testbed.kernels.packets_hosts import begin
 from testbed.kernels.packets_state import ANYWHERE, COUNTS, FREE, LANES, TCP_LANES, PacketFabric, PacketState, PacketTcp
 from testbed.kernels.packets_tcp import BEGINS, KINDS
 from testbed.kernels.tcp_ends import new_ends
+from testbed.kernels.ties import DOCUMENTED
 from testbed.model import Floats, Ints, Longs, Routes, Topology
 from testbed.routing.paths import hop_counts
 from testbed.simulate.network import MOST_BYTES, Network, fabric_of
@@ -212,7 +213,12 @@ def memory_of(topology: Topology, limits: Thresholds, priorities: int, unit: int
 
 
 def packet_fabric(
-    network: PacketNetwork, flows: Sequence[tuple[int, int]], gaps: Floats, *, paced: bool = False
+    network: PacketNetwork,
+    flows: Sequence[tuple[int, int]],
+    gaps: Floats,
+    *,
+    paced: bool = False,
+    tie_order: int = DOCUMENTED,
 ) -> PacketFabric:
     """What does not change in a run.
 
@@ -221,6 +227,7 @@ def packet_fabric(
         flows: (source, goal) hosts, sources ascending; goal ANYWHERE for one drawn for each frame.
         gaps: (F,) picoseconds between two frames of a flow, on average.
         paced: whether that is the time always, or the mean of an exponential distribution.
+        tie_order: of events of one time, see kernels.ties.
     """
     topology, settings = network.topology, network.settings
     channels, hosts = len(topology.channel_source), topology.host_count
@@ -247,6 +254,7 @@ def packet_fabric(
         goal=np.array([flow[1] for flow in flows], dtype=np.int32),
         gap=gaps.astype(np.float64),
         paced=paced,
+        tie_order=tie_order,
         **memory._asdict(),
     )
 
@@ -272,6 +280,7 @@ def new_packet_state(network: PacketNetwork, fabric: PacketFabric, seed: int) ->
         fabric, switches=network.topology.switch_count, frames=network.frames, longest=network.longest,
         ring=network.ring, lanes=lanes, events=events, random=random,
     )  # fmt: skip
+    state.tie_random[:] = np.random.PCG64([seed, 2, fabric.tie_order]).random_raw(1)
     if network.tcp is None:
         # Senders that keep time begin somewhere in it.
         begin(fabric, state, np.random.PCG64([seed, 1]).random_raw(flows) / 2.0**64)
@@ -350,6 +359,7 @@ def empty_state(
         transit=np.full(flows, -1, dtype=np.int64),
         jitter=np.zeros(flows, dtype=np.float64),
         random=random,
+        tie_random=np.zeros(1, dtype=np.uint64),
         histogram=longs(EXACT + OCTAVES * OCTAVE),
         latencies=np.zeros(1, dtype=np.float64),
         counts=counts,

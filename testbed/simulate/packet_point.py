@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,10 +23,11 @@ from testbed.kernels.packets_state import (
     PacketState,
     PacketTcp,
 )
+from testbed.kernels.ties import DOCUMENTED, REVERSED
 from testbed.model import Longs
 from testbed.simulate.packet_network import PacketNetwork, new_packet_state, packet_fabric
 from testbed.simulate.packet_settings import PICOSECONDS
-from testbed.simulate.point import Latency, Links, Point, latency_of
+from testbed.simulate.point import Latency, Links, Point, TieOrder, latency_of
 from testbed.verify.deadlock import hop_name
 
 # Frame times between two looks for a deadlock, and between two chances to be interrupted.
@@ -72,19 +74,37 @@ def go_on(
     return ()
 
 
-def pattern_fabric(network: PacketNetwork, load: float) -> PacketFabric:
+def pattern_fabric(network: PacketNetwork, load: float, tie_order: int = DOCUMENTED) -> PacketFabric:
     """What does not change in a run of a pattern at a load, as of simulate_packets()."""
     flows = network.pattern_flows()
-    return packet_fabric(network, flows, np.full(len(flows), network.edge_time / load))
+    return packet_fabric(network, flows, np.full(len(flows), network.edge_time / load), tie_order=tie_order)
+
+
+def simulate_orders(
+    network: PacketNetwork, load: float, seed: int, stopped: Callable[[], bool] = lambda: False
+) -> Point | None:
+    """As simulate_packets(), and as often again with other orders of events of one time as the settings ask for.
+
+    The first is against the documented order, the others are random ones of their own seeds.
+    """
+    point, ties = simulate_packets(network, load, seed, stopped), []
+    for order in range(REVERSED, REVERSED + network.settings.tie_orders):
+        other = simulate_packets(network, load, seed, stopped, order)
+        if other is None or other.links is None:
+            return None
+        latency = None if other.latency is None else other.latency.mean
+        ties.append(TieOrder(other.accepted, latency, other.links.drops))
+    return None if point is None else dataclasses.replace(point, ties=tuple(ties))
 
 
 def simulate_packets(
-    network: PacketNetwork, load: float, seed: int, stopped: Callable[[], bool] = lambda: False
-) -> Point | None:
+    network: PacketNetwork, load: float, seed: int, stopped: Callable[[], bool] = lambda: False,
+    tie_order: int = DOCUMENTED,
+) -> Point | None:  # fmt: skip
     """Run one load with one seed.
 
     `load`: share of its link's rate that each host which sends makes, above 0 up to 1. `stopped` is asked now and then
-    whether to give up.
+    whether to give up. `tie_order`: of events of one time, see kernels.ties.
 
     Returns:
         what came of it, or None when stopped. Latencies are in seconds, `clocks` in picoseconds.
@@ -93,7 +113,7 @@ def simulate_packets(
         LostFramesError: the simulator has a fault.
     """
     started = time.monotonic()
-    fabric = pattern_fabric(network, load)
+    fabric = pattern_fabric(network, load, tie_order)
     state = new_packet_state(network, fabric, seed)
     before = Counters.of(state)
     cycle: tuple[int, ...] = ()

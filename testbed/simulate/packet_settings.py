@@ -21,6 +21,7 @@ PRIORITIES = 8
 CONTROL_BYTES = MIN_FRAME + CHECK_SEQUENCE
 PICOSECONDS = 1e12
 _LONGEST = 60_000.0  # ms of a run
+MAX_TIE_ORDERS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,8 @@ class PacketSettings:
     xon: int | None = None  # bytes at which it may go on; None = half of `xoff`
     shared: bool = False  # whether the ports of a switch share their memory; each may then take as much as is free
     delay: float = 1.0  # µs from a link's sending the last bit of a frame to the frame's standing in its next queue
+    # other orders of events of one time that each run is repeated with, the first one against the documented order
+    tie_orders: int = 0
 
     @property
     def lossless(self) -> bool:
@@ -128,6 +131,7 @@ def packet_problems(settings: PacketSettings, seeds: int) -> list[Problem]:
         ("--buffer", settings.buffer, 1, 1 << 30),
         ("--delay", settings.delay, 0, 1000),
         ("--seeds", seeds, 1, MAX_SEEDS),
+        ("--tie-orders", settings.tie_orders, 0, MAX_TIE_ORDERS),
     ):
         if not least <= value <= most:
             found.append(Problem(name, f"should be from {least:,} to {most:,}, not {value:,}"))
@@ -221,4 +225,7 @@ def fabric_problems(
 
 def as_asked(settings: PacketSettings) -> dict[str, object]:
     """The settings as they are stored."""
-    return {"level": "packet", **dataclasses.asdict(settings)}
+    stored = {"level": "packet", **dataclasses.asdict(settings)}
+    if not settings.tie_orders:
+        del stored["tie_orders"]  # which simulations have not that were stored before there were any
+    return stored

@@ -20,6 +20,8 @@ from testbed.verify.deadlock import hop_name
 
 # Clocks between two looks for a deadlock, and between two chances to be interrupted.
 STRETCH = 4096
+# Of figures that differ by more over orders of events of one time a reader is told.
+TELLING = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,15 @@ class Links:
 
 
 @dataclass(frozen=True, slots=True)
+class TieOrder:
+    """The same run where of events of one time another comes first: of the packet level only."""
+
+    accepted: float | None  # as in Point
+    latency: float | None  # s, the mean
+    drops: int  # frames that found no memory
+
+
+@dataclass(frozen=True, slots=True)
 class Point:
     """One load with one seed."""
 
@@ -70,6 +81,7 @@ class Point:
     # of the packet level, where the unit is the frame for a flit, the picosecond for a clock, the share of the rate of
     # a host's link for a flit per host and cycle, and latencies are in seconds; else None
     links: Links | None = None
+    ties: tuple[TieOrder, ...] = ()  # packet level: what other orders of events of one time give
 
     @property
     def channel_use(self) -> tuple[float, ...]:
@@ -190,6 +202,21 @@ class Seeds:
 
 
 @dataclass(frozen=True, slots=True)
+class TieSpread:
+    """What a load's figures are over orders of events of one time, the documented one and others; means over seeds."""
+
+    orders: int  # with the documented one
+    accepted_median: float
+    accepted_min: float
+    accepted_max: float
+    latency_median: float | None  # s
+    latency_min: float | None
+    latency_max: float | None
+    deadlocks: int  # runs that deadlocked, of orders times seeds; in no figure
+    spread: float  # the larger one of the two ranges, as a share of its median
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
     """One load. Runs that deadlocked are counted and left out of every figure."""
 
@@ -205,6 +232,7 @@ class Row:
     hosts_paused: Seeds | None = None  # packet level: share of the time that hosts were paused
     channels_paused: Seeds | None = None  # packet level: share of the time that channels between switches were paused
     pauses: Seeds | None = None  # packet level: PAUSE frames a simulated second
+    ties: TieSpread | None = None  # packet level: how far it depends on the order of events of one time
 
 
 def rows_of(points: Sequence[Point]) -> tuple[Row, ...]:
@@ -234,4 +262,37 @@ def _row(load: float, points: Sequence[Point]) -> Row:
         hosts_paused=Seeds.of([links.hosts_paused for _, links in flowing]),
         channels_paused=Seeds.of([links.channels_paused for _, links in flowing]),
         pauses=Seeds.of([links.pauses * PICOSECONDS / point.clocks for point, links in flowing]),
+        ties=tie_spread(points),
     )
+
+
+def tie_spread(points: Sequence[Point]) -> TieSpread | None:
+    """None where runs were not repeated with other orders, or all deadlocked."""
+    orders = min(len(point.ties) for point in points)
+    if not orders:
+        return None
+    accepted, latency, deadlocks = [], [], 0
+    for number in range(orders + 1):
+        runs = [_with_order(point, number) for point in points]
+        flowing = [run.accepted for run in runs if run.accepted is not None]
+        times = [run.latency for run in runs if run.latency is not None]
+        deadlocks += len(runs) - len(flowing)
+        accepted += [statistics.fmean(flowing)] if flowing else []
+        latency += [statistics.fmean(times)] if times else []
+    if not accepted:
+        return None
+    ranges = [
+        (max(values) - min(values)) / max(statistics.median(values), 1e-12) for values in (accepted, latency) if values
+    ]
+    return TieSpread(
+        orders + 1, statistics.median(accepted), min(accepted), max(accepted),
+        statistics.median(latency) if latency else None, min(latency, default=None), max(latency, default=None),
+        deadlocks, max(ranges),
+    )  # fmt: skip
+
+
+def _with_order(point: Point, number: int) -> TieOrder:
+    """A run with one of the orders, of which 0 is the documented one."""
+    if number:
+        return point.ties[number - 1]
+    return TieOrder(point.accepted, None if point.latency is None else point.latency.mean, 0)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from testbed.paper.judge import Result
+from testbed.paper.judge import Result, judge
 from testbed.paper.run import Store, run_items
 from testbed.paper.simulated import Layered, mean_hops
 from testbed.paper.table import load_tables
@@ -28,9 +28,52 @@ def test_no_number_is_out_of_its_tolerance_without_a_reason(results):
 
 def test_most_numbers_of_plans_are_reproduced(results):
     obtained = [result for of_item in results.values() for result in of_item if result.ours is not None]
-    reproduced = sum(result.state == "reproduced" for result in obtained)
+    agree = sum(result.state in ("reproduced", "consistent", "recomputed") for result in obtained)
     assert len(obtained) > 130
-    assert reproduced / len(obtained) > 0.85
+    assert agree / len(obtained) > 0.8
+
+
+def state(results, item: str, row: str) -> str:
+    (found,) = (result.state for result in results[item] if result.row.name == row)
+    return str(found)
+
+
+# What said "reproduced" once, and had not been.
+NOT_REPRODUCED = {
+    ("k11-fig8", "bandwidth over 8 switches is below that over 1"): "impossible",
+    ("k11-table3", "mesh 4×4×4 with a dead link, fixed (k+1)k^(n-2)"): "differs",
+    ("w09-table4", "Rpeak of eight switches"): "recomputed",
+    ("w09-table4", "Rpeak of E1200"): "recomputed",
+    ("w09-table4", "Rmax of eight switches over its Rpeak"): "recomputed",
+    ("w09-table4", "Rmax of E1200 over its Rpeak"): "recomputed",
+    ("w09-table3", "tree of 6 links"): "recomputed",
+    ("k11-table2", "PC5324"): "recomputed",
+    ("k11-fig12", "SuperNova, torus 4×2 of 5 links, 16 hosts a PC6248"): "consistent",
+    ("k11-fig12", "SuperNova, torus 4×2 of 5 links, 8 hosts a PC5324"): "consistent",
+    ("k11-fig10", "all-to-all, torus 4×4"): "consistent",
+    ("m07-changes", "16 switches, entries that change"): "consistent",
+    ("k11-table1", "fixed assignment needs n at most"): "consistent",
+}
+
+
+@pytest.mark.parametrize(("item", "row"), NOT_REPRODUCED)
+def test_no_row_claims_more_than_it_shows(results, item, row):
+    assert state(results, item, row) == NOT_REPRODUCED[item, row]
+
+
+def test_a_tagged_link_does_not_reproduce_what_an_untagged_one_carries(results):
+    """The tolerance of Table 5 is less than what a tag costs."""
+    for row in ("U-T (UDP), PC5324", "U-T (UDP), GSM7212", "U-T (TCP), SF-0420G"):
+        assert state(results, "k11-table5", row) in ("trend", "differs")
+    for row in ("U-U (UDP), PC5324", "T-T (UDP), PC5324", "T-U (UDP), SF-0420G", "T-T (TCP), PC6224"):
+        assert state(results, "k11-table5", row) == "reproduced"
+
+
+def test_a_gain_of_four_percent_is_reproduced_by_a_gain_alone():
+    (item,) = (item for item in load_tables() if item.name == "w09-fig4")
+    more, little = item.rows
+    assert [result.state for result in judge([little, little], [1.0, 0.9], ["", ""])] == ["differs", "differs"]
+    assert [result.state for result in judge([more, little], [2.173, 1.193], ["", ""])] == ["trend", "trend"]
 
 
 @pytest.mark.parametrize("variant", ["ud", "ud_du", "ud_below_du"])

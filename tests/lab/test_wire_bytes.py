@@ -45,29 +45,27 @@ def test_counters_shaping_and_prediction_of_the_smallest_frames_agree(engine, as
             assert _shortest(running, "s1-eth1") == wire_bytes(0)
         with running.capture(Tap(link=0)) as frames:
             for payload in (1, 18, 46, 1472):
-                before = running.snapshot().channels[0]
                 argv = (sys.executable, "-c", _SEND, host_ip(1), str(payload), str(_COUNT))
                 done = running.run_load(LoadRequest((Process("send", "h1", argv),), 60.0))
                 assert done.outputs["send"].code == 0, done.outputs["send"].stderr
-                sent = _after(running, before, _COUNT)
+                sent = _sent(running, done.before.channels[0], _COUNT)
                 # A host of a lab fills nothing up; a modelled switch does, as a host's card would.
                 whole = payload + _HEADERS if engine == "ovs" else max(payload + _HEADERS, 60)
                 assert sent == (_COUNT * (whole + tag), _COUNT)
                 wire = transport("udp", payload).forward + tag
                 assert wire == wire_bytes(payload + _HEADERS, tag)
-                assert wire_bits(*sent, tag) == 8 * _COUNT * wire
+                assert wire_bits(sent[0], sent[1], tag) == 8 * _COUNT * wire
                 seen = [one.length for one in _captured(frames)]
                 assert seen == [whole + tag] * _COUNT
 
 
-def _after(running, before, count):
+def _sent(running, before, count):
     """Bytes and frames of s1→s2 since a reading, when so many frames have passed."""
     until = time.monotonic() + 20
     while True:
-        now = running.snapshot().channels[0]
+        now = running.run_load(LoadRequest((Process("wait", None, ("sleep", "0.1")),), 60.0)).after.channels[0]
         if now.frames - before.frames >= count or time.monotonic() > until:
             return now.bytes - before.bytes, now.frames - before.frames
-        time.sleep(0.05)
 
 
 def _captured(frames):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 from pathlib import Path
@@ -196,11 +197,62 @@ def test_within_the_tolerance_is_reproduced_and_else_it_differs():
     assert states([row(10)], [10.0001]) == ["differs"]
 
 
-def test_what_the_paper_only_bounds_is_reproduced_on_its_side():
+def test_what_the_paper_only_bounds_is_consistent_on_its_side_and_not_reproduced():
     above, below = row(1, relation="above", unit="×"), row(1, relation="below", unit="×")
     assert states([above, above, below, below], [1.5, 1.0, 0.5, 1.5]) == [
-        *("reproduced", "differs", "reproduced", "differs")
+        *("consistent", "differs", "consistent", "differs")
     ]
+
+
+def test_a_bound_of_ours_reproduces_nothing():
+    within = row(19, relation="within", unit="%")
+    assert states([within, within, within], [20.67, 33.8, 18.9]) == ["consistent", "consistent", "differs"]
+
+
+def test_what_follows_from_the_papers_own_numbers_is_not_reproduced():
+    problems: list[Problem] = []
+    own = read_call({"run": "own_numbers", "product": [225, 2, 1.8, 2], "over": [1000]}, "how", problems)
+    both = read_call(
+        {"run": "ratio", "of": {"run": "switch_watts", "model": "PC5324"}, "over": {"run": "wire", "protocol": "udp"}},
+        "how",
+        problems,
+    )
+    assert problems == []
+    assert own is not None
+    assert both is not None
+    assert [own.recomputed, both.recomputed] == [True, False]
+    assert RUNNERS["own_numbers"].run(own.options) == pytest.approx((1.62,))
+    assert states([row(1.62, call=own), row(1.7, call=own), row(1.62, call=both)], [1.62] * 3) == [
+        *("recomputed", "differs", "reproduced")
+    ]
+
+
+def test_a_tolerance_of_the_gain_does_not_take_no_gain_for_one():
+    of_gain = {"unit": "×", "tolerance": 0.15, "tolerance_of": "gain"}
+    assert states([row(1.04, **of_gain)] * 4, [1.0341, 1.0, 0.9, 1.193]) == [
+        "reproduced",
+        "differs",
+        "differs",
+        "trend",
+    ]
+    assert states([row(1.93, **of_gain)] * 2, [2.06, 2.173]) == ["reproduced", "trend"]
+
+
+def test_a_tolerance_that_takes_no_gain_for_one_is_refused(tmp_path):
+    text = ITEM.replace("unit: W", "unit: ×").replace("value: 42.9", "value: 1.04").replace("0.03", "0.15")
+    assert refusals(tmp_path, text) == [
+        f"{ROW_0}.tolerance: takes a ratio of 1, where neither is ahead, for 1.04; say tolerance_of: gain, or, where "
+        "the paper says that neither is ahead, tolerance_of: number"
+    ]
+    (item,) = tables(tmp_path, text.replace("    unit: ×", "    unit: ×\n    tolerance_of: gain"))
+    assert item.rows[0].allowed == pytest.approx(0.15 * 0.04)
+
+
+def test_a_caveat_is_shown_beside_a_number_that_agrees(tmp_path):
+    items = tables(tmp_path, ITEM.replace("value: 42.9", "value: 42.9, caveat: It could not have failed"))
+    document = as_document(Score(items, ran(items, tmp_path / "kept"), "Made today"))
+    assert "| PC5324 | 42.9 W | 43.8 | 1.021 | recomputed (1) |" in document
+    assert "(1) It could not have failed" in document
 
 
 def test_a_trend_is_the_order_of_the_group_or_the_side_of_a_change():
@@ -217,7 +269,7 @@ def test_a_trend_is_the_order_of_the_group_or_the_side_of_a_change():
 def test_what_was_run_is_kept_and_what_cannot_be_read_is_run_again(tmp_path, monkeypatch):
     items = tables(tmp_path)
     first = ran(items, tmp_path / "kept")
-    assert [result.state for result in first["a1-table1"]] == ["reproduced", "reproduced", "impossible"]
+    assert [result.state for result in first["a1-table1"]] == ["recomputed", "recomputed", "impossible"]
     files = sorted((tmp_path / "kept").iterdir())
     assert len(files) == 2
     monkeypatch.setitem(RUNNERS, "switch_watts", _with(RUNNERS["switch_watts"], lambda options: (7.0,)))
@@ -276,14 +328,12 @@ def test_quick_leaves_out_what_is_long_but_shows_what_was_run(tmp_path, monkeypa
         "not run",
         "impossible",
     ]
-    assert ran(items, tmp_path / "kept", quick=False)["a1-table1"][0].state == "reproduced"
-    assert ran(items, tmp_path / "kept")["a1-table1"][0].state == "reproduced"
+    assert ran(items, tmp_path / "kept", quick=False)["a1-table1"][0].state == "recomputed"
+    assert ran(items, tmp_path / "kept")["a1-table1"][0].state == "recomputed"
 
 
 def _with(runner, run=None, quick=None):
-    return type(runner)(
-        runner.options, run or runner.run, runner.quick if quick is None else quick, runner.seconds, runner.words
-    )
+    return dataclasses.replace(runner, run=run or runner.run, quick=runner.quick if quick is None else quick)
 
 
 # --- pages -----------------------------------------------------------------------------------------------------------
@@ -292,19 +342,19 @@ def _with(runner, run=None, quick=None):
 def test_page_document_csv_and_object_have_every_number(tmp_path):
     items = tables(tmp_path, ITEM.replace("PC6224, value: 91.1", "PC6224, value: 50.0, why: A <reason> of ours"))
     score = Score(items, ran(items, tmp_path / "kept"), "Made today")
-    assert score.sentence == "3 published numbers: 1 reproduced, 1 differs, 1 impossible"
+    assert score.sentence == "3 published numbers: 1 recomputed, 1 differs, 1 impossible"
     assert score.unexplained == ()
     rows = list(csv.DictReader(io.StringIO(as_csv(score))))
     assert [(line["row"], line["published"], line["ours"], line["state"]) for line in rows] == [
-        ("PC5324", "42.9", "43.8", "reproduced"), ("PC6224", "50", "90.5", "differs"), ("far", "1", "–", "impossible"),
+        ("PC5324", "42.9", "43.8", "recomputed"), ("PC6224", "50", "90.5", "differs"), ("far", "1", "–", "impossible"),
     ]  # fmt: skip
     page, document = as_page(score), as_document(score)
     assert "A &lt;reason&gt; of ours" in page
     assert page.count("<svg") == 1
     assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org", "")
-    assert "| PC5324 | 42.9 W | 43.8 | 1.021 | reproduced |" in document
+    assert "| PC5324 | 42.9 W | 43.8 | 1.021 | recomputed |" in document
     assert "| far | 1 W | – | – | impossible (2) |" in document
-    assert json.loads(json.dumps(as_object(score)))["counts"]["reproduced"] == 1
+    assert json.loads(json.dumps(as_object(score)))["counts"]["recomputed"] == 1
 
 
 def test_a_difference_without_a_reason_is_not_explained(tmp_path):
