@@ -71,10 +71,11 @@ def test_what_reads_nothing_but_scenarios(words, tmp_path, monkeypatch):
         ("--loads", "0.1", "--cycles", "2000", "--warm-up", "500"),
         ("--loads", "0.1,0.9", "--level", "packet", "--duration", "1", "--warm-up", "0.2", "--seeds", "2"),
         ("--loads", "0.9", "--level", "packet", "--duration", "1", "--warm-up", "0.2", "--flow-control", "none"),
+        ("--loads", "0.9", "--level", "packet", "--duration", "1", "--warm-up", "0.2", "--tie-orders", "2"),
         ("--pattern", "all_to_all", "--message", "2000"),
         ("--loads", "1", "--cycles", "20000", "--warm-up", "500"),
     ],
-    ids=["flit", "packet", "drops", "replay", "deadlock"],
+    ids=["flit", "packet", "drops", "orders", "replay", "deadlock"],
 )  # fmt: skip
 def test_simulations(words, tmp_path):
     scenario = "ring5-deadlock" if "20000" in words else "ring4"
