@@ -5,26 +5,25 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
-import json
 import os
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 from testbed.emulate import cgroup, frames, mounts
 from testbed.emulate import requests as ask
+from testbed.emulate.agent_memory import give_back, keep_small, make_room
+from testbed.emulate.agent_socket import Progress, listen
 from testbed.emulate.commands import allow_files, allow_long_files
 from testbed.emulate.controller import LabController
 from testbed.emulate.disturb import carry_out
@@ -33,13 +32,14 @@ from testbed.emulate.host_shares import HostShares, most_share
 from testbed.emulate.host_view import SHARED
 from testbed.emulate.interfaces import set_interfaces
 from testbed.emulate.loads import LoadRunner
-from testbed.emulate.names import HOST_INTERFACE
+from testbed.emulate.names import HOST_INTERFACE, PLAN
 from testbed.emulate.openvswitch import OpenVSwitch
 from testbed.emulate.switch_daemon import daemon_count, divide, open_files, switch_ports
 from testbed.emulate.switches import SwitchBackend
-from testbed.emulate.wire import decode, encode
-from testbed.errors import CapabilityError, LabError
+from testbed.emulate.wire import encode
+from testbed.errors import LabError
 from testbed.files import read_bytes
+from testbed.limits import WHOLE_FILE, allowed
 from testbed.messages import (
     CpuShare,
     Disturbance,
@@ -58,13 +58,10 @@ FOLDER = Path("/run/lab")
 SOCKET = FOLDER / "agent.sock"
 GROUPS = FOLDER / "cpu"
 STATE = FOLDER / "state.json"
-_libc = ctypes.CDLL(None)
-_HEAPS = -8  # M_ARENA_MAX of malloc.h
-_LONG = 100_000  # letters of an answer that leaves a lot of free memory, such as all rules
-_NAMES = 1 << 14
+_SHORT = 16 << 20  # bytes that a request may have in any lab
+_PLANS = 4  # and in a large one, as so many of its plan: another plan, or all rules
 _MODEL_FILES, _FILES_A_HOST = 100, 3  # a tap, a queue, and what its programs print
 
-Progress = Callable[[str], None]
 Operation = Callable[[Any, Progress], Any]
 
 
@@ -74,12 +71,14 @@ class Agent:
     Attributes:
         operations: what it can be asked → method.
         beside: likewise, of operations that are carried out while another one is under way.
+        longest: bytes of a request; until it is built only who builds it knows the lab.
     """
 
     def __init__(self, began_in: str = "/") -> None:
         self.switches: SwitchBackend = OpenVSwitch(FOLDER / "ovs")
         self.fabric: Fabric | None = None
         self.facts: Facts | None = None
+        self.longest = allowed(WHOLE_FILE)
         self.shares = HostShares()
         self.controller = LabController(FOLDER)
         self.lock = threading.Lock()
@@ -241,7 +240,9 @@ class Agent:
             self.need_fabric().set_speeds(request.speeds)
 
     def write_state(self, fabric: Fabric) -> None:
-        """Store what Mininet's command line needs to adopt the lab."""
+        """Store what Mininet's command line needs to adopt the lab, which is built now."""
+        plan = (FOLDER / PLAN).stat().st_size if (FOLDER / PLAN).exists() else 0
+        self.longest = max(_SHORT, _PLANS * plan)
         STATE.write_text(encode(ask.LabState(fabric.order, fabric.holders, self.shares.files())))
 
     def flows(self, request: ask.DumpFlows, progress: Progress) -> dict[str, list[str]]:
@@ -393,10 +394,8 @@ class Agent:
         self.switches.stop()
         return "stopped"
 
-    def answer(self, line: str, progress: Progress) -> Any:
-        """Carry out one request."""
-        said = json.loads(line)
-        request = decode(ask.OPERATIONS[said["op"]], said["request"])
+    def answer(self, name: str, request: ask.Request[Any], progress: Progress) -> Any:
+        """Carry out one request, which has that name."""
         beside = self.beside.get(type(request))
         if beside is not None:  # for instance while a load runs
             try:
@@ -405,7 +404,7 @@ class Agent:
                 self.check_alive()
                 raise
         with self.lock:
-            self.doing = said["op"]
+            self.doing = name
             try:
                 return self.operations[type(request)](request, progress)
             except (LabError, OSError):
@@ -413,37 +412,6 @@ class Agent:
                 raise
             finally:
                 self.doing = "idle"
-
-
-def serve(agent: Agent, connection: socket.socket) -> None:
-    """Answer one client until it closes."""
-    # Who hangs up in the middle of an answer has not read its end, which closing the stream tries to send once more.
-    with connection, suppress(BrokenPipeError), connection.makefile("rw", encoding="utf-8") as stream:
-
-        def send(**message: Any) -> int:
-            text = encode(message)
-            stream.write(text + "\n")
-            stream.flush()
-            return len(text)
-
-        def tell(text: str) -> None:
-            send(progress=text)
-
-        for line in stream:
-            try:
-                if send(result=agent.answer(line, tell)) > _LONG:
-                    give_back()
-            except BrokenPipeError:
-                return
-            except (LabError, CapabilityError, OSError, subprocess.SubprocessError) as error:
-                send(error=_words(error))
-
-
-def _words(error: Exception) -> str:
-    """What is said of an error: of the system's own, what it is about and why."""
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename or 'a file of the lab'}: {error.strerror}"
-    return str(error)
 
 
 @contextmanager
@@ -463,34 +431,6 @@ def _hold(leash: int) -> None:
     if not os.read(leash, 1):
         os._exit(1)
     os.close(leash)
-
-
-def keep_small() -> None:
-    """Let all threads take memory from one heap, which does not grow by the number of those that there have been.
-
-    They hold Python's lock, so that they never wait for each other there.
-    """
-    with suppress(AttributeError):  # a C library that has one heap anyway
-        _libc.mallopt(_HEAPS, 1)
-
-
-def make_room() -> None:
-    """Enlarge Python's table of names at once, which would else take half a megabyte after some 500 loads.
-
-    It has few free places when all modules are there, and a place that a name leaves is not used again until the table
-    is made anew, with three times the places that are in use: once. Names come and go with each load.
-    """
-    for number in range(_NAMES):
-        sys.intern(f"{number} of a table")
-
-
-def give_back() -> None:
-    """Return memory that is free to the kernel, also from between what is in use.
-
-    The C library gives back the end of its heap only, and the holes get more with each load and each long answer.
-    """
-    with suppress(AttributeError):  # a C library that has no such word
-        _libc.malloc_trim(0)
 
 
 def main() -> None:
@@ -520,14 +460,7 @@ def main() -> None:
     set_interfaces(["lo"], up=True)
     socket.sethostname("localhost")  # a name that is found without any network
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with socket.socket(socket.AF_UNIX) as listener:
-        partial = SOCKET.with_suffix(".partial")
-        listener.bind(str(partial))
-        listener.listen()
-        partial.rename(SOCKET)
-        while True:
-            connection, _ = listener.accept()
-            threading.Thread(target=serve, args=(agent, connection), daemon=True).start()
+    listen(SOCKET, agent)
 
 
 if __name__ == "__main__":

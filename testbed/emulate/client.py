@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from testbed.emulate import requests as ask
 from testbed.emulate.capture import InterfaceFrames
 from testbed.emulate.commands import in_network_of
-from testbed.emulate.launch import Namespaces
+from testbed.emulate.launch import NOT_ROOT, Namespaces
 from testbed.emulate.names import HOST_INTERFACE, MODEL, PLAN, port_interface
 from testbed.emulate.wire import decode, encode
 from testbed.errors import CapabilityError, LabError
@@ -79,7 +79,7 @@ class LabClient:
             self._socket.connect(str(namespaces.socket))
         except PermissionError as error:
             self._socket.close()
-            raise CapabilityError("asking a lab needs root; run the command with sudo") from error
+            raise CapabilityError(NOT_ROOT) from error
         except OSError as error:
             self._socket.close()
             raise LabError(f"the lab (process {namespaces.init}) does not answer: {error.strerror}") from error
@@ -392,7 +392,11 @@ def connect(namespaces: Namespaces) -> LabClient:
         CapabilityError: not root.
         LabError: the lab does not answer.
     """
-    if (namespaces.socket.parent / MODEL).exists():
+    try:
+        modelled = (namespaces.socket.parent / MODEL).exists()
+    except PermissionError as error:
+        raise CapabilityError(NOT_ROOT) from error
+    if modelled:
         from testbed.emulate.realtime.client import ModelClient  # noqa: PLC0415 - others need no numba
 
         return ModelClient(namespaces)

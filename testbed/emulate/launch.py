@@ -9,7 +9,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -23,6 +22,8 @@ _END_LIMIT = 120.0  # its processes may wait for the kernel's one lock on networ
 _SOCKET_INSIDE = "run/lab/agent.sock"
 _CLEARED = 10.0  # seconds that an interrupted program waits for its labs to be gone
 _AGENT = "testbed.emulate.agent"
+
+NOT_ROOT = "asking a lab needs root; run the command with sudo"
 
 _started: list[subprocess.Popen[bytes]] = []  # by this program; each waits for a process 1
 
@@ -59,6 +60,13 @@ class Namespaces:
         # Its last thread ends the others' namespaces and files; the first one may be a zombie before.
         return state not in "ZX" or threads > 1
 
+    def listens(self) -> bool:
+        """Whether it has begun to listen, as far as this user may know."""
+        try:
+            return self.socket.exists()
+        except PermissionError:
+            return True
+
     def stopped(self) -> bool:
         """Whether process 1 is stopped by a signal or a debugger."""
         try:
@@ -74,9 +82,18 @@ class Namespaces:
             self._leash = None
 
     def end(self) -> None:
-        """Kill process 1, and with it all that is in the lab; returns when it and its groups are gone."""
-        with suppress(ProcessLookupError):
+        """Kill process 1, and with it all that is in the lab; returns when it and its groups are gone.
+
+        Raises:
+            CapabilityError: not root.
+            LabError: it does not end.
+        """
+        try:
             os.kill(self.init, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        except PermissionError as error:
+            raise CapabilityError("ending a lab needs root; run the command with sudo") from error
         until = time.monotonic() + _END_LIMIT
         while self.alive():
             if time.monotonic() > until:

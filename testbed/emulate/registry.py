@@ -8,7 +8,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
@@ -135,7 +135,7 @@ def in_use() -> list[Entry]:
     building = {claim.owner for claim in being_built()}
     found = []
     for lab in sorted(labs(), key=lambda one: (born(one.init), one.init)):
-        if lab.init in known or lab.owner in building or not lab.owned or not lab.namespaces.socket.exists():
+        if lab.init in known or lab.owner in building or not lab.owned or not lab.namespaces.listens():
             continue
         name = lab.scenario if lab.scenario not in names else f"{lab.scenario}-{lab.owner}"
         names.add(name)
@@ -217,11 +217,16 @@ def give_up(claim: Claim) -> None:
     """End the program that is building a lab, and with it the lab.
 
     Raises:
+        CapabilityError: not root.
         LabError: it does not end.
     """
     for number in (signal.SIGTERM, signal.SIGKILL):
-        with suppress(ProcessLookupError):
+        try:
             os.kill(claim.owner, number)
+        except ProcessLookupError:
+            pass
+        except PermissionError as error:
+            raise CapabilityError("ending a lab needs root; run the command with sudo") from error
         until = time.monotonic() + _GIVE_UP
         while claim.holds and time.monotonic() < until:
             time.sleep(_PAUSE)
