@@ -103,26 +103,31 @@ bench: setup ## measure against stock Mininet on this machine
 container: ## build the container's image and try it, also a lab in it (needs buildah; 5 to 15 min)
 	@$(SUDO) scripts/container
 
-# uv only makes the lock files; nothing else here needs it, so it lives in an environment of its own.
-UV := .cache/uv/bin/uv
-COMPILE := $(UV) pip compile --quiet --python /usr/bin/python3 --python-version 3.10 --universal \
-	--fork-strategy fewest --generate-hashes --no-header --no-emit-index-url pyproject.toml --group build $(ARGS)
+# Nothing else here needs these tools, so they live in an environment of their own, from a lock file as everything.
+TOOLS := .cache/tools/bin
+.cache/tools/stamp: locks/tools.txt
+	@rm -rf .cache/tools
+	@/usr/bin/python3 -m venv .cache/tools
+	@$(TOOLS)/pip install --quiet --disable-pip-version-check --only-binary :all: --require-hashes -r locks/tools.txt
+	@touch $@
 
-lock: ## regenerate locks/ from pyproject.toml (newest versions: ARGS=--upgrade)
-	test -x $(UV) || { /usr/bin/python3 -m venv .cache/uv && .cache/uv/bin/pip install --quiet uv; }
-	$(COMPILE) -o locks/runtime.txt
-	$(COMPILE) --extra dev -c locks/runtime.txt -o locks/dev.txt
+COMPILE := $(TOOLS)/uv pip compile --quiet --python /usr/bin/python3 --python-version 3.10 --universal \
+	--fork-strategy fewest --generate-hashes --no-header --no-emit-index-url
 
-# What is installed, for those who must answer for it. The tools have an environment of their own, as uv has.
-SUPPLY := .cache/supply/bin
-supply: setup ## list what is installed: a bill of materials (CycloneDX) and the licences, in .cache
-	@test -x $(SUPPLY)/cyclonedx-py || { /usr/bin/python3 -m venv .cache/supply && $(SUPPLY)/pip install --quiet cyclonedx-bom pip-licenses pip-audit; }
-	@$(SUPPLY)/cyclonedx-py environment --pyproject pyproject.toml --mc-type application -o .cache/sbom.json .venv/bin/python
-	@$(SUPPLY)/pip-licenses --python .venv/bin/python --from mixed --order license --format markdown --output-file .cache/licences.md
+lock: .cache/tools/stamp ## regenerate locks/ from pyproject.toml (newest versions: ARGS=--upgrade)
+	$(COMPILE) pyproject.toml --group build $(ARGS) -o locks/runtime.txt
+	$(COMPILE) pyproject.toml --group build $(ARGS) --extra dev -c locks/runtime.txt -o locks/dev.txt
+	$(COMPILE) --group tools $(ARGS) -o locks/tools.txt
+
+# What is installed, for those who must answer for it.
+supply: setup .cache/tools/stamp ## list what is installed: a bill of materials (CycloneDX) and the licences, in .cache
+	@$(TOOLS)/cyclonedx-py environment --pyproject pyproject.toml --mc-type application -o .cache/sbom.json .venv/bin/python
+	@$(TOOLS)/pip-licenses --python .venv/bin/python --from mixed --order license --format markdown --output-file .cache/licences.md
 	@echo ".cache/sbom.json, .cache/licences.md"
 
 advisories: supply ## ask for known faults of what is installed; the answers come from the network
-	@$(SUPPLY)/pip-audit --strict --require-hashes --disable-pip -r locks/runtime.txt $(ARGS)
+	@$(TOOLS)/pip-audit --strict --require-hashes --disable-pip -r locks/runtime.txt $(ARGS)
+	@$(TOOLS)/pip-audit --strict --require-hashes --disable-pip -r locks/tools.txt $(ARGS)
 
 CLEAN = rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache \
 	mpi_jobs/*/build mpi_jobs/npb/official/build $$(find . -path ./results -prune -o -name __pycache__ -print)

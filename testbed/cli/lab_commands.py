@@ -15,7 +15,17 @@ import typer
 
 from testbed.cli.app import FORMAT, LAB, SCENARIO, SETTINGS, app
 from testbed.cli.live_command import LIVE, PORT, page_of_run, tell, until_interrupted
-from testbed.cli.output import Format, made_plan, outcome_object, print_json, print_outcome, results, say, steps
+from testbed.cli.output import (
+    Format,
+    made_plan,
+    messages,
+    outcome_object,
+    print_json,
+    print_outcome,
+    results,
+    say,
+    steps,
+)
 from testbed.cli.vary import VARY, each_variant
 from testbed.errors import EXIT_NOTHING_RAN, InputError, LabError
 
@@ -246,6 +256,7 @@ def status(lab: LAB = None, form: FORMAT = Format.text) -> None:
     claims = [claim for claim in registry.being_built() if lab in (None, claim.name)]
     strays = [stray for stray in registry.strays() if lab in (None, stray.scenario)]
     chosen = [registry.find(lab)] if lab and not claims and not strays else registry.running()
+    damaged = registry.damaged()
     rows = []
     for entry in chosen:
         if lab not in (None, entry.name):
@@ -275,9 +286,12 @@ def status(lab: LAB = None, form: FORMAT = Format.text) -> None:
                 "labs": rows,
                 "being_built": [{"lab": claim.name, "by_process": claim.owner} for claim in claims],
                 "left_behind": [{"scenario": stray.scenario, "process": stray.init} for stray in strays],
+                **({"damaged_records": damaged} if damaged else {}),
             }
         )
     else:
+        for sentence in damaged:
+            say(sentence, "yellow", to=messages)
         for row in rows:
             say(
                 f"{row['lab']}: scenario {row['scenario']}, {row['switches']} switches, {row['links']} links, "

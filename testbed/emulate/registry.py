@@ -9,7 +9,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 
 from testbed.emulate.launch import Lab, Namespaces, born, labs
@@ -280,12 +280,51 @@ def _file(name: str) -> Path:
 
 def _read(file: Path) -> Entry | Claim | None:
     try:
-        facts = parse_json(read_text(file))
-        kind = Entry if "init" in facts else Claim
-        known = {one.name for one in fields(kind)}  # another version may have written more
-        return kind(**{name: value for name, value in facts.items() if name in known})
-    except (OSError, ValueError, TypeError):
-        return None  # there is none, or what else is remembered there
+        return _understood(file)
+    except (OSError, ValueError):
+        return None  # there is none, or it is told by damaged()
+
+
+def _understood(file: Path) -> Entry | Claim:
+    """What a record says.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is no record; the text says why.
+    """
+    facts = parse_json(read_text(file))
+    if not isinstance(facts, dict):
+        raise ValueError("it should be a JSON object")
+    kind = Entry if "init" in facts else Claim
+    known = {one.name: int if one.type == "int" else str for one in fields(kind)}
+    required = [one.name for one in fields(kind) if one.default is MISSING]
+    lacking = [name for name in required if name not in facts]
+    if lacking:
+        raise ValueError(f"it lacks {', '.join(lacking)}")
+    said = {name: value for name, value in facts.items() if name in known}  # another version may have written more
+    for name, value in said.items():
+        if type(value) is not known[name]:
+            raise ValueError(f"its {name} should be {'a whole number' if known[name] is int else 'text'}")
+    if facts["name"] != file.stem:
+        raise ValueError(f"it is of the lab {facts['name'][:_LONGEST]!r}")
+    return kind(**said)
+
+
+def damaged() -> list[str]:
+    """Records that nothing can be learned from, each as a sentence with what to do."""
+    found = []
+    for file in sorted(FOLDER.glob("*.json")):
+        try:
+            _understood(file)
+        except FileNotFoundError:
+            continue  # its lab has just ended
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            found.append(
+                f"{file}: is damaged: {reason}; remove it (sudo rm {file}), and end what runs without a record with "
+                "`testbed down --all`"
+            )
+    return found
 
 
 def _write(record: Entry | Claim) -> None:

@@ -159,12 +159,18 @@ def _multiplication(found: Multiplication | None) -> list[Fact]:
 
 def _pace(run: Run) -> Fact:
     if run.simulated:
-        asked = run.environment.get("simulator", {})
+        asked = run.environment.get("simulator")
+        if not isinstance(asked, dict):
+            return Fact("Engine", "simulator", "the run does not say how it was set")
         if "flow_control" not in asked:
             named = ", ".join(f"{_words(name)} {_value(value)}" for name, value in asked.items())
             return Fact("Engine", "simulator", f"flits with credits; {named}")
         how = {"none": "frames without memory are dropped", "pause": "802.3x PAUSE", "pfc": "802.1Qbb, by priority"}
         flow_control = asked["flow_control"]
+        if flow_control is None:
+            return Fact("Engine", "simulator", "the run's environment names no flow control")
+        if not isinstance(flow_control, str) or flow_control not in how:
+            return Fact("Engine", "simulator", f"flow control {_value(flow_control)}, which this program does not know")
         return Fact("Engine", "simulator", f"flow control {flow_control}: {how[flow_control]}")
     others = "".join(f"; {head.dilation:g} for {head.title}" for head in _at_others(run))
     return Fact("Dilation", f"{run.dilation:g}{others}", f"lab time runs that many times slower{_by_whom(run)}")

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import pytest
 
 from testbed.errors import InputError, reading
 from testbed.files import read_text
+from testbed.report.facts import _pace
 from testbed.results import load_run
 from testbed.results.samples import load_failures
 from testbed.results.telemetry import load_telemetry
@@ -316,3 +318,19 @@ def test_damaged_telemetry(tmp_path, telemetry, name, value, sentence):
         load_telemetry(stored(tmp_path, {**telemetry, name: value}), "1")
     assert "telemetry-1.npz: is damaged: " in str(caught.value)
     assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({"flow_control": None}, "the run's environment names no flow control"),
+        ({"flow_control": "credits"}, "flow control credits, which this program does not know"),
+        ({"flow_control": [1]}, "which this program does not know"),
+        (None, "the run does not say how it was set"),
+        ([], "the run does not say how it was set"),
+        ({"flow_control": "none"}, "flow control none: frames without memory are dropped"),
+    ],
+)
+def test_a_simulation_that_does_not_say_its_flow_control_is_reported(asked, says):
+    run = SimpleNamespace(simulated=True, environment={"simulator": asked})
+    assert says in _pace(run).note  # type: ignore[arg-type]

@@ -39,6 +39,30 @@ def test_the_container_is_made_by_commands_that_are_there():
     assert "testbed doctor --compile" in steps
 
 
+def test_whatever_pip_installs_is_pinned_by_version_and_hash():
+    for file in ("Makefile", "scripts/setup", "Containerfile", "scripts/container"):
+        text = (ROOT / file).read_text().replace("\\\n", " ")
+        for line in re.findall(r"^.*(?:pip\S* install|\$\{pip\[@\]\}\").*$", text, flags=re.MULTILINE):
+            of_ours = "--no-deps --no-build-isolation -e ." in line  # this project itself
+            assert of_ours or ("--require-hashes" in line and "-r" in line), f"{file}: {line}"
+    for lock in ("runtime", "dev", "tools"):
+        text = (ROOT / "locks" / f"{lock}.txt").read_text()
+        entries = re.findall(r"^[A-Za-z0-9].*(?:\n .*)*", text, flags=re.MULTILINE)
+        assert len(entries) > 10
+        assert [
+            entry for entry in entries if not re.match(r"[\w.-]+==\S+", entry) or "--hash=sha256:" not in entry
+        ] == []
+        assert not re.search(r"://|--index-url|--extra-index|--find-links", text), lock
+
+
+def test_the_tools_of_make_are_in_their_lock():
+    text = (ROOT / "Makefile").read_text()
+    locked = (ROOT / "locks" / "tools.txt").read_text()
+    assert {*re.findall(r"\$\(TOOLS\)/([\w-]+)", text)} == {"pip", "uv", "cyclonedx-py", "pip-licenses", "pip-audit"}
+    for package in ("uv", "cyclonedx-bom", "pip-licenses", "pip-audit"):
+        assert re.search(rf"^{package}==\d", locked, flags=re.MULTILINE), package
+
+
 @pytest.mark.parametrize(
     ("code", "strict", "ends"),
     [(0, "", 0), (3, "", 0), (3, "0", 0), (3, "1", 2), (1, "", 2), (1, "1", 2), (2, "", 2), (130, "", 2)],

@@ -15,6 +15,7 @@ import pytest
 from testbed.emulate import registry
 from testbed.emulate.launch import born
 from testbed.errors import CapabilityError, InputError
+from tests.unit.test_command_line import command
 
 
 @pytest.fixture(autouse=True)
@@ -164,3 +165,41 @@ def test_a_lab_in_use_keeps_the_name_that_it_had_beside_another(monkeypatch):
     alone = registry.Entry("long", 7, 1, "long", "", 42)
     monkeypatch.setattr(registry, "in_use", lambda: [alone])  # the first one has ended
     assert registry.find("long-42") == registry.find("long") == alone
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("[1]", "it should be a JSON object"),
+        ("[" * 100_000, "it is nested too deeply: 64"),
+        ("", "Expecting value"),
+        ("{}", "it lacks name, owner, owner_born"),
+        ('{"name": "bad", "init": 1}', "it lacks born, scenario, digest"),
+        ('{"name": "bad", "init": "x", "born": 2, "scenario": "s", "digest": ""}', "its init should be a whole number"),
+        ('{"name": 3, "owner": 1, "owner_born": 2}', "its name should be text"),
+        ('{"name": "bad", "owner": true, "owner_born": 2}', "its owner should be a whole number"),
+        ('{"name": "../x", "owner": 1, "owner_born": 2}', "it is of the lab '../x'"),
+        ('{"name": "bad\\ud800", "owner": 1, "owner_born": 2}', "half a character"),
+        (b"\xff", "utf-8"),
+    ],
+)
+def test_a_damaged_record_is_told_and_hides_no_other(folder, text, why):
+    folder.mkdir()
+    (folder / "bad.json").write_bytes(text if isinstance(text, bytes) else text.encode())
+    with registry.reserved("good"):
+        assert [claim.name for claim in registry.being_built()] == ["good"]
+        (sentence,) = registry.damaged()
+    assert sentence.startswith(f"{folder}/bad.json: is damaged: ")
+    assert why in sentence
+    assert f"sudo rm {folder}/bad.json" in sentence
+    assert (folder / "bad.json").exists()
+    assert registry.entries() == []
+
+
+def test_status_with_a_damaged_record_tells_it_and_lists_the_others(folder):
+    folder.mkdir()
+    (folder / "bad.json").write_text("[1]")
+    with registry.reserved("good"):
+        done = command("status")
+    assert "bad.json: is damaged: it should be a JSON object" in done.stderr
+    assert f"good: being built by process {os.getpid()}" in done.stdout
