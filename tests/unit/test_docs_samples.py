@@ -71,6 +71,7 @@ SAMPLES = [
            before=torus_less_one, folder="saved"),
     Sample("export.md", "s1 1/g2: ", "check torus4x4-switches --against torus4x4",
            before=torus_less_one, folder="torus4x4-switches"),
+    Sample("failures.md", "load 1, at 9 s: start s10", "plan torus4x4-failures"),
     Sample("simulator.md", "deadlock as declared", "simulate deadlock-torus8x8 --loads 0.3,0.6 --cycles 100000",
            more="--loads 0.6"),
 ]  # fmt: skip
