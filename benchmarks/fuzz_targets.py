@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 from benchmarks.command import ROOT
+from benchmarks.fuzz_excess import drawn, feed_excess
 from benchmarks.fuzz_inputs import ODD, as_json, changed_files, changed_text, changed_tree, word
 from testbed.audit import audit
 from testbed.audit.folder import read_network
@@ -251,5 +252,6 @@ TARGETS: dict[str, Target] = {
     "exercise": Target(lambda chance: changed_text(chance, _CONFIGURED), _exercise, 10),
     "samples": Target(lambda chance: changed_text(chance, [_runs()[0]["samples.csv"]]), _csv, 10),
     "sweep": Target(lambda chance: as_json(changed_tree(chance, _sweeps())), _sweep, 10),
+    "excess": Target(drawn, feed_excess, 2),
     "link": Target(lambda chance: [changed_text(chance, _LINK_WORDS) for _ in range(chance.randrange(4))], _words, 10),
 }

@@ -160,7 +160,7 @@ def texts_of(folder: Path) -> dict[str, str]:
         if not file.is_file():
             continue
         try:
-            files[str(file.relative_to(folder))] = _lines_of(read_text(file, most=CONFIGURATION))
+            files[str(file.relative_to(folder))] = readable(read_text(file, most=CONFIGURATION))
         except UnicodeDecodeError as error:
             line = error.object[: error.start].count(b"\n") + 1
             problems.append(Problem(f"{file} line {line}", "is not UTF-8 text; save the configuration as text"))
@@ -173,7 +173,7 @@ def texts_of(folder: Path) -> dict[str, str]:
     return files
 
 
-def _lines_of(text: str) -> str:
+def readable(text: str) -> str:
     """A configuration without a line that no switch writes, on which patterns would be tried for minutes.
 
     Raises:
