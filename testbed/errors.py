@@ -177,8 +177,9 @@ def setting(key: str, value: object = None) -> str:
     """
     command = _ON_COMMAND_LINE[0]
     if value is None:
-        return f"{'--set' if command else 'settings'} {key}"
-    return f"--set {key}={json.dumps(value)}" if command else f"settings={{{json.dumps(key)}: {value!r}}}"
+        return f"{'--set' if command else 'settings'} {key}".rstrip()
+    text = value if isinstance(value, str) else json.dumps(value)
+    return f"--set {key}={text}" if command else f"settings={{{json.dumps(key)}: {value!r}}}"
 
 
 # What code that reads a file's content raises where the content is not what the code has written.

@@ -10,7 +10,7 @@ import numpy as np
 
 from testbed.analyse.capacity import Fit, fit_of, needs_of
 from testbed.analyse.load import ALL_TO_ALL, Hops, Load, hops_of, load_of, pattern_problem
-from testbed.errors import InputError, Problem
+from testbed.errors import InputError, Problem, argument
 from testbed.model import LocalPlan, Routes, Topology
 from testbed.pipeline.compile import count_rules
 from testbed.plan import Plan
@@ -57,7 +57,7 @@ class Analysis:
 
 def check_patterns(patterns: Sequence[str]) -> list[Problem]:
     """Every name that is not a pattern."""
-    return [Problem("--pattern", no_pattern(name)) for name in dict.fromkeys(patterns) if not is_pattern(name)]
+    return [Problem(argument("pattern"), no_pattern(name)) for name in dict.fromkeys(patterns) if not is_pattern(name)]
 
 
 def analyse(plan: Plan, patterns: Sequence[str] = (ALL_TO_ALL,)) -> Analysis:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from testbed.errors import Problem
+from testbed.errors import Problem, argument
 from testbed.model import Floats, Ints, Longs, Routes, Topology
 from testbed.routing.common import leaving_channels
 from testbed.routing.paths import channel_load, destination_keys, hop_counts, hops_of_pairs, key_switches, source_keys
@@ -76,13 +76,14 @@ def pattern_problem(topology: Topology, pattern: str, seed: int) -> Problem | No
     if pattern == ALL_TO_ALL:
         return None
     if topology.host_count < 2:
-        return Problem("--pattern", f'"{pattern}" needs two hosts or more and this topology has one')
+        return Problem(argument("pattern"), f'"{pattern}" needs two hosts or more and this topology has one')
     try:
         if flows(pattern, topology, seed):
             return None
     except PatternError as error:
-        return Problem("--pattern", str(error))
-    return Problem("--pattern", f'"{pattern}" maps each of {topology.host_count} hosts to itself; use another pattern')
+        return Problem(argument("pattern"), str(error))
+    sentence = f'"{pattern}" maps each of {topology.host_count} hosts to itself; use another pattern'
+    return Problem(argument("pattern"), sentence)
 
 
 def load_of(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from testbed.audit.cabling import port_in, ports_in
 from testbed.audit.network import Network
-from testbed.errors import InputError, did_you_mean
+from testbed.errors import InputError, argument, did_you_mean
 from testbed.export.bridge import BridgePort
 from testbed.export.defaults import DEFAULTS
 from testbed.export.port_names import listed
@@ -67,7 +67,7 @@ def explain_port(network: Network, text: str) -> list[str]:
     switch, _, port = text.partition(":")
     if switch not in network.bridges:
         raise InputError.one(
-            "--explain", f'"{text}" names no switch; write s1:PORT.{did_you_mean(switch, network.bridges)}'
+            argument("explain"), f'"{text}" names no switch; write s1:PORT.{did_you_mean(switch, network.bridges)}'
         )
     bridge = network.bridges[switch]
     reading = bridge.reading
@@ -76,7 +76,7 @@ def explain_port(network: Network, text: str) -> list[str]:
     if port in bridge.channels:
         return [f"{text}: part of {bridge.channels[port]}", *explain_port(network, f"{switch}:{bridge.channels[port]}")]
     if port not in bridge.ports and port not in reading.down:
-        raise InputError.one("--explain", f"{switch} has no port {port}.{did_you_mean(port, ports_in(bridge))}")
+        raise InputError.one(argument("explain"), f"{switch} has no port {port}.{did_you_mean(port, ports_in(bridge))}")
     settings = bridge.ports.get(port)
     first = f"{text}: {_settings(settings)}" if settings is not None and port not in reading.down else ""
     lines = [first or f"{text}: carries nothing, since it {reading.down[port]}", *reading.origins.get(port, ())]

@@ -45,7 +45,7 @@ def link(
     name, where = (None, first) if second is None else (first, second)
     if down and up:
         raise InputError.one("--down", "cannot go with --up; say one of them")
-    words = read_words({"rate": rate, "delay": delay, "loss": loss})
+    words = read_words({"rate": rate, "delay": delay, "loss": loss}, place="--")
     entry = registry.find(name)
     lab = connect(entry.namespaces)
     try:
@@ -55,7 +55,7 @@ def link(
             raise InputError.one(
                 "WHERE", f"{where} is a host; of its link nothing can be changed, name one between switches"
             )
-        for one in wanted(lab, number, words, down=down, up=up, reset=reset):
+        for one in wanted(lab, number, words, down=down, up=up, reset=reset, place="--"):
             lab.disturb(one)
         state = lab.link_states().get(number, LinkState())
         controller = lab.facts.controller

@@ -9,7 +9,7 @@ from testbed.compare.notes import notes_of
 from testbed.compare.readings import Judged, Load, Reading, read, usable
 from testbed.compare.rows import ComparedRow, relative_rows, rows_of
 from testbed.compare.variants import NO_WORDS, Variant, find_baseline, variants
-from testbed.errors import InputError, Problem, did_you_mean
+from testbed.errors import InputError, Problem, argument, did_you_mean
 from testbed.results import Run
 
 # Shown only when asked for: they stand beside another figure, or tell of the lab and not of the fabric.
@@ -81,7 +81,8 @@ def compare(
         raise InputError.one("", "a comparison needs two result folders or more")
     groups = variants(runs, swept, each=each, keys=keys, words=words)
     if len(groups) < 2 and swept is None and not alone:
-        sentence = f"all {len(runs)} runs are repeats of {groups[0].label}; --each compares them one by one"
+        one_by_one = f"{argument('each', value=True)} compares them one by one"
+        sentence = f"all {len(runs)} runs are repeats of {groups[0].label}; {one_by_one}"
         raise InputError.one("", sentence)
     reference = find_baseline(groups, runs, baseline)
     groups = reference.first(groups)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from testbed.errors import InputError, did_you_mean
+from testbed.errors import InputError, argument, did_you_mean
 from testbed.results import SIMULATION, Run
 from testbed.scenario.load import as_dict
 from testbed.scenario.models import shown
@@ -224,4 +224,4 @@ def find_baseline(variants: Sequence[Variant], runs: Sequence[Run], wanted: str 
             return Baseline(variant.label, (variant,))
     known = dict.fromkeys([variant.name for variant in variants] + [variant.label for variant in variants])
     sentence = f"no run is of this scenario.{did_you_mean(wanted, known)} Known: {', '.join(known)}"
-    raise InputError.one(f"--baseline {wanted}", sentence)
+    raise InputError.one(argument("baseline", wanted), sentence)

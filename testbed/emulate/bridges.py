@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 
-from testbed.errors import CapabilityError, InputError
+from testbed.errors import CapabilityError, InputError, argument
 
 # What is asked, by the name under which readers of saved configurations look for it.
 _ASKED = {
@@ -34,7 +34,7 @@ def running_bridges(switches: Mapping[str, str]) -> dict[str, str]:
     missing = [bridge for bridge in switches if bridge not in bridges]
     if missing:
         there = f"there are {', '.join(sorted(bridges))}" if bridges else "this machine has none"
-        raise InputError.one("--bridge", f"{missing[0]} is not a bridge of this machine; {there}")
+        raise InputError.one(argument("bridge"), f"{missing[0]} is not a bridge of this machine; {there}")
     return {
         f"{switch}/{file}": json.dumps([bridges[bridge]] if file == "bridge.json" else rows)
         for bridge, switch in switches.items()

@@ -14,11 +14,10 @@ from urllib.parse import urlsplit
 
 from testbed.emulate.local_workers import LocalWorkers
 from testbed.emulate.queues import HTTP, QUEUES, Queue, queued
-from testbed.errors import CapabilityError, InputError, Problem, WorkloadError
+from testbed.errors import CapabilityError, InputError, Problem, WorkloadError, argument
 from testbed.files import code_digest
 from testbed.shipped import install_extra
 
-_OPTION = "--cluster"
 _CONNECT_LIMIT = 10  # s
 _FORMS = "local, local:4 (processes), slurm:8 (jobs), tcp://scheduler:8786 or tls://scheduler:8786"
 _MOST = 1024  # processes or jobs
@@ -71,8 +70,8 @@ def open_cluster(address: str, progress: Callable[[str], None], *, insecure: boo
         import distributed  # noqa: PLC0415 - takes half a second
     except ImportError as error:
         raise CapabilityError(
-            f"{_OPTION} needs Dask, which is not installed: {error}; {install_extra('cluster')}; or leave it out: runs "
-            "are then threads of this program"
+            f"{argument('cluster')} needs Dask, which is not installed: {error}; {install_extra('cluster')}; or leave "
+            "it out: runs are then threads of this program"
         ) from None
     # Dask tells of every connection that ends, also those that are meant to; what matters is told in sentences.
     for name in ("distributed", "asyncio"):
@@ -100,16 +99,16 @@ def open_cluster(address: str, progress: Callable[[str], None], *, insecure: boo
             f"no scheduler answers at {where} within {_CONNECT_LIMIT} s ({_first_line(error)}); start one with "
             "`dask scheduler --host ADDRESS`, and workers with `dask worker ADDRESS:8786 --nthreads 1`"
         )
-        raise InputError([Problem(_OPTION, sentence)]) from None
+        raise InputError([Problem(argument("cluster"), sentence)]) from None
     with found as client:
         listens = client.scheduler_info(n_workers=-1)["address"]
         if not insecure and (_open(where) or _open(listens)):
             sentence = (
                 f"the scheduler listens at {listens} without TLS, so whoever reaches it runs code on its workers; use "
                 "tls:// with certificates in Dask's configuration (distributed.comm.tls), a scheduler on 127.0.0.1, "
-                "or --insecure on a network of your own"
+                f"or {argument('insecure', value=True)} on a network of your own"
             )
-            raise InputError([Problem(_OPTION, sentence)])
+            raise InputError([Problem(argument("cluster"), sentence)])
         _same_code(client, where)
         slots = sum(client.nthreads().values())
         progress(f"{slots} threads of {len(client.nthreads())} workers at {where}; dashboard {client.dashboard_link}")
@@ -133,7 +132,9 @@ def _local(count: int) -> Iterator[Any]:
     try:
         security = distributed.Security.temporary()  # type: ignore[no-untyped-call]
     except ImportError as error:
-        raise CapabilityError(f"{_OPTION} local makes certificates: {error}; {install_extra('cluster')}") from None
+        raise CapabilityError(
+            f"{argument('cluster')} local makes certificates: {error}; {install_extra('cluster')}"
+        ) from None
     certificate = {
         "ca-file": security.tls_ca_file, "cert": security.tls_worker_cert, "key": security.tls_worker_key,
     }  # fmt: skip
@@ -177,7 +178,7 @@ def _require_certificates() -> None:
         f"tls:// takes certificates, and {why}; write distributed.comm.tls.ca-file, .client.cert and .client.key into "
         "~/.config/dask/distributed.yaml"
     )
-    raise InputError([Problem(_OPTION, sentence)])
+    raise InputError([Problem(argument("cluster"), sentence)])
 
 
 def _lab_slots(client: Any) -> int:
@@ -224,14 +225,16 @@ def _parsed(address: str) -> int | str | Queue:
     except ValueError:
         whole = False
     if not whole:
-        raise InputError([Problem(_OPTION, f"should be {_FORMS}, not {address!r}")])
+        raise InputError([Problem(argument("cluster"), f"should be {_FORMS}, not {address!r}")])
     return address
 
 
 def _number(word: str, number: str, what: str) -> int:
     if number.isascii() and number.isdigit() and 1 <= int(number[:6]) <= _MOST:
         return int(number[:6])
-    raise InputError([Problem(_OPTION, f"{word}:N takes a number of {what} from 1 to {_MOST}, not {number!r}")])
+    raise InputError(
+        [Problem(argument("cluster"), f"{word}:N takes a number of {what} from 1 to {_MOST}, not {number!r}")]
+    )
 
 
 def _open(address: str) -> bool:
@@ -256,7 +259,7 @@ def _same_code(client: Any, where: str) -> None:
     """
     if not client.nthreads():
         sentence = f"the scheduler at {where} has no workers; start some with `dask worker {where} --nthreads 1`"
-        raise InputError([Problem(_OPTION, sentence)])
+        raise InputError([Problem(argument("cluster"), sentence)])
     own = code_digest()
     said = client.run(worker_code, on_error="return")
     others = {worker: answer for worker, answer in said.items() if answer != own}

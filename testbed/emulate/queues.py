@@ -11,11 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from testbed.errors import CapabilityError, InputError, Problem
+from testbed.errors import CapabilityError, InputError, Problem, argument
 from testbed.isolated import make_module_prefix
 from testbed.shipped import install_extra
 
-_OPTION = "--cluster"
 _LOOK = 0.1  # s
 HTTP = "127.0.0.1:0"  # of a scheduler of our own: unless told, it takes port 8787 and complains where that is taken
 # Name of a queue → its class in dask_jobqueue.
@@ -50,7 +49,7 @@ def queued(queue: Queue, *, insecure: bool = False) -> Iterator[Any]:
         from distributed.core import Status  # noqa: PLC0415 - likewise
     except ImportError as error:
         raise CapabilityError(
-            f"{_OPTION} {queue.kind} needs dask-jobqueue, which is not installed: {error}; "
+            f"{argument('cluster')} {queue.kind} needs dask-jobqueue, which is not installed: {error}; "
             f"{install_extra('cluster')}, or start workers by jobs of your own and name their scheduler"
         ) from None
     kind = getattr(dask_jobqueue, QUEUES[queue.kind])
@@ -81,7 +80,7 @@ def queued(queue: Queue, *, insecure: bool = False) -> Iterator[Any]:
             f"~/.config/dask/jobqueue.yaml, such as {{jobqueue: {{{queue.kind}: {{cores: 1, memory: 4GB, "
             "shared-temp-directory: /home/me}}}"
         )
-        raise InputError([Problem(_OPTION, sentence)]) from None
+        raise InputError([Problem(argument("cluster"), sentence)]) from None
     logging.getLogger("tornado").setLevel(logging.CRITICAL + 1)
     with cluster:
         cluster.scale(jobs=queue.jobs)

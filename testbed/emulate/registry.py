@@ -13,7 +13,7 @@ from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 
 from testbed.emulate.launch import Lab, Namespaces, born, labs
-from testbed.errors import CapabilityError, InputError, LabError, did_you_mean
+from testbed.errors import CapabilityError, InputError, LabError, argument, did_you_mean
 from testbed.files import read_text, write_whole
 from testbed.limits import parse_json
 
@@ -72,9 +72,9 @@ def check_name(name: str) -> None:
         InputError: it cannot be the name of a file.
     """
     if not name.replace("-", "").replace("_", "").isalnum():
-        raise InputError.one("--name", f'should be letters, digits, "-" and "_", not "{name[:_LONGEST]}"')
+        raise InputError.one(argument("name"), f'should be letters, digits, "-" and "_", not "{name[:_LONGEST]}"')
     if len(name.encode()) > _LONGEST:
-        raise InputError.one("--name", f"should be {_LONGEST} letters at most, not {len(name.encode())}")
+        raise InputError.one(argument("name"), f"should be {_LONGEST} letters at most, not {len(name.encode())}")
 
 
 @contextmanager
@@ -90,10 +90,12 @@ def reserved(name: str) -> Iterator[None]:
         if isinstance(held, Entry) and held.holds:
             raise InputError.one(
                 name,
-                "a lab of that name is already running; end it with `testbed down`, or give this one another --name",
+                "a lab of that name is already running; end it with `testbed down`, or give this one another "
+                f"{argument('name')}",
             )
         if isinstance(held, Claim) and held.holds:
-            sentence = f"a lab of that name is being built by process {held.owner}; give this one another --name"
+            another = f"give this one another {argument('name')}"
+            sentence = f"a lab of that name is being built by process {held.owner}; {another}"
             raise InputError.one(name, sentence)
         claim = Claim(name, os.getpid(), born(os.getpid()))
         _write(claim)

@@ -113,9 +113,9 @@ class Work:
         try:
             found = parse_json(text)
         except ValueError as error:
-            raise InputError.one(name, f"is not what --format json prints: {error}") from error
+            raise InputError.one(name, f"is not the JSON that the command prints: {error}") from error
         if not isinstance(found, dict):
-            raise InputError.one(name, f"should be the object that --format json prints, not {shown(found)}")
+            raise InputError.one(name, f"should be the JSON object that the command prints, not {shown(found)}")
         return found
 
     def _scenario(self, folder: Path, name: str) -> Scenario:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from testbed.errors import InputError, Problem, did_you_mean
+from testbed.errors import InputError, Problem, argument, did_you_mean
 from testbed.export.bridge import Bridge
 from testbed.export.compare import Difference, planned_bridges, setting_differences, unified_diff
 from testbed.export.export import DIALECTS, SCHEMA_VERSION, host_macs
@@ -68,7 +68,7 @@ def reader_called(name: str) -> Reader:
         return ONLY_READ[name]
     if name not in DIALECTS:
         known = [*DIALECTS, *ONLY_READ]
-        raise InputError.one("--dialect", f'"{name}" is none of {", ".join(known)}.{did_you_mean(name, known)}')
+        raise InputError.one(argument("dialect"), f'"{name}" is none of {", ".join(known)}.{did_you_mean(name, known)}')
     dialect = DIALECTS[name]
     return Reader(dialect.read, dialect.ports, dialect.learns, dialect.port_called, dialect.floods_by_port)
 
@@ -147,7 +147,7 @@ def recognised(files: Mapping[str, str]) -> str:
             if PurePosixPath(file).name not in _OURS and re.search(pattern, text, re.MULTILINE | re.IGNORECASE):
                 return dialect
     known = ", ".join([*DIALECTS, *ONLY_READ])
-    sentence = f"no file looks like a configuration of {known}; name it with --dialect"
+    sentence = f"no file looks like a configuration of {known}; name it with {argument('dialect')}"
     raise InputError.one("configurations", sentence)
 
 
@@ -225,9 +225,9 @@ def _same_names(planned: Mapping[str, Bridge], bridges: Mapping[str, Bridge], pa
     if there and wanted and not there & wanted:
         sentence = (
             f"{pattern} gives names such as {min(wanted)}, and the configurations have {min(there)}; say how ports "
-            "are called, as in --ports 'swp{}' or 'Ethernet{0+4}'"
+            f"are called, as in {argument('ports')} 'swp{{}}' or 'Ethernet{{0+4}}'"
         )
-        raise InputError.one("--ports", sentence)
+        raise InputError.one(argument("ports"), sentence)
 
 
 def options_of(manifest: Mapping[str, Any]) -> CheckOptions:

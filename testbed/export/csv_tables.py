@@ -51,7 +51,7 @@ CSV = Dialect(
     apply="by hand, or by a script of your own; ports are identified by their numbers",
     notes=(
         "floods: no means that broadcasts and unknown addresses must not leave by that port; a switch that cannot do "
-        "so needs --floods members.",
+        "so needs testbed export --floods members.",
         f"Let learned addresses age after {AGEING} s; they serve no path.",
     ),
 )

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
-from testbed.errors import InputError, Problem, did_you_mean
+from testbed.errors import InputError, Problem, argument, did_you_mean
 from testbed.export.cisco_ios import CISCO_IOS
 from testbed.export.csv_tables import CSV
 from testbed.export.dialect import Dialect, FlowControl, Writing
@@ -84,7 +84,7 @@ def dialect_called(name: str) -> Dialect:
     """
     if name not in DIALECTS:
         known = ", ".join(DIALECTS)
-        raise InputError.one("--dialect", f'"{name}" is none of {known}.{did_you_mean(name, DIALECTS)}')
+        raise InputError.one(argument("dialect"), f'"{name}" is none of {known}.{did_you_mean(name, DIALECTS)}')
     return DIALECTS[name]
 
 
@@ -136,7 +136,9 @@ def export_plan(plan: Plan, options: Options) -> Export:
 def _more_refusals(dialect: str, count: int) -> list[Problem]:
     if count <= _MAX_SHOWN:
         return []
-    return [Problem("--dialect", f"{count - _MAX_SHOWN} more that {dialect} cannot express; nothing was written")]
+    return [
+        Problem(argument("dialect"), f"{count - _MAX_SHOWN} more that {dialect} cannot express; nothing was written")
+    ]
 
 
 def host_macs(plan: Plan, given: Mapping[str, str] | None) -> tuple[tuple[str, ...], list[Problem]]:
@@ -145,23 +147,27 @@ def host_macs(plan: Plan, given: Mapping[str, str] | None) -> tuple[tuple[str, .
     if given is None:
         return tuple(host_mac(host) for host in range(len(hosts))), []
     problems = [
-        Problem("--macs", f"names {name}, which is not a host of {plan.scenario.name}.{did_you_mean(name, hosts)}")
+        Problem(
+            argument("macs"), f"names {name}, which is not a host of {plan.scenario.name}.{did_you_mean(name, hosts)}"
+        )
         for name in given
         if name not in hosts
     ]
     missing = [name for name in hosts if name not in given]
     if missing:
         problems.append(
-            Problem("--macs", f"lacks {', '.join(missing[:_MAX_SHOWN])}{', …' * (len(missing) > _MAX_SHOWN)}")
+            Problem(argument("macs"), f"lacks {', '.join(missing[:_MAX_SHOWN])}{', …' * (len(missing) > _MAX_SHOWN)}")
         )
     owner: dict[str, str] = {}
     for name, mac in given.items():
         if not re.fullmatch(r"([0-9a-f]{2}:){5}[0-9a-f]{2}", mac):
-            problems.append(Problem("--macs", f'{name} has "{mac}", which is not an address like 02:00:00:00:00:01'))
+            problems.append(
+                Problem(argument("macs"), f'{name} has "{mac}", which is not an address like 02:00:00:00:00:01')
+            )
         elif int(mac[:2], 16) & 1:
-            problems.append(Problem("--macs", f"{name} has {mac}, a group address; a host needs a unicast one"))
+            problems.append(Problem(argument("macs"), f"{name} has {mac}, a group address; a host needs a unicast one"))
         elif owner.setdefault(mac, name) != name:
-            problems.append(Problem("--macs", f"{name} and {owner[mac]} have the same address {mac}"))
+            problems.append(Problem(argument("macs"), f"{name} and {owner[mac]} have the same address {mac}"))
     return tuple(given.get(name, "") for name in hosts), problems
 
 
@@ -171,7 +177,9 @@ def _model(plan: Plan, dialect: Dialect, name: str) -> tuple[SwitchModel | None,
     if wanted is not None:
         if dialect.models and wanted not in dialect.models:
             others = [key for key, other in DIALECTS.items() if wanted in other.models] or ["csv"]
-            sentence = f"is {wanted}, which does not speak {name}; use --dialect {others[0]}, or another model"
+            sentence = (
+                f"is {wanted}, which does not speak {name}; use {argument('dialect', others[0])}, or another model"
+            )
             return None, [Problem(f"{plan.scenario.source}: switch_model", sentence)]
         return SWITCH_MODELS[wanted], []  # its limits were proved
     if not dialect.models:
@@ -184,7 +192,7 @@ def _model(plan: Plan, dialect: Dialect, name: str) -> tuple[SwitchModel | None,
         if not found:
             return model, []
         shortages = [violation.sentence for violation in found]
-    return None, [Problem(f"--dialect {name}", sentence) for sentence in shortages]
+    return None, [Problem(argument("dialect", name), sentence) for sentence in shortages]
 
 
 def _plan_problems(plan: Plan, dialect: Dialect, options: Options) -> list[Problem]:
@@ -203,7 +211,7 @@ def _plan_problems(plan: Plan, dialect: Dialect, options: Options) -> list[Probl
     if options.flow_control == "on" and not plan.deadlock_free:
         problems.append(
             Problem(
-                "--flow-control",
+                argument("flow_control"),
                 "with pauses this plan can deadlock, since its channel dependencies have a cycle; use off, or "
                 "a routing without one",
             )
@@ -226,13 +234,13 @@ def _flood_problems(plan: Plan, vlans: LocalPlan, dialect: Dialect, options: Opt
             + ("assignment.merge: members, or " if vlans.kind == "renamed" else "the assignment fixed or renamed, or ")
             + "a dialect that can keep floods from a port (linux-bridge-iproute2, linux-networkd, ifupdown2)"
         )
-        return [Problem(f"--dialect {options.dialect}", sentence)]
+        return [Problem(argument("dialect", options.dialect), sentence)]
     if options.floods == "members":
         return []
     way = "drops broadcasts" if vlans.flood_links is None else "sends broadcasts along a tree"
     sentence = (
         f"the plan {way}, and these switches flood them to all members of a local VLAN: {copies[0]:.4g} copies of each "
-        f"at a switch on average, {copies[1]:,.0f} at most. Accept that with --floods members, or use a dialect that "
-        "can keep floods from a port (linux-bridge-iproute2, linux-networkd, ifupdown2)"
+        f"at a switch on average, {copies[1]:,.0f} at most. Accept that with {argument('floods', 'members')}, or use a "
+        "dialect that can keep floods from a port (linux-bridge-iproute2, linux-networkd, ifupdown2)"
     )
-    return [Problem(f"--dialect {options.dialect}", sentence)]
+    return [Problem(argument("dialect", options.dialect), sentence)]

@@ -6,7 +6,7 @@ iproute2 6.1; `-batch` takes the same lines without the word `bridge` in front.
 
 from __future__ import annotations
 
-from testbed.errors import Problem
+from testbed.errors import Problem, argument
 from testbed.export.dialect import AGEING, Dialect, Writing, header
 from testbed.export.port_names import range_texts
 from testbed.export.read_linux import read_script
@@ -26,7 +26,7 @@ def long_names(writing: Writing) -> list[Problem]:
     sentence = (
         f'"{longest}" has {len(longest)} characters and Linux takes names of up to {_MAX_NAME_LENGTH}; shorten it'
     )
-    return [Problem("--ports", sentence)]
+    return [Problem(argument("ports"), sentence)]
 
 
 def vlan_lines(writing: Writing, port: PortSettings) -> list[str]:

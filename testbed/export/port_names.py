@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from testbed.errors import InputError
+from testbed.errors import InputError, argument
 
 _PLACE = re.compile(r"\{(?:(\d{1,4})(?:\+(\d{1,3}))?)?\}")
 _PLAIN = re.compile(r"[A-Za-z0-9./:_-]*")
@@ -38,7 +38,7 @@ def port_names(pattern: str) -> PortNames:
     step = int(found[0][2] or 1) if found else 1
     if len(found) != 1 or not _PLAIN.fullmatch(rest) or step == 0:
         raise InputError.one(
-            "--ports",
+            argument("ports"),
             "should be a name with one number in braces, such as swp{}, Gi0/{0} or Ethernet{0+4}, not "
             f'"{pattern}"',
         )

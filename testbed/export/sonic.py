@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 
-from testbed.errors import Problem
+from testbed.errors import Problem, argument
 from testbed.export.dialect import AGEING, Dialect, Writing, one_untagged_vlan
 from testbed.export.read_tables import read_sonic
 from testbed.export.settings import SwitchSettings
@@ -23,7 +23,7 @@ def _refusals(writing: Writing) -> list[Problem]:
             f'"{writing.flow_control}" cannot be expressed: SONiC\'s configuration has priority flow control (PFC) '
             "and no 802.3x pauses; use keep"
         )
-        found.append(Problem("--flow-control", sentence))
+        found.append(Problem(argument("flow_control"), sentence))
     return found
 
 

@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from testbed.errors import InputError, LabError, TestbedError
+from testbed.errors import InputError, LabError, TestbedError, argument
 from testbed.limits import parse_json
 from testbed.live.actions import Actions
 from testbed.live.connections import BACKLOG, MAX_OPEN, Connections
@@ -221,7 +221,7 @@ def listening_socket(port: int | None) -> socket.socket:
         InputError: the port is taken, or not to be had.
     """
     if port is not None and not 0 < port < 65536:
-        raise InputError.one("--port", f"should be from 1 to 65535, not {port}")
+        raise InputError.one(argument("port"), f"should be from 1 to 65535, not {port}")
     made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -230,7 +230,7 @@ def listening_socket(port: int | None) -> socket.socket:
     except OSError as error:
         made.close()
         sentence = f"{port} cannot be had: {error.strerror}; name another one, or none for any that is free"
-        raise InputError.one("--port", sentence) from error
+        raise InputError.one(argument("port"), sentence) from error
     return made
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from testbed.errors import InputError, TestbedError
+from testbed.errors import InputError, TestbedError, argument
 from testbed.files import code_digest, make_folder, write_whole
 from testbed.paper.calls import Call
 from testbed.paper.judge import Result, judge
@@ -150,9 +150,10 @@ def _apart(
     if labs and not workers.lab_slots:
         sentence = (
             f"{len(labs)} of {len(wanted)} values need a lab, and no worker says that it may run one; start one a "
-            "machine, as root, with `dask worker ADDRESS --nthreads 1 --resources lab=1`, or choose others by --only"
+            "machine, as root, with `dask worker ADDRESS --nthreads 1 --resources lab=1`, or choose others by "
+            f"{argument('only')}"
         )
-        raise InputError.one("--cluster", sentence)
+        raise InputError.one(argument("cluster"), sentence)
     if wanted:
         progress(f"{len(wanted)} values, on {workers.slots} workers")
     ended: SimpleQueue[tuple[Call, Future[Any]]] = SimpleQueue()

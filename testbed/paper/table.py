@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from testbed.errors import InputError, Problem, did_you_mean
+from testbed.errors import InputError, Problem, argument, did_you_mean
 from testbed.files import read_text
 from testbed.limits import YAML
 from testbed.paper.calls import Call, merged, read_call
@@ -138,7 +138,8 @@ def chosen(items: Sequence[Item], names: Sequence[str]) -> tuple[Item, ...]:
     known = [item.name for item in items]
     problems = [
         Problem(
-            "--only", f'there is no item "{name}".{did_you_mean(name, [*known, *papers])} Known: {", ".join(known)}'
+            argument("only"),
+            f'there is no item "{name}".{did_you_mean(name, [*known, *papers])} Known: {", ".join(known)}',
         )
         for name in names
         if name not in known and name not in papers

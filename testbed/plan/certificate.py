@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from testbed.errors import InputError
+from testbed.errors import InputError, argument
 from testbed.model import LearningPlan
 from testbed.plan import Plan
 from testbed.routing.paths import all_paths, destination_keys, key_switches, source_keys
@@ -25,10 +25,12 @@ def certificate_of(plan: Plan) -> str:
     """
     plan.require_proof()
     if not plan.deadlock_free:
-        raise InputError.one("--certificate", "the plan can deadlock, as it says, so no order of its channels exists")
+        raise InputError.one(
+            argument("certificate"), "the plan can deadlock, as it says, so no order of its channels exists"
+        )
     if isinstance(plan.vlans, LearningPlan):
         sentence = "switches of this plan learn where hosts are, and rules alone show no walk; use registration: static"
-        raise InputError.one("--certificate", sentence)
+        raise InputError.one(argument("certificate"), sentence)
     return json.dumps(
         {
             "schema_version": SCHEMA_VERSION,

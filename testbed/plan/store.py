@@ -49,8 +49,7 @@ def plan_to_json(plan: Plan) -> str:
     if count > MAX_RULES:
         raise InputError.one(
             plan.scenario.source,
-            f"has {count:,} rules and a plan file lists up to {MAX_RULES:,}; plan a smaller fabric, or leave out "
-            "--output",
+            f"has {count:,} rules and a plan file lists up to {MAX_RULES:,}; plan a smaller fabric, or do not write it",
         )
     rules: list[list[str]] = [[] for _ in range(plan.topology.switch_count)]
     for rule in plan.rules:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from testbed.errors import InputError, Problem, did_you_mean
+from testbed.errors import InputError, Problem, argument, did_you_mean
 from testbed.model import Bools, LocalPlan, Routes, Topology, VlanPlan
 from testbed.plan import Plan
 from testbed.plan.proof import digest_of, prove
@@ -222,7 +222,7 @@ def find_detour(plan: Plan, pair: str | None) -> Detour:
     channels = path(topology, plan.routes, source, destination)
     if not channels:
         names = f"{topology.host_name(source)} and {topology.host_name(destination)}"
-        raise InputError.one("--pair", f"{names} hang on one switch, so there is no path to change")
+        raise InputError.one(argument("pair"), f"{names} hang on one switch, so there is no path to change")
     link = channels[0] // 2
     off = np.zeros(topology.link_count, dtype=bool)
     off[link] = True
@@ -236,9 +236,11 @@ def _hosts(plan: Plan, pair: str | None) -> tuple[int, int]:
         return 0, topology.host_count // 2
     given = [name.strip() for name in pair.split(",")]
     if len(given) != 2 or given[0] == given[1]:
-        raise InputError.one("--pair", f'should be two hosts such as {names[0]},{names[-1]}, not "{pair}"')
+        raise InputError.one(argument("pair"), f'should be two hosts such as {names[0]},{names[-1]}, not "{pair}"')
     problems = [
-        Problem("--pair", f'there is no host "{name}", only {names[0]} to {names[-1]}.{did_you_mean(name, names)}')
+        Problem(
+            argument("pair"), f'there is no host "{name}", only {names[0]} to {names[-1]}.{did_you_mean(name, names)}'
+        )
         for name in given
         if name not in names
     ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from testbed.errors import InputError, did_you_mean
+from testbed.errors import InputError, argument, did_you_mean
 from testbed.model import Floats
 from testbed.plan import Plan
 from testbed.power import POWER_MODELS, PowerModel, fabric_watts
@@ -37,12 +37,12 @@ def models_for(plan: Plan, name: str | None) -> list[PowerModel]:
     """
     if name is not None and name not in POWER_MODELS:
         known = f"{did_you_mean(name, POWER_MODELS)} Known: {', '.join(POWER_MODELS)}"
-        raise InputError.one("--model", f'there is no switch model "{name}".{known}')
+        raise InputError.one(argument("model"), f'there is no switch model "{name}".{known}')
     asked = name or plan.scenario.switch_model
     lacking = {model: check_ports(plan.wiring, SWITCH_MODELS[model]) for model in POWER_MODELS}
     if asked is not None:
         if lacking[asked]:
-            raise InputError.one("--model", lacking[asked][0].sentence)
+            raise InputError.one(argument("model"), lacking[asked][0].sentence)
         return [POWER_MODELS[asked]]
     enough = [model for model in POWER_MODELS if not lacking[model]]
     if not enough:

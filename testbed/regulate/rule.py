@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from testbed.errors import Problem
+from testbed.errors import Problem, argument
 
 SHORTEST = 0.1  # s between two looks
 _ROUNDING = 1e-9  # of a use that is computed
@@ -27,14 +27,15 @@ class Rule:
         found = []
         # Written so that what is no number is refused as well.
         if not SHORTEST <= self.period < math.inf:
-            found.append(Problem("--period", f"should be {SHORTEST:g} s or more, not {self.period:g}"))
+            found.append(Problem(argument("period"), f"should be {SHORTEST:g} s or more, not {self.period:g}"))
         if not 0 <= self.hold < math.inf:
-            found.append(Problem("--hold", f"should be 0 s or more, not {self.hold:g}"))
+            found.append(Problem(argument("hold"), f"should be 0 s or more, not {self.hold:g}"))
         if not 0 < self.on_above < 1:
-            found.append(Problem("--on-above", f"should be a share between 0 and 1, not {self.on_above:g}"))
+            found.append(Problem(argument("on_above"), f"should be a share between 0 and 1, not {self.on_above:g}"))
         if not 0 < self.off_below < self.on_above:
-            sentence = f"should be above 0 and below --on-above, {self.on_above:g}, or links go off and on for ever"
-            found.append(Problem("--off-below", f"{sentence}; it is {self.off_below:g}"))
+            most = f"{argument('on_above')}, {self.on_above:g}"
+            sentence = f"should be above 0 and below {most}, or links go off and on for ever; it is {self.off_below:g}"
+            found.append(Problem(argument("off_below"), sentence))
         return found
 
     def decide(self, rung: int, uses: Sequence[float], rested: float) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from testbed.errors import InputError, LabError, Problem
+from testbed.errors import InputError, LabError, Problem, argument
 from testbed.model import Sample
 from testbed.plan import Plan
 from testbed.plan.speeds import alike_problems
@@ -102,7 +102,7 @@ def require_one_machine(plan: Plan, engine: Engine | None) -> None:
     """
     if engine is not None and plan.bundles is not None:
         sentence = "have switches that only a controller reaches, and none takes aggregated links; use one machine"
-        raise InputError.one("--machines", f"{sentence}, or links.aggregate=false", plan.scenario.source)
+        raise InputError.one(argument("machines"), f"{sentence}, or links.aggregate=false", plan.scenario.source)
 
 
 def require_traffic(plan: Plan) -> None:
@@ -240,7 +240,7 @@ def regulate(
     require_traffic(plan)
     if slower and plan.bundles is not None:
         sentence = "sets speeds of single links, and links.aggregate makes parallel ones one; leave out one of both"
-        raise InputError.one("--slower", sentence, plan.scenario.source)
+        raise InputError.one(argument("slower"), sentence, plan.scenario.source)
     require_one_machine(plan, engine)
     engine = engine or engine_named(plan.scenario.engine)
     engine.missing(plan, progress).refuse()

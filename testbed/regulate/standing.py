@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from testbed.errors import InputError, LabError
+from testbed.errors import InputError, LabError, argument
 from testbed.model import Floats
 from testbed.plan import Plan
 from testbed.plan.store import plan_from_json, plan_to_json
@@ -76,7 +76,8 @@ def spare(
     """
     _require(lab, plan)
     if _installed(lab) is not None:
-        raise InputError.one("", "some of its links are off already; switch all on first (--running --all-on)")
+        both = f"{argument('running', value=True)} {argument('all_on', value=True)}"
+        raise InputError.one("", f"some of its links are off already; switch all on first ({both})")
     progress(f"watching the traffic for {seconds:g} s")
     matrix = _traffic(lab, plan, seconds, goes_on)
     progress("choosing links by the traffic")
@@ -127,7 +128,7 @@ def told(found: Standing) -> str:
 def _require(lab: Session, plan: Plan) -> None:
     reason = why_not(lab, plan)
     if reason:
-        raise InputError.one("--running", reason)
+        raise InputError.one(argument("running"), reason)
 
 
 def _require_whole(problems: tuple[str, ...]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from testbed.errors import InputError, LabError, Problem
+from testbed.errors import InputError, LabError, Problem, argument
 from testbed.ethernet import wire_bits
 from testbed.messages import LinkReadings, PairReadings
 from testbed.model import Floats, Topology
@@ -41,15 +41,15 @@ def of_pattern(pattern: str, topology: Topology, seed: int) -> Traffic:
         InputError: there is no such pattern, it does not fit the number of hosts, or gives no flow.
     """
     if not is_pattern(pattern):
-        raise InputError.one("--pattern", no_pattern(pattern))
+        raise InputError.one(argument("pattern"), no_pattern(pattern))
     matrix = np.zeros((topology.host_count, topology.host_count))
     try:
         for source, destination in flows(pattern, topology, seed):
             matrix[source, destination] = 1.0
     except PatternError as error:
-        raise InputError.one("--pattern", str(error)) from error
+        raise InputError.one(argument("pattern"), str(error)) from error
     if not matrix.any():
-        raise InputError.one("--pattern", f'"{pattern}" maps each host to itself here; use another pattern')
+        raise InputError.one(argument("pattern"), f'"{pattern}" maps each host to itself here; use another pattern')
     return Traffic(pattern, matrix, f"the pattern {pattern}")
 
 
@@ -62,7 +62,7 @@ def recorded(path: Path, topology: Topology) -> list[Traffic]:
     Raises:
         InputError: it is neither, or of other hosts, or nothing was recorded.
     """
-    place = f"--matrix {path}"
+    place = argument("matrix", path)
     if path.is_dir():
         found = list(_of_run(load_run(path), topology, place))
         if found:

@@ -15,7 +15,7 @@ from typing import Any, TypedDict
 
 import yaml
 
-from testbed.errors import InputError, StorageError
+from testbed.errors import InputError, StorageError, argument
 from testbed.files import make_folder, make_new_folder, rename, write_whole
 from testbed.model import Sample
 from testbed.plan import Plan
@@ -216,7 +216,7 @@ def dated_folder(root: Path, name: str, inside: str = ".", ending: str = "") -> 
         make_folder(folder / inside, folder)
         return folder
     except OSError as error:
-        sentence = f"results cannot be written there: {error.strerror}; give another folder with --results"
+        sentence = f"results cannot be written there: {error.strerror}; give another folder with {argument('results')}"
         raise InputError.one(str(root), sentence) from error
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
-from testbed.errors import InputError, LabError, StorageError
+from testbed.errors import InputError, LabError, StorageError, argument
 from testbed.failover.events import ElementNames
 from testbed.files import create_file
 from testbed.messages import Frame, Tap
@@ -67,9 +67,11 @@ class CaptureFile:
         try:
             self._file = sys.stdout.fileno() if name == STANDARD_OUTPUT else create_file(Path(name))
         except FileExistsError:
-            raise InputError.one("--file", f"{name} is there already; remove it, or name another file") from None
+            raise InputError.one(
+                argument("file"), f"{name} is there already; remove it, or name another file"
+            ) from None
         except OSError as error:
-            raise InputError.one("--file", f"{name} cannot be written: {error.strerror}") from error
+            raise InputError.one(argument("file"), f"{name} cannot be written: {error.strerror}") from error
 
     def __enter__(self) -> CaptureFile:
         """Return self."""

@@ -52,7 +52,7 @@ def standing(
     if engine.build is None:
         able = " or ".join(name for name in MODULES if engine_named(name).build is not None)
         sentence = (
-            f"is {scenario.engine}, and this command needs a lab on this machine; leave it out, or --set engine={able}"
+            f"is {scenario.engine}, and this command needs a lab on this machine; leave it out, or make it {able}"
         )
         raise InputError.one("engine", sentence, scenario.source)
     return engine.missing, engine.build

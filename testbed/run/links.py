@@ -16,8 +16,8 @@ from testbed.workloads.link_words import READERS, shown
 LOST = "frames that take it are lost, since no lab.controller: segment_manager moves paths away"
 
 
-def read_words(texts: Mapping[str, str | None], place: str = "--") -> dict[str, float]:
-    """Read what rate, delay and loss are to be; `place` stands before their names in messages.
+def read_words(texts: Mapping[str, str | None], place: str = "") -> dict[str, float]:
+    """Read what rate, delay and loss are to be; `place` stands before their names in messages, such as -- of options.
 
     Raises:
         InputError: all that cannot be read.
@@ -42,7 +42,7 @@ def wanted(
     down: bool = False,
     up: bool = False,
     reset: bool = False,
-    place: str = "--",
+    place: str = "",
 ) -> list[Disturbance]:
     """What is to happen to a link, in order.
 

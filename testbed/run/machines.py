@@ -10,7 +10,7 @@ from typing import cast
 from testbed.emulate.machines import worker
 from testbed.emulate.machines.build import build_over, what_is_missing, what_jobs_miss, what_shares_miss
 from testbed.emulate.machines.fabric import FabricClient, Machines
-from testbed.errors import CapabilityError, InputError, Problem
+from testbed.errors import CapabilityError, InputError, Problem, argument
 from testbed.plan import Plan
 from testbed.run.dilation.pilot import pilot_job
 from testbed.run.engine import Engine, Missing, Progress
@@ -19,8 +19,6 @@ from testbed.run.lab import of_facts, say_what_lacks
 from testbed.run.loads.one_load import runner_of
 from testbed.run.loads.run_mpi import Prepared, prepare_mpi
 from testbed.session import Session
-
-_REMEDY = "run it on one machine, without --machines"
 
 
 def engine_over(machines: Machines) -> Engine:
@@ -34,7 +32,8 @@ def problems_of(plan: Plan) -> list[Problem]:
     scenario = plan.scenario
     if scenario.engine == "ovs":
         return []
-    sentence = f"is {scenario.engine}, and over several machines there is Open vSwitch only; {_REMEDY}"
+    remedy = f"run it on one machine, without {argument('machines')}"
+    sentence = f"is {scenario.engine}, and over several machines there is Open vSwitch only; {remedy}"
     return [Problem("engine", sentence, scenario.source)]
 
 

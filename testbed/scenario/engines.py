@@ -156,5 +156,5 @@ def lab_problems(engine: str, source: str) -> list[Problem]:
     if engine in LABS:
         return []
     able = " or ".join(LABS)
-    sentence = f"is {engine}, and this command needs a lab on this machine; leave it out, or --set engine={able}"
+    sentence = f"is {engine}, and this command needs a lab on this machine; leave it out, or make it {able}"
     return [Problem(f"{source}: engine", sentence)]

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from testbed.errors import InputError, Problem, did_you_mean
+from testbed.errors import InputError, Problem, did_you_mean, setting
 from testbed.limits import DEPTH, YAML, YAML_VALUES, allowed, too_much
 from testbed.scenario.models import shown
 from testbed.shipped import part
@@ -123,9 +123,9 @@ def read_blocks(text: str, source: str, settings: Iterable[str]) -> tuple[dict[s
         wanted = "should be a block of keys such as topology: and workloads:"
         raise InputError.one(source, f"{wanted}, not {shown(raw)}")
     problems: list[Problem] = []
-    for setting in settings:
+    for given in settings:
         try:
-            _set(raw, setting)
+            _set(raw, given)
         except InputError as error:
             problems += error.problems
     return raw, problems
@@ -169,13 +169,13 @@ def read_value(text: str, place: str) -> Any:
         raise InputError.one(place, sentence) from error
 
 
-def _set(raw: dict[str, object], setting: str) -> None:
+def _set(raw: dict[str, object], given: str) -> None:
     """Carry out one `key.key=value`; a number in place of a key counts the entries of a list from 0."""
-    path, separator, text = setting.partition("=")
+    path, separator, text = given.partition("=")
     keys = path.strip().split(".")
     if not separator or not all(keys):
-        raise InputError.one("--set", f'"{setting}" should look like lab.dilation=50')
-    value = read_value(text, f"--set {path}")
+        raise InputError.one(setting(""), f'"{given}" should look like lab.dilation=50')
+    value = read_value(text, setting(path))
     block: Any = raw
     if len(keys) > 1 and keys[0] in ("topology", "routing", "assignment") and isinstance(raw.get(keys[0]), str):
         raw[keys[0]] = {"kind": raw[keys[0]]}  # as `routing: dor` means
@@ -185,10 +185,10 @@ def _set(raw: dict[str, object], setting: str) -> None:
         if isinstance(block, list):
             if not key.isdecimal() or len(key) > _DIGITS or int(key) >= len(block):
                 sentence = f'{where} has no entry "{shortened(key)}"; it has {len(block)}, counted from 0'
-                raise InputError.one(f"--set {shortened(path)}", sentence)
+                raise InputError.one(setting(shortened(path)), sentence)
             index = int(key)
         elif not isinstance(block, dict):
-            raise InputError.one(f"--set {path}", f"{where} is {shown(block)}, which has no keys")
+            raise InputError.one(setting(path), f"{where} is {shown(block)}, which has no keys")
         if depth == len(keys) - 1:
             block[index] = value
         elif isinstance(block, dict) and block.get(key) is None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from testbed import __version__
-from testbed.errors import InputError, Problem, reading
+from testbed.errors import InputError, Problem, argument, reading
 from testbed.files import read_text, write_whole
 from testbed.limits import parse_json
 from testbed.model import Sample
@@ -53,12 +53,14 @@ def newest_folder(root: Path, name: str, asked: dict[str, object], word: str = "
     found = sorted(file.parent for file in root.glob(f"*-{word}-{name}*/{RECORD}"))
     found = [folder for folder in found if _read(folder, RECORD).get("scenario") == name]
     if not found:
-        sentence = f"there is no simulation of {name} in {root}; leave --resume out to start one"
-        raise InputError.one("--resume", sentence)
+        sentence = f"there is no simulation of {name} in {root}; leave {argument('resume')} out to start one"
+        raise InputError.one(argument("resume"), sentence)
     folder = found[-1]
     record = read_record(folder)
     problems = [
-        Problem(str(folder), f"{key} was {record.get(key)} and is {value} now; leave --resume out to start anew")
+        Problem(
+            str(folder), f"{key} was {record.get(key)} and is {value} now; leave {argument('resume')} out to start anew"
+        )
         for key, value in asked.items()
         if record.get(key) != value
     ]

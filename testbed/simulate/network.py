@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from testbed.errors import InputError
+from testbed.errors import InputError, argument
 from testbed.kernels import flits_state
 from testbed.kernels.flits import schedule
 from testbed.kernels.flits_state import (
@@ -54,7 +54,7 @@ class Network:
         made = cls(topology, routes, settings, pattern_seed, int(hop_counts(topology, routes).max(initial=0)))
         if made.size > MOST_BYTES:
             raise InputError.one(
-                "--buffer",
+                argument("buffer"),
                 f"a run of {made.nodes:,} virtual channels with {settings.buffer} flits each takes "
                 f"{made.size / 2**30:.1f} GiB and may take {MOST_BYTES / 2**30:.0f}; give fewer layers or switches, "
                 "shorter buffers or longer packets",

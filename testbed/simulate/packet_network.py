@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from testbed.errors import InputError
+from testbed.errors import InputError, argument
 from testbed.kernels.events import NEVER, Heap, Lanes
 from testbed.kernels.flits_state import EXACT, OCTAVE, OCTAVES, Randoms
 from testbed.kernels.packets_hosts import begin
@@ -69,7 +69,7 @@ class PacketNetwork:
         made = cls(topology, routes, settings, rate, edge_rate, pattern_seed, frame, longest, tcp)
         if made.size > MOST_BYTES:
             raise InputError.one(
-                "--buffer",
+                argument("buffer"),
                 f"a run with room for {made.frames:,} frames takes {made.size / 2**30:.1f} GiB and may take "
                 f"{MOST_BYTES / 2**30:.0f}; give fewer layers or switches, or smaller buffers",
             )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from testbed.errors import Problem
+from testbed.errors import Problem, argument
 from testbed.ethernet import CHECK_SEQUENCE, MIN_FRAME, wire_bytes
 from testbed.model import Routes
 from testbed.scenario import Scenario
@@ -79,12 +79,12 @@ def settings_of(scenario: Scenario, frame: int, pattern: str = UNIFORM) -> Packe
 
 
 def in_scenario(problems: Sequence[Problem], scenario: Scenario) -> list[Problem]:
-    """Problems by keys of the scenario, where they are by options of the command."""
+    """Problems by keys of the scenario, where they are by arguments."""
     return [dataclasses.replace(one, key=_key(one.key), file=scenario.source) for one in problems]
 
 
 def _key(option: str) -> str:
-    return f"simulator.{option[2:].replace('-', '_')}" if option.startswith("--") else option
+    return option if "." in option else f"simulator.{option.removeprefix('--').replace('-', '_')}"
 
 
 def time_of(size: int, rate: float) -> int:
@@ -125,35 +125,35 @@ def packet_problems(settings: PacketSettings, seeds: int) -> list[Problem]:
     """Everything that is wrong with the numbers, whatever the fabric."""
     found: list[Problem] = []
     for name, value, least, most in (
-        ("--duration", settings.duration, 0.01, _LONGEST),
-        ("--warm-up", settings.warm_up, 0, _LONGEST),
-        ("--frame", settings.frame, 64, 9600),
-        ("--buffer", settings.buffer, 1, 1 << 30),
-        ("--delay", settings.delay, 0, 1000),
-        ("--seeds", seeds, 1, MAX_SEEDS),
-        ("--tie-orders", settings.tie_orders, 0, MAX_TIE_ORDERS),
+        (argument("duration"), settings.duration, 0.01, _LONGEST),
+        (argument("warm_up"), settings.warm_up, 0, _LONGEST),
+        (argument("frame"), settings.frame, 64, 9600),
+        (argument("buffer"), settings.buffer, 1, 1 << 30),
+        (argument("delay"), settings.delay, 0, 1000),
+        (argument("seeds"), seeds, 1, MAX_SEEDS),
+        (argument("tie_orders"), settings.tie_orders, 0, MAX_TIE_ORDERS),
     ):
         if not least <= value <= most:
             found.append(Problem(name, f"should be from {least:,} to {most:,}, not {value:,}"))
     if settings.flow_control not in FLOW_CONTROLS:
         sentence = f'should be one of {", ".join(FLOW_CONTROLS)}, not "{settings.flow_control}"'
-        found.append(Problem("--flow-control", sentence))
+        found.append(Problem(argument("flow_control"), sentence))
     if found:
         return found
     if settings.warm_up >= settings.duration:
         sentence = f"takes {settings.warm_up:g} of {settings.duration:g} ms, so none is measured"
-        found.append(Problem("--warm-up", sentence))
+        found.append(Problem(argument("warm_up"), sentence))
     if settings.buffer < settings.frame:
         sentence = (
             f"holds {settings.buffer:,} bytes and a frame has {settings.frame:,}; a switch that stores and forwards "
             f"needs room for a whole one, so give it {settings.frame:,} or more"
         )
-        found.append(Problem("--buffer", sentence))
+        found.append(Problem(argument("buffer"), sentence))
     return found + _threshold_problems(settings)
 
 
 def _threshold_problems(settings: PacketSettings) -> list[Problem]:
-    given = [(f"--{name}", value) for name in ("xoff", "xon") if (value := getattr(settings, name)) is not None]
+    given = [(argument(name), value) for name in ("xoff", "xon") if (value := getattr(settings, name)) is not None]
     if not settings.lossless:
         return [
             Problem(name, "is a threshold of PAUSE frames, and without flow control there are none")
@@ -165,7 +165,7 @@ def _threshold_problems(settings: PacketSettings) -> list[Problem]:
     found = [
         Problem(name, f"should be {least:,} bytes or more, not {value:,}")
         for name, value in given
-        for least in (settings.frame if name == "--xoff" else 0,)
+        for least in (settings.frame if name == argument("xoff") else 0,)
         if value < least
     ]
     xoff, xon = settings.xoff, settings.xon
@@ -174,9 +174,9 @@ def _threshold_problems(settings: PacketSettings) -> list[Problem]:
             f"of {xoff:,} bytes is not below the buffer of {settings.buffer:,}; no memory would be left for the frames "
             "that still arrive after a pause was asked for"
         )
-        found.append(Problem("--xoff", sentence))
+        found.append(Problem(argument("xoff"), sentence))
     if xoff is not None and xon is not None and xon >= xoff:
-        found.append(Problem("--xon", f"of {xon:,} bytes should be below the XOFF threshold of {xoff:,}"))
+        found.append(Problem(argument("xon"), f"of {xon:,} bytes should be below the XOFF threshold of {xoff:,}"))
     return found
 
 
@@ -198,7 +198,7 @@ def fabric_problems(
             f"PAUSE stops a whole link with all priorities on it, and the plan is proved for {routes.layers} layers "
             "that wait on their own; use pfc"
         )
-        found.append(Problem("--flow-control", sentence))
+        found.append(Problem(argument("flow_control"), sentence))
     elif routes.layers > PRIORITIES:
         sentence = (
             f"Ethernet has {PRIORITIES} priorities and the plan has {routes.layers} layers; route with {PRIORITIES} "
@@ -216,10 +216,10 @@ def fabric_problems(
             f"has room for {limits.buffer} frames; {limits.headroom} can arrive after a pause was asked for, so "
             f"frames would be dropped. Give it {least * settings.frame:,} bytes or more{asked}"
         )
-        found.append(Problem("--buffer", sentence))
+        found.append(Problem(argument("buffer"), sentence))
     elif settings.xon is not None and settings.xoff is None and limits.xon >= limits.xoff:
         sentence = f"of {settings.xon:,} bytes should be below the XOFF threshold of {limits.xoff * settings.frame:,}"
-        found.append(Problem("--xon", sentence))
+        found.append(Problem(argument("xon"), sentence))
     return found
 
 

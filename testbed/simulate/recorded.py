@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from testbed.errors import InputError, Problem, did_you_mean
+from testbed.errors import InputError, Problem, argument, did_you_mean
 from testbed.ethernet import WIRE_OVERHEAD
 from testbed.files import read_text
 from testbed.model import Longs, Sample, Topology
@@ -42,7 +42,7 @@ def everyone(topology: Topology, message: int) -> Recorded:
         InputError: there is no other host.
     """
     if topology.host_count < 2:
-        raise InputError.one("--pattern", "all_to_all needs two hosts or more and this topology has one")
+        raise InputError.one(argument("pattern"), "all_to_all needs two hosts or more and this topology has one")
     matrix = np.full((topology.host_count, topology.host_count), message, dtype=np.int64)
     np.fill_diagonal(matrix, 0)
     return Recorded(matrix, TCP_PAYLOAD, f"all to all, messages of {message:,} bytes")
@@ -55,10 +55,10 @@ def read_matrix(file: Path, topology: Topology) -> Recorded:
         InputError: it is neither, cannot be read or does not fit the fabric; all that is wrong with it.
     """
     if file.suffix == ".npz" and file.name.startswith(_TELEMETRY):
-        return _telemetry(file.parent, file.stem.removeprefix(_TELEMETRY), topology, "--matrix")
+        return _telemetry(file.parent, file.stem.removeprefix(_TELEMETRY), topology, argument("matrix"))
     if file.suffix != ".csv":
         wanted = f"FILE.csv with the columns {', '.join(COLUMNS)}, or telemetry-<load>.npz of a result folder"
-        raise InputError.one("--matrix", f'should be {wanted}, not "{file}"')
+        raise InputError.one(argument("matrix"), f'should be {wanted}, not "{file}"')
     try:
         text = read_text(file)
     except OSError as error:
@@ -88,14 +88,16 @@ def read_run(folder: Path, load: str | None, topology: Topology) -> Recorded:
         )
         raise InputError.one(str(folder), sentence)
     if load is None and len(having) > 1:
-        raise InputError.one("--trace-load", f"is required, as several loads have a matrix: {_listed(having, titles)}")
+        raise InputError.one(
+            argument("trace_load"), f"is required, as several loads have a matrix: {_listed(having, titles)}"
+        )
     chosen = having[0] if load is None else load
     if chosen not in having:
         sentence = f'there is no load "{chosen}" with a matrix in {folder}; there are: {_listed(having, titles)}'
-        raise InputError.one("--trace-load", sentence)
+        raise InputError.one(argument("trace_load"), sentence)
     if _mpi_sent(run, chosen):
         return _mpi(run, chosen, topology)
-    return _telemetry(folder, chosen, topology, "--trace")
+    return _telemetry(folder, chosen, topology, argument("trace"))
 
 
 def _listed(numbers: list[str], titles: Mapping[str, str]) -> str:
@@ -113,7 +115,7 @@ def _has_traffic(folder: Path, load: str) -> bool:
 
 def _mpi(run: Run, load: str, topology: Topology) -> Recorded:
     recorded = run.plan.topology
-    _require_hosts("--trace", recorded.host_count, topology)
+    _require_hosts(argument("trace"), recorded.host_count, topology)
     matrix = mpi_matrix(_mpi_sent(run, load), recorded)
     return Recorded(matrix, TCP_PAYLOAD, f"{run.path}, load {load}: what ranks sent each other")
 

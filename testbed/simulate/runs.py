@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from testbed.errors import InputError, Problem
+from testbed.errors import InputError, Problem, setting
 from testbed.model import Floats
 from testbed.plan import Plan
 from testbed.plan.speeds import alike_problems
@@ -160,7 +160,7 @@ def bundle_problems(plan: Plan) -> list[Problem]:
     if plan.bundles is None or (plan.bundles.sizes == 1).all():
         return []
     place = f"{plan.scenario.source}: links.aggregate"
-    sentence = "the simulator knows no aggregated links; simulate with --set links.aggregate=false"
+    sentence = f"the simulator knows no aggregated links; simulate with {setting('links.aggregate', value=False)}"
     return [Problem(place, sentence)]
 
 

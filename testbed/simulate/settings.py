@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from testbed.errors import InputError, Problem
+from testbed.errors import InputError, Problem, argument
 from testbed.model import Topology
 from testbed.traffic import PatternError, flows, is_pattern, no_pattern
 
@@ -54,12 +54,12 @@ def parse_loads(text: str, most: str = "up to 1 flit per host and cycle") -> tup
         try:
             load = float(word)
         except ValueError:
-            problems.append(Problem("--loads", f'should be numbers such as 0.1,0.2,0.3, not "{word.strip()}"'))
+            problems.append(Problem(argument("loads"), f'should be numbers such as 0.1,0.2,0.3, not "{word.strip()}"'))
             continue
         if not 0 < load <= 1:
-            problems.append(Problem("--loads", f"should be above 0 and {most}, not {word.strip()}"))
+            problems.append(Problem(argument("loads"), f"should be above 0 and {most}, not {word.strip()}"))
         elif load in loads:
-            problems.append(Problem("--loads", f"{word.strip()} is listed twice"))
+            problems.append(Problem(argument("loads"), f"{word.strip()} is listed twice"))
         loads.append(load)
     if problems:
         raise InputError(problems)
@@ -70,15 +70,15 @@ def settings_problems(settings: Settings, seeds: int) -> list[Problem]:
     """Everything that is wrong with the numbers."""
     found: list[Problem] = []
     for name, value, least, most in (
-        ("--cycles", settings.clocks, 1, MAX_CYCLES),
-        ("--warm-up", settings.warm_up, 0, MAX_CYCLES),
-        ("--packet", settings.packet, 1, _LARGEST),
-        ("--buffer", settings.buffer, 1, _LARGEST),
-        ("--header", settings.header, MIN_HEADER, 1000),
-        ("--channels", settings.channels, 1, MAX_CHANNELS),
-        ("--buffer-gap", settings.idle, 0, 1000),
-        ("--output-gap", settings.output_gap, 0, 1000),
-        ("--seeds", seeds, 1, MAX_SEEDS),
+        (argument("cycles"), settings.clocks, 1, MAX_CYCLES),
+        (argument("warm_up"), settings.warm_up, 0, MAX_CYCLES),
+        (argument("packet"), settings.packet, 1, _LARGEST),
+        (argument("buffer"), settings.buffer, 1, _LARGEST),
+        (argument("header"), settings.header, MIN_HEADER, 1000),
+        (argument("channels"), settings.channels, 1, MAX_CHANNELS),
+        (argument("buffer_gap"), settings.idle, 0, 1000),
+        (argument("output_gap"), settings.output_gap, 0, 1000),
+        (argument("seeds"), seeds, 1, MAX_SEEDS),
     ):
         if not least <= value <= most:
             found.append(Problem(name, f"should be from {least:,} to {most:,}, not {value:,}"))
@@ -87,21 +87,23 @@ def settings_problems(settings: Settings, seeds: int) -> list[Problem]:
     if settings.buffer < settings.packet:
         found.append(
             Problem(
-                "--buffer",
+                argument("buffer"),
                 f"holds {settings.buffer} flits and a packet has {settings.packet}; cut-through takes an output only "
                 f"if the next buffer has room for the whole packet, so give it {settings.packet} or more",
             )
         )
     if settings.warm_up >= settings.clocks:
         found.append(
-            Problem("--warm-up", f"takes {settings.warm_up:,} of {settings.clocks:,} cycles, so none is measured")
+            Problem(
+                argument("warm_up"), f"takes {settings.warm_up:,} of {settings.clocks:,} cycles, so none is measured"
+            )
         )
     return found
 
 
 def pattern_problems(pattern: str, topology: Topology, seed: int) -> list[Problem]:
     """What is wrong with the pattern on this fabric."""
-    place = "--pattern"
+    place = argument("pattern")
     if pattern == ALL_TO_ALL:
         return [Problem(place, f"{ALL_TO_ALL} is no order of packets; {UNIFORM} draws each packet's destination anew")]
     if not is_pattern(pattern):

@@ -11,7 +11,7 @@ from pathlib import Path
 from testbed.compare.axis import MESSAGE_SIZE, SWITCHES_ON_PATH, number_at
 from testbed.compare.variants import label_of, shortened
 from testbed.emulate.memory import require_room
-from testbed.errors import CapabilityError, InputError, Problem, VerificationError, did_you_mean
+from testbed.errors import CapabilityError, InputError, Problem, VerificationError, did_you_mean, setting
 from testbed.plan import Plan, make_plan
 from testbed.run.engines import engine_named
 from testbed.scenario import Scenario, load_scenario
@@ -105,7 +105,7 @@ def _placed(problem: Problem, combination: Combination, sweep: Sweep) -> tuple[s
     keys = sorted((text.partition("=")[0] for text in combination.settings), key=len, reverse=True)
     for key in keys:
         told = problem.file == str(combination.file)
-        place = key if problem.key == f"--set {key}" else problem.key if told else ""
+        place = key if problem.key == setting(key) else problem.key if told else ""
         if place and (f"{place}.".startswith(f"{key}.") or f"{key}.".startswith(f"{place}.")):
             here = place if key == "workloads" else f"set.{key}"
             return f"{sweep.source}: {here}", problem.sentence

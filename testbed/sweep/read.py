@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from testbed.errors import InputError, Problem, did_you_mean
+from testbed.errors import InputError, Problem, argument, did_you_mean
 from testbed.files import read_text
 from testbed.limits import YAML
 from testbed.scenario import find_scenario, scenario_names
@@ -82,7 +82,7 @@ def parse_sweep(text: str, file: Path, repeats: int | None = None) -> tuple[Swee
     scenarios = _scenarios(raw, file.parent, problems)
     settings = _settings(raw, problems)
     if repeats is not None and not 1 <= repeats <= MAX_REPEATS:
-        raise InputError.one("--repeats", f"should be a whole number from 1 to {MAX_REPEATS}, not {repeats}")
+        raise InputError.one(argument("repeats"), f"should be a whole number from 1 to {MAX_REPEATS}, not {repeats}")
     written = raw.get("repeats", 1)
     if isinstance(written, bool) or not isinstance(written, int) or not 1 <= written <= MAX_REPEATS:
         problems.append(Problem("repeats", f"should be a whole number from 1 to {MAX_REPEATS}, not {shown(written)}"))

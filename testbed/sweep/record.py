@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from testbed.compare.variants import shortened
-from testbed.errors import InputError, Problem, reading
+from testbed.errors import InputError, Problem, argument, reading
 from testbed.files import open_folder, read_text, remove_folder, write_whole
 from testbed.limits import parse_json
 from testbed.results import INCOMPLETE
@@ -131,7 +131,9 @@ def newest_folder(root: Path, name: str) -> Path:
     records = [(read_record(folder), folder) for folder in candidates]
     found = [(record.started, folder.name, folder) for record, folder in records if record.sweep == name]
     if not found:
-        raise InputError.one("--resume", f"there is no sweep {name} in {root}; leave --resume out to start one")
+        raise InputError.one(
+            argument("resume"), f"there is no sweep {name} in {root}; leave {argument('resume')} out to start one"
+        )
     return max(found)[2]
 
 

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 
-from testbed.errors import InputError, Problem, TestbedError
+from testbed.errors import InputError, Problem, TestbedError, argument
 from testbed.files import rename
 from testbed.plan import Plan, make_plan
 from testbed.results import load_run
@@ -114,7 +114,8 @@ def _resumed(folder: Path, fresh: Record, progress: Progress) -> Record:
         elif old.scenario_digest != new.scenario_digest:
             problems.append(f"{key[0]} has other settings or loads now")
     if problems:
-        sentence = "the sweep has changed since it began, so it cannot be resumed; leave --resume out to start anew"
+        anew = f"leave {argument('resume')} out to start anew"
+        sentence = f"the sweep has changed since it began, so it cannot be resumed; {anew}"
         changes = [Problem(str(folder), problem) for problem in sorted(dict.fromkeys(problems))]
         raise InputError([Problem(str(folder), sentence), *changes])
     record = dataclasses.replace(record, entries=(*record.entries, *(now[key] for key in now if key in added)))
@@ -179,9 +180,9 @@ def _require_labs(planned: Planned, workers: LabWorkers) -> None:
         sentence = (
             f"{labs[0]}{f' and {len(labs) - 1} more need' if len(labs) > 1 else ' needs'} a lab, and no worker says "
             "that it may run one; start one a machine, as root, with `dask worker ADDRESS --nthreads 1 --resources "
-            "lab=1`, or leave --cluster out"
+            f"lab=1`, or leave {argument('cluster')} out"
         )
-        raise InputError([Problem("--cluster", sentence)])
+        raise InputError([Problem(argument("cluster"), sentence)])
 
 
 def _put(ended: SimpleQueue[tuple[int, Future[Carried]]], number: int, task: Future[Carried]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from testbed.errors import CapabilityError, InputError
+from testbed.errors import CapabilityError, InputError, argument
 from testbed.model import Ints, Topology
 from testbed.shipped import install_extra
 
@@ -23,7 +23,9 @@ def cut(topology: Topology, parts: int) -> Ints:
         CapabilityError: METIS is not installed.
     """
     if parts > topology.switch_count:
-        raise InputError.one("--machines", f"names {parts}, but the fabric has {topology.switch_count} switches")
+        raise InputError.one(
+            argument("machines"), f"names {parts}, but the fabric has {topology.switch_count} switches"
+        )
     if parts == 1:
         return np.zeros(topology.switch_count, dtype=np.int32)
     try:
@@ -49,5 +51,7 @@ def cut(topology: Topology, parts: int) -> Ints:
     )
     first = {label: number for number, label in enumerate(dict.fromkeys(part))}
     if len(first) < parts:
-        raise InputError.one("--machines", f"METIS finds no cut into {parts} parts that all have switches; name fewer")
+        raise InputError.one(
+            argument("machines"), f"METIS finds no cut into {parts} parts that all have switches; name fewer"
+        )
     return np.array([first[label] for label in part], dtype=np.int32)

@@ -149,15 +149,15 @@ def test_every_problem_of_patterns_is_named():
     with pytest.raises(InputError) as caught:
         analyse(made, ["transpose", "buterfly", "complement", "all_to_all"])
     assert [str(problem) for problem in caught.value.problems] == [
-        'test.yaml: --pattern: there is no pattern "buterfly". Did you mean "butterfly"? Known: '
+        'test.yaml: pattern: there is no pattern "buterfly". Did you mean "butterfly"? Known: '
         f"{', '.join(pattern_names())}",
-        'test.yaml: --pattern: pattern "transpose" needs a square number of hosts, not 6',
-        'test.yaml: --pattern: pattern "complement" needs a power of two of hosts, not 6',
+        'test.yaml: pattern: pattern "transpose" needs a square number of hosts, not 6',
+        'test.yaml: pattern: pattern "complement" needs a power of two of hosts, not 6',
     ]
 
 
 def test_patterns_without_flows():
-    with pytest.raises(InputError, match='--pattern: "transpose" needs two hosts or more and this topology has one'):
+    with pytest.raises(InputError, match='pattern: "transpose" needs two hosts or more and this topology has one'):
         analyse(plan_of("flat", hosts=1), ["transpose"])
     with pytest.raises(InputError, match='"bit_reversal" maps each of 2 hosts to itself; use another pattern'):
         analyse(plan_of("flat", hosts=2), ["bit_reversal"])

@@ -227,7 +227,7 @@ def test_files_that_cannot_be_made_are_sentences(tmp_path):
     there.write_text("mine")
     with pytest.raises(InputError) as caught:
         CaptureFile(str(there))
-    assert str(caught.value) == f"--file: {there} is there already; remove it, or name another file"
-    with pytest.raises(InputError, match=r"^--file: /no/such/file cannot be written: No such file or directory$"):
+    assert str(caught.value) == f"file: {there} is there already; remove it, or name another file"
+    with pytest.raises(InputError, match=r"^file: /no/such/file cannot be written: No such file or directory$"):
         CaptureFile("/no/such/file")
     assert there.read_text() == "mine"

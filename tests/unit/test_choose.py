@@ -307,8 +307,8 @@ def test_a_lab_that_never_keeps_up_is_refused_with_the_reason(lab_that_keeps_up_
         choice_of(plan_of(UDP, links="{rate: 100 Mbit/s}"), lab_that_keeps_up_at(1e7))
     assert str(error.value) == (
         "lab.dilation: auto finds none: this machine does not keep up even at 1000 (it did not keep up); no load was "
-        "run. Use a smaller fabric or fewer flows, end what else keeps the machine busy, or run it all the same: --set "
-        "lab.dilation=1000"
+        "run. Use a smaller fabric or fewer flows, end what else keeps the machine busy, or run it all the same: "
+        'settings={"lab.dilation": 1000}'
     )
 
 

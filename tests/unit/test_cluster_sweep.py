@@ -137,8 +137,8 @@ def test_labs_need_a_worker_that_may_run_them(file, tmp_path):
     (tmp_path / "ring.yaml").write_text("topology: {kind: ring, switches: 3}\nlab: {dilation: 100}\n")
     planned = prepare(file, elsewhere=True)
     sentence = (
-        r"--cluster: ring seed=1 and 1 more need a lab, and no worker says that it may run one; start one a machine, "
-        r"as root, with `dask worker ADDRESS --nthreads 1 --resources lab=1`, or leave --cluster out"
+        r"cluster: ring seed=1 and 1 more need a lab, and no worker says that it may run one; start one a machine, "
+        r"as root, with `dask worker ADDRESS --nthreads 1 --resources lab=1`, or leave cluster out"
     )
     with pytest.raises(InputError, match=sentence):
         run_sweep(planned, tmp_path / "results", silent, workers=Here())

@@ -119,7 +119,7 @@ def test_virtual_time_is_auto_or_yes_or_no():
 def test_a_lab_that_stays_is_one_on_this_machine():
     told = json.loads(command("up", "torus4x4", "--set", "engine=simulate", "--format", "json").stdout)
     assert [problem["sentence"] for problem in told["problems"]] == [
-        "is simulate, and this command needs a lab on this machine; leave it out, or --set engine=ovs or realtime"
+        "is simulate, and this command needs a lab on this machine; leave it out, or make it ovs or realtime"
     ]
 
 

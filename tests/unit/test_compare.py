@@ -140,7 +140,7 @@ def test_a_baseline_can_be_named_by_scenario_or_folder():
     assert rows_of(compare(runs, baseline="torus4"))["flat4"].relative == 2.0
     assert compare(runs, baseline="20260101-torus").baseline == "torus4"
     assert refused(*runs, baseline="torus5") == (
-        '--baseline torus5: no run is of this scenario. Did you mean "torus4"? Known: flat4, torus4'
+        "baseline='torus5': no run is of this scenario. Did you mean \"torus4\"? Known: flat4, torus4"
     )
 
 
@@ -247,7 +247,7 @@ def test_runs_without_a_common_load_are_refused_with_what_each_has():
 def test_one_run_and_repeats_of_one_scenario_are_no_comparison():
     assert refused(torus(4e8)) == "a comparison needs two result folders or more"
     assert refused(torus(4e8, folder="a"), torus(5e8, folder="b")) == (
-        "all 2 runs are repeats of torus4; --each compares them one by one"
+        "all 2 runs are repeats of torus4; each=True compares them one by one"
     )
     found = compare([torus(4e8, folder="r/a"), torus(5e8, folder="r/b")], each=True)
     assert [(row.scenario, row.relative) for row in found.rows] == [("a", 1.0), ("b", 1.25)]

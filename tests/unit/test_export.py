@@ -53,12 +53,12 @@ def test_only_some_ports_are_named_where_many_are_refused():
         "s1 Ethernet0 (to h1): is an untagged member of 8 VLANs with PVID 10 (11 is one of them), and SONiC has no "
         "PVID of its own, a port's one untagged VLAN is its PVID"
     )
-    assert told[-1] == "--dialect: 8 more that sonic cannot express; nothing was written"
+    assert told[-1] == "dialect: 8 more that sonic cannot express; nothing was written"
 
 
 def test_sonic_has_no_802_3x():
     assert refusal(plan_of("tree", switches=3), "sonic") == [
-        '--flow-control: "on" cannot be expressed: SONiC\'s configuration has priority flow control (PFC) and no '
+        'flow_control: "on" cannot be expressed: SONiC\'s configuration has priority flow control (PFC) and no '
         "802.3x pauses; use keep"
     ]
 
@@ -106,7 +106,7 @@ def test_a_switch_without_ports_enough():
     crowd: dict[str, Any] = {"kind": "flat", "hosts": 30}
     made = plan(**crowd)
     assert refusal(made, "powerconnect-5300") == [
-        "--dialect powerconnect-5300: s1 needs 30 ports and a PC5324 has 24; PC6248 would do"
+        "dialect='powerconnect-5300': s1 needs 30 ports and a PC5324 has 24; PC6248 would do"
     ]
     assert "for a PC6248." in export_plan(made, Options("powerconnect-6200")).files["README.md"]
     assert (
@@ -120,19 +120,19 @@ def test_the_switch_model_of_the_scenario_must_speak_the_dialect():
     blocks = {"topology": {"kind": "ring", "switches": 3}, "switch_model": "PC6224"}
     made = make_plan(scenario_of(blocks))
     assert refusal(made, "powerconnect-5300") == [
-        "test.yaml: switch_model: is PC6224, which does not speak powerconnect-5300; use --dialect powerconnect-6200, "
+        "test.yaml: switch_model: is PC6224, which does not speak powerconnect-5300; use dialect='powerconnect-6200', "
         "or another model"
     ]
     assert "for a PC6224." in export_plan(made, Options("powerconnect-6200")).files["README.md"]
     other = make_plan(scenario_of({**blocks, "switch_model": "SF-420"}))
-    assert refusal(other, "powerconnect-6200")[0].endswith("use --dialect csv, or another model")
+    assert refusal(other, "powerconnect-6200")[0].endswith("use dialect='csv', or another model")
 
 
 def test_pauses_need_a_plan_that_cannot_deadlock():
     blocks = {"topology": {"kind": "ring", "switches": 6}, "routing": {"ring": "shortest"}, "expect": "deadlock"}
     made = make_plan(scenario_of(blocks))
     assert refusal(made, "linux-bridge-iproute2") == [
-        "--flow-control: with pauses this plan can deadlock, since its channel dependencies have a cycle; use off, or "
+        "flow_control: with pauses this plan can deadlock, since its channel dependencies have a cycle; use off, or "
         "a routing without one"
     ]
     assert (
@@ -159,9 +159,10 @@ def test_switches_that_flood_to_all_members():
     torus: dict[str, Any] = {"kind": "torus", "sizes": [5, 5], "parallel_links": 2}
     told = refusal(plan("renamed", **torus), "powerconnect-5300")
     assert told == [
-        "--dialect powerconnect-5300: the plan sends broadcasts along a tree, and these switches flood them to all "
-        "members of a local VLAN: 3.24 copies of each at a switch on average, 4 at most. Accept that with --floods "
-        "members, or use a dialect that can keep floods from a port (linux-bridge-iproute2, linux-networkd, ifupdown2)"
+        "dialect='powerconnect-5300': the plan sends broadcasts along a tree, and these switches flood them to all "
+        "members of a local VLAN: 3.24 copies of each at a switch on average, 4 at most. Accept that with "
+        "floods='members', or use a dialect that can keep floods from a port (linux-bridge-iproute2, linux-networkd, "
+        "ifupdown2)"
     ]
     accepted = export_plan(plan("renamed", **torus), Options("powerconnect-5300", floods="members"))
     assert accepted.manifest["floods"] == "members"
@@ -185,7 +186,7 @@ def test_members_are_those_of_the_paths_where_switches_flood_to_all_of_them():
 
 def test_an_unknown_dialect():
     assert refusal(plan(), "linux-bridge")[0].startswith(
-        '--dialect: "linux-bridge" is none of linux-bridge-iproute2, linux-networkd, ifupdown2'
+        'dialect: "linux-bridge" is none of linux-bridge-iproute2, linux-networkd, ifupdown2'
     )
 
 
@@ -211,13 +212,13 @@ def test_names_of_ports(pattern, names):
 
 @pytest.mark.parametrize("pattern", ["swp", "swp{}{}", "swp{x}", "swp {}", "swp{0+0}", "swp{};reboot", "$(id){}"])
 def test_what_is_no_pattern_of_names(pattern):
-    with pytest.raises(InputError, match=r"--ports: should be a name with one number in braces, such as swp\{\}"):
+    with pytest.raises(InputError, match=r"ports: should be a name with one number in braces, such as swp\{\}"):
         port_names(pattern)
 
 
 def test_linux_knows_names_of_fifteen_letters():
     assert refusal(plan(), "linux-bridge-iproute2", ports="TenGigabitEther{}") == [
-        '--ports: "TenGigabitEther1" has 16 characters and Linux takes names of up to 15; shorten it'
+        'ports: "TenGigabitEther1" has 16 characters and Linux takes names of up to 15; shorten it'
     ]
 
 
@@ -230,12 +231,12 @@ def test_addresses_of_ones_own():
     assert compare_files(made, exported.manifest, exported.files).same
     wrong = {"h1": "aa:00:00:00:00:01", "h2": "aa:00:00:00:00:01", "h4": "ab:00:00:00:00:04", "h5": "aa-00"}
     assert refusal(made, "csv", macs=wrong) == [
-        '--macs: names h4, which is not a host of test. Did you mean "h3"?',
-        '--macs: names h5, which is not a host of test. Did you mean "h3"?',
-        "--macs: lacks h3",
-        "--macs: h2 and h1 have the same address aa:00:00:00:00:01",
-        "--macs: h4 has ab:00:00:00:00:04, a group address; a host needs a unicast one",
-        '--macs: h5 has "aa-00", which is not an address like 02:00:00:00:00:01',
+        'macs: names h4, which is not a host of test. Did you mean "h3"?',
+        'macs: names h5, which is not a host of test. Did you mean "h3"?',
+        "macs: lacks h3",
+        "macs: h2 and h1 have the same address aa:00:00:00:00:01",
+        "macs: h4 has ab:00:00:00:00:04, a group address; a host needs a unicast one",
+        'macs: h5 has "aa-00", which is not an address like 02:00:00:00:00:01',
     ]
 
 

@@ -85,12 +85,12 @@ def test_watts_add_up_to_joules():
 def test_all_that_is_wrong_with_a_rule_is_said_at_once():
     assert Rule().problems() == []
     assert [str(problem) for problem in Rule(0.3, 0.6, 0.0, -1.0).problems()] == [
-        "--period: should be 0.1 s or more, not 0",
-        "--hold: should be 0 s or more, not -1",
-        "--off-below: should be above 0 and below --on-above, 0.3, or links go off and on for ever; it is 0.6",
+        "period: should be 0.1 s or more, not 0",
+        "hold: should be 0 s or more, not -1",
+        "off_below: should be above 0 and below on_above, 0.3, or links go off and on for ever; it is 0.6",
     ]
     assert [problem.key for problem in Rule(float("nan"), 0.4, float("nan"), float("inf")).problems()] == [
-        "--period", "--hold", "--on-above", "--off-below",
+        "period", "hold", "on_above", "off_below",
     ]  # fmt: skip
     assert Rule(0.5, 0.5).problems() != []
 

@@ -87,7 +87,7 @@ def test_parts_are_even_and_few_links_are_cut(kind, parameters, parts, most):
 
 
 def test_more_parts_than_switches_and_no_metis_are_told(plan, monkeypatch):
-    with pytest.raises(InputError, match=r"--machines: names 17, but the fabric has 16 switches"):
+    with pytest.raises(InputError, match=r"machines: names 17, but the fabric has 16 switches"):
         cut(plan.topology, 17)
     monkeypatch.setitem(__import__("sys").modules, "pymetis", None)
     with pytest.raises(CapabilityError, match=r"by METIS, which is not installed: .*pip install -e '\.\[cluster\]'"):
@@ -404,7 +404,7 @@ def test_another_engine_is_refused():
     (problem,) = problems_of(make_plan(scenario_of(f"engine: simulate\n{_RING}")))
     assert problem.key == "engine"
     assert problem.sentence == (
-        "is simulate, and over several machines there is Open vSwitch only; run it on one machine, without --machines"
+        "is simulate, and over several machines there is Open vSwitch only; run it on one machine, without machines"
     )
     assert problems_of(make_plan(scenario_of(_RING))) == []
     # The table in the documentation says so.
@@ -466,15 +466,15 @@ class _Workers:
 @pytest.mark.parametrize(
     ("names", "sentences"),
     [
-        (["a"], ["--machines: names one machine; a fabric on one is run there without this option"]),
+        (["a"], ["machines: names one machine; a fabric on one is run there without this option"]),
         (
             ["a", "a", "boat"],
             [
-                "--machines: a is named twice",
-                '--machines: the scheduler has no worker named boat. Did you mean "goat"? Known: a, b, goat;',
+                "machines: a is named twice",
+                'machines: the scheduler has no worker named boat. Did you mean "goat"? Known: a, b, goat;',
             ],
         ),
-        (["a", "b"], ["--machines: a and b are both at 10.0.0.1; parts of a fabric need machines of their own"]),
+        (["a", "b"], ["machines: a and b are both at 10.0.0.1; parts of a fabric need machines of their own"]),
     ],
 )
 def test_names_that_are_not_two_machines_are_told(names, sentences):

@@ -373,5 +373,5 @@ def test_the_memory_of_a_run_is_about_what_its_state_takes(plan, changes):
 
 def test_a_run_that_takes_too_much_memory_is_refused_with_its_size(monkeypatch):
     monkeypatch.setattr("testbed.simulate.packet_network.MOST_BYTES", 1 << 24)
-    with pytest.raises(InputError, match=r"^--buffer: a run with room for .* takes \d+\.\d GiB and may take 0; give"):
+    with pytest.raises(InputError, match=r"^buffer: a run with room for .* takes \d+\.\d GiB and may take 0; give"):
         network_of(layered_plan(), PacketSettings(flow_control="pfc", buffer=1 << 24))

@@ -145,7 +145,7 @@ def test_items_are_chosen_by_name_or_by_paper_and_unknown_ones_are_named(tmp_pat
     with pytest.raises(InputError) as caught:
         chosen(items, ["a1-tabel1", "b"])
     assert str(caught.value.problems[0]) == (
-        '--only: there is no item "a1-tabel1". Did you mean "a1-table1"? Known: a1-table1'
+        'only: there is no item "a1-tabel1". Did you mean "a1-table1"? Known: a1-table1'
     )
     assert len(caught.value.problems) == 2
 

@@ -50,7 +50,7 @@ def test_of_two_programs_one_gets_the_name(folder):
     said = {program.pid: program.stdout.readline().strip() for program in programs}
     owners = [pid for pid, line in said.items() if line == "mine"]
     assert len(owners) == 1
-    sentence = f"twin: a lab of that name is being built by process {owners[0]}; give this one another --name"
+    sentence = f"twin: a lab of that name is being built by process {owners[0]}; give this one another name"
     assert sorted(said.values()) == sorted(["mine", *[sentence] * 5])
     assert [claim.owner for claim in registry.being_built()] == owners
     with pytest.raises(InputError, match=f"twin: is still being built, by process {owners[0]}"):
@@ -136,9 +136,9 @@ def test_what_else_is_remembered_is_no_lab(folder):
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("a" * 300, "--name: should be 100 letters at most, not 300"),
-        ("", '--name: should be letters, digits, "-" and "_", not ""'),
-        ("../x", '--name: should be letters, digits, "-" and "_", not "../x"'),
+        ("a" * 300, "name: should be 100 letters at most, not 300"),
+        ("", 'name: should be letters, digits, "-" and "_", not ""'),
+        ("../x", 'name: should be letters, digits, "-" and "_", not "../x"'),
     ],
     ids=["long", "empty", "path"],
 )

@@ -130,9 +130,9 @@ def test_a_detour_avoids_the_first_link_of_the_path():
 @pytest.mark.parametrize(
     ("pair", "told"),
     [
-        ("h1", r'--pair: should be two hosts such as h1,h4, not "h1"'),
-        ("h1,h9", r'--pair: there is no host "h9", only h1 to h4'),
-        ("h3,h3", r"--pair: should be two hosts"),
+        ("h1", r'pair: should be two hosts such as h1,h4, not "h1"'),
+        ("h1,h9", r'pair: there is no host "h9", only h1 to h4'),
+        ("h3,h3", r"pair: should be two hosts"),
     ],
 )
 def test_hosts_that_are_no_pair(pair, told):
@@ -169,8 +169,7 @@ def test_all_that_keeps_a_plan_from_being_regulated_is_said_at_once():
     with pytest.raises(InputError) as refused:
         require_regulable(make_plan(parse_scenario(text, "test")))
     assert str(refused.value).split("\n") == [
-        "test: engine: is vm, and this command needs a lab on this machine; leave it out, or --set engine=ovs or "
-        "realtime",
+        "test: engine: is vm, and this command needs a lab on this machine; leave it out, or make it ovs or realtime",
         "test: assignment.kind: a change of plans without loss needs VLANs by which ports change one after the other, "
         "fixed, with aggregated links, not openflow; set assignment.kind=fixed, with a routing that it can carry",
         "test: lab.fast_path: sends frames by what rules were until then, where links are aggregated; set "
@@ -185,8 +184,7 @@ def test_links_of_bundles_go_off_in_a_model_but_run_at_no_lower_speed(tmp_path):
     with pytest.raises(InputError) as refused:
         regulate(plan, tmp_path, POWER_MODELS["SF-420"], 1, lambda text: None, slower=True)
     assert str(refused.value) == (
-        "test: --slower: sets speeds of single links, and links.aggregate makes parallel ones one; leave out one of "
-        "both"
+        "test: slower: sets speeds of single links, and links.aggregate makes parallel ones one; leave out one of both"
     )
     assert not list(tmp_path.iterdir())
 
@@ -232,7 +230,7 @@ def test_aggregated_links_are_regulated_without_a_controller_and_off_the_fast_pa
     with pytest.raises(InputError) as refused:
         regulate(plan, tmp_path, POWER_MODELS["SF-420"], 1, lambda text: None, engine=engine_named("ovs"))
     assert str(refused.value) == (
-        "test: --machines: have switches that only a controller reaches, and none takes aggregated links; use one "
+        "test: machines: have switches that only a controller reaches, and none takes aggregated links; use one "
         "machine, or links.aggregate=false"
     )
     single = make_plan(parse_scenario(text.replace(", parallel_links: 2", ""), "test"))

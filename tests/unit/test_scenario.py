@@ -125,7 +125,7 @@ def test_a_setting_may_replace_what_is_wrong_in_the_file():
 
 def test_problems_of_settings_and_file_come_together():
     assert problems(SMALL + "color: red", "lab", "lab.dilation=0") == [
-        '--set: "lab" should look like lab.dilation=50',
+        'settings: "lab" should look like lab.dilation=50',
         "x.yaml: color: unknown key. Known: " + ", ".join(KEYS),
         "x.yaml: lab.dilation: should be 1 or more, not 0",
     ]

@@ -359,6 +359,6 @@ def test_a_run_that_takes_too_much_memory_is_refused_with_its_size(monkeypatch):
     monkeypatch.setattr("testbed.simulate.network.MOST_BYTES", 1 << 30)
     with pytest.raises(
         InputError,
-        match=r"^--buffer: a run of 192 virtual channels with 1048576 flits each takes 6.7 GiB and may take 1; give",
+        match=r"^buffer: a run of 192 virtual channels with 1048576 flits each takes 6.7 GiB and may take 1; give",
     ):
         network_of(layered_plan(), Settings(packet=1, buffer=1 << 20))

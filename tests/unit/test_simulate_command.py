@@ -293,13 +293,13 @@ def test_what_was_asked_differently_is_not_resumed(tmp_path):
     plan = plan_of("mesh", sizes=[4, 4])
     said: list[str] = []
     say = said.append
-    with pytest.raises(InputError, match=r"^--resume: there is no simulation of test in "):
+    with pytest.raises(InputError, match=r"^resume: there is no simulation of test in "):
         simulate_plan(plan, SETTINGS, [0.1], 1, tmp_path, say, resume=True)
     simulate_plan(plan, SETTINGS, [0.1], 1, tmp_path, say)
     (folder,) = tmp_path.iterdir()
     with pytest.raises(InputError) as caught:
         simulate_plan(plan, dataclasses.replace(SETTINGS, buffer=64), [0.1], 1, tmp_path, say, resume=True)
-    assert str(caught.value) == f"{folder}: buffer was 32 and is 64 now; leave --resume out to start anew"
+    assert str(caught.value) == f"{folder}: buffer was 32 and is 64 now; leave resume out to start anew"
     (file,) = (folder / "points").iterdir()
     file.write_text("{}")
     with pytest.raises(InputError, match=r"is damaged: KeyError\('latency'\); delete it to have that run again"):

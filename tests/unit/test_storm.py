@@ -57,13 +57,13 @@ def test_bounds():
     with pytest.raises(InputError) as error:
         storm_plan(2, 60, "1 Gbit/s")
     assert [str(problem) for problem in error.value.problems] == [
-        "--switches: should be from 3 to 16, not 2",
-        "--seconds: should be from 0.4 to 10, not 60",
-        '--rate: should be from 100 kbit/s to 100 Mbit/s, not "1 Gbit/s"',
+        "switches: should be from 3 to 16, not 2",
+        "seconds: should be from 0.4 to 10, not 60",
+        'rate: should be from 100 kbit/s to 100 Mbit/s, not "1 Gbit/s"',
     ]
     with pytest.raises(InputError, match='"fast" is not a rate'):
         storm_plan(4, 2, "fast")
-    with pytest.raises(InputError, match=r'^--engine: .*Did you mean "realtime"\?'):
+    with pytest.raises(InputError, match=r'^engine: .*Did you mean "realtime"\?'):
         storm_plan(4, 2, "1 Mbit/s", "realtim")
     assert storm_plan(4, 2, "1 Mbit/s").proved
 
@@ -93,10 +93,14 @@ def test_help_and_table_have_the_order_of_what_runs(monkeypatch):
         "testbed.run.checks.storm.standing",
         lambda scenario: (lambda plan, progress: nothing_missing, lambda plan, progress, keep: nullcontext(ring)),
     )
+    monkeypatch.setattr("testbed.cli.output.results.width", 200)
     load_commands()
-    done = CliRunner().invoke(app, ["storm", "--seconds", "0.4"], env={"COLUMNS": "200"})
+    done = CliRunner().invoke(app, ["storm", "--seconds", "0.4"])
     assert done.exit_code == 0, done.output
     assert ring.flooding == [False, True]
-    for text in (done.stdout, " ".join(CliRunner().invoke(app, ["storm", "--help"]).stdout.split())):
+    for text in (
+        done.stdout,
+        " ".join(CliRunner().invoke(app, ["storm", "--help"], env={"COLUMNS": "200"}).stdout.split()),
+    ):
         first, second = text.index("with the plan's VLANs"), text.index("without VLANs and STP")
         assert first < second

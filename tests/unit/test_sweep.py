@@ -140,7 +140,7 @@ def test_a_first_round_can_be_had_alone_and_the_others_added():
 def test_repeats_out_of_range_are_a_sentence(repeats):
     with pytest.raises(InputError) as caught:
         swept(Lab(), repeats=repeats)
-    assert str(caught.value) == f"--repeats: should be a whole number from 1 to 100, not {repeats}"
+    assert str(caught.value) == f"repeats: should be a whole number from 1 to 100, not {repeats}"
     assert not Path("results").exists()
 
 
@@ -255,7 +255,7 @@ def test_a_changed_sweep_is_noticed_and_nothing_is_touched():
     before = (folder / RECORD).read_text()
     Path("mine.yaml").write_text(SWEEP.replace("[100, 200]", "[100, 300]"))
     assert refusal() == [
-        f"{folder}: the sweep has changed since it began, so it cannot be resumed; leave --resume out to start anew",
+        f"{folder}: the sweep has changed since it began, so it cannot be resumed; leave resume out to start anew",
         f"{folder}: mesh6 dilation=200, repeat 1, is gone",
         f"{folder}: mesh6 dilation=300, repeat 1, is new",
         f"{folder}: ring4 dilation=200, repeat 1, is gone",
@@ -325,9 +325,7 @@ def test_when_all_is_broken_there_is_nothing_to_compare():
 
 
 def test_nothing_to_resume_is_a_sentence():
-    with pytest.raises(
-        InputError, match="--resume: there is no sweep mine in results; leave --resume out to start one"
-    ):
+    with pytest.raises(InputError, match="resume: there is no sweep mine in results; leave resume out to start one"):
         swept(Lab(), resume=True)
     assert not Path("results").exists()
     swept(Lab())
@@ -339,7 +337,7 @@ def test_nothing_to_resume_is_a_sentence():
 def test_results_that_cannot_be_written_are_a_sentence():
     Path("results").write_text("a file")
     with pytest.raises(
-        InputError, match=r"results: results cannot be written there: .*; give another folder with --results"
+        InputError, match=r"results: results cannot be written there: .*; give another folder with results"
     ):
         swept(Lab())
 

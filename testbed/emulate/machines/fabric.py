@@ -24,12 +24,11 @@ from testbed.emulate.machines.parts import Part
 from testbed.emulate.machines.questions import for_parts
 from testbed.emulate.machines.records import joined
 from testbed.emulate.names import RECORD
-from testbed.errors import InputError, LabError, Problem, did_you_mean
+from testbed.errors import InputError, LabError, Problem, argument, did_you_mean
 from testbed.messages import Facts, Observation, Tap
 from testbed.plan import Plan
 from testbed.session import Frames
 
-_OPTION = "--machines"
 # Of a load, in their order, and of one with a timeline; see emulate.loads.
 _GATES, _TIMED_GATES = ("start", "clients", "end"), ("start", "started", "clients", "end")
 # What Dask raises for a worker that is not there any more; its own are OSErrors.
@@ -92,16 +91,22 @@ def find_machines(client: Any, names: Sequence[str]) -> Machines:
     """
     workers = client.scheduler_info(n_workers=-1)["workers"]
     known = {str(its["name"]): address for address, its in workers.items()}
-    problems = [Problem(_OPTION, f"{name} is named twice") for name in dict.fromkeys(names) if names.count(name) > 1]
+    problems = [
+        Problem(argument("machines"), f"{name} is named twice")
+        for name in dict.fromkeys(names)
+        if names.count(name) > 1
+    ]
     for name in dict.fromkeys(names):
         if name not in known:
             sentence = (
                 f"the scheduler has no worker named {name}.{did_you_mean(name, known)} Known: {', '.join(known)}; "
                 f"start one there with `dask worker ADDRESS --name {name} --nthreads 1`, as root"
             )
-            problems.append(Problem(_OPTION, sentence))
+            problems.append(Problem(argument("machines"), sentence))
     if len(names) < 2 and not problems:
-        problems.append(Problem(_OPTION, "names one machine; a fabric on one is run there without this option"))
+        problems.append(
+            Problem(argument("machines"), "names one machine; a fabric on one is run there without this option")
+        )
     if problems:
         raise InputError(problems)
     found = [Machine(name, known[name], urlsplit(known[name]).hostname or "") for name in names]
@@ -112,7 +117,7 @@ def find_machines(client: Any, names: Sequence[str]) -> Machines:
                 f"{at[one.address]} and {one.name} are both at {one.address}; parts of a fabric need machines of their "
                 "own addresses, so start each worker with `--host` and the address by which the others reach it"
             )
-            problems.append(Problem(_OPTION, sentence))
+            problems.append(Problem(argument("machines"), sentence))
         at[one.address] = one.name
     if problems:
         raise InputError(problems)

@@ -9,7 +9,7 @@ from typing import Literal
 
 from testbed.emulate import memory
 from testbed.emulate.vm.image import Image
-from testbed.errors import CapabilityError
+from testbed.errors import CapabilityError, argument
 
 Accelerator = Literal["kvm", "tcg", "icount"]
 _MEMORY_SLACK = 1 << 30  # of addresses for each file, for the alignment of what is plugged in
@@ -87,7 +87,7 @@ def _memory(machine: Machine, files: Mapping[str, tuple[Path, str]]) -> list[str
     room = (machine.memory << 20) + sum(sizes.values()) + len(files) * _MEMORY_SLACK
     words = ["-machine", "nvdimm=on", "-m", f"slots={len(files)},maxmem={room}"]
     # QEMU's table of them, by which the kernel counts, begins with the last.
-    for name, (file, share) in reversed(files.items()):
+    for name, (file, share) in reversed([*files.items()]):
         backend = f"memory-backend-file,id={name},share={share},size={sizes[name]},mem-path={_escaped(file)}"
         words += ["-object", backend, "-device", f"nvdimm,memdev={name}"]
     return words
@@ -117,12 +117,12 @@ def require_memory(what: str, needed: int, memory: int, free: int) -> None:
     if needed > memory:
         raise CapabilityError(
             f"{what} takes about {needed} MiB in the virtual machine, which has {memory} MiB; nothing was started; "
-            f"give it more with --memory {needed}, or choose a smaller scenario"
+            f"give it more with {argument('memory')} {needed}, or choose a smaller scenario"
         )
     if memory > free:
         raise CapabilityError(
             f"the virtual machine takes {memory} MiB, and this machine has {free} MiB left; nothing was started; end "
-            f"other programs, or give it less with --memory (this needs about {needed} MiB)"
+            f"other programs, or give it less with {argument('memory')} (this needs about {needed} MiB)"
         )
 
 

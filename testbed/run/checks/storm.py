@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from testbed.emulate.requests import StormReading
-from testbed.errors import InputError, Problem
+from testbed.errors import InputError, Problem, argument
 from testbed.ethernet import MIN_FRAME, wire_bytes
 from testbed.pipeline.compile import flooding_rules
 from testbed.pipeline.text import format_rule
@@ -75,17 +75,21 @@ def storm_plan(switches: int, seconds: float, rate: str, engine: str = "ovs") ->
     """
     problems = []
     if engine not in LABS:
-        problems.append(Problem("--engine", not_one_of(engine, LABS)))
+        problems.append(Problem(argument("engine"), not_one_of(engine, LABS)))
     if not MIN_SWITCHES <= switches <= MAX_SWITCHES:
-        problems.append(Problem("--switches", f"should be from {MIN_SWITCHES} to {MAX_SWITCHES}, not {switches}"))
+        problems.append(
+            Problem(argument("switches"), f"should be from {MIN_SWITCHES} to {MAX_SWITCHES}, not {switches}")
+        )
     if not MIN_SECONDS <= seconds <= MAX_SECONDS:
-        problems.append(Problem("--seconds", f"should be from {MIN_SECONDS:g} to {MAX_SECONDS:g}, not {seconds:g}"))
+        problems.append(
+            Problem(argument("seconds"), f"should be from {MIN_SECONDS:g} to {MAX_SECONDS:g}, not {seconds:g}")
+        )
     try:
         if not MIN_RATE <= parse_rate(rate) <= MAX_RATE:
             sentence = f'should be from {format_rate(MIN_RATE)} to {format_rate(MAX_RATE)}, not "{rate}"'
-            problems.append(Problem("--rate", sentence))
+            problems.append(Problem(argument("rate"), sentence))
     except ValueError as error:
-        problems.append(Problem("--rate", str(error)))
+        problems.append(Problem(argument("rate"), str(error)))
     if problems:
         raise InputError(problems)
     blocks = {

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 
 from testbed.emulate.calibration import MARGIN, first_guess, frame_margin, least_dilation
-from testbed.errors import LabError
+from testbed.errors import LabError, setting
 from testbed.plan import Plan
 from testbed.plan.rates import at_dilation
 from testbed.run.checks.fidelity import Verdict
@@ -178,7 +178,7 @@ def _refusal(trials: list[Trial]) -> str:
     return (
         f"lab.dilation: auto finds none: this machine does not keep up even at {last.dilation:g} ({reasons}); no load "
         "was run. Use a smaller fabric or fewer flows, end what else keeps the machine busy, or run it all the same: "
-        f"--set lab.dilation={last.dilation:g}"
+        f"{setting('lab.dilation', _plain(last.dilation))}"
     )
 
 
@@ -238,3 +238,8 @@ def next_step(steps: Sequence[float], tried: Mapping[float, bool], guess: float,
 def _floor(tried: Mapping[float, bool]) -> float:
     """Largest step that was not faithful; 0 = none."""
     return max((step for step, faithful in tried.items() if not faithful), default=0.0)
+
+
+def _plain(dilation: float) -> float:
+    """A dilation as it is typed: 200 for 200.0."""
+    return int(dilation) if dilation.is_integer() else float(f"{dilation:g}")

@@ -56,8 +56,8 @@ def refuse_translated(plan: Plan) -> None:
         raise CapabilityError(
             f"{plan.scenario.source}: in real time a virtual machine without KVM carries these loads at a dilation "
             f"of about {needed:.2g} only, and above {most:.4g} a run takes hours; nothing was started. Let its clock "
-            "count instructions (vm.virtual_time: auto), use a smaller fabric or fewer flows, or run it all the same: "
-            "--set lab.dilation=NUMBER"
+            "count instructions (vm.virtual_time: auto), use a smaller fabric or fewer flows, or run it all the same, "
+            "with a number as lab.dilation"
         )
 
 
