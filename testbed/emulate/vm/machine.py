@@ -87,7 +87,7 @@ def _memory(machine: Machine, files: Mapping[str, tuple[Path, str]]) -> list[str
     room = (machine.memory << 20) + sum(sizes.values()) + len(files) * _MEMORY_SLACK
     words = ["-machine", "nvdimm=on", "-m", f"slots={len(files)},maxmem={room}"]
     # QEMU's table of them, by which the kernel counts, begins with the last.
-    for name, (file, share) in reversed([*files.items()]):
+    for name, (file, share) in reversed(list(files.items())):
         backend = f"memory-backend-file,id={name},share={share},size={sizes[name]},mem-path={_escaped(file)}"
         words += ["-object", backend, "-device", f"nvdimm,memdev={name}"]
     return words
