@@ -4,6 +4,7 @@
     make fuzz ARGS="--seconds 60 --only plan --only results"
     make fuzz ARGS="--seconds 1 --frames 20000"        # and frames into labs, as root
     make fuzz ARGS="--count 0 --certificates 100000"   # only false certificates, to their checker
+    make fuzz ARGS="--count 0 --networks 100000"       # only networks, to `testbed audit`: 20 minutes or so
     make fuzz ARGS="--again .cache/fuzz/plan-1a2b3c.json"
 
 What is found is made small and stored in .cache/fuzz, and when it is mended goes from there to tests/data/fuzz, whose
@@ -33,14 +34,16 @@ from benchmarks.command import ROOT
 from benchmarks.fuzz_certificates import feed_certificates
 from benchmarks.fuzz_frames import ENGINES, feed_frames
 from benchmarks.fuzz_inputs import smaller
+from benchmarks.fuzz_networks import draw_network, judge_networks, store_network
 from benchmarks.fuzz_targets import TARGETS
 from testbed.errors import TestbedError
+from testbed.units import counted
 
 FOLDER = ROOT / ".cache" / "fuzz"
 _SLOW = 10.0  # seconds that an input may take, without those in which others had the processor
 _HANGS = 60.0  # seconds by the clock after which the program says where it is, and ends
 _BATCH = 100
-_SHOWN = 20  # wrong certificates that are stored
+_SHOWN = 20  # wrong certificates and networks that are stored
 
 
 @dataclass(frozen=True)
@@ -173,6 +176,36 @@ def _certificates(count: int, seed: int) -> tuple[int, int]:
     return done, len(found.wrong)
 
 
+def _networks(count: int, seed: int, first: int) -> tuple[int, int]:
+    """Audit random networks beside a model of 802.1Q; returns how many, and of how many the two do not say the same."""
+    began = shown = time.monotonic()
+    for found in judge_networks(count, seed, first):
+        if time.monotonic() - shown > 5:
+            shown = time.monotonic()
+            sys.stderr.write(
+                f"{found.done:,} networks in {shown - began:.0f} s, {counted(len(found.wrong), 'finding')}\n"
+            )
+    for number, dialect, said in found.wrong[:_SHOWN]:
+        folder = store_network(draw_network(seed, number), FOLDER / "networks" / f"{seed}-{number}", said)
+        sys.stdout.write(f"{dialect}: {said[0]}\n  testbed audit {folder}\n")
+        sys.stdout.write(f"  make fuzz ARGS='--count 0 --networks 1 --first {number} --seed {seed}'\n")
+    told = ", ".join(f"{number:,} {what}" for what, number in sorted(found.counts.items()))
+    sys.stdout.write(f"{'networks':15} {found.done:8,} ({told}), {counted(len(found.wrong), 'finding')}\n")
+    return found.done, len(found.wrong)
+
+
+def _frames(engine: str, count: int, seed: int) -> tuple[int, int]:
+    """Send frames into a lab; returns how many, and how many times something was wrong."""
+    done = wrongs = 0
+    for batch, wrong in feed_frames(engine, count, seed):
+        done += batch
+        if wrong:
+            wrongs += 1
+            sys.stdout.write(f"{wrong}\n")
+    sys.stdout.write(f"{'frames, ' + engine:15} {done:8,} inputs, {counted(wrongs, 'finding')}\n")
+    return done, wrongs
+
+
 def main() -> None:
     """Search until the time or the inputs are used up."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -182,6 +215,8 @@ def main() -> None:
     parser.add_argument("--only", action="append", choices=list(TARGETS), help="a target; may be given again")
     parser.add_argument("--frames", type=int, default=0, help="also so many into a lab of each engine; needs root")
     parser.add_argument("--certificates", type=int, default=0, help="also so many changed plans and certificates")
+    parser.add_argument("--networks", type=int, default=0, help="also so many random networks, to testbed audit")
+    parser.add_argument("--first", type=int, default=0, help="number of the first of these, to see one again")
     parser.add_argument("--again", type=Path, help="feed a stored finding, and show what comes of it")
     asked = parser.parse_args()
     if asked.again is not None:
@@ -206,27 +241,23 @@ def main() -> None:
             if time.monotonic() - shown > 5:
                 shown = time.monotonic()
                 done, found = sum(s.count for s in searches), sum(len(s.findings) for s in searches)
-                sys.stderr.write(f"{done:,} inputs in {shown - began:.0f} s, {found} findings\n")
+                sys.stderr.write(f"{done:,} inputs in {shown - began:.0f} s, {counted(found, 'finding')}\n")
     findings = [finding for search in searches for finding in search.findings]
     for finding in findings:
         sys.stdout.write(f"{finding.error}\n  make fuzz ARGS='--again {finding.store(asked.seed)}'\n")
     for search in searches:
-        sys.stdout.write(f"{search.target:15} {search.count:8,} inputs, {len(search.findings)} findings\n")
+        sys.stdout.write(f"{search.target:15} {search.count:8,} inputs, {counted(len(search.findings), 'finding')}\n")
     (FOLDER / "current.json").unlink(missing_ok=True)
     total, broken = sum(search.count for search in searches), 0
     if asked.certificates:
         count, broken = _certificates(asked.certificates, asked.seed)
         total += count
+    if asked.networks:
+        count, wrongs = _networks(asked.networks, asked.seed, asked.first)
+        total, broken = total + count, broken + wrongs
     for engine in ENGINES if asked.frames else ():
-        count = wrongs = 0
-        for batch, wrong in feed_frames(engine, asked.frames, asked.seed):
-            count += batch
-            if wrong:
-                wrongs += 1
-                sys.stdout.write(f"{wrong}\n")
-        sys.stdout.write(f"{'frames, ' + engine:15} {count:8,} inputs, {wrongs} findings\n")
-        broken += wrongs
-        total += count
+        count, wrongs = _frames(engine, asked.frames, asked.seed)
+        total, broken = total + count, broken + wrongs
     bad = len(findings) + broken
     sys.stdout.write(f"{total:,} inputs in {time.monotonic() - began:.0f} s: {bad} without a sentence, or wrong\n")
     sys.exit(1 if bad else 0)

@@ -61,7 +61,7 @@ class Audit:
     def nothing(self) -> str:
         """Why nothing was audited; empty where something was."""
         network = self.network
-        if not network.vlans:
+        if not network.alike:
             return "no port that leads anywhere is in a VLAN, so no frame was followed"
         if self.pairs:
             return ""
@@ -232,9 +232,12 @@ def _loops_of(network: Network, sends: Bools) -> Iterator[tuple[tuple[str, ...],
     start, following, states = kernels.flood_graph(network.by_port(sends))
     if not len(following):
         return
-    left = cycles.on_cycles(start, following)
+    inside = cycles.on_cycles(start, following)
+    left = inside.copy()  # arrivals in VLANs of which no loop is known
     while left.any():
         cycle = cycles.shortest_cycle(start, following, left)
+        if not len(cycle):  # a loop may lead through VLANs of other loops, where links change the VLAN
+            cycle = cycles.cycle_through(start, following, inside, left)
         if not len(cycle):
             return
         ports, columns = np.divmod(states[cycle], network.member.shape[1])

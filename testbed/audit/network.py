@@ -11,7 +11,7 @@ import numpy as np
 
 from testbed.errors import InputError
 from testbed.export.bridge import Bridge, BridgePort, Place
-from testbed.export.vlan_set import WIDTH, VlanSet, as_row
+from testbed.export.vlan_set import VlanSet, as_row, from_numbers
 from testbed.limits import AUDITED_HOSTS, allowed, too_much
 from testbed.model import Bools, Ints, Longs
 
@@ -128,8 +128,8 @@ def network_of(
     port_of = {place: index for index, place in enumerate(places)}
     said = [bridges[switch].ports.get(port, _OFF) for switch, port in places]
     alike = _alike(bridges, said)
-    column = {vlan: index for index, vlans in enumerate(alike) for vlan in vlans}
     first = [min(vlans) for vlans in alike] or [0]
+    column = {min(vlans): index for index, vlans in enumerate(alike) if len(vlans) == 1}  # PVIDs and VLANs of entries
     member, untagged = (np.zeros((len(places), len(first)), dtype=bool) for _ in range(2))
     for row, port in enumerate(said):
         member[row] = as_row(port.members)[first]
@@ -203,6 +203,8 @@ def _silent_hosts(bridges: Mapping[str, Bridge], taken: Set[Place]) -> tuple[dic
             if said.pvid is None or (name, port) in taken:
                 continue
             host = f"{name}:{port}"
+            if port in bridge.reading.silent and port in bridge.reading.inside:
+                continue
             if port in bridge.reading.silent:
                 host = seen.setdefault((said.pvid, VlanSet.of(said.members).bits), host)
                 stands_for[host] = stands_for.get(host, 0) + 1
@@ -224,12 +226,14 @@ def _alike(bridges: Mapping[str, Bridge], said: Sequence[BridgePort]) -> tuple[V
     used |= VlanSet.of({port.pvid for port in said if port.pvid})
     off = {VlanSet.of(bridge.without_stp).bits for bridge in bridges.values()}
     sets = [one for pair in rows.values() for one in pair] + [VlanSet(bits) for bits in off]
-    columns = np.packbits(np.stack([as_row(one) for one in sets], axis=1), axis=1) if sets else np.zeros((WIDTH, 1))
-    groups: dict[object, int] = {}
-    for vlan in used:
-        key = vlan if vlan in single else columns[vlan].tobytes()
-        groups[key] = groups.get(key, 0) | 1 << vlan
-    return tuple(VlanSet(bits) for bits in groups.values())
+    several = np.flatnonzero(as_row(used - single))
+    groups = [VlanSet.of({vlan}) for vlan in used & single]
+    if len(several):
+        columns = np.packbits(np.stack([as_row(one)[several] for one in sets], axis=1), axis=1)
+        keys = np.ascontiguousarray(columns).view(np.dtype((np.void, columns.shape[1])))[:, 0]
+        _, group = np.unique(keys, return_inverse=True)
+        groups += [from_numbers(several[group == number]) for number in range(int(group.max()) + 1)]
+    return tuple(sorted(groups, key=min))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

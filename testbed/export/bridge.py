@@ -70,6 +70,7 @@ class Reading:
     origins: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # port → lines that its settings came from
     defaults: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # port → keys of DEFAULTS that it relies on
     silent: Set[str] = frozenset()  # ports of whose VLANs nothing is said
+    inside: Set[str] = frozenset()  # of these, those that no cable can be plugged into
     passed: Mapping[str, int] = field(default_factory=dict)  # settings that move no frame → number of lines
     addresses: Mapping[str, str] = field(default_factory=dict)  # a port's own MAC address → the port
     dtp: Mapping[str, Dtp] = field(default_factory=dict)  # port → how it negotiates; others do not

@@ -186,7 +186,7 @@ class SwitchLines:
                 down[port] = "has no port that is up"
             elif port not in self.channels:
                 ports[port] = self._as_port(said, made)
-                if not ports[port].members:
+                if not _carries(ports[port]):
                     down[port] = _in_no_vlan(said)
                 if self.kind == "ios" and said.negotiates and said.mode != "access":
                     mode: Any = said.mode or "auto"
@@ -198,12 +198,13 @@ class SwitchLines:
             origins={port: tuple(said.lines) for port, said in self.ports.items()},
             defaults={port: self._defaults(self.ports[port], self.ports[port].mode) for port in ports},
             silent=frozenset(port for port in ports if not self.ports[port].said),
+            inside=frozenset(port for port in ports if port.startswith("AppGigabitEthernet")),
             passed=self.passed,
             dtp=dtp,
             unmentioned=self._unmentioned(made),
         )
         bridge = Bridge(
-            name, True, stp, {port: said for port, said in ports.items() if said.members}, self.fdb, channels,
+            name, True, stp, {port: said for port, said in ports.items() if _carries(said)}, self.fdb, channels,
             self.without_stp if stp else frozenset(), reading,
         )  # fmt: skip
         return bridge, self.problems
@@ -229,6 +230,11 @@ class SwitchLines:
         plain = PortLines(tags_native=self.tags_native)
         dtp = Dtp("auto", plain.as_trunk(made), self.domain) if self.kind == "ios" else None
         return Unmentioned(plain.as_access(made), f"{self.kind}-port", dtp)
+
+
+def _carries(port: BridgePort) -> bool:
+    """Whether frames of any VLAN can leave or enter by a port: one that filters nothing takes them in all the same."""
+    return bool(port.members) or (not port.filters and port.pvid is not None)
 
 
 def _in_no_vlan(said: PortLines) -> str:

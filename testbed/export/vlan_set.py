@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Set
 
 import numpy as np
 
-from testbed.model import Bools
+from testbed.model import Bools, Longs
 from testbed.vlans.fixed import LAST_VLAN_ID
 
 # Bits of a set as an array: one more than VLANs, for the VLAN 0 of Open vSwitch.
@@ -85,3 +85,10 @@ def as_row(vlans: Set[int]) -> Bools:
     packed = np.frombuffer(VlanSet.of(vlans).bits.to_bytes(WIDTH // 8 + 1, "little"), dtype=np.uint8)
     row: Bools = np.unpackbits(packed, bitorder="little")[:WIDTH].astype(bool)
     return row
+
+
+def from_numbers(vlans: Longs) -> VlanSet:
+    """The set of the VLANs in an array."""
+    row = np.zeros(WIDTH, dtype=bool)
+    row[vlans] = True
+    return VlanSet(int.from_bytes(np.packbits(row, bitorder="little").tobytes(), "little"))

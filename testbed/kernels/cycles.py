@@ -105,3 +105,44 @@ def shortest_cycle(start: Longs, following: Ints, inside: Bools) -> Ints:
         smallest = np.argmin(best)
         best = np.concatenate((best[smallest:], best[:smallest]))
     return best
+
+
+@jit_unless_small
+def cycle_through(start: Longs, following: Ints, inside: Bools, roots: Bools) -> Ints:
+    """A shortest cycle among the nodes inside through the first of `roots` (N,) that is on any, from there on.
+
+    Empty if none of them is on a cycle.
+    """
+    nodes = len(start) - 1
+    came_from = np.empty(nodes, dtype=np.int32)
+    seen = np.full(nodes, -1, dtype=np.int32)
+    waiting = np.empty(nodes, dtype=np.int32)
+    for root in range(nodes):
+        if not (inside[root] and roots[root]):
+            continue
+        waiting[0] = root
+        head, tail = 0, 1
+        while head < tail:
+            node = waiting[head]
+            head += 1
+            for index in range(start[node], start[node + 1]):
+                after = following[index]
+                if after == root:
+                    length = 1
+                    at = node
+                    while at != root:
+                        length += 1
+                        at = came_from[at]
+                    cycle = np.empty(length, dtype=np.int32)
+                    at = node
+                    for place in range(length - 1, 0, -1):
+                        cycle[place] = at
+                        at = came_from[at]
+                    cycle[0] = root
+                    return cycle
+                if inside[after] and seen[after] != root:
+                    seen[after] = root
+                    came_from[after] = node
+                    waiting[tail] = after
+                    tail += 1
+    return np.empty(0, dtype=np.int32)

@@ -47,6 +47,18 @@ def test_what_the_kernel_made_of_the_scripts_carries_the_plan_out(name):
         ("s2/fdb.json", '"static"', '"permanent"', "s2: the entry of 02:00:00:00:00:0"),
         ("s3/link.json", '"learning":false', '"learning":true', "learning is on, expected off"),
         ("s3/link.json", '"bcast_flood":true', '"bcast_flood":false', "flooding of broadcasts is off, expected on"),
+        (
+            "s3/link.json",
+            '"state":"forwarding"',
+            '"state":"blocking"',
+            "s3 swp3: the port is not in the bridge, since it is blocking, by its state in link.json, expected in it",
+        ),
+        (
+            "s2/link.json",
+            '"UP","LOWER_UP"',
+            '"LOWER_UP"',
+            ": the port is not in the bridge, since it is down, expected in it",
+        ),
         ("s1/bridge.json", '"vlan_filtering":1', '"vlan_filtering":0', "s1: VLAN filtering is off, expected on"),
         ("s1/bridge.json", '"stp_state":0', '"stp_state":1', "s1: the spanning tree protocol is on, expected off"),
     ],
