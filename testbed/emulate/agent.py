@@ -36,6 +36,7 @@ from testbed.emulate.names import HOST_INTERFACE, PLAN
 from testbed.emulate.openvswitch import OpenVSwitch
 from testbed.emulate.switch_daemon import daemon_count, divide, open_files, switch_ports
 from testbed.emulate.switches import SwitchBackend
+from testbed.emulate.table_limits import datapath_flows, forwarding_entries
 from testbed.emulate.wire import encode
 from testbed.errors import LabError
 from testbed.files import read_bytes
@@ -148,7 +149,11 @@ class Agent:
         allow_files(max(open_files([ports[name] for name in share]) for share in shares), f"the lab {order.name}")
         with ThreadPoolExecutor(1) as pool:
             everywhere = order.everywhere or order.switches
-            starting = pool.submit(self.switches.start, shares, stock=order.stock, order=everywhere)
+            flows = [datapath_flows(order, share) for share in shares]
+            starting = pool.submit(
+                self.switches.start, shares, stock=order.stock, order=everywhere, flows=flows,
+                entries=forwarding_entries(order),
+            )  # fmt: skip
             fabric = Fabric(order, groups=groups)
             starting.result()
         ready = round(time.monotonic() - started, 4)

@@ -14,6 +14,7 @@ from typing import TypeVar
 from testbed.emulate.commands import run, run_each
 from testbed.emulate.switch_daemon import START_LIMIT, SwitchDaemon
 from testbed.errors import LabError
+from testbed.pipeline.tables import FORWARDING
 
 _SOL_PACKET, _PACKET_IGNORE_OUTGOING = 263, 23
 _SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
@@ -46,6 +47,7 @@ class OpenVSwitch:
         self.folder = folder
         self.datapath = ""
         self._quick = False
+        self._entries: dict[str, int] = {}
         self._daemons: list[SwitchDaemon] = []
         self._daemon_of: dict[str, SwitchDaemon] = {}
         self._number: dict[str, int] = {}
@@ -93,13 +95,23 @@ class OpenVSwitch:
             self.datapath = "userspace"
         return self.datapath
 
-    def start(self, shares: Sequence[Sequence[str]] = ((),), *, stock: bool = False, order: Sequence[str] = ()) -> None:
+    def start(
+        self,
+        shares: Sequence[Sequence[str]] = ((),),
+        *,
+        stock: bool = False,
+        order: Sequence[str] = (),
+        flows: Sequence[int] = (),
+        entries: Mapping[str, int] | None = None,
+    ) -> None:
         """Start a daemon a share of the bridges.
 
         Args:
             shares: names of bridges.
             order: all bridges in the order of their datapath ids, from 1; none = as the shares have them.
             stock: leave out what makes them quicker, to compare.
+            flows: of each share, how many its daemon keeps in its datapath; none = as it is installed.
+            entries: bridge → rules that its forwarding table has at most; others have no limit.
 
         Raises:
             LabError: Open vSwitch is not installed or does not come up.
@@ -113,8 +125,15 @@ class OpenVSwitch:
         self.folder.mkdir(parents=True, exist_ok=True)
         os.environ.update({name: str(self.folder) for name in ("OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR")})
         self._quick = self.datapath == "userspace" and not stock
+        self._entries = dict(entries or {})
         self._daemons = [
-            SwitchDaemon(self.folder, number, quick=self._quick, alone=len(share) == 1 < len(shares))
+            SwitchDaemon(
+                self.folder,
+                number,
+                quick=self._quick,
+                alone=len(share) == 1 < len(shares),
+                flows=None if stock or not flows else flows[number],
+            )
             for number, share in enumerate(shares)
         ]
         self._daemon_of = {
@@ -188,6 +207,20 @@ class OpenVSwitch:
                 "other_config:disable-in-band=true",
                 f"other_config:datapath-id={self._number[bridge]:016x}",
             ]
+            if bridge in self._entries:
+                arguments[daemon] += [
+                    "--",
+                    f"--id=@{bridge}",
+                    "create",
+                    "flow_table",
+                    f"flow_limit={self._entries[bridge]}",
+                    "overflow_policy=refuse",
+                    "--",
+                    "set",
+                    "bridge",
+                    bridge,
+                    f"flow_tables:{FORWARDING.number}=@{bridge}",
+                ]
         self._transact_each(arguments)
 
     def set_controllers(self, targets: Sequence[str]) -> None:

@@ -47,11 +47,15 @@ class SwitchDaemon:
     names that Open vSwitch's tools look for; those of the second end in `-2`, and so on.
 
     `number` counts from 0; `quick` starts it for the datapath of type `dummy`, and so that it keeps its memory. `alone`
-    says that it has one bridge of many: if it stops, a switch has failed, and not the lab.
+    says that it has one bridge of many: if it stops, a switch has failed, and not the lab. `flows` is how many it keeps
+    in its datapath, None = as many as it is installed for.
     """
 
-    def __init__(self, folder: Path, number: int, *, quick: bool, alone: bool = False) -> None:
+    def __init__(
+        self, folder: Path, number: int, *, quick: bool, alone: bool = False, flows: int | None = None
+    ) -> None:
         self._folder = folder
+        self._flows = flows
         self._quick = quick
         self._alone = alone
         self._suffix = f"-{number + 1}" if number else ""
@@ -85,7 +89,10 @@ class SwitchDaemon:
         run(["ovsdb-tool", "create", str(file), str(SCHEMA)])
         self._spawn("ovsdb-server", [str(file), f"--remote=punix:{self._database}"])
         self._wait_until(lambda: _answers(self._database), "ovsdb-server")
-        self.transact(["init"])
+        limit = (
+            [] if self._flows is None else ["--", "set", "open_vswitch", ".", f"other_config:flow-limit={self._flows}"]
+        )
+        self.transact(["init", *limit])
         self._start_switches()
 
     def _start_switches(self) -> None:

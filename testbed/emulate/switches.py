@@ -29,7 +29,15 @@ class SwitchBackend(Protocol):
     def choose_datapath(self, wanted: str) -> str:
         """Settle `datapath`: `auto`, or one that must work here."""
 
-    def start(self, shares: Sequence[Sequence[str]] = ..., *, stock: bool = ..., order: Sequence[str] = ...) -> None:
+    def start(
+        self,
+        shares: Sequence[Sequence[str]] = ...,
+        *,
+        stock: bool = ...,
+        order: Sequence[str] = ...,
+        flows: Sequence[int] = ...,
+        entries: Mapping[str, int] | None = ...,
+    ) -> None:
         """Start a process a share of the switches."""
 
     def stop(self) -> None:

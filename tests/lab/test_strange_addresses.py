@@ -1,0 +1,73 @@
+"""A host that sends from and to ever new addresses costs its switches so much memory and no more."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+
+import pytest
+
+from testbed.emulate.build import build_lab, build_order
+from testbed.emulate.checks import teach, unknown_addresses
+from testbed.emulate.client import LabClient
+from testbed.emulate.table_limits import STRANGERS, datapath_flows, forwarding_entries
+from testbed.model import host_mac
+
+from .conftest import daemon_of, execute, plan_of, sharing
+
+_PAIR = "topology: {kind: mesh, sizes: [2]}\nlab: {dilation: 1}\n"
+# Frames of an experimental type, each from another address, and to another one unless one is named.
+_SEND = """
+import os, socket, sys
+one = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+one.bind(("eth0", 0))
+to = bytes.fromhex(sys.argv[2]) if len(sys.argv) > 2 else b""
+for number in range(int(sys.argv[1])):
+    strange = os.urandom(10)
+    try:
+        one.send((to or b"\\x02" + strange[5:]) + b"\\x06" + strange[:5] + b"\\x88\\xb5" + bytes(46))
+    except OSError:
+        continue
+"""
+
+
+def send(lab: LabClient, count: int, *to: str) -> None:
+    execute(lab, sys.executable, "-I", "-c", _SEND, str(count), *(mac.replace(":", "") for mac in to), host="h1")
+
+
+def flows(lab: LabClient) -> tuple[int, int]:
+    """How many flows the first switch's daemon has in its datapath, and how many it keeps at most."""
+    shown = execute(lab, "ovs-appctl", "-t", daemon_of(lab, 0), "upcall/show")
+    found = dict(re.findall(r"\((current|limit) (\d+)\)", shown))
+    return int(found["current"]), int(found["limit"])
+
+
+@pytest.mark.userspace
+@sharing("strange addresses")
+def test_flows_of_the_datapath_are_bounded_whatever_a_host_sends(standing):
+    plan = plan_of(_PAIR)
+    lab, most = standing(plan), datapath_flows(build_order(plan), ["s1", "s2"])
+    send(lab, 40_000)
+    until = time.monotonic() + 20
+    while (found := flows(lab))[0] > most:
+        assert time.monotonic() < until, found
+        time.sleep(0.2)
+    assert found[1] <= most  # Open vSwitch goes by a smaller one while it is slow
+    assert lab.reach() == []
+    assert lab.walk(plan) == []
+
+
+@pytest.mark.userspace
+def test_a_switch_that_learns_has_room_for_its_hosts_and_a_number_of_strangers(untouched):
+    plan = plan_of(f"{_PAIR}assignment: {{kind: fixed, registration: learning, ageing: 0}}")
+    with build_lab(plan) as lab:
+        most = forwarding_entries(build_order(plan))
+        teach(plan, lab)
+        send(lab, 4 * STRANGERS, host_mac(1))
+        for switch in ("s1", "s2"):
+            kept = [line for line in lab.flows()[switch] if "table=1, " in line]
+            assert STRANGERS < len(kept) == most[switch]
+        # Those of hosts were there before, and stay.
+        assert unknown_addresses(plan, lab.flows()) == []
+        assert lab.reach() == []
