@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.errors import InputError, TestbedError, VerificationError
+from testbed.errors import InputError, TestbedError, VerificationError, naming_options
 from testbed.plan import make_plan
 from testbed.scenario import load_scenario
 
@@ -22,7 +22,8 @@ def settings_of(file: Path) -> list[str]:
 
 def refusal(file: Path) -> TestbedError | None:
     try:
-        make_plan(load_scenario(Path(file.name), settings_of(file))).require_proof()
+        with naming_options():  # as the command line does
+            make_plan(load_scenario(Path(file.name), settings_of(file))).require_proof()
     except (InputError, VerificationError) as error:
         return error
     return None

@@ -117,7 +117,7 @@ def test_in_virtual_time_the_lab_is_shaped_for_the_dilation_and_a_number_stays(l
 
 def test_a_translated_machine_is_refused_in_real_time_where_it_would_take_hours():
     with pytest.raises(
-        CapabilityError, match=r"x\.yaml: in real time .* \(vm\.virtual_time: auto\).*--set lab\.dilation="
+        CapabilityError, match=r"x\.yaml: in real time .* \(vm\.virtual_time: auto\).*with a number as lab\.dilation"
     ):
         known.refuse_translated(plan_of(UDP, MPI))
     known.refuse_translated(plan_of(UDP, lab="{dilation: 2000}"))

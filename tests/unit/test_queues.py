@@ -120,5 +120,5 @@ def test_a_queue_that_is_not_there_or_refuses_or_is_not_configured_is_told(slurm
         with pytest.raises(InputError, match=wrong):
             _begin(Queue("slurm", 1))
     monkeypatch.setitem(sys.modules, "dask_jobqueue", None)
-    with pytest.raises(CapabilityError, match=r"--cluster slurm needs dask-jobqueue, which is not installed"):
+    with pytest.raises(CapabilityError, match=r"cluster slurm needs dask-jobqueue, which is not installed"):
         _begin(Queue("slurm", 1))

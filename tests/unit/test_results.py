@@ -113,9 +113,7 @@ def test_a_full_disk_is_a_sentence_and_leaves_what_is_there(tmp_path, monkeypatc
 def test_a_root_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
     for root in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(
-            InputError, match=r"results cannot be written there: .*; give another folder with --results"
-        ):
+        with pytest.raises(InputError, match=r"results cannot be written there: .*; give another folder with results"):
             ResultFolder(root, PLAN)
 
 

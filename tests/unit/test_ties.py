@@ -178,7 +178,7 @@ def test_what_is_stored_is_what_it_was_where_no_other_order_is_asked_for():
 @pytest.mark.parametrize("orders", [-1, 1001])
 def test_a_number_of_orders_that_cannot_be_is_a_sentence(orders):
     (problem,) = packet_problems(PacketSettings(tie_orders=orders), 1)
-    assert str(problem) == f"--tie-orders: should be from 0 to 1,000, not {orders:,}"
+    assert str(problem) == f"tie_orders: should be from 0 to 1,000, not {orders:,}"
 
 
 def test_orders_are_of_the_packet_level():

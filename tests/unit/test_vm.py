@@ -291,7 +291,7 @@ def test_without_qemu_the_remedy_is_told(monkeypatch, tmp_path):
 def test_a_scenario_larger_than_the_machine_is_refused_with_what_it_takes():
     needed = needed_memory(256, 1024, 256)
     with pytest.raises(
-        CapabilityError, match=rf"big.yaml takes about {needed} MiB .* has 2048 MiB; .* --memory {needed}"
+        CapabilityError, match=rf"big.yaml takes about {needed} MiB .* has 2048 MiB; .* memory {needed}"
     ):
         require_memory("big.yaml", needed, 2048, 100_000)
     require_memory("big.yaml", needed, needed, 100_000)
