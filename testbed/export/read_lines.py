@@ -234,7 +234,7 @@ class SwitchLines:
 
 def _carries(port: BridgePort) -> bool:
     """Whether frames of any VLAN can leave or enter by a port: one that filters nothing takes them in all the same."""
-    return bool(port.members) or (not port.filters and port.pvid is not None)
+    return bool(port.members) or not port.filters
 
 
 def _in_no_vlan(said: PortLines) -> str:

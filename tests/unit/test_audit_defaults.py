@@ -156,6 +156,22 @@ def test_powerconnects_have_no_vlan_that_the_database_does_not_make():
     }
 
 
+@pytest.mark.parametrize("more", ["", "switchport general acceptable-frame-type tagged-only\n"])
+def test_a_port_in_no_vlan_that_filters_nothing_takes_frames_in(more):
+    """Frames go one way alone: those of h2 come in by it, and none leaves by it."""
+    lines = "switchport mode general\nswitchport general allowed vlan remove 1\n"
+    strange = f"{lines}switchport general ingress-filtering disable\n{more}"
+    trunk = "switchport mode general\nswitchport general allowed vlan add 1 tagged\n"
+
+    def text(said: str) -> str:
+        host = "interface ethernet 1/g2\nswitchport access vlan 1\nexit\n"
+        return f"configure\nno spanning-tree\ninterface ethernet 1/g1\n{said}exit\n{host}exit\n"
+
+    cables = cabling("s1,1/g1,s2,1/g1", "s1,1/g2,h1,", "s2,1/g2,h2,")
+    found = found_in({"s1.txt": text(strange), "s2.txt": text(trunk), "cabling.csv": cables})
+    assert found.arrives.tolist() == [[False, False], [True, False]]
+
+
 @pytest.mark.parametrize("where", ["the switch", "the port"])
 def test_a_native_vlan_that_one_end_tags_drops_untagged_frames_of_the_other(where):
     native = [*TRUNK, "switchport trunk native vlan 10"]
