@@ -213,10 +213,13 @@ def reading(file: Path | str, remedy: str = "") -> Iterator[None]:
         raise InputError.one(place, f"is damaged: {reason}{more}") from error
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return ` Did you mean "x"?` for a near miss of a known word, else the empty string."""
+def did_you_mean(word: str, known: Iterable[str], likeness: float = 0.5) -> str:
+    """Return ` Did you mean "x"?` for a near miss of a known word, else the empty string.
+
+    `likeness`: from 0 to 1, how much of both has to be the same.
+    """
     if len(str(word)) > _LONGEST_WORD:
         return ""
     spelling = {name.lower(): name for name in known}
-    close = difflib.get_close_matches(str(word).lower(), list(spelling), n=1, cutoff=0.5)
+    close = difflib.get_close_matches(str(word).lower(), list(spelling), n=1, cutoff=likeness)
     return f' Did you mean "{spelling[close[0]]}"?' if close else ""

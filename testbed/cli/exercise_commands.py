@@ -29,6 +29,9 @@ app.add_typer(exercise, name="exercise")
 NAME = Annotated[
     str, typer.Argument(metavar="NAME", help="an exercise as `testbed exercise list` shows it, or its number")
 ]
+NAME_OR_HERE = Annotated[
+    str | None, typer.Argument(metavar="NAME", help="the exercise, or its number; may be left out in its folder")
+]
 PLACE = Annotated[
     Path | None, typer.Argument(metavar="FOLDER", help="of the student; default ./NAME", show_default=False)
 ]
@@ -87,11 +90,11 @@ def start(name: NAME, folder: PLACE = None, form: FORMAT = Format.text) -> None:
 @exercise.command(
     epilog="Examples: testbed exercise check 03-vlans-by-hand   |   testbed exercise check 3 --format json"
 )
-def check(name: NAME, folder: WORK = None, form: FORMAT = Format.text) -> None:
+def check(name: NAME_OR_HERE = None, folder: WORK = None, form: FORMAT = Format.text) -> None:
     """Say of each task what holds, what does not and why, with points. Exit code 1 while something does not hold."""
     from testbed.exercise import course, grade, work
 
-    found = course.find(name)
+    found = course.find(work.name_or_here(name))
     with working("judging what is in the folder"):
         result = grade.check(found, work.place_of(found.name, folder))
     if form is Format.json:
@@ -115,7 +118,7 @@ def _print_result(result: Result) -> None:
 
 @exercise.command(epilog="Example: testbed exercise hint 03-vlans-by-hand --task one --number 2")
 def hint(
-    name: NAME,
+    name: NAME_OR_HERE = None,
     folder: WORK = None,
     task: Annotated[str | None, typer.Option("--task", help="default the first task with something open")] = None,
     number: Annotated[int, typer.Option("--number", min=1, help="the first gives away least")] = 1,
@@ -124,7 +127,7 @@ def hint(
     """Give a hint for a task."""
     from testbed.exercise import course, work
 
-    found = course.find(name)
+    found = course.find(work.name_or_here(name))
     chosen = _task(found, task, work.place_of(found.name, folder))
     count = len(chosen.hints)
     if number > count:

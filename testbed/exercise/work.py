@@ -200,6 +200,19 @@ def exercise_of(folder: Path) -> str | None:
         return None
 
 
+def name_or_here(name: str | None) -> str:
+    """The exercise that is named, else the one of the current folder.
+
+    Raises:
+        InputError: none is named, and the folder is of none.
+    """
+    found = name or exercise_of(Path())
+    if found is None:
+        sentence = "is required here: this folder was not made by `testbed exercise start`; see `testbed exercise list`"
+        raise InputError.one("NAME", sentence)
+    return found
+
+
 def place_of(exercise: str, folder: Path | None) -> Path:
     """The folder that is meant: the one named, else this one if it is of the exercise, else that of its name."""
     if folder is not None:

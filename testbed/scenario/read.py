@@ -213,6 +213,15 @@ def scenario_names() -> dict[str, Path]:
     return dict(sorted(found.items()))
 
 
+def _near(file: Path) -> str:
+    """A file beside the one that is not there, or a scenario of nearly its name; not just any that is least unlike."""
+    beside = [other.name for other in file.parent.glob("*.y*ml")] if file.parent.is_dir() else []
+    return did_you_mean(file.name, beside, _NEAR_FILE) or did_you_mean(file.stem, scenario_names(), _NEAR_FILE)
+
+
+_NEAR_FILE = 0.75  # as a name of a file is rarely mistyped by more than a letter or two
+
+
 def find_scenario(name: str) -> Path:
     """Return the file of a scenario given as a file or as a name in `scenarios/`.
 
@@ -228,7 +237,7 @@ def find_scenario(name: str) -> Path:
             pass
         except OSError as error:
             raise InputError.one(shortened(name), f"cannot be read: {error.strerror}") from error
-        raise InputError.one(name, f"no such file.{did_you_mean(file.stem, scenario_names())}")
+        raise InputError.one(name, f"no such file.{_near(file)}")
     names = scenario_names()
     if name in names:
         return names[name]

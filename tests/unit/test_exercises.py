@@ -337,6 +337,17 @@ def test_commands(tmp_path, monkeypatch):
     assert Path("03-vlans-by-hand/one.txt").read_text() != "mine"
 
 
+def test_in_its_folder_an_exercise_need_not_be_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert problem_of("check").startswith(
+        "NAME: is required here: this folder was not made by `testbed exercise start`"
+    )
+    assert typed("start", "3")[0] == 0
+    monkeypatch.chdir(tmp_path / "03-vlans-by-hand")
+    assert typed("check") == typed("check", "3")
+    assert typed("hint") == typed("hint", "3")
+
+
 def test_folders_that_are_no_exercise(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert 'Did you mean "01-storm"?' in problem_of("start", "01-strom")

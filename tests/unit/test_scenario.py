@@ -237,10 +237,20 @@ def test_a_file_is_found_by_its_path(tmp_path, monkeypatch):
         ("", "no scenario of that name. Known: "),
         ("torus4x4.yml", 'torus4x4.yml: no such file. Did you mean "torus4x4"?'),
         ("../torus4x4", '../torus4x4: no such file. Did you mean "torus4x4"?'),
+        ("my-fabrik.yaml", 'my-fabrik.yaml: no such file. Did you mean "my-fabric.yaml"?'),
     ],
 )
 def test_names_that_lead_nowhere(name, sentence, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "my-fabric.yaml").write_text(SMALL)
     with pytest.raises(InputError) as error:
         find_scenario(name)
     assert sentence in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["missing.yaml", "x/scenario.yml", "./lab.yaml"])
+def test_a_file_that_is_not_there_is_not_taken_for_a_scenario_of_another_name(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError) as error:
+        find_scenario(name)
+    assert str(error.value) == f"{name}: no such file."
