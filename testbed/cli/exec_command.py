@@ -37,6 +37,10 @@ def execute(
 
     running = [entry.name for entry in registry.running()]
     named = words[0] in running
+    if not named and len(running) > 1 and not did_you_mean(words[0], running):
+        listed, meant = ", ".join(running), " ".join(words[:2])
+        sentence = f"is missing, and several are running: {listed}; name one first: testbed exec {running[0]} {meant} …"
+        raise InputError.one("LAB", sentence)
     entry = registry.find(words[0] if named or len(registry.entries() or running) != 1 else None)
     where, command = "", words[named:]
     command = [word for at, word in enumerate(command) if (at, word) != (1, "--")]

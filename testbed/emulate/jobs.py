@@ -30,6 +30,7 @@ from testbed.workloads.spec import Npb
 FOLDER = part("mpi_jobs")
 _BUILD_LIMIT = 600.0
 _SHOWN_LINES = 6
+_CAUSE = re.compile("error:|undefined |multiple definition|cannot find|No such file")  # of a compiler or linker
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,9 +208,9 @@ def building(folder: Path) -> Iterator[None]:
 
 
 def _reason(errors: str) -> str:
-    """The lines that say what is wrong: from a compiler's first error on, else what came last, without make's own."""
+    """Lines that say what is wrong, without make's own: from a compiler's or linker's first error on, else the last."""
     lines = [line for line in errors.splitlines() if line.strip() and not re.match(r"make(\[\d+\])?:", line)]
-    first = next((number for number, line in enumerate(lines) if "error:" in line), max(0, len(lines) - _SHOWN_LINES))
+    first = next((n for n, line in enumerate(lines) if _CAUSE.search(line)), max(0, len(lines) - _SHOWN_LINES))
     return "\n".join(lines[first : first + _SHOWN_LINES]) or (errors.strip() or "it printed no reason")
 
 

@@ -90,7 +90,7 @@ def reserved(name: str) -> Iterator[None]:
         if isinstance(held, Entry) and held.holds:
             raise InputError.one(
                 name,
-                "a lab of that name is already running; end it with `testbed down`, or give this one another "
+                f"a lab of that name is already running; end it with `testbed down {name}`, or give this one another "
                 f"{argument('name')}",
             )
         if isinstance(held, Claim) and held.holds:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from testbed.errors import InputError, reading
+from testbed.errors import InputError, did_you_mean, reading
 from testbed.files import read_text
 from testbed.limits import parse_json
 from testbed.model import Sample
@@ -60,8 +60,11 @@ def load_run(path: Path, *, unfinished: bool = False, below: Path | None = None)
     with reading(path):
         try:
             there = stat.S_ISDIR(path.stat().st_mode)
-        except FileNotFoundError:
-            there = False
+        except FileNotFoundError as error:
+            beside = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+            near = did_you_mean(path.name, beside)
+            sentence = f"is not a result folder: there is nothing of that name{near and '.'}{near}"
+            raise InputError.one(str(path), sentence) from error
         if not there:
             raise InputError.one(str(path), "is not a result folder")
     if path.name.endswith(INCOMPLETE) and not unfinished:

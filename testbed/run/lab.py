@@ -11,6 +11,7 @@ from testbed import __version__
 from testbed.emulate.build import build_lab
 from testbed.emulate.calibration import require_shares
 from testbed.emulate.client import LabClient
+from testbed.emulate.congestion import require_congestion
 from testbed.emulate.launch import require_root
 from testbed.emulate.probe import capabilities, require, versions
 from testbed.errors import CapabilityError, InputError, Problem
@@ -22,6 +23,7 @@ from testbed.run.in_session import Fabric, checked, measure_in
 from testbed.run.loads.one_load import load_labels, runner_of
 from testbed.run.loads.run_mpi import prepare_mpi
 from testbed.session import Session
+from testbed.workloads.spec import Iperf3
 
 
 def missing(plan: Plan, progress: Progress) -> Missing:
@@ -39,6 +41,11 @@ def missing(plan: Plan, progress: Progress) -> Missing:
             lacking |= dict.fromkeys(str(error).split("\n"))
     problems: dict[Problem, None] = {}
     for number, load in enumerate(plan.scenario.workloads):
+        if isinstance(load.spec, Iperf3) and load.spec.protocol == "tcp":
+            try:
+                require_congestion(load.spec.congestion, f"workloads.{number}")
+            except CapabilityError as error:
+                lacking[str(error)] = None
         prepare = runner_of(load.kind).prepare
         if prepare is not None:
             progress(f"building {load.kind} {' '.join(load_labels(load).values())}")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from testbed.errors import InputError, Problem, did_you_mean
+from testbed.errors import InputError, Problem, did_you_mean, setting
 from testbed.files import read_text
 from testbed.limits import YAML
 from testbed.routing import ROUTINGS
@@ -61,8 +61,20 @@ def load_scenario(file: Path, settings: Iterable[str] = (), *, trust: bool = Fal
 
 def parse_scenario(text: str, source: str, settings: Iterable[str] = (), *, trust: bool = False) -> Scenario:
     """Make a scenario from YAML text; see load_scenario."""
+    settings = tuple(settings)
     raw, problems = read_blocks(text, source, settings)
-    return scenario_of_blocks(raw, source, problems, trust=trust)
+    try:
+        return scenario_of_blocks(raw, source, problems, trust=trust)
+    except InputError as error:
+        paths = [one.partition("=")[0].strip() for one in settings]
+        raise InputError([_of_setting(problem, source, paths) for problem in error.problems]) from error
+
+
+def _of_setting(problem: Problem, source: str, paths: Iterable[str]) -> Problem:
+    """A problem of a file, told as one of the setting that has put its key there, where one has."""
+    if problem.file == source and any(f"{problem.key}.".startswith(f"{path}.") for path in paths):
+        return Problem(setting(problem.key), problem.sentence)
+    return problem
 
 
 def scenario_of_blocks(

@@ -103,9 +103,10 @@ def _plan(combination: Combination) -> Plan:
 def _placed(problem: Problem, combination: Combination, sweep: Sweep) -> tuple[str, str]:
     """A problem at the key of the sweep file that causes it, else at the scenario's own."""
     keys = sorted((text.partition("=")[0] for text in combination.settings), key=len, reverse=True)
+    set_key = problem.key.removeprefix(f"{setting('')} ")
+    told = set_key != problem.key or problem.file == str(combination.file)
     for key in keys:
-        told = problem.file == str(combination.file)
-        place = key if problem.key == setting(key) else problem.key if told else ""
+        place = set_key if told else ""
         if place and (f"{place}.".startswith(f"{key}.") or f"{key}.".startswith(f"{place}.")):
             here = place if key == "workloads" else f"set.{key}"
             return f"{sweep.source}: {here}", problem.sentence

@@ -60,7 +60,7 @@ def test_what_is_wrong_with_folders_is_told_at_once(folders, tmp_path):
     text = problems(*folders[:1], folders[0] + "/", tmp_path / "none", tmp_path)
     assert text.splitlines() == [
         f"{folders[0]}: is listed twice; a run is not a repeat of itself",
-        f"{tmp_path / 'none'}: is not a result folder",
+        f"{tmp_path / 'none'}: is not a result folder: there is nothing of that name",
         f"{tmp_path}: is not a result folder: manifest.json is missing",
     ]
 

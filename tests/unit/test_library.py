@@ -102,7 +102,7 @@ def test_settings_replace_what_the_scenario_says():
     plan = tb.plan("torus4x4", {"topology.sizes": (8, 8), "routing": {"kind": "updown"}, "links.rate": "10 Gbit/s"})
     scenario = plan.core.scenario
     assert (plan.core.topology.sizes, scenario.routing_kind, scenario.links.rate) == ((8, 8), "updown", 1e10)
-    with pytest.raises(tb.InputError, match=r'torus4x4.yaml: routing.kind: there is no routing "updwn". Did you mean'):
+    with pytest.raises(tb.InputError, match=r'^settings routing.kind: there is no routing "updwn". Did you mean'):
         tb.plan("torus4x4", {"routing.kind": "updwn"})
     with pytest.raises(tb.InputError, match=r'no scenario of that name\. Did you mean "torus4x4"'):
         tb.plan("torus4x5")

@@ -203,3 +203,24 @@ def test_status_with_a_damaged_record_tells_it_and_lists_the_others(folder):
         done = command("status")
     assert "bad.json: is damaged: it should be a JSON object" in done.stderr
     assert f"good: being built by process {os.getpid()}" in done.stdout
+
+
+def test_a_name_that_is_taken_says_how_to_end_its_lab(folder):
+    folder.mkdir()
+    facts = {"name": "twin", "init": os.getpid(), "born": born(os.getpid()), "scenario": "x", "digest": ""}
+    (folder / "twin.json").write_text(json.dumps(facts))
+    with (
+        pytest.raises(InputError, match=r"already running; end it with `testbed down twin`"),
+        registry.reserved("twin"),
+    ):
+        pass
+
+
+def test_exec_without_a_lab_among_several_proposes_one(monkeypatch):
+    running = [SimpleNamespace(name=name) for name in ("line", "soak0")]
+    monkeypatch.setattr(registry, "running", lambda: running)
+    done = command("exec", "h1", "--", "ping", "-c", "1", "h2")
+    assert done.returncode == 2
+    assert (
+        "LAB: is missing, and several are running: line, soak0; name one first: testbed exec line h1 --" in done.stderr
+    )

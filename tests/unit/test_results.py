@@ -179,7 +179,7 @@ def test_the_manifest_has_the_keys_it_is_read_by(finished):
 
 
 def test_what_is_no_folder_of_a_run(tmp_path, finished):
-    with pytest.raises(InputError, match=r"is not a result folder$"):
+    with pytest.raises(InputError, match=r"is not a result folder: there is nothing of that name$"):
         load_run(tmp_path / "none")
     with pytest.raises(InputError, match=r"is not a result folder: manifest\.json is missing$"):
         load_run(tmp_path)

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.errors import InputError
+from testbed.errors import InputError, naming_options
 from testbed.scenario import find_scenario, load_scenario, parse_scenario, scenario_names
 from testbed.scenario.load import as_dict
 from testbed.scenario.models import shown
@@ -127,7 +127,7 @@ def test_problems_of_settings_and_file_come_together():
     assert problems(SMALL + "color: red", "lab", "lab.dilation=0") == [
         'settings: "lab" should look like lab.dilation=50',
         "x.yaml: color: unknown key. Known: " + ", ".join(KEYS),
-        "x.yaml: lab.dilation: should be 1 or more, not 0",
+        "settings lab.dilation: should be 1 or more, not 0",
     ]
 
 
@@ -254,3 +254,17 @@ def test_a_file_that_is_not_there_is_not_taken_for_a_scenario_of_another_name(na
     with pytest.raises(InputError) as error:
         find_scenario(name)
     assert str(error.value) == f"{name}: no such file."
+
+
+def test_what_a_setting_has_put_there_is_not_blamed_on_the_file(tmp_path):
+    file = tmp_path / "x.yaml"
+    file.write_text("topology: {kind: mesh, sizes: [2, 2]}\nlab: {dilatoin: 5}\n")
+    with pytest.raises(InputError) as caught, naming_options():
+        load_scenario(file, ["lab.dilaton=50", "links.rate=fast"])
+    first, second, third = str(caught.value).split("\n")
+    assert {line.split(": ")[0] for line in (first, second, third)} == {
+        str(file),
+        "--set lab.dilaton",
+        "--set links.rate",
+    }
+    assert f'{file}: lab.dilatoin: unknown key. Did you mean "dilation"?' in str(caught.value)

@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from testbed.emulate import jobs
+from testbed.emulate.jobs import _reason
 from testbed.errors import CapabilityError, InputError
 
 GOOD = "name: mine\ndescription: a job\nbinary: run.sh\nsuccess: ^right$\noutput: free\n"
@@ -173,3 +174,13 @@ def test_hpl_takes_no_other_source_than_the_one_it_knows(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     with pytest.raises(CapabilityError, match="cannot be fetched"):
         jobs.build_job(jobs.read_job("./hpl", "x", tmp_path))
+
+
+def test_a_linker_s_cause_is_told_and_not_only_its_end():
+    said = _reason(
+        "make: Entering directory 'x'\n/usr/bin/ld: hello.o: in function `main':\n"
+        "hello.c:(.text+0x1c): undefined reference to `MPI_Finalise'\ncollect2: error: ld returned 1 exit status\n"
+        "make: *** [Makefile:2: hello] Error 1\n"
+    )
+    assert said.startswith("hello.c:(.text+0x1c): undefined reference to `MPI_Finalise'")
+    assert "make" not in said
