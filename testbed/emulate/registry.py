@@ -18,6 +18,7 @@ from testbed.files import read_text, write_whole
 from testbed.limits import parse_json
 
 FOLDER = Path("/run/testbed")
+OTHER_RECORDS = "kvm-"  # how names of files begin there that are not of labs
 _LOCK = ".lock"
 _LONGEST = 100  # bytes; a file is named after it
 _GIVE_UP = 30.0  # seconds that a program has to end the lab it is building
@@ -316,6 +317,8 @@ def damaged() -> list[str]:
     """Records that nothing can be learned from, each as a sentence with what to do."""
     found = []
     for file in sorted(FOLDER.glob("*.json")):
+        if file.name.startswith(OTHER_RECORDS):
+            continue
         try:
             _understood(file)
         except FileNotFoundError:

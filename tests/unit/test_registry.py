@@ -196,6 +196,13 @@ def test_a_damaged_record_is_told_and_hides_no_other(folder, text, why):
     assert registry.entries() == []
 
 
+def test_what_else_is_remembered_there_is_no_damaged_record(folder):
+    folder.mkdir()
+    (folder / f"{registry.OTHER_RECORDS}vm-1.json").write_text('{"why_not": "no device"}')
+    assert registry.damaged() == []
+    assert registry.entries() == []
+
+
 def test_status_with_a_damaged_record_tells_it_and_lists_the_others(folder):
     folder.mkdir()
     (folder / "bad.json").write_text("[1]")

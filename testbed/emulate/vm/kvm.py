@@ -10,7 +10,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from testbed.emulate.registry import FOLDER
+from testbed.emulate.registry import FOLDER, OTHER_RECORDS
 from testbed.emulate.vm.image import Image
 from testbed.emulate.vm.machine import Machine, kernel_command
 from testbed.emulate.vm.stream import started
@@ -25,7 +25,7 @@ _STEP = 0.05
 
 def why_no_kvm(image: Image) -> str:
     """Return why KVM does not boot the image's kernel here; empty where it does. Remembered until the next boot."""
-    remembered = FOLDER / f"kvm-{image.folder.name}.json"
+    remembered = FOLDER / f"{OTHER_RECORDS}{image.folder.name}.json"
     with suppress(OSError, ValueError, KeyError):
         return str(json.loads(remembered.read_text())["why_not"])
     why_not = _probe(image)
