@@ -95,6 +95,7 @@ class Agent:
             ask.DumpShortCuts: self.short_cuts,
             ask.DumpGroups: self.groups,
             ask.ChangeSwitches: self.change_switches,
+            ask.ForgetFlows: self.forget_flows,
             ask.Trace: self.trace,
             ask.WriteFile: self.write,
             ask.ShowFolder: self.show,
@@ -270,6 +271,12 @@ class Agent:
         del progress
         self.need_fabric()
         self.switches.change(request.rules, request.groups)
+
+    def forget_flows(self, request: ask.ForgetFlows, progress: Progress) -> None:
+        """Empty what switches keep beside their rules."""
+        del request, progress
+        self.need_fabric()
+        self.switches.forget_flows()
 
     def trace(self, request: ask.Trace, progress: Progress) -> list[str]:
         """Ask switches what they would do with frames."""

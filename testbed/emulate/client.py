@@ -346,6 +346,8 @@ class LabClient:
 
         if self.facts.controller is None and self.plan().bundles is not None:
             return moved(self, plan, off, limit, wake_up, pause)
+        # Those of VLANs that were there before would drop frames for a moment when they are there again.
+        self._ask(ask.ForgetFlows())
         return self._ask(ask.MoveToPlan(plan, tuple(off), limit, wake_up, pause))
 
     # ------------------------------------------------------------------------------------------------------- files

@@ -395,6 +395,14 @@ class OpenVSwitch:
                  for daemon in self._daemons if daemon.alive}  # fmt: skip
         run_each(alive)
 
+    def forget_flows(self) -> None:
+        """Take all flows out of the datapath: the next frame of each is looked up in the rules.
+
+        A flow outlives its rules by ten seconds without frames. Of rules that were removed it says that frames are to
+        be dropped, also when the same rules are there again, until a revalidator has looked at it.
+        """
+        self._each(lambda daemon: run(["ovs-appctl", "-t", daemon.target, "revalidator/purge"]) if daemon.alive else "")
+
     def version(self) -> str:
         """First line of `ovs-vswitchd --version`."""
         return run(["ovs-vswitchd", "--version"]).splitlines()[0]

@@ -235,6 +235,10 @@ class ChangeSwitches(Request[None]):
     groups: Mapping[str, Sequence[str]]
 
 
+class ForgetFlows(Request[None]):
+    """Have switches look frames up in their rules anew, and not go by what they once found there."""
+
+
 @dataclass(frozen=True, slots=True)
 class Trace(Request[list[str]]):
     """Ask switches what they would do with frames."""
@@ -338,7 +342,8 @@ OPERATIONS: dict[str, type[Request[Any]]] = {
     "build": Build, "facts": TellFacts, "status": TellStatus, "shutdown": Shutdown, "rates": SetRates,
     "speeds": SetSpeeds, "shaping": CheckShaping, "load": RunLoad, "disturb": Disturb, "links": TellLinks,
     "frames": CountFrames, "read links": ReadLinks, "read pairs": ReadPairs, "flows": DumpFlows,
-    "short cuts": DumpShortCuts, "groups": DumpGroups, "change switches": ChangeSwitches, "trace": Trace,
+    "short cuts": DumpShortCuts, "groups": DumpGroups, "change switches": ChangeSwitches,
+    "forget flows": ForgetFlows, "trace": Trace,
     "reach": Reach, "learn": Learn,
     "storm": WatchStorm, "write": WriteFile, "copy": CopyFile, "take": TakeFile, "show": ShowFolder,
     "controller": TellController, "controller wait": WaitForController, "controller stop": StopController,

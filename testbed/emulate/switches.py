@@ -82,6 +82,9 @@ class SwitchBackend(Protocol):
     def carry_counts_over(self) -> None:
         """Return when the round has ended in which the counters of rules take over what was forwarded."""
 
+    def forget_flows(self) -> None:
+        """Look frames up in the rules anew from now on, whatever was found there before."""
+
     def dump_groups(self, bridges: Sequence[str]) -> dict[str, list[str]]:
         """Groups of switches, a line each."""
 

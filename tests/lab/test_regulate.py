@@ -89,6 +89,31 @@ def test_a_link_goes_off_and_on_under_traffic_without_a_lost_frame(ring, watchin
     assert lab.controller().off == ()
 
 
+def test_vlans_that_come_back_lose_nothing_where_a_switch_is_slow_to_look_at_its_flows(kept):
+    """Open vSwitch keeps "drop" of rules that were removed, until it has looked at it again; here it never does."""
+    plan = plan_of(_RING + _LAB.replace("100", "100, switch_daemons: 2"))
+    detour = find_detour(plan, None)
+    pairs = [(detour.source, detour.destination), (detour.destination, detour.source)]
+    with build_lab(plan) as lab:
+        session = PlanMover(lab, wake_up=0.0)
+        watching = Context(plan, lab, {"load": "1"}, kept.__setitem__, lambda text: None)
+        inside = ["nsenter", "--target", str(lab.namespaces.init), "--pid", "--net", "--mount", "--"]
+        second = [*inside, "ovs-appctl", "-t", "/run/lab/ovs/ovs-vswitchd-2.ctl"]
+
+        def changes(other: Session) -> list[Any]:
+            gone = session.move(other, "detour", detour.plan, (), walk=False)
+            subprocess.run([*second, "revalidator/pause"], check=True)
+            back = session.move(other, "back", plan, (), walk=False)
+            subprocess.run([*second, "revalidator/resume"], check=True)
+            return [gone, back]
+
+        made, losses, _ = session.while_probing(watching, pairs, 500, changes)
+        assert lab.walk(plan) == []
+        assert "move" in [step.action for step in made[1].steps]
+        assert [(loss.lost, loss.duplicates, loss.broken) for loss in losses] == [(0, 0, "")] * 2
+        assert min(loss.sent for loss in losses) > 500
+
+
 @pytest.mark.long
 def test_a_link_goes_off_and_on_where_vlans_are_those_of_one_switch(kept):
     """Frames have no tag between switches: ports change against the direction of the paths, and nothing is lost."""

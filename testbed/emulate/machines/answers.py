@@ -51,6 +51,7 @@ def together(request: ask.Request[Any], parts: Sequence[Part], said: Sequence[An
         ask.CheckShaping: lambda: shaping(parts, said),
         ask.TellLinks: lambda: links(parts, said),
         ask.SetSpeeds: lambda: None,
+        ask.ForgetFlows: lambda: None,
         ask.ReadLinks: lambda: link_readings(parts, said),
         ask.ReadPairs: lambda: pair_readings(parts, said),
         ask.CountFrames: lambda: frames(parts, said),

@@ -14,7 +14,8 @@ from testbed.messages import Disturbance, LoadRequest
 # To all alike: each answers for what it has.
 _TO_ALL = (
     ask.TellFacts, ask.TellStatus, ask.SetRates, ask.CheckShaping, ask.TellLinks, ask.CountFrames, ask.DumpFlows,
-    ask.DumpShortCuts, ask.DumpGroups, ask.ReadLinks, ask.ReadPairs, ask.Reach, ask.WriteFile, ask.TakeFile,
+    ask.DumpShortCuts, ask.DumpGroups, ask.ForgetFlows, ask.ReadLinks, ask.ReadPairs, ask.Reach, ask.WriteFile,
+    ask.TakeFile,
 )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from socket import inet_aton
 
 import numpy as np
 
+from testbed.emulate import requests as ask
 from testbed.emulate.build import build_with
 from testbed.emulate.checks import by_datagrams, changed_links, of_controller, silent_pairs
 from testbed.emulate.client import LabClient, Progress, quiet
@@ -131,7 +132,7 @@ class ModelClient(LabClient):
     ) -> PlanMove:
         """Put other tables into the model, make before break; see Session. A segment manager refuses others."""
         if self.facts.controller is not None:
-            return super().move_to(plan, off, limit=limit, wake_up=wake_up, pause=pause)
+            return self._ask(ask.MoveToPlan(plan, tuple(off), limit, wake_up, pause))
         installed, were_off = installed_plan(self)
 
         def switch(links: Collection[int], up: bool) -> None:
