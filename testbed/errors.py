@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from testbed.others_text import escape_line
 
@@ -46,27 +47,52 @@ def cut(text: str, longest: int = LONGEST_TEXT) -> str:
     return f"{text[:head]}… ({len(text) - head - tail:,} characters left out) …{text[-tail:]}"
 
 
-def cut_lines(lines: Sequence[object]) -> str:
-    """A message of lines, without those that a screen has no place for."""
-    shown = [str(line) for line in lines[:MOST_LINES]]
+def indent_lines(text: str) -> list[str]:
+    """What another program printed, as lines of a message: those after the first are two columns further in."""
+    first, *more = text.strip().splitlines() or [""]
+    return [first, *(f"  {line}" for line in more)]
+
+
+def _cut_line(text: str, longest: int = LONGEST_TEXT) -> str:
+    """Likewise of a text that is to be a line, which what ends one, or steers a terminal, makes longer."""
+    return cut(escape_line(cut(text, longest)), longest)
+
+
+def _cut_lines(lines: Sequence[str]) -> list[str]:
+    """A message of lines, without those that a screen has no place for, and with no more ends of lines than those."""
+    shown = [_cut_line(line, 2 * LONGEST_TEXT) for line in lines[:MOST_LINES]]
     if len(lines) > len(shown):
         shown.append(f"… and {len(lines) - len(shown):,} lines more")
-    return "\n".join(shown)
+    return shown
 
 
 class TestbedError(Exception):
-    """Base of all errors that are shown to the user as a sentence and not as a traceback.
+    r"""Base of all errors that are shown to the user as a sentence and not as a traceback.
 
-    `folder` has what was stored until then, if there is one.
+    Args:
+        sentence: it, or several, each of which has a line: what ends one within a sentence, such as a name of others,
+            is shown as `\x0a`.
+        folder: what was stored until then, if there is one.
     """
 
     __test__ = False  # not a test class, whatever its name looks like to pytest
     exit_code = EXIT_FAIL
 
-    def __init__(self, sentence: str, folder: Path | None = None) -> None:
-        sentence = cut_lines([cut(line, 2 * LONGEST_TEXT) for line in sentence.split("\n")])
-        self.sentence = sentence
-        super().__init__(sentence if folder is None else f"{sentence}\nwhat was stored until then: {folder}")
+    def __init__(self, sentence: str | Sequence[str], folder: Path | None = None) -> None:
+        self.lines = tuple(_cut_lines([sentence] if isinstance(sentence, str) else sentence))
+        self.sentence = "\n".join(self.lines)
+        stored = [] if folder is None else [escape_line(f"what was stored until then: {folder}")]
+        super().__init__("\n".join([*self.lines, *stored]))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let it be the same error in another process, whatever it was made from."""
+        return _made_again, (type(self), self.args, self.__dict__)
+
+
+def _made_again(kind: type[TestbedError], args: tuple[Any, ...], fields: dict[str, Any]) -> TestbedError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(fields)
+    return error
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +104,10 @@ class Problem:
     file: str = ""  # that the key is in, where it is in one
 
     def __post_init__(self) -> None:
-        """Keep what it quotes to what can be read."""
-        for name, longest in (("key", LONGEST_PLACE), ("sentence", LONGEST_TEXT), ("file", LONGEST_PLACE)):
+        """Keep what it quotes to what can be read, and the sentence to a line."""
+        for name, longest in (("key", LONGEST_PLACE), ("file", LONGEST_PLACE)):
             object.__setattr__(self, name, cut(getattr(self, name), longest))
+        object.__setattr__(self, "sentence", _cut_line(self.sentence))
 
     @property
     def place(self) -> str:
@@ -103,7 +130,7 @@ class InputError(TestbedError):
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
-        super().__init__(cut_lines(self.problems))
+        super().__init__([str(problem) for problem in self.problems])
 
     @classmethod
     def one(cls, key: str, sentence: str, file: str = "") -> InputError:
@@ -120,7 +147,7 @@ class VerificationError(TestbedError):
     def __init__(self, sentence: str, file: str = "", details: Sequence[str] = ()) -> None:
         self.reason, self.details = sentence, tuple(details)
         first = f"{file}: {sentence}" if file else sentence
-        super().__init__(cut_lines([cut(first), *(f"  {cut(line)}" for line in self.details)]))
+        super().__init__([cut(first), *(f"  {cut(line)}" for line in self.details)])
 
 
 class CapabilityError(TestbedError):

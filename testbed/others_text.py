@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import itertools
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Sequence
 
 # Control characters but for tabulators and ends of lines; marks that change the direction of what follows; what has no
 # width; ends of lines that only some programs know; halves of characters; tags.
@@ -48,8 +51,10 @@ def unescape_cell(cell: str) -> str:
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
-def escape_row(values: Mapping[str, object]) -> dict[str, object]:
-    """The cells of a row by their columns, texts as such cells and without control characters."""
-    return {
-        key: escape_cell(escape_controls(value)) if isinstance(value, str) else value for key, value in values.items()
-    }
+def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table with a heading, one line a row: its texts are such cells without control characters, None is empty."""
+    written = io.StringIO()
+    writer = csv.writer(written, lineterminator="\n")
+    for row in itertools.chain([columns], rows):
+        writer.writerow([escape_cell(escape_line(cell)) if isinstance(cell, str) else cell for cell in row])
+    return written.getvalue()

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from testbed.others_text import escape_controls
+from testbed.others_text import escape_line
 
 if TYPE_CHECKING:
     from testbed.api.labs import RunningLab
@@ -180,7 +180,7 @@ def _some(names: Collection[str]) -> str:
 
 def _fail(fabric: Fabric, what: str, lines: list[str]) -> None:
     __tracebackhide__ = True
-    pytest.fail(escape_controls("\n".join([f"{fabric.name}: {what}", *lines])), pytrace=False)
+    pytest.fail("\n".join(map(escape_line, [f"{fabric.name}: {what}", *lines])), pytrace=False)
 
 
 def _made(name: str | Path, settings: Mapping[str, Any] | None, *, trust: bool) -> Fabric:
@@ -198,7 +198,7 @@ def _made(name: str | Path, settings: Mapping[str, Any] | None, *, trust: bool) 
             return Fabric(str(name), read_stored(Path(name)), None)
         return Fabric(str(name), planned(name, settings, trust=trust).core, None)
     except (InputError, VerificationError) as error:
-        pytest.fail(escape_controls(str(error)), pytrace=False)
+        pytest.fail(str(error), pytrace=False)
 
 
 @pytest.fixture(scope="session")
@@ -237,8 +237,8 @@ def lab() -> Iterator[Callable[..., RunningLab]]:
                 running: RunningLab = labs.enter_context(standing(made, lambda step: None))
             except CapabilityError as error:
                 if os.environ.get("TESTBED_REQUIRE_LAB") == "1":
-                    pytest.fail(escape_controls(str(error)), pytrace=False)
-                pytest.skip(escape_controls(str(error)))
+                    pytest.fail(str(error), pytrace=False)
+                pytest.skip(str(error))
             return running
 
         yield build

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from testbed.analyse.figures import Analysis
-from testbed.others_text import escape_cell
+from testbed.others_text import csv_text
 from testbed.report.marks import MAX_LINES, Line, look
 from testbed.report.panels import Axis, Block, Panel, Picture
 from testbed.report.render import write
@@ -41,17 +39,15 @@ def as_csv(analyses: Sequence[Analysis]) -> str:
     `channel load <pattern>` has channels by rank, busiest first, and their load as a multiple of the injection rate;
     `path length` has hops between switches, and the pairs of hosts that far apart in per cent.
     """
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(("scenario", "figure", "place", "value"))
+    rows: list[tuple[str, str, int, float]] = []
     for analysis in analyses:
-        name = escape_cell(analysis.plan.scenario.name)
+        name = analysis.plan.scenario.name
         for load in analysis.loads:
             for rank, value in enumerate(np.sort(load.demand)[::-1].tolist(), start=1):
-                rows.writerow((name, f"channel load {load.pattern}", rank, value))
+                rows.append((name, f"channel load {load.pattern}", rank, value))
         for hops, pairs in enumerate(analysis.hops.distribution):
-            rows.writerow((name, "path length", hops, 100 * pairs / max(analysis.hops.pairs, 1)))
-    return text.getvalue()
+            rows.append((name, "path length", hops, 100 * pairs / max(analysis.hops.pairs, 1)))
+    return csv_text(("scenario", "figure", "place", "value"), rows)
 
 
 def _loads(analyses: Sequence[Analysis], pattern: str, styles: Sequence[Line]) -> Panel:

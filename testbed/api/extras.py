@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from testbed.errors import CapabilityError
-from testbed.others_text import escape_controls
+from testbed.others_text import escape_line
 from testbed.shipped import install_extra
 
 Progress = Callable[[str], None]
@@ -40,7 +40,7 @@ class Steps:
     def __call__(self, text: str) -> None:
         """Say a step, once."""
         if text != self._last:
-            print(f"[{time.monotonic() - self._started:6.1f} s] {escape_controls(text)}", file=sys.stderr, flush=True)
+            print(f"[{time.monotonic() - self._started:6.1f} s] {escape_line(text)}", file=sys.stderr, flush=True)
         self._last = text
 
 

@@ -14,6 +14,7 @@ from testbed.errors import Problem, did_you_mean
 from testbed.export.bridge import Bridge, Place
 from testbed.export.read_lines import LineError, mac_of
 from testbed.limits import parse_json
+from testbed.others_text import unescape_cell
 
 CABLING = "cabling.csv"
 # Columns of tables that switches print, by what is in them: IOS, SONiC, PowerConnect.
@@ -235,7 +236,7 @@ def _table(file: str, text: str, problems: list[Problem]) -> Iterator[_Row]:
         if any(cell is None for cell in cells) or not all(cell.strip() for cell in cells[:3]):
             problems.append(Problem(place, "has too few cells; the file may be cut off"))
             continue
-        switch, port, peer, peer_port = (str(cell).strip() for cell in cells)
+        switch, port, peer, peer_port = (unescape_cell(str(cell).strip()) for cell in cells)
         yield _Row(place, (switch, port), (peer, peer_port), used=str(row.get("used") or "").strip() != "no")
 
 

@@ -62,7 +62,7 @@ def analyse(
         for text in remarks(found):
             say(text)
         if plot is not None:
-            say(f"plot: {plot}\ndata: {plot.with_suffix('.csv')}")
+            say([f"plot: {plot}", f"data: {plot.with_suffix('.csv')}"])
         for analysis in found:
             _print_violations(analysis.plan)
     raise typer.Exit(EXIT_PASS if all(analysis.plan.proved for analysis in found) else EXIT_FAIL)

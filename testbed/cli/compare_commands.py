@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from testbed.cli.app import FORMAT, app
-from testbed.cli.output import Format, form_problems, messages, print_json, results, say, steps, working, write_file
+from testbed.cli.output import Format, form_problems, messages, print_json, say, steps, working, write_file
 from testbed.cli.workers import CLUSTER, INSECURE, cluster_of
 from testbed.errors import EXIT_PASS, EXIT_WARNINGS, InputError, Problem, TestbedError
 
@@ -81,9 +81,9 @@ def compare(
     elif form is TableFormat.csv:
         sys.stdout.write(as_csv(found))
     else:
-        results.print(table_text(found), markup=False, soft_wrap=True, end="")
+        say(table_text(found).splitlines(), whole=True)
         if output is not None:
-            say(f"figure: {output}\ndata:   {output.with_suffix('.csv')}")
+            say([f"figure: {output}", f"data:   {output.with_suffix('.csv')}"])
     raise typer.Exit(EXIT_WARNINGS if found.left_out or found.warned else EXIT_PASS)
 
 
@@ -183,7 +183,7 @@ def sweep(
 
 def _print_outcome(outcome: Outcome) -> None:
     for text in outcome.tables:
-        say(text)
+        say(text.splitlines())
     for entry in outcome.record.entries:
         if entry.verdict != "pass":
             say(f"{entry.verdict or entry.state}: {entry.label}: {entry.error or '; '.join(entry.reasons)}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from testbed.cli.app import FORMAT, LAB, app
-from testbed.cli.output import Format, print_json, results
+from testbed.cli.output import Format, print_json, say
 from testbed.errors import EXIT_WARNINGS, InputError
 
 if TYPE_CHECKING:
@@ -48,12 +48,12 @@ def controller(
     if form is Format.json:
         print_json({"lab": entry.name, "controller": name, **asdict(told)})
     else:
-        results.print(_words(f"{entry.name}: {name}", told), markup=False, soft_wrap=True)
+        say(_words(f"{entry.name}: {name}", told), whole=True)
     if told.wiring or told.in_step < len(told.switches):
         raise typer.Exit(EXIT_WARNINGS)
 
 
-def _words(name: str, told: ControllerStatus) -> str:
+def _words(name: str, told: ControllerStatus) -> list[str]:
     """For people: who steers, what it does, and what is not as it should be."""
     who = f", manager {told.manager} is {told.role}" if told.role else ""
     lines = [f"{name}{who}, {told.in_step} of {len(told.switches)} switches are in step"]
@@ -66,4 +66,4 @@ def _words(name: str, told: ControllerStatus) -> str:
         lines.append(f"  {len(told.links)} links by LLDP, {agrees}")
     lines += [f"  {sentence}" for sentence in told.wiring]
     lines += [f"  {told.problem}"] if told.problem else []
-    return "\n".join(lines)
+    return lines

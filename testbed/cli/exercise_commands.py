@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import sys
 from enum import Enum
 from pathlib import Path
@@ -13,7 +12,7 @@ import typer
 from testbed.cli.app import FORMAT, Commands, app
 from testbed.cli.output import Format, messages, print_json, results, say, steps, working
 from testbed.errors import EXIT_FAIL, EXIT_PASS, EXIT_WARNINGS, InputError, did_you_mean
-from testbed.others_text import escape_cell
+from testbed.others_text import csv_text
 
 if TYPE_CHECKING:
     from testbed.exercise.course import Exercise, Task
@@ -211,14 +210,13 @@ def _print_class(graded: Graded) -> None:
 
 
 def _print_csv(graded: Graded) -> None:
-    table = csv.writer(sys.stdout, lineterminator="\n")
-    table.writerow(("student", "exercise", "task", "points", "of", "open"))
+    rows: list[tuple[str, ...]] = []
     for student, results_of in graded.by_student:
         if not results_of:
-            table.writerow((escape_cell(student), "", "", "0", "0", "has handed in no exercise"))
+            rows.append((student, "", "", "0", "0", "has handed in no exercise"))
         for result in results_of:
             for task in result.tasks:
                 still = "; ".join(dict.fromkeys(one.wrong for one in task.demands if one.wrong))
                 points = (f"{task.points:g}", f"{task.task.points:g}")
-                row = (student, result.exercise.name, task.task.name, *points, still)
-                table.writerow([escape_cell(cell) for cell in row])
+                rows.append((student, result.exercise.name, task.task.name, *points, still))
+    sys.stdout.write(csv_text(("student", "exercise", "task", "points", "of", "open"), rows))

@@ -240,9 +240,12 @@ def _up(name: str, settings: list[str] | None, lab: str | None, form: Format) ->
     )  # fmt: skip
     if form is not Format.json:
         say(
-            f"{chosen} is running: {plan.topology.switch_count} switches, {plan.topology.host_count} hosts, "
-            f"{facts.datapath} datapath, dilation {facts.dilation:.4g}; built in {facts.built_seconds:.2f} s, "
-            f"paths checked in {facts.checked_seconds:.2f} s\ntestbed shell {chosen}   testbed down {chosen}"
+            [
+                f"{chosen} is running: {plan.topology.switch_count} switches, {plan.topology.host_count} hosts, "
+                f"{facts.datapath} datapath, dilation {facts.dilation:.4g}; built in {facts.built_seconds:.2f} s, "
+                f"paths checked in {facts.checked_seconds:.2f} s",
+                f"testbed shell {chosen}   testbed down {chosen}",
+            ]
         )
     return facts
 

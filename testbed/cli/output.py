@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from testbed.cli.terminal import EscapingConsole, escape_streams
 from testbed.errors import InputError, Problem, TestbedError
 from testbed.files import write_whole
-from testbed.others_text import escape_controls, escape_json
+from testbed.others_text import escape_json, escape_line
 from testbed.units import format_eta
 
 if TYPE_CHECKING:
@@ -47,15 +47,18 @@ class Format(str, Enum):
     json = "json"
 
 
-def say(text: str, style: str | None = None, *, to: Console = results, whole: bool = False) -> None:
-    """Print text: on a terminal in lines that end between words, elsewhere on lines as long as it has them.
+def say(text: str | Sequence[str], style: str | None = None, *, to: Console = results, whole: bool = False) -> None:
+    r"""Print a line, or several: on a terminal they end between words, elsewhere they are as long as they are.
 
-    `whole` leaves it to the terminal where a line ends: for what is copied, such as a command.
+    What ends a line within one, such as a name of others, is shown as `\x0a`. `whole` leaves it to the terminal where a
+    line ends: for what is copied, such as a command.
     """
-    text = escape_controls(text)  # before its lines are measured
+    from rich.text import Text
+
+    lines = [escape_line(line) for line in ([text] if isinstance(text, str) else text)]  # before they are measured
     if to.is_terminal and not whole:
-        text = "\n".join(_wrapped(line, to.width) for line in text.split("\n"))
-    to.print(text, style=style, markup=False, soft_wrap=True)
+        lines = [_wrapped(line, to.width) for line in lines]
+    to.print(Text("\n".join(lines)), style=style, soft_wrap=True)
 
 
 def _wrapped(line: str, width: int) -> str:
@@ -191,7 +194,7 @@ def _sample_object(sample: Sample) -> dict[str, object]:
 
 def print_error(error: TestbedError, *, as_json: bool) -> None:
     """Print an error as sentences; for programs as an object too."""
-    say(str(error), "red", to=messages)  # first, since the output may be what fails
+    say(str(error).split("\n"), "red", to=messages)  # first, since the output may be what fails
     if as_json:
         problems = [{"place": p.place, "sentence": p.sentence} for p in getattr(error, "problems", ())]
         print_json({"error": str(error), "problems": problems, "exit_code": error.exit_code})
@@ -271,7 +274,7 @@ class _Living:
         line.add_column(width=1)
         line.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
         line.add_column(justify="right", no_wrap=True, width=len(end))
-        line.add_row(self._spinner, Text(escape_controls(self._steps.text)), Text(end, style="dim"))
+        line.add_row(self._spinner, Text(escape_line(self._steps.text)), Text(end, style="dim"))
         return line
 
 
@@ -319,7 +322,7 @@ def working(text: str) -> Iterator[None]:
     if messages.is_terminal:
         from rich.text import Text
 
-        with _shown(messages.status(Text(escape_controls(text)))):
+        with _shown(messages.status(Text(escape_line(text)))):
             yield
     else:
         yield

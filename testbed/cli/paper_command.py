@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from testbed.cli.app import FORMAT, app
-from testbed.cli.output import Format, messages, print_json, results, steps, write_file
+from testbed.cli.output import Format, messages, print_json, results, say, steps, write_file
 from testbed.cli.workers import CLUSTER, INSECURE, cluster_of
 from testbed.errors import EXIT_FAIL, EXIT_PASS, TestbedError
 
@@ -72,9 +72,7 @@ def paper(
         print_json(as_object(score))
     else:
         _print(score)
-        results.print(
-            f"page:    {folder / 'index.html'}\nnumbers: {folder / 'numbers.csv'}", markup=False, soft_wrap=True
-        )
+        say([f"page:    {folder / 'index.html'}", f"numbers: {folder / 'numbers.csv'}"], whole=True)
     raise typer.Exit(EXIT_FAIL if score.unexplained else EXIT_PASS)
 
 

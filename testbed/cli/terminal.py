@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 from rich.console import Console
 from rich.segment import Segment
 
-from testbed.others_text import escape_controls
+from testbed.others_text import escape_controls, escape_line
 
 if TYPE_CHECKING:
     from rich.console import ConsoleOptions, RenderableType
@@ -36,8 +36,8 @@ class EscapingConsole(Console):
         self._file = new_file
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """Make a text of a string."""
-        return super().render_str(escape_controls(text), **options)
+        """Make a text of a string, which is a line, or a cell of a table."""
+        return super().render_str(escape_line(text), **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Lay something out."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from testbed.errors import EXIT_FAIL, EXIT_NOTHING_RAN, EXIT_PASS
-from testbed.others_text import escape_controls
+from testbed.others_text import escape_controls, escape_line
 
 if TYPE_CHECKING:
     from testbed.plan import Plan
@@ -27,7 +27,7 @@ class Verdict:
     seconds: float  # it took
     plan: Plan | None = None  # None where there is none
     problems: tuple[tuple[str, str], ...] = ()  # place and sentence of what keeps it from being planned
-    changed: str = ""  # why a stored plan is refused
+    changed: tuple[str, ...] = ()  # why a stored plan is refused: a sentence, and lines below it
     # cycles that tables in use together around a failure or repair of its loads could close: they fail no plan
     shared_cycles: tuple[str, ...] = ()
 
@@ -43,10 +43,10 @@ class Verdict:
 
     @property
     def violations(self) -> list[tuple[str, str]]:
-        """Invariant and sentence of everything that does not hold."""
+        """Invariant and sentence of everything that does not hold; what the sentence quotes ends no line of it."""
         if self.plan is None:
-            return [("stored plan", self.changed)] if self.changed else []
-        found = [(violation.invariant, violation.sentence) for violation in self.plan.violations]
+            return [("stored plan", "\n".join(map(escape_line, self.changed)))] if self.changed else []
+        found = [(violation.invariant, escape_line(violation.sentence)) for violation in self.plan.violations]
         if not found and not self.plan.proved:
             found = [("deadlock", "expect: deadlock, but the channel dependency graph has no cycle; leave expect: out")]
         return found
@@ -83,7 +83,9 @@ class Verdict:
         }
 
     def _objects(self) -> list[dict[str, object]]:
-        witness = {v.sentence: list(v.witness) for v in self.plan.violations} if self.plan is not None else {}
+        witness = (
+            {escape_line(v.sentence): list(v.witness) for v in self.plan.violations} if self.plan is not None else {}
+        )
         return [
             {"invariant": invariant, "sentence": sentence, "witness": witness.get(sentence, [])}
             for invariant, sentence in self.violations
@@ -128,14 +130,16 @@ def junit_text(verdicts: Sequence[Verdict]) -> str:
         )  # fmt: skip
         if verdict.problems:
             lines = [f"{place}: {sentence}" for place, sentence in verdict.problems]
-            ET.SubElement(case, "error", type="input", message=_clean(lines[0])).text = _clean("\n".join(lines))
+            ET.SubElement(case, "error", type="input", message=_clean(lines[0])).text = _clean(*lines)
         elif not verdict.passed:
             first = verdict.violations[0]
             failure = ET.SubElement(case, "failure", type=first[0], message=_clean(first[1]))
-            failure.text = _clean("\n".join(f"{invariant}: {sentence}" for invariant, sentence in verdict.violations))
+            failure.text = _clean(
+                *"\n".join(f"{invariant}: {sentence}" for invariant, sentence in verdict.violations).split("\n")
+            )
             failure.text += "".join(_witnesses(verdict))
         else:
-            ET.SubElement(case, "system-out").text = _clean("\n".join([*verdict.shared_cycles, verdict.line]))
+            ET.SubElement(case, "system-out").text = _clean(*verdict.shared_cycles, verdict.line)
     root = ET.Element("testsuites", name=_SUITE)
     root.append(suite)
     ET.indent(root)
@@ -147,12 +151,12 @@ def _witnesses(verdict: Verdict) -> Iterator[str]:
         if violation.witness:
             shown = violation.witness[:_MAX_WITNESS]
             more = f" … and {len(violation.witness) - _MAX_WITNESS} more" * (len(violation.witness) > _MAX_WITNESS)
-            yield _clean(f"\nwitness of {violation.invariant}: {' '.join(shown)}{more}")
+            yield "\n" + _clean(f"witness of {violation.invariant}: {' '.join(shown)}{more}")
 
 
-def _clean(text: str) -> str:
-    """Without what XML 1.0 cannot hold."""
-    return _NO_XML.sub("", escape_controls(text))
+def _clean(*lines: str) -> str:
+    """Lines without what XML 1.0 cannot hold."""
+    return _NO_XML.sub("", "\n".join(map(escape_line, lines)))
 
 
 def github_lines(verdicts: Sequence[Verdict]) -> Iterator[str]:
@@ -168,7 +172,7 @@ def github_lines(verdicts: Sequence[Verdict]) -> Iterator[str]:
                 yield _command("error", verdict.file, invariant, sentence)
         for sentence in verdict.shared_cycles:
             yield _command("warning", verdict.file, "tables in use together", sentence)
-        line = escape_controls(verdict.line).replace("\n", " ").replace("##[", "## [")
+        line = escape_line(verdict.line).replace("##[", "## [")
         yield f"./{line}" if line.lstrip().startswith("::") else line  # a file of that name, and no command
 
 

@@ -86,8 +86,8 @@ def _verdict(name: str, settings: Sequence[str]) -> Verdict:
         problems = tuple((problem.place, problem.sentence) for problem in error.problems)
         return Verdict(name, time.monotonic() - started, problems=problems)
     except VerificationError as error:
-        lines = "".join(f"\n  {line}" for line in error.details)
-        return Verdict(name, time.monotonic() - started, changed=f"{error.reason}{lines}")
+        lines = (error.reason, *(f"  {line}" for line in error.details))
+        return Verdict(name, time.monotonic() - started, changed=lines)
     return Verdict(name, time.monotonic() - started, plan=plan, shared_cycles=cycles)
 
 
@@ -121,7 +121,7 @@ def _print(verdict: Verdict) -> None:
     for place, sentence in verdict.problems:
         say(f"{place}: {sentence}" if place else sentence, "red", to=messages)
     for invariant, sentence in verdict.violations:
-        say(f"{invariant}: {sentence}")
+        say(f"{invariant}: {sentence}".split("\n"))
     for sentence in verdict.shared_cycles:
         say(sentence, "yellow" if sentence.startswith("can ") else None)
     say(verdict.line, "green" if verdict.passed else "red")

@@ -13,6 +13,7 @@ from testbed.cli.app import FORMAT, LAB, app
 from testbed.cli.interrupts import Interrupted
 from testbed.cli.output import Format, print_json, results, say
 from testbed.errors import InputError, LabError
+from testbed.others_text import escape_line
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -176,7 +177,7 @@ def picture(name: str, doing: str, seen: View, height: int | None) -> Renderable
     rows = None if height is None else max(height - _OTHER_LINES, 2 * _LEAST_ROWS)
     for_flows = None if rows is None else min(len(seen.flows), rows // 2)
     for_links = None if rows is None or for_flows is None else rows - for_flows
-    head = Text(f"{name}: {doing}, dilation {seen.dilation:.4g}, rates of the real world", style="bold")
+    head = Text(escape_line(f"{name}: {doing}, dilation {seen.dilation:.4g}, rates of the real world"), style="bold")
     parts: list[RenderableType] = [head, _links(busy[:for_links])]
     parts.append(Text(_rest(len(busy), for_links, f"{len(seen.links)} directions of links", "busy"), style="dim"))
     if seen.no_flows:

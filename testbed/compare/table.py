@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 from collections.abc import Iterable, Sequence
 
 from testbed.compare.axis import MESSAGE_SIZE, SWITCHES_ON_PATH
 from testbed.compare.comparison import Comparison, Remark
 from testbed.compare.rows import ComparedRow
-from testbed.others_text import escape_row
+from testbed.others_text import csv_text, escape_line
 from testbed.report.table import BOUNDS, METRICS
 from testbed.units import Scale, bytes_text, gap_text, scale_for
 
@@ -78,7 +76,10 @@ def table_text(comparison: Comparison) -> str:
         title = f"{block[0].load}: {metric_name(block[0].metric)}"
         title += f", {block[0].detail}" if block[0].detail else ""
         title += f" ({scale.name})" if scale.name else ""
-        cells = [_cells(row, scale, comparison.swept, several=several, dilated=dilated) for row in block]
+        cells = [
+            list(map(escape_line, _cells(row, scale, comparison.swept, several=several, dilated=dilated)))
+            for row in block
+        ]
         parts.append((title, cells))
     widths = [
         max(map(len, column)) for column in zip(head, *(line for _, lines in parts for line in lines), strict=True)
@@ -91,7 +92,7 @@ def table_text(comparison: Comparison) -> str:
         text += ["", f"relative to {comparison.baseline}; figures in brackets must not be used"]
     text += [f"note: {note}" for note in comparison.notes]
     text += remark_lines("left out", comparison.left_out) + remark_lines("with warnings", comparison.warned)
-    return "\n".join(text) + "\n"
+    return "\n".join(map(escape_line, text)) + "\n"
 
 
 def remark_lines(what: str, remarks: Sequence[Remark]) -> list[str]:
@@ -166,10 +167,4 @@ def as_object(comparison: Comparison) -> dict[str, object]:
 
 def as_csv(comparison: Comparison) -> str:
     """Rows as CSV with a header line; an empty cell where there is no figure."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    for values in as_objects(comparison):
-        cells = escape_row(values)
-        writer.writerow({key: repr(value) if isinstance(value, float) else value for key, value in cells.items()})
-    return text.getvalue()
+    return csv_text(COLUMNS, ([row[column] for column in COLUMNS] for row in as_objects(comparison)))

@@ -96,7 +96,7 @@ class LabClient:
                 if "progress" in message:
                     progress(message["progress"])
                 elif "error" in message:
-                    raise LabError(message["error"])
+                    raise LabError(message["error"].split("\n"))
                 else:
                     return decode(type(request).answer(), message["result"])
         except (BrokenPipeError, ConnectionResetError):

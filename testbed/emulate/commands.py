@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-from testbed.errors import LabError
+from testbed.errors import LabError, indent_lines
 from testbed.shipped import setup
 
 # Switches and their controller come before hosts, as in hardware: programs that spin must not starve them. The
@@ -48,7 +48,7 @@ def run(command: Sequence[str], text: str | None = None, timeout: float = 120.0)
     if done.returncode != 0:
         reason = (done.stderr or done.stdout).strip()[:_SHOWN] or "it printed no reason"
         how = how_it_ended(done.returncode) if done.returncode < 0 else f"failed with exit code {done.returncode}"
-        raise LabError(f"{name} … {how}: {reason}")
+        raise LabError(indent_lines(f"{name} … {how}: {reason}"))
     return done.stdout
 
 

@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, Gt
 
-from testbed.errors import CapabilityError, InputError, Problem, did_you_mean
+from testbed.errors import CapabilityError, InputError, Problem, did_you_mean, indent_lines
 from testbed.files import make_folder, read_text
 from testbed.isolated import find_python
 from testbed.limits import YAML
@@ -193,7 +193,7 @@ def _make(name: str, folder: Path, *settings: str) -> None:
     except subprocess.TimeoutExpired as error:
         raise CapabilityError(f"the MPI job {name} was not built in {_BUILD_LIMIT:g} s") from error
     if done.returncode != 0:
-        raise CapabilityError(f"the MPI job {name} does not build: {_reason(done.stderr)}")
+        raise CapabilityError(indent_lines(f"the MPI job {name} does not build: {_reason(done.stderr)}"))
 
 
 @contextmanager

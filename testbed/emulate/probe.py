@@ -303,7 +303,7 @@ def require_all(names: Collection[str], spared: Collection[str] = ()) -> None:
     """
     lacking = [c for c in capabilities() if not c.present and (c.needed or c.name in names) and c.name not in spared]
     if lacking:
-        raise CapabilityError("\n".join(f"{c.name}: {c.detail}: {c.consequence}; {c.remedy}" for c in lacking))
+        raise CapabilityError([f"{c.name}: {c.detail}: {c.consequence}; {c.remedy}" for c in lacking])
 
 
 def require_netem() -> None:

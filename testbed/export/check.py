@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -20,6 +21,7 @@ from testbed.export.settings import Floods, settings_of
 from testbed.export.trunking import settle_ports
 from testbed.export.walks import WalkDifference, walk_differences, wiring_of
 from testbed.model import VlanPlan
+from testbed.others_text import unescape_cell
 from testbed.plan import Plan
 
 RUNNING = "running-bridge"
@@ -154,8 +156,8 @@ def recognised(files: Mapping[str, str]) -> str:
 def switches_in(dialect: str, files: Mapping[str, str]) -> list[str]:
     """Names of the switches that files are of: a folder or a file each, or rows of a table."""
     if dialect == "csv":
-        rows = files.get("ports.csv", "").splitlines()[1:]
-        return list(dict.fromkeys(row.split(",")[0] for row in rows if row))
+        rows = list(csv.reader(files.get("ports.csv", "").splitlines()))[1:]
+        return list(dict.fromkeys(unescape_cell(row[0].strip()) for row in rows if row))
     found = []
     for file in files:
         path = PurePosixPath(file)

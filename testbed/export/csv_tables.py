@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Sequence
-
 from testbed.export.dialect import AGEING, Dialect, Writing, nothing_refused
 from testbed.export.port_names import listed
 from testbed.export.read_tables import read_csv
+from testbed.others_text import csv_text
 
 PORT_COLUMNS = ("switch", "port", "peer", "peer_port", "pvid", "tagged", "untagged", "floods", "stp", "flow_control")
 ENTRY_COLUMNS = ("switch", "vlan", "mac", "host", "port")
@@ -30,15 +27,6 @@ def _write(writing: Writing) -> dict[str, str]:
         for vlan, host, port in switch.table.rows()
     )
     return {"ports.csv": csv_text(PORT_COLUMNS, ports), "mac-entries.csv": csv_text(ENTRY_COLUMNS, entries)}
-
-
-def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table with a heading."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(rows)
-    return text.getvalue()
 
 
 CSV = Dialect(

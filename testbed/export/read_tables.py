@@ -11,6 +11,7 @@ from testbed.errors import Problem
 from testbed.export.bridge import Bridge, BridgePort, Entry, Reading
 from testbed.export.read_lines import LineError, mac_of, nothing, vlans_of
 from testbed.limits import parse_json
+from testbed.others_text import unescape_cell
 
 
 def read_sonic(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Problem]]:
@@ -206,5 +207,5 @@ def _rows(
         if any(row[column] is None for column in columns):
             problems.append(Problem(f"{file} line {reader.line_num}", "has too few cells; the file may be cut off"))
         else:
-            found.append((reader.line_num, {column: row[column].strip() for column in columns}))
+            found.append((reader.line_num, {column: unescape_cell(row[column].strip()) for column in columns}))
     return found

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from testbed.export.csv_tables import csv_text
 from testbed.export.dialect import DEFAULT_VLAN, Dialect, Writing
 from testbed.export.settings import SwitchSettings
 from testbed.model import IP_PREFIX, SwitchModel, host_ip
+from testbed.others_text import csv_text
 from testbed.plan import Plan
 
 CABLE_COLUMNS = ("switch", "port", "peer", "peer_port", "used")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from testbed.others_text import escape_row
+from testbed.others_text import csv_text
 from testbed.paper.judge import CONSISTENT, NOT_RUN, RECOMPUTED, REPRODUCED, STATES, Result
 from testbed.paper.runners import RUNNERS
 from testbed.paper.table import Item
@@ -116,11 +114,8 @@ def as_object(score: Score) -> dict[str, Any]:
 
 def as_csv(score: Score) -> str:
     """One line a published number."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, _COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(escape_row(cells(result)) for result in score.all_results)
-    return text.getvalue()
+    every = map(cells, score.all_results)
+    return csv_text(_COLUMNS, ([row[column] for column in _COLUMNS] for row in every))
 
 
 def as_document(score: Score) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from testbed.model import Sample
+from testbed.others_text import escape_line
 from testbed.predict.bounds import AT_LEAST, AT_MOST
 from testbed.results import Run
 from testbed.results.load import load_heads
@@ -241,14 +242,14 @@ def rich_table(run: Run | Iterable[Sample], width: int = WIDE) -> Table:
             # The first column has no width of its own, so that it is the one to give way in a narrow terminal.
             table.add_column(justify="left" if left else "right", width=wide if title else None, style=style)
         for name, *rest in lines:
-            table.add_row(Text(name.ljust(widths[0])), *rest[: len(titles) - 1])
+            table.add_row(Text(escape_line(name).ljust(widths[0])), *rest[: len(titles) - 1])
         return table
 
     whole = Table.grid()
     whole.add_row(part([titles], "bold"))
     for load in load_heads(manifest, (row.load for row in rows)):
-        head = Text(f"{load.label}  {load.title}  ".lstrip(), style="bold")
-        head.append(load.verdict, style=_STYLES.get(load.verdict, ""))
+        head = Text(escape_line(f"{load.label}  {load.title}  ").lstrip(), style="bold")
+        head.append(escape_line(load.verdict), style=_STYLES.get(load.verdict, ""))
         for one in load.attempts:
             head.append(f"  at dilation {load.dilation:g}; {one.verdict} at {one.dilation:g}", style="dim")
         whole.add_row(head)
@@ -256,7 +257,7 @@ def rich_table(run: Run | Iterable[Sample], width: int = WIDE) -> Table:
         if lines:
             whole.add_row(part(lines, "dim" * load.unfaithful))
         else:  # such as of a job that came to a stop
-            whole.add_row(Text(f"  {'; '.join(load.reasons) or 'no figures'}"))
+            whole.add_row(Text(escape_line(f"  {'; '.join(load.reasons) or 'no figures'}")))
     if any(row.unheld for row in rows):
         whole.add_row(Text(UNHELD_NOTE, style="dim"))
     return whole

@@ -16,7 +16,7 @@ from testbed.errors import reading
 from testbed.files import read_text
 from testbed.limits import parse_json
 from testbed.model import Longs, Sample, Topology
-from testbed.others_text import escape_cell, unescape_cell
+from testbed.others_text import csv_text, unescape_cell
 
 SAMPLES = "samples.csv"  # in a result folder
 _SHOWN = 60
@@ -34,16 +34,14 @@ def samples_to_csv(samples: Iterable[Sample]) -> str:
     """
     every = tuple(samples)
     labels = sorted({label for sample in every for label in sample.labels})
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow((*COLUMNS, *map(_column, labels)))
+    rows: list[tuple[str | float, ...]] = []
     for sample in every:
-        predicted = "" if sample.predicted is None else repr(float(sample.predicted))
+        predicted = "" if sample.predicted is None else float(sample.predicted)
         cells = (_cell(sample.labels[label]) if label in sample.labels else "" for label in labels)
         unit = _cell(sample.unit) if sample.unit else ""
-        figure = (_cell(sample.metric), repr(float(sample.value)), unit, predicted)
-        writer.writerow((*figure, *cells))
-    return text.getvalue()
+        figure = (_cell(sample.metric), float(sample.value), unit, predicted)
+        rows.append((*figure, *cells))
+    return csv_text((*COLUMNS, *map(_column, labels)), rows)
 
 
 def samples_from_csv(text: str) -> tuple[Sample, ...]:
@@ -88,7 +86,7 @@ def _label(column: str) -> str:
 def _cell(value: str) -> str:
     """What stands for a value: JSON where else it would be taken for no label, for JSON, or for several lines."""
     plain = value and not value.startswith('"') and value.isprintable()
-    return escape_cell(value) if plain else json.dumps(value)
+    return value if plain else json.dumps(value)
 
 
 def _value(cell: str) -> str:

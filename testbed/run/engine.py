@@ -64,7 +64,7 @@ class Missing:
         if self.problems:
             raise InputError(self.problems)
         if self.lacking:
-            raise CapabilityError("\n".join(self.lacking))
+            raise CapabilityError(self.lacking)
 
 
 @dataclass(frozen=True, slots=True)

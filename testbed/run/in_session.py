@@ -80,7 +80,7 @@ def checked(fabric: Fabric, plan: Plan, folder: ResultFolder, progress: Progress
             check_paths(plan, lab)
             yield lab
     except LabError as error:
-        raise LabError(error.sentence, folder.path) from error
+        raise LabError(error.lines, folder.path) from error
 
 
 def changes_since(plan: Plan, lab: Session) -> list[Finding]:
@@ -110,5 +110,5 @@ def check_paths(plan: Plan, lab: Session) -> None:
     """
     problems = lab.verify(plan)
     if problems:
-        shown = "\n".join(f"  {problem}" for problem in problems[:_SHOWN_PROBLEMS])
-        raise LabError(f"the lab is not what the plan says, in {len(problems)} points; no load was run\n{shown}")
+        what = f"the lab is not what the plan says, in {len(problems)} points; no load was run"
+        raise LabError([what, *(f"  {problem}" for problem in problems[:_SHOWN_PROBLEMS])])

@@ -38,7 +38,7 @@ def missing(plan: Plan, progress: Progress) -> Missing:
         try:
             check()
         except CapabilityError as error:
-            lacking |= dict.fromkeys(str(error).split("\n"))
+            lacking |= dict.fromkeys(error.lines)
     problems: dict[Problem, None] = {}
     for number, load in enumerate(plan.scenario.workloads):
         if isinstance(load.spec, Iperf3) and load.spec.protocol == "tcp":
@@ -54,14 +54,14 @@ def missing(plan: Plan, progress: Progress) -> Missing:
             except InputError as error:
                 problems |= dict.fromkeys(error.problems)
             except CapabilityError as error:
-                lacking[str(error)] = None
+                lacking |= dict.fromkeys(error.lines)
     job = pilot_job(plan, 1.0) if plan.scenario.lab.dilation == "auto" else None
     if job is not None:
         progress(f"building {job.job}, which stands for the jobs where the dilation is chosen")
         try:
             prepare_mpi(plan, job)
         except CapabilityError as error:
-            lacking[str(error)] = None
+            lacking |= dict.fromkeys(error.lines)
     return Missing(tuple(problems), tuple(lacking))
 
 

@@ -84,7 +84,7 @@ def load_lab(lab: LabClient, plan: Plan, results: Path, progress: Progress, aske
             progress("checking the path of every pair")
             return finish(measure_on(lab, plan, folder, progress, _changed(lab, plan)), progress, asked)
     except LabError as error:
-        raise LabError(error.sentence, folder.path) from error
+        raise LabError(error.lines, folder.path) from error
 
 
 def _changed(lab: LabClient, plan: Plan) -> list[Finding]:

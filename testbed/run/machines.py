@@ -67,7 +67,7 @@ def _prepared(machines: Machines, plan: Plan, progress: Progress) -> Missing:
         except InputError as error:
             problems += error.problems
         except CapabilityError as error:
-            lacking[str(error)] = None
+            lacking |= dict.fromkeys(error.lines)
     return Missing(tuple(problems), tuple(lacking))
 
 

@@ -65,7 +65,7 @@ def missing(plan: Plan, progress: Progress) -> Missing:
     if plan.scenario.plugins:
         sentence = "the virtual machine sees only the project, and no plug-ins; set engine: ovs"
         problems.append(Problem("plugins", sentence, plan.scenario.source))
-    lacking = []
+    lacking: list[str] = []
     for check in (
         qemu_version,
         require_image,
@@ -74,7 +74,7 @@ def missing(plan: Plan, progress: Progress) -> Missing:
         try:
             check()
         except CapabilityError as error:
-            lacking.append(str(error))
+            lacking += error.lines
             break
     return Missing(tuple(problems), tuple(lacking))
 
@@ -102,7 +102,7 @@ def measure(plan: Plan, results: Path, progress: Progress) -> Measured:
         remove_folder(folder.path)
         raise
     except LabError as error:
-        raise LabError(error.sentence, folder.path) from error
+        raise LabError(error.lines, folder.path) from error
     facts = {
         "accelerator": machine.accelerator,
         "virtual_time": virtual,
@@ -156,7 +156,7 @@ def run_tests_in_vm(
 
 class _Raised(TypedDict, total=False):
     kind: str
-    sentence: str
+    sentence: str  # or several, a line each
     problems: list[tuple[str, str]]  # of an InputError
 
 
@@ -167,8 +167,11 @@ def raise_reported(report: Report) -> None:
         return
     if error["kind"] == InputError.__name__:
         raise InputError([Problem(*problem) for problem in error["problems"]])
+    lines = error["sentence"].split("\n")
+    if error["kind"] == VerificationError.__name__:
+        raise VerificationError(lines[0], details=[line.strip() for line in lines[1:]])
     kind: type[TestbedError] = _ERRORS.get(error["kind"], LabError)
-    raise kind(error["sentence"])
+    raise kind(lines)
 
 
 def _told(machine: Machine, no_kvm: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from testbed.errors import Problem
 from testbed.files import read_text
 from testbed.limits import FABRIC_FILE
+from testbed.others_text import unescape_cell
 from testbed.scenario.models import shown
 from testbed.traffic import pairs_pattern
 
@@ -104,7 +105,8 @@ def _rows(text: str, place: str, problems: list[Problem]) -> tuple[list[tuple[st
         return [], []
     found: list[tuple[str, str]] = []
     amounts: list[int] = []
-    for line, row in enumerate(rows, 2):
+    for line, cells in enumerate(rows, 2):
+        row = list(map(unescape_cell, cells))
         at = f"{place}: line {line}"
         if len(row) != len(header) or not all(_is_name(name) for name in row[:2]):
             problems.append(

@@ -14,6 +14,7 @@ from testbed.errors import InputError, Problem, argument, did_you_mean
 from testbed.ethernet import WIRE_OVERHEAD
 from testbed.files import read_text
 from testbed.model import Longs, Sample, Topology
+from testbed.others_text import unescape_cell
 from testbed.predict.frames import TCP_PAYLOAD, transport
 from testbed.results import Run, load_run
 from testbed.results.samples import MPI_SENT, mpi_matrix
@@ -148,9 +149,10 @@ def _csv_matrix(file: Path, text: str, topology: Topology) -> Longs:
     number = {topology.host_name(host): host for host in range(topology.host_count)}
     matrix = np.zeros((topology.host_count, topology.host_count), dtype=np.int64)
     problems: list[Problem] = []
-    for row in reader:
-        if not row:
+    for cells in reader:
+        if not cells:
             continue
+        row = list(map(unescape_cell, cells))
         place = f"{file}:{reader.line_num}"
         if len(row) != len(COLUMNS):
             problems.append(Problem(place, f"should have {len(COLUMNS)} columns, not {len(row)}"))

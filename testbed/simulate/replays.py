@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -14,6 +12,7 @@ import numpy as np
 from testbed.errors import InputError, Problem
 from testbed.files import write_whole
 from testbed.model import Floats, Sample
+from testbed.others_text import csv_text
 from testbed.plan import Plan
 from testbed.plan.proof import deadlock_word
 from testbed.plan.speeds import alike_problems
@@ -160,12 +159,11 @@ def _store(found: Replay) -> None:
 
 def _pairs_csv(found: Replay) -> str:
     """One line a pair of hosts; no times of what has not arrived."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
     demand, name = found.demand, found.plan.topology.host_name
     columns = (demand.source, demand.destination, demand.size, demand.packets, found.outcome.finished)
-    for source, destination, size, packets, clock in zip(*(column.tolist() for column in columns), strict=True):
-        times = ("", "") if found.outcome.cycle else (clock, clock * found.clock)
-        writer.writerow((name(source), name(destination), size, packets, *times))
-    return text.getvalue()
+    cycle = found.outcome.cycle
+    rows = (
+        (name(source), name(destination), size, packets, *(("", "") if cycle else (clock, clock * found.clock)))
+        for source, destination, size, packets, clock in zip(*(column.tolist() for column in columns), strict=True)
+    )
+    return csv_text(COLUMNS, rows)

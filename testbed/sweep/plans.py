@@ -83,7 +83,7 @@ def prepare(
     if problems:
         raise InputError(problems)
     if lacking and not elsewhere:
-        raise CapabilityError("\n".join(lacking))
+        raise CapabilityError(list(lacking))
     return Planned(sweep, tuple(found))
 
 

@@ -248,7 +248,7 @@ BAD_FILES = [
     ("1", "answers.yaml", "a: [\n", "answers.yaml: line"),
     ("1", "answers.yaml", "storm_ends: f\n", "should be one of a, b, c, d"),
     ("1", "storm.json", "no", "is not the JSON that the command prints"),
-    ("1", "storm.json", "[]", "should be the object"),
+    ("1", "storm.json", "[]", "should be the JSON object"),
     ("1", "storm.json", '{"seconds": 1}', "is not of `testbed storm`"),
     ("2", "answers.yaml", "blocked: s1-s2\n", "should be a list"),
     ("2", "answers.yaml", "blocked: [s1-s2, s2-s1]\n", "is listed twice"),

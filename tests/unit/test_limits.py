@@ -283,13 +283,13 @@ def test_no_message_is_longer_than_a_screen():
     long = "x" * 100_000_000
     for error in (
         InputError.one(long, long, long), InputError([Problem("key", f"{n} {'y' * 500}") for n in range(100_000)]),
-        LabError(long), LabError("z\n" * 1_000_000),
+        LabError(long), LabError("z\n" * 1_000_000), LabError(["z"] * 1_000_000),
     ):  # fmt: skip
         assert len(str(error).split("\n")) <= MOST_LINES + 1
         assert max(map(len, str(error).split("\n"))) < 5000
     assert str(InputError.one("key", long)).startswith("key: xxxx")
     assert "characters left out) …x" in str(InputError.one("key", long))
-    assert str(LabError("z\n" * 100)).endswith("z\n… and 61 lines more")
+    assert str(LabError(["z"] * 100)).endswith("z\n… and 60 lines more")
 
 
 def test_a_text_that_is_cut_says_by_how_much_and_is_not_cut_twice():

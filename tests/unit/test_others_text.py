@@ -33,18 +33,10 @@ from testbed.report.panels import Axis, Block, Panel, Picture
 from testbed.report.render import write
 from testbed.results import load_run
 from testbed.results.samples import samples_from_csv, samples_to_csv
-from tests.runs import goodput, head, run_of, stored, text_of
+from tests.hostile_files import EVERY, NASTY, SET, commands_of, hostile_files, hostile_run
+from tests.runs import goodput, head, run_of, text_of
 
-# One of each kind, and both ends of each range.
-EVERY = [
-    "\x1b", "\x00", "\x07", "\x08", "\x0b", "\x0d", "\x1f", "\x7f", "\x80", "\x9b", "\x9f", "\u061c", "\u200b",
-    "\u200e", "\u200f", "\u2028", "\u2029", "\u202a", "\u202e", "\u2066", "\u2069", "\ufeff", "\ud800", "\udfff",
-    "\U000e0041",
-]  # fmt: skip
 RAW = re.compile("[" + "".join(map(re.escape, EVERY)) + "\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-# What files and file systems can hold; and codes of rich's.
-SET = "".join(sign for sign in EVERY if sign not in "\x00\ud800\udfff\x0d\x0b")
-NASTY = f"a{SET}]0;own\x07[red]b[/] :x: [/nothing]"
 
 
 def shown(*renderables, terminal=True, **options):
@@ -106,68 +98,11 @@ def test_what_is_written_past_the_console_is_escaped():
     assert stream.getvalue().endswith("\x1b[31md\\x1b\x1b[0m\n")
 
 
-def nasty_run(tmp_path):
-    text = text_of("{kind: mesh, sizes: [2, 2]}")
-    samples = [
-        *goodput(1e9),
-        Sample(f"=m{SET}", 1.0, f"@u{SET}", {"load": "1", "repeat": "1", "key": NASTY, f"+{SET}": "=cmd|x"}),
-    ]
-    loads = [head(1, f"iperf3 {NASTY}", "warn", NASTY)]
-    return stored(tmp_path, run_of(text, samples, loads, reasons=[NASTY], environment={NASTY: NASTY}))
-
-
-def prepare(folder):
-    """Files of others in whose names, keys, values and lines all of it is."""
-    name = NASTY.replace("/", "")[:80]
-    (folder / "sc.yaml").write_text(json.dumps({"topology": {"kind": NASTY, NASTY: 1}, NASTY: 1}))
-    (folder / "value.yaml").write_text(json.dumps({"topology": {"kind": "mesh", "sizes": [NASTY, 2]}}))
-    (folder / "broken.yaml").write_text(f"topology: [{NASTY}\n- \x1b[31m: {{")
-    (folder / "broken.json").write_text('{"' + NASTY.replace("\\", "") + '": [1,')
-    (folder / "good.yaml").write_text("topology: {kind: mesh, sizes: [2, 2]}")
-    (folder / f"{name}.yaml").write_text("topology: {kind: mesh, sizes: [2, 2]}\nlab: {x: 1}\n")
-    (folder / "cfg").mkdir()
-    (folder / "cfg" / f"{name}.txt").write_text(f"hostname {NASTY}\ninterface {NASTY}\n switchport {NASTY}\n")
-    (folder / "cfg" / "sw1.cfg").write_text(f"hostname sw{SET}\ninterface Gi1/0/1\n description {NASTY}\n {NASTY}\n")
-    (folder / "cfg" / "cabling.csv").write_text(f"a,b,c,d\n{NASTY},1,{NASTY},2\n")
-    (folder / "mine").mkdir()
-    (folder / "mine" / ".exercise").write_text(NASTY)
-    (folder / "mine" / "answers.yaml").write_text(f"{NASTY}: 1")
-    (folder / "class" / name / "01-storm").mkdir(parents=True)
-    (folder / "class" / name / "01-storm" / ".exercise").write_text("01-storm")
-    (folder / "class" / name / "01-storm" / "answers.yaml").write_text(json.dumps({NASTY: NASTY}))
-    (folder / "sweep.yaml").write_text(json.dumps({"scenarios": [NASTY], NASTY: {NASTY: [1]}}))
-    (folder / "damaged").mkdir()
-    for file in ("manifest.json", "plan.json", "environment.json"):
-        (folder / "damaged" / file).write_text(json.dumps({"schema_version": NASTY, NASTY: NASTY}))
-    return name
-
-
-def commands_of(name, run):
-    """Command lines over all of these files; `name` of a file."""
-    here = run.name
-    return [
-        ["plan", "sc.yaml"], ["plan", "value.yaml"], ["plan", "broken.yaml"], ["plan", "broken.json"],
-        ["plan", f"{name}.yaml"], ["plan", NASTY], ["plan", "good.yaml", "--set", f"{NASTY}={NASTY}"],
-        ["plan", "good.yaml", f"--{NASTY}"], ["plan", "good.yaml", NASTY], [NASTY],
-        ["plan", "good.yaml", "--format", NASTY], ["explain", "good.yaml", NASTY, "h1"],
-        ["verify", f"{name}.yaml", "sc.yaml", "good.yaml"], ["verify", f"{name}.yaml", "--format", "github"],
-        ["verify", f"{name}.yaml", "sc.yaml", "--format", "junit"], ["verify", f"{name}.yaml", "--json"],
-        ["verify", "broken.json"], ["analyse", f"{name}.yaml"], ["segments", "value.yaml"],
-        ["audit", "cfg"], ["audit", "cfg", "--json"], ["check", "cfg", "good.yaml"], ["check", "damaged", "good.yaml"],
-        ["report", here], ["report", "damaged"], ["report", here, "-o", "x.csv"], ["report", NASTY],
-        ["compare", here, here], ["compare", here, "damaged"], ["compare", here, "--format", "csv"],
-        ["exercise", "hint", "01-storm", "mine"], ["exercise", "check", "01-storm", "mine"],
-        ["exercise", "hint", NASTY], ["exercise", "grade", "class"], ["exercise", "grade", "class", "--format", "csv"],
-        ["sweep", "sweep.yaml"], ["sweep", NASTY], ["simulate", "good.yaml", "--pattern", NASTY],
-        ["export", "good.yaml", "-d", NASTY, "-o", "out"], ["status", NASTY], ["live", here + NASTY],
-    ]  # fmt: skip
-
-
 def test_no_command_lets_any_of_it_through(tmp_path, monkeypatch):
     load_commands()
     monkeypatch.chdir(tmp_path)
-    run = nasty_run(tmp_path)
-    commands = commands_of(prepare(tmp_path), run)
+    run = hostile_run(tmp_path, NASTY)
+    commands = commands_of(hostile_files(tmp_path, NASTY), run, NASTY)
     seen = 0
     for words in commands:
         done = CliRunner().invoke(app, words)
@@ -206,7 +141,7 @@ def test_the_whole_program_escapes_what_is_told_at_its_end(tmp_path):
 
 
 def test_a_page_and_a_drawing_hold_none_of_it(tmp_path):
-    run = load_run(nasty_run(tmp_path))
+    run = load_run(hostile_run(tmp_path, NASTY))
     page = render_report(run)
     assert not RAW.search(page)
     assert "\\u202e" in page

@@ -77,7 +77,7 @@ class Machines:
             raise LabError(f"machine {one.name} ({one.address}) went away")
         well, value = said[one.worker]
         if not well:
-            raise LabError(f"machine {one.name}: {value}")
+            raise LabError(f"machine {one.name}: {value}".split("\n"))
         return value
 
 

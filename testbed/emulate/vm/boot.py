@@ -97,11 +97,11 @@ def _hear(
     return said if "code" in said or "error" in said else last
 
 
-def _failure(what: str, console: Path, errors: Path) -> str:
+def _failure(what: str, console: Path, errors: Path) -> list[str]:
     shown = console.read_text(errors="replace") if console.exists() else ""
     panic = _PANIC.search(shown)
     if panic:
         what = f"the kernel of the virtual machine panicked: {panic.group(1).strip()}"
     said = errors.read_text(errors="replace").strip().splitlines()[-_SHOWN_LINES:]
     tail = [text for text in shown.splitlines() if text.strip()][-_SHOWN_LINES:]
-    return "\n".join([what, *(f"  QEMU: {text}" for text in said), *(f"  console: {text}" for text in tail)])
+    return [what, *(f"  QEMU: {text}" for text in said), *(f"  console: {text}" for text in tail)]

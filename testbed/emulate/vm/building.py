@@ -82,9 +82,9 @@ def run_script(name: str, arguments: Sequence[str], what: str, errors: Path, pro
         code = process.wait()
     said = errors.read_text(errors="replace").strip().splitlines()[-_SHOWN_LINES:]
     if code == _LACKING:
-        raise CapabilityError("\n".join(said))
+        raise CapabilityError(said)
     if code != 0:
-        raise LabError("\n".join([f"{what} cannot be built:", *said]))
+        raise LabError([f"{what} cannot be built:", *said])
     errors.unlink()
 
 
