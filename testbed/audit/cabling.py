@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -102,6 +102,9 @@ class _Plugs:
                 self._unknown(where, row.other)
             else:
                 self._plug(one, other or row.other, where)
+        elif not row.other[1] and (switch := _switch_called(row.other[0], switches)) is not None:
+            sentence = f"leads to {switch}, which has a configuration here, and does not say to which port of it"
+            self.problems.append(Problem(where, sentence))
         elif row.other[1] and listed:
             self.problems.append(Problem(where, f"{row.other[0]} has no configuration here"))
         else:
@@ -138,7 +141,17 @@ class _Plugs:
                 "is a switch, what passes through it is not seen"
             )
 
+    def _is_off(self, place: Place, other: Place) -> bool:
+        """Whether a port carries nothing, so that its cable is none of those of a port channel at the other end."""
+        ends = (self._switches[place[0]], self._switches[other[0]])
+        return place[1] in ends[0].reading.down and other[1] in ends[1].channels.values()
+
     def _plug(self, one: Place, other: Place, where: str) -> None:
+        for here, there in ((one, other), (other, one)):
+            if self._is_off(here, there):
+                why = self._switches[here[0]].reading.down[here[1]]
+                self.notes.append(f"{' '.join(here)} {why}, so {' '.join(there)} has one cable less ({where})")
+                return
         if one == other:
             self.problems.append(Problem(where, f"{one[0]} {one[1]} leads to itself"))
             return
@@ -165,6 +178,13 @@ class _Plugs:
             elif taken.setdefault(port, host) != host:
                 self.problems.append(Problem(CABLING, f"{' '.join(port)} leads to {taken[port]} and to {host}"))
         return self.problems
+
+
+def _switch_called(text: str, names: Collection[str]) -> str | None:
+    """The switch that a neighbour's name is of: in any case, and with or without a domain; None if there is none."""
+    wanted = text.lower()
+    alike = [name for name in names if name.lower() in (wanted, wanted.split(".")[0])]
+    return text if text in names else alike[0] if len(alike) == 1 else None
 
 
 def ports_in(bridge: Bridge) -> set[str]:
@@ -218,8 +238,7 @@ def _lines(file: str, text: str, names: set[str], problems: list[Problem]) -> It
     switch = re.split(r"[./_-]?lldp", file, maxsplit=1, flags=re.IGNORECASE)[0].rstrip("/") or file
     heard = _json(file, text, problems) if text.lstrip().startswith("{") else _printed(file, text, problems)
     for place, local, device, port in heard:
-        short = device.split(".")[0]
-        known = device if device in names or short not in names else short
+        known = _switch_called(device, names) or device
         yield _Row(place, (switch, local), (known, port if known in names else ""))
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from testbed.audit.cabling import is_cabling, read_cabling
 from testbed.audit.network import Network, network_of
 from testbed.errors import InputError, Problem
-from testbed.export.bridge import Bridge
+from testbed.export.bridge import IN_NO_VLAN, Bridge
 from testbed.export.check import reader_called, recognised, switches_in
 from testbed.export.trunking import settle_ports
-from testbed.export.vlan_set import VlanSet
+from testbed.export.vlan_set import ALL_VLANS, VLAN_0, VlanSet
 from testbed.limits import VLAN_MEMBERSHIPS, allowed, too_much
 
 _NOT_READ = ("README.md", "export.json")
@@ -55,6 +56,29 @@ def read_network(files: Mapping[str, str], dialect: str | None = None) -> Networ
     if problems:
         raise InputError(list(dict.fromkeys(problems)))
     bridges = settle_ports(bridges, plugs.cables, [*plugs.cables, *plugs.hosts.values()])
+    bridges = {name: bridge if bridge.vlan_filtering else _unfiltered(bridge) for name, bridge in bridges.items()}
+    plugged = {switch for switch, _ in (*plugs.cables, *plugs.hosts.values())}
+    loose = [
+        f"{name} has a configuration, and nothing says what it is plugged into"
+        for name in bridges
+        if plugs.complete and name not in plugged
+    ]
     return network_of(
-        bridges, plugs.cables, plugs.hosts, complete=plugs.complete, notes=plugs.notes, unclear=plugs.unclear
-    )
+        bridges, plugs.cables, plugs.hosts, complete=plugs.complete, notes=plugs.notes,
+        unclear=[*plugs.unclear, *loose],
+    )  # fmt: skip
+
+
+def _unfiltered(bridge: Bridge) -> Bridge:
+    """A bridge that does not filter VLANs as one that does: every port carries every frame, with the tag it came with.
+
+    Its entries by VLAN decide nothing then.
+    """
+    every = ALL_VLANS | {VLAN_0}
+    down = {port: why for port, why in bridge.reading.down.items() if why != IN_NO_VLAN}
+    ports = {
+        port: replace(said, pvid=VLAN_0, members=every, untagged=VlanSet.of({VLAN_0}))
+        for port, said in bridge.ports.items()
+        if port not in down
+    }
+    return replace(bridge, ports=ports, fdb={}, reading=replace(bridge.reading, down=down))

@@ -160,7 +160,7 @@ def texts_of(folder: Path) -> dict[str, str]:
         if not file.is_file():
             continue
         try:
-            files[str(file.relative_to(folder))] = readable(read_text(file, most=CONFIGURATION))
+            files[str(file.relative_to(folder))] = readable(read_text(file, most=CONFIGURATION)).removeprefix("\ufeff")
         except UnicodeDecodeError as error:
             line = error.object[: error.start].count(b"\n") + 1
             problems.append(Problem(f"{file} line {line}", "is not UTF-8 text; save the configuration as text"))

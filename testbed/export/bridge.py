@@ -92,6 +92,7 @@ class Bridge:
     reading: Reading = field(default_factory=Reading, compare=False)
 
 
+IN_NO_VLAN = "is in no VLAN"  # why a port of a bridge that filters VLANs carries nothing
 BROADCAST = "ff:ff:ff:ff:ff:ff"
 NO_TAG = 0
 Place = tuple[str, str]  # switch, port

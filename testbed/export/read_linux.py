@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from testbed.errors import Problem
-from testbed.export.bridge import Bridge, BridgePort, Entry, Reading
+from testbed.export.bridge import IN_NO_VLAN, Bridge, BridgePort, Entry, Reading
 from testbed.export.vlan_set import VlanSet
 
 _MAC = re.compile(r"([0-9a-f]{2}:){5}[0-9a-f]{2}")
@@ -78,7 +78,7 @@ class Draft:
         down |= {device: "is down" for device, up in self.up.items() if not up and device != self.device}
         down |= self.down
         ports = {port: said for port, said in self.ports.items() if port not in down}
-        down |= {port: "is in no VLAN" for port, said in ports.items() if not said.members}
+        down |= {port: IN_NO_VLAN for port, said in ports.items() if not said.members}
         reading = Reading(
             down=down,
             unclear=tuple(self.unclear),
@@ -169,7 +169,8 @@ def _needs(given: Mapping[str, str], *keys: str) -> list[str]:
 
 def _ip_link(draft: Draft, words: list[str]) -> None:
     if words[:1] == ["add"]:
-        given = _pairs(words[1:])
+        named = words[1:2] in ([], ["name"], ["dev"], ["link"], ["type"])  # the word is often left out
+        given = _pairs(words[1:] if named else ["name", *words[1:]])
         if given.get("type") != "bridge":
             raise _LineError("adds something other than a bridge")
         (draft.device,) = _needs(given, "name")

@@ -14,14 +14,11 @@ from typing import Any
 from testbed.errors import Problem
 from testbed.export.bridge import Bridge, BridgePort, Entry, Reading
 from testbed.export.read_lines import nothing
-from testbed.export.vlan_set import VlanSet
+from testbed.export.vlan_set import ALL_VLANS, VLAN_0, VlanSet
 from testbed.limits import parse_json
-from testbed.vlans.fixed import LAST_VLAN_ID
 
 COMMANDS = ("ovsdb-client --format=json dump", "ovs-appctl fdb/show BRIDGE")
-# Open vSwitch has a VLAN 0, of untagged frames on trunks, which 802.1Q has not. Here it is the number that no VLAN has.
-VLAN_0 = LAST_VLAN_ID + 1
-_ALL = VlanSet.span(1, LAST_VLAN_ID + 1)
+_ALL = ALL_VLANS | {VLAN_0}
 # What the spanning tree protocols say in Port.status and Port.rstp_status of a port that carries no frames.
 _BLOCKED = {"disabled", "blocking", "listening", "learning", "discarding"}
 _ENTRY = re.compile(r"\s*(\d+|LOCAL)\s+(\d+)\s+([0-9a-f:]{17})\s+static\s*")
@@ -52,6 +49,9 @@ def read_open_vswitch(name: str, files: Mapping[str, str]) -> tuple[Bridge, list
     for number in bridge["ports"]:
         if tables["Port"][number]["name"] != bridge["name"]:  # that is the machine's own
             read.add(tables["Port"][number])
+    if bridge["mirrors"]:
+        sentence = f"{bridge['name']} mirrors frames: what the port still carries that they go to is not understood"
+        read.unclear.append(Problem(file, sentence))
     fdb = _entries(files.get(f"{name}/fdb.txt", ""), read.numbers)
     shows = any(_state(tables["Port"][number]) for number in bridge["ports"])
     reading = Reading(down=read.down, unclear=tuple(read.unclear), shows_states=shows)
@@ -79,6 +79,7 @@ class _Ports:
         up = [one for one in interfaces if one["admin_state"] != ["down"] and one["link_state"] != ["down"]]
         if len(interfaces) > 1:
             self.channels |= {one["name"]: name for one in up}
+            self.down |= {one["name"]: "is down" for one in interfaces if one not in up}
         if any(one["type"] == "patch" for one in interfaces):
             sentence = f"{name} leads to another bridge of this switch; that is not read"
             self.problems.append(Problem(self._file, sentence))
@@ -135,9 +136,15 @@ def _entries(text: str, numbers: Mapping[int, str]) -> dict[Entry, str]:
 
 
 # Columns that older versions do not have.
-_OPTIONAL: _Row = {"link_state": ["set", []], "protected": False, "status": ["map", []], "rstp_status": ["map", []]}
+_OPTIONAL: _Row = {
+    "mirrors": ["set", []],
+    "link_state": ["set", []],
+    "protected": False,
+    "status": ["map", []],
+    "rstp_status": ["map", []],
+}
 _WANTED = {
-    "Bridge": ("name", "ports", "controller", "fail_mode", "flood_vlans", "stp_enable", "rstp_enable"),
+    "Bridge": ("name", "ports", "controller", "fail_mode", "flood_vlans", "mirrors", "stp_enable", "rstp_enable"),
     "Port": ("name", "tag", "trunks", "vlan_mode", "interfaces", "protected", "status", "rstp_status"),
     "Interface": ("name", "type", "ofport", "admin_state", "link_state"),
 }
@@ -170,7 +177,7 @@ def _tables(text: str, file: str, problems: list[Problem]) -> dict[str, dict[str
 
 
 _SETS = {
-    "ports", "controller", "fail_mode", "flood_vlans", "tag", "trunks", "vlan_mode", "interfaces", "ofport",
+    "ports", "controller", "fail_mode", "flood_vlans", "mirrors", "tag", "trunks", "vlan_mode", "interfaces", "ofport",
     "admin_state", "link_state",
 }  # fmt: skip
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from testbed.errors import Problem
-from testbed.export.bridge import Bridge, BridgePort, Entry, Reading
+from testbed.export.bridge import IN_NO_VLAN, Bridge, BridgePort, Entry, Reading
 from testbed.export.vlan_set import VlanSet
 from testbed.limits import parse_json
 from testbed.vlans.fixed import LAST_VLAN_ID
@@ -123,7 +123,7 @@ def _down(links: Mapping[str, Mapping[str, Any]], ports: Mapping[str, BridgePort
         elif state != "forwarding":
             yield port, f"is {state}, by its state in link.json"
         elif not ports[port].members:
-            yield port, "is in no VLAN"
+            yield port, IN_NO_VLAN
 
 
 def _unclear(file: str, links: Mapping[str, Mapping[str, Any]]) -> Iterator[Problem]:

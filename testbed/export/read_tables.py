@@ -12,6 +12,7 @@ from testbed.export.bridge import Bridge, BridgePort, Entry, Reading
 from testbed.export.read_lines import LineError, mac_of, nothing, vlans_of
 from testbed.limits import parse_json
 from testbed.others_text import unescape_cell
+from testbed.units import counted
 
 
 def read_sonic(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Problem]]:
@@ -30,7 +31,11 @@ def read_sonic(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Proble
     down: dict[str, str] = {}
     ports = {port: has for port, has in _sonic_ports(said, file, problems, down).items() if port not in channels}
     unsaid = {port: ("sonic-admin-status",) for port, why in down.items() if why.endswith("by default")}
-    reading = Reading(down=down, unclear=tuple(_sonic_lists(said, file, ports)), defaults=unsaid)
+    reading = Reading(
+        down=down,
+        unclear=(*_sonic_lists(said, file, ports), *_sonic_unclear(said, file, ports, channels)),
+        defaults=unsaid,
+    )
     fdb: dict[Entry, str] = {}
     entries = f"{name}/fdb.json"
     if entries in files:
@@ -54,6 +59,22 @@ def _sonic_lists(said: Mapping[str, Any], file: str, ports: Mapping[str, BridgeP
         ruled = isinstance(rules, dict) and any(key.startswith(f"{name}|") for key in rules)
         for port in sorted({port for port in bound if port in ports} if ruled and isinstance(bound, list) else ()):
             yield Problem(f"{file}: ACL_TABLE.{name}", f"{port} has an access list, which is not understood")
+
+
+def _sonic_unclear(
+    said: Mapping[str, Any], file: str, ports: Mapping[str, BridgePort], channels: Mapping[str, str]
+) -> Iterator[Problem]:
+    """Ports of the bridge that are routed, too, and port channels that wait for more ports."""
+    for table in ("INTERFACE", "PORTCHANNEL_INTERFACE"):
+        rows = said.get(table, {})
+        for port in sorted({key.partition("|")[0] for key in rows} & ports.keys() if isinstance(rows, dict) else ()):
+            yield Problem(f"{file}: {table}.{port}", f"{port} is routed and in a VLAN, which SONiC refuses")
+    for channel in ports.keys() & {*channels.values()}:
+        least = str(said["PORTCHANNEL"][channel].get("min_links", "0"))
+        up = sum(1 for other in channels.values() if other == channel)
+        if not least.isdecimal() or up < int(least[:4]):
+            sentence = f"min_links is {least}, and {counted(up, 'port')} of {channel} {'is' if up == 1 else 'are'} up"
+            yield Problem(f"{file}: PORTCHANNEL.{channel}", f"{sentence}, so it may be down; not understood")
 
 
 def _sonic_channels(said: Mapping[str, Any], file: str, problems: list[Problem]) -> dict[str, str]:

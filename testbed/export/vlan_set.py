@@ -78,6 +78,9 @@ class VlanSet(Set[int]):
 
 
 ALL_VLANS = VlanSet.span(1, LAST_VLAN_ID)
+# The VLAN of untagged frames where a switch has one for them, which 802.1Q has not: trunks of Open vSwitch, and bridges
+# that do not look at tags. Here it is the number that no VLAN has.
+VLAN_0 = LAST_VLAN_ID + 1
 
 
 def as_row(vlans: Set[int]) -> Bools:

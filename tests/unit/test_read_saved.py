@@ -12,9 +12,10 @@ from testbed.export.bridge import Bridge, BridgePort
 from testbed.export.check import OPEN_VSWITCH, recognised
 from testbed.export.read_ios import port_of, read_ios
 from testbed.export.read_lines import LineError, mac_of, vlans_of
-from testbed.export.read_open_vswitch import VLAN_0, read_open_vswitch
+from testbed.export.read_open_vswitch import read_open_vswitch
 from testbed.export.read_powerconnect import ports_of, read_powerconnect
 from testbed.export.read_tables import read_csv, read_sonic
+from testbed.export.vlan_set import VLAN_0
 
 SAVED = Path(__file__).parent.parent / "data" / "saved"
 NONE: frozenset[int] = frozenset()
@@ -285,6 +286,15 @@ def test_what_is_wrong_in_open_vswitch(change, told):
     else:
         problems = ovs(change)[1]
     assert any(told in problem for problem in problems), problems
+
+
+def test_a_bridge_that_mirrors_frames_is_not_understood():
+    tables = [json.loads(line) for line in (SAVED / "open-vswitch.json").read_text().splitlines()]
+    table = next(one for one in tables if one["caption"] == "Bridge table")
+    table["data"][0][table["headings"].index("mirrors")] = ["uuid", "one"]
+    text = "\n".join(map(json.dumps, tables))
+    told = [str(one) for one in read_open_vswitch("s1", {"s1.json": text})[0].reading.unclear]
+    assert told == ["s1.json: br0 mirrors frames: what the port still carries that they go to is not understood"]
 
 
 def test_a_bridge_whose_rules_come_from_elsewhere_is_no_switch():
