@@ -386,7 +386,11 @@ def main() -> int:
         print(f"{__doc__}\nthese are no plan and certificate: {shown(repr(error))}", file=sys.stderr)
         return 2
     right = f"certified: {len(certificate['walks'])} hosts, every pair delivered, channels in order"
-    print("\n".join([*map(shown, found[:LIMIT]), f"REFUTED: {len(found)} faults"] if found else [right]))
+    print(
+        "\n".join(
+            [*map(shown, found[:LIMIT]), f"REFUTED: {len(found)} fault{'s' * (len(found) != 1)}"] if found else [right]
+        )
+    )
     return 1 if found else 0
 
 

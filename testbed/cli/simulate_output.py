@@ -137,7 +137,9 @@ def print_outcome(outcome: Outcome, bound: float | None, figure: Path | None, ri
         _print_packets(outcome, packets)
     highest = outcome.highest
     if highest is not None and highest.accepted is not None:
+        dead = [f"{row.load:g}" for row in outcome.rows if row.deadlocks and row.load > highest.load]
         rising = "" if highest.saturated else " and not saturated: higher loads may be accepted, too"
+        rising = f"; load {', '.join(dead)} deadlocked" if dead else rising
         say(f"throughput: {highest.accepted.mean:.4f} at load {highest.load:g}{rising}")
     if bound is not None:
         link = static_load(outcome.plan, outcome.settings).bottleneck(outcome.plan.topology)
@@ -239,6 +241,7 @@ def _print_ties(outcome: Outcome) -> None:
 def _print_table(outcome: Outcome, *columns: Column, last: Sequence[Column] = ()) -> None:
     """A row a load, columns of the level between those that both levels have."""
     from rich.table import Table
+    from rich.text import Text
 
     whole: list[Column] = [
         ("load", lambda row: f"{row.load:g}"), ("accepted", _of("accepted", ".4f")), *columns,
@@ -248,7 +251,7 @@ def _print_table(outcome: Outcome, *columns: Column, last: Sequence[Column] = ()
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title, _ in whole:
         table.add_column(
-            title if _narrow() else title.replace("\n", " "), justify="right", vertical="top", no_wrap=True
+            Text(title if _narrow() else title.replace("\n", " ")), justify="right", vertical="top", no_wrap=True
         )
     for row in outcome.rows:
         table.add_row(*(cell(row) for _, cell in whole))

@@ -74,7 +74,7 @@ def test_what_was_changed_is_refuted(tmp_path):
     code, text = checked(plan, certificate)
     assert code == 1
     assert text.splitlines()[0].startswith("h1→h2: ")
-    assert text.splitlines()[-1] == "REFUTED: 1 faults"
+    assert text.splitlines()[-1] == "REFUTED: 1 fault"
     assert checked(plan, plan)[0] == 2
     assert checked(tmp_path / "none", certificate)[0] == 2
     assert checked()[0] == 2

@@ -113,6 +113,14 @@ def test_a_declared_deadlock_is_shown_and_passes(typed, tmp_path):
     assert not list((tmp_path / "results").glob("*/latency.svg"))
 
 
+def test_a_load_that_deadlocked_is_not_said_to_be_accepted(typed):
+    code, text = typed("ring5-deadlock", "--loads", "0.02,1", "--buffer", "16", "--clocks", "40000", "--seeds", "1")
+    assert code == 0
+    (line,) = (line for line in text.splitlines() if line.startswith("throughput: "))
+    assert line.endswith(" at load 0.02; load 1 deadlocked")
+    assert "\\x0a" not in text  # of a heading of two lines
+
+
 def test_a_declared_deadlock_that_does_not_form_ends_with_3(typed, tmp_path):
     (tmp_path / "declared.yaml").write_text(CYCLIC + "expect: deadlock\n")
     found = CliRunner().invoke(
