@@ -34,6 +34,7 @@ _OTHERS = {
     "emulate/realtime/doors.py": _KERNEL,
     "emulate/registry.py": "in /run/testbed, which is root's and closed to others",
     "emulate/jobs.py": _CACHE,
+    "emulate/local_workers.py": f"{_MADE}, or that an earlier one of this user had",
     "emulate/vm/box.py": _CACHE,
     "emulate/vm/building.py": _CACHE,
     "emulate/vm/image.py": _CACHE,
