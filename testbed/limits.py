@@ -33,6 +33,7 @@ JSON_VALUES: Final = 10_000_000  # a fabric of a million links has half as many
 PLAN_VALUES: Final = 50_000_000  # of a stored plan; that of a torus of 1,024 hosts has 18 million
 DEPTH: Final = 64  # lists and blocks in each other
 UNPACKED: Final = 2048 * MEBIBYTE  # all arrays of an .npz file
+ARRAYS: Final = 1000  # in it
 
 _ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
@@ -47,7 +48,7 @@ def allowed(limit: int) -> int:
         factor = float(os.environ.get(VARIABLE) or 1)
     except ValueError:
         factor = 1.0
-    return int(limit * factor) if 1 <= factor < math.inf else limit
+    return int(limit * factor) if factor >= 1 and limit * factor < math.inf else limit
 
 
 def too_much(found: str, limit: int, unit: str) -> str:
@@ -121,10 +122,19 @@ def parse_arrays(content: bytes) -> dict[str, npt.NDArray[Any]]:
         size = sum(member.file_size for member in members)
         if size > most:
             raise LimitError(too_much(f"would be {size:,} bytes when it is unpacked", most, "bytes"))
+        if len(members) > allowed(ARRAYS):
+            raise LimitError(too_much(f"has {len(members):,} arrays", allowed(ARRAYS), "arrays"))
         return {member.filename.removesuffix(".npy"): _array(packed, member) for member in members}
 
 
 def _array(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> npt.NDArray[Any]:
+    try:
+        return _unpacked(packed, member)
+    except (RuntimeError, OverflowError) as error:  # it has a password, is packed otherwise, or has such extents
+        raise ValueError(f"its array {member.filename[:40]!r} cannot be read: {error}") from error
+
+
+def _unpacked(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> npt.NDArray[Any]:
     from numpy.lib import format as npy  # noqa: PLC0415 - most commands need no numpy
 
     with packed.open(member) as opened:
@@ -134,7 +144,7 @@ def _array(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> npt.NDArray[Any]
         read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         shape, _, dtype = read_header(opened)  # type: ignore[no-untyped-call]
         # An array is made before it is filled: what its header says must be there.
-        if math.prod(shape) * dtype.itemsize > member.file_size:
+        if math.prod(shape) * max(1, dtype.itemsize) > member.file_size:
             raise ValueError(f"its array {member.filename[:40]!r} is shorter than it says")
     with packed.open(member) as opened:
         array: npt.NDArray[Any] = npy.read_array(opened, allow_pickle=False)  # type: ignore[no-untyped-call]

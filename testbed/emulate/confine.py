@@ -11,6 +11,7 @@ import ctypes
 import errno
 import functools
 import os
+import stat
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
@@ -38,6 +39,10 @@ _PAST_NETWORKS = {"vsock": 40, "bluetooth": 31, "nfc": 39, "qipcrtr": 42}
 # there next would obey; to paste a selection of the console, likewise; to be the console; to become a network interface
 # or whatever else the kernel then loads.
 _OF_TERMINALS = {"TIOCSTI": 0x5412, "TIOCLINUX": 0x541C, "TIOCCONS": 0x541D, "TIOCSETD": 0x5423}
+# With it a program would run with the rights of the file's owner: a file of the machine that a program in a host was
+# given to write to. Of each call, the argument that has the permissions.
+_CHANGING_RIGHTS = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2}
+_OWNERS_RIGHTS = (stat.S_ISUID, stat.S_ISGID)
 _SEEN = 0xFFFFFFFF  # of an argument that the kernel takes as 32 bits, whatever the others are
 _NEW_USERS = 0x10000000  # CLONE_NEWUSER: in a namespace of users one has all capabilities
 # seccomp.h
@@ -155,4 +160,7 @@ def _filter() -> tuple[Any, Any]:
         refuse("socket", errno.EAFNOSUPPORT, (0, _MASKED, _SEEN, family))
     for request in _OF_TERMINALS.values():
         refuse("ioctl", errno.EPERM, (1, _MASKED, _SEEN, request))
+    for name, argument in _CHANGING_RIGHTS.items():
+        for right in _OWNERS_RIGHTS:
+            refuse(name, errno.EPERM, (argument, _MASKED, right, right))
     return library, made

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from testbed.emulate.confine import filtered
+from testbed.emulate.given import nothing
 from testbed.emulate.shell import inside
 from testbed.errors import WorkloadError
 from testbed.messages import Access
@@ -92,7 +93,7 @@ def start_inside(init: int, holder: int, group: str | None, command: Sequence[st
 
     def start() -> subprocess.Popen[str]:
         return subprocess.Popen(
-            entering, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            entering, env=environment, stdin=nothing(access), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             text=True, start_new_session=True,
         )  # fmt: skip
 

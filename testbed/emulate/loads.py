@@ -18,6 +18,7 @@ from testbed.emulate import kernel_files
 from testbed.emulate.confine import filtered, own_places, program_in
 from testbed.emulate.disturb import Timeline
 from testbed.emulate.fabric import Fabric
+from testbed.emulate.given import nothing
 from testbed.emulate.host_view import HOME, take_own_temporary
 from testbed.emulate.mounts import apart
 from testbed.emulate.names import RECORD
@@ -67,8 +68,9 @@ class _Running:
 
         def start() -> subprocess.Popen[bytes]:
             return subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.err, env=environment,
-                cwd=HOME if spec.to_hosts or (of_hosts and access != "write") else folder, start_new_session=True,
+                command, stdin=nothing(access if of_hosts else "write"), stdout=self.out, stderr=self.err,
+                env=environment, start_new_session=True,
+                cwd=HOME if spec.to_hosts or (of_hosts and access != "write") else folder,
             )  # fmt: skip
 
         def apart_from_all() -> subprocess.Popen[bytes]:

@@ -94,13 +94,13 @@ def set_attributes(target: str | int, *, add: int = 0, clear: int = 0, below: bo
     _check(done, f"changing the mount {target}")
 
 
-def copy_of(path: str) -> int:
-    """Descriptor of a copy of what is mounted at a path, and below; it is nowhere until `attach`.
+def copy_of(path: str, *, below: bool = True) -> int:
+    """Descriptor of a copy of what is mounted at a path, and `below`; it is nowhere until `attach`.
 
     Raises:
         OSError: there is no such path.
     """
-    flags = _CLONE | _RECURSIVE | os.O_CLOEXEC
+    flags = _CLONE | (_RECURSIVE if below else 0) | os.O_CLOEXEC
     made: int = _libc.syscall(ctypes.c_long(_OPEN_TREE), ctypes.c_long(_HERE), path.encode(), ctypes.c_ulong(flags))
     _check(made, path)
     return made

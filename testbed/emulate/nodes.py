@@ -11,6 +11,7 @@ from mininet.node import Host, Node, Switch
 
 from testbed.emulate.commands import joining
 from testbed.emulate.confine import guard
+from testbed.emulate.given import nothing
 from testbed.messages import Access
 
 
@@ -63,7 +64,7 @@ class LabHost(_LazyShell, Host):  # type: ignore[misc]
         It gets nothing of this process, whose terminal is the caller's, but what Mininet names: for the shell that is
         a terminal of its own.
         """
-        params = {"stdin": subprocess.DEVNULL, **params, "close_fds": True}
+        params = {"stdin": nothing(self.access), **params, "close_fds": True}
         command = guarded(cmd, self.access)
         return super()._popen(joining(self.procs, command) if self.procs else command, **params)
 

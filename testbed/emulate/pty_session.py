@@ -21,6 +21,7 @@ from pathlib import Path
 
 from testbed.emulate import mounts
 from testbed.emulate.confine import forbid
+from testbed.emulate.given import Given
 from testbed.errors import CapabilityError
 from testbed.shipped import setup
 
@@ -86,6 +87,7 @@ class _Leader:
     def __init__(self, ends: Ends) -> None:
         self._ends = ends
         self._pid = 0
+        self._given = Given(())
         self._deadline: float | None = None  # when what has not ended is killed, and then given up
         self._killed = False
         self._wake, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -96,7 +98,7 @@ class _Leader:
 
         Raises:
             OSError: the lab is gone, or what puts the program there is not installed.
-            CapabilityError: system calls cannot be refused to it here.
+            CapabilityError: system calls cannot be refused to it here, or it cannot be given what the caller has open.
         """
         terminal = self._ends.terminal
         os.setsid()
@@ -108,6 +110,8 @@ class _Leader:
         # A leader that is not in the foreground of its terminal decides for all that who is.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})
         if program.confined:
+            own = [number for number in range(3) if number not in self._ends.replaced]
+            self._given = Given((*own, *self._ends.kept))
             forbid()
         _enter(program.init)
 
@@ -138,6 +142,8 @@ class _Leader:
             if self._wake in ready:
                 os.read(self._wake, 4096)
             while (status := self._status()) is not None:
+                if os.WIFEXITED(status) or os.WIFSIGNALED(status):
+                    self._given.read()
                 told = (STOPPED if os.WIFSTOPPED(status) else ENDED) + str(status).encode()
                 with suppress(OSError):
                     control.send(told)

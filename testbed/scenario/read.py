@@ -163,8 +163,13 @@ def read_value(text: str, place: str) -> Any:
         raise InputError.one(place, sentence) from error
     except RecursionError as error:
         raise InputError.one(place, "blocks are nested too deeply") from error
-    except (ValueError, IndexError) as error:  # an impossible date, a number of no digits, or of thousands
-        reason = "a number has no digits" if isinstance(error, IndexError) else error
+    except (ValueError, IndexError, KeyError, AttributeError, OverflowError) as error:
+        # An impossible date, a number of no digits or of thousands; what does not look like what its tag says.
+        reason: object = error
+        if isinstance(error, IndexError):
+            reason = "a number has no digits"
+        elif isinstance(error, (KeyError, AttributeError)):
+            reason = "it is not what its tag says, such as !!bool"
         sentence = f"a value cannot be read: {reason}; text that looks like a date or a number needs quotes"
         raise InputError.one(place, sentence) from error
 

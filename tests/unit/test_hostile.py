@@ -47,6 +47,14 @@ def test_a_number_of_no_digits(tag):
     assert str(caught.value).startswith("x.yaml: a value cannot be read: a number has no digits; text that looks")
 
 
+@pytest.mark.parametrize(
+    "value", ["!!bool maybe", "!!timestamp soon", "1:" * 800 + "1.5"], ids=["bool", "timestamp", "sixties"]
+)
+def test_a_value_that_is_not_what_its_tag_or_its_form_says(value):
+    with pytest.raises(InputError, match=r"^x\.yaml: a value cannot be read: (it is not what its tag|int too large)"):
+        parse_scenario(f"name: {value}", "x.yaml")
+
+
 def test_a_kind_of_no_letters():
     with pytest.raises(InputError) as caught:
         parse_scenario("topology: {kind: ''}", "x.yaml")

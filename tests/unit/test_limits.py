@@ -7,6 +7,7 @@ most of these take minutes, or more memory than there is.
 from __future__ import annotations
 
 import json
+import struct
 import subprocess
 import sys
 import zipfile
@@ -223,7 +224,7 @@ def test_a_limit_can_be_raised(monkeypatch):
         read_value(text, "x.yaml")
     monkeypatch.setenv("TESTBED_LIMITS", "10")
     assert len(read_value(text, "x.yaml")["a"]) == 150
-    for wrong in ("", "many", "0.1", "-5", "nan", "inf"):
+    for wrong in ("", "many", "0.1", "-5", "nan", "inf", "1e308"):
         monkeypatch.setenv("TESTBED_LIMITS", wrong)
         assert allowed(100) == 100
 
@@ -257,6 +258,33 @@ def test_an_array_that_says_it_is_longer_than_it_is(tmp_path):
     text = whole.read_bytes().replace(b"(10,), }", b"(1000000000000,), }").replace(b" " * 11 + b"\n", b"\n")
     with pytest.raises(ValueError, match=r"its array 'a.npy' is shorter than it says"):
         parse_arrays(_packed(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("descr", "shape"), [("|V0", "(1000000000000,)"), ("<U0", "(1000000000000,)"), ("<f8", f"(0, {'9' * 4000})")]
+)
+def test_an_array_of_nothing_that_says_it_is_long(tmp_path, descr, shape):
+    head = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    text = b"\x93NUMPY\x01\0" + struct.pack("<H", len(head)) + head
+    with pytest.raises(ValueError, match=r"its array 'a.npy' (is shorter than it says|cannot be read)"):
+        parse_arrays(_packed(tmp_path, text))
+
+
+@pytest.mark.parametrize(("at", "central", "value"), [(6, 8, 1), (8, 10, 99)], ids=["password", "packed otherwise"])
+def test_an_archive_that_is_packed_as_none_of_ours(tmp_path, at, central, value):
+    np.savez_compressed(tmp_path / "x.npz", a=np.arange(5))
+    content = bytearray((tmp_path / "x.npz").read_bytes())
+    content[content.index(b"PK\3\4") + at] = content[content.index(b"PK\1\2") + central] = value
+    with pytest.raises(ValueError, match=r"its array 'a.npy' cannot be read"):
+        parse_arrays(bytes(content))
+
+
+def test_an_archive_of_very_many_arrays(tmp_path):
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as packed:
+        for number in range(1001):
+            packed.writestr(f"a{number}.npy", "")
+    with pytest.raises(LimitError, match=r"has 1,001 arrays; 1,000 arrays are the most that is read"):
+        parse_arrays((tmp_path / "x.npz").read_bytes())
 
 
 def test_an_archive_whose_directory_says_too_little(tmp_path):
