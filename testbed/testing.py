@@ -17,6 +17,7 @@ from testbed.plan import Plan, make_plan
 from testbed.plan.store import plan_from_json, plan_to_json
 from testbed.routing import ROUTINGS
 from testbed.routing.paths import path
+from testbed.scenario.beside import EVERY_KEY
 from testbed.scenario.load import scenario_of_blocks
 from testbed.scenario.plugins import load_file, load_installed
 
@@ -79,7 +80,9 @@ def check_routing(
         of_routing = {"kind": name, **(options or {})}
         scenario = {"plugins": plugins, "topology": dict(topology), "routing": of_routing, **blocks}
         try:
-            plans = [make_plan(scenario_of_blocks(dict(scenario), "check", trust=True)) for _ in range(2)]
+            plans = [
+                make_plan(scenario_of_blocks(dict(scenario), "check", trust=True, named=[EVERY_KEY])) for _ in range(2)
+            ]
         except InputError as error:
             refused[fabric] = str(error)
             continue

@@ -44,11 +44,12 @@ def plan(
     from testbed.emulate.memory import require_room
     from testbed.plan import make_plan
     from testbed.scenario import find_scenario, load_scenario, parse_scenario
+    from testbed.scenario.beside import EVERY_KEY
 
     texts = [f"{key}={json.dumps(value, default=list)}" for key, value in (settings or {}).items()]
     if isinstance(scenario, Mapping):
         # JSON is YAML; the name is that of a file in the current folder, as paths in a scenario are beside its file.
-        blocks = parse_scenario(json.dumps(scenario, default=list), "python", texts, trust=trust)
+        blocks = parse_scenario(json.dumps(scenario, default=list), "python", texts, trust=trust, named=[EVERY_KEY])
         return PlannedFabric(make_plan(blocks, require_room))
     file = scenario if isinstance(scenario, Path) else find_scenario(scenario)
     return PlannedFabric(make_plan(load_scenario(file, texts, trust=trust), require_room))

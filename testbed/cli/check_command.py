@@ -151,16 +151,17 @@ def texts_of(folder: Path) -> dict[str, str]:
     """Every file in a folder: name → text.
 
     Raises:
-        InputError: what cannot be read, all of it.
+        InputError: what cannot be read, all of it; a link is not, since it may lead to what only the reader may read.
     """
     if not folder.is_dir():
         raise InputError.one(str(folder), "is not a folder")
     files, problems = {}, []
     for file in sorted(folder.rglob("*")):
-        if not file.is_file():
+        if not (file.is_file() or file.is_symlink()):
             continue
         try:
-            files[str(file.relative_to(folder))] = readable(read_text(file, most=CONFIGURATION)).removeprefix("\ufeff")
+            text = readable(read_text(file, folder, most=CONFIGURATION))
+            files[str(file.relative_to(folder))] = text.removeprefix("\ufeff")
         except UnicodeDecodeError as error:
             line = error.object[: error.start].count(b"\n") + 1
             problems.append(Problem(f"{file} line {line}", "is not UTF-8 text; save the configuration as text"))

@@ -160,7 +160,7 @@ def _must_be_ours(folder: Path) -> None:
 def _manifest(folder: Path) -> dict[str, Any]:
     file = folder / MANIFEST
     try:
-        found = parse_json(read_text(file))
+        found = parse_json(read_text(file, folder))
     except OSError as error:
         sentence = f"cannot be read: {error.strerror}; give a folder that testbed export wrote"
         raise InputError.one(str(file), sentence) from error

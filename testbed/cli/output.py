@@ -73,10 +73,10 @@ def say_entries(entries: Mapping[str, str]) -> None:
     """Print names in a column and what they are in another."""
     column = max(map(len, entries)) + 4
     for name, text in entries.items():
-        line = f"  {name:<{column - 2}}{text}"
+        lines = [escape_line(f"  {name:<{column - 2}}{text}")]
         if results.is_terminal:
-            line = textwrap.fill(line, results.width, subsequent_indent=" " * column, break_on_hyphens=False)
-        say(line, whole=True)
+            lines = textwrap.wrap(lines[0], results.width, subsequent_indent=" " * column, break_on_hyphens=False)
+        say(lines, whole=True)
 
 
 def print_json(value: Mapping[str, Any]) -> None:

@@ -34,7 +34,7 @@ def summaries(files: Mapping[str, Path]) -> dict[str, str]:
 
 def _description(file: Path) -> str:
     try:
-        text = _described(read_text(file, most=YAML))
+        text = _described(read_text(file, file.parent, most=YAML))
     except (OSError, ValueError, yaml.YAMLError):
         return "cannot be read"
     return " ".join(text.split()) or "has no description:"

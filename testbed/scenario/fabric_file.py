@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-import stat
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge
 
 from testbed.errors import InputError, Problem, did_you_mean
-from testbed.files import read_text
 from testbed.limits import FABRIC_FILE
+from testbed.scenario.beside import Beside
 from testbed.topologies import TOPOLOGIES
 from testbed.topologies.graph import Graph, Listing, graph_of, quoted
 from testbed.topologies.graphml import read_graphml
@@ -46,10 +45,10 @@ TOPOLOGY_BLOCKS: dict[str, TopologyBlock] = {
 }
 
 
-def read_fabric_file(block: FabricFile, folder: Path, problems: list[Problem]) -> Graph | None:
+def read_fabric_file(block: FabricFile, beside: Beside, problems: list[Problem]) -> Graph | None:
     """Return the graph of a file, or None after adding every problem found."""
     try:
-        return read_fabric(_text(folder / block.path), block.path, block.format, block.hosts_per_switch)
+        return read_fabric(_text(block.path, beside), block.path, block.format, block.hosts_per_switch)
     except InputError as error:
         name = block.path if block.path.isprintable() else quoted(block.path)
         for problem in error.problems:
@@ -58,14 +57,13 @@ def read_fabric_file(block: FabricFile, folder: Path, problems: list[Problem]) -
         return None
 
 
-def _text(file: Path) -> str:
+def _text(name: str, beside: Beside) -> str:
     try:
-        if not stat.S_ISREG(file.stat().st_mode):
-            raise InputError.one("", "is a folder or device, not a file")
-        return read_text(file, most=FABRIC_FILE)
+        return beside.read(name, "topology.path", FABRIC_FILE)
     except FileNotFoundError as error:
-        beside = [other.name for other in file.parent.iterdir()] if file.parent.is_dir() else []
-        raise InputError.one("", f"there is no file {file}.{did_you_mean(file.name, beside)}") from error
+        file = beside.folder / name
+        others = [other.name for other in file.parent.iterdir()] if file.parent.is_dir() else []
+        raise InputError.one("", f"there is no file {file}.{did_you_mean(file.name, others)}") from error
     except OSError as error:
         raise InputError.one("", f"cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

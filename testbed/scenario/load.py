@@ -11,6 +11,7 @@ from testbed.errors import InputError, Problem, did_you_mean, setting
 from testbed.files import read_text
 from testbed.limits import YAML
 from testbed.routing import ROUTINGS
+from testbed.scenario.beside import EVERY_KEY, Beside
 from testbed.scenario.engines import ENGINES, Simulator, VmOptions, engine_name
 from testbed.scenario.fabric_file import TOPOLOGY_BLOCKS, read_fabric_file
 from testbed.scenario.models import fill, key_of, not_one_of, shown, unknown_key
@@ -41,32 +42,42 @@ from testbed.workloads import WORKLOADS
 _GROUPS = {"topology": "topologies", "routing": "routings", "assignment": "assignments", "workloads": "workloads"}
 
 
-def load_scenario(file: Path, settings: Iterable[str] = (), *, trust: bool = False) -> Scenario:
+def load_scenario(
+    file: Path,
+    settings: Iterable[str] = (),
+    *,
+    trust: bool = False,
+    named: Iterable[str] | None = None,
+    below: Path | None = None,
+) -> Scenario:
     """Read a scenario.
 
     `settings` are `key.key=value` texts that replace what the file says; `trust`: whether the caller has said that the
     plug-ins that it names may run. Otherwise only those do that have been trusted before, or that a front end is told
-    to (testbed/trust.py).
+    to (testbed/trust.py). `named`: keys that the caller himself has given, so that files which they name may be
+    anywhere; None = those of the settings. `below`: folder on the way to the file from which on no link is followed.
 
     Raises:
         InputError: everything that is wrong with it.
     """
     try:
-        text = read_text(file, most=YAML)
+        text = read_text(file, below, most=YAML)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise InputError.one(str(file), f"cannot be read: {reason}") from error
-    return parse_scenario(text, str(file), settings, trust=trust)
+    return parse_scenario(text, str(file), settings, trust=trust, named=named)
 
 
-def parse_scenario(text: str, source: str, settings: Iterable[str] = (), *, trust: bool = False) -> Scenario:
+def parse_scenario(
+    text: str, source: str, settings: Iterable[str] = (), *, trust: bool = False, named: Iterable[str] | None = None
+) -> Scenario:
     """Make a scenario from YAML text; see load_scenario."""
     settings = tuple(settings)
     raw, problems = read_blocks(text, source, settings)
+    paths = [one.partition("=")[0].strip() for one in settings]
     try:
-        return scenario_of_blocks(raw, source, problems, trust=trust)
+        return scenario_of_blocks(raw, source, problems, trust=trust, named=paths if named is None else named)
     except InputError as error:
-        paths = [one.partition("=")[0].strip() for one in settings]
         raise InputError([_of_setting(problem, source, paths) for problem in error.problems]) from error
 
 
@@ -84,18 +95,19 @@ def scenario_of_blocks(
     *,
     stored: bool = False,
     trust: bool = False,
+    named: Iterable[str] = (),
 ) -> Scenario:
     """Make a scenario from its blocks, such as as_dict returns.
 
     Files are looked for beside `source`; `problems` are what is wrong with the blocks already. Of a `stored` plan
     no plug-in is loaded, and what this program knows nothing of stays as it is (`Foreign`). `trust` as in
-    load_scenario().
+    load_scenario(); `named`: keys that the caller himself has given, whose files may be anywhere.
 
     Raises:
         InputError: everything that is wrong with them.
     """
     found: list[Problem] = []
-    scenario = _scenario(raw, source, found, stored=stored, trust=trust)
+    scenario = _scenario(raw, Beside.of(source, named), source, found, stored=stored, trust=trust)
     every = [*problems, *(problem.in_file(source) for problem in found)]
     if every or scenario is None:
         raise InputError(every)
@@ -103,20 +115,20 @@ def scenario_of_blocks(
 
 
 def _scenario(
-    raw: dict[str, Any], source: str, problems: list[Problem], *, stored: bool, trust: bool
+    raw: dict[str, Any], beside: Beside, source: str, problems: list[Problem], *, stored: bool, trust: bool
 ) -> Scenario | None:
     problems += [Problem(key, unknown_key(key, KEYS)) for key in raw if key not in KEYS]
     name, description = _texts(raw, source, problems)
-    folder, plugins = Path(source).parent, tuple(raw.get("plugins", ())) if stored else ()
+    plugins = tuple(raw.get("plugins", ())) if stored else ()
     if not stored:
         load_installed()
-        loaded = load_files(raw.get("plugins", []), folder, problems, trust=trust)
+        loaded = load_files(raw.get("plugins", []), beside.folder, problems, trust=trust)
         if loaded is None:
             return None
         plugins = loaded
     of_links: list[Problem] = []
     links = fill(Links, raw.get("links", {}), "links", of_links)
-    topology_kind, topology = _topology(raw, source, problems, stored=stored)
+    topology_kind, topology = _topology(raw, beside, problems, stored=stored)
     faults = fill(Faults, raw.get("faults", {}), "faults", problems)
     if faults is not None:
         problems += [Problem(f"faults.{problem.place}", problem.sentence) for problem in check_faults(faults)]
@@ -125,7 +137,7 @@ def _scenario(
     if routing and links is not None and (links.add or links.remove) and not ROUTINGS[routing].any_topology:
         routing = "updown"  # takes what the topology's own does not know
     routing_kind, options = _kind(
-        with_paths(raw.get("routing", {}), folder, problems), "routing", problems, table=ROUTINGS, part="options",
+        with_paths(raw.get("routing", {}), beside, problems), "routing", problems, table=ROUTINGS, part="options",
         default=routing, stored=stored,
     )  # fmt: skip
     assignment_kind, assignment = _kind(
@@ -152,7 +164,7 @@ def _scenario(
     lab = fill(LabSettings, raw.get("lab", {}), "lab", problems)
     vm = fill(VmOptions, raw.get("vm", {}), "vm", problems)
     simulator = fill(Simulator, raw.get("simulator", {}), "simulator", problems)
-    workloads = _workloads(raw.get("workloads", []), folder, problems, stored=stored)
+    workloads = _workloads(raw.get("workloads", []), beside, problems, stored=stored)
     if links is not None and lab is not None:
         problems += [*_too_slow(links, lab), *_too_small_share(lab)]
     if links is not None and links.aggregate:
@@ -168,7 +180,7 @@ def _scenario(
     )  # fmt: skip
 
 
-def _topology(raw: dict[str, object], source: str, problems: list[Problem], *, stored: bool) -> tuple[str, Any]:
+def _topology(raw: dict[str, object], beside: Beside, problems: list[Problem], *, stored: bool) -> tuple[str, Any]:
     """Kind and parameters; a file becomes the graph that it describes. Without parameters there is a problem."""
     if "topology" not in raw:
         problems.append(Problem("topology", f"is required: a block with its kind, one of {', '.join(TOPOLOGY_BLOCKS)}"))
@@ -177,7 +189,7 @@ def _topology(raw: dict[str, object], source: str, problems: list[Problem], *, s
     if kind == "file":
         kind = "graph"
         if topology is not None:
-            topology = read_fabric_file(topology, Path(source).parent, problems)
+            topology = read_fabric_file(topology, beside, problems)
     if topology is None or isinstance(topology, Foreign):
         return kind, topology
     too_large = size_problem(topology)
@@ -246,7 +258,7 @@ def _no_kind(block: str, kind: object, table: Mapping[str, Any]) -> str:
     return f"there is no {noun} {shown(kind)}.{did_you_mean(str(kind), table)} Known: {', '.join(table)}"
 
 
-def _workloads(raw: object, folder: Path, problems: list[Problem], *, stored: bool) -> tuple[Workload, ...]:
+def _workloads(raw: object, beside: Beside, problems: list[Problem], *, stored: bool) -> tuple[Workload, ...]:
     if not isinstance(raw, list):
         problems.append(Problem("workloads", f"should be a list such as [{{kind: ping}}], not {shown(raw)}"))
         return ()
@@ -255,7 +267,7 @@ def _workloads(raw: object, folder: Path, problems: list[Problem], *, stored: bo
         place = f"workloads.{number}"
         load = {"kind": load} if isinstance(load, str) else load  # noqa: PLW2901 - the same load, in other words
         if isinstance(load, dict) and takes_pattern(load.get("kind")):
-            load = with_pattern(load, place, folder, problems)  # noqa: PLW2901 - likewise
+            load = with_pattern(load, place, beside, problems)  # noqa: PLW2901 - likewise
         kind, spec = _kind(load, place, problems, table=WORKLOADS, part="spec", stored=stored)
         if spec is not None and not isinstance(spec, Foreign):
             found = [*WORKLOADS[kind].check(spec), *WORKLOADS[kind].meaningless(spec, list(load))]
@@ -284,14 +296,14 @@ def _amounts(kind: str, spec: Any) -> list[Problem]:
 def parse_loads(raw: object, source: str) -> tuple[Workload, ...]:
     """Make loads of a list such as `workloads` of a scenario has, for a lab that is there already.
 
-    Files are looked for beside `source`, which problems name.
+    Files are looked for beside `source`, which problems name; they are the caller's, and may be anywhere.
 
     Raises:
         InputError: everything that is wrong with them.
     """
     problems: list[Problem] = []
     load_installed()
-    loads = _workloads(raw, Path(source).parent, problems, stored=False)
+    loads = _workloads(raw, Beside.of(source, [EVERY_KEY]), problems, stored=False)
     if problems:
         raise InputError([problem.in_file(source) for problem in problems])
     return loads

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-from pathlib import Path
 from typing import Any
 
 from testbed.errors import Problem
-from testbed.files import read_text
 from testbed.limits import FABRIC_FILE
 from testbed.others_text import unescape_cell
+from testbed.scenario.beside import Beside
 from testbed.scenario.models import shown
 from testbed.traffic import pairs_pattern
 
@@ -35,10 +34,10 @@ SCHEMA: dict[str, object] = {
 }
 
 
-def with_pattern(values: dict[str, Any], place: str, folder: Path, problems: list[Problem]) -> dict[str, Any]:
+def with_pattern(values: dict[str, Any], place: str, beside: Beside, problems: list[Problem]) -> dict[str, Any]:
     """The keys of a load with its pairs, or those of its matrix, as its pattern.
 
-    Every problem found is added; `place` is the load's, `folder` that of the scenario.
+    Every problem found is added; `place` is the load's, `beside` where files are looked for.
     """
     given = [key for key in ("pattern", *KEYS) if key in values]
     if given in ([], ["pattern"]):
@@ -52,7 +51,7 @@ def with_pattern(values: dict[str, Any], place: str, folder: Path, problems: lis
     if key == "pairs":
         pairs = _listed(values[key], f"{place}.pairs", problems)
     else:
-        pairs, amounts = _in_file(values[key], f"{place}.matrix", folder, problems)
+        pairs, amounts = _in_file(values[key], f"{place}.matrix", beside, problems)
     return rest if len(problems) > before else {**rest, "pattern": pairs_pattern(pairs, amounts)}
 
 
@@ -74,14 +73,14 @@ def _is_name(value: object) -> bool:
 
 
 def _in_file(
-    value: object, place: str, folder: Path, problems: list[Problem]
+    value: object, place: str, beside: Beside, problems: list[Problem]
 ) -> tuple[list[tuple[str, str]], list[int]]:
     """Pairs of a matrix, and what each sends; no amounts where the file has none."""
     if not isinstance(value, str):
         problems.append(Problem(place, f"should be a file such as traffic.csv, not {shown(value)}"))
         return [], []
     try:
-        text = read_text(folder / value, most=FABRIC_FILE)
+        text = beside.read(value, place, FABRIC_FILE)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         problems.append(Problem(f"{place}: {value}", f"cannot be read: {reason}"))

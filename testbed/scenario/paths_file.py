@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 from testbed.errors import Problem
-from testbed.files import read_text
 from testbed.limits import FABRIC_FILE, parse_json
+from testbed.scenario.beside import Beside
 from testbed.scenario.models import shown
 
 SCHEMA: dict[str, object] = {
@@ -20,7 +19,7 @@ SCHEMA: dict[str, object] = {
 }
 
 
-def with_paths(routing: object, folder: Path, problems: list[Problem]) -> Any:
+def with_paths(routing: object, beside: Beside, problems: list[Problem]) -> Any:
     """The keys of a routing block with the paths of its file, if it names one; every problem found is added."""
     if not isinstance(routing, dict) or routing.get("kind") != "paths" or "file" not in routing:
         return routing
@@ -33,7 +32,7 @@ def with_paths(routing: object, folder: Path, problems: list[Problem]) -> Any:
     try:
         if not isinstance(file, str):
             raise TypeError(f"should be the name of a file, not {shown(file)}")
-        found = parse_json(read_text(folder / file, most=FABRIC_FILE))
+        found = parse_json(beside.read(file, "routing.file", FABRIC_FILE))
         found = found.get("paths") if isinstance(found, dict) else found
         if not isinstance(found, list):
             raise TypeError(f"should have a list of paths, not {shown(found)}")

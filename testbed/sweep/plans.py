@@ -64,7 +64,7 @@ def prepare(
         label = label_of(combination.scenario, combination.swept, sweep.labels)
         progress(f"planning and proving {number} of {len(sweep.combinations)}: {label}")
         try:
-            plan = _plan(combination)
+            plan = _plan(combination, Path(sweep.source).parent)
             missing = engine_named(plan.scenario.engine).missing(plan, lambda text: None)
             wrong = list(missing.problems)
             lacking |= dict.fromkeys(missing.lacking)
@@ -87,9 +87,10 @@ def prepare(
     return Planned(sweep, tuple(found))
 
 
-def _plan(combination: Combination) -> Plan:
-    """Raise InputError unless a run of it could start here."""
-    scenario = load_scenario(combination.file, combination.settings)
+def _plan(combination: Combination, folder: Path) -> Plan:
+    """Raise InputError unless a run of it could start here; `folder` is the sweep's, which may be somebody else's."""
+    below = folder if combination.file.is_relative_to(folder) else None
+    scenario = load_scenario(combination.file, combination.settings, named=(), below=below)
     plan = make_plan(scenario, require_room)
     try:
         plan.require_proof()

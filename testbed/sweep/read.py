@@ -13,6 +13,7 @@ from testbed.errors import InputError, Problem, argument, did_you_mean
 from testbed.files import read_text
 from testbed.limits import YAML
 from testbed.scenario import find_scenario, scenario_names
+from testbed.scenario.beside import ElsewhereError, leads_out
 from testbed.scenario.catalogue import sweep_names
 from testbed.scenario.models import fill, shown, unknown_key
 from testbed.scenario.read import read_blocks
@@ -132,6 +133,9 @@ def _scenarios(raw: Mapping[str, Any], folder: Path, problems: list[Problem]) ->
             problems.append(Problem(place, f'"{name}" is listed twice; repeats: runs each several times'))
         else:
             is_file = name.endswith((".yaml", ".yml")) or "/" in name
+            if is_file and leads_out(name):
+                problems.append(Problem(place, f"{name}: {ElsewhereError('sweep', name, '').strerror}"))
+                continue
             try:
                 found[name] = find_scenario(str(folder / name) if is_file else name)
             except InputError as error:

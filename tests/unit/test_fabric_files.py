@@ -346,8 +346,8 @@ def test_files_that_cannot_be_read(tmp_path):
         f'rign.json: there is no file {tmp_path}/rign.json. Did you mean "ring.json"?'
     )
     assert file_problem(tmp_path, "no/x.json") == f"no/x.json: there is no file {tmp_path}/no/x.json."
-    assert file_problem(tmp_path, ".") == ".: is a folder or device, not a file"
-    assert file_problem(tmp_path, "pipe") == "pipe: is a folder or device, not a file"
+    assert file_problem(tmp_path, ".") == ".: cannot be read: Is a directory"
+    assert file_problem(tmp_path, "pipe") == "pipe: cannot be read: it is a pipe or a device, not a file"
     assert file_problem(tmp_path, "latin.json") == "latin.json: cannot be read: it is not UTF-8 text"
     assert file_problem(tmp_path, "huge") == (
         "huge: cannot be read: it has 1,099,511,627,776 bytes; 268,435,456 bytes are the most that is read; "

@@ -122,7 +122,7 @@ figures: [{kind: bar}, {kind: lines}, {kind: bars, x: lab.seed, metric: [goodput
         + ", ".join(sorted({*SCENARIOS, *(file.stem for file in PACKAGE.glob("*.yaml"))})) + ".",
         'mine.yaml: scenarios.2: "ring4" is listed twice; repeats: runs each several times',
         "mine.yaml: scenarios.3: should be a name in scenarios/ or a file, not 7",
-        "mine.yaml: scenarios.4: none.yaml: no such file.",
+        "mine.yaml: scenarios.4: none.yaml: no such file. Did you mean \"mine.yaml\"?",
         "mine.yaml: set.lab.dilation: has a value twice: [100, 100]",
         "mine.yaml: set.lab.seed: has no value; give one or more, or leave the key out",
         "mine.yaml: set.workloads: has no value; give one or more, or leave the key out",
