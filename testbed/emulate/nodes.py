@@ -26,7 +26,9 @@ class _LazyShell:
         if self.wants_shell:
             options = mnopts
             if options is None and self.pid:
-                options = f"-cda{self.pid}"
+                # Without `d`, which is setsid() alone: bash then opens its terminal by name to make it the controlling
+                # one, which Ctrl-C needs, and hosts do not have that name in their own /dev.
+                options = f"-ca{self.pid}"
             super().startShell(options)  # type: ignore[misc]
 
     def sendCmd(self, *args: Any, **kwargs: Any) -> Any:  # noqa: N802 - Mininet's name
@@ -66,6 +68,8 @@ class LabHost(_LazyShell, Host):  # type: ignore[misc]
         """
         params = {"stdin": nothing(self.access), **params, "close_fds": True}
         command = guarded(cmd, self.access)
+        if params["stdin"] == self.slave:
+            command = ["setsid", "--ctty", *command]
         return super()._popen(joining(self.procs, command) if self.procs else command, **params)
 
 

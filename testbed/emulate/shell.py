@@ -21,13 +21,15 @@ _STATE = Path("/run/lab/state.json")
 # A signal to what waits for the command alone ends only that, which passes none on.
 _ENDING_WITH_PARENT = ("setpriv", "--pdeathsig", "TERM", "--")
 # Entering leaves the folder that one was in.
-_BACK = 'cd "$0" 2>/dev/null || cd /; exec "$@"'
+_BACK = 'cd "$1" 2>/dev/null || cd /; shift; exec "$@"'
 
 
 def enter(init: int) -> None:
     """Replace this process by Mininet's command line inside the lab of a process 1; does not return."""
     prompt = [*_ENDING_WITH_PARENT, *make_module_command("testbed.emulate.shell")]
     command, environment = _entering(init, prompt, {})
+    # Ctrl-C goes to all that the terminal has in front. nsenter, which waits, would end, and the prompt with it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     _become(command, clean_environment(environment))
 
 
@@ -79,7 +81,7 @@ def _inner(
     holder: int | None, group: str | None, command: Sequence[str], access: Access
 ) -> tuple[list[str], dict[str, str]]:
     """What becomes the command when it is started in the lab's own namespaces, and what it finds in its environment."""
-    back = ["sh", "-c", _BACK, str(Path.cwd()), *command]
+    back = ["sh", "-c", _BACK, "testbed", str(Path.cwd()), *command]
     if holder is None:
         return [*_ENDING_WITH_PARENT, *back], {}
     return [*_ENDING_WITH_PARENT, *program_in(holder, back, group, access)], own_places(access)
@@ -122,6 +124,7 @@ def main() -> None:
     from testbed.emulate.fabric import Fabric  # noqa: PLC0415
     from testbed.emulate.prompt import Prompt  # noqa: PLC0415
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # which Python leaves ignored where it was, see enter()
     state = decode(LabState, json.loads(_STATE.read_text()))
     if state.order.host_access != "write":
         forbid()  # for all that the hosts' shells start

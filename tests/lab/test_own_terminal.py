@@ -207,6 +207,28 @@ def test_the_callers_terminal_does_not_reach_a_host_from_the_prompt(lab, on_term
         _check_what_was_found(found, caller, ["0", "1", "2"] if name == "typed" else [])
 
 
+def test_ctrl_c_at_the_prompt_ends_the_program_in_the_host_and_not_the_prompt(lab, on_terminal):
+    caller = on_terminal(*_TESTBED, "shell", lab)
+    caller.reads(b"mininet> ")
+    for word in (b"once", b"again"):  # the program itself says that it has begun, so it is in front by then
+        caller.types(b"h1 sh -c 'echo ready-$0; exec sleep 98' " + word + b"\n")
+        caller.reads(b"\nready-" + word)
+        caller.types(b"\x03")
+        caller.reads(b"mininet> ")
+    caller.types(b"h1 pgrep -c -f 'sleep 9[8]'\n")
+    caller.reads(b"\n0\r")
+    caller.reads(b"mininet> ")
+    caller.types(b"exit\n")
+    assert caller.ends() == 0, caller.screen
+
+
+def test_a_program_that_is_not_there_is_named_without_the_folder(lab):
+    done = subprocess.run([*_TESTBED, "exec", lab, "h1", "--", "pingx"], capture_output=True, text=True, check=False)
+    assert done.returncode == 127
+    assert done.stderr.startswith("testbed: ")
+    assert "pingx: not found" in done.stderr
+
+
 def test_a_program_has_a_terminal_of_its_own_with_a_name_and_the_callers_size(lab, on_terminal):
     words = 'tty; stty size; trap "stty size" WINCH; echo ready; sleep 60 & wait; kill $!'
     words += '; read line; echo "<$line>"; exit 7'
