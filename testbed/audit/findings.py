@@ -218,7 +218,8 @@ def _loop(places: tuple[str, ...], kinds: Sequence[str], vlans: VlanSet, blocks:
     several = "s" if len(vlans) > 1 else ""
     article = "an" if frames.startswith("u") else "a"
     sentence = f"VLAN{several} {listed(vlans)}: {article} {frames} circulates for ever by {' '.join(places)}"
-    remedy = f"take VLAN {min(vlans)} from one of these ports, such as {places[-1]}"
+    taken = "these VLANs" if several else f"VLAN {min(vlans)}"
+    remedy = f"take {taken} from one of these ports, such as {places[-1]}"
     if blocks:
         remedy += f"; the spanning tree protocol of {some(blocks)} may block one, and then paths are others"
     return Finding("loop", sentence, places, remedy)
@@ -248,9 +249,10 @@ def _loops_of(network: Network, sends: Bools) -> Iterator[tuple[tuple[str, ...],
         yield tuple(_place(network, int(network.peer[port])) for port in ports.tolist()), vlans
 
 
+_ROUND = 2
 _WORDS = {
     1: "is dropped",
-    2: "circulates for ever",
+    _ROUND: "circulates for ever",
     3: "arrives with a tag",
     4: "ends at another host",
     5: "arrives more than once",
@@ -281,9 +283,11 @@ def _remedy(network: Network, code: int, ends: set[str], unknown: Bools) -> str:
             f"{some(silent)} {'are' if several else 'is'} registered nowhere: give every switch an entry for "
             f"{'each of them' if several else 'it'}"
         )
+    if code == _ROUND and len(silent) == len(ends):
+        return "no entry says where these hosts are, so switches flood the frame into the loops above; open those"
     return {
         1: "compare the VLANs of both ends of the next link, and the entry of the switch after it",
-        2: "an entry of the circle points back; compare the entries of its switches",
+        _ROUND: "an entry of the circle points back; compare the entries of its switches",
         3: "make the host's port an untagged member of that VLAN",
         4: "an entry points to the wrong port of the last switch",
         5: "two ways lead there, and switches flood to both: register the address, or take the VLAN from one way",

@@ -100,6 +100,9 @@ def open_cluster(address: str, progress: Callable[[str], None], *, insecure: boo
             "`dask scheduler --host ADDRESS`, and workers with `dask worker ADDRESS:8786 --nthreads 1`"
         )
         raise InputError([Problem(argument("cluster"), sentence)]) from None
+    except MemoryError:  # Dask takes the first bytes of an answer for its length, such as "HTTP/1.1"
+        sentence = f"what answers at {where} is no Dask scheduler; name the address that `dask scheduler` prints"
+        raise InputError([Problem(argument("cluster"), sentence)]) from None
     with found as client:
         listens = client.scheduler_info(n_workers=-1)["address"]
         if not insecure and (_open(where) or _open(listens)):

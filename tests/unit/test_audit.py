@@ -248,6 +248,16 @@ def test_switches_that_learn_and_hosts_of_two_vlans():
     assert "a→b" in next(finding for finding in cut.findings if finding.kind == "cut").witness
 
 
+def test_remedies_of_a_loop_of_several_vlans_name_them_all_and_no_entries_where_there_are_none():
+    every = {10, 20}
+    found = triangle(s1=every, s2=every, s3=every)
+    (loop,) = (finding for finding in found.findings if finding.kind == "loop")
+    assert loop.sentence.startswith("VLANs 10,20: ")
+    assert loop.remedy.startswith("take these VLANs from one of these ports, such as s")
+    (remedy,) = {finding.remedy for finding in found.findings if finding.kind == "cut"}
+    assert remedy == "no entry says where these hosts are, so switches flood the frame into the loops above; open those"
+
+
 LLDPCTL = {
     "lldp": {
         "interface": [

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from pathlib import Path
@@ -219,6 +220,27 @@ def test_addresses_that_are_none_are_answered_with_a_sentence(address, sentence,
     (problem,) = caught.value.problems
     assert problem.place == "--cluster"
     assert problem.sentence.startswith(sentence)
+
+
+def test_what_answers_and_is_no_scheduler_is_said_to_be_none():
+    """Such as a web server, whose first bytes are the length of a frame for Dask: exabytes."""
+
+    def answer() -> None:
+        connection, _ = listener.accept()
+        with connection:
+            connection.sendall(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
+            connection.recv(1)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = threading.Thread(target=answer)
+        server.start()
+        port = listener.getsockname()[1]
+        with (
+            pytest.raises(InputError, match=rf"what answers at tcp://127\.0\.0\.1:{port} is no Dask scheduler; name "),
+            open_cluster(f"tcp://127.0.0.1:{port}", silent),
+        ):
+            pytest.fail("it is no scheduler")
+        server.join(10)
 
 
 def test_without_dask_the_remedy_is_named(monkeypatch):
