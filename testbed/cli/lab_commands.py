@@ -28,6 +28,7 @@ from testbed.cli.output import (
 )
 from testbed.cli.vary import VARY, each_variant
 from testbed.errors import EXIT_NOTHING_RAN, InputError, LabError
+from testbed.units import counted
 
 if TYPE_CHECKING:
     from socket import socket
@@ -297,9 +298,10 @@ def status(lab: LAB = None, form: FORMAT = Format.text) -> None:
             say(sentence, "yellow", to=messages)
         for row in rows:
             say(
-                f"{row['lab']}: scenario {row['scenario']}, {row['switches']} switches, {row['links']} links, "
-                f"{row['hosts']} hosts, {row['datapath']} datapath, controller {row['controller'] or 'none'}, "
-                f"{row['doing']}, process {row['process']}, running for {row['running_seconds']:.0f} s"
+                f"{row['lab']}: scenario {row['scenario']}, {counted(row['switches'], 'switch', 'es')}, "
+                f"{counted(row['links'], 'link')}, {counted(row['hosts'], 'host')}, {row['datapath']} datapath, "
+                f"controller {row['controller'] or 'none'}, {row['doing']}, "
+                f"process {row['process']}, running for {row['running_seconds']:.0f} s"
                 + (f", measured by process {row['measured_by_process']}" if row["measured_by_process"] else "")
             )
         for claim in claims:
