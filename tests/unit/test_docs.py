@@ -211,16 +211,41 @@ def test_every_fault_of_a_machine_in_the_docs_has_its_test():
     assert len({fault for fault, *_ in rows}) == len(rows) >= 40
     named = [re.findall(r"`([^`]+)`", tests) for _, _, tests in rows]
     assert all(named)
-    lacking = []
-    for name in {name for names in named for name in names}:
-        file, _, test = name.partition("::")
+    assert tests_that_are_not_there(name for names in named for name in names) == []
+
+
+def tests_that_are_not_there(names):
+    """Of tests as pages name them: `folder/file::function`, or `::function` in the file of the one before."""
+    lacking, file = [], ""
+    for name in names:
+        file, test = name.partition("::")[0] or file, name.partition("::")[2]
         function, _, case = test.partition("[")
-        tree = ast.parse((ROOT / "tests" / file).read_text(encoding="utf-8"))
-        functions = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-        texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+        functions, texts = functions_and_texts(file)
         if function not in functions or (case and case.removesuffix("]") not in texts):
             lacking.append(name)
-    assert lacking == []
+    return lacking
+
+
+@functools.cache
+def functions_and_texts(file):
+    tree = ast.parse((ROOT / "tests" / file).read_text(encoding="utf-8"))
+    functions = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    return functions, {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+
+
+def test_who_is_trusted_with_what_has_its_tests():
+    page = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    _, _, rest = page.partition("| who or what | may | may not | tests |\n| --- | --- | --- | --- |\n")
+    rows = [line.strip("| ").split(" | ") for line in rest.partition("\n\n")[0].splitlines()]
+    assert {len(row) for row in rows} == {4}
+    for row in rows:
+        named = re.findall(r"`([^`]+)`", row[3])
+        assert all(row)
+        assert named, row
+        assert tests_that_are_not_there(named) == []
+    who = " ".join(row[0] for row in rows)
+    wanted = "scenario plan result configurations plug-in MPI scheduler workers host user folder names texts visitor installer"
+    assert [word for word in wanted.split() if word not in who] == []
 
 
 def test_every_key_of_a_scenario_is_explained():

@@ -83,3 +83,14 @@ def test_make_scenario_takes_a_reserve_for_no_failure_unless_it_shall_be_strict(
     assert (done.returncode, done.stdout) == (ends, "run -- ring4\n")
     assert ("make: the verdict is warn, which is no failure" in done.stderr) is (code == 3 and not ends)
     assert (f"Error {code}" in done.stderr) is bool(ends)
+
+
+def test_no_system_package_is_installed_without_its_signature():
+    scripts = [file for file in [*(ROOT / "scripts").iterdir(), *(ROOT / ".ci").iterdir()] if file.is_file()]
+    texts = {file.name: file.read_text(encoding="utf-8", errors="replace") for file in scripts}
+    assert any("apt-get" in text for text in texts.values())
+    lax = re.compile(
+        r"allow-unauthenticated|AllowUnauthenticated|AllowInsecure|trusted=yes|no-check-gpg|force-yes|"
+        r"no-check-certificate|curl [^\n]*(-k |--insecure)"
+    )
+    assert [name for name, text in texts.items() if lax.search(text)] == []

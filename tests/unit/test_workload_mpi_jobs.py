@@ -4,7 +4,10 @@ import re
 import shutil
 
 import pytest
+from typer.testing import CliRunner
 
+from testbed.cli import load_commands
+from testbed.cli.app import app
 from testbed.emulate import jobs
 from testbed.emulate.jobs import _reason
 from testbed.errors import CapabilityError, InputError
@@ -99,6 +102,19 @@ def test_a_wrong_job_file_is_told_whole(folder, text, expected):
 @needs_make
 def test_a_folder_without_a_makefile_brings_its_program(folder):
     jobs.build_job(jobs.read_job("./my_job", "x", folder.parent))
+
+
+@needs_make
+def test_a_makefile_runs_where_the_job_does_and_not_where_it_is_planned(folder, tmp_path, monkeypatch):
+    (folder / "Makefile").write_text("all:\n\ttouch built\n")
+    (tmp_path / "sc.yaml").write_text("topology: {kind: ring, switches: 3}\nworkloads: [{kind: mpi, job: ./my_job}]\n")
+    monkeypatch.chdir(tmp_path)
+    load_commands()
+    for words in ("plan sc.yaml", "verify sc.yaml", "analyse sc.yaml", "export sc.yaml -d csv -o x"):
+        assert CliRunner().invoke(app, words.split()).exit_code == 0, words
+    assert not (folder / "built").exists()
+    jobs.build_job(jobs.read_job("./my_job", "x", tmp_path))
+    assert (folder / "built").exists()
 
 
 @needs_make
