@@ -100,7 +100,7 @@ def test_in_virtual_time_the_dilation_follows_from_instructions_and_nothing_is_t
     plan = plan_of(UDP)
     choice = known.dilation_in_virtual_time(plan, 1e-9, None)
     assert (choice.guess_from, choice.tried, choice.margin) == ("virtual time", (), 1.25)
-    needed = 1.25 * demand(plan) * known.HOP_INSTRUCTIONS * 1e-9 / 0.5
+    needed = 1.25 * demand(plan) * known.HOP_INSTRUCTIONS * 1e-9 / 0.3
     assert needed <= choice.dilation < 2 * needed
     assert known.dilation_in_virtual_time(plan, 4e-9, None).dilation == pytest.approx(4 * choice.dilation, rel=0.5)
 

@@ -22,7 +22,7 @@ HOP_INSTRUCTIONS = 28_000
 # loads on two cores; and the slowest links, bit/s, that are worth the time: 1 Gbit/s at a dilation of 500.
 _TRANSLATED_FRAME_HOPS, _SLOWEST_WORTHWHILE = 8_000.0, 2e6
 # Share of the processor's time that a load may take, so that bursts and what is measured beside it find it free.
-_BUSY = 0.5
+_BUSY = 0.3
 
 
 def dilation_in_virtual_time(plan: Plan, instruction_seconds: float, most_share: float | None) -> Choice:
