@@ -17,6 +17,7 @@ import yaml
 from benchmarks.command import ROOT
 from benchmarks.fuzz_excess import drawn, feed_excess
 from benchmarks.fuzz_inputs import ODD, as_json, changed_files, changed_text, changed_tree, word
+from benchmarks.fuzz_shown import drawn_records, feed_page, feed_progress, feed_records, theirs
 from testbed.audit import audit
 from testbed.audit.folder import read_network
 from testbed.errors import TestbedError, reading
@@ -253,5 +254,8 @@ TARGETS: dict[str, Target] = {
     "samples": Target(lambda chance: changed_text(chance, [_runs()[0]["samples.csv"]]), _csv, 10),
     "sweep": Target(lambda chance: as_json(changed_tree(chance, _sweeps())), _sweep, 10),
     "excess": Target(drawn, feed_excess, 2),
+    "record": Target(drawn_records, feed_records, 2),
+    "page": Target(theirs, feed_page, 1),
+    "progress": Target(theirs, feed_progress, 1),
     "link": Target(lambda chance: [changed_text(chance, _LINK_WORDS) for _ in range(chance.randrange(4))], _words, 10),
 }

@@ -219,8 +219,8 @@ class Steps:
     def __init__(self) -> None:
         self._started = time.monotonic()
         self._until: float | None = None
-        self._living = _Living(self) if messages.is_terminal else None
         self._last = self.text = ""
+        self._living = _Living(self) if messages.is_terminal else None  # which looks at the text at once
 
     def expect(self, seconds: float | None) -> None:
         """Say how long the rest takes from now on; None = that is not known."""

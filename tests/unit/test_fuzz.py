@@ -10,7 +10,9 @@ import pytest
 
 from benchmarks.fuzz import feed
 from benchmarks.fuzz_inputs import smaller
+from benchmarks.fuzz_shown import feed_progress, require_text
 from benchmarks.fuzz_targets import TARGETS, Target
+from testbed.cli import output
 
 FOUND = sorted((Path(__file__).parents[1] / "data" / "fuzz").glob("*.json"))
 
@@ -39,3 +41,21 @@ def test_what_is_no_sentence_is_found(monkeypatch):
     monkeypatch.setitem(TARGETS, "broken", Target(lambda chance: "x", {}.__getitem__, 1))
     with pytest.raises(KeyError):
         feed("broken", "x")
+
+
+@pytest.mark.parametrize("name", ["record", "page", "progress"])
+def test_what_is_shown_of_others_is_text(name):
+    for number in range(3):
+        feed(name, TARGETS[name].draw(Random(number)))
+
+
+@pytest.mark.parametrize("shown", ["a\x1b[2J", "a\nown: b", "a\u202eb", "a\x9b31m"])
+def test_what_steers_a_terminal_or_begins_a_line_is_found(shown):
+    with pytest.raises(AssertionError):
+        require_text(shown)
+
+
+def test_progress_that_is_not_escaped_is_found(monkeypatch):
+    monkeypatch.setattr(output, "escape_line", str)
+    with pytest.raises(AssertionError, match="a name began the line"):
+        feed_progress("a\nown: b")
