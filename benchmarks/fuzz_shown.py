@@ -75,18 +75,12 @@ def drawn_records(chance: Random) -> dict[str, str]:
     """Files in the place of /run/testbed: of labs, of programs that build one (this one does), and of neither."""
     found = {}
     for number in range(chance.randint(1, 3)):
-        name = theirs(chance)
-        lab = {
-            "name": name,
-            "init": chance.choice((0, -1, 1 << 40)),
-            "born": 1,
-            "scenario": theirs(chance),
-            "digest": name,
-        }
+        name = theirs(chance).replace("/", "").replace("\x00", "").encode(errors="ignore").decode()[:60]
+        lab = {"name": name, "init": chance.choice((0, -1, 1 << 40)), "born": 1, "scenario": name, "digest": name}
         building: dict[str, Any] = {"name": name, "owner": "this", "owner_born": "this"}
         said: Any = chance.choice((lab, building, building, {**building, theirs(chance): name}, name, [name]))
         text = json.dumps(said)
-        file = theirs(chance).replace("/", "").replace("\x00", "")[:60] if chance.random() < 0.5 else f"lab{number}"
+        file = name if chance.random() < 0.8 else f"lab{number}"
         found[f"{file}.json"] = text if chance.random() < 0.7 else changed_text(chance, [text])
     return found
 
