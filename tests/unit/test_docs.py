@@ -211,10 +211,10 @@ def test_every_fault_of_a_machine_in_the_docs_has_its_test():
     assert len({fault for fault, *_ in rows}) == len(rows) >= 40
     named = [re.findall(r"`([^`]+)`", tests) for _, _, tests in rows]
     assert all(named)
-    assert tests_that_are_not_there(name for names in named for name in names) == []
+    assert not_there(name for names in named for name in names) == []
 
 
-def tests_that_are_not_there(names):
+def not_there(names):
     """Of tests as pages name them: `folder/file::function`, or `::function` in the file of the one before."""
     lacking, file = [], ""
     for name in names:
@@ -242,7 +242,7 @@ def test_who_is_trusted_with_what_has_its_tests():
         named = re.findall(r"`([^`]+)`", row[3])
         assert all(row)
         assert named, row
-        assert tests_that_are_not_there(named) == []
+        assert not_there(named) == []
     who = " ".join(row[0] for row in rows)
     wanted = ["scenario", "plan", "result", "configurations", "plug-in", "MPI", "scheduler", "workers", "host", "user"]
     wanted += ["folder", "names", "texts", "visitor", "installer"]
