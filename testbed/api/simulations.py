@@ -49,7 +49,8 @@ def simulate(
             At packet level, in ms, bytes and µs: `duration` of a run (200), `warm_up` of it (50), `flow_control`:
             none, pause or pfc (pause), `frame` (1522), `buffer` of each port and priority (65,536), `xoff` at which a
             sender is paused (as late as loses none), `xon` at which it resumes (half of xoff), `shared`: whether the
-            ports of a switch share their memory (no), `delay` of cable and switch a hop (1).
+            ports of a switch share their memory (no), `delay` of cable and switch a hop (1), `tie_orders`: other orders
+            of simultaneous events that each run is repeated in (0).
 
     Raises:
         InputError: everything that is wrong with these.

@@ -218,7 +218,7 @@ def test_addresses_that_are_none_are_answered_with_a_sentence(address, sentence,
     with pytest.raises(InputError) as caught, open_cluster(address, silent):
         pytest.fail("there is nobody")
     (problem,) = caught.value.problems
-    assert problem.place == "--cluster"
+    assert problem.place == "cluster"
     assert problem.sentence.startswith(sentence)
 
 
@@ -269,7 +269,7 @@ def test_tls_without_certificates_is_told_before_anybody_is_asked(files, why):
     ):
         pytest.fail("there are no certificates")
     (problem,) = caught.value.problems
-    assert problem.place == "--cluster"
+    assert problem.place == "cluster"
     assert problem.sentence.startswith(f"tls:// takes certificates, and {why}")
 
 

@@ -16,20 +16,20 @@ def problems(settings, seeds=1):
 
 
 @pytest.mark.parametrize(("settings", "name", "least", "most", "option"), [
-    (Settings(warm_up=0, packet=1, buffer=1), "clocks", 1, 10**9, "--cycles"),
-    (Settings(clocks=10**9), "warm_up", 0, 10**9 - 1, "--warm-up"),
-    (Settings(buffer=1 << 24), "packet", 1, 1 << 24, "--packet"),
-    (Settings(packet=1), "buffer", 1, 1 << 24, "--buffer"),
-    (Settings(), "header", 3, 1000, "--header"),
-    (Settings(), "channels", 1, 16, "--channels"),
-    (Settings(), "buffer_gap", 0, 1000, "--buffer-gap"),
-    (Settings(), "output_gap", 0, 1000, "--output-gap"),
-    (PacketSettings(duration=60_000, warm_up=0, frame=64), "buffer", 64, 1 << 30, "--buffer"),
-    (PacketSettings(buffer=1 << 30), "frame", 64, 9600, "--frame"),
-    (PacketSettings(), "delay", 0, 1000, "--delay"),
-    (PacketSettings(duration=60_000), "warm_up", 0, 59_999, "--warm-up"),
-    (PacketSettings(xon=0), "xoff", 1522, 65535, "--xoff"),
-    (PacketSettings(xoff=30_000), "xon", 0, 29_999, "--xon"),
+    (Settings(warm_up=0, packet=1, buffer=1), "clocks", 1, 10**9, "cycles"),
+    (Settings(clocks=10**9), "warm_up", 0, 10**9 - 1, "warm_up"),
+    (Settings(buffer=1 << 24), "packet", 1, 1 << 24, "packet"),
+    (Settings(packet=1), "buffer", 1, 1 << 24, "buffer"),
+    (Settings(), "header", 3, 1000, "header"),
+    (Settings(), "channels", 1, 16, "channels"),
+    (Settings(), "buffer_gap", 0, 1000, "buffer_gap"),
+    (Settings(), "output_gap", 0, 1000, "output_gap"),
+    (PacketSettings(duration=60_000, warm_up=0, frame=64), "buffer", 64, 1 << 30, "buffer"),
+    (PacketSettings(buffer=1 << 30), "frame", 64, 9600, "frame"),
+    (PacketSettings(), "delay", 0, 1000, "delay"),
+    (PacketSettings(duration=60_000), "warm_up", 0, 59_999, "warm_up"),
+    (PacketSettings(xon=0), "xoff", 1522, 65535, "xoff"),
+    (PacketSettings(xoff=30_000), "xon", 0, 29_999, "xon"),
 ])  # fmt: skip
 def test_bounds(settings, name, least, most, option):
     for value in (least, most):
@@ -41,13 +41,13 @@ def test_bounds(settings, name, least, most, option):
 def test_bounds_of_durations():
     assert problems(PacketSettings(duration=0.01, warm_up=0)) == problems(PacketSettings(duration=60_000)) == set()
     for duration in (0.0099, 60_001):
-        assert problems(PacketSettings(duration=duration, warm_up=0)) == {"--duration"}
+        assert problems(PacketSettings(duration=duration, warm_up=0)) == {"duration"}
 
 
 @pytest.mark.parametrize("settings", [Settings(), PacketSettings()])
 def test_bounds_of_seeds(settings):
     assert problems(settings, 1) == problems(settings, 1000) == set()
-    assert problems(settings, 0) == problems(settings, 1001) == {"--seeds"}
+    assert problems(settings, 0) == problems(settings, 1001) == {"seeds"}
 
 
 def test_bounds_of_loads():
