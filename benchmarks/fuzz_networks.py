@@ -34,6 +34,7 @@ class Network:
         net: what it does.
         names: of its hosts in the audit → theirs in the net.
         unknown: whether a line is in it that nobody can know.
+        alone: whether a switch is in it of which nothing says what it is plugged into, which may be told or not.
     """
 
     dialect: str
@@ -41,6 +42,7 @@ class Network:
     net: Net
     names: dict[str, str]
     unknown: bool
+    alone: bool
 
 
 def draw_network(seed: int, number: int, dialect: str | None = None) -> Network:
@@ -76,7 +78,9 @@ def draw_network(seed: int, number: int, dialect: str | None = None) -> Network:
         for name, text in drawn.files.items()
     }
     names, told = _told(chance, net, dialect, spellings)
-    return Network(dialect, files | told, net, names, any(drawn.unknown for drawn in switches.values()))
+    unknown = any(drawn.unknown for drawn in switches.values())
+    alone = bool(switches.keys() - {switch for switch, _ in (*cables, *places)})
+    return Network(dialect, files | told, net, names, unknown, alone)
 
 
 def _links(chance: Random, count: int, *, calm: bool) -> list[tuple[int, int]]:
@@ -222,7 +226,7 @@ def _verdict(drawn: Network, found: Audit, *, bad: bool) -> Iterator[str]:
         yield "a false all-clear"
     if drawn.unknown and not found.network.unclear:
         yield "a line that nobody can know is not told"
-    if found.verdict == "not understood" and not drawn.unknown:
+    if found.verdict == "not understood" and not (drawn.unknown or drawn.alone):
         yield f"it is understood, and audit says that it is not: {found.network.unclear[0]}"
 
 
