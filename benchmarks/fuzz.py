@@ -179,12 +179,15 @@ def _certificates(count: int, seed: int) -> tuple[int, int]:
 def _networks(count: int, seed: int, first: int) -> tuple[int, int]:
     """Audit random networks beside a model of 802.1Q; returns how many, and of how many the two do not say the same."""
     began = shown = time.monotonic()
-    for found in judge_networks(count, seed, first):
-        if time.monotonic() - shown > 5:
-            shown = time.monotonic()
-            sys.stderr.write(
-                f"{found.done:,} networks in {shown - began:.0f} s, {counted(len(found.wrong), 'finding')}\n"
-            )
+    try:
+        for found in judge_networks(count, seed, first):
+            if time.monotonic() - shown > 5:
+                shown = time.monotonic()
+                sys.stderr.write(
+                    f"{found.done:,} networks in {shown - began:.0f} s, {counted(len(found.wrong), 'finding')}\n"
+                )
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted; what was found until then:\n")
     for number, dialect, said in found.wrong[:_SHOWN]:
         folder = store_network(draw_network(seed, number), FOLDER / "networks" / f"{seed}-{number}", said)
         sys.stdout.write(f"{dialect}: {said[0]}\n  testbed audit {folder}\n")
@@ -264,4 +267,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)
