@@ -14,6 +14,7 @@ files a test feeds for ever. Exit code 1 where something was found.
 from __future__ import annotations
 
 import argparse
+import collections
 import faulthandler
 import functools
 import hashlib
@@ -34,7 +35,7 @@ from benchmarks.command import ROOT
 from benchmarks.fuzz_certificates import feed_certificates
 from benchmarks.fuzz_frames import ENGINES, feed_frames
 from benchmarks.fuzz_inputs import smaller
-from benchmarks.fuzz_networks import draw_network, judge_networks, store_network
+from benchmarks.fuzz_networks import Judged, draw_network, judge_networks, store_network
 from benchmarks.fuzz_targets import TARGETS
 from testbed.errors import TestbedError
 from testbed.units import counted
@@ -179,6 +180,7 @@ def _certificates(count: int, seed: int) -> tuple[int, int]:
 def _networks(count: int, seed: int, first: int) -> tuple[int, int]:
     """Audit random networks beside a model of 802.1Q; returns how many, and of how many the two do not say the same."""
     began = shown = time.monotonic()
+    found = Judged(0, collections.Counter(), [])
     try:
         for found in judge_networks(count, seed, first):
             if time.monotonic() - shown > 5:
