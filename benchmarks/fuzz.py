@@ -14,7 +14,6 @@ files a test feeds for ever. Exit code 1 where something was found.
 from __future__ import annotations
 
 import argparse
-import collections
 import faulthandler
 import functools
 import hashlib
@@ -180,7 +179,7 @@ def _certificates(count: int, seed: int) -> tuple[int, int]:
 def _networks(count: int, seed: int, first: int) -> tuple[int, int]:
     """Audit random networks beside a model of 802.1Q; returns how many, and of how many the two do not say the same."""
     began = shown = time.monotonic()
-    found = Judged(0, collections.Counter(), [])
+    found = Judged(0, Counter(), [])
     try:
         for found in judge_networks(count, seed, first):
             if time.monotonic() - shown > 5:
