@@ -36,12 +36,14 @@ def execute(
     from testbed.model import host_ip
 
     running = [entry.name for entry in registry.running()]
+    # Without a name a lab that was left running is meant, also where a program measures in another.
+    meant = [entry.name for entry in registry.entries()] or running
     named = words[0] in running
-    if not named and len(running) > 1 and not did_you_mean(words[0], running):
-        listed, meant = ", ".join(running), " ".join(words[:2])
-        sentence = f"is missing, and several are running: {listed}; name one first: testbed exec {running[0]} {meant} …"
+    if not named and len(meant) > 1 and not did_you_mean(words[0], running):
+        listed, rest = ", ".join(meant), " ".join(words[:2])
+        sentence = f"is missing, and several are running: {listed}; name one first: testbed exec {meant[0]} {rest} …"
         raise InputError.one("LAB", sentence)
-    entry = registry.find(words[0] if named or len(registry.entries() or running) != 1 else None)
+    entry = registry.find(words[0] if named or len(meant) != 1 else None)
     where, command = "", words[named:]
     command = [word for at, word in enumerate(command) if (at, word) != (1, "--")]
     if command:

@@ -231,3 +231,18 @@ def test_exec_without_a_lab_among_several_proposes_one(monkeypatch):
     assert (
         "LAB: is missing, and several are running: line, soak0; name one first: testbed exec line h1 --" in done.stderr
     )
+
+
+def test_exec_means_the_lab_that_was_left_running_beside_others_in_use(monkeypatch):
+    mine, other = (SimpleNamespace(name=name) for name in ("mine", "measured"))
+    monkeypatch.setattr(registry, "entries", lambda: [mine])
+    monkeypatch.setattr(registry, "running", lambda: [mine, other])
+    asked = []
+
+    def find(name):
+        asked.append(name)
+        raise InputError.one("LAB", "asked for")
+
+    monkeypatch.setattr(registry, "find", find)
+    assert "asked for" in command("exec", "h1", "--", "true").stderr
+    assert asked == [None]
