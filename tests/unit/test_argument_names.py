@@ -23,8 +23,8 @@ _COMMAND = re.compile(r"(?:testbed|dask|systemctl|iptables|chrt|ovsdb-client) [^
 # Build the command lines of programs, word by word.
 _WORDS_OF_COMMANDS = {
     "emulate/compiled.py", "emulate/confine.py", "emulate/controller.py", "emulate/jobs.py", "emulate/launch.py",
-    "emulate/local_workers.py", "emulate/loss_probe.py", "emulate/machines/worker.py", "emulate/openvswitch.py",
-    "emulate/probe.py",
+    "emulate/local_workers.py", "emulate/loss_probe.py", "emulate/machines/worker.py", "emulate/nodes.py",
+    "emulate/openvswitch.py", "emulate/probe.py",
     "emulate/prompt.py", "emulate/realtime/doors.py", "emulate/realtime/manager.py", "emulate/shell.py",
     "emulate/switch_daemon.py", "emulate/vm/building.py", "emulate/vm/image.py", "emulate/vm/stream.py",
     "emulate/vm/suite.py", "live/actions.py", "live/jobs.py", "run/advice.py", "run/dilation/pilot.py",

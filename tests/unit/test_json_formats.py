@@ -93,9 +93,7 @@ def test_runs_and_what_is_made_of_them(tmp_path):
     other = printed("run", str(tmp_path / "mine.yaml"), "--results", str(tmp_path / "two"), "--set", "routing=sr")
     printed("report", run["results"])
     printed("compare", run["results"], other["results"])
-    (tmp_path / "sweep.yaml").write_text(
-        f"scenarios: [{tmp_path / 'mine.yaml'}]\nset: {{routing.kind: [updown, sr]}}\n"
-    )
+    (tmp_path / "sweep.yaml").write_text("scenarios: [mine.yaml]\nset: {routing.kind: [updown, sr]}\n")
     sweep = printed("sweep", str(tmp_path / "sweep.yaml"), "--results", str(tmp_path / "three"))
     assert printed("compare", *(str(Path(sweep["results"]) / run["folder"]) for run in sweep["runs"]))
 
