@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import random
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -112,3 +113,18 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     alone = item.get_closest_marker("alone") is not None
     with nullcontext() if folder is None else turn(folder, alone=alone, seat=_seat(item)):
         return (yield)
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Iterator[Path]:
+    """A file in a folder of this user alone, where planted links lead; a test that changes either fails."""
+    folder = tmp_path / "roots"
+    folder.mkdir()
+    file = folder / "secret"
+    file.write_bytes(b"secret")
+    file.chmod(0o600)
+    yield file
+    status = file.stat()
+    assert (file.read_bytes(), status.st_uid, stat.S_IMODE(status.st_mode)) == (b"secret", os.getuid(), 0o600)
+    assert list(folder.iterdir()) == [file]
+    assert folder.stat().st_uid == os.getuid()

@@ -36,21 +36,6 @@ def theirs(tmp_path):
     return folder
 
 
-@pytest.fixture
-def secret(tmp_path):
-    """A file of root's that a planted link leads to."""
-    folder = tmp_path / "roots"
-    folder.mkdir()
-    file = folder / "secret"
-    file.write_bytes(b"secret")
-    file.chmod(0o600)
-    yield file
-    status = file.stat()
-    assert (file.read_bytes(), status.st_uid, stat.S_IMODE(status.st_mode)) == (b"secret", os.getuid(), 0o600)
-    assert list(folder.iterdir()) == [file]
-    assert folder.stat().st_uid == os.getuid()
-
-
 def plant(link, target, user=NOBODY):
     link.symlink_to(target)
     os.chown(link, user, user, follow_symlinks=False)

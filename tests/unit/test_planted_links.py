@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import shutil
-import stat
 import zipfile
 from pathlib import Path
 
@@ -58,20 +57,6 @@ def invoke(command: str, folder: Path, monkeypatch):
     load_commands()
     monkeypatch.chdir(folder)
     return CliRunner().invoke(app, command.split())
-
-
-@pytest.fixture
-def secret(tmp_path):
-    """A folder of root's with a file of root's, where all links lead."""
-    folder = tmp_path / "roots"
-    folder.mkdir()
-    file = folder / "secret"
-    file.write_bytes(b"secret")
-    file.chmod(0o600)
-    yield file
-    status = file.stat()
-    assert (file.read_bytes(), status.st_uid, stat.S_IMODE(status.st_mode)) == (b"secret", 0, 0o600)
-    assert list(folder.iterdir()) == [file]
 
 
 def give_away(folder: Path) -> None:
