@@ -164,7 +164,7 @@ def test_each_flow_gets_what_the_members_it_takes_allow(untouched, tmp_path):
     )
     plan = plan_of(text)
     outcome = run_scenario(plan, tmp_path, lambda line: None)
-    assert outcome.verdict in (Verdict.PASS, Verdict.WARN), outcome.reasons  # the machine may be busy
+    assert outcome.verdict is not Verdict.FAIL, outcome.reasons  # the machine may be busy
     of_metric: dict[str, list[Sample]] = {}
     for sample in outcome.samples:
         of_metric.setdefault(sample.metric, []).append(sample)

@@ -402,8 +402,8 @@ def regulated(pair, tmp_path, text: str, *options: str) -> tuple[Run, dict[str, 
     assert done.returncode in (0, 1, 3), done.stderr
     told = json.loads(done.stdout)
     run = load_run(Path(told["results"]))
-    # A machine that is busy makes figures void, which is no fault of the change.
-    assert [why for why in run.manifest["reasons"] if "processor" not in why and "slower" not in why] == []
+    # A machine that is busy makes figures void, which is no fault of the change: only what it can spoil.
+    assert not [why for why in run.manifest["reasons"] if re.search("frames were lost|broke|once|differ|changed", why)]
     assert {sample.value for sample in run.samples if sample.metric in ("frames_lost", "connections_broken")} == {0}
     changes = json.loads((run.path / "changes.json").read_text())
     assert changes
