@@ -35,6 +35,7 @@ class Network:
         names: of its hosts in the audit → theirs in the net.
         unknown: whether a line is in it that nobody can know.
         alone: whether a switch is in it of which nothing says what it is plugged into, which may be told or not.
+        hidden: hosts of the net that neither the cabling names nor their port's lines show, so that nobody can know them.
     """
 
     dialect: str
@@ -43,6 +44,7 @@ class Network:
     names: dict[str, str]
     unknown: bool
     alone: bool
+    hidden: set[str]
 
 
 def draw_network(seed: int, number: int, dialect: str | None = None) -> Network:
@@ -80,7 +82,8 @@ def draw_network(seed: int, number: int, dialect: str | None = None) -> Network:
     names, told = _told(chance, net, dialect, spellings)
     unknown = any(drawn.unknown for drawn in switches.values())
     alone = bool(switches.keys() - {switch for switch, _ in (*cables, *places)})
-    return Network(dialect, files | told, net, names, unknown, alone)
+    hidden = {host for host, (switch, port) in hosts.items() if port in switches[switch].unsaid and host not in names}
+    return Network(dialect, files | told, net, names, unknown, alone, hidden)
 
 
 def _links(chance: Random, count: int, *, calm: bool) -> list[tuple[int, int]]:
@@ -178,7 +181,7 @@ def differences(drawn: Network) -> list[str]:
         found = audit(read_network(drawn.files), pauses=False)
     except TestbedError as error:
         why = str(error)
-        ports = [drawn.net.ports[place] for place in drawn.net.hosts.values()]
+        ports = [drawn.net.ports[place] for host, place in drawn.net.hosts.items() if host not in drawn.hidden]
         wanted = not any(port.up and port.pvid for port in ports)
         return [] if wanted and "no port leads to a host" in why else [f"refused: {why[:300]}"]
     net, hosts = drawn.net, found.network.hosts

@@ -28,6 +28,7 @@ class Drawn:
         entries: (VLAN, host) → port.
         dtp: number → how it negotiates, and what it is as a trunk.
         unknown: whether something is said that no reader can know.
+        unsaid: ports that are not in the files; they have their defaults.
     """
 
     files: dict[str, str]
@@ -35,6 +36,7 @@ class Drawn:
     entries: dict[tuple[int, str], int] = field(default_factory=dict)
     dtp: dict[int, tuple[str, Port]] = field(default_factory=dict)
     unknown: bool = False
+    unsaid: set[int] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,9 @@ def cisco_ios(chance: Random, asked: Asked) -> Drawn:
     drawn = Drawn({}, {})
     for number in asked.ports:
         said, port = _ios_port(chance, asked, made, number, drawn, tags_native=tags_native)
-        if said is not None:
+        if said is None:
+            drawn.unsaid.add(number)
+        else:
             lines += [f"interface GigabitEthernet1/0/{number}", *(f" {line}" for line in said), "!"]
         drawn.ports[number] = port
     for host, mac, number in asked.entries:

@@ -117,7 +117,7 @@ def network_of(
         silent, stands_for = _silent_hosts(bridges, {*cables, *hosts.values()})
         hosts = {**hosts, **silent}
     if not hosts:
-        sentence = "no port leads to a host: every one is cabled to a switch, or has no PVID"
+        sentence = "no port leads to a host: every one that is named is cabled to a switch, is down, or has no PVID"
         raise InputError.one("cabling", sentence)
     most = allowed(AUDITED_HOSTS)
     if len(hosts) > most:
