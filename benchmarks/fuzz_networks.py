@@ -35,7 +35,7 @@ class Network:
         names: of its hosts in the audit → theirs in the net.
         unknown: whether a line is in it that nobody can know.
         alone: whether a switch is in it of which nothing says what it is plugged into, which may be told or not.
-        hidden: hosts of the net that neither the cabling names nor their port's lines show, so that nobody can know them.
+        hidden: hosts of the net that neither the cabling nor the lines of any port show, so nobody can know them.
     """
 
     dialect: str
