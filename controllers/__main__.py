@@ -39,6 +39,10 @@ def main(
     check_every: Annotated[
         float, typer.Option("--check-every", min=0, help="seconds between looks at each switch; 0 = when it connects")
     ] = 2.0,
+    daemons: Annotated[
+        Path | None,
+        typer.Option("--daemons", help="segment_manager: folder of the control sockets of all switches' ovs-vswitchd"),
+    ] = None,
 ) -> None:
     """Run a controller until it is interrupted (Ctrl-C). Switch number n of the plan has the OpenFlow datapath id n.
 
@@ -60,7 +64,7 @@ def main(
         sys.exit(_refuse(f"{plan}: its dilation is auto; give that of the links, such as --dilation 200"))
     run_app(
         f"controllers.{name.value}", host, port, plan=str(plan), dilation=dilation, status_host=host,
-        status_port=status_port, check_every=check_every,
+        status_port=status_port, check_every=check_every, daemons=str(daemons or ""),
     )  # fmt: skip
 
 

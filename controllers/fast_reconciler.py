@@ -8,11 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 from controllers.reconciler import Reconciler
 from controllers.switches import SwitchError
-from controllers.wire import by_switch, differences, place
+from controllers.wire import by_switch, differences, place, vlans_of
 from testbed.failover.rules import sets_pvid
 from testbed.model import Rule
-from testbed.pipeline.admission import PRIORITY_TAGGED
-from testbed.pipeline.tables import UNTAGGED, Priority
+from testbed.pipeline.tables import Priority
 
 _AT_ONCE = 16
 
@@ -44,13 +43,7 @@ class FastReconciler(Reconciler):
 
     def _vlans(self) -> set[int]:
         """Identifiers of the VLANs that switches have rules of, those left over from interrupted work included."""
-        return {
-            int(number)
-            for wanted in self._wanted
-            for rule in tuple(wanted.values())
-            for name, number in (*rule.match, *rule.actions)
-            if name in ("dl_vlan", "push_vlan") and number not in (UNTAGGED, PRIORITY_TAGGED)
-        }
+        return vlans_of(rule for wanted in self._wanted for rule in tuple(wanted.values()))
 
     def _missing(self, rules: Iterable[Rule]) -> list[Rule]:
         return [rule for rule in rules if place(rule) not in self._wanted[rule.switch]]

@@ -28,7 +28,7 @@ from testbed.transition.steps import drain_seconds
 _ATTEMPTS = 3
 # s after which a switch goes by rules that it has confirmed: Open vSwitch brings the flows of its datapath into step in
 # rounds, at once where it has a processor and each half second at latest. Frames on old paths begin until then.
-_TAKEN_OVER = 0.5
+TAKEN_OVER = 0.5
 _AT_ONCE = 16
 
 
@@ -228,7 +228,7 @@ class Reconciler:
     def _step(self, step: Step, wake_up: float, *, strict: bool = True) -> None:
         if step.action == "drain":
             plan, queue = self.plan, self.plan.scenario.links.queue_frames
-            time.sleep(max(_TAKEN_OVER, drain_seconds(plan.topology, plan.routes, self.rate, queue, plan.speeds)))
+            time.sleep(max(TAKEN_OVER, drain_seconds(plan.topology, plan.routes, self.rate, queue, plan.speeds)))
         elif step.links:
             self._set_links(step, strict=strict)
             if step.action == "links on":

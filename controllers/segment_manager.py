@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from controllers.datapaths import forget_flows
 from controllers.election import Election, lock_of
 from controllers.framework import MAIN_DISPATCHER, cfg, ofp_event, on
 from controllers.lldp import read
@@ -40,7 +42,9 @@ class SegmentManager(SwitchTagged):
     def make_reconciler(self, plan: Plan, rate: float) -> Reconciler:
         """A reconciler that remembers its state beside the plan, and is elected by a lock there."""
         memory, election = Path(f"{cfg.CONF.plan}.state"), Election(lock_of(Path(cfg.CONF.plan)))
-        return SegmentReconciler(plan, self.switches, rate, memory, election)
+        daemons = cfg.CONF.daemons
+        forget = partial(forget_flows, Path(daemons)) if daemons else lambda: False
+        return SegmentReconciler(plan, self.switches, rate, memory, election, forget)
 
     @on(ofp_event.EventOFPPortStatus, MAIN_DISPATCHER)
     def _port(self, event: Any) -> None:

@@ -16,10 +16,10 @@ from typing import Any, Literal
 
 from controllers.election import Election
 from controllers.fast_reconciler import FastReconciler
-from controllers.reconciler import new_generation
+from controllers.reconciler import TAKEN_OVER, new_generation
 from controllers.refused import RefusedError
 from controllers.switches import SwitchError, Switches
-from controllers.wire import by_switch
+from controllers.wire import by_switch, vlans_of
 from testbed.errors import TestbedError
 from testbed.failover.collected import CollectedTopology, End
 from testbed.failover.manager import SegmentManager
@@ -49,15 +49,19 @@ class SegmentReconciler(FastReconciler):
         rate: bit/s of a link, see Reconciler.
         memory: file that holds the state, so that a restart finds it; None = nothing is remembered.
         election: decides whether it steers, and when; None = it does, from now on.
+        forget_flows: takes all flows that switches keep beside their rules out; False where it cannot.
 
     Raises:
         RefusedError: the plan cannot be kept going so.
     """
 
     def __init__(
-        self, plan: Plan, switches: Switches, rate: float, memory: Path | None = None, election: Election | None = None
-    ) -> None:
+        self, plan: Plan, switches: Switches, rate: float, memory: Path | None = None, election: Election | None = None,
+        forget_flows: Callable[[], bool] = lambda: False,
+    ) -> None:  # fmt: skip
         super().__init__(plan, switches, rate)
+        self._forget_flows = forget_flows
+        self._left: set[int] = set()  # VLANs that rules were removed of since flows were taken out last
         topology = self._topology = plan.topology
         routing = (plan.scenario.routing_kind, plan.scenario.routing)
         try:
@@ -101,6 +105,7 @@ class SegmentReconciler(FastReconciler):
                 self._joined.presume(tracker.silent, self._round)
                 self._joined.forget(tracker.down)
         if known:
+            self._forget_flows()  # of VLANs that the last manager has just removed, and this one may need
             # Switches obey before anything is sent to them, and hosts move off what has died meanwhile first of all.
             self._each(self.switches.connected(), self._claim)
             self._steer()
@@ -294,8 +299,24 @@ class SegmentReconciler(FastReconciler):
         self._add(rule for rule in self._paths if not sets_pvid(rule))
 
     def _add(self, rules: Iterable[Rule]) -> None:
+        """Add rules that no frame meets yet, so that none is lost when it does.
+
+        Of a VLAN that comes back a switch may still keep a flow that says "drop". No frame is in it until PVIDs change,
+        so such a flow stays away once it was taken out; where it cannot be, switches get the time to look at it.
+        """
         self._added = self._missing(rules)
+        comes_back = not self._left.isdisjoint(vlans_of(self._added))
+        forgotten = comes_back and self._forget_flows()
+        if forgotten:
+            self._left.clear()
         self._change(add=self._added)
+        if comes_back and not forgotten:
+            time.sleep(TAKEN_OVER)
+
+    def _change(self, add: Iterable[Rule] = (), remove: Iterable[Rule] = ()) -> None:
+        remove = list(remove)
+        self._left |= vlans_of(remove)
+        super()._change(add, remove)
 
     def take_back(self) -> None:
         """See Installer."""
@@ -313,7 +334,7 @@ class SegmentReconciler(FastReconciler):
     def drained(self, goes_on: Callable[[], bool]) -> bool:
         """See Installer: for as long as frames can be under way at most."""
         queue, routes = self.plan.scenario.links.queue_frames, self._manager.whole.routes
-        until = time.monotonic() + drain_seconds(self._topology, routes, self.rate, queue)
+        until = time.monotonic() + max(TAKEN_OVER, drain_seconds(self._topology, routes, self.rate, queue))
         while (left := until - time.monotonic()) > 0:
             if not goes_on():
                 return False

@@ -32,6 +32,9 @@ cfg.CONF.register_opts(
         cfg.FloatOpt("dilation", default=0.0, help="of the links' rates; 0 = the plan's"),
         cfg.StrOpt("status_host", default="127.0.0.1"),
         cfg.IntOpt("status_port", default=8080),
+        cfg.StrOpt(
+            "daemons", default="", help="folder of the control sockets of all switches' daemons; empty = unknown"
+        ),
         cfg.FloatOpt("check_every", default=2.0, help="s between looks at the number of rules; 0 = never"),
     ]
 )

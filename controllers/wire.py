@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from testbed.model import Rule
-from testbed.pipeline.admission import MASKED
+from testbed.pipeline.admission import MASKED, PRIORITY_TAGGED
 from testbed.pipeline.tables import (
     FORWARDING,
     LEARN_AT_HOST,
@@ -49,6 +49,16 @@ def by_switch(rules: Iterable[Rule]) -> dict[int, list[Rule]]:
     for rule in rules:
         found.setdefault(rule.switch, []).append(rule)
     return found
+
+
+def vlans_of(rules: Iterable[Rule]) -> set[int]:
+    """Identifiers of the VLANs that rules match or give."""
+    return {
+        int(number)
+        for rule in rules
+        for name, number in (*rule.match, *rule.actions)
+        if name in ("dl_vlan", "push_vlan") and number not in (UNTAGGED, PRIORITY_TAGGED)
+    }
 
 
 def differences(wanted: Iterable[Rule], found: Iterable[Rule]) -> tuple[list[Rule], list[Rule]]:

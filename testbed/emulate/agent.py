@@ -32,7 +32,7 @@ from testbed.emulate.host_shares import HostShares, most_share
 from testbed.emulate.host_view import SHARED
 from testbed.emulate.interfaces import set_interfaces
 from testbed.emulate.loads import LoadRunner
-from testbed.emulate.names import HOST_INTERFACE, PLAN
+from testbed.emulate.names import HOST_INTERFACE, OPEN_VSWITCH, PLAN
 from testbed.emulate.openvswitch import OpenVSwitch
 from testbed.emulate.switch_daemon import daemon_count, divide, open_files, switch_ports
 from testbed.emulate.switches import SwitchBackend
@@ -76,7 +76,7 @@ class Agent:
     """
 
     def __init__(self, began_in: str = "/") -> None:
-        self.switches: SwitchBackend = OpenVSwitch(FOLDER / "ovs")
+        self.switches: SwitchBackend = OpenVSwitch(FOLDER / OPEN_VSWITCH)
         self.fabric: Fabric | None = None
         self.facts: Facts | None = None
         self.longest = allowed(WHOLE_FILE)

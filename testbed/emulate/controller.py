@@ -18,7 +18,7 @@ from typing import Any
 
 from testbed.emulate import requests as ask
 from testbed.emulate.commands import FIRST
-from testbed.emulate.names import PLAN
+from testbed.emulate.names import OPEN_VSWITCH, PLAN
 from testbed.emulate.switches import SwitchBackend
 from testbed.emulate.wire import decode
 from testbed.errors import LabError
@@ -43,12 +43,16 @@ class Controller:
 
     `name` is of the program, as in `python -m controllers NAME`; `folder` has its plan, and gets its log; `at` is the
     IP address where it listens. With `model` it is that of modelled switches. `number` is its own, from 1, of several.
+    `all_here` says that the daemons of all its switches are those of this lab.
     """
 
-    def __init__(self, name: str, folder: Path, at: str, *, model: bool = False, number: int = 1) -> None:
+    def __init__(
+        self, name: str, folder: Path, at: str, *, model: bool = False, number: int = 1, all_here: bool = True
+    ) -> None:
         self.name, self._at, self._number = name, at, number
+        daemons = ("--daemons", str(folder / OPEN_VSWITCH)) if all_here else ()
         self._program = ("testbed.emulate.realtime.manager",) if model else (
-            "controllers", name, "--host", at, "--port", str(_switch_port(number))
+            "controllers", name, "--host", at, "--port", str(_switch_port(number)), *daemons
         )  # fmt: skip
         self._status_port = _STATUS_PORT + number - 1
         self._plan, self._log = (
@@ -237,9 +241,12 @@ class LabController:
         """Start the controller that is to install the rules, or to look after a model, if it is to run here."""
         if order.controller is not None and order.controller_here:
             self._controllers = [
-                Controller(order.controller, self._folder, order.controller_at, model=order.model, number=number)
+                Controller(
+                    order.controller, self._folder, order.controller_at, model=order.model, number=number,
+                    all_here=not order.everywhere,
+                )
                 for number in range(1, order.managers + 1)
-            ]
+            ]  # fmt: skip
             self._dilation = order.dilation
             for one in self._controllers:
                 one.start(order.dilation)

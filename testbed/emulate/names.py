@@ -7,6 +7,8 @@ from testbed.emulate.requests import BuildOrder
 HOST_INTERFACE = "eth0"
 # In the folder of a lab: its plan, for its controller and for commands that find links by name.
 PLAN = "plan.json"
+# In the folder of a lab: what its daemons of Open vSwitch have, their control sockets too.
+OPEN_VSWITCH = "ovs"
 # In the folder of a lab whose switches are a model: its memory.
 MODEL = "model"
 # Beside it: which switches of it have been killed.

@@ -24,9 +24,10 @@ from controllers.lldp import packet_out, read
 from controllers.refused import RefusedError
 from controllers.segments import SegmentReconciler
 from controllers.switches import SwitchError
-from controllers.wire import Content, add_message, place, remove_message
+from controllers.wire import Content, add_message, place, remove_message, vlans_of
 from testbed.failover.collected import CollectedTopology
 from testbed.failover.failed import FailedElements, cut_off, failed_elements
+from testbed.failover.rules import sets_pvid
 from testbed.model import Rule
 from testbed.pipeline.admission import lldp_rules
 from testbed.pipeline.oracle import Oracle
@@ -34,6 +35,12 @@ from testbed.plan import Plan
 from tests.fabrics import plan_of
 
 DATAPATH = ProtocolDesc(ofproto_v1_3.OFP_VERSION)
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch):
+    """Switches of dictionaries go by their rules at once."""
+    monkeypatch.setattr(segments, "TAKEN_OVER", 0.0)
 
 
 def buffer(message: Any, transaction: int) -> bytes:
@@ -150,12 +157,14 @@ class Fakes:
 
 
 def started(
-    plan: Plan, memory: Path | None = None, fakes: Fakes | None = None, election: Election | None = None
-) -> tuple[SegmentReconciler, Fakes]:
+    plan: Plan, memory: Path | None = None, fakes: Fakes | None = None, election: Election | None = None,
+    forget_flows: Callable[[], bool] = lambda: False,
+) -> tuple[SegmentReconciler, Fakes]:  # fmt: skip
     """A controller to which all switches have connected, once they are in step."""
     fakes = fakes or Fakes(plan)
     there, fakes.gone = fakes.connected(), {*range(len(fakes.names))}
-    reconciler = fakes.listener = SegmentReconciler(plan, fakes, math.inf, memory, election)  # type: ignore[arg-type]
+    switches: Any = fakes
+    reconciler = fakes.listener = SegmentReconciler(plan, switches, math.inf, memory, election, forget_flows)
     for number in sorted(there):
         fakes.gone.remove(number)
         reconciler.bring_in_step(number)
@@ -204,6 +213,53 @@ def test_a_link_dies_and_comes_back():
     assert died["down"] == ["link " + plan.topology.channel_name(10).replace("→", "–")]
     assert died["detected"] <= died["diverted"] <= died["recovered"] <= died["settled"]
     assert died["without_backup"] == died["cut_off"] == []
+
+
+class Caches:
+    """Flows that switches keep of rules that were removed: their VLANs say "drop"."""
+
+    def __init__(self, *, reached: bool) -> None:
+        self.reached, self.forgotten, self.drops = reached, 0, set[int]()
+
+    def forget(self) -> bool:
+        self.forgotten += 1
+        if self.reached:
+            self.drops.clear()
+        return self.reached
+
+
+@pytest.mark.parametrize("reached", [True, False])
+def test_flows_are_forgotten_before_vlans_come_back_and_not_otherwise(monkeypatch, reached):
+    """Where they cannot be, the switches get time to look at them."""
+    plan = plan_of("ring", switches=4)
+    caches, waits = Caches(reached=reached), list[float]()
+    reconciler, fakes = started(plan, forget_flows=caches.forget)
+    monkeypatch.setattr(segments, "TAKEN_OVER", 0.001)
+    sleep, send, met = time.sleep, fakes.send, set[int]()
+
+    def waited(seconds: float) -> None:
+        if seconds == 0.001:
+            waits.append(seconds)
+            caches.drops.clear()
+        sleep(seconds)
+
+    def sent(number: int, add: Iterable[Rule] = (), remove: Iterable[Rule] = ()) -> None:
+        add, remove = list(add), list(remove)
+        caches.drops.update(vlans_of(remove))
+        met.update(caches.drops & vlans_of(rule for rule in add if sets_pvid(rule)))
+        send(number, add, remove)
+
+    monkeypatch.setattr("controllers.segments.time.sleep", waited)
+    monkeypatch.setattr(fakes, "send", sent)
+    fail(reconciler, plan, 1)
+    until(lambda: settled(reconciler))
+    assert caches.drops
+    assert (caches.forgotten, waits) == (0, [])
+    fail(reconciler, plan, 1, down=False)
+    until(lambda: settled(reconciler))
+    assert met == set()
+    assert caches.forgotten >= 1
+    assert bool(waits) != reached
 
 
 @pytest.mark.slow
