@@ -1,7 +1,8 @@
-"""Whose plug-ins may run. Scenarios come from others, and may name programs: none runs before its caller has said so.
+"""Whose plug-ins may run and whose MPI jobs be built: of what scenarios name, none before the caller has said so.
 
-What is trusted is the content of a file. Its bytes are read once; their digest is what is asked about and remembered,
-and the same bytes are what runs. So a file that has changed is asked about anew, wherever it lies.
+Scenarios come from others. What is trusted is the content of a file, or of all files of a job's folder. Its bytes are
+read once; their digest is what is asked about and remembered, and the same bytes are what runs, or what is built from.
+So what has changed is asked about anew, wherever it lies.
 """
 
 from __future__ import annotations
@@ -13,12 +14,16 @@ import os
 import pwd
 import re
 import stat
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.errors import argument
+from testbed.files import read_bytes
+
 MAX_BYTES = 4 << 20  # of a plug-in
+MOST_FILES, MOST_BYTES = 1000, 64 << 20  # of a job's folder
 _LINE = re.compile(r"([0-9a-f]{64})( .*)?")
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -31,10 +36,88 @@ class PluginFile:
     content: bytes  # what is asked about, and what runs
     owner: str  # who can change the file
 
+    role = "a program that would run"
+
     @property
     def digest(self) -> str:
         """SHA-256 of the content."""
         return hashlib.sha256(self.content).hexdigest()
+
+    @property
+    def size(self) -> str:
+        """How much is to be read, in words."""
+        return f"{len(self.content):,} bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class JobFile:
+    """A file of an MPI job."""
+
+    content: bytes  # what is built from
+    executable: bool  # whether it can be run
+    changed: int  # when its content has changed last, by which make decides; ns
+
+
+@dataclass(frozen=True, slots=True)
+class JobFolder:
+    """The folder of an MPI job as it was read."""
+
+    path: str  # absolute
+    files: Mapping[str, JobFile]  # path below it → file
+    owner: str  # who can change it
+
+    role = "an MPI job whose Makefile would run"
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the names and contents of all files."""
+        found = hashlib.sha256(b"folder of an MPI job\n")
+        for name, file in sorted(self.files.items()):
+            said = name.encode("utf-8", "surrogateescape")
+            found.update(f"{len(said)} {len(file.content)} {file.executable:d}\n".encode() + said + file.content)
+        return found.hexdigest()
+
+    @property
+    def size(self) -> str:
+        """How much is to be read, in words."""
+        count = len(self.files)
+        total = sum(len(file.content) for file in self.files.values())
+        return f"{count} file{'s' if count != 1 else ''}, {total:,} bytes"
+
+
+Program = PluginFile | JobFolder
+
+
+def read_job_folder(path: Path) -> JobFolder:
+    """Read all files of an MPI job, once.
+
+    Raises:
+        OSError: one cannot be read or is no file, or there is too much for a job; `filename` and `strerror` say so.
+    """
+    files: dict[str, JobFile] = {}
+    owners = {path.stat().st_uid}
+    left = MOST_BYTES
+    for place, folders, names in os.walk(path, onerror=_raise):
+        for name in sorted((*folders, *names)):
+            file = Path(place, name)
+            status = file.lstat()
+            owners.add(status.st_uid)
+            if stat.S_ISLNK(status.st_mode):
+                raise OSError(errno.ELOOP, "it is a link; put what it leads to in its place", str(file))
+            if name in folders:
+                continue
+            if len(files) == MOST_FILES or status.st_size > left:
+                limit = f"{MOST_FILES:,} files and {MOST_BYTES >> 20} MiB"
+                raise OSError(errno.EFBIG, f"there is more in it than a job may have ({limit})", str(path))
+            content = read_bytes(file, path)
+            left -= len(content)
+            executable = bool(status.st_mode & stat.S_IXUSR)
+            files[str(file.relative_to(path))] = JobFile(content, executable, status.st_mtime_ns)
+    return JobFolder(str(path), files, " and ".join(map(user_name, sorted(owners))))
+
+
+def _raise(error: OSError) -> None:
+    raise error
 
 
 def read_plugin(path: Path) -> PluginFile:
@@ -93,7 +176,7 @@ def remembered() -> tuple[frozenset[str], str]:
     return frozenset(match[1] for match in found if match), wrong
 
 
-def remember(file: PluginFile) -> str:
+def remember(file: Program) -> str:
     """Note that a content is trusted from now on; returns why that could not be, empty where it could."""
     target = store()
     try:
@@ -124,20 +207,29 @@ def _unsafe(path: Path, status: os.stat_result, forbidden: int) -> str:
     return ""
 
 
-Decide = Callable[[PluginFile], bool]
+Decide = Callable[[Program], bool]
 
 
-def is_remembered(file: PluginFile) -> bool:
-    """Whether a plug-in of this content has been trusted by the caller before."""
+def is_remembered(file: Program) -> bool:
+    """Whether this content has been trusted by the caller before."""
     return file.digest in remembered()[0]
 
 
 _DECIDES: list[Decide] = [is_remembered]
 
 
-def may_run(file: PluginFile) -> bool:
-    """Whether a plug-in that a scenario names may run, as far as is known without its caller's word for this one."""
+def may_run(file: Program) -> bool:
+    """Whether what a scenario names may run, or be built, as far as is known without its caller's word for this one."""
     return _DECIDES[-1](file)
+
+
+def why_not(what: str, file: Program) -> str:
+    """The sentence for what may not run: what it would do, and how it is trusted."""
+    unused = remembered()[1]
+    return (
+        f"{what}, and you have not said that you trust it; read {file.path}, then say {argument('trust', value=True)}"
+        + (f". What was trusted before is not used: {unused}" if unused else "")
+    )
 
 
 @contextmanager
@@ -148,3 +240,10 @@ def deciding(decide: Decide) -> Iterator[None]:
         yield
     finally:
         _DECIDES.pop()
+
+
+@contextmanager
+def allowing(trust: bool) -> Iterator[None]:
+    """While the block runs let all run that scenarios name, if the caller has said that he trusts them."""
+    with deciding(lambda file: True) if trust else nullcontext():
+        yield

@@ -71,6 +71,8 @@ class RunningLab:
         results: str | Path = "results",
         dilation: float | str | None = None,
         progress: Progress | None = None,
+        *,
+        trust: bool = False,
     ) -> FinishedRun:
         """Run loads in it, as `testbed load` does; the lab goes on.
 
@@ -80,6 +82,7 @@ class RunningLab:
             results: folder in which the run's own folder is made.
             dilation: to run them at; `auto` = the smallest at which the lab keeps up; None = as it is.
             progress: called with each step; None = steps on standard error.
+            trust: whether MPI jobs that its scenario names by a path may be built; those of `loads` may.
 
         Raises:
             InputError, CapabilityError: nothing was run.
@@ -89,7 +92,9 @@ class RunningLab:
         from testbed.run.load_lab import load_lab, loads_plan
 
         plan = loads_plan(self.core, loads, dilation)
-        return FinishedRun(load_run(load_lab(self.core, plan, Path(results), progress or Steps()).folder))
+        trusted = trust or loads is not None
+        outcome = load_lab(self.core, plan, Path(results), progress or Steps(), trust=trusted)
+        return FinishedRun(load_run(outcome.folder))
 
     def unreachable(self) -> list[tuple[str, str]]:
         """Ping all pairs of hosts: those without an answer."""

@@ -16,13 +16,17 @@ if TYPE_CHECKING:
     from testbed.results import Run
 
 
-def run(plan: PlannedFabric, results: str | Path = "results", progress: Progress | None = None) -> FinishedRun:
+def run(
+    plan: PlannedFabric, results: str | Path = "results", progress: Progress | None = None, *, trust: bool = False
+) -> FinishedRun:
     """Run the loads of a plan by its scenario's engine, as `testbed run` does.
 
     Args:
         plan: as tb.plan() made it.
         results: folder in which the run's own folder is made.
         progress: called with each step; None = steps on standard error.
+        trust: whether MPI jobs that the scenario names by a path may be built: a Makefile is a program. Without it only
+            those are whose content was trusted on the command line before.
 
     Raises:
         InputError, VerificationError, CapabilityError: nothing was measured and nothing is left.
@@ -30,8 +34,11 @@ def run(plan: PlannedFabric, results: str | Path = "results", progress: Progress
     """
     from testbed.results import load_run
     from testbed.run.engines import run_scenario
+    from testbed.trust import allowing
 
-    return FinishedRun(load_run(run_scenario(plan.core, Path(results), progress or Steps()).folder))
+    with allowing(trust):
+        outcome = run_scenario(plan.core, Path(results), progress or Steps())
+    return FinishedRun(load_run(outcome.folder))
 
 
 def load(folder: str | Path) -> FinishedRun:

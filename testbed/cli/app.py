@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 from testbed import __version__
 from testbed.cli.output import Format, messages, printable_everywhere, tell_every_step
-from testbed.cli.trusting import asking, trust_plugins
+from testbed.cli.trusting import asking, trust_programs
 from testbed.errors import naming_options
 from testbed.others_text import escape_controls
 
@@ -35,7 +35,7 @@ JSON = "--json"
 VERBOSE = {"-v", "--verbose"}
 TRUST = "--trust"
 # What is said once for all commands, and understood behind each of them as well.
-_EVERYWHERE = {**dict.fromkeys(VERBOSE, tell_every_step), TRUST: trust_plugins}
+_EVERYWHERE = {**dict.fromkeys(VERBOSE, tell_every_step), TRUST: trust_programs}
 
 
 class Commands(TyperGroup):
@@ -133,13 +133,15 @@ def _options(
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Tell every step; also behind a command.")] = False,
     trust: Annotated[
         bool,
-        typer.Option(TRUST, help="Run the plug-ins that the scenario names, now and later; also behind a command."),
+        typer.Option(
+            TRUST, help="Run plug-ins and build MPI jobs that the scenario names, now and later; also behind a command."
+        ),
     ] = False,
 ) -> None:
     if verbose:
         tell_every_step()
     if trust:
-        trust_plugins()
+        trust_programs()
 
 
 def _scenarios(incomplete: str) -> list[tuple[str, str]]:

@@ -61,7 +61,8 @@ def load(
             elsewhere = () if folder == _RESULTS else ("--results", str(folder))
             with steps() as progress:
                 progress.expect(expected_seconds(plan, built=True))
-                outcome = load_lab(lab, plan, folder, progress, AskedOfLab((entry.name, *given[named:]), elsewhere))
+                typed = AskedOfLab((entry.name, *given[named:]), elsewhere)
+                outcome = load_lab(lab, plan, folder, progress, typed, trust=loads is not None)
         except InputError as error:
             raise InputError([as_typed(problem) for problem in error.problems]) from error
         finally:

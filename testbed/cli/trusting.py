@@ -1,23 +1,24 @@
-"""Whether a plug-in that a scenario names may run: `--trust`, or a question on a terminal, remembered by content."""
+"""Whether what a scenario names may run or be built: `--trust`, or a question on a terminal, remembered by content."""
 
 from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from testbed.cli.output import messages, say, undisturbed
 from testbed.others_text import escape_line
-from testbed.trust import PluginFile, deciding, is_remembered, remember, user_name
+from testbed.trust import Program, deciding, is_remembered, remember, user_name
 
 # Whether --trust is given, and what it or an answer has let run in this command.
 _given = [False]
 _trusted: set[str] = set()
 
 
-def trust_plugins() -> None:
-    """From now on let plug-ins run that the scenario of this command names, as --trust asks."""
+def trust_programs() -> None:
+    """From now on let plug-ins run, and MPI jobs be built, that the scenario of this command names, as --trust asks."""
     _given[0] = True
 
 
@@ -30,7 +31,7 @@ def asking() -> Iterator[None]:
         yield
 
 
-def _decide(file: PluginFile) -> bool:
+def _decide(file: Program) -> bool:
     if file.digest in _trusted or is_remembered(file):
         return True
     if not (_given[0] or _asked(file)):
@@ -44,14 +45,15 @@ def _decide(file: PluginFile) -> bool:
     return True
 
 
-def _asked(file: PluginFile) -> bool:
-    """Ask, where somebody can answer."""
+def _asked(file: Program) -> bool:
+    """Ask, where somebody can answer; a thread beside the command serves others, as the live page does."""
+    if threading.current_thread() is not threading.main_thread():
+        return False
     if not (messages.is_terminal and sys.stdin is not None and sys.stdin.isatty()):
         return False
     caller = user_name(os.geteuid())
     with undisturbed():
-        say(f"The scenario names a program that would run as {caller}:", to=messages)
-        path, length = escape_line(file.path), f"{len(file.content):,} bytes"
-        say(f"  {path}, of {file.owner}, {length}, SHA-256 {file.digest}", to=messages)
+        say(f"The scenario names {file.role} as {caller}:", to=messages)
+        say(f"  {escape_line(file.path)}, of {file.owner}, {file.size}, SHA-256 {file.digest}", to=messages)
         messages.print("Run it, now and whenever it is the same? [y/N] ", end="", markup=False)
         return sys.stdin.readline().strip().lower() in ("y", "yes")

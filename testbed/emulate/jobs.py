@@ -16,6 +16,7 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, Gt
 
+from testbed.emulate.own_jobs import unpack_sources, with_trusted_sources
 from testbed.errors import CapabilityError, InputError, Problem, did_you_mean, indent_lines
 from testbed.files import make_folder, read_text
 from testbed.isolated import find_python
@@ -66,7 +67,8 @@ def read_job(name: str, key: str, base: Path = Path(), source: str = "") -> MpiJ
     the scenario's folder. `key` and `source` are where it was named.
 
     Raises:
-        InputError: no such job, or all that is wrong with its file.
+        InputError: no such job, all that is wrong with its file, or it is not ours and nobody has said that it may be
+            built.
     """
     folder = (base / name).resolve() if "/" in name else FOLDER / name
     file = folder / "job.yaml"
@@ -80,7 +82,8 @@ def read_job(name: str, key: str, base: Path = Path(), source: str = "") -> MpiJ
             f'there is no MPI job "{name}".{meant} Known: {", ".join(job_names())}, or a path such as ./my_job',
             source,
         )
-    return _job(file)
+    job = _job(file)
+    return job if folder.parent == FOLDER else with_trusted_sources(job, name, key, source)
 
 
 def _job(file: Path) -> MpiJob:
@@ -95,7 +98,7 @@ def _job(file: Path) -> MpiJob:
 
 def _read(file: Path) -> _JobFile:
     try:
-        text = read_text(file, most=YAML)
+        text = read_text(file, file.parent, most=YAML)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise InputError.one(str(file), f"cannot be read: {reason}") from error
@@ -143,15 +146,19 @@ def mpi_libraries() -> Path:
 def build_job(job: MpiJob) -> None:
     """Build a job and the polling shim; does nothing when both are up to date.
 
-    A folder without a Makefile brings its program built.
+    A folder without a Makefile brings its program built. A Makefile that is not ours runs from trusted sources alone.
 
     Raises:
         CapabilityError: something it needs is missing, or it does not compile.
     """
     _fetch()
+    if job.sources is not None:
+        unpack_sources(job.sources)
     _make("shim", workshop("mpi_jobs") / "shim")
     folder = Path(job.folder)
     if (folder / "Makefile").exists():
+        if job.sources is None and not folder.is_relative_to(workshop("mpi_jobs")):
+            raise ValueError(f"nobody has said that {folder} may be built")
         _make(job.name, folder, f"MPICC={mpi_program('mpicc')}", *job.make)
     program = Path(job.binary)
     if not program.is_file():

@@ -23,6 +23,7 @@ from testbed.run.engines import engine_named, facts_of
 from testbed.run.in_session import measure_on
 from testbed.scenario import parse_loads
 from testbed.scenario.spec import largest_dilation
+from testbed.trust import allowing
 
 # What stands for a scenario's file where loads are named without one; files are looked for in the working folder.
 SOURCE = "loads"
@@ -57,7 +58,15 @@ def loads_plan(
     return plan
 
 
-def load_lab(lab: LabClient, plan: Plan, results: Path, progress: Progress, asked: AskedOfLab | None = None) -> Outcome:
+def load_lab(
+    lab: LabClient,
+    plan: Plan,
+    results: Path,
+    progress: Progress,
+    asked: AskedOfLab | None = None,
+    *,
+    trust: bool = False,
+) -> Outcome:
     """Run the loads of a plan in a running lab, and store everything; the lab goes on.
 
     A lab that is no longer as it was built is loaded all the same, and the verdict says so.
@@ -68,11 +77,17 @@ def load_lab(lab: LabClient, plan: Plan, results: Path, progress: Progress, aske
         results: where the folder of the run is made.
         progress: called with what is going on.
         asked: how `testbed load` was asked for it; None = it was not.
+        trust: whether MPI jobs of other folders may be built, as where the caller himself has named them.
 
     Raises:
         InputError, CapabilityError: nothing was run.
         LabError: the lab broke; the folder stays, marked incomplete.
     """
+    with allowing(trust):
+        return _load_lab(lab, plan, results, progress, asked)
+
+
+def _load_lab(lab: LabClient, plan: Plan, results: Path, progress: Progress, asked: AskedOfLab | None) -> Outcome:
     engine_named(plan.scenario.engine).missing(plan, progress).refuse()
     folder = ResultFolder(results, plan)
     try:

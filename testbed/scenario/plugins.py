@@ -21,14 +21,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from testbed.errors import InputError, Problem, argument, did_you_mean
+from testbed.errors import InputError, Problem, did_you_mean
 from testbed.routing import ROUTINGS, RoutingKind
 from testbed.scenario.fabric_file import TOPOLOGY_BLOCKS, TopologyBlock
 from testbed.scenario.guards import guarded, guarded_pattern, raised
 from testbed.scenario.models import model_of, shown
 from testbed.topologies import TOPOLOGIES, TopologyKind
 from testbed.traffic import PATTERNS
-from testbed.trust import PluginFile, may_run, read_plugin, remembered
+from testbed.trust import PluginFile, may_run, read_plugin, why_not
 from testbed.vlans import ASSIGNMENTS, AssignmentKind
 from testbed.workloads import WORKLOADS, WorkloadKind
 
@@ -132,12 +132,8 @@ def _of_plugin(number: int, name: str, error: InputError) -> list[Problem]:
 
 def _not_trusted(name: str, file: PluginFile) -> str:
     """What stands between a plug-in and its being run."""
-    unused = remembered()[1]
-    return (
-        f"{name} is a program of {file.owner} (SHA-256 {file.digest[:16]}…) that would run with your rights, and you "
-        f"have not said that you trust it; read {file.path}, then say {argument('trust', value=True)}"
-        + (f". What was trusted before is not used: {unused}" if unused else "")
-    )
+    what = f"{name} is a program of {file.owner} (SHA-256 {file.digest[:16]}…) that would run with your rights"
+    return why_not(what, file)
 
 
 def load_file(path: Path) -> dict[str, list[str]]:

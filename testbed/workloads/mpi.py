@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Literal
 
+from testbed.trust import JobFolder
 from testbed.workloads import mpi_hpl, mpi_imb, mpi_json, mpi_osu, npb
 from testbed.workloads.mpi_machines import PORT, Proxy, starting
 from testbed.workloads.mpi_output import JobOutputError, ParsedJob, short
@@ -81,6 +82,8 @@ class MpiJob:
     folder: str = ""  # absolute path of its folder
     trace: bool = False  # whether it is always traced, since its output does not tell what it has moved
     make: tuple[str, ...] = ()  # further arguments of its make, such as a target; none = its default
+    # of a job that a scenario names by a path what it is built from, as the caller trusts it; `folder` is its copy
+    sources: JobFolder | None = None
 
 
 @dataclass(frozen=True, slots=True)

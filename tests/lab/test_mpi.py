@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from testbed import trust
 from testbed.emulate import jobs
 from testbed.emulate.build import build_lab
 from testbed.errors import CapabilityError, InputError, WorkloadError
@@ -50,8 +52,9 @@ def moved_and_crossed(found):
 
 @pytest.fixture
 def user_job(tmp_path):
-    """A job's folder far from the testbed's own."""
-    return Path(shutil.copytree(USER_JOB, tmp_path / "my_job", ignore=shutil.ignore_patterns("build")))
+    """A job's folder far from the testbed's own, which is trusted."""
+    with trust.allowing(True):
+        yield Path(shutil.copytree(USER_JOB, tmp_path / "my_job", ignore=shutil.ignore_patterns("build")))
 
 
 # --- the jobs -------------------------------------------------------------------------------------------------
@@ -270,6 +273,31 @@ def test_a_user_program_runs_from_a_folder_beside_its_scenario(user_job, tmp_pat
     assert figures["mpi_bytes_crossed"].value >= 3 * 40000
     assert figures["mpi_bytes_moved"].labels["job"] == "my_job"
     assert "SUM CORRECT" in (outcome.folder / "raw" / "1-mpi-my_job" / "output.txt").read_text()
+
+
+def test_a_run_builds_no_job_of_a_scenario_s_until_it_is_trusted(tmp_path, monkeypatch):
+    """Nor anything else; a Makefile would run as root."""
+    job = Path(shutil.copytree(USER_JOB, tmp_path / "my_job", ignore=shutil.ignore_patterns("build")))
+    with (job / "Makefile").open("a") as file:
+        file.write(f"\t@touch {tmp_path}/ran\n")
+    scenario(tmp_path, "{kind: mpi, job: ./my_job}")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+    before = {path.name for path in tmp_path.iterdir()}
+    command = [sys.executable, "-m", "testbed", "run", "mine.yaml"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, input="y\n")
+    assert done.returncode == 2
+    assert "mine.yaml: workloads.0.job: ./my_job is an MPI job of root (3 files, " in done.stderr
+    assert f"whose Makefile would build it with your rights, and you have not said that you trust it; read {job}, " in (
+        done.stderr
+    )
+    assert "then say --trust\n" in done.stderr
+    assert {path.name for path in tmp_path.iterdir()} == before
+    done = subprocess.run([*command, "--trust"], capture_output=True, text=True, check=False)
+    assert done.returncode != 2, done.stderr
+    assert (tmp_path / "ran").exists()
+    assert (tmp_path / "state" / "testbed" / "trusted").read_text().split()[1] == f'"{job}"'
+    assert not (job / "build").exists()
 
 
 def test_what_is_wrong_with_jobs_is_told_at_once_before_a_lab_is_built(tmp_path, monkeypatch):

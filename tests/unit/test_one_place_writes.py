@@ -34,6 +34,7 @@ _OTHERS = {
     "emulate/realtime/doors.py": _KERNEL,
     "emulate/registry.py": "in /run/testbed, which is root's and closed to others",
     "emulate/jobs.py": _CACHE,
+    "emulate/own_jobs.py": f"{_CACHE}, or beside what is trusted; if others can write it, it is refused",
     "emulate/local_workers.py": f"{_MADE}, or that an earlier one of this user had",
     "emulate/vm/box.py": _CACHE,
     "emulate/vm/building.py": _CACHE,

@@ -1,19 +1,35 @@
 """What a job.yaml may say, where jobs are looked for, and what is said when one cannot be built."""
 
+import os
 import re
 import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
 
-from testbed.cli import load_commands
+from testbed import trust
+from testbed.cli import load_commands, trusting
 from testbed.cli.app import app
-from testbed.emulate import jobs
+from testbed.cli.trusting import asking, trust_programs
+from testbed.emulate import jobs, own_jobs
 from testbed.emulate.jobs import _reason
 from testbed.errors import CapabilityError, InputError
+from testbed.plan import make_plan
+from testbed.run.loads.run_mpi import prepare_mpi
+from testbed.scenario import load_scenario
 
 GOOD = "name: mine\ndescription: a job\nbinary: run.sh\nsuccess: ^right$\noutput: free\n"
 needs_make = pytest.mark.skipif(not (shutil.which("make") and shutil.which("cc")), reason="needs make and a C compiler")
+
+
+@pytest.fixture(autouse=True)
+def places(tmp_path, monkeypatch):
+    """Nothing is trusted, and nothing was built before."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(own_jobs, "CACHE", tmp_path / "state" / "testbed")
 
 
 @pytest.fixture
@@ -25,6 +41,12 @@ def folder(tmp_path):
     (made / "run.sh").write_text("#!/bin/sh\necho right\n")
     (made / "run.sh").chmod(0o755)
     return made
+
+
+def trusted(name, base):
+    """A job that the caller trusts."""
+    with trust.allowing(True):
+        return jobs.read_job(name, "x", base)
 
 
 def problems(name, base):
@@ -99,6 +121,15 @@ def test_a_wrong_job_file_is_told_whole(folder, text, expected):
         assert sentence.startswith(f"{folder}/job.yaml: {start}"), sentence
 
 
+def test_a_job_file_that_is_a_link_is_not_read(folder, tmp_path):
+    (tmp_path / "secret").write_text("root:x:0\n")
+    (folder / "job.yaml").unlink()
+    (folder / "job.yaml").symlink_to(tmp_path / "secret")
+    assert problems("./my_job", folder.parent) == [
+        f"{folder}/job.yaml: cannot be read: it is a link, and none is followed there"
+    ]
+
+
 @needs_make
 def test_a_folder_without_a_makefile_brings_its_program(folder):
     jobs.build_job(jobs.read_job("./my_job", "x", folder.parent))
@@ -113,16 +144,154 @@ def test_a_makefile_runs_where_the_job_does_and_not_where_it_is_planned(folder, 
     for words in ("plan sc.yaml", "verify sc.yaml", "analyse sc.yaml", "export sc.yaml -d csv -o x"):
         assert CliRunner().invoke(app, words.split()).exit_code == 0, words
     assert not (folder / "built").exists()
-    jobs.build_job(jobs.read_job("./my_job", "x", tmp_path))
-    assert (folder / "built").exists()
+    job = trusted("./my_job", tmp_path)
+    jobs.build_job(job)
+    assert (Path(job.folder) / "built").exists()
 
 
 @needs_make
-def test_a_makefile_is_run(folder):
+def test_a_makefile_is_run_in_a_copy_once(folder):
     (folder / "run.sh").unlink()
-    (folder / "Makefile").write_text("all:\n\tprintf '#!/bin/sh\\n' >run.sh && chmod +x run.sh\n")
-    jobs.build_job(jobs.read_job("./my_job", "x", folder.parent))
-    assert (folder / "run.sh").exists()
+    (folder / "Makefile").write_text("run.sh:\n\techo '#!/bin/sh' >>run.sh && chmod +x run.sh\n")
+    before = {path.name for path in folder.iterdir()}
+    for _ in range(2):
+        job = trusted("./my_job", folder.parent)
+        jobs.build_job(job)
+        assert Path(job.binary).read_text() == "#!/bin/sh\n"
+    assert Path(job.binary).parent == Path(job.folder) != folder
+    assert {path.name for path in folder.iterdir()} == before
+
+
+def prepared(folder):
+    """A scenario's job before its lab is built."""
+    file = folder.parent / "sc.yaml"
+    file.write_text("topology: {kind: ring, switches: 3}\nworkloads: [{kind: mpi, job: ./my_job}]\n")
+    plan = make_plan(load_scenario(file))
+    return prepare_mpi(plan, plan.scenario.workloads[0].spec, "workloads.0")
+
+
+def refused(folder):
+    with pytest.raises(InputError) as caught:
+        prepared(folder)
+    return str(caught.value)
+
+
+@needs_make
+def test_nothing_of_a_scenario_s_job_is_built_until_it_is_trusted(folder, tmp_path):
+    (folder / "Makefile").write_text("all:\n\ttouch built\n")
+    sources = trust.read_job_folder(folder)
+    said = refused(folder)
+    who = trust.user_name(os.geteuid())
+    size = sum(path.stat().st_size for path in folder.iterdir())
+    assert said == (
+        f"{tmp_path}/sc.yaml: workloads.0.job: ./my_job is an MPI job of {who} (3 files, {size} bytes, SHA-256 "
+        f"{sources.digest[:16]}…) whose Makefile would build it with your rights, and you have not said that you "
+        f"trust it; read {folder}, then say trust=True"
+    )
+    assert not (tmp_path / "state").exists()
+    trust.remember(sources)
+    assert (Path(prepared(folder).job.folder) / "built").exists()
+    (folder / "new.h").touch()
+    assert "then say trust=True" in refused(folder)
+    (folder / "new.h").unlink()
+    (folder / "run.sh").chmod(0o644)
+    assert "then say trust=True" in refused(folder)
+
+
+@needs_make
+def test_the_bytes_that_are_trusted_are_the_bytes_that_are_built(folder, tmp_path):
+    """A Makefile that another program changes after it was read, and before it runs."""
+    (folder / "Makefile").write_text("all:\n\ttouch built\n")
+
+    def changed_meanwhile(found):
+        (folder / "Makefile").write_text(f"all:\n\ttouch {tmp_path}/evil\n")
+        return found.files["Makefile"].content == b"all:\n\ttouch built\n"
+
+    with trust.deciding(changed_meanwhile):
+        job = prepared(folder).job
+    assert (Path(job.folder) / "built").exists()
+    assert not (tmp_path / "evil").exists()
+
+
+def test_jobs_of_the_testbed_and_those_that_bring_their_program_are_not_asked_about(folder):
+    with trust.deciding(lambda found: pytest.fail("it is asked about")):
+        for name in jobs.job_names():
+            jobs.read_job(name, "x")
+        assert jobs.read_job(str(jobs.FOLDER / "osu"), "x") == jobs.read_job("osu", "x")
+        jobs.read_job("./my_job", "x", folder.parent)
+
+
+def test_a_makefile_that_nobody_has_trusted_is_never_run(folder):
+    job = jobs.read_job("./my_job", "x", folder.parent)
+    (folder / "Makefile").write_text("all:\n\ttouch built\n")
+    with pytest.raises(ValueError, match="nobody has said that"):
+        jobs.build_job(job)
+
+
+def planted(folder, what):
+    """Something in a job's folder that is no file of a job."""
+    if what == "a link":
+        (folder / "src").mkdir()
+        (folder / "src" / "x.h").symlink_to("/etc/passwd")
+    elif what == "a link to a folder":
+        (folder / "src").symlink_to("/etc")
+    elif what == "a pipe":
+        os.mkfifo(folder / "pipe")
+    elif what == "many files":
+        for number in range(trust.MOST_FILES):
+            (folder / f"{number}").touch()
+    else:
+        os.truncate(folder / "run.sh", trust.MOST_BYTES)
+
+
+@pytest.mark.parametrize(
+    ("what", "sentence"),
+    [
+        ("a link", "src/x.h: it is a link; put what it leads to in its place"),
+        ("a link to a folder", "src: it is a link; put what it leads to in its place"),
+        ("a pipe", "pipe: it is a pipe or a device, not a file"),
+        ("many files", ": there is more in it than a job may have (1,000 files and 64 MiB)"),
+        ("a large file", ": there is more in it than a job may have (1,000 files and 64 MiB)"),
+    ],
+)
+def test_what_cannot_be_a_job_s_folder_is_a_sentence(folder, what, sentence):
+    (folder / "Makefile").write_text("all:\n")
+    planted(folder, what)
+    (said,) = problems("./my_job", folder.parent)
+    assert said.startswith("x.yaml: workloads.0.job: the MPI job ./my_job cannot be read: ")
+    assert said.endswith(sentence)
+
+
+@pytest.mark.parametrize("which", ["mpi_jobs", "the copy"])
+def test_a_copy_that_others_can_write_is_not_built(folder, tmp_path, which):
+    (folder / "Makefile").write_text("all:\n\ttouch built\n")
+    job = trusted("./my_job", folder.parent)
+    own_jobs.unpack_sources(job.sources)
+    place = Path(job.folder).parent if which == "mpi_jobs" else Path(job.folder)
+    place.chmod(0o777)
+    with pytest.raises(CapabilityError, match=f"others can write into {place}, where MPI jobs are built"):
+        jobs.build_job(job)
+    assert not (Path(job.folder) / "built").exists()
+
+
+def test_trust_on_the_command_line_names_the_job_and_remembers_it(folder, capsys):
+    (folder / "Makefile").write_text("all:\n")
+    with asking():
+        trust_programs()
+        jobs.read_job("./my_job", "x", folder.parent)
+    digest = trust.read_job_folder(folder).digest
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"{folder} is trusted from now on, as long as it is the same (SHA-256 {digest})" in said.replace(" /", "/")
+    jobs.read_job("./my_job", "x", folder.parent)
+
+
+def test_who_is_not_at_the_terminal_is_not_asked(folder, monkeypatch):
+    """A thread beside a command serves others, as the live page does."""
+    (folder / "Makefile").write_text("all:\n")
+    monkeypatch.setattr(trusting, "messages", SimpleNamespace(is_terminal=True))
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: pytest.fail("it is asked")))
+    with asking(), ThreadPoolExecutor(1) as pool:
+        assert "you have not said that you trust it" in pool.submit(problems, "./my_job", folder.parent).result()[0]
 
 
 @needs_make
@@ -146,7 +315,7 @@ def test_a_makefile_is_run(folder):
 )
 def test_a_job_that_cannot_be_built_says_why(folder, prepare, message):
     prepare(folder)
-    job = jobs.read_job("./my_job", "x", folder.parent)
+    job = trusted("./my_job", folder.parent)
     with pytest.raises(CapabilityError, match=re.compile(message, re.S)):
         jobs.build_job(job)
 
@@ -161,7 +330,7 @@ def test_a_script_needs_no_executable_bit(folder):
 @needs_make
 def test_imb_says_how_to_get_it(tmp_path):
     shutil.copytree(jobs.FOLDER / "imb", tmp_path / "imb", ignore=shutil.ignore_patterns("build"))
-    job = jobs.read_job("./imb", "x", tmp_path)
+    job = trusted("./imb", tmp_path)
     with pytest.raises(CapabilityError, match="IMB-MPI1 is not here; get it with `make -C mpi_jobs/imb get`"):
         jobs.build_job(job)
 
@@ -173,11 +342,11 @@ def test_hpl_without_network_or_source_says_so(tmp_path, monkeypatch):
     (tmp_path / "apt-get").write_text("#!/bin/sh\necho 'E: Failed to fetch' >&2\nexit 100\n")
     (tmp_path / "apt-get").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    job = jobs.read_job("./hpl", "x", tmp_path)
+    job = trusted("./hpl", tmp_path)
     with pytest.raises(CapabilityError, match=r"cannot be fetched by apt-get; is there no network\?") as caught:
         jobs.build_job(job)
     assert "E: Failed to fetch" in str(caught.value)
-    assert f"Put the file into {tmp_path}/hpl/build" in str(caught.value)
+    assert f"Put the file into {job.folder}/build" in str(caught.value)
 
 
 @needs_make
@@ -189,7 +358,7 @@ def test_hpl_takes_no_other_source_than_the_one_it_knows(tmp_path, monkeypatch):
     (tmp_path / "apt-get").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     with pytest.raises(CapabilityError, match="cannot be fetched"):
-        jobs.build_job(jobs.read_job("./hpl", "x", tmp_path))
+        jobs.build_job(trusted("./hpl", tmp_path))
 
 
 def test_a_linker_s_cause_is_told_and_not_only_its_end():
