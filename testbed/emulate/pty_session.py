@@ -87,6 +87,7 @@ class _Leader:
     def __init__(self, ends: Ends) -> None:
         self._ends = ends
         self._pid = 0
+        self._process: subprocess.Popen[bytes] | None = None
         self._given = Given(())
         self._deadline: float | None = None  # when what has not ended is killed, and then given up
         self._killed = False
@@ -124,12 +125,13 @@ class _Leader:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
         given = [terminal if number in self._ends.replaced else number for number in range(3)]
-        process = subprocess.Popen(
+        # It is kept: one that is dropped takes the status of what has ended by then, and nobody would hear of it.
+        self._process = subprocess.Popen(
             program.command, env=dict(program.environment), stdin=given[0], stdout=given[1], stderr=given[2],
             pass_fds=self._ends.kept,
             preexec_fn=begin,  # noqa: PLW1509 - the leader is a process of one thread
         )  # fmt: skip
-        self._pid = process.pid
+        self._pid = self._process.pid
         for number in (*range(3), *self._ends.kept):
             os.close(number)  # whoever reads what the program writes shall see its end
 
