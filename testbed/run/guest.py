@@ -23,7 +23,7 @@ from testbed.plan.store import plan_from_json
 from testbed.run.dilation.choose import choose_dilation
 from testbed.run.dilation.known import choose_in_virtual_time
 from testbed.run.in_session import measure_in
-from testbed.run.lab import ENGINE, LAB
+from testbed.run.lab import LAB, missing
 
 _SIGN_OF_LIFE = 1.0  # s by this clock, which may be a virtual one and slow
 
@@ -113,7 +113,7 @@ def _measure(job: Path, results: Path, port: Port) -> int:
 
     taken = json.loads((job / "job.json").read_text())["instruction_seconds"]
     choose = choose_dilation if taken is None else partial(choose_in_virtual_time, instruction_seconds=taken)
-    ENGINE.missing(plan, say).refuse()
+    missing(plan, say, tries=taken is None).refuse()
     measure_in(LAB, plan, results, say, choose)
     return 0
 

@@ -26,8 +26,11 @@ from testbed.session import Session
 from testbed.workloads.spec import Iperf3
 
 
-def missing(plan: Plan, progress: Progress) -> Missing:
-    """What scenario or machine lack for a lab on this machine; MPI jobs are built, unless nobody may build a lab."""
+def missing(plan: Plan, progress: Progress, *, tries: bool = True) -> Missing:
+    """What scenario or machine lack for a lab on this machine; MPI jobs are built, unless nobody may build a lab.
+
+    `tries` says that `lab.dilation: auto` will be found by trying, for which a job may be needed.
+    """
     try:
         require_root()
     except CapabilityError as error:
@@ -55,7 +58,7 @@ def missing(plan: Plan, progress: Progress) -> Missing:
                 problems |= dict.fromkeys(error.problems)
             except CapabilityError as error:
                 lacking |= dict.fromkeys(error.lines)
-    job = pilot_job(plan, 1.0) if plan.scenario.lab.dilation == "auto" else None
+    job = pilot_job(plan, 1.0) if tries and plan.scenario.lab.dilation == "auto" else None
     if job is not None:
         progress(f"building {job.job}, which stands for the jobs where the dilation is chosen")
         try:

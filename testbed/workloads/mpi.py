@@ -51,6 +51,8 @@ export TESTBED_HOST
 exec mnexec -a "$process" unshare --mount -- \\
     sh -c 'mount -t tmpfs tmpfs /dev/shm && exec {guard}{trace}"$@"' rank "$@"
 """
+# ms that a waiting rank sleeps at most, where links are no slower than usual, and ever; see mpi_jobs/shim.
+_POLL_MS, _MOST_POLL_MS = 5, 1000
 # Linux takes no longer argument; with what `mpiexec` adds.
 _MAX_ARGUMENT = 120_000
 
@@ -165,6 +167,7 @@ def launch(
     pairs: Pairs | None = None,
     tracer: str | None = None,
     machines: Sequence[int] = (),
+    slowness: float = 1.0,
 ) -> Launch:
     """Describe how to start a job.
 
@@ -186,6 +189,8 @@ def launch(
             is in the file TRACE_FILE of `folder`; or None.
         interface: name, the same in every host, of the interface that carries the ranks' messages.
         machines: for each host, the number of its machine; empty where there is one.
+        slowness: how many times slower than usual the lab's links are. Waiting ranks look around as many times less
+            often; a message ends their sleep at once.
 
     Returns:
         Command, environment and files.
@@ -216,6 +221,7 @@ def launch(
             )
     if shim is not None:
         env["LD_PRELOAD"] = shim
+        env["TESTBED_POLL_MS"] = f"{min(_MOST_POLL_MS, max(1.0, slowness) * _POLL_MS):.0f}"
     if tracer is not None:
         env["TESTBED_TRACE"] = str(PurePosixPath(folder, shared, TRACE_FILE))
         env["TESTBED_TRACER"] = tracer

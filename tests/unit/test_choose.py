@@ -16,6 +16,7 @@ from testbed.emulate.host_shares import most_share
 from testbed.errors import CapabilityError, LabError, WorkloadError
 from testbed.plan import Plan, make_plan
 from testbed.plan.rates import at_dilation, demand
+from testbed.run import lab as lab_engine
 from testbed.run.checks.fidelity import Judgement, Verdict
 from testbed.run.dilation import calibrate, choose, known, pilot
 from testbed.scenario import parse_scenario
@@ -113,6 +114,19 @@ def test_in_virtual_time_the_lab_is_shaped_for_the_dilation_and_a_number_stays(l
     assert told == [f"dilation {choice.dilation:g}: an instruction takes 1 ns, whatever this machine does"]
     fixed = plan_of(UDP, lab="{dilation: 50}")
     assert known.choose_in_virtual_time(fixed, lab, told.append, 1e-9) == (fixed, None)
+
+
+def test_where_no_dilation_is_tried_no_job_is_built_to_try_one(monkeypatch):
+    """Building takes a quarter of a minute where instructions are translated."""
+    built: list[str] = []
+    for check in ("require_root", "require", "require_shares"):
+        monkeypatch.setattr(lab_engine, check, lambda *about: None)
+    monkeypatch.setattr(lab_engine, "runner_of", lambda kind: SimpleNamespace(prepare=None))
+    monkeypatch.setattr(lab_engine, "prepare_mpi", lambda plan, job: built.append(job.job))
+    lab_engine.missing(plan_of(MPI), lambda text: None, tries=False).refuse()
+    assert built == []
+    lab_engine.missing(plan_of(MPI), lambda text: None).refuse()
+    assert built == ["fabric_bench"]
 
 
 def test_a_translated_machine_is_refused_in_real_time_where_it_would_take_hours():

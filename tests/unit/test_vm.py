@@ -10,6 +10,7 @@ import stat
 import sys
 import tarfile
 import time
+from datetime import datetime, timezone
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,7 +18,7 @@ import pytest
 
 from testbed.emulate.vm import boot, building, image, kvm, stream, suite
 from testbed.emulate.vm.image import Image, build_image, find_image, image_digest, image_folder, require_image
-from testbed.emulate.vm.machine import Machine, needed_memory, qemu_command, require_memory
+from testbed.emulate.vm.machine import _VIRTUAL_DATE, Machine, needed_memory, qemu_command, require_memory
 from testbed.emulate.vm.project import LAB_PARTS, pack_project, unpack_results
 from testbed.errors import CapabilityError, InputError, LabError
 from testbed.plan import make_plan
@@ -81,7 +82,8 @@ def test_the_image_is_memory_that_has_room_beside_the_machines_own(whole):
 
 
 def test_accelerators(whole):
-    assert " -accel tcg,thread=multi -cpu max -smp 2 -m 2048 " in " ".join(_command(whole, "tcg"))
+    assert " -accel tcg,thread=multi -cpu max,erms=off," in " ".join(_command(whole, "tcg"))
+    assert " -smp 2 -m 2048 " in " ".join(_command(whole, "tcg"))
     assert " -accel kvm -cpu host -smp 4 " in " ".join(_command(whole, "kvm", 4))
     virtual = " ".join(_command(whole, "icount", 1))
     assert " -accel tcg,thread=single " in virtual
@@ -102,6 +104,16 @@ def test_in_virtual_time_nothing_comes_from_this_machine(whole):
 def test_a_translated_processor_counts_the_time_itself(whole):
     translated = " clocksource=tsc tsc=reliable"
     assert [translated in " ".join(_command(whole, kind)) for kind in ("tcg", "icount", "kvm")] == [True, False, False]
+
+
+def test_what_is_translated_lies_at_the_same_addresses_in_every_process(whole):
+    commands = {kind: " ".join(_command(whole, kind)) for kind in ("tcg", "icount", "kvm")}
+    assert {kind: "norandmaps" in command for kind, command in commands.items()} == {
+        "tcg": True, "icount": True, "kvm": False,
+    }  # fmt: skip
+    assert {kind: "erms=off,fsrm=off" in command for kind, command in commands.items()} == {
+        "tcg": True, "icount": True, "kvm": False,
+    }  # fmt: skip
 
 
 def test_a_panic_ends_the_machine_instead_of_booting_it_again(whole):
@@ -324,6 +336,19 @@ def test_the_project_goes_in_without_what_was_built_for_this_machine(tmp_path):
         "pyproject.toml", "testbed/a.py", "testbed/__pycache__/a.cpython-311.pyc", "mpi_jobs/x/x.c", "job/job.json",
     }  # fmt: skip
     assert owners == {(0, "root")}
+
+
+def test_sources_of_jobs_are_older_than_what_is_built_of_them_whatever_date_the_machine_has(tmp_path):
+    root = tmp_path / "clone"
+    for name in ("testbed/a.py", "mpi_jobs/x/x.c"):
+        (root / name).parent.mkdir(parents=True)
+        (root / name).touch()
+    pack_project(tmp_path / "p.tar", {}, root=root)
+    with tarfile.open(tmp_path / "p.tar") as archive:
+        ages = {member.name: member.mtime for member in archive if member.isfile()}
+    virtual_date = datetime.fromisoformat(_VIRTUAL_DATE).replace(tzinfo=timezone.utc).timestamp()
+    assert ages["mpi_jobs/x/x.c"] < virtual_date
+    assert ages["testbed/a.py"] == (root / "testbed/a.py").stat().st_mtime  # by which Python knows what it compiled
 
 
 @pytest.mark.slow

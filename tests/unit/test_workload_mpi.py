@@ -118,6 +118,11 @@ def test_without_a_shim_nothing_is_preloaded():
     assert "LD_PRELOAD" not in launch(shim=None).env
 
 
+@pytest.mark.parametrize(("slowness", "longest"), [(0.1, "5"), (1.0, "5"), (6.67, "33"), (1e6, "1000")])
+def test_waiting_ranks_look_around_less_often_where_links_are_slow(slowness, longest):
+    assert launch(slowness=slowness).env["TESTBED_POLL_MS"] == longest
+
+
 def test_launch_loads_the_tracer_into_the_program_alone():
     started = launch(tracer="/lab/trace.so")
     assert started.env["TESTBED_TRACE"] == "/run/lab/trace.json"

@@ -21,6 +21,12 @@ _KERNEL = "console=ttyS0 panic=-1 psi=1 loglevel=4 net.ifnames=0 mitigations=off
 # five times as long; QEMU derives the counters of all processors from one. In virtual time there is only one processor,
 # and the kernel takes its counter by itself.
 _CLOCK = "clocksource=tsc tsc=reliable"
+# Translated code is found by its address: where programs and libraries lie at the same ones in every process, it is
+# translated once for all.
+_PLACES = "norandmaps nokaslr"
+# Nor does a translated processor have what only costs there: copying by the byte (an instruction for each), a fifth
+# level of page tables, and rights of the kernel that each access to a program's memory switches over.
+_TRANSLATED = "max,erms=off,fsrm=off,la57=off,smap=off,smep=off,pku=off"
 # In virtual time random numbers come from the processor's instruction, which QEMU seeds; this machine's would differ at
 # each run.
 _ENTROPY = "random.trust_cpu=on"
@@ -43,7 +49,7 @@ def qemu_command(machine: Machine, image: Image, project: Path, results: Path, c
     Image and project stay as they are: what the guest writes there goes to QEMU's own memory. /dev/pmem0 is the image,
     pmem1 the project, pmem2 the results.
     """
-    more = {"tcg": f" {_CLOCK}", "icount": f" {_ENTROPY}"}.get(machine.accelerator, "")
+    more = {"tcg": f" {_CLOCK} {_PLACES}", "icount": f" {_ENTROPY} {_PLACES}"}.get(machine.accelerator, "")
     return [
         *kernel_command(machine, image, console, _KERNEL + more),
         *_memory(machine, {"root": (image.root, "off"), "project": (project, "off"), "results": (results, "on")}),
@@ -70,11 +76,11 @@ def _accelerator(machine: Machine) -> list[str]:
     if machine.accelerator == "kvm":
         return ["-accel", "kvm", "-cpu", "host"]
     if machine.accelerator == "tcg":
-        return ["-accel", "tcg,thread=multi", "-cpu", "max"]
+        return ["-accel", "tcg,thread=multi", "-cpu", _TRANSLATED]
     # In virtual time the guest's clock follows its instructions, and time in which it would only wait is skipped.
     time = ["-icount", f"shift={machine.shift},sleep=off", "-rtc", f"base={_VIRTUAL_DATE},clock=vm"]
     time += ["-seed", str(machine.seed)]
-    return ["-accel", "tcg,thread=single", "-cpu", "max", *time]
+    return ["-accel", "tcg,thread=single", "-cpu", _TRANSLATED, *time]
 
 
 def _memory(machine: Machine, files: Mapping[str, tuple[Path, str]]) -> list[str]:

@@ -201,6 +201,7 @@ def _launch(context: Context, prepared: Prepared) -> mpi.Launch:
             groups=[facts.groups[name] for name in names] if facts.groups else (),
             pairs=prepared.pairs,
             machines=[facts.machines[name] for name in names] if facts.machines else (),
+            slowness=time_limit_factor(context.plan),
         )
     except ValueError as error:
         raise WorkloadError(str(error)) from error
