@@ -158,7 +158,7 @@ def build_job(job: MpiJob) -> None:
     folder = Path(job.folder)
     if (folder / "Makefile").exists():
         if job.sources is None and not folder.is_relative_to(workshop("mpi_jobs")):
-            raise ValueError(f"nobody has said that {folder} may be built")
+            raise CapabilityError(f"the MPI job {job.name} has got a Makefile meanwhile; run the command again")
         _make(job.name, folder, f"MPICC={mpi_program('mpicc')}", *job.make)
     program = Path(job.binary)
     if not program.is_file():

@@ -1,6 +1,7 @@
 """What a job.yaml may say, where jobs are looked for, and what is said when one cannot be built."""
 
 import os
+import pickle
 import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
@@ -221,11 +222,25 @@ def test_jobs_of_the_testbed_and_those_that_bring_their_program_are_not_asked_ab
         jobs.read_job("./my_job", "x", folder.parent)
 
 
-def test_a_makefile_that_nobody_has_trusted_is_never_run(folder):
+def test_a_makefile_that_was_not_there_when_it_was_asked_about_is_not_run(folder):
     job = jobs.read_job("./my_job", "x", folder.parent)
     (folder / "Makefile").write_text("all:\n\ttouch built\n")
-    with pytest.raises(ValueError, match="nobody has said that"):
+    with pytest.raises(CapabilityError, match="the MPI job mine has got a Makefile meanwhile; run the command again"):
         jobs.build_job(job)
+    assert not (folder / "built").exists()
+
+
+@needs_make
+def test_another_machine_gets_what_is_trusted_here_and_needs_no_such_folder(folder):
+    (folder / "Makefile").write_text("all:\n\ttouch built\n")
+    (folder / "src").mkdir()
+    (folder / "src" / "x.c").write_text("int x;\n")
+    sent = pickle.dumps(trusted("./my_job", folder.parent))
+    shutil.rmtree(folder)
+    job = pickle.loads(sent)
+    jobs.build_job(job)
+    assert (Path(job.folder) / "built").exists()
+    assert (Path(job.folder) / "src" / "x.c").read_text() == "int x;\n"
 
 
 def planted(folder, what):
