@@ -65,13 +65,16 @@ def format_quantity(value: float, unit: str) -> str:
 
 def format_eta(seconds: float | None) -> str:
     """Estimated time left: `about 12 min left`; empty where it is not known."""
-    if seconds is None:
-        return ""
+    return "" if seconds is None else f"{format_estimate(seconds)} left"
+
+
+def format_estimate(seconds: float) -> str:
+    """What something takes that nobody knows exactly: `about 12 min`."""
     if seconds < 90:
-        return f"about {seconds:.0f} s left"
+        return f"about {seconds:.0f} s"
     if seconds < 90 * 60:
-        return f"about {seconds / 60:.0f} min left"
-    return f"about {seconds / 3600:.1f} h left"
+        return f"about {seconds / 60:.0f} min"
+    return f"about {seconds / 3600:.1f} h"
 
 
 @dataclass(frozen=True, slots=True)

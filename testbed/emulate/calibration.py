@@ -50,7 +50,7 @@ def machine(datapath: str, open_vswitch: str) -> dict[str, object]:
     """What a calibration depends on."""
     return {
         "processors": processors(),
-        "processor": _processor(),
+        "processor": processor_name(),
         "kernel": platform.release(),
         "datapath": datapath,
         "open_vswitch": open_vswitch,
@@ -92,7 +92,8 @@ def read() -> Calibration | None:
         return None  # there is none, or another version's
 
 
-def _processor() -> str:
+def processor_name() -> str:
+    """What the kernel calls this machine's processor."""
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         name, _, value = line.partition(":")
         if name.strip() in ("model name", "Model", "cpu"):

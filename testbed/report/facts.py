@@ -22,6 +22,7 @@ from testbed.results.samples import SAMPLES
 from testbed.units import format_rate, format_seconds
 from testbed.vlans.local import vlan_count
 
+_VIRTUAL_TIME = "virtual time"  # as the manifest says where a dilation comes from, if it was known without a trial
 _RAW_SHOWN = 4  # files of a load's raw output beside its charts
 VERDICTS = {
     "pass": ("✓", "The lab did what the scenario asks; the figures can be used."),
@@ -68,6 +69,7 @@ def settings(run: Run) -> list[Fact]:
         Fact("VLAN assignment", scenario.assignment_kind, _parameters(scenario.assignment)),
         Fact("Links", format_rate(links.rate) + edge, f"queues of {links.queue_frames} frames{_aggregated(plan)}"),
         _pace(run),
+        *_virtual_machine(run),
     ]
     if scenario.switch_model:
         facts.append(Fact("Switch model", scenario.switch_model, "its limits hold"))
@@ -180,9 +182,25 @@ def _by_whom(run: Run) -> str:
     if run.plan.scenario.lab.dilation != "auto":
         return ""
     choice = run.manifest.get("dilation_choice") or {}
+    if choice.get("guess_from") == _VIRTUAL_TIME:
+        return "; what a processor carries that does so many instructions a second of its own clock, without a trial"
     if choice.get("kept_up_with_job") is False:
         return "; the smallest at which this machine kept up with flows, with an MPI job it did at none that was tried"
     return "; the smallest at which this machine kept up when it was tried"
+
+
+def _virtual_machine(run: Run) -> list[Fact]:
+    """In which time the virtual machine ran, if there was one, and why."""
+    told = run.environment.get("vm")
+    if not isinstance(told, Mapping):
+        return []
+    why = ", since KVM did not boot here" if told.get("why_not_kvm") else ""
+    if told.get("virtual_time") is True:
+        note = "its clock counted instructions, so that how fast or busy this machine was changed nothing"
+        return [Fact("Virtual machine", f"in virtual time{why}", note)]
+    translated = told.get("accelerator") == "tcg"
+    how = "its instructions were translated" if translated else "on this machine's processors (KVM)"
+    return [Fact("Virtual machine", f"in real time{why}", f"{how}, by this machine's clock")]
 
 
 def _at_others(run: Run) -> list[LoadHead]:

@@ -8,6 +8,7 @@ A report is a line of JSON: `progress`, `line`, nothing but a sign of life, and 
 from __future__ import annotations
 
 import json
+import os
 import platform
 import sys
 import threading
@@ -84,7 +85,7 @@ def main(job: Path, results: Path) -> int:
     port = Port(next(iter(sorted(Path("/dev").glob("vport*p1")))))
     watch = Watch(port)
     watch.start()
-    port.say(progress="the machine is up")
+    port.say(progress="the machine is up", busy=_busy())
     last: dict[str, object]
     try:
         last = {"code": _JOBS[json.loads((job / "job.json").read_text())["kind"]](job, results, port)}
@@ -98,6 +99,7 @@ def main(job: Path, results: Path) -> int:
     facts = {
         "guest_kernel": platform.release(),
         "guest_seconds": round(_uptime(), 3),
+        "busy_seconds": round(_busy(), 3),
         "boot_seconds": round(booted, 3),
         "guest_memory": watch.memory,
     }
@@ -129,6 +131,12 @@ _JOBS = {"measure": _measure, "tests": _tests}
 
 def _uptime() -> float:
     return float(Path("/proc/uptime").read_text().split()[0])
+
+
+def _busy() -> float:
+    """Seconds that processors were not idle since power-on, of all together."""
+    up, idle = map(float, Path("/proc/uptime").read_text().split())
+    return (os.cpu_count() or 1) * up - idle
 
 
 def _memory_in_use() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -13,19 +14,33 @@ from testbed.emulate.vm.image import Image, qemu_version, require_image
 from testbed.emulate.vm.kvm import why_no_kvm
 from testbed.emulate.vm.machine import NEEDED_BY_TESTS, Machine, free_memory, needed_memory, require_memory
 from testbed.emulate.vm.project import LAB_PARTS
-from testbed.errors import CapabilityError, InputError, LabError, Problem, StorageError, TestbedError, VerificationError
+from testbed.emulate.vm.speed import keep_speed, read_speed
+from testbed.errors import (
+    CapabilityError,
+    InputError,
+    LabError,
+    Problem,
+    StorageError,
+    TestbedError,
+    VerificationError,
+    setting,
+)
 from testbed.files import remove_folder
 from testbed.plan import Plan
+from testbed.plan.rates import at_dilation
 from testbed.plan.store import plan_to_json
 from testbed.results import ResultFolder, load_run
 from testbed.run.checks.fidelity import Judgement, Verdict
-from testbed.run.dilation.known import refuse_translated
+from testbed.run.dilation.estimate import run_instructions
+from testbed.run.dilation.known import dilation_in_virtual_time, refuse_translated
 from testbed.run.engine import Engine, Measured, Missing, Progress
 from testbed.run.guest import job_text
 from testbed.scenario.engines import VmOptions
+from testbed.units import format_estimate
 from testbed.workloads import WORKLOADS
 
 CONSOLE = "console.log"
+_SLEEP = 1.0  # s that clocks of a machine that does not sleep are apart at most
 _ERRORS = {kind.__name__: kind for kind in (CapabilityError, LabError, StorageError, VerificationError)}
 
 
@@ -87,17 +102,35 @@ def measure(plan: Plan, results: Path, progress: Progress) -> Measured:
         refuse_translated(plan)
     folder = ResultFolder(results, plan)
     virtual = machine.accelerator == "icount"
+    instruction = instruction_seconds(machine)
     job = {
-        "job.json": job_text("measure", instruction_seconds=1e-9 * 2**machine.shift if virtual else None),
+        "job.json": job_text("measure", instruction_seconds=instruction if virtual else None),
         "plan.json": plan_to_json(plan),
     }
-    progress(_told(machine, no_kvm))
+    work = _work(plan, instruction) if virtual else None
+    known = read_speed(version) if work else None
+    progress(_told(machine, no_kvm, _takes(work, known, options.limit)))
+
+    def booted(busy: float, used: float) -> None:
+        """Learn how fast this machine is, and say what is left to do."""
+        if work and busy > 0 and used > 0:
+            speed = busy / instruction / used
+            keep_speed(version, speed)
+            progress(f"the machine is up, {_takes(work - busy / instruction, speed, options.limit)} to go")
+
     begun = time.time()
     try:
         report = run_job(
-            machine, image, job, folder.path, folder.path / CONSOLE, progress, options.limit, parts=LAB_PARTS
-        )
+            machine, image, job, folder.path, folder.path / CONSOLE, progress, options.limit, parts=LAB_PARTS,
+            booted=booted,
+        )  # fmt: skip
         raise_reported(report)
+        if report.slept_seconds > _SLEEP and not virtual:
+            raise LabError(
+                f"this machine slept for {report.slept_seconds:.0f} s while the virtual one ran by its clock, so the "
+                "figures are void; run it again, or let it count instructions (vm.virtual_time: true), which sleep "
+                "does not touch"
+            )
     except (InputError, CapabilityError, VerificationError):
         remove_folder(folder.path)
         raise
@@ -114,6 +147,7 @@ def measure(plan: Plan, results: Path, progress: Progress) -> Measured:
         "image": image.folder.name,
         **report.said["facts"],
         "wall_seconds": round(report.wall_seconds, 3),
+        "processor_seconds": round(report.processor_seconds, 3),
     }
     run = load_run(folder.path, unfinished=True)
     folder.write_json("environment.json", {**run.environment, "vm": facts})
@@ -174,15 +208,53 @@ def raise_reported(report: Report) -> None:
     raise kind(lines)
 
 
-def _told(machine: Machine, no_kvm: str) -> str:
-    """What is booted, and why so."""
-    how = {
-        "kvm": "on this machine's processors (KVM)",
-        "tcg": "its instructions are translated, in real time",
-        "icount": "its clock counts instructions, so that figures do not depend on how fast this machine is",
-    }[machine.accelerator]
-    why = f"; KVM: {no_kvm}" if no_kvm else ""
-    return f"booting the virtual machine, {machine.memory} MiB: {how}{why}"
+def instruction_seconds(machine: Machine) -> float:
+    """What an instruction takes in virtual time."""
+    return 1e-9 * float(1 << machine.shift)
+
+
+def _work(plan: Plan, instruction: float) -> float:
+    """Instructions of a run in virtual time, about."""
+    if plan.scenario.lab.dilation == "auto":
+        plan = at_dilation(plan, dilation_in_virtual_time(plan, instruction, None).dilation)
+    return run_instructions(plan)
+
+
+def _takes(work: float | None, speed: float | None, limit: float) -> str:
+    """How long so many instructions take on a quiet machine, in words; `limit`: s until the virtual one is ended."""
+    if work is None:
+        return ""
+    if speed is None:
+        return "how long it takes is said once it is up"
+    seconds = work / speed
+    beyond = (
+        ""
+        if seconds < limit
+        else f", but it is ended after {limit:g} s; {setting('vm.limit', _twice(seconds))} gives it more"
+    )
+    return f"{format_estimate(seconds)} on a quiet machine{beyond}"
+
+
+def _twice(seconds: float) -> int:
+    """Whole minutes, in s, that are surely enough."""
+    return 60 * math.ceil(2 * seconds / 60)
+
+
+_CLOCKS = {
+    "kvm": "in real time, on this machine's processors (KVM)",
+    "tcg": "in real time, its instructions translated",
+    "icount": "in virtual time",
+}
+
+
+def _told(machine: Machine, no_kvm: str, takes: str = "") -> str:
+    """What is booted, in which time and why, and how long that takes."""
+    why = ", since KVM does not boot here" if no_kvm else ""
+    more = [f"KVM says: {no_kvm}"] if no_kvm else []
+    if machine.accelerator == "icount":
+        more.insert(0, "its clock counts instructions, so that figures do not depend on how fast this machine is")
+    what = f"booting the virtual machine, {machine.memory} MiB, {_CLOCKS[machine.accelerator]}{why}"
+    return f"{what}{f'; {takes}' if takes else ''}{': ' if more else ''}{'; '.join(more)}"
 
 
 def _memory(plan: Plan) -> int:

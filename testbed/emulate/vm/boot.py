@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,9 +18,11 @@ from testbed.emulate.vm.image import Image
 from testbed.emulate.vm.machine import Machine, qemu_command
 from testbed.emulate.vm.project import ALL_PARTS, pack_project, unpack_results
 from testbed.emulate.vm.stream import lines, started
-from testbed.errors import LabError
+from testbed.errors import CapabilityError, LabError
 from testbed.files import write_whole
 
+_DISKS = Path("/var/tmp")
+_NEEDED_BYTES = 256 << 20  # for these; results rarely take more than a few megabytes
 RESULTS_BYTES = 2 << 30  # of memory for results; the file is sparse
 _MEMORY_UNIT = 128 << 20  # the kernel takes memory that is plugged in by as many bytes
 _BOOT_LIMIT = 180.0
@@ -32,6 +36,8 @@ class Report:
 
     said: Mapping[str, Any]  # `code`, or `error` with what was raised; and facts about the guest
     wall_seconds: float  # from QEMU's start to its end
+    processor_seconds: float = 0.0  # that QEMU used of this machine
+    slept_seconds: float = 0.0  # that this machine slept meanwhile
 
 
 def run_job(
@@ -44,17 +50,26 @@ def run_job(
     limit: float,
     line: Callable[[str], None] = lambda text: None,
     parts: Sequence[str] = ALL_PARTS,
+    booted: Callable[[float, float], None] = lambda busy, used: None,
 ) -> Report:
     """Run a job in a virtual machine of its own, which ends with this call, however that ends.
 
     `job` is name → text of the files that testbed.run.guest reads; `target` gets the results, None = there are none;
     `console` gets what the machine's console shows; after `limit` s the machine is ended; `line` is called with each
-    line of a job's own output.
+    line of a job's own output; `booted` once the machine is up, with the seconds that its processor was busy until then
+    by its own clock, and the seconds that QEMU used of this machine's processors for it.
 
     Raises:
+        CapabilityError: there is no room for the machine's disks; nothing was started.
         LabError: the machine did not boot, panicked, hung, or ended without a result; the console is kept.
     """
-    with tempfile.TemporaryDirectory(prefix="testbed-vm-", dir="/var/tmp") as folder:
+    free = shutil.disk_usage(_DISKS).free
+    if free < _NEEDED_BYTES:
+        raise CapabilityError(
+            f"the project and the results of a virtual machine take up to {_NEEDED_BYTES >> 20} MB in {_DISKS}, which "
+            f"has {free >> 20} MB left; nothing was started; make room and repeat"
+        )
+    with tempfile.TemporaryDirectory(prefix="testbed-vm-", dir=_DISKS) as folder:
         project, results, errors, shown = (
             Path(folder, name) for name in ("project.tar", "results", "errors", "console")
         )
@@ -62,13 +77,21 @@ def run_job(
         os.truncate(project, -(-project.stat().st_size // _MEMORY_UNIT) * _MEMORY_UNIT)  # zeros follow an archive
         with results.open("wb") as file:
             file.truncate(RESULTS_BYTES)
-        begun = time.monotonic()
+        begun, slept_before, used_before = time.monotonic(), _slept(), _used_by_children()
         command = qemu_command(machine, image, project, results, shown)
-        last: dict[str, object] = {}
+        last: dict[str, Any] = {}
         try:
             with errors.open("wb") as sink, started(command, sink) as process:
                 for text in lines(process, until=begun + limit, silence=_BOOT_LIMIT):
-                    last = _hear(text, last, progress, line)
+                    said = _parsed(text)
+                    if "progress" in said:
+                        progress(f"[VM] {said['progress']}")
+                    if "line" in said:
+                        line(said["line"])
+                    if "busy" in said:
+                        booted(said["busy"], _used_by(process.pid))
+                    if "code" in said or "error" in said:
+                        last = said
                 process.wait()
         except TimeoutError as error:
             raise LabError(_failure(f"the virtual machine was ended: {error}", shown, errors)) from error
@@ -80,21 +103,33 @@ def run_job(
         if target is not None:
             progress("bringing the results back")
             unpack_results(results, target)
-        return Report(last, time.monotonic() - begun)
+        used, slept = _used_by_children() - used_before, _slept() - slept_before
+        return Report(last, time.monotonic() - begun, used, slept)
 
 
-def _hear(
-    text: str, last: dict[str, object], progress: Callable[[str], None], line: Callable[[str], None]
-) -> dict[str, object]:
+def _slept() -> float:
+    """Seconds that this machine has slept since it started: one of its clocks goes on then, and the other does not."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - time.clock_gettime(time.CLOCK_MONOTONIC)
+
+
+def _used_by_children() -> float:
+    """Processor seconds of all programs that this one started and that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _used_by(pid: int) -> float:
+    """Processor seconds of a running program."""
+    words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _parsed(text: str) -> dict[str, Any]:
     try:
         said = json.loads(text)
     except ValueError:
-        return last  # torn by the machine's end, which the result's absence then shows
-    if "progress" in said:
-        progress(f"[VM] {said['progress']}")
-    if "line" in said:
-        line(said["line"])
-    return said if "code" in said or "error" in said else last
+        return {}  # torn by the machine's end, which the result's absence then shows
+    return said if isinstance(said, dict) else {}
 
 
 def _failure(what: str, console: Path, errors: Path) -> list[str]:

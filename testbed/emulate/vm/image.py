@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
@@ -21,6 +22,7 @@ from testbed.emulate.vm.building import (
 )
 from testbed.emulate.vm.project import pack_project
 from testbed.errors import CapabilityError
+from testbed.others_text import escape_line
 from testbed.shipped import CACHE, IN_CLONE, SHARE, setup
 
 # What the image is made from. The project itself is not part of it: each run brings it as it then is.
@@ -30,6 +32,9 @@ _BUILD = "make vm" if IN_CLONE else "testbed vm build"
 _WHAT = "the image of the virtual machine"
 # While it is built: the root file system, the image of it, and packages as they were fetched.
 NEEDED_BYTES = 5 << 30
+# That of Ubuntu 22.04, the oldest system that is supported.
+_OLDEST_QEMU = (6, 2)
+_VERSION = re.compile(r"version (\d+)\.(\d+)")
 _COMMANDS = ("debootstrap", "mke2fs", "unshare", "setpriv", "chroot")
 
 
@@ -156,7 +161,7 @@ def qemu_version() -> str:
     """First line of what QEMU says of its version.
 
     Raises:
-        CapabilityError: it is not installed.
+        CapabilityError: it is not installed, or too old.
     """
     try:
         said = subprocess.run(["qemu-system-x86_64", "--version"], capture_output=True, text=True, check=True).stdout
@@ -165,4 +170,12 @@ def qemu_version() -> str:
             "qemu-system-x86_64 is missing or does not start; without it no virtual machine runs; "
             f"{setup('vm')} (package qemu-system-x86)"
         ) from error
-    return said.splitlines()[0]
+    first = said.partition("\n")[0].strip()
+    found = _VERSION.search(first)
+    if found is None or (int(found[1]), int(found[2])) < _OLDEST_QEMU:
+        raise CapabilityError(
+            f'qemu-system-x86_64 calls itself "{escape_line(first)}"; the virtual machine needs version '
+            f"{'.'.join(map(str, _OLDEST_QEMU))} or later; {setup('vm')} on Debian 12 or Ubuntu 22.04 or later, or put "
+            "a newer one first in PATH"
+        )
+    return first

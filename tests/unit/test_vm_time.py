@@ -1,0 +1,251 @@
+"""The virtual machine's time: which it has and why, how long a run takes of this machine's, and what breaks it off."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from testbed.emulate.vm import boot, image, kvm, speed
+from testbed.emulate.vm.image import Image
+from testbed.errors import CapabilityError, LabError
+from testbed.plan import make_plan
+from testbed.report.facts import settings
+from testbed.results import Run
+from testbed.run import vm
+from testbed.run.dilation.estimate import run_instructions
+from testbed.scenario import parse_scenario
+
+_SMALL = "topology: {kind: mesh, sizes: [2]}\nlab: {dilation: 100}\nworkloads: [{kind: ping}]\n"
+_TORUS = (
+    "topology: {{kind: torus, sizes: [4, 4]}}\nlab: {{dilation: 1000}}\nworkloads: [{}]\n"  # as the main job has them
+)
+_PING, _UDP, _TCP, _MPI = (
+    "{kind: ping, count: 10}", "{kind: iperf3, protocol: udp}", "{kind: iperf3, protocol: tcp}",
+    "{kind: mpi, job: fabric_bench}",
+)  # fmt: skip
+_FACTS = {"guest_kernel": "6.1", "guest_seconds": 20.0, "busy_seconds": 9.0, "boot_seconds": 4.5, "guest_memory": 300}
+# A machine that was busy for 4.5 s until it was up.
+_UP = """echo '{"progress": "the machine is up", "busy": 4.5}'"""
+_NO_KVM = "/dev/kvm is not there"
+
+
+def _plan(text: str):
+    return make_plan(parse_scenario(text, "test.yaml"))
+
+
+@pytest.fixture
+def ready(monkeypatch, tmp_path):
+    """A machine with QEMU, an image and no KVM, on which QEMU used 18 s until the virtual one was up."""
+    monkeypatch.setattr(vm, "qemu_version", lambda: "QEMU emulator version 7.2.0")
+    monkeypatch.setattr(vm, "require_image", lambda: Image(tmp_path / "vm-0"))
+    monkeypatch.setattr(vm, "why_no_kvm", lambda image: _NO_KVM)
+    monkeypatch.setattr(speed, "CACHE", tmp_path / "cache")
+    monkeypatch.setattr(boot, "_DISKS", tmp_path)
+    monkeypatch.setattr(boot, "_used_by", lambda pid: 18.0)
+    monkeypatch.setattr(boot, "pack_project", lambda target, job, parts: target.write_bytes(b"x"))
+
+
+def _fake_qemu(monkeypatch, script: str):
+    """Replaces QEMU by a shell script, which finds the disk for results in $1 and the console in $2."""
+    monkeypatch.setattr(
+        boot, "qemu_command",
+        lambda machine, image, project, results, console: ["bash", "-c", script, "qemu", str(results), str(console)],
+    )  # fmt: skip
+
+
+def _measured(monkeypatch, tmp_path, plan, progress):
+    """Run the plan in a machine that hands back what a run that passed would."""
+    folder = tmp_path / "made"
+    folder.mkdir(exist_ok=True)
+    entry = {"schema_version": 1, "verdict": "pass", "reasons": [], "loads": [], "dilation": 100.0}
+    (folder / "manifest.json").write_text(json.dumps(entry))
+    (folder / "environment.json").write_text("{}")
+    (folder / "samples.csv").write_text("metric,value,unit,predicted\n")
+    done = json.dumps({"code": 0, "facts": _FACTS})
+    _fake_qemu(
+        monkeypatch, f"""echo $$ >"$2"; {_UP}; tar -c -f "$1" -C {tmp_path} made; printf '%s\\n' '{done}'; sleep 0.05"""
+    )
+    monkeypatch.setattr(vm, "load_run", lambda path, unfinished: Run(path, entry, {}, plan, ()))
+    return vm.measure(plan, tmp_path / "results", progress)
+
+
+# --- which time, and why ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("virtual_time", "no_kvm", "shown"),
+    [
+        ("auto", _NO_KVM, "2048 MiB, in virtual time, since KVM does not boot here; how long it takes is said once"),
+        ("true", "", "2048 MiB, in virtual time; how long"),
+        ("auto", "", "2048 MiB, in real time, on this machine's processors (KVM)"),
+        ("false", _NO_KVM, "2048 MiB, in real time, its instructions translated, since KVM does not boot here"),
+    ],
+)
+def test_which_time_is_taken_and_why_is_said_at_the_start(virtual_time, no_kvm, shown, ready, monkeypatch, tmp_path):
+    monkeypatch.setattr(vm, "why_no_kvm", lambda image: no_kvm)
+    told: list[str] = []
+    _measured(monkeypatch, tmp_path, _plan(f"{_SMALL}engine: vm\nvm: {{virtual_time: {virtual_time}}}\n"), told.append)
+    (start,) = (text for text in told if text.startswith("booting the virtual machine"))
+    assert shown in start.partition(": ")[0]  # the rest is only shown with --verbose
+    if no_kvm:
+        assert f"KVM says: {no_kvm}" in start.partition(": ")[2]
+
+
+@pytest.mark.parametrize(
+    ("stored", "value", "note"),
+    [
+        ({"accelerator": "icount", "virtual_time": True, "why_not_kvm": "no"},
+         "in virtual time, since KVM did not boot here", "its clock counted instructions"),
+        ({"accelerator": "icount", "virtual_time": True}, "in virtual time", "its clock counted instructions"),
+        ({"accelerator": "tcg", "virtual_time": False, "why_not_kvm": "no"},
+         "in real time, since KVM did not boot here", "translated"),
+        ({"accelerator": "kvm", "virtual_time": False}, "in real time", "(KVM)"),
+    ],
+)  # fmt: skip
+def test_the_report_says_which_time_was_taken(stored, value, note, tmp_path):
+    run = Run(tmp_path, {"dilation": 100.0}, {"vm": stored}, _plan(_SMALL), ())
+    (fact,) = (fact for fact in settings(run) if fact.name == "Virtual machine")
+    assert fact.value == value
+    assert note in fact.note
+    other = Run(tmp_path, {"dilation": 100.0}, {"vm": ["made up"]}, _plan(_SMALL), ())
+    assert not any(fact.name == "Virtual machine" for fact in settings(other))
+
+
+def test_the_report_does_not_say_that_a_dilation_was_tried_where_none_was(tmp_path):
+    manifest = {"dilation": 1000.0, "dilation_choice": {"guess_from": "virtual time", "kept_up_with_job": None}}
+    run = Run(tmp_path, manifest, {}, _plan(_SMALL.replace("100", "auto")), ())
+    (fact,) = (fact for fact in settings(run) if fact.name == "Dilation")
+    assert "without a trial" in fact.note
+    assert "when it was tried" not in fact.note
+
+
+# --- how long it takes -----------------------------------------------------------------------------------------------
+
+
+def test_how_long_a_run_takes_follows_from_how_fast_the_machine_boots_and_is_known_next_time(
+    ready, monkeypatch, tmp_path
+):
+    """4.5 s of instructions of a nanosecond in 18 s are 250 million a second."""
+    plan = _plan(f"{_SMALL}engine: vm\n")
+    seconds = run_instructions(plan) / 250e6
+    first: list[str] = []
+    _measured(monkeypatch, tmp_path, plan, first.append)
+    assert f"the machine is up, about {seconds - 18:.0f} s on a quiet machine to go" in first
+    assert speed.read_speed("QEMU emulator version 7.2.0") == 250e6
+    second: list[str] = []
+    _measured(monkeypatch, tmp_path, plan, second.append)
+    assert any(f"; about {seconds:.0f} s on a quiet machine: " in text for text in second)
+
+
+def test_a_run_that_takes_longer_than_its_limit_says_so_at_once(ready, monkeypatch, tmp_path):
+    told: list[str] = []
+    _measured(monkeypatch, tmp_path, _plan(f"{_SMALL}engine: vm\nvm: {{limit: 3}}\n"), told.append)
+    assert any(re.search(r"but it is ended after 3 s; .*vm\.limit.* gives it more", text) for text in told)
+
+
+def test_more_frames_switches_and_loads_take_longer():
+    def of(*loads: str) -> float:
+        return run_instructions(_plan(_TORUS.format(", ".join(loads))))
+
+    assert of(_PING) < of(_UDP) < of(_UDP, _TCP) < of(_UDP, _TCP, _MPI)
+    assert of("{kind: iperf3, protocol: udp, repeats: 6}") > of(_UDP)
+    slow, fast = (
+        run_instructions(_plan(_TORUS.format(_UDP).replace("1000", str(dilation)))) for dilation in (1000, 300)
+    )
+    assert fast > slow  # more frames in the same laboratory seconds
+    assert run_instructions(_plan(_TORUS.format(_UDP).replace("[4, 4]", "[4, 2]"))) < slow
+
+
+@pytest.mark.parametrize(
+    "kept", ["", "[]", "{}", '{"processor": "here", "qemu": "8", "instructions_a_second": NaN}', "half a li",
+             '{"processor": "here", "qemu": "8", "instructions_a_second": 0}',
+             '{"processor": "there", "qemu": "8", "instructions_a_second": 2.5e8}',
+             '{"processor": "here", "qemu": "7", "instructions_a_second": 2.5e8}'],
+)  # fmt: skip
+def test_a_speed_of_another_machine_or_none_at_all_is_not_believed(kept, monkeypatch, tmp_path):
+    monkeypatch.setattr(speed, "CACHE", tmp_path)
+    monkeypatch.setattr(speed, "processor_name", lambda: "here")
+    (tmp_path / "vm-speed.json").write_text(kept)
+    assert speed.read_speed("8") is None
+    speed.keep_speed("8", 2.5e8)
+    assert speed.read_speed("8") == 2.5e8
+
+
+# --- what breaks it off ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("phase", ["trying", "booting", "[VM] the machine is up", "the machine is up, ", "bringing"])
+def test_an_interrupt_in_any_phase_leaves_no_machine_and_no_disks(phase, ready, monkeypatch, tmp_path):
+    def interrupt(text):
+        if text.startswith(phase):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        _measured(monkeypatch, tmp_path, _plan(f"{_SMALL}engine: vm\n"), interrupt)
+    assert list(tmp_path.glob("testbed-vm-*")) == []
+    for console in (tmp_path / "results").rglob("console.log"):
+        assert not Path(f"/proc/{console.read_text().strip()}").exists()
+    assert all(folder.name.endswith(".incomplete") for folder in (tmp_path / "results").glob("*"))
+
+
+def test_an_interrupt_while_kvm_is_tried_ends_that_machine(monkeypatch, tmp_path):
+    pid = tmp_path / "pid"
+    monkeypatch.setattr(kvm, "_DEVICE", tmp_path)
+    monkeypatch.setattr(kvm, "kernel_command", lambda *about: ["sh", "-c", f"echo $$ >{pid}; sleep 60"])
+
+    def interrupt(seconds):
+        if pid.exists() and pid.read_text():
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(kvm, "time", SimpleNamespace(monotonic=lambda: 0.0, sleep=interrupt))
+    with pytest.raises(KeyboardInterrupt):
+        kvm._probe(Image(tmp_path))
+    assert not Path(f"/proc/{pid.read_text().strip()}").exists()
+
+
+@pytest.mark.parametrize(("virtual_time", "void"), [("auto", False), ("false", True)])
+def test_a_machine_that_slept_voids_what_ran_by_its_clock_and_nothing_else(
+    virtual_time, void, ready, monkeypatch, tmp_path
+):
+    clocks = iter((0.0, 40.0))
+    monkeypatch.setattr(boot, "_slept", lambda: next(clocks))
+    plan = _plan(f"{_SMALL}engine: vm\nvm: {{virtual_time: {virtual_time}}}\n")
+    if not void:
+        _measured(monkeypatch, tmp_path, plan, lambda text: None)
+        return
+    with pytest.raises(LabError, match=r"^this machine slept for 40 s .* figures are void; run it again, or let it"):
+        _measured(monkeypatch, tmp_path, plan, lambda text: None)
+
+
+def test_the_time_that_this_machine_slept_is_what_one_of_its_clocks_has_more(monkeypatch):
+    before = boot._slept()
+    assert boot._slept() - before == pytest.approx(0.0, abs=0.01)
+    monkeypatch.setattr(time, "clock_gettime", {time.CLOCK_BOOTTIME: 100.0, time.CLOCK_MONOTONIC: 60.0}.get)
+    assert boot._slept() == 40.0
+
+
+@pytest.mark.parametrize("said", ["QEMU emulator version 5.2.0 (Debian 1:5.2)", "QEMU emulator version 6.1.9", "hello"])
+def test_an_old_qemu_is_refused_by_its_name(said, monkeypatch, tmp_path):
+    program = tmp_path / "qemu-system-x86_64"
+    program.write_text(f"#!/bin/sh\necho '{said}'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with pytest.raises(CapabilityError, match=rf'calls itself "{re.escape(said)}"; .* 6\.2 or later; run'):
+        image.qemu_version()
+    program.write_text("#!/bin/sh\necho 'QEMU emulator version 10.0.2'\n")
+    assert image.qemu_version() == "QEMU emulator version 10.0.2"
+
+
+def test_without_room_for_its_disks_no_machine_is_started(ready, monkeypatch, tmp_path):
+    _fake_qemu(monkeypatch, "exit 1")
+    monkeypatch.setattr(shutil, "disk_usage", lambda place: SimpleNamespace(free=10 << 20))
+    with pytest.raises(CapabilityError, match=r"up to 256 MB in .*, which has 10 MB left; nothing was started; make"):
+        vm.measure(_plan(f"{_SMALL}engine: vm\n"), tmp_path / "results", lambda text: None)
+    assert list((tmp_path / "results").iterdir()) == []
