@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache
@@ -13,7 +13,8 @@ from testbed.emulate.client import LabClient, Progress, quiet
 from testbed.emulate.launch import Namespaces, start_namespaces
 from testbed.emulate.names import PLAN
 from testbed.emulate.requests import BuildOrder, HostOrder, LinkOrder
-from testbed.model import IP_PREFIX, host_ip, host_mac
+from testbed.model import IP_PREFIX, Rule, host_ip, host_mac
+from testbed.pipeline.admission import from_own_address
 from testbed.pipeline.text import format_group, format_rule
 from testbed.plan import Plan
 from testbed.plan.failures import killed_switches, prepare_controller
@@ -39,7 +40,7 @@ def build_order(plan: Plan, *, model: bool = False) -> BuildOrder:
     scale = TimeScale(scenario.lab.chosen_dilation)
     alone = killed_switches(plan)
     rules: dict[str, list[str]] = {topology.switch_name(s): [] for s in range(topology.switch_count)}
-    for rule in () if model else plan.rules:
+    for rule in () if model else _rules(plan):
         rules[topology.switch_name(rule.switch)].append(format_rule(rule))
     groups: dict[str, list[str]] = {name: [] for name in rules}
     for group in () if model else plan.groups:
@@ -87,7 +88,17 @@ def build_order(plan: Plan, *, model: bool = False) -> BuildOrder:
         alone=tuple(topology.switch_name(switch) for switch in alone),
         host_access=scenario.lab.host_access,
         tso=scenario.lab.tso != "off",
+        port_security=scenario.lab.port_security,
     )
+
+
+def _rules(plan: Plan) -> Iterable[Rule]:
+    """The rules that are installed: with port security those of hosts' ports are narrower than the plan's."""
+    if not plan.scenario.lab.port_security:
+        return plan.rules
+    topology = plan.topology
+    places = zip(topology.host_switch.tolist(), topology.host_port.tolist(), strict=True)
+    return from_own_address(plan.rules, {place: host_mac(host) for host, place in enumerate(places)})
 
 
 def build_lab(plan: Plan, *, keep: bool = False, progress: Progress = quiet) -> LabClient:

@@ -70,8 +70,8 @@ def why_slow(order: BuildOrder, datapath: str) -> str:
         return f"{_NONE}=1 is set"
     if order.controller is not None:
         return f"the controller {order.controller} changes rules while frames are on their way"
-    if any("learn(" in line for lines in order.rules.values() for line in lines):
-        return "switches that learn must see every frame"
+    if order.port_security or any("learn(" in line for lines in order.rules.values() for line in lines):
+        return f"switches that {'look where frames are from' if order.port_security else 'learn'} must see every frame"
     return ""
 
 

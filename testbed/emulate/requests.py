@@ -112,6 +112,7 @@ class BuildOrder:
     watchdog: float = 0.0  # real-world s after which a model drops what a pause holds back; 0 = never
     host_access: Access = "read"  # what programs in hosts may do with the machine's files
     tso: bool = True  # whether hosts hand TCP's segments over whole, where the model cuts them
+    port_security: bool = False  # whether the rules take from a host only what it sends from its own address
     # ends of links that lead to other machines, where this is a part of a fabric on several
     far: tuple[FarLink, ...] = ()
     others: tuple[HostOrder, ...] = ()  # hosts there

@@ -12,12 +12,13 @@ from testbed.messages import Way
 from testbed.model import Bundles, Group, LocalPlan, Rule, Topology, host_mac
 from testbed.pipeline.compile import groups_without
 from testbed.pipeline.entry import Entry
-from testbed.pipeline.oracle import Delivery, Oracle, Tag
+from testbed.pipeline.oracle import BROADCAST, Delivery, Oracle, Tag
 from testbed.pipeline.tables import UNTAGGED
 from testbed.pipeline.text import FlowSyntaxError, parse_group, parse_rule
 from testbed.plan import Plan
 from testbed.routing.paths import hops, path
 
+_STRANGE = "02:ff:00:00:00:01"  # no host's
 _SOMEBODY = host_mac(0)  # what an entry takes does not depend on who sent it
 
 
@@ -38,7 +39,8 @@ def installed_problems(
     problems += others
     if plan.bundles is not None:
         problems += _group_problems(plan.bundles, found, off)
-    return problems + _walk_problems(plan, Oracle(topology, rules, plan.bundles, found), off)
+    oracle = Oracle(topology, rules, plan.bundles, found)
+    return [*problems, *_walk_problems(plan, oracle, off), *_security_problems(plan, oracle)]
 
 
 def _group_problems(bundles: Bundles, found: Sequence[Group], off: Collection[int]) -> list[str]:
@@ -202,6 +204,21 @@ def _walk_problems(plan: Plan, oracle: Oracle, off: Collection[int]) -> list[str
         else:
             name = f"a broadcast of {topology.host_name(source)}"
             problems += [*_needless(plan, source, name, flood), *_member_problems(plan, name, flood, off)]
+    return problems
+
+
+def _security_problems(plan: Plan, oracle: Oracle) -> list[str]:
+    """With port security, a sentence for each host whose frames from another address get anywhere."""
+    if not plan.scenario.lab.port_security:
+        return []
+    topology, problems = plan.topology, []
+    for host in range(topology.host_count):
+        other = host_mac((host + 1) % topology.host_count)
+        for source, to in ((other, BROADCAST), (_STRANGE, BROADCAST), (_STRANGE, other)):
+            found = oracle.send(host, to, source_mac=source)
+            if found.received or found.channels:
+                problems.append(f"{topology.host_name(host)} can send from the address {source}, which is not its own")
+                break
     return problems
 
 

@@ -6,7 +6,8 @@ those that give untagged frames their PVID, and those of members, are the plan's
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from testbed.model import Rule
 from testbed.pipeline.tables import INGRESS, Priority
@@ -54,6 +55,21 @@ def filter_rules(switches: int) -> list[Rule]:
         for switch in range(switches)
         for match, actions in (*drops, (("dl_vlan", PRIORITY_TAGGED), untag))
     ]
+
+
+def from_own_address(rules: Iterable[Rule], hosts: Mapping[tuple[int, int], str]) -> Iterator[Rule]:
+    """The rules, with those that take frames in at hosts' ports kept to the host's own address (port security).
+
+    What a host sends from another address then matches none, and is dropped.
+
+    Args:
+        rules: of a plan.
+        hosts: switch and port of each host → its MAC address.
+    """
+    for rule in rules:
+        port = dict(rule.match).get("in_port") if rule.table == INGRESS.number else None
+        mac = hosts.get((rule.switch, int(port))) if port is not None else None
+        yield rule if mac is None else replace(rule, match=(*rule.match, ("dl_src", mac)))
 
 
 def lldp_rules(switches: int) -> list[Rule]:

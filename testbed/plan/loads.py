@@ -32,6 +32,7 @@ def lab_problems(scenario: Scenario, topology: Topology) -> list[Problem]:
         *address_problems(scenario),
         *daemon_problems(scenario, topology),
         *controller_problems(scenario),
+        *security_problems(scenario),
         *learning_problems(scenario),
         *(Problem("switch_model", violation.sentence) for violation in ports),
     ]
@@ -178,6 +179,26 @@ def daemon_problems(scenario: Scenario, topology: Topology) -> list[Problem]:
     if scenario.lab.datapath != "userspace":
         sentence = (
             f"{wanted} daemons need lab.datapath: userspace; the kernel's works with one only. Say so, or use auto"
+        )
+        return [Problem(place, sentence)]
+    return []
+
+
+def security_problems(scenario: Scenario) -> list[Problem]:
+    """Rules for hosts' own addresses alone where others than the lab itself install rules."""
+    if not scenario.lab.port_security:
+        return []
+    place = "lab.port_security"
+    if scenario.lab.controller != "none":
+        sentence = (
+            f"is for rules that the lab itself installs, once, and the controller {scenario.lab.controller} installs "
+            "those of the plan, which take frames from any address; use lab.controller: none, or leave it out"
+        )
+        return [Problem(place, sentence)]
+    if scenario.links.aggregate:
+        sentence = (
+            "is for rules that stay, and links.aggregate: true changes them when members go off; use aggregate: false, "
+            "or leave it out"
         )
         return [Problem(place, sentence)]
     return []

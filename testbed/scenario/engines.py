@@ -74,7 +74,7 @@ class EngineName:
 # Rates of the simulator are real-world rates, so of a lab's settings it takes any dilation for what it is.
 _OF_MACHINES = (
     "datapath", "arp", "telemetry", "cpu_share", "switch_daemons", "fast_path", "controller", "managers", "host_access",
-    "tso",
+    "tso", "port_security",
 )  # fmt: skip
 ENGINES: dict[str, EngineName] = {
     "ovs": EngineName("Open vSwitch on this machine", {"vm": (), "simulator": (), "links": ("mtu",)}),
@@ -88,7 +88,7 @@ ENGINES: dict[str, EngineName] = {
         {
             "vm": (),
             "simulator": ("duration", "warm_up"),
-            "lab": ("datapath", "switch_daemons", "fast_path", "managers"),
+            "lab": ("datapath", "switch_daemons", "fast_path", "managers", "port_security"),
         },
         {"lab": {"controller": ("none", "segment_manager")}},
     ),

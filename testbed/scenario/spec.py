@@ -210,6 +210,9 @@ class LabSettings:
     # whether hosts' TCP hands its segments over whole, as to a card that cuts them (TSO), and so sends frames in rows:
     # `auto` = on modelled switches; on Open vSwitch none does
     tso: AutoOrOff = "auto"
+    # whether a switch takes from a host's port only what the host sends from its own address (port security); by
+    # default from any, as switches do
+    port_security: bool = False
 
     @property
     def chosen_dilation(self) -> float:

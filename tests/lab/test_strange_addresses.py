@@ -58,6 +58,24 @@ def test_flows_of_the_datapath_are_bounded_whatever_a_host_sends(standing):
     assert lab.walk(plan) == []
 
 
+def arrived(lab: LabClient, host: str) -> int:
+    return int(execute(lab, "cat", "/sys/class/net/eth0/statistics/rx_packets", host=host))
+
+
+@sharing("strange addresses")
+def test_with_port_security_nothing_from_another_address_arrives(standing):
+    for more, count in (("", 2000), (", port_security: true", 0)):
+        plan = plan_of(_PAIR.replace("1}", f"1{more}}}"))
+        lab = standing(plan)
+        assert lab.reach() == []
+        assert lab.walk(plan) == []
+        before = arrived(lab, "h2")
+        send(lab, 1000, host_mac(1))
+        send(lab, 1000, "ff:ff:ff:ff:ff:ff")
+        assert lab.reach() == []
+        assert count <= arrived(lab, "h2") - before < count + 100  # the pings
+
+
 @pytest.mark.userspace
 def test_a_switch_that_learns_has_room_for_its_hosts_and_a_number_of_strangers(untouched):
     plan = plan_of(f"{_PAIR}assignment: {{kind: fixed, registration: learning, ageing: 0}}")

@@ -25,7 +25,7 @@ _VALUES: dict[str, dict[str, Any]] = {
     "lab": {
         "dilation": 50, "datapath": "userspace", "arp": "broadcast", "seed": 2, "telemetry": 500, "cpu_share": 0.1,
         "switch_daemons": 2, "fast_path": "off", "controller": "switch_tagged", "managers": 2,
-        "host_access": "none", "tso": "off",
+        "host_access": "none", "tso": "off", "port_security": True,
     },
     "simulator": {
         "flow_control": "pause", "buffer": 100_000, "xoff": 50_000, "xon": 20_000, "shared": True, "delay": 2.0,
