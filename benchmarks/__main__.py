@@ -46,7 +46,7 @@ def _regulate(chosen: Chosen) -> list[Figure]:
 
 
 def _virtual_time(chosen: Chosen) -> list[Figure]:
-    return [figure for part in _parts(chosen) for figure in virtual_time.virtual_time(part)]
+    return [figure for part in _parts(chosen) for figure in virtual_time.virtual_time(part, chosen.runs or 1)]
 
 
 def _machine(chosen: Chosen) -> list[Figure]:
@@ -122,7 +122,9 @@ def asked(words: list[str] | None = None) -> Chosen:
     """What the words ask for; None = those of the command line. Exits where that is not there."""
     parser = argparse.ArgumentParser(prog="benchmarks", description="Figures this project claims, measured here.")
     parser.add_argument("what", nargs="?", choices=BENCHMARKS, help="default: planning and lab")
-    parser.add_argument("--runs", type=int, help="runs of each; default 3, engines: 1, interrupts: 200")
+    parser.add_argument(
+        "--runs", type=int, help="runs of each; default 3, engines: 1, interrupts: 200, pairs of virtual-time: 1"
+    )
     parser.add_argument(
         "--size", type=int, action="append", help="torus size k of failures, lab and data-plane; default 4 and 8"
     )

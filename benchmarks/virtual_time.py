@@ -12,11 +12,12 @@ from contextlib import contextmanager
 
 from benchmarks.command import ROOT, testbed
 from benchmarks.flows import flow_ratios, ratio_text
+from benchmarks.same_runs import SCENARIOS, same_runs
 from benchmarks.table import Figure, progress
 from testbed.results import load_run
 from testbed.results.load import Run
 
-PARTS = ("flows", "patterns", "shift")
+PARTS = ("flows", "patterns", "shift", *SCENARIOS)
 # Sixteen flows at once, one a host, by UDP and by TCP.
 _FLOWS = (
     "{kind: iperf3, protocol: udp, pattern: neighbour, omit: 3, seconds: 8, repeats: 1}, "
@@ -32,13 +33,17 @@ _SHIFTS = (0, 1, 2)
 _VIRTUAL = ("--engine", "vm", "--virtual-time")
 
 
-def virtual_time(part: str) -> list[Figure]:
+def virtual_time(part: str, runs: int) -> list[Figure]:
     """Measure one of them.
 
     Args:
         part: `flows`: 16 flows on a 4×4 torus, twice, on a busy machine, and with the other engines; `patterns`: three
-            patterns on seven topologies; `shift`: the same 16 flows with quicker and slower processors.
+            patterns on seven topologies; `shift`: the same 16 flows with quicker and slower processors; `same` and
+            `same-torus4x4`: pairs of runs, compared file by file.
+        runs: pairs of these.
     """
+    if part in SCENARIOS:
+        return same_runs(part, runs)
     return {"flows": _flows, "patterns": _patterns, "shift": _shift}[part]()
 
 
