@@ -84,6 +84,9 @@ def at_dilation(plan: Plan, dilation: float | Literal["auto"], **settings: Any) 
 
 # The lab for which the seconds of loads are written that do not say theirs: 1 Gbit/s at dilation 150.
 _WRITTEN_RATE, _WRITTEN_FRAMES = 1e9 / 150, 100
+# How many times slower links may be before those seconds hold too few frames: of 1 Gbit/s at dilation 1,000 they hold
+# 400 full ones, so that one more or less, as counters are read between frames, is a quarter of a percent.
+_FEWEST_FRAMES = 1000 / 150
 
 
 def link_slowness(plan: Plan) -> float:
@@ -118,7 +121,8 @@ def _full_frame(mtu: int) -> int:
 
 def timed(plan: Plan, spec: Iperf3) -> Iperf3:
     """The load with the seconds that it has in the plan's lab."""
-    return replace(spec, **times(spec, link_slowness(plan))._asdict())
+    longer = max(1.0, _frame_slowness(plan) / _FEWEST_FRAMES)
+    return replace(spec, **times(spec, link_slowness(plan), longer)._asdict())
 
 
 # What a lab is measured by when nothing else is asked: one flow from each host, short paths.

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from testbed.plan import Plan
-from testbed.plan.rates import link_slowness
+from testbed.plan.rates import link_slowness, timed
 from testbed.scenario import Workload
 from testbed.traffic import flows
-from testbed.workloads.spec import load_seconds
+from testbed.workloads.spec import Iperf3, load_seconds
 
 # s, about, on a small machine: building and checking a lab, trying dilations, the report, starting programs of a pair.
 _BUILD, _CHOICE, _REPORT, _A_PAIR, _A_REPEAT = 3.0, 15.0, 2.0, 0.15, 1.5
@@ -37,5 +37,7 @@ def expected_seconds(plan: Plan, *, built: bool = False) -> float | None:
 def _of(plan: Plan, load: Workload) -> float:
     pattern = getattr(load.spec, "pattern", None)
     pairs = 0 if pattern is None else len(flows(pattern, plan.topology, plan.scenario.lab.seed, amounts=True))
-    slowness = 1.0 if plan.scenario.lab.dilation == "auto" else link_slowness(plan)
-    return _SECONDS[load.kind](load.spec, pairs, slowness)
+    if plan.scenario.lab.dilation == "auto":
+        return _SECONDS[load.kind](load.spec, pairs, 1.0)
+    spec = timed(plan, load.spec) if isinstance(load.spec, Iperf3) else load.spec
+    return _SECONDS[load.kind](spec, pairs, link_slowness(plan))

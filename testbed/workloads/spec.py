@@ -66,9 +66,10 @@ class Iperf3:
     protocol: Literal["tcp", "udp"]  # `tcp` or `udp`
     pattern: Pattern = "neighbour"  # who sends to whom
     # whole laboratory seconds that count; none = 10 of TCP and 5 of UDP, fewer where links of the lab are fast, at
-    # least 4
+    # least 4, and more where they are very slow
     seconds: Annotated[int, Ge(1), Le(3600)] | None = None
-    # whole laboratory seconds at the start that do not; none = 5 of TCP and 2 of UDP, fewer likewise, at least 1
+    # whole laboratory seconds at the start that do not; none = 5 of TCP and 2 of UDP, likewise fewer, at least 1, or
+    # more
     omit: Annotated[int, Ge(0), Le(60)] | None = None
     repeats: Annotated[int, Ge(1), Le(1000)] = 3  # how often the whole load is run
     congestion: Literal["reno", "cubic", "bbr", "dctcp"] = "reno"  # TCP only; congestion control of the sender
@@ -124,13 +125,16 @@ class Times(NamedTuple):
     seconds: int  # behind them, which do
 
 
-def times(spec: Iperf3, slowness: float = 1.0) -> Times:
+def times(spec: Iperf3, slowness: float = 1.0, longer: float = 1.0) -> Times:
     """How long a load is: as it says, or as it takes for the same frames and round trips on any links.
 
-    `slowness`: how slow the lab's links are beside those that the seconds are written for, as link_slowness() has it.
+    Args:
+        spec: the load.
+        slowness: how slow the lab's links are beside those that the seconds are written for, as link_slowness() has it.
+        longer: how many times the seconds of usual links it takes until enough frames are counted; 1 or more.
     """
     written = _WITH_EVENTS if events_of(spec) else _WRITTEN[spec.protocol]
-    part = 1.0 if events_of(spec) else min(1.0, slowness)
+    part = 1.0 if events_of(spec) else min(1.0, slowness) * longer
     omit, seconds = (max(least, math.ceil(part * whole)) for least, whole in zip(_LEAST, written, strict=True))
     return Times(omit if spec.omit is None else spec.omit, seconds if spec.seconds is None else spec.seconds)
 

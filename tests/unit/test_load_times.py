@@ -12,6 +12,7 @@ from testbed.emulate import fabric
 from testbed.emulate.rtnetlink import LINK_FIGURES, PortCounters
 from testbed.plan import make_plan
 from testbed.plan.rates import link_slowness, time_limit_factor, timed
+from testbed.run.checks.wire import BEYOND
 from testbed.run.expected import expected_seconds
 from testbed.run.loads import run_mpi
 from testbed.scenario import parse_scenario
@@ -53,6 +54,20 @@ def test_no_fewer_frames_and_round_trips_than_where_the_seconds_are_written():
 def test_the_slowest_link_counts_and_not_the_dilation_alone(links):
     assert link_slowness(plan_of(15, links)) == pytest.approx(1.0)
     assert tuple(times(timed(plan_of(15, links), TCP))) == (5, 10)
+
+
+@pytest.mark.parametrize("dilation", [1000, 3000, 7000])
+@pytest.mark.parametrize("protocol", ["udp", "tcp"])
+def test_a_frame_more_or_less_puts_no_figure_beyond_the_wire(protocol, dilation):
+    """Counters are read between frames. Over sixty of them one more looks like 102 % of a link."""
+    plan = plan_of(dilation, load=f"{{kind: iperf3, protocol: {protocol}}}")
+    (load,) = plan.scenario.workloads
+    seconds = times(timed(plan, load.spec)).seconds
+    frames = seconds * 1e9 / dilation / (8 * 1538)
+    assert 2 / frames < BEYOND / 3
+    named = plan_of(dilation, load=f"{{kind: iperf3, protocol: {protocol}, omit: 1, seconds: 3}}")
+    (load,) = named.scenario.workloads
+    assert tuple(times(timed(named, load.spec))) == (1, 3)
 
 
 def test_time_limits_grow_with_the_slowness_of_links_and_never_shrink():
