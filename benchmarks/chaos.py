@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import re
 import secrets
 import signal
 import subprocess
@@ -36,6 +37,8 @@ _SCENARIO = (
 )
 _ENDING = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 _GONE = 20.0  # seconds after which what is still there counts as left behind
+# In each traceback of the program from main() on.
+_MAIN = re.compile(r'/testbed/cli/__init__\.py", line \d+, in main$', re.MULTILINE)
 _LIMIT = 240.0  # seconds after which a program counts as one that does not end
 _WITHOUT_LAB: tuple[tuple[str, ...], ...] = (
     ("plan", "torus8x8"), ("simulate", "torus4x4", "--clocks", "4000"), ("verify", "deadlock-torus8x8"),
@@ -140,6 +143,12 @@ def _stands(place: Place) -> float:
     return seconds
 
 
+def has_traceback(said: str) -> bool:
+    """Whether a program has ended with a traceback; Ctrl-C while Python itself starts, before main(), is Python's."""
+    before_main = said.rstrip().endswith("KeyboardInterrupt") and not _MAIN.search(said)
+    return "Traceback" in said and not before_main
+
+
 def _finished(program: subprocess.Popen[str], limit: float = _LIMIT) -> tuple[int | None, list[str]]:
     """Exit code of a program, None where it does not end, and what is wrong with how it did."""
     try:
@@ -148,7 +157,7 @@ def _finished(program: subprocess.Popen[str], limit: float = _LIMIT) -> tuple[in
         program.kill()
         program.communicate()
         return None, [f"it did not end in {limit:g} s"]
-    wrong = ["a traceback: " + said.strip().splitlines()[-1]] if "Traceback" in said else []
+    wrong = ["a traceback: " + said.strip().splitlines()[-1]] if has_traceback(said) else []
     if program.returncode < 0 and -program.returncode not in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT):
         wrong.append(f"it was killed by signal {-program.returncode}")
     if program.returncode == 1 and not said.strip():

@@ -54,7 +54,7 @@ class JobFile:
     """A file of an MPI job."""
 
     content: bytes  # what is built from
-    executable: bool  # whether it can be run
+    can_run: bool  # whether it is executable
     changed: int  # when its content has changed last, by which make decides; ns
 
 
@@ -74,7 +74,7 @@ class JobFolder:
         found = hashlib.sha256(b"folder of an MPI job\n")
         for name, file in sorted(self.files.items()):
             said = name.encode("utf-8", "surrogateescape")
-            found.update(f"{len(said)} {len(file.content)} {file.executable:d}\n".encode() + said + file.content)
+            found.update(f"{len(said)} {len(file.content)} {file.can_run:d}\n".encode() + said + file.content)
         return found.hexdigest()
 
     @property
@@ -111,8 +111,8 @@ def read_job_folder(path: Path) -> JobFolder:
                 raise OSError(errno.EFBIG, f"there is more in it than a job may have ({limit})", str(path))
             content = read_bytes(file, path)
             left -= len(content)
-            executable = bool(status.st_mode & stat.S_IXUSR)
-            files[str(file.relative_to(path))] = JobFile(content, executable, status.st_mtime_ns)
+            can_run = bool(status.st_mode & stat.S_IXUSR)
+            files[str(file.relative_to(path))] = JobFile(content, can_run, status.st_mtime_ns)
     return JobFolder(str(path), files, " and ".join(map(user_name, sorted(owners))))
 
 

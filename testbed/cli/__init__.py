@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import signal
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -36,6 +37,7 @@ def _end_started() -> None:
 
 def main() -> None:
     """Run the command line and end with its exit code."""
+    _end_quietly()
     isolate()
     if sys.argv[1:] == ["--version"]:  # most of the time of this would go into imports
         from testbed import __version__
@@ -53,6 +55,12 @@ def main() -> None:
         leave()
     finally:
         interrupts.ignore()
+
+
+def _end_quietly() -> None:
+    """Let Ctrl-C end the program without Python's traceback until `Interrupts` hears it; nothing is begun by then."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _require_memory() -> None:

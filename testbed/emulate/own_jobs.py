@@ -92,7 +92,7 @@ def _write(sources: JobFolder, folder: Path) -> None:
         target = folder / name
         target.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         target.write_bytes(file.content)
-        target.chmod(0o755 if file.executable else 0o644)
+        target.chmod(0o755 if file.can_run else 0o644)
         os.utime(target, ns=(file.changed, file.changed))
 
 

@@ -173,3 +173,16 @@ def test_a_command_is_interrupted_at_any_moment(words, seconds, tmp_path):
 def _handles(number, status):
     (line,) = (line for line in status.splitlines() if line.startswith("SigCgt"))
     return int(line.split()[1], 16) >> (number - 1) & 1
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+def test_ctrl_c_before_it_is_listened_for_ends_the_program_without_a_traceback(ignored):
+    """While modules are imported, which takes a while on a busy machine; where it is ignored it stays so until then."""
+    code = (
+        "import os, signal, sys; from testbed import cli\n"
+        f"if {ignored}: signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+        "cli._require_memory = lambda: os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.argv = ['testbed', 'list', 'routings']; cli.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0 if ignored else -signal.SIGINT, "")
