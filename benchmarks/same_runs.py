@@ -9,6 +9,7 @@ The last ends with exit code 1 where any two differ.
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import sys
 from collections.abc import Mapping, Sequence
@@ -82,15 +83,16 @@ def same_runs(part: str, pairs: int) -> list[Figure]:
     return [*figures, Figure("pairs that are the same", f"{same} of {pairs}")]
 
 
-def main(words: Sequence[str]) -> int:
-    """Compare folders; the exit code."""
-    if len(words) < 2 or any(word.startswith("-") for word in words):
-        print("usage: python -m benchmarks.same_runs FOLDER FOLDER …", file=sys.stderr)
-        return 2
-    text, equal = compared([Path(word) for word in words])
+def main(words: Sequence[str] | None = None) -> int:
+    """Compare folders; the exit code. None = those of the command line."""
+    parser = argparse.ArgumentParser(prog="benchmarks.same_runs", description="Whether runs delivered the same.")
+    parser.add_argument("folder", type=Path, help="result folder of a run in virtual time")
+    parser.add_argument("others", type=Path, nargs="+", help="of runs of the same scenario with the same seed")
+    chosen = parser.parse_args(words)
+    text, equal = compared([chosen.folder, *chosen.others])
     print(text)
     return 0 if equal else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

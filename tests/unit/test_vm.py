@@ -87,7 +87,7 @@ def test_accelerators(whole):
     assert " -accel kvm -cpu host -smp 4 " in " ".join(_command(whole, "kvm", 4))
     virtual = " ".join(_command(whole, "icount", 1))
     assert " -accel tcg,thread=single " in virtual
-    assert " -icount shift=0,sleep=off " in virtual
+    assert " -icount shift=0,sleep=off," in virtual
     assert " -rtc base=2020-01-01T00:00:00,clock=vm " in virtual
 
 
@@ -98,6 +98,7 @@ def test_in_virtual_time_nothing_comes_from_this_machine(whole):
     assert "virtio-rng" not in virtual
     assert "random.trust_cpu=on" in virtual
     assert "virtio-serial-pci,ioeventfd=off" in virtual
+    assert ",rr=record,rrfile=/dev/null " in virtual  # its two threads take turns
     assert "virtio-rng-pci" in _command(whole, "tcg")
 
 

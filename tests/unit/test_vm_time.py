@@ -155,6 +155,7 @@ def test_more_frames_switches_and_loads_take_longer():
         return run_instructions(_plan(_TORUS.format(", ".join(loads))))
 
     assert of(_PING) < of(_UDP) < of(_UDP, _TCP) < of(_UDP, _TCP, _MPI)
+    assert 60e9 < of(_PING, _UDP, _TCP, _MPI) < 95e9  # five minutes at 250 million a second, as was measured
     assert of("{kind: iperf3, protocol: udp, repeats: 6}") > of(_UDP)
     slow, fast = (
         run_instructions(_plan(_TORUS.format(_UDP).replace("1000", str(dilation)))) for dilation in (1000, 300)
@@ -241,6 +242,20 @@ def test_an_old_qemu_is_refused_by_its_name(said, monkeypatch, tmp_path):
         image.qemu_version()
     program.write_text("#!/bin/sh\necho 'QEMU emulator version 10.0.2'\n")
     assert image.qemu_version() == "QEMU emulator version 10.0.2"
+
+
+def test_links_that_would_have_to_be_very_slow_in_real_time_are_refused_before_anything_is_made(
+    ready, monkeypatch, tmp_path
+):
+    _fake_qemu(monkeypatch, "exit 1")
+    loads = _TORUS.format(f"{_UDP}, {_MPI}").replace("1000", "auto")
+    with pytest.raises(
+        CapabilityError,
+        match=r"at a dilation of about 1,\d00 only, and above 500 a run takes hours; nothing was started\. Let its "
+        r"clock count instructions \(vm\.virtual_time: auto\), use a smaller fabric .*, with a number as lab\.dilation",
+    ):
+        vm.measure(_plan(f"{loads}engine: vm\nvm: {{virtual_time: false}}\n"), tmp_path / "results", lambda text: None)
+    assert not (tmp_path / "results").exists()
 
 
 def test_without_room_for_its_disks_no_machine_is_started(ready, monkeypatch, tmp_path):

@@ -53,9 +53,10 @@ def refuse_translated(plan: Plan) -> None:
     needed = frame_margin(plan) * demand(plan) / _TRANSLATED_FRAME_HOPS
     most = plan.scenario.links.slowest / _SLOWEST_WORTHWHILE
     if needed > most:
+        about = f"{float(f'{needed:.2g}'):,.0f}"
         raise CapabilityError(
             f"{plan.scenario.source}: in real time a virtual machine without KVM carries these loads at a dilation "
-            f"of about {needed:.2g} only, and above {most:.4g} a run takes hours; nothing was started. Let its clock "
+            f"of about {about} only, and above {most:,.4g} a run takes hours; nothing was started. Let its clock "
             "count instructions (vm.virtual_time: auto), use a smaller fabric or fewer flows, or run it all the same, "
             "with a number as lab.dilation"
         )
