@@ -16,7 +16,10 @@ from testbed.shipped import CACHE
 
 PARTS = ("image", "boot")
 # Nothing is measured but the start, so the dilation is given.
-_RUN = ("torus4x4", "--engine", "vm", "--set", "lab.dilation=700", "--set", "workloads=[{kind: ping, count: 1}]")
+_RUN = (
+    "torus4x4", "--engine", "vm", "--real-time", "--set", "lab.dilation=700",
+    "--set", "workloads=[{kind: ping, count: 1}]",
+)  # fmt: skip
 # Seconds since the command began, and what begins then.
 _STEP = re.compile(r"\[ *([\d.]+) s\] (.*)")
 _BEGIN, _UP, _BUILD, _READY = (
