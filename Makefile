@@ -71,7 +71,7 @@ explore: setup-dev ## search for counterexamples for a minute (TESTBED_EXPLORE_S
 	@echo "the seed is $(SEED); the same examples again: make explore SEED=$(SEED)"
 	@$(PYTEST) -n $$(nproc) -m hypothesis --hypothesis-seed=$(SEED) tests/property tests/unit $(ARGS)
 
-mutants: setup-dev ## plant small faults and see which ones tests notice (e.g. ARGS="--count 50 --only testbed/routing")
+mutants: setup-dev ## plant small faults and see which ones tests notice (e.g. ARGS="--count 50 --only testbed/fabric/routing")
 	@.venv/bin/python -m benchmarks.mutants $(ARGS)
 
 fuzz: setup-dev ## feed nearly right scenarios, plans, results and files, and store what gets no sentence (e.g. ARGS="--count 100000")

@@ -17,11 +17,11 @@ import sys
 import time
 from typing import Any
 
-from testbed.certificate_check import check
-from testbed.errors import InputError
-from testbed.plan import Plan, make_plan
-from testbed.plan.certificate import channel_order, walks_of
-from testbed.plan.store import plan_to_json
+from testbed.base.errors import InputError
+from testbed.planning import Plan, make_plan
+from testbed.planning.certificate import channel_order, walks_of
+from testbed.planning.certificate_check import check
+from testbed.planning.store import plan_to_json
 from testbed.scenario.load import scenario_of_blocks
 
 

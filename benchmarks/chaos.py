@@ -28,7 +28,7 @@ from pathlib import Path
 
 from benchmarks.chaos_interrupts import Interrupted
 from benchmarks.command import ROOT
-from testbed.emulate import launch, registry
+from testbed.engines.lab.control import launch, registry
 
 _SCENARIO = (
     "topology: {kind: mesh, sizes: [2, 2]}\nlab: {dilation: 50}\n"

@@ -9,8 +9,8 @@ from subprocess import Popen, TimeoutExpired
 from typing import TYPE_CHECKING
 
 from benchmarks.interrupts import wait_for_handlers
-from testbed.emulate import launch
-from testbed.errors import EXIT_INTERRUPTED
+from testbed.base.errors import EXIT_INTERRUPTED
+from testbed.engines.lab.control import launch
 
 if TYPE_CHECKING:
     from benchmarks.chaos import Place

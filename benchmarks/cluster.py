@@ -16,12 +16,12 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from benchmarks.table import Figure, median_text, progress
-from testbed.emulate.cluster import Cluster, open_cluster
-from testbed.plan import make_plan
+from testbed.engines.machine.cluster import Cluster, open_cluster
+from testbed.engines.simulate import Settings, simulate_plan
+from testbed.engines.simulate.point import Point
+from testbed.experiments.sweep import prepare, run_sweep
+from testbed.planning import make_plan
 from testbed.scenario import parse_scenario
-from testbed.simulate import Settings, simulate_plan
-from testbed.simulate.point import Point
-from testbed.sweep import prepare, run_sweep
 
 _ROOT = Path(__file__).resolve().parents[1]
 _LOADS, _SEEDS = tuple(0.02 * number for number in range(1, 17)), 4  # 64 points

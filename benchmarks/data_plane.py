@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.table import Figure, median_text, progress
-from testbed.emulate.build import build_order
-from testbed.emulate.client import LabClient
-from testbed.emulate.launch import start_namespaces
-from testbed.messages import SHARED, LoadRequest, Process, Snapshot
-from testbed.model import host_ip
-from testbed.plan import Plan, make_plan
+from testbed.base.messages import SHARED, LoadRequest, Process, Snapshot
+from testbed.base.model import host_ip
+from testbed.engines.lab.control.build import build_order
+from testbed.engines.lab.control.client import LabClient
+from testbed.engines.lab.control.launch import start_namespaces
+from testbed.planning import Plan, make_plan
 from testbed.scenario import parse_scenario
 
 _PUMP = Path(__file__).with_name("frame_pump.c")

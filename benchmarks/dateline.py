@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from testbed.model import Routes, Topology
-from testbed.plan import make_plan
+from testbed.base.model import Routes, Topology
+from testbed.planning import make_plan
 from testbed.scenario import parse_scenario
 
 

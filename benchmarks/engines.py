@@ -14,12 +14,12 @@ from pathlib import Path
 
 from benchmarks.command import testbed
 from benchmarks.table import Figure, progress
-from testbed.model import Sample
-from testbed.plan import make_plan
+from testbed.base.model import Sample
+from testbed.base.units import format_quantity
+from testbed.experiments.run.engines import run_scenario
+from testbed.planning import make_plan
 from testbed.results import load_run
-from testbed.run.engines import run_scenario
 from testbed.scenario import find_scenario, load_scenario
-from testbed.units import format_quantity
 
 # Labels that tell figures apart; others say which of many alike, whose median is taken.
 _APART = ("protocol", "pattern", "bytes")

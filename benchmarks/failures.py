@@ -9,9 +9,9 @@ from typing import Literal
 import numpy as np
 
 from benchmarks.table import Figure, median_text, progress
-from testbed.plan import make_plan
+from testbed.experiments.run.engines import run_scenario
+from testbed.planning import make_plan
 from testbed.results.samples import Failure, load_failures
-from testbed.run.engines import run_scenario
 from testbed.scenario import parse_scenario
 
 SIZES = (4, 8)

@@ -10,9 +10,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from testbed.model import VlanPlan
-from testbed.report.charts import load_charts
-from testbed.report.drawing import draw_topology, draw_vlans, link_use
+from testbed.base.model import VlanPlan
+from testbed.experiments.report.charts import load_charts
+from testbed.experiments.report.drawing import draw_topology, draw_vlans, link_use
 from testbed.results.load import load_run
 
 _WIDTH, _HEIGHT = 1480, 975

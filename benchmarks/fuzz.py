@@ -36,8 +36,8 @@ from benchmarks.fuzz_frames import ENGINES, feed_frames
 from benchmarks.fuzz_inputs import smaller
 from benchmarks.fuzz_networks import Judged, draw_network, judge_networks, store_network
 from benchmarks.fuzz_targets import TARGETS
-from testbed.errors import TestbedError
-from testbed.units import counted
+from testbed.base.errors import TestbedError
+from testbed.base.units import counted
 
 FOLDER = ROOT / ".cache" / "fuzz"
 _SLOW = 10.0  # seconds that an input may take, without those in which others had the processor

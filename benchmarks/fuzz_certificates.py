@@ -19,10 +19,10 @@ from benchmarks.certificates import blocks, certified
 from benchmarks.fuzz_certificate_kinds import KINDS, SAME
 from benchmarks.fuzz_certificate_plans import Base
 from benchmarks.openflow import UnknownError, is_true
-from testbed.certificate_check import check
-from testbed.errors import InputError
-from testbed.plan import make_plan
-from testbed.plan.store import plan_to_json
+from testbed.base.errors import InputError
+from testbed.planning import make_plan
+from testbed.planning.certificate_check import check
+from testbed.planning.store import plan_to_json
 from testbed.scenario.load import scenario_of_blocks
 
 # One plan of each form: every kind applies to one of them. Others are drawn.

@@ -10,16 +10,16 @@ from random import Random
 from typing import Any
 
 from benchmarks.command import ROOT
-from testbed.audit import audit
-from testbed.audit.folder import read_network
-from testbed.cli.check_command import readable
-from testbed.errors import MOST_LINES, InputError, TestbedError, reading
-from testbed.limits import parse_json
-from testbed.plan.stored import proved_plan
+from testbed.base.errors import MOST_LINES, InputError, TestbedError, reading
+from testbed.base.limits import parse_json
+from testbed.devices.audit import audit
+from testbed.devices.audit.folder import read_network
+from testbed.experiments.sweep.read import parse_sweep
+from testbed.planning.stored import proved_plan
 from testbed.results.samples import samples_from_csv
 from testbed.scenario import parse_scenario
 from testbed.scenario.fabric_file import read_fabric
-from testbed.sweep.read import parse_sweep
+from testbed.ui.cli.check_command import readable
 
 _LETTERS = 2_000_000  # at most; longer texts are refused by their length alone
 _LONGEST_LINE = 5000  # of a message

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from testbed.errors import TestbedError
-from testbed.messages import LoadRequest, Process
-from testbed.plan import make_plan
-from testbed.run.engines import standing
+from testbed.base.errors import TestbedError
+from testbed.base.messages import LoadRequest, Process
+from testbed.experiments.run.engines import standing
+from testbed.planning import make_plan
 from testbed.scenario import parse_scenario
 
 _FABRIC = "topology: {{kind: mesh, sizes: [2, 2]}}\nengine: {}\nlab: {{dilation: 20}}\n"

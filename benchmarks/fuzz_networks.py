@@ -19,9 +19,9 @@ from random import Random
 
 from benchmarks.fuzz_networks_dialects import DIALECTS, VLANS, Asked, Drawn
 from benchmarks.fuzz_networks_model import KINDS, Net, Place, Port
-from testbed.audit import Audit, audit
-from testbed.audit.folder import read_network
-from testbed.errors import TestbedError
+from testbed.base.errors import TestbedError
+from testbed.devices.audit import Audit, audit
+from testbed.devices.audit.folder import read_network
 
 
 @dataclass

@@ -24,18 +24,18 @@ from unittest import mock
 from starlette.responses import JSONResponse
 
 from benchmarks.fuzz_inputs import changed_text
-from testbed.cli import load_commands, output
-from testbed.cli.app import app
-from testbed.cli.output import print_error, steps, working
-from testbed.cli.terminal import EscapingConsole
-from testbed.emulate import registry
-from testbed.emulate.launch import born
-from testbed.errors import TestbedError
-from testbed.live.replay import RunSource
-from testbed.report import render_report
+from testbed.base.errors import TestbedError
+from testbed.engines.lab.control import registry
+from testbed.engines.lab.control.launch import born
+from testbed.experiments.report import render_report
+from testbed.experiments.run.checks.observed import read_record
 from testbed.results import ResultFolder, load_run
 from testbed.results.telemetry import telemetry_to_bytes
-from testbed.run.checks.observed import read_record
+from testbed.ui.cli import load_commands, output
+from testbed.ui.cli.app import app
+from testbed.ui.cli.output import print_error, steps, working
+from testbed.ui.cli.terminal import EscapingConsole
+from testbed.ui.live.replay import RunSource
 from tests.fabrics import plan_of
 from tests.runs import head
 from tests.unit.test_telemetry import START, record

@@ -18,26 +18,26 @@ from benchmarks.command import ROOT
 from benchmarks.fuzz_excess import drawn, feed_excess
 from benchmarks.fuzz_inputs import ODD, as_json, changed_files, changed_text, changed_tree, word
 from benchmarks.fuzz_shown import drawn_records, feed_page, feed_progress, feed_records, theirs
-from testbed.audit import audit
-from testbed.audit.folder import read_network
-from testbed.errors import TestbedError, reading
-from testbed.exercise import switches
-from testbed.export import DIALECTS, Options, export_plan
-from testbed.model import Sample
-from testbed.plan import Plan, make_plan
-from testbed.plan.store import plan_to_json
-from testbed.plan.stored import proved_plan
-from testbed.plan.summary import summary
-from testbed.report import render_report, rich_table
+from testbed.base.errors import TestbedError, reading
+from testbed.base.model import Sample
+from testbed.devices import DIALECTS, Options, export_plan
+from testbed.devices.audit import audit
+from testbed.devices.audit.folder import read_network
+from testbed.experiments.report import render_report, rich_table
+from testbed.experiments.sweep.read import parse_sweep
+from testbed.planning import Plan, make_plan
+from testbed.planning.store import plan_to_json
+from testbed.planning.stored import proved_plan
+from testbed.planning.summary import summary
 from testbed.results import load_run
 from testbed.results.samples import samples_from_csv
 from testbed.scenario import parse_scenario
 from testbed.scenario.fabric_file import READERS, read_fabric
-from testbed.sweep.read import parse_sweep
-from testbed.workloads import mpi
-from testbed.workloads.link_words import read_words
-from testbed.workloads.mpi_output import JobOutputError
-from testbed.workloads.mpi_placement import Ranks
+from testbed.scenario.workloads import mpi
+from testbed.scenario.workloads.link_words import read_words
+from testbed.scenario.workloads.mpi_output import JobOutputError
+from testbed.scenario.workloads.mpi_placement import Ranks
+from testbed.ui.teaching import switches
 from tests.runs import goodput, run_of, stored
 
 _MESH = "topology: {kind: mesh, sizes: [2, 2]}\nlab: {dilation: 50}\n"

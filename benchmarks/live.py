@@ -12,15 +12,15 @@ from urllib.parse import urlsplit
 
 from benchmarks.table import Figure, median_text, progress
 from benchmarks.telemetry import measure
-from testbed.emulate.build import build_lab
-from testbed.emulate.client import LabClient
-from testbed.emulate.launch import born
-from testbed.emulate.registry import Entry
-from testbed.live.server import Page, listening_socket, serving
-from testbed.live.source import LabSource
-from testbed.plan import Plan, make_plan
-from testbed.run.loads.context import Context
+from testbed.engines.lab.control.build import build_lab
+from testbed.engines.lab.control.client import LabClient
+from testbed.engines.lab.control.launch import born
+from testbed.engines.lab.control.registry import Entry
+from testbed.experiments.run.loads.context import Context
+from testbed.planning import Plan, make_plan
 from testbed.scenario import find_scenario, load_scenario
+from testbed.ui.live.server import Page, listening_socket, serving
+from testbed.ui.live.source import LabSource
 
 _SCENARIO, _DILATION = "torus8x8", 500
 _LOOK = 5.0  # s

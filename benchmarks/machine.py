@@ -11,8 +11,8 @@ from pathlib import Path
 
 from benchmarks.command import ROOT
 from benchmarks.table import Figure, median_text, progress
-from testbed.emulate.vm.image import build_image
-from testbed.shipped import CACHE
+from testbed.base.shipped import CACHE
+from testbed.engines.vm.image import build_image
 
 PARTS = ("image", "boot")
 # Nothing is measured but the start, so the dilation is given.

@@ -65,13 +65,13 @@ _MEMORY = 8 << 30  # bytes for the tests of a mutant, which may ask for any
 
 # Where faults are planted.
 PLACES = (
-    "testbed/routing/*.py",
-    "testbed/vlans/*.py",
-    "testbed/verify/*.py",
-    "testbed/pipeline/*.py",
-    "testbed/kernels/*.py",
-    "testbed/simulate/*.py",
-    "testbed/run/checks/fidelity.py",
+    "testbed/fabric/routing/*.py",
+    "testbed/fabric/vlans/*.py",
+    "testbed/fabric/verify/*.py",
+    "testbed/fabric/openflow/*.py",
+    "testbed/fabric/kernels/*.py",
+    "testbed/engines/simulate/*.py",
+    "testbed/experiments/run/checks/fidelity.py",
 )
 # Who judges: all that need no lab and measure nothing. Of those that a fault concerns, so many seconds at most, and
 # a few first, so that few files of tests are read where these notice it.

@@ -8,10 +8,10 @@ import subprocess
 
 from benchmarks.command import testbed
 from benchmarks.table import Figure, median_text, progress
-from testbed.emulate.jobs import build_job, mpi_program, npb_job
-from testbed.workloads.mpi_placement import Ranks
-from testbed.workloads.npb import VARIABLE, parse
-from testbed.workloads.spec import Kernel, Npb
+from testbed.engines.lab.hosts.jobs import build_job, mpi_program, npb_job
+from testbed.scenario.workloads.mpi_placement import Ranks
+from testbed.scenario.workloads.npb import VARIABLE, parse
+from testbed.scenario.workloads.spec import Kernel, Npb
 
 _SCENARIO = "npb-torus4x4"
 _KERNELS: tuple[Kernel, ...] = ("IS", "EP", "CG", "MG", "FT", "LU", "SP", "BT")

@@ -10,10 +10,10 @@ import time
 
 from benchmarks.dateline import dateline_torus
 from benchmarks.table import Figure, median_text, progress
-from testbed.plan import make_plan
+from testbed.engines.simulate import PacketNetwork, PacketSettings, simulate_packets
+from testbed.engines.simulate.packet_settings import FlowControl
+from testbed.planning import make_plan
 from testbed.scenario import parse_scenario
-from testbed.simulate import PacketNetwork, PacketSettings, simulate_packets
-from testbed.simulate.packet_settings import FlowControl
 
 NS3 = 191e3
 _LOADS = (0.1, 0.3, 0.6)

@@ -9,15 +9,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.table import Figure, progress
-from testbed.emulate.jobs import build_job, build_tracer, mpi_libraries, mpi_program, npb_job, shim_path, tracer_path
-from testbed.plan import Plan, make_plan
-from testbed.power import POWER_MODELS
-from testbed.regulate.choice import choose_links
-from testbed.regulate.power import power_of
-from testbed.regulate.traffic import Traffic
+from testbed.engines.lab.hosts.jobs import (
+    build_job,
+    build_tracer,
+    mpi_libraries,
+    mpi_program,
+    npb_job,
+    shim_path,
+    tracer_path,
+)
+from testbed.experiments.regulate.choice import choose_links
+from testbed.experiments.regulate.power import power_of
+from testbed.experiments.regulate.traffic import Traffic
+from testbed.fabric.power import POWER_MODELS
+from testbed.planning import Plan, make_plan
 from testbed.scenario import parse_scenario
-from testbed.workloads import mpi_trace
-from testbed.workloads.spec import Kernel, Npb, ProblemClass
+from testbed.scenario.workloads import mpi_trace
+from testbed.scenario.workloads.spec import Kernel, Npb, ProblemClass
 
 # The smallest class of each kernel that so many ranks can share. FT takes class B for 128 ranks and LU class A, too
 # much for 128 processes on the processors of one machine.

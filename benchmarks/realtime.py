@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.table import Figure, progress
-from testbed.messages import LoadRequest, Process
-from testbed.model import Sample
-from testbed.plan import make_plan
+from testbed.base.messages import LoadRequest, Process
+from testbed.base.model import Sample
+from testbed.experiments.run import realtime
+from testbed.experiments.run.engine import Outcome
+from testbed.experiments.run.engines import run_scenario
+from testbed.planning import make_plan
 from testbed.results import load_run
-from testbed.run import realtime
-from testbed.run.engine import Outcome
-from testbed.run.engines import run_scenario
 from testbed.scenario import find_scenario, load_scenario, parse_scenario
 
 _FABRICS = ("mesh4x4", "torus4x4", "fattree14", "myri-clos", "mtree4x4", "flat16")

@@ -27,9 +27,9 @@ _SIMULATED, _LABS, _PACED = (4, 8, 16, 32), (3, 4, 6, 8), (2, 3, 4, 6)
 _CLOCKS = 20_000
 _POINT = """
 import json, resource, sys, time
-from testbed.plan import make_plan
+from testbed.planning import make_pla
 from testbed.scenario import parse_scenario
-from testbed.simulate import Network, Settings, simulate
+from testbed.engines.simulate import Network, Settings, simulate
 size, clocks = int(sys.argv[1]), int(sys.argv[2])
 plan = make_plan(parse_scenario(f"topology: {{kind: torus, sizes: [{size}, {size}]}}", "benchmark"))
 simulate(Network.of(plan.topology, plan.routes, Settings(clocks=1000, warm_up=0), 1), 0.1, 1)

@@ -11,10 +11,10 @@ import time
 
 from benchmarks.dateline import dateline_torus
 from benchmarks.table import Figure, median_text, progress
-from testbed.model import Routes, Topology
-from testbed.plan import make_plan
+from testbed.base.model import Routes, Topology
+from testbed.engines.simulate import Network, Settings, simulate
+from testbed.planning import make_plan
 from testbed.scenario import parse_scenario
-from testbed.simulate import Network, Settings, simulate
 
 BOOKSIM = {0.02: 60e3, 0.1: 32e3, 0.3: 11.4e3, 0.5: 5.2e3}
 _CLOCKS, _WARM_UP = 200_000, 20_000

@@ -25,11 +25,11 @@ import sys
 import time
 from pathlib import Path
 
-from testbed.emulate.build import build_lab
-from testbed.emulate.client import LabClient
-from testbed.messages import Disturbance, LoadRequest, Process
-from testbed.model import host_ip
-from testbed.plan import Plan, make_plan
+from testbed.base.messages import Disturbance, LoadRequest, Process
+from testbed.base.model import host_ip
+from testbed.engines.lab.control.build import build_lab
+from testbed.engines.lab.control.client import LabClient
+from testbed.planning import Plan, make_plan
 from testbed.scenario import parse_scenario
 
 _GROWTH = 0.02
@@ -40,7 +40,7 @@ _WARM_UP = 8  # rounds, in which programs make what they keep of each host and l
 _SECONDS = 2  # of a load
 _PAIRS = 8
 _PORT = 5201
-_KINDS = {"testbed.emulate.agent": "agent", "ovs-vswitchd": "switches", "ovsdb-server": "database"}
+_KINDS = {"testbed.engines.lab.control.agent": "agent", "ovs-vswitchd": "switches", "ovsdb-server": "database"}
 
 
 def main() -> None:

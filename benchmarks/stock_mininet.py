@@ -18,7 +18,7 @@ from mininet.net import Mininet
 from mininet.node import OVSSwitch
 from mininet.topolib import TorusTopo
 
-from testbed.emulate.openvswitch import OpenVSwitch
+from testbed.engines.ovs.openvswitch import OpenVSwitch
 
 MEGABIT = 10
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 import statistics
 
 from benchmarks.table import Figure, progress
-from testbed.emulate.build import build_lab
-from testbed.model import host_ip
-from testbed.plan import make_plan
-from testbed.run.checks.fidelity import process_shares
-from testbed.run.loads.context import Context
+from testbed.base.model import host_ip
+from testbed.engines.lab.control.build import build_lab
+from testbed.experiments.run.checks.fidelity import process_shares
+from testbed.experiments.run.loads.context import Context
+from testbed.fabric.traffic import flows
+from testbed.planning import make_plan
 from testbed.scenario import find_scenario, load_scenario
-from testbed.traffic import flows
-from testbed.workloads import iperf3
-from testbed.workloads.spec import Iperf3, times
+from testbed.scenario.workloads import iperf3
+from testbed.scenario.workloads.spec import Iperf3, times
 
 _SCENARIO = "torus4x4"
 _LOAD = Iperf3("tcp", "neighbour", seconds=5, omit=1)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.table import Figure, progress
-from testbed.model import Sample
+from testbed.base.model import Sample
 from testbed.results import load_run
 from tests.machines import ROOT, two_machines
 

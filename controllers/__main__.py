@@ -12,8 +12,8 @@ import typer
 from controllers.election import Election, lock_of
 from controllers.framework import run_app
 from controllers.refused import RefusedError, refuse_plan
-from testbed.errors import TestbedError
-from testbed.plan.stored import read_stored
+from testbed.base.errors import TestbedError
+from testbed.planning.stored import read_stored
 
 
 class Name(str, Enum):

@@ -9,8 +9,8 @@ import struct
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 
-from testbed.model import Rule
-from testbed.pipeline.tables import UNTAGGED
+from testbed.base.model import Rule
+from testbed.fabric.openflow.tables import UNTAGGED
 
 _VERSION, _FLOW_MOD = 4, 14
 _ADD, _DELETE_STRICT = 0, 4

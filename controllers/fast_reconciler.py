@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from controllers.reconciler import Reconciler
 from controllers.switches import SwitchError
 from controllers.wire import by_switch, differences, place, vlans_of
-from testbed.failover.rules import sets_pvid
-from testbed.model import Rule
-from testbed.pipeline.tables import Priority
+from testbed.base.model import Rule
+from testbed.fabric.openflow.tables import Priority
+from testbed.planning.failover.rules import sets_pvid
 
 _AT_ONCE = 16
 

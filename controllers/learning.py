@@ -10,9 +10,9 @@ from controllers.refused import RefusedError
 from controllers.switch_tagged import SwitchTagged
 from controllers.switches import Switches
 from controllers.wire import Content, content
-from testbed.model import LearningPlan
-from testbed.pipeline.compile import entry_rules
-from testbed.plan import Plan
+from testbed.base.model import LearningPlan
+from testbed.fabric.openflow.compile import entry_rules
+from testbed.planning import Plan
 
 
 class LearningReconciler(Reconciler):

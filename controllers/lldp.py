@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from controllers.framework import BASE
-from testbed.pipeline.admission import LLDP_GROUP
+from testbed.fabric.openflow.admission import LLDP_GROUP
 
 _lldp: Any = import_module(f"{BASE}.lib.packet.lldp")
 _ethernet: Any = import_module(f"{BASE}.lib.packet.ethernet")

@@ -19,11 +19,11 @@ from controllers.wire import (
     remove_flow_message,
     remove_message,
 )
-from testbed.errors import InputError
-from testbed.model import Rule
-from testbed.plan import Plan
-from testbed.transition import Step, transition_between, transition_deadlock, transition_problems
-from testbed.transition.steps import drain_seconds
+from testbed.base.errors import InputError
+from testbed.base.model import Rule
+from testbed.fabric.transition import Step, transition_between, transition_deadlock, transition_problems
+from testbed.fabric.transition.steps import drain_seconds
+from testbed.planning import Plan
 
 _ATTEMPTS = 3
 # s after which a switch goes by rules that it has confirmed: Open vSwitch brings the flows of its datapath into step in

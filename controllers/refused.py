@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from testbed.model import LearningPlan
-from testbed.plan import Plan
+from testbed.base.model import LearningPlan
+from testbed.planning import Plan
 
 
 class RefusedError(Exception):

@@ -15,7 +15,7 @@ from controllers.lldp import read
 from controllers.reconciler import Reconciler
 from controllers.segments import SegmentReconciler, is_down
 from controllers.switch_tagged import SwitchTagged
-from testbed.plan import Plan
+from testbed.planning import Plan
 
 # A switch that answers nothing for as long is taken for dead; s.
 _ECHO_EVERY, _UNANSWERED = 0.5, 2

@@ -20,15 +20,15 @@ from controllers.reconciler import TAKEN_OVER, new_generation
 from controllers.refused import RefusedError
 from controllers.switches import SwitchError, Switches
 from controllers.wire import by_switch, vlans_of
-from testbed.errors import TestbedError
-from testbed.failover.collected import CollectedTopology, End
-from testbed.failover.manager import SegmentManager
-from testbed.failover.rules import backup_pvids, backup_rules, path_rules, sets_pvid
-from testbed.failover.tables import Tables
-from testbed.model import Ints, LocalPlan, Rule
-from testbed.pipeline.admission import lldp_rules
-from testbed.plan import Plan
-from testbed.transition.steps import drain_seconds
+from testbed.base.errors import TestbedError
+from testbed.base.model import Ints, LocalPlan, Rule
+from testbed.fabric.openflow.admission import lldp_rules
+from testbed.fabric.transition.steps import drain_seconds
+from testbed.planning import Plan
+from testbed.planning.failover.collected import CollectedTopology, End
+from testbed.planning.failover.manager import SegmentManager
+from testbed.planning.failover.rules import backup_pvids, backup_rules, path_rules, sets_pvid
+from testbed.planning.failover.tables import Tables
 
 _LOOK_EVERY = 0.01
 # A switch that disconnects and is back within this was not dead; s.

@@ -20,11 +20,11 @@ from controllers.framework import (
 from controllers.reconciler import Reconciler
 from controllers.refused import RefusedError
 from controllers.switches import Switches
-from testbed.errors import TestbedError
-from testbed.plan import Plan
-from testbed.plan.stored import proved_plan, read_stored
-from testbed.served import REFUSED, WRONG, serve_status
-from testbed.units import TimeScale
+from testbed.base.errors import TestbedError
+from testbed.base.served import REFUSED, WRONG, serve_status
+from testbed.base.units import TimeScale
+from testbed.planning import Plan
+from testbed.planning.stored import proved_plan, read_stored
 
 cfg.CONF.register_opts(
     [

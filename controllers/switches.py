@@ -12,8 +12,8 @@ from typing import Any
 from controllers.encode import add_bytes, remove_bytes
 from controllers.lldp import TRANSACTION, packet_out
 from controllers.wire import Content, bundle, content, rule_of
-from testbed.model import Rule
-from testbed.pipeline.tables import LEARNED
+from testbed.base.model import Rule
+from testbed.fabric.openflow.tables import LEARNED
 
 ANSWER_LIMIT = 10.0
 _BUNDLE_DONE = "committed"

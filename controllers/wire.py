@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from testbed.model import Rule
-from testbed.pipeline.admission import MASKED, PRIORITY_TAGGED
-from testbed.pipeline.tables import (
+from testbed.base.model import Rule
+from testbed.fabric.openflow.admission import MASKED, PRIORITY_TAGGED
+from testbed.fabric.openflow.tables import (
     FORWARDING,
     LEARN_AT_HOST,
     LEARN_AT_TRUNK,

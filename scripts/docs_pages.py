@@ -19,17 +19,17 @@ from mkdocs.structure.files import File
 from typer.main import get_command
 
 import testbed
-from testbed import cli
-from testbed.cli.app import app
-from testbed.routing import ROUTINGS
+from testbed.fabric.routing import ROUTINGS
+from testbed.fabric.topologies.faults import Faults
+from testbed.fabric.vlans import ASSIGNMENTS
 from testbed.scenario import TOPOLOGY_BLOCKS
 from testbed.scenario.engines import Simulator, VmOptions
 from testbed.scenario.models import key_of
 from testbed.scenario.schema import schema
 from testbed.scenario.spec import LabSettings, Links
-from testbed.topologies.faults import Faults
-from testbed.vlans import ASSIGNMENTS
-from testbed.workloads import WORKLOADS
+from testbed.scenario.workloads import WORKLOADS
+from testbed.ui import cli
+from testbed.ui.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[1]
 log = logging.getLogger("mkdocs.hooks.docs_pages")

@@ -4,11 +4,11 @@ That is taken back here; what has been imported until then, Python's own modules
 looked for there. Where the folder is not one's own, the console script is the way, or `python -I -m testbed`.
 """
 
-from testbed.isolated import isolate
+from testbed.base.isolated import isolate
 
 isolate()
 
-from testbed.cli import main  # noqa: E402 - only now
+from testbed.ui.cli import main  # noqa: E402 - only now
 
 if __name__ == "__main__":
     main()

@@ -23,7 +23,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
-from testbed.kernels.jit import INTERPRETED
+from testbed.base.jit import INTERPRETED
 from tests.turns import SEATS, compile_once, turn
 
 # Times say nothing on a machine that others use too; plans are made, and kernels compiled, while examples are drawn.

@@ -13,17 +13,17 @@ import yaml
 from hypothesis import strategies as st
 from networkx.generators.atlas import graph_atlas_g
 
-from testbed.model import Topology, VlanPlan
-from testbed.plan import Plan, make_plan
-from testbed.plan.proof import digest_of
-from testbed.power.select import subfabric_without
-from testbed.routing import ROUTINGS
+from testbed.base.model import Topology, VlanPlan
+from testbed.fabric.power.select import subfabric_without
+from testbed.fabric.routing import ROUTINGS
+from testbed.fabric.topologies import TOPOLOGIES
+from testbed.fabric.topologies.build import grouped, make_topology, on_circle
+from testbed.fabric.transition import successor
+from testbed.fabric.verify import verify
+from testbed.fabric.vlans.fixed import assign_fixed
+from testbed.planning import Plan, make_plan
+from testbed.planning.proof import digest_of
 from testbed.scenario import Scenario, parse_scenario
-from testbed.topologies import TOPOLOGIES
-from testbed.topologies.build import grouped, make_topology, on_circle
-from testbed.transition import successor
-from testbed.verify import verify
-from testbed.vlans.fixed import assign_fixed
 
 MAX_HOSTS = 24
 MAX_SWITCHES = 40

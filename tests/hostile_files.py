@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from testbed.model import Sample
+from testbed.base.model import Sample
 from tests.runs import goodput, head, run_of, stored, text_of
 
 # One of each kind, and both ends of each range.

@@ -17,10 +17,10 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from testbed.cli.output import JSON_VERSION
+from testbed.ui.cli.output import JSON_VERSION
 
 ROOT = Path(__file__).parents[1]
-FOLDER = ROOT / "testbed/cli/schemas"
+FOLDER = ROOT / "testbed/ui/cli/schemas"
 _OUTPUTS = ROOT / ".cache/json-outputs"
 # Objects whose keys are names that differ from one output to another, by command and place (* = every entry).
 _MAPS = {

@@ -107,7 +107,12 @@ class Pair:
     def labs(self) -> list[str]:
         """Command lines of the labs' processes on both machines, as each shows them."""
         shown = (machine.run("ps", "-eo", "args").splitlines() for machine in self.machines)
-        return [line for lines in shown for line in lines if "testbed.emulate.agent" in line or "ovs-vswitchd" in line]
+        return [
+            line
+            for lines in shown
+            for line in lines
+            if "testbed.engines.lab.control.agent" in line or "ovs-vswitchd" in line
+        ]
 
     def kill_worker(self, name: str) -> None:
         """End the worker of a machine at once, as if the machine had lost its power."""

@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from testbed.model import Sample
-from testbed.plan import Plan, make_plan
+from testbed.base.model import Sample
+from testbed.planning import Plan, make_plan
 from testbed.results import ResultFolder, Run
 from testbed.results.store import LoadEntry
 from testbed.scenario import parse_scenario

@@ -21,7 +21,7 @@ import typer
 from typer.main import get_command
 
 from benchmarks.__main__ import asked
-from testbed.export.read_running import COMMANDS
+from testbed.devices.read_running import COMMANDS
 from testbed.scenario import find_scenario
 from testbed.scenario.engines import ENGINES
 from tests.shown_commands import PAGES, ROOT, Left, blocks, parts_of, shown_commands, spoken
@@ -150,7 +150,7 @@ OTHERS: list[tuple[str, Check | Left]] = [
     (r"(bridge|ip) -j", Check(look_bridge)),
     (r"mkdir s1|cd s1", Left("a folder for what bridges show")),
     (r"wireshark", Left("needs a screen")),
-    (r"python3 testbed/certificate_check.py", Left("tests/unit/test_certificate.py runs it so")),
+    (r"python3 testbed/planning/certificate_check.py", Left("tests/unit/test_certificate.py runs it so")),
     (r"\.venv/bin/mpiexec", Left("needs kernels that are built: tests/lab/test_npb.py, tests/mpi")),
     (r"podman", Left("needs an image and a registry; the same by scripts/container")),
     (r"vagrant", Left("needs VirtualBox or libvirt; tests/unit/test_vm_box.py")),

@@ -10,10 +10,10 @@ from typing import Annotated
 
 from annotated_types import Ge
 
-from testbed.model import Topology
-from testbed.topologies import TopologyKind
-from testbed.topologies.build import Extent, grouped, make_topology
-from testbed.topologies.grid import Torus, torus
+from testbed.base.model import Topology
+from testbed.fabric.topologies import TopologyKind
+from testbed.fabric.topologies.build import Extent, grouped, make_topology
+from testbed.fabric.topologies.grid import Torus, torus
 
 
 @dataclass(frozen=True, slots=True)

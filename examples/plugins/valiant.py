@@ -7,11 +7,11 @@ back from layer 1, so the whole has none; and a switch knows the next hop by lay
 import random
 from dataclasses import dataclass
 
-from testbed.model import Routes, Topology
-from testbed.routing import RoutingKind
-from testbed.routing.common import explicit_routes, host_switches
-from testbed.routing.listed import paths_of
-from testbed.routing.updown import UpDownOptions, route_updown
+from testbed.base.model import Routes, Topology
+from testbed.fabric.routing import RoutingKind
+from testbed.fabric.routing.common import explicit_routes, host_switches
+from testbed.fabric.routing.listed import paths_of
+from testbed.fabric.routing.updown import UpDownOptions, route_updown
 
 
 @dataclass(frozen=True, slots=True)

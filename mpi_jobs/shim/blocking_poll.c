@@ -18,7 +18,7 @@
  *    so fork() and signal handlers are safe. A forked child goes on with the settings of its parent.
  *  - A wait for something that is not a descriptor (another thread, shared memory, a timer) is seen up to
  *    TESTBED_POLL_MS late. So use it only where the network is the only transport, as the launcher in
- *    testbed/workloads/mpi.py sets it up. A thread that asks two sets in turns is never made to wait.
+ *    testbed/scenario/workloads/mpi.py sets it up. A thread that asks two sets in turns is never made to wait.
  *  - A program that looks for messages between pieces of work is not held up by waits, as long as the pieces take
  *    more CPU time than TESTBED_POLL_GAP_US.
  *

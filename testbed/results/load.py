@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from testbed.errors import InputError, did_you_mean, reading
-from testbed.files import read_text
-from testbed.limits import parse_json
-from testbed.model import Sample
-from testbed.plan import Plan
-from testbed.plan.sound import unsound
-from testbed.plan.store import plan_from_json
+from testbed.base.errors import InputError, did_you_mean, reading
+from testbed.base.files import read_text
+from testbed.base.limits import parse_json
+from testbed.base.model import Sample
+from testbed.planning import Plan
+from testbed.planning.sound import unsound
+from testbed.planning.store import plan_from_json
 from testbed.results.samples import SAMPLES, samples_from_csv
 from testbed.results.store import INCOMPLETE, MANIFEST_KEYS, SCHEMA_VERSION
 from testbed.scenario.engines import engine_name

@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 
-import testbed
-from testbed.messages import Frame
+from testbed.base.messages import Frame
+from testbed.base.version import __version__
 
 _SECTION, _INTERFACE, _STATISTICS, _PACKET = 0x0A0D0D0A, 1, 5, 6
 _BYTE_ORDER, _VERSION, _UNKNOWN_LENGTH = 0x1A2B3C4D, (1, 0), -1
@@ -27,7 +27,7 @@ def header(interface: str, description: str) -> bytes:
     """What a file begins with: its section, and its one interface."""
     section = struct.pack("<IHHq", _BYTE_ORDER, *_VERSION, _UNKNOWN_LENGTH)
     about = struct.pack("<HHI", _ETHERNET, 0, 0)
-    application = _option(_APPLICATION, f"testbed {testbed.__version__}".encode())
+    application = _option(_APPLICATION, f"testbed {__version__}".encode())
     options = [
         _option(_NAME, interface.encode()), _option(_DESCRIPTION, description.encode()),
         _option(_RESOLUTION, bytes([_NANOSECONDS])),

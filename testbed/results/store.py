@@ -15,12 +15,12 @@ from typing import Any, TypedDict
 
 import yaml
 
-from testbed.errors import InputError, StorageError, argument
-from testbed.files import make_folder, make_new_folder, rename, write_whole
-from testbed.model import Sample
-from testbed.plan import Plan
-from testbed.plan.store import plan_to_json
-from testbed.plan.summary import summary
+from testbed.base.errors import InputError, StorageError, argument
+from testbed.base.files import make_folder, make_new_folder, rename, write_whole
+from testbed.base.model import Sample
+from testbed.planning import Plan
+from testbed.planning.store import plan_to_json
+from testbed.planning.summary import summary
 from testbed.results.samples import SAMPLES, samples_to_csv
 from testbed.scenario.load import as_dict
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from testbed.errors import InputError, reading
-from testbed.files import read_bytes
-from testbed.limits import parse_arrays
-from testbed.model import Bools, Floats, Ints, Longs
+from testbed.base.errors import InputError, reading
+from testbed.base.files import read_bytes
+from testbed.base.limits import parse_arrays
+from testbed.base.model import Bools, Floats, Ints, Longs
 
 SCHEMA_VERSION = 1
 Names = npt.NDArray[np.str_]

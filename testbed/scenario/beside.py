@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from testbed.errors import setting
-from testbed.files import read_text
+from testbed.base.errors import setting
+from testbed.base.files import read_text
 
 EVERY_KEY = ""  # of blocks that the caller has given in Python
 

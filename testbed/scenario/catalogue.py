@@ -7,8 +7,8 @@ from pathlib import Path
 
 import yaml
 
-from testbed.files import read_text
-from testbed.limits import DEPTH, YAML, LimitError, allowed
+from testbed.base.files import read_text
+from testbed.base.limits import DEPTH, YAML, LimitError, allowed
 from testbed.scenario.read import scenario_folders, scenario_names
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast where PyYAML has libyaml

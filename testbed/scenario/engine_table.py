@@ -8,7 +8,7 @@ from typing import Any
 
 from testbed.scenario.engines import ENGINES, EngineName, Simulator, VmOptions, hears
 from testbed.scenario.spec import LabSettings, Links
-from testbed.workloads import WORKLOADS
+from testbed.scenario.workloads import WORKLOADS
 
 YES, NO = "yes", "refused"
 _EVERYWHERE = "`topology`, `faults`, `routing`, `assignment`, `switch_model`, `expect`"

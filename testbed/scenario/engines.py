@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge, Gt, Le
 from pydantic import BeforeValidator, WithJsonSchema
 
-from testbed.errors import Problem, did_you_mean
+from testbed.base.errors import Problem, did_you_mean
 from testbed.scenario.models import shown
 
 

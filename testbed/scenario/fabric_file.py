@@ -10,14 +10,14 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Ge
 
-from testbed.errors import InputError, Problem, did_you_mean
-from testbed.limits import FABRIC_FILE
+from testbed.base.errors import InputError, Problem, did_you_mean
+from testbed.base.limits import FABRIC_FILE
+from testbed.fabric.topologies import TOPOLOGIES
+from testbed.fabric.topologies.graph import Graph, Listing, graph_of, quoted
+from testbed.fabric.topologies.graphml import read_graphml
+from testbed.fabric.topologies.ibnetdiscover import read_ibnetdiscover
+from testbed.fabric.topologies.node_link import read_node_link
 from testbed.scenario.beside import Beside
-from testbed.topologies import TOPOLOGIES
-from testbed.topologies.graph import Graph, Listing, graph_of, quoted
-from testbed.topologies.graphml import read_graphml
-from testbed.topologies.ibnetdiscover import read_ibnetdiscover
-from testbed.topologies.node_link import read_node_link
 
 
 @dataclass(frozen=True, slots=True)

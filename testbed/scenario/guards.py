@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from testbed.errors import InputError, TestbedError
-from testbed.model import LocalPlan, Topology, VlanPlan
-from testbed.routing.shapes import malformed
-from testbed.topologies.build import divided_pair
-from testbed.traffic import Flows, PatternError
-from testbed.verify.local import malformed as malformed_local
+from testbed.base.errors import InputError, TestbedError
+from testbed.base.model import LocalPlan, Topology, VlanPlan
+from testbed.fabric.routing.shapes import malformed
+from testbed.fabric.topologies.build import divided_pair
+from testbed.fabric.traffic import Flows, PatternError
+from testbed.fabric.verify.local import malformed as malformed_local
 
 
 def guarded(place: str, who: str, file: str, call: Callable[..., Any], check: str) -> Callable[..., Any]:

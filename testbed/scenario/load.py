@@ -7,10 +7,16 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from testbed.errors import InputError, Problem, did_you_mean, setting
-from testbed.files import read_text
-from testbed.limits import YAML
-from testbed.routing import ROUTINGS
+from testbed.base.errors import InputError, Problem, did_you_mean, setting
+from testbed.base.files import read_text
+from testbed.base.limits import YAML
+from testbed.base.units import format_rate
+from testbed.fabric.routing import ROUTINGS
+from testbed.fabric.topologies import TOPOLOGIES, size_problem
+from testbed.fabric.topologies.faults import Faults, check_faults
+from testbed.fabric.traffic import is_weighted
+from testbed.fabric.verify.limits import SWITCH_MODELS
+from testbed.fabric.vlans import ASSIGNMENTS
 from testbed.scenario.beside import EVERY_KEY, Beside
 from testbed.scenario.engines import ENGINES, Simulator, VmOptions, engine_name
 from testbed.scenario.fabric_file import TOPOLOGY_BLOCKS, read_fabric_file
@@ -30,13 +36,7 @@ from testbed.scenario.spec import (
     Scenario,
     Workload,
 )
-from testbed.topologies import TOPOLOGIES, size_problem
-from testbed.topologies.faults import Faults, check_faults
-from testbed.traffic import is_weighted
-from testbed.units import format_rate
-from testbed.verify.limits import SWITCH_MODELS
-from testbed.vlans import ASSIGNMENTS
-from testbed.workloads import WORKLOADS
+from testbed.scenario.workloads import WORKLOADS
 
 # Which table the kinds of a block are from.
 _GROUPS = {"topology": "topologies", "routing": "routings", "assignment": "assignments", "workloads": "workloads"}
@@ -54,7 +54,7 @@ def load_scenario(
 
     `settings` are `key.key=value` texts that replace what the file says; `trust`: whether the caller has said that the
     plug-ins that it names may run. Otherwise only those do that have been trusted before, or that a front end is told
-    to (testbed/trust.py). `named`: keys that the caller himself has given, so that files which they name may be
+    to (testbed/base/trust.py). `named`: keys that the caller himself has given, so that files which they name may be
     anywhere; None = those of the settings. `below`: folder on the way to the file from which on no link is followed.
 
     Raises:

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic_core import ErrorDetails
 
-from testbed.errors import Problem, did_you_mean
+from testbed.base.errors import Problem, did_you_mean
 
 # What each kind of error says, with the limits that pydantic gives; "not …" follows.
 _SENTENCES = {

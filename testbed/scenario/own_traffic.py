@@ -6,12 +6,12 @@ import csv
 import io
 from typing import Any
 
-from testbed.errors import Problem
-from testbed.limits import FABRIC_FILE
-from testbed.others_text import unescape_cell
+from testbed.base.errors import Problem
+from testbed.base.limits import FABRIC_FILE
+from testbed.base.others_text import unescape_cell
+from testbed.fabric.traffic import pairs_pattern
 from testbed.scenario.beside import Beside
 from testbed.scenario.models import shown
-from testbed.traffic import pairs_pattern
 
 KEYS = ("pairs", "matrix")
 _COLUMNS = ["source", "destination"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from testbed.errors import Problem
-from testbed.limits import FABRIC_FILE, parse_json
+from testbed.base.errors import Problem
+from testbed.base.limits import FABRIC_FILE, parse_json
 from testbed.scenario.beside import Beside
 from testbed.scenario.models import shown
 

@@ -6,9 +6,9 @@ import pickle
 from dataclasses import dataclass
 from typing import Any
 
+from testbed.base.trust import PluginFile
 from testbed.scenario.plugins import load_installed, loaded_files, take_file
 from testbed.scenario.spec import Scenario
-from testbed.trust import PluginFile
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,7 +5,7 @@ Two ways lead in: a Python file that a scenario names under `plugins:`, which ha
 `testbed.routings`, `testbed.topologies`, `testbed.assignments`, `testbed.patterns` and `testbed.workloads`, each with
 the name of a kind and the object of the table. What a plug-in does wrong is a sentence that names it.
 
-A file that a scenario names runs only where its content is trusted (testbed/trust.py): scenarios come from others.
+A file that a scenario names runs only where its content is trusted (testbed/base/trust.py): scenarios come from others.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from testbed.errors import InputError, Problem, did_you_mean
-from testbed.routing import ROUTINGS, RoutingKind
+from testbed.base.errors import InputError, Problem, did_you_mean
+from testbed.base.trust import PluginFile, may_run, read_plugin, why_not
+from testbed.fabric.routing import ROUTINGS, RoutingKind
+from testbed.fabric.topologies import TOPOLOGIES, TopologyKind
+from testbed.fabric.traffic import PATTERNS
+from testbed.fabric.vlans import ASSIGNMENTS, AssignmentKind
 from testbed.scenario.fabric_file import TOPOLOGY_BLOCKS, TopologyBlock
 from testbed.scenario.guards import guarded, guarded_pattern, raised
 from testbed.scenario.models import model_of, shown
-from testbed.topologies import TOPOLOGIES, TopologyKind
-from testbed.traffic import PATTERNS
-from testbed.trust import PluginFile, may_run, read_plugin, why_not
-from testbed.vlans import ASSIGNMENTS, AssignmentKind
-from testbed.workloads import WORKLOADS, WorkloadKind
+from testbed.scenario.workloads import WORKLOADS, WorkloadKind
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from typing import Any
 
 import yaml
 
-from testbed.errors import InputError, Problem, did_you_mean, setting
-from testbed.limits import DEPTH, YAML, YAML_VALUES, allowed, too_much
+from testbed.base.errors import InputError, Problem, did_you_mean, setting
+from testbed.base.limits import DEPTH, YAML, YAML_VALUES, allowed, too_much
+from testbed.base.shipped import part
 from testbed.scenario.models import shown
-from testbed.shipped import part
 
 _DIGITS = 9  # of the number of a list's entry
 _SHOWN = 80

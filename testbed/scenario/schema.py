@@ -6,17 +6,17 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from testbed.routing import ROUTINGS
+from testbed.base.units import format_rate
+from testbed.fabric.routing import ROUTINGS
+from testbed.fabric.topologies.faults import Faults
+from testbed.fabric.verify.limits import SWITCH_MODELS
+from testbed.fabric.vlans import ASSIGNMENTS
 from testbed.scenario import own_traffic, paths_file
 from testbed.scenario.engines import ENGINES, Simulator, VmOptions
 from testbed.scenario.fabric_file import TOPOLOGY_BLOCKS
 from testbed.scenario.models import model_of
 from testbed.scenario.spec import EXPECTATIONS, KEYS, LabSettings, Links
-from testbed.topologies.faults import Faults
-from testbed.units import format_rate
-from testbed.verify.limits import SWITCH_MODELS
-from testbed.vlans import ASSIGNMENTS
-from testbed.workloads import WORKLOADS
+from testbed.scenario.workloads import WORKLOADS
 
 
 def schema() -> dict[str, object]:

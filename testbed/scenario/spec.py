@@ -10,12 +10,12 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge, Le
 from pydantic import BeforeValidator, WithJsonSchema
 
-from testbed.errors import did_you_mean
-from testbed.messages import Access
+from testbed.base.errors import did_you_mean
+from testbed.base.messages import Access
+from testbed.base.units import RATE_PATTERN, format_rate, parse_rate
+from testbed.fabric.topologies.faults import Faults
 from testbed.scenario.engines import Simulator, VmOptions
 from testbed.scenario.models import shown
-from testbed.topologies.faults import Faults
-from testbed.units import RATE_PATTERN, format_rate, parse_rate
 
 KEYS = (
     "name", "description", "plugins", "topology", "faults", "routing", "assignment", "switch_model", "expect", "links",

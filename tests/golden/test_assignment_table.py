@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from testbed.errors import InputError
-from testbed.plan import make_plan
-from testbed.routing import ROUTINGS
-from testbed.vlans import ASSIGNMENTS
+from testbed.base.errors import InputError
+from testbed.fabric.routing import ROUTINGS
+from testbed.fabric.vlans import ASSIGNMENTS
+from testbed.planning import make_plan
 from tests.fabrics import scenario_of
 
 MESH = {"kind": "mesh", "sizes": [4, 4]}

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from testbed.export import DIALECTS, Options, export_plan
-from testbed.plan import make_plan
+from testbed.devices import DIALECTS, Options, export_plan
+from testbed.planning import make_plan
 from tests.fabrics import scenario_of
 
 FOLDER = Path(__file__).parent / "export"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed.errors import InputError, TestbedError, VerificationError, naming_options
-from testbed.plan import make_plan
+from testbed.base.errors import InputError, TestbedError, VerificationError, naming_options
+from testbed.planning import make_plan
 from testbed.scenario import load_scenario
 
 FOLDER = Path(__file__).parents[2] / "scenarios" / "invalid"

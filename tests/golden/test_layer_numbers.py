@@ -8,9 +8,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from testbed.routing import ROUTINGS
-from testbed.routing.paths import channel_load, hop_counts
-from testbed.verify.deadlock import check_routes
+from testbed.fabric.routing import ROUTINGS
+from testbed.fabric.routing.paths import channel_load, hop_counts
+from testbed.fabric.verify.deadlock import check_routes
 from tests.fabrics import topology_of
 
 VARIANTS = ("ud", "ud_du", "ud_below_du", "lturn")

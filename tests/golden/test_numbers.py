@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from testbed.plan import make_plan
-from testbed.plan.summary import summary
-from testbed.routing.paths import switches_on_path
+from testbed.fabric.routing.paths import switches_on_path
+from testbed.planning import make_plan
+from testbed.planning.summary import summary
 from testbed.scenario import load_scenario
 from tests.fabrics import plan_of
 

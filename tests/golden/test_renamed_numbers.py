@@ -7,8 +7,8 @@ import statistics
 
 import pytest
 
-from testbed.plan import make_plan
-from testbed.plan.summary import summary
+from testbed.planning import make_plan
+from testbed.planning.summary import summary
 from testbed.scenario import find_scenario, load_scenario
 from tests.fabrics import scenario_of
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.model import Rule
-from testbed.pipeline.admission import lldp_rules
-from testbed.pipeline.tables import TABLES, UNTAGGED, Priority
-from testbed.pipeline.text import FlowSyntaxError, format_rule, parse_rule
-from testbed.plan import make_plan
-from testbed.vlans import ASSIGNMENTS
+from testbed.base.model import Rule
+from testbed.fabric.openflow.admission import lldp_rules
+from testbed.fabric.openflow.tables import TABLES, UNTAGGED, Priority
+from testbed.fabric.openflow.text import FlowSyntaxError, format_rule, parse_rule
+from testbed.fabric.vlans import ASSIGNMENTS
+from testbed.planning import make_plan
 from tests.fabrics import plan_of, scenario_of
 
 FILTERS = """\

@@ -9,11 +9,11 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from testbed.plan import make_plan
+from testbed.fabric.topologies import TOPOLOGIES
+from testbed.planning import make_plan
 from testbed.scenario import find_scenario, load_scenario, parse_scenario, scenario_names
 from testbed.scenario.load import as_dict
 from testbed.scenario.schema import schema, schema_text
-from testbed.topologies import TOPOLOGIES
 
 FOLDER = Path(__file__).parents[2] / "scenarios"
 FILES = sorted(FOLDER.glob("*.yaml"))

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from testbed.routing.dl import DlOptions, route_dl
-from testbed.routing.paths import channel_load, hop_counts
-from testbed.routing.sr import SrOptions, route_sr
-from testbed.routing.tbtp import TbtpOptions, route_tbtp
-from testbed.routing.updown import UpDownOptions, route_updown
+from testbed.fabric.routing.dl import DlOptions, route_dl
+from testbed.fabric.routing.paths import channel_load, hop_counts
+from testbed.fabric.routing.sr import SrOptions, route_sr
+from testbed.fabric.routing.tbtp import TbtpOptions, route_tbtp
+from testbed.fabric.routing.updown import UpDownOptions, route_updown
 from tests.fabrics import topology_of
 
 SELECTIONS = ("balanced", "random", "low_port", "sancho", "high_virtual", "high_physical", "tree")

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from testbed.plan import make_plan
-from testbed.plan.summary import summary
+from testbed.planning import make_plan
+from testbed.planning.summary import summary
 from tests.fabrics import scenario_of
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "vlan-counts.md"

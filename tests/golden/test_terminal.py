@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.cli.app import PANELS
+from testbed.ui.cli.app import PANELS
 from tests.unit.test_cli_surface import typed
 
 FOLDER = Path(__file__).parent / "terminal"

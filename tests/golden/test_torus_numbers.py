@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from testbed.errors import InputError
-from testbed.plan.summary import summary
+from testbed.base.errors import InputError
+from testbed.planning.summary import summary
 from tests.fabrics import plan_of
 
 

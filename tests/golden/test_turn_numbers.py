@@ -7,13 +7,13 @@ from statistics import mean
 import numpy as np
 import pytest
 
-from testbed.routing import ROUTINGS
-from testbed.routing.north_last import NorthLastOptions, route_north_last
-from testbed.routing.paths import channel_load, hop_counts
-from testbed.routing.turns import prohibited_turns
-from testbed.topologies.faults import Faults, apply_faults
-from testbed.verify import verify
-from testbed.vlans.fixed import FixedOptions, assign_fixed
+from testbed.fabric.routing import ROUTINGS
+from testbed.fabric.routing.north_last import NorthLastOptions, route_north_last
+from testbed.fabric.routing.paths import channel_load, hop_counts
+from testbed.fabric.routing.turns import prohibited_turns
+from testbed.fabric.topologies.faults import Faults, apply_faults
+from testbed.fabric.verify import verify
+from testbed.fabric.vlans.fixed import FixedOptions, assign_fixed
 from tests.fabrics import topology_of
 
 SEEDS = range(1, 11)

@@ -13,7 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.emulate import cgroup, registry
+from testbed.engines.lab.control import registry
+from testbed.engines.lab.hosts import cgroup
 
 MARK = "TESTBED_TEST"
 

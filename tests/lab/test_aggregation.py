@@ -9,18 +9,18 @@ from collections import Counter
 
 import pytest
 
-from testbed.emulate.build import build_lab
-from testbed.emulate.checks import teach, unknown_addresses
-from testbed.emulate.client import LabClient
-from testbed.emulate.walk import installed_problems
-from testbed.messages import Flow, LoadRequest, Process
-from testbed.model import LearningPlan, Rule, Sample, host_ip, host_mac
-from testbed.pipeline.text import parse_group, parse_rule
-from testbed.plan import Plan
-from testbed.routing.paths import path
-from testbed.run.checks.fidelity import Verdict
-from testbed.run.engines import run_scenario
-from testbed.run.in_session import check_paths
+from testbed.base.messages import Flow, LoadRequest, Process
+from testbed.base.model import LearningPlan, Rule, Sample, host_ip, host_mac
+from testbed.engines.lab.control.build import build_lab
+from testbed.engines.lab.control.client import LabClient
+from testbed.engines.ovs.checks import teach, unknown_addresses
+from testbed.engines.ovs.walk import installed_problems
+from testbed.experiments.run.checks.fidelity import Verdict
+from testbed.experiments.run.engines import run_scenario
+from testbed.experiments.run.in_session import check_paths
+from testbed.fabric.openflow.text import parse_group, parse_rule
+from testbed.fabric.routing.paths import path
+from testbed.planning import Plan
 
 from .conftest import both_ways, broadcasts_seen, each, execute, mended, named_plan, plan_of, sharing
 

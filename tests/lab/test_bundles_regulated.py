@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from testbed.errors import LabError
-from testbed.messages import Disturbance, Flow, LinkChange, LinkReadings
-from testbed.plan import Plan, make_plan
-from testbed.power import POWER_MODELS
-from testbed.regulate.choice import plan_without
-from testbed.regulate.mover import PlanMover, opposite
-from testbed.regulate.run import ALL_ON, FEWER, regulate
+from testbed.base.errors import LabError
+from testbed.base.messages import Disturbance, Flow, LinkChange, LinkReadings
+from testbed.engines.session import Session
+from testbed.experiments.regulate.choice import plan_without
+from testbed.experiments.regulate.mover import PlanMover, opposite
+from testbed.experiments.regulate.run import ALL_ON, FEWER, regulate
+from testbed.experiments.run import lab as ovs
+from testbed.experiments.run import realtime
+from testbed.experiments.run.loads.context import Context
+from testbed.fabric.power import POWER_MODELS
+from testbed.planning import Plan, make_plan
 from testbed.results import load_run
-from testbed.run import lab as ovs
-from testbed.run import realtime
-from testbed.run.loads.context import Context
 from testbed.scenario import parse_scenario
-from testbed.session import Session
 
 pytestmark = pytest.mark.lab
 

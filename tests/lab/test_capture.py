@@ -15,14 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from testbed.emulate import registry
-from testbed.emulate.build import build_lab
-from testbed.emulate.client import LabClient
-from testbed.errors import LabError
-from testbed.messages import LoadRequest, Process, Tap
-from testbed.model import host_ip, host_mac
-from testbed.pipeline.oracle import Oracle
-from testbed.plan import Plan
+from testbed.base.errors import LabError
+from testbed.base.messages import LoadRequest, Process, Tap
+from testbed.base.model import host_ip, host_mac
+from testbed.engines.lab.control import registry
+from testbed.engines.lab.control.build import build_lab
+from testbed.engines.lab.control.client import LabClient
+from testbed.fabric.openflow.oracle import Oracle
+from testbed.planning import Plan
 from testbed.results import pcapng
 from tests.unit.test_cli_surface import typed
 

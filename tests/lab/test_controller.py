@@ -16,18 +16,18 @@ from typing import Any
 
 import pytest
 
-from testbed.emulate.build import build_lab
-from testbed.emulate.client import LabClient
-from testbed.emulate.walk import installed_problems, state_problems
-from testbed.errors import LabError
-from testbed.messages import ControllerStatus, Disturbance, LoadRequest, PlanMove, Process
-from testbed.model import Rule
-from testbed.pipeline.text import parse_rule
-from testbed.plan import Plan
-from testbed.plan.rates import at_dilation
-from testbed.plan.store import plan_to_json
+from testbed.base.errors import LabError
+from testbed.base.messages import ControllerStatus, Disturbance, LoadRequest, PlanMove, Process
+from testbed.base.model import Rule
+from testbed.engines.lab.control.build import build_lab
+from testbed.engines.lab.control.client import LabClient
+from testbed.engines.ovs.walk import installed_problems, state_problems
+from testbed.experiments.run.engines import run_scenario
+from testbed.fabric.openflow.text import parse_rule
+from testbed.planning import Plan
+from testbed.planning.rates import at_dilation
+from testbed.planning.store import plan_to_json
 from testbed.results import load_run
-from testbed.run.engines import run_scenario
 from tests.fabrics import plan_without
 
 from .conftest import execute, plan_of, sharing

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from testbed.emulate.build import build_lab
-from testbed.plan.rates import at_dilation
+from testbed.engines.lab.control.build import build_lab
+from testbed.experiments.run.checks.fidelity import Judgement, Slow, Verdict
+from testbed.experiments.run.dilation import choose
+from testbed.experiments.run.engines import run_scenario
+from testbed.experiments.run.loads import one_load
+from testbed.experiments.run.loads.run_iperf3 import run_iperf3
+from testbed.planning.rates import at_dilation
 from testbed.results import load_run
 from testbed.results.samples import samples_from_csv
-from testbed.run.checks.fidelity import Judgement, Slow, Verdict
-from testbed.run.dilation import choose
-from testbed.run.engines import run_scenario
-from testbed.run.loads import one_load
-from testbed.run.loads.run_iperf3 import run_iperf3
 
 from .conftest import execute, plan_of
 

@@ -18,13 +18,13 @@ from pathlib import Path
 
 import pytest
 
-from testbed.emulate import registry
+from testbed.engines.lab.control import registry
 from tests.shown_commands import TUTORIALS, Lab, every, how, words_of
 from tests.unit.test_cli_surface import typed
 
 # Brings the program its records; for commands that go on until Ctrl-C, or put another program in their own place.
 _PROGRAM = (
-    "import sys; from pathlib import Path; from testbed.emulate import registry; from testbed import cli; "
+    "import sys; from pathlib import Path; from testbed.engines import registry; from testbed import cli; "
     "registry.FOLDER = Path(sys.argv.pop(1)); cli.main()"
 )
 _SMALL = (

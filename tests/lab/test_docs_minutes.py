@@ -93,7 +93,7 @@ IN_A_CLONE = {
     r"scripts/setup (dev|runtime)": "",
     r"make test(-fast)?\b.*": "--collect-only -q",
     r"make explore": "",
-    r"make mutants( ARGS=\"--only.*)?": "--count 2 --only testbed/vlans",
+    r"make mutants( ARGS=\"--only.*)?": "--count 2 --only testbed/fabric/vlans",
     r"make fuzz.*": "--count 200 --frames 50",
     r"make chaos.*": "--tries 2",
     r"make soak.*": "--seconds 10 --size 2",

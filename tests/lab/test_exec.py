@@ -13,9 +13,9 @@ from threading import Thread
 
 import pytest
 
-from testbed.emulate import registry
-from testbed.emulate.client import LabClient
-from testbed.plan import Plan
+from testbed.engines.lab.control import registry
+from testbed.engines.lab.control.client import LabClient
+from testbed.planning import Plan
 from tests.unit.test_cli_surface import typed
 
 from .conftest import plan_of, sharing

@@ -8,11 +8,11 @@ from collections import Counter
 
 import pytest
 
-from testbed.emulate.build import build_lab
-from testbed.emulate.walk import installed_problems
-from testbed.model import host_mac
-from testbed.pipeline.text import parse_rule
-from testbed.routing.paths import path
+from testbed.base.model import host_mac
+from testbed.engines.lab.control.build import build_lab
+from testbed.engines.ovs.walk import installed_problems
+from testbed.fabric.openflow.text import parse_rule
+from testbed.fabric.routing.paths import path
 
 from .conftest import both_ways, broadcasts_seen, daemon_of, each, execute, named_plan, plan_of, sharing
 

@@ -8,26 +8,26 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from testbed.emulate.build import build_lab
-from testbed.emulate.checks import expected_rules
-from testbed.emulate.client import LabClient
-from testbed.errors import Problem
-from testbed.failover.events import ElementNames, changes_of
-from testbed.failover.failed import FailedElements, cut_off, failed_elements
-from testbed.messages import ControllerStatus
-from testbed.model import Bools, Rule
-from testbed.pipeline.oracle import Oracle
-from testbed.pipeline.text import parse_rule
-from testbed.plan import Plan
-from testbed.plan.failures import changes_of_load
+from testbed.base.errors import Problem
+from testbed.base.messages import ControllerStatus
+from testbed.base.model import Bools, Rule
+from testbed.engines.lab.control.build import build_lab
+from testbed.engines.lab.control.client import LabClient
+from testbed.engines.ovs.checks import expected_rules
+from testbed.experiments.run.checks.fidelity import Verdict
+from testbed.experiments.run.engines import run_scenario
+from testbed.experiments.run.loads.failure_watch import disturbance
+from testbed.fabric.openflow.oracle import Oracle
+from testbed.fabric.openflow.text import parse_rule
+from testbed.fabric.transition.steps import drain_seconds
+from testbed.planning import Plan
+from testbed.planning.failover.events import ElementNames, changes_of
+from testbed.planning.failover.failed import FailedElements, cut_off, failed_elements
+from testbed.planning.failures import changes_of_load
 from testbed.results import load_run
 from testbed.results.samples import load_failures
 from testbed.results.telemetry import load_telemetry
-from testbed.run.checks.fidelity import Verdict
-from testbed.run.engines import run_scenario
-from testbed.run.loads.failure_watch import disturbance
-from testbed.transition.steps import drain_seconds
-from testbed.workloads.timeline import parse_event
+from testbed.scenario.workloads.timeline import parse_event
 from tests.moments import seconds
 
 from .conftest import execute, pid_file, plan_of, sharing

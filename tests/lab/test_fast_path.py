@@ -11,17 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from testbed.emulate import bpf, fast_path, probe
-from testbed.emulate.build import build_order
-from testbed.emulate.client import LabClient
-from testbed.emulate.fast_path import open_fast_path
-from testbed.emulate.fast_programs import encoded
-from testbed.emulate.launch import start_namespaces
-from testbed.errors import LabError
-from testbed.messages import Disturbance
-from testbed.model import host_mac
-from testbed.pipeline.entry import Entry
-from testbed.run.lab import build
+from testbed.base.errors import LabError
+from testbed.base.messages import Disturbance
+from testbed.base.model import host_mac
+from testbed.engines.lab.control.build import build_order
+from testbed.engines.lab.control.client import LabClient
+from testbed.engines.lab.control.launch import start_namespaces
+from testbed.engines.machine import probe
+from testbed.engines.ovs import bpf, fast_path
+from testbed.engines.ovs.fast_path import open_fast_path
+from testbed.engines.ovs.fast_programs import encoded
+from testbed.experiments.run.lab import build
+from testbed.fabric.openflow.entry import Entry
 
 from .conftest import answers, execute, mended, plan_of, sharing
 
@@ -273,8 +274,8 @@ def test_a_program_that_the_verifier_refuses_is_said_in_its_words(monkeypatch):
 # Whether the lab of a scenario with these words has a fast path.
 _BUILDS = """
 import sys
-from testbed.emulate.build import build_lab
-from testbed.plan import make_plan
+from testbed.engines.lab.control.build import build_lab
+from testbed.planning import make_pla
 from testbed.scenario import parse_scenario
 
 text = "topology: {kind: mesh, sizes: [2, 1]}\\nlab: {dilation: 50, datapath: userspace" + sys.argv[1] + "}"

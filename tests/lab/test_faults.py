@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.emulate.build import build_lab
-from testbed.emulate.client import LabClient
-from testbed.emulate.walk import installed_problems
-from testbed.errors import LabError, VerificationError
-from testbed.model import host_mac
-from testbed.run.in_session import check_paths
+from testbed.base.errors import LabError, VerificationError
+from testbed.base.model import host_mac
+from testbed.engines.lab.control.build import build_lab
+from testbed.engines.lab.control.client import LabClient
+from testbed.engines.ovs.walk import installed_problems
+from testbed.experiments.run.in_session import check_paths
 
 from .conftest import answers, both_ways, execute, mended, named_plan, plan_of, sharing
 

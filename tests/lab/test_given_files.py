@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from testbed.emulate import registry
-from testbed.emulate.client import LabClient
-from testbed.emulate.inside import run_inside
-from testbed.messages import LoadRequest, Process
-from testbed.plan import Plan
+from testbed.base.messages import LoadRequest, Process
+from testbed.engines.lab.control import registry
+from testbed.engines.lab.control.client import LabClient
+from testbed.engines.lab.control.inside import run_inside
+from testbed.planning import Plan
 
 from .conftest import plan_of, sharing
 

@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from testbed.emulate.build import build_lab
-from testbed.emulate.client import LabClient
-from testbed.errors import LabError, WorkloadError
-from testbed.messages import LoadRequest, Process
-from testbed.run.engines import standing as engine_of
-from testbed.run.loads import run_mpi
-from testbed.run.loads.context import Context
-from testbed.workloads.spec import Mpi
+from testbed.base.errors import LabError, WorkloadError
+from testbed.base.messages import LoadRequest, Process
+from testbed.engines.lab.control.build import build_lab
+from testbed.engines.lab.control.client import LabClient
+from testbed.experiments.run.engines import standing as engine_of
+from testbed.experiments.run.loads import run_mpi
+from testbed.experiments.run.loads.context import Context
+from testbed.scenario.workloads.spec import Mpi
 
 from .conftest import execute, plan_of
 
@@ -422,7 +422,7 @@ def test_a_stopped_switch_daemon_is_named(untouched):
 
 
 def test_commands_typed_into_hosts_are_shut_in_too(untouched, outside):
-    from testbed.emulate import registry  # noqa: PLC0415 - as a program would
+    from testbed.engines.lab.control import registry  # noqa: PLC0415 - as a program would
 
     plan, name = plan_of(_PAIR.format("ovs", "read")), f"shut-{os.getpid()}"
     with build_lab(plan) as lab:

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from testbed.emulate.build import build_lab
-from testbed.messages import LoadRequest, Process
+from testbed.base.messages import LoadRequest, Process
+from testbed.engines.lab.control.build import build_lab
 
 from .conftest import both_ways, execute, plan_of
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from testbed.regulate import changing
+from testbed.experiments.regulate import changing
 from tests.json_formats import conforms
 from tests.unit.test_cli_surface import typed
 

@@ -9,14 +9,14 @@ from dataclasses import replace
 
 import pytest
 
-from testbed.emulate.build import build_lab
-from testbed.emulate.checks import teach, unknown_addresses
-from testbed.emulate.client import LabClient
-from testbed.emulate.walk import installed_problems
-from testbed.model import Rule, host_mac
-from testbed.pipeline.text import format_rule, parse_rule
-from testbed.plan import Plan
-from testbed.run.engines import run_scenario
+from testbed.base.model import Rule, host_mac
+from testbed.engines.lab.control.build import build_lab
+from testbed.engines.lab.control.client import LabClient
+from testbed.engines.ovs.checks import teach, unknown_addresses
+from testbed.engines.ovs.walk import installed_problems
+from testbed.experiments.run.engines import run_scenario
+from testbed.fabric.openflow.text import format_rule, parse_rule
+from testbed.planning import Plan
 
 from .conftest import execute, plan_of, sharing
 

@@ -12,10 +12,11 @@ from uuid import uuid4
 
 import pytest
 
-from testbed.emulate import cgroup, registry
-from testbed.emulate.build import build_lab
-from testbed.emulate.launch import start_namespaces
-from testbed.errors import CapabilityError
+from testbed.base.errors import CapabilityError
+from testbed.engines.lab.control import registry
+from testbed.engines.lab.control.build import build_lab
+from testbed.engines.lab.control.launch import start_namespaces
+from testbed.engines.lab.hosts import cgroup
 
 from .conftest import plan_of
 from .leftovers import MARK, Outside, group_of, leftovers
@@ -50,7 +51,7 @@ def test_a_lab_that_still_stands_is_found_and_by_nobody_else(mark):
     before = Outside.now()
     with build_lab(plan_of(_PAIR)) as lab:
         found = leftovers(mark, before)
-        for part in ("testbed.emulate.agent", "ovs-vswitchd", "ovsdb-server", "sleep infinity"):
+        for part in ("testbed.engines.lab.control.agent", "ovs-vswitchd", "ovsdb-server", "sleep infinity"):
             assert any(part in line for line in found), found
         assert group_of(lab.namespaces.init) is not None
         assert leftovers("another", before) == []

@@ -9,19 +9,19 @@ from functools import partial
 
 import pytest
 
-from testbed.emulate import registry
-from testbed.emulate.build import build_lab
-from testbed.emulate.client import LabClient
-from testbed.emulate.netem import MISSING
-from testbed.emulate.probe import NETEM, capabilities
-from testbed.errors import LabError
-from testbed.messages import Disturbance, LinkChange, LinkState
-from testbed.model import host_ip
+from testbed.base.errors import LabError
+from testbed.base.messages import Disturbance, LinkChange, LinkState
+from testbed.base.model import host_ip
+from testbed.engines.lab.control import registry
+from testbed.engines.lab.control.build import build_lab
+from testbed.engines.lab.control.client import LabClient
+from testbed.engines.machine.probe import NETEM, capabilities
+from testbed.engines.ovs.netem import MISSING
+from testbed.experiments.run.checks.fidelity import Verdict
+from testbed.experiments.run.engines import run_scenario
 from testbed.results import load_run
 from testbed.results.samples import load_changes
 from testbed.results.telemetry import load_telemetry
-from testbed.run.checks.fidelity import Verdict
-from testbed.run.engines import run_scenario
 from tests.unit.test_cli_surface import typed
 
 from .conftest import answers, execute, plan_of

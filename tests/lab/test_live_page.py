@@ -19,16 +19,16 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from testbed.emulate import registry
-from testbed.emulate.build import build_lab
-from testbed.emulate.client import LabClient
-from testbed.emulate.inside import start_inside
-from testbed.emulate.launch import born
-from testbed.live.replay import RunSource
-from testbed.live.server import Page, listening_socket, serving
-from testbed.live.source import LabSource
-from testbed.model import host_ip
-from testbed.plan import Plan
+from testbed.base.model import host_ip
+from testbed.engines.lab.control import registry
+from testbed.engines.lab.control.build import build_lab
+from testbed.engines.lab.control.client import LabClient
+from testbed.engines.lab.control.inside import start_inside
+from testbed.engines.lab.control.launch import born
+from testbed.planning import Plan
+from testbed.ui.live.replay import RunSource
+from testbed.ui.live.server import Page, listening_socket, serving
+from testbed.ui.live.source import LabSource
 from tests.json_formats import conforms
 
 from .conftest import plan_of

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 import testbed as tb
-from testbed.emulate import registry
-from testbed.emulate.build import build_lab
-from testbed.emulate.client import LabClient
-from testbed.messages import Disturbance, LinkChange
+from testbed.base.messages import Disturbance, LinkChange
+from testbed.engines.lab.control import registry
+from testbed.engines.lab.control.build import build_lab
+from testbed.engines.lab.control.client import LabClient
 from testbed.results import load_run
 
 from .conftest import execute, plan_of

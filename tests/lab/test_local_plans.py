@@ -6,13 +6,13 @@ import re
 
 import pytest
 
-from testbed.emulate.build import build_lab
-from testbed.emulate.walk import installed_problems
-from testbed.errors import LabError
-from testbed.model import LocalPlan, host_mac
-from testbed.pipeline.text import parse_rule
-from testbed.routing.paths import hops
-from testbed.run.in_session import check_paths
+from testbed.base.errors import LabError
+from testbed.base.model import LocalPlan, host_mac
+from testbed.engines.lab.control.build import build_lab
+from testbed.engines.ovs.walk import installed_problems
+from testbed.experiments.run.in_session import check_paths
+from testbed.fabric.openflow.text import parse_rule
+from testbed.fabric.routing.paths import hops
 
 from .conftest import broadcasts_seen, captured, daemon_of, each, execute, mended, named_plan, plan_of, sharing
 

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from testbed.emulate.cgroup import find_hierarchy
-from testbed.model import LearningPlan, Longs, Sample, Topology
+from testbed.base.model import LearningPlan, Longs, Sample, Topology
+from testbed.engines.lab.hosts.cgroup import find_hierarchy
+from testbed.fabric.traffic import flows
 from testbed.results import Run, load_run
 from testbed.results.samples import load_changes, load_failures
 from testbed.results.telemetry import load_telemetry
-from testbed.traffic import flows
 from tests.fabrics import plan_of
 from tests.machines import Pair, settings, two_machines, write
 from tests.moments import seconds
@@ -100,9 +100,9 @@ _GREET = """
 import sys
 from dataclasses import dataclass
 
-from testbed.messages import Process
-from testbed.workloads import WorkloadKind
-from testbed.workloads.pairs import Figures, Messages, PairTool
+from testbed.base.messages import Process
+from testbed.scenario.workloads import WorkloadKind
+from testbed.scenario.workloads.pairs import Figures, Messages, PairTool
 
 SERVER = (
     "import socket\\n"
@@ -269,7 +269,9 @@ def test_a_cut_link_and_a_switch_die_and_what_that_costs_is_told(pair, tmp_path)
 def _signal(pair: Pair, port: str) -> str:
     """What a port of the second machine's part says of its signal; empty while there is no such port."""
     look = f"nsenter -t $p -n ip -o link show dev {port} 2>/dev/null"
-    said = pair.machines[1].run("sh", "-c", f"for p in $(pgrep -f testbed.emulate.agent); do {look}; done; true")
+    said = pair.machines[1].run(
+        "sh", "-c", f"for p in $(pgrep -f testbed.engines.lab.control.agent); do {look}; done; true"
+    )
     return said and ("none" if "NO-CARRIER" in said else "there")
 
 

@@ -13,19 +13,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from testbed.emulate import build
-from testbed.emulate.build import build_lab
-from testbed.emulate.checks import expected_rules
-from testbed.emulate.client import LabClient
-from testbed.emulate.requests import BuildOrder
-from testbed.errors import LabError
-from testbed.failover.failed import failed_elements
-from testbed.messages import ControllerStatus, LoadRequest, Process
-from testbed.plan import Plan
+from testbed.base.errors import LabError
+from testbed.base.messages import ControllerStatus, LoadRequest, Process
+from testbed.engines.lab.control import build
+from testbed.engines.lab.control.build import build_lab
+from testbed.engines.lab.control.client import LabClient
+from testbed.engines.lab.control.requests import BuildOrder
+from testbed.engines.ovs.checks import expected_rules
+from testbed.experiments.run.checks.fidelity import Verdict
+from testbed.experiments.run.engines import run_scenario
+from testbed.planning import Plan
+from testbed.planning.failover.failed import failed_elements
 from testbed.results import load_run
 from testbed.results.samples import load_failures
-from testbed.run.checks.fidelity import Verdict
-from testbed.run.engines import run_scenario
 from tests.moments import seconds
 
 from .conftest import execute, plan_of, sharing

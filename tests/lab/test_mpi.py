@@ -12,19 +12,19 @@ from pathlib import Path
 
 import pytest
 
-from testbed import trust
-from testbed.emulate import jobs
-from testbed.emulate.build import build_lab
-from testbed.errors import CapabilityError, InputError, WorkloadError
-from testbed.model import Sample
-from testbed.plan import make_plan
-from testbed.run.checks.fidelity import Verdict
-from testbed.run.engines import run_scenario
-from testbed.run.loads import run_mpi as load_mpi
-from testbed.run.loads.context import Context
+from testbed.base import trust
+from testbed.base.errors import CapabilityError, InputError, WorkloadError
+from testbed.base.model import Sample
+from testbed.engines.lab.control.build import build_lab
+from testbed.engines.lab.hosts import jobs
+from testbed.experiments.run.checks.fidelity import Verdict
+from testbed.experiments.run.engines import run_scenario
+from testbed.experiments.run.loads import run_mpi as load_mpi
+from testbed.experiments.run.loads.context import Context
+from testbed.planning import make_plan
 from testbed.scenario import load_scenario
-from testbed.workloads import mpi
-from testbed.workloads.spec import Mpi
+from testbed.scenario.workloads import mpi
+from testbed.scenario.workloads.spec import Mpi
 
 from .conftest import plan_of
 
@@ -306,7 +306,9 @@ def test_what_is_wrong_with_jobs_is_told_at_once_before_a_lab_is_built(tmp_path,
         "{kind: mpi, job: collectives, pattern: neighbour}"
     )
     plan = scenario(tmp_path, loads)
-    monkeypatch.setattr("testbed.run.lab.build_lab", lambda *arguments, **options: pytest.fail("a lab is built"))
+    monkeypatch.setattr(
+        "testbed.experiments.run.lab.build_lab", lambda *arguments, **options: pytest.fail("a lab is built")
+    )
     with pytest.raises(InputError) as caught:
         run_scenario(plan, tmp_path / "results", lambda text: None)
     assert [str(problem).partition("mine.yaml: ")[2] for problem in caught.value.problems] == [

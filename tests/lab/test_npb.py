@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from testbed.emulate.jobs import npb_job
-from testbed.errors import WorkloadError
-from testbed.run.checks.fidelity import Verdict
-from testbed.run.loads import run_mpi as load_mpi
-from testbed.workloads import mpi_trace
-from testbed.workloads.spec import Npb
+from testbed.base.errors import WorkloadError
+from testbed.engines.lab.hosts.jobs import npb_job
+from testbed.experiments.run.checks.fidelity import Verdict
+from testbed.experiments.run.loads import run_mpi as load_mpi
+from testbed.scenario.workloads import mpi_trace
+from testbed.scenario.workloads.spec import Npb
 
 STAND_IN = Path(__file__).parents[1] / "data" / "npb_official"
 

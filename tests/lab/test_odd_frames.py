@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from testbed.model import host_mac
-from testbed.pipeline.admission import admit
+from testbed.base.model import host_mac
+from testbed.fabric.openflow.admission import admit
 
 from .conftest import captured, each, plan_of
 

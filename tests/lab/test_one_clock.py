@@ -12,12 +12,12 @@ import time
 
 import pytest
 
-from testbed.emulate import registry
-from testbed.ethernet import wire_bytes
-from testbed.messages import LoadRequest, Process, Tap
-from testbed.model import host_ip
+from testbed.base.ethernet import wire_bytes
+from testbed.base.messages import LoadRequest, Process, Tap
+from testbed.base.model import host_ip
+from testbed.engines.lab.control import registry
+from testbed.experiments.run import realtime
 from testbed.results import pcapng
-from testbed.run import realtime
 
 from .conftest import plan_of
 from .test_capture import fields, started

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from testbed.emulate import registry
-from testbed.emulate.client import LabClient
-from testbed.plan import Plan
+from testbed.engines.lab.control import registry
+from testbed.engines.lab.control.client import LabClient
+from testbed.planning import Plan
 
 from .conftest import plan_of, sharing
 

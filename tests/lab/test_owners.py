@@ -16,9 +16,9 @@ from uuid import uuid4
 
 import pytest
 
-from testbed.emulate import launch, registry
-from testbed.emulate.build import build_lab
-from testbed.errors import LabError
+from testbed.base.errors import LabError
+from testbed.engines.lab.control import launch, registry
+from testbed.engines.lab.control.build import build_lab
 from tests.unit.test_cli_surface import typed
 
 from .conftest import plan_of

@@ -14,7 +14,7 @@ def test_a_lab_stands_while_its_test_runs_and_ends_with_it(untouched, pytester, 
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     pytester.makepyfile(
         """
-        from testbed.emulate.launch import labs
+        from testbed.engines.lab.control.launch import labs
 
         SETTINGS = {"topology.switches": 3, "routing.kind": "updown", "lab.dilation": 100}
         seen = []
@@ -40,10 +40,12 @@ def test_a_lab_stands_while_its_test_runs_and_ends_with_it(untouched, pytester, 
             lab("rnig4")
         """
     )
-    found = pytester.runpytest_subprocess("-p", "testbed.pytest_plugin", "-p", "no:cacheprovider")
+    found = pytester.runpytest_subprocess("-p", "testbed.ui.pytest_plugin", "-p", "no:cacheprovider")
     found.assert_outcomes(passed=3, failed=2)
     found.stdout.fnmatch_lines(['*rnig4: no scenario of that name. Did you mean "ring4"?*'])
-    assert not [command for command in processes_of(untouched).values() if "testbed.emulate.agent" in command]
+    assert not [
+        command for command in processes_of(untouched).values() if "testbed.engines.lab.control.agent" in command
+    ]
 
 
 @pytest.mark.long
@@ -51,8 +53,8 @@ def test_what_the_machine_lacks_skips_or_fails_with_the_reason(pytester, monkeyp
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     pytester.makeconftest(
         """
-        from testbed.run import lab
-        from testbed.errors import CapabilityError
+        from testbed.experiments.run import lab
+        from testbed.base.errors import CapabilityError
 
         def lacking(scenario):
             raise CapabilityError("no Open vSwitch: no lab can be built; apt install openvswitch-switch")
@@ -63,6 +65,6 @@ def test_what_the_machine_lacks_skips_or_fails_with_the_reason(pytester, monkeyp
     pytester.makepyfile("def test_pings(lab):\n    lab('ring4')\n")
     for required, outcome in (("0", {"skipped": 1}), ("1", {"failed": 1})):
         monkeypatch.setenv("TESTBED_REQUIRE_LAB", required)
-        found = pytester.runpytest_subprocess("-p", "testbed.pytest_plugin", "-p", "no:cacheprovider", "-rs")
+        found = pytester.runpytest_subprocess("-p", "testbed.ui.pytest_plugin", "-p", "no:cacheprovider", "-rs")
         found.assert_outcomes(**outcome)
         found.stdout.fnmatch_lines(["*no Open vSwitch: no lab can be built; apt install openvswitch-switch*"])

@@ -16,20 +16,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from testbed.errors import LabError, WorkloadError
-from testbed.messages import Disturbance, Flow, LinkChange, LoadRequest, Process, Tap
-from testbed.model import host_mac
-from testbed.plan import make_plan
-from testbed.power import POWER_MODELS
-from testbed.regulate.choice import plan_without
-from testbed.regulate.mover import PlanMover, opposite
-from testbed.regulate.run import regulate
-from testbed.routing.paths import path
-from testbed.run import lab, realtime
-from testbed.run.checks.fidelity import Verdict
-from testbed.run.checks.storm import run_storm, storm_plan
-from testbed.run.engines import run_scenario
-from testbed.run.loads.context import Context
+from testbed.base.errors import LabError, WorkloadError
+from testbed.base.messages import Disturbance, Flow, LinkChange, LoadRequest, Process, Tap
+from testbed.base.model import host_mac
+from testbed.experiments.regulate.choice import plan_without
+from testbed.experiments.regulate.mover import PlanMover, opposite
+from testbed.experiments.regulate.run import regulate
+from testbed.experiments.run import lab, realtime
+from testbed.experiments.run.checks.fidelity import Verdict
+from testbed.experiments.run.checks.storm import run_storm, storm_plan
+from testbed.experiments.run.engines import run_scenario
+from testbed.experiments.run.loads.context import Context
+from testbed.fabric.power import POWER_MODELS
+from testbed.fabric.routing.paths import path
+from testbed.planning import make_plan
 from testbed.scenario import parse_scenario
 
 from .leftovers import processes_of
@@ -252,7 +252,7 @@ def _stop_models(mark, after, seconds):
 
 def _models(mark):
     """Pids of the models of this test: others' labs run beside it."""
-    return [pid for pid, command in processes_of(mark).items() if "testbed.emulate.realtime.process" in command]
+    return [pid for pid, command in processes_of(mark).items() if "testbed.engines.realtime.process" in command]
 
 
 @pytest.mark.long

@@ -9,24 +9,24 @@ from pathlib import Path
 
 import pytest
 
-from testbed.emulate.client import LabClient
-from testbed.emulate.realtime.client import ModelClient
-from testbed.emulate.realtime.move import tables_now
-from testbed.emulate.realtime.walk import walk
-from testbed.errors import LabError, Problem
-from testbed.failover.events import ElementNames
-from testbed.messages import ControllerStatus
-from testbed.pipeline.oracle import Oracle
-from testbed.pipeline.text import parse_rule
-from testbed.plan import Plan
-from testbed.plan.store import plan_to_json
+from testbed.base.errors import LabError, Problem
+from testbed.base.messages import ControllerStatus
+from testbed.engines.lab.control.client import LabClient
+from testbed.engines.realtime.client import ModelClient
+from testbed.engines.realtime.move import tables_now
+from testbed.engines.realtime.walk import walk
+from testbed.experiments.run import lab, realtime
+from testbed.experiments.run.checks.fidelity import Verdict
+from testbed.experiments.run.engines import run_scenario
+from testbed.experiments.run.loads.failure_watch import disturbance
+from testbed.fabric.openflow.oracle import Oracle
+from testbed.fabric.openflow.text import parse_rule
+from testbed.planning import Plan
+from testbed.planning.failover.events import ElementNames
+from testbed.planning.store import plan_to_json
 from testbed.results import load_run
 from testbed.results.samples import load_failures
-from testbed.run import lab, realtime
-from testbed.run.checks.fidelity import Verdict
-from testbed.run.engines import run_scenario
-from testbed.run.loads.failure_watch import disturbance
-from testbed.workloads.timeline import parse_event
+from testbed.scenario.workloads.timeline import parse_event
 from tests.moments import seconds
 
 from .conftest import plan_of

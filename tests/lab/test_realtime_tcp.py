@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from testbed.messages import LoadRequest, Process
-from testbed.plan import make_plan
-from testbed.run import realtime
-from testbed.run.engines import run_scenario
+from testbed.base.messages import LoadRequest, Process
+from testbed.experiments.run import realtime
+from testbed.experiments.run.engines import run_scenario
+from testbed.planning import make_plan
 from testbed.scenario import parse_scenario
 
 

@@ -16,30 +16,30 @@ from typing import Any
 import numpy as np
 import pytest
 
-from testbed.emulate.build import build_lab
-from testbed.emulate.client import LabClient
-from testbed.errors import LabError
-from testbed.messages import Disturbance
-from testbed.plan import Plan, make_plan
-from testbed.plan.rates import at_dilation
-from testbed.power import POWER_MODELS
-from testbed.regulate import changing
-from testbed.regulate.changing import watch_changes
-from testbed.regulate.choice import at_speeds, find_detour, kept_links, plan_without
-from testbed.regulate.loop import LOOP, regulate_by_load
-from testbed.regulate.mover import Change, PlanMover, opposite
-from testbed.regulate.rule import Rule
-from testbed.regulate.run import ALL_ON, FEWER, regulate
-from testbed.regulate.speeds import Retuning, retunings
+from testbed.base.errors import LabError
+from testbed.base.messages import Disturbance
+from testbed.engines.lab.control.build import build_lab
+from testbed.engines.lab.control.client import LabClient
+from testbed.engines.session import Session
+from testbed.experiments.regulate import changing
+from testbed.experiments.regulate.changing import watch_changes
+from testbed.experiments.regulate.choice import at_speeds, find_detour, kept_links, plan_without
+from testbed.experiments.regulate.loop import LOOP, regulate_by_load
+from testbed.experiments.regulate.mover import Change, PlanMover, opposite
+from testbed.experiments.regulate.rule import Rule
+from testbed.experiments.regulate.run import ALL_ON, FEWER, regulate
+from testbed.experiments.regulate.speeds import Retuning, retunings
+from testbed.experiments.run.checks.fidelity import Verdict
+from testbed.experiments.run.loads.context import Context
+from testbed.experiments.run.loads.run_iperf3 import run_iperf3
+from testbed.fabric.power import POWER_MODELS
+from testbed.fabric.routing.paths import path
+from testbed.planning import Plan, make_plan
+from testbed.planning.rates import at_dilation
 from testbed.results import INCOMPLETE, load_run
 from testbed.results.telemetry import load_telemetry
-from testbed.routing.paths import path
-from testbed.run.checks.fidelity import Verdict
-from testbed.run.loads.context import Context
-from testbed.run.loads.run_iperf3 import run_iperf3
 from testbed.scenario import load_scenario
-from testbed.session import Session
-from testbed.workloads.spec import Iperf3
+from testbed.scenario.workloads.spec import Iperf3
 
 from .conftest import PHASES, execute, plan_of, sharing
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.plan import make_plan
+from testbed.experiments.run.engines import run_scenario
+from testbed.planning import make_plan
 from testbed.results import load_run
-from testbed.run.engines import run_scenario
 from tests.fabrics import scenario_of
 
 pytestmark = pytest.mark.lab

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from testbed.emulate import cgroup
-from testbed.emulate.build import build_lab
-from testbed.emulate.client import LabClient
-from testbed.emulate.probe import capabilities
-from testbed.messages import CpuShare, LoadRequest, Process
+from testbed.base.messages import CpuShare, LoadRequest, Process
+from testbed.engines.lab.control.build import build_lab
+from testbed.engines.lab.control.client import LabClient
+from testbed.engines.lab.hosts import cgroup
+from testbed.engines.machine.probe import capabilities
 
 from .conftest import execute, plan_of
 from .leftovers import group_of, holders_of_groups
@@ -105,7 +105,8 @@ def test_nothing_remains_of_a_lab_that_was_killed(untouched):
 def test_the_next_lab_removes_what_a_killed_program_left(untouched):
     name = f"killed{os.getpid()}"
     text = (
-        "import os, signal\nfrom testbed.emulate.build import build_lab\nfrom testbed.plan import make_plan\n"
+        "import os, signal\nfrom testbed.engines.lab.control.build import build_lab\n"
+        "from testbed.planning import make_plan\n"
         "from testbed.scenario import parse_scenario\n"
         f"build_lab(make_plan(parse_scenario({_RING!r}, '{name}.yaml')))\n"
         "print('stands', flush=True)\nsignal.pause()\n"

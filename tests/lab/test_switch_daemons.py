@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from testbed.emulate.build import build_lab
-from testbed.emulate.client import LabClient
-from testbed.emulate.switch_daemon import take_sockets
-from testbed.emulate.walk import installed_problems
-from testbed.errors import LabError
-from testbed.model import host_mac
-from testbed.pipeline.text import parse_rule
+from testbed.base.errors import LabError
+from testbed.base.model import host_mac
+from testbed.engines.lab.control.build import build_lab
+from testbed.engines.lab.control.client import LabClient
+from testbed.engines.ovs.switch_daemon import take_sockets
+from testbed.engines.ovs.walk import installed_problems
+from testbed.fabric.openflow.text import parse_rule
 
 from .conftest import daemon_of, execute, plan_of, sharing
 

@@ -8,15 +8,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from testbed.messages import Process
-from testbed.model import host_ip
+from testbed.base.messages import Process
+from testbed.base.model import host_ip
+from testbed.experiments.run.checks.fidelity import Verdict
+from testbed.experiments.run.engines import run_scenario
+from testbed.experiments.run.loads import run_iperf3 as load_iperf3
 from testbed.results import load_run
 from testbed.results.telemetry import load_telemetry
-from testbed.run.checks.fidelity import Verdict
-from testbed.run.engines import run_scenario
-from testbed.run.loads import run_iperf3 as load_iperf3
-from testbed.workloads import iperf3
-from testbed.workloads.spec import Iperf3
+from testbed.scenario.workloads import iperf3
+from testbed.scenario.workloads.spec import Iperf3
 
 from .conftest import both_ways, plan_of
 

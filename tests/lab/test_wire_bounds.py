@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from testbed.emulate.client import LabClient
-from testbed.plan import Plan
+from testbed.engines.lab.control.client import LabClient
+from testbed.experiments.run.loads.one_load import run_load
+from testbed.planning import Plan
 from testbed.results import ResultFolder
-from testbed.run.loads.one_load import run_load
 from testbed.scenario import Workload
 
 from .conftest import execute, plan_of

@@ -9,11 +9,11 @@ import time
 
 import pytest
 
-from testbed.ethernet import VLAN_TAG, wire_bits, wire_bytes
-from testbed.messages import LoadRequest, Process, Tap
-from testbed.model import host_ip
-from testbed.predict import transport
-from testbed.run import lab, realtime
+from testbed.base.ethernet import VLAN_TAG, wire_bits, wire_bytes
+from testbed.base.messages import LoadRequest, Process, Tap
+from testbed.base.model import host_ip
+from testbed.dataplane.predict import transport
+from testbed.experiments.run import lab, realtime
 
 from .conftest import plan_of
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.emulate import jobs
+from testbed.engines.lab.hosts import jobs
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.prefix) / "bin"

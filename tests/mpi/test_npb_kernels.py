@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from testbed.workloads import npb
-from testbed.workloads.mpi_output import JobOutputError
-from testbed.workloads.mpi_placement import Ranks
-from testbed.workloads.spec import Npb
+from testbed.scenario.workloads import npb
+from testbed.scenario.workloads.mpi_output import JobOutputError
+from testbed.scenario.workloads.mpi_placement import Ranks
+from testbed.scenario.workloads.spec import Npb
 from tests.mpi.programs import ROOT, make, mpirun, needs_compiler
 
 pytestmark = [needs_compiler, pytest.mark.slow]
@@ -67,7 +67,7 @@ def test_one_changed_constant_is_noticed(kernel):
         npb.parse(done.stdout, Ranks((0,)))
 
 
-# Where the table of testbed/workloads/npb.py ends, so that it is the kernels' own.
+# Where the table of testbed/scenario/workloads/npb.py ends, so that it is the kernels' own.
 @pytest.mark.parametrize(
     ("kernel", "class_", "ranks"), [("LU", "S", 32), ("SP", "S", 25), ("BT", "S", 25), ("FT", "W", 64)]
 )

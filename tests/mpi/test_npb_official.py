@@ -7,13 +7,13 @@ import shutil
 
 import pytest
 
-from testbed.emulate import jobs
-from testbed.emulate.jobs import npb_job
-from testbed.errors import CapabilityError, InputError
-from testbed.workloads import npb
-from testbed.workloads.mpi_output import JobOutputError
-from testbed.workloads.mpi_placement import Ranks
-from testbed.workloads.spec import Npb
+from testbed.base.errors import CapabilityError, InputError
+from testbed.engines.lab.hosts import jobs
+from testbed.engines.lab.hosts.jobs import npb_job
+from testbed.scenario.workloads import npb
+from testbed.scenario.workloads.mpi_output import JobOutputError
+from testbed.scenario.workloads.mpi_placement import Ranks
+from testbed.scenario.workloads.spec import Npb
 from tests.mpi.programs import ROOT, mpirun, needs_compiler
 
 STAND_IN = ROOT / "tests" / "data" / "npb_official"

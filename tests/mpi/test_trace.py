@@ -8,7 +8,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from testbed.workloads import mpi_trace
+from testbed.scenario.workloads import mpi_trace
 from tests.mpi.programs import BIN, ROOT, make, mpirun, needs_compiler
 
 pytestmark = needs_compiler

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from networkx.generators.atlas import graph_atlas_g
 
-from testbed.errors import InputError
-from testbed.pipeline.compile import compile_rules
-from testbed.pipeline.oracle import Oracle
-from testbed.routing.simple import TreeOptions, route_tree
-from testbed.topologies.build import make_topology
-from testbed.verify import verify
-from testbed.vlans.fixed import FixedOptions, assign_fixed
+from testbed.base.errors import InputError
+from testbed.fabric.openflow.compile import compile_rules
+from testbed.fabric.openflow.oracle import Oracle
+from testbed.fabric.routing.simple import TreeOptions, route_tree
+from testbed.fabric.topologies.build import make_topology
+from testbed.fabric.verify import verify
+from testbed.fabric.vlans.fixed import FixedOptions, assign_fixed
 
 CONNECTED = [graph for graph in graph_atlas_g() if len(graph) and nx.is_connected(graph)]
 

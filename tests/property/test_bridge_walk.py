@@ -13,19 +13,19 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from testbed.errors import InputError
-from testbed.export import Options, compare_files, export_plan
-from testbed.export.bridge import BROADCAST, Bridge, Walker
-from testbed.export.compare import planned_bridges, setting_differences
-from testbed.export.port_names import port_names
-from testbed.export.settings import settings_of
-from testbed.export.walks import walk_differences, wiring_of
-from testbed.model import LocalPlan, VlanPlan, host_mac
-from testbed.plan import Plan, make_plan
-from testbed.power.select import subfabric_without
-from testbed.routing import ROUTINGS
-from testbed.transition import successor
-from testbed.vlans.fixed import assign_fixed
+from testbed.base.errors import InputError
+from testbed.base.model import LocalPlan, VlanPlan, host_mac
+from testbed.devices import Options, compare_files, export_plan
+from testbed.devices.bridge import BROADCAST, Bridge, Walker
+from testbed.devices.compare import planned_bridges, setting_differences
+from testbed.devices.port_names import port_names
+from testbed.devices.settings import settings_of
+from testbed.devices.walks import walk_differences, wiring_of
+from testbed.fabric.power.select import subfabric_without
+from testbed.fabric.routing import ROUTINGS
+from testbed.fabric.transition import successor
+from testbed.fabric.vlans.fixed import assign_fixed
+from testbed.planning import Plan, make_plan
 from tests.fabrics import fabrics, random_fabric, scenario_of
 
 PORTS = port_names("swp{}")

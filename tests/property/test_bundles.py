@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.emulate.walk import installed_problems
-from testbed.model import Group, LearningPlan, Rule, Violation
-from testbed.pipeline.compile import LearningOracle, bundle_rules, compile_groups, count_rules, learned_rules
-from testbed.pipeline.oracle import BROADCAST, Copy, Oracle
-from testbed.pipeline.tables import TABLES, Priority
-from testbed.pipeline.text import format_group, format_rule, parse_group, parse_rule
-from testbed.plan import Plan, make_plan
-from testbed.plan.store import plan_from_json, plan_to_json
-from testbed.routing.paths import path
-from testbed.verify.bundles import check_bundles
+from testbed.base.model import Group, LearningPlan, Rule, Violation
+from testbed.engines.ovs.walk import installed_problems
+from testbed.fabric.openflow.compile import LearningOracle, bundle_rules, compile_groups, count_rules, learned_rules
+from testbed.fabric.openflow.oracle import BROADCAST, Copy, Oracle
+from testbed.fabric.openflow.tables import TABLES, Priority
+from testbed.fabric.openflow.text import format_group, format_rule, parse_group, parse_rule
+from testbed.fabric.routing.paths import path
+from testbed.fabric.verify.bundles import check_bundles
+from testbed.planning import Plan, make_plan
+from testbed.planning.store import plan_from_json, plan_to_json
 from tests.fabrics import fabrics, scenario_of
 
 _ROUTED = {"fixed": "stp", "static": "stp", "renamed": "updown", "openflow": "dl"}

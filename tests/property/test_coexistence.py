@@ -16,16 +16,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from testbed.failover.coexistence import shared_cycles
-from testbed.failover.failed import FailedElements, failed_elements
-from testbed.failover.outlook import Diversion, divert
-from testbed.failover.rules import backup_pvids, backup_rules, path_rules
-from testbed.failover.tables import Tables, recovered_tables, routings, whole_tables
-from testbed.model import Rule, Topology, VlanPlan
-from testbed.pipeline.oracle import Oracle
-from testbed.plan import Plan, make_plan
-from testbed.plan.failures import failure_outlooks, shared_cycle_sentences
-from testbed.transition.steps import place
+from testbed.base.model import Rule, Topology, VlanPlan
+from testbed.fabric.openflow.oracle import Oracle
+from testbed.fabric.transition.steps import place
+from testbed.planning import Plan, make_plan
+from testbed.planning.failover.coexistence import shared_cycles
+from testbed.planning.failover.failed import FailedElements, failed_elements
+from testbed.planning.failover.outlook import Diversion, divert
+from testbed.planning.failover.rules import backup_pvids, backup_rules, path_rules
+from testbed.planning.failover.tables import Tables, recovered_tables, routings, whole_tables
+from testbed.planning.failures import failure_outlooks, shared_cycle_sentences
 from tests.fabrics import scenario_of
 
 Edges = set[tuple[int, int]]
@@ -160,7 +160,7 @@ def test_three_tables_together_are_named_where_no_two_close_a_cycle(monkeypatch:
     topology = plan.topology
     new = replace(whole, routing="another")
     taken = {id(whole): [(0, 2)], id(new): [(4, 0)]}
-    where = "testbed.failover.coexistence"
+    where = "testbed.planning.failover.coexistence"
     monkeypatch.setattr(f"{where}._dependencies", lambda topology, tables: np.array(taken[id(tables)], dtype=np.int32))
     monkeypatch.setattr(f"{where}._of_backups", lambda *_: np.array([(2, 4)], dtype=np.int32))
     nobody = np.zeros((topology.host_count, topology.host_count), dtype=bool)

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from testbed.routing.paths import path
-from testbed.verify import DEADLOCK
-from testbed.verify.deadlock import adjacency, shortest_cycle
+from testbed.fabric.routing.paths import path
+from testbed.fabric.verify import DEADLOCK
+from testbed.fabric.verify.deadlock import adjacency, shortest_cycle
 from tests.fabrics import plan_of
 
 

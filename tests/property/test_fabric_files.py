@@ -8,10 +8,10 @@ from xml.sax.saxutils import quoteattr
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from testbed.errors import InputError
+from testbed.base.errors import InputError
+from testbed.fabric.topologies.build import divided_pair
+from testbed.fabric.topologies.graph import Graph, check_graph, graph
 from testbed.scenario.fabric_file import READERS, read_fabric
-from testbed.topologies.build import divided_pair
-from testbed.topologies.graph import Graph, check_graph, graph
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Any text

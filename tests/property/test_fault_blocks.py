@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.errors import InputError
-from testbed.topologies.faults import Faults, apply_faults
+from testbed.base.errors import InputError
+from testbed.fabric.topologies.faults import Faults, apply_faults
 from tests.fabrics import topology_of
 
 SMALL = [

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.kernels import nue
-from testbed.kernels.dependencies import USED, no_dependencies, take, turn_of
-from testbed.routing import ROUTINGS
-from testbed.routing.paths import hop_counts
-from testbed.routing.simple import breadth_first
-from testbed.routing.turns import all_turns, by_switch
-from testbed.verify.deadlock import check_routes
+from testbed.fabric.kernels import nue
+from testbed.fabric.kernels.dependencies import USED, no_dependencies, take, turn_of
+from testbed.fabric.routing import ROUTINGS
+from testbed.fabric.routing.paths import hop_counts
+from testbed.fabric.routing.simple import breadth_first
+from testbed.fabric.routing.turns import all_turns, by_switch
+from testbed.fabric.verify.deadlock import check_routes
 from tests.fabrics import atlas_fabrics, graph_of, random_fabrics, topology_of
 
 DESCENDING: list[tuple[str, dict[str, Any]]] = [

@@ -12,20 +12,20 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from testbed.errors import InputError
-from testbed.model import LocalPlan, Routes, Topology
-from testbed.pipeline.compile import count_rules
-from testbed.pipeline.oracle import Oracle
-from testbed.plan import Plan, make_plan
-from testbed.plan.fabric import build_fabric
-from testbed.plan.store import plan_from_json, plan_to_json
-from testbed.plan.summary import summary
-from testbed.routing import ROUTINGS
-from testbed.routing.paths import hops, source_keys
-from testbed.verify import verify
-from testbed.verify.flooding import multiplication
-from testbed.vlans import ASSIGNMENTS
-from testbed.vlans.local import vlan_count
+from testbed.base.errors import InputError
+from testbed.base.model import LocalPlan, Routes, Topology
+from testbed.fabric.openflow.compile import count_rules
+from testbed.fabric.openflow.oracle import Oracle
+from testbed.fabric.routing import ROUTINGS
+from testbed.fabric.routing.paths import hops, source_keys
+from testbed.fabric.verify import verify
+from testbed.fabric.verify.flooding import multiplication
+from testbed.fabric.vlans import ASSIGNMENTS
+from testbed.fabric.vlans.local import vlan_count
+from testbed.planning import Plan, make_plan
+from testbed.planning.fabric import build_fabric
+from testbed.planning.store import plan_from_json, plan_to_json
+from testbed.planning.summary import summary
 from tests.fabrics import atlas_fabrics, fabrics, random_fabric, scenario_of
 
 LOCAL = ("renamed", "static", "openflow")

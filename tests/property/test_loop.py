@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from testbed.errors import InputError
-from testbed.model import VlanPlan
-from testbed.plan import Plan, make_plan
-from testbed.regulate.choice import Choice, ladder, plan_without
-from testbed.regulate.rule import Rule
-from testbed.regulate.traffic import of_pattern
-from testbed.routing.paths import path
-from testbed.transition import make_transition, transition_deadlock, transition_problems
+from testbed.base.errors import InputError
+from testbed.base.model import VlanPlan
+from testbed.experiments.regulate.choice import Choice, ladder, plan_without
+from testbed.experiments.regulate.rule import Rule
+from testbed.experiments.regulate.traffic import of_pattern
+from testbed.fabric.routing.paths import path
+from testbed.fabric.transition import make_transition, transition_deadlock, transition_problems
+from testbed.planning import Plan, make_plan
 from tests.fabrics import graph_of, scenario_of
 
 shares = st.floats(0.01, 0.99)

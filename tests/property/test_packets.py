@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from testbed.routing import ROUTINGS
-from testbed.simulate import PacketNetwork, PacketSettings, simulate_packets
-from testbed.simulate.packet_settings import FlowControl, headroom
-from testbed.verify.deadlock import check_routes, find_deadlock
+from testbed.engines.simulate import PacketNetwork, PacketSettings, simulate_packets
+from testbed.engines.simulate.packet_settings import FlowControl, headroom
+from testbed.fabric.routing import ROUTINGS
+from testbed.fabric.verify.deadlock import check_routes, find_deadlock
 from tests.fabrics import random_fabrics
 from tests.property.test_simulate import turns_taken
 

@@ -10,15 +10,15 @@ import networkx as nx
 import numpy as np
 from hypothesis import given
 
-from testbed.model import Topology
-from testbed.pipeline.compile import count_rules
-from testbed.pipeline.oracle import Oracle
-from testbed.plan import make_plan
-from testbed.plan.store import plan_from_json, plan_to_json
-from testbed.plan.summary import summary
-from testbed.routing.paths import channel_load, path, switches_on_path
-from testbed.verify import verify
-from testbed.vlans.entries import entries_of, entry_counts
+from testbed.base.model import Topology
+from testbed.fabric.openflow.compile import count_rules
+from testbed.fabric.openflow.oracle import Oracle
+from testbed.fabric.routing.paths import channel_load, path, switches_on_path
+from testbed.fabric.verify import verify
+from testbed.fabric.vlans.entries import entries_of, entry_counts
+from testbed.planning import make_plan
+from testbed.planning.store import plan_from_json, plan_to_json
+from testbed.planning.summary import summary
 from tests.fabrics import fabrics, graph_of, grids, longest_ring, scenario_of
 
 

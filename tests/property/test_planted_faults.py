@@ -11,13 +11,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from testbed.model import SwitchModel, Violation, VlanPlan
-from testbed.pipeline.compile import compile_rules
-from testbed.pipeline.oracle import Oracle
-from testbed.plan import Plan
-from testbed.routing.paths import path
-from testbed.verify import verify
-from testbed.vlans.entries import entries_of
+from testbed.base.model import SwitchModel, Violation, VlanPlan
+from testbed.fabric.openflow.compile import compile_rules
+from testbed.fabric.openflow.oracle import Oracle
+from testbed.fabric.routing.paths import path
+from testbed.fabric.verify import verify
+from testbed.fabric.vlans.entries import entries_of
+from testbed.planning import Plan
 from tests.fabrics import plan_of
 
 # Two hosts a switch: whatever floods because an entry is gone reaches somebody it should not.

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from testbed.model import LocalPlan, Paths, Routes, SwitchModel, Topology, Violation
-from testbed.pipeline.compile import compile_rules
-from testbed.pipeline.oracle import Oracle
-from testbed.routing import ROUTINGS
-from testbed.routing.paths import destination_keys, hops, source_keys
-from testbed.verify import verify
-from testbed.vlans import ASSIGNMENTS
+from testbed.base.model import LocalPlan, Paths, Routes, SwitchModel, Topology, Violation
+from testbed.fabric.openflow.compile import compile_rules
+from testbed.fabric.openflow.oracle import Oracle
+from testbed.fabric.routing import ROUTINGS
+from testbed.fabric.routing.paths import destination_keys, hops, source_keys
+from testbed.fabric.verify import verify
+from testbed.fabric.vlans import ASSIGNMENTS
 from tests.fabrics import topology_of
 
 

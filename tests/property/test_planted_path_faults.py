@@ -12,13 +12,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from testbed.model import Paths, Routes, Topology
-from testbed.routing.common import explicit_routes
-from testbed.routing.turns import all_turns, allow, graph_of
-from testbed.routing.updown import UpDownOptions, route_updown
-from testbed.topologies.build import make_topology
-from testbed.verify import DEADLOCK
-from testbed.verify.deadlock import check_routes
+from testbed.base.model import Paths, Routes, Topology
+from testbed.fabric.routing.common import explicit_routes
+from testbed.fabric.routing.turns import all_turns, allow, graph_of
+from testbed.fabric.routing.updown import UpDownOptions, route_updown
+from testbed.fabric.topologies.build import make_topology
+from testbed.fabric.verify import DEADLOCK
+from testbed.fabric.verify.deadlock import check_routes
 
 
 @cache

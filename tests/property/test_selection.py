@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.errors import InputError
-from testbed.routing import selection
-from testbed.routing.common import explicit_routes
-from testbed.routing.dl import descending_turns
-from testbed.routing.paths import channel_load
-from testbed.routing.relation import Conflict, as_source_trees, forwarding_table
-from testbed.routing.selection import SelectionOptions, select_paths
-from testbed.routing.sr import segment_turns
-from testbed.routing.tbtp import tree_based_turns
-from testbed.routing.turns import all_turns, allow
-from testbed.routing.updown import upward
-from testbed.verify.deadlock import check_routes
+from testbed.base.errors import InputError
+from testbed.fabric.routing import selection
+from testbed.fabric.routing.common import explicit_routes
+from testbed.fabric.routing.dl import descending_turns
+from testbed.fabric.routing.paths import channel_load
+from testbed.fabric.routing.relation import Conflict, as_source_trees, forwarding_table
+from testbed.fabric.routing.selection import SelectionOptions, select_paths
+from testbed.fabric.routing.sr import segment_turns
+from testbed.fabric.routing.tbtp import tree_based_turns
+from testbed.fabric.routing.turns import all_turns, allow
+from testbed.fabric.routing.updown import upward
+from testbed.fabric.verify.deadlock import check_routes
 from tests.fabrics import atlas_fabrics, fabric_of_pairs, random_fabrics
 
 SELECTIONS = ("balanced", "random", "low_port", "sancho", "high_virtual", "high_physical", "tree")

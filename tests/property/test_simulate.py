@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from testbed.kernels.cycles import on_cycles
-from testbed.routing import ROUTINGS
-from testbed.routing.common import explicit_routes
-from testbed.routing.paths import all_paths
-from testbed.routing.selection import SelectionOptions, select_paths
-from testbed.routing.turns import all_turns, allow
-from testbed.simulate import Network, Settings, simulate
-from testbed.verify.deadlock import adjacency, check_routes, find_deadlock, hop_name
+from testbed.engines.simulate import Network, Settings, simulate
+from testbed.fabric.kernels.cycles import on_cycles
+from testbed.fabric.routing import ROUTINGS
+from testbed.fabric.routing.common import explicit_routes
+from testbed.fabric.routing.paths import all_paths
+from testbed.fabric.routing.selection import SelectionOptions, select_paths
+from testbed.fabric.routing.turns import all_turns, allow
+from testbed.fabric.verify.deadlock import adjacency, check_routes, find_deadlock, hop_name
 from tests.fabrics import random_fabrics
 
 # Buffers of one packet: the least that cut-through has, where a deadlock forms soonest.

@@ -11,15 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from testbed.errors import InputError
-from testbed.model import LocalPlan, Routes, VlanPlan
-from testbed.pipeline.compile import compile_rules
-from testbed.plan import Plan, make_plan
-from testbed.power.select import subfabric_without
-from testbed.regulate.choice import Choice, kept_links, ladder, plan_without
-from testbed.regulate.traffic import of_pattern
-from testbed.routing import ROUTINGS
-from testbed.transition import (
+from testbed.base.errors import InputError
+from testbed.base.model import LocalPlan, Routes, VlanPlan
+from testbed.experiments.regulate.choice import Choice, kept_links, ladder, plan_without
+from testbed.experiments.regulate.traffic import of_pattern
+from testbed.fabric.openflow.compile import compile_rules
+from testbed.fabric.power.select import subfabric_without
+from testbed.fabric.routing import ROUTINGS
+from testbed.fabric.transition import (
     Step,
     Transition,
     make_member_transition,
@@ -30,7 +29,8 @@ from testbed.transition import (
     transition_deadlock,
     transition_problems,
 )
-from testbed.vlans.fixed import assign_fixed
+from testbed.fabric.vlans.fixed import assign_fixed
+from testbed.planning import Plan, make_plan
 from tests.fabrics import scenario_of
 
 FABRICS: list[tuple[dict[str, Any], dict[str, Any]]] = [

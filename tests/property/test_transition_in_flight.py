@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from testbed.model import LocalPlan, Rule, Topology, VlanPlan, host_mac
-from testbed.pipeline.compile import compile_rules
-from testbed.plan import Plan, make_plan
-from testbed.transition import Transition, local_successor, successor, transition_between, transition_problems
+from testbed.base.model import LocalPlan, Rule, Topology, VlanPlan, host_mac
+from testbed.fabric.openflow.compile import compile_rules
+from testbed.fabric.transition import Transition, local_successor, successor, transition_between, transition_problems
+from testbed.planning import Plan, make_plan
 from tests.fabrics import scenario_of
 
 Place = tuple[object, ...]

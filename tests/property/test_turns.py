@@ -8,13 +8,13 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from testbed.kernels import segments
-from testbed.routing import ROUTINGS
-from testbed.routing.common import leaving_channels
-from testbed.routing.paths import all_paths
-from testbed.routing.tbtp import tree_based_turns
-from testbed.routing.turns import prohibited_turns
-from testbed.verify.deadlock import check_routes
+from testbed.fabric.kernels import segments
+from testbed.fabric.routing import ROUTINGS
+from testbed.fabric.routing.common import leaving_channels
+from testbed.fabric.routing.paths import all_paths
+from testbed.fabric.routing.tbtp import tree_based_turns
+from testbed.fabric.routing.turns import prohibited_turns
+from testbed.fabric.verify.deadlock import check_routes
 from tests.fabrics import atlas_fabrics, random_fabrics
 
 TOPOLOGY_AGNOSTIC = sorted(name for name, entry in ROUTINGS.items() if entry.any_topology)

@@ -6,13 +6,13 @@ import itertools
 
 import pytest
 
-from testbed.model import host_mac
-from testbed.pipeline.admission import GROUP_SOURCE, RESERVED_GROUP, admit, matches
-from testbed.pipeline.compile import LearningOracle
-from testbed.pipeline.oracle import BROADCAST, Oracle
-from testbed.pipeline.tables import UNTAGGED
-from testbed.pipeline.text import FlowSyntaxError, format_rule, parse_rule
-from testbed.plan import make_plan
+from testbed.base.model import host_mac
+from testbed.fabric.openflow.admission import GROUP_SOURCE, RESERVED_GROUP, admit, matches
+from testbed.fabric.openflow.compile import LearningOracle
+from testbed.fabric.openflow.oracle import BROADCAST, Oracle
+from testbed.fabric.openflow.tables import UNTAGGED
+from testbed.fabric.openflow.text import FlowSyntaxError, format_rule, parse_rule
+from testbed.planning import make_plan
 from tests.fabrics import scenario_of
 
 HOST, OTHER = host_mac(0), host_mac(1)

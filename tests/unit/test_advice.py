@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from testbed.model import Sample
+from testbed.base.model import Sample
+from testbed.experiments.run.advice import Asked, advice
+from testbed.experiments.run.checks.fidelity import Judgement, Verdict
+from testbed.experiments.run.engine import Measured, finish
 from testbed.results import ResultFolder, load_run
-from testbed.run.advice import Asked, advice
-from testbed.run.checks.fidelity import Judgement, Verdict
-from testbed.run.engine import Measured, finish
 from testbed.scenario import load_scenario
 from tests.runs import head, run_of
 

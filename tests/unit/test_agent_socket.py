@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from testbed.emulate import agent_socket
-from testbed.emulate import requests as ask
-from testbed.emulate.agent import Agent
-from testbed.errors import LabError
+from testbed.base.errors import LabError
+from testbed.engines.lab.control import agent_socket
+from testbed.engines.lab.control import requests as ask
+from testbed.engines.lab.control.agent import Agent
 
 _SHORT = 100_000
 

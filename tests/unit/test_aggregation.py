@@ -9,28 +9,28 @@ from typing import Any
 import numpy as np
 import pytest
 
-from testbed.analyse.explain import explain
-from testbed.analyse.figures import analyse
-from testbed.emulate.build import build_order
-from testbed.emulate.checks import taken_channels
-from testbed.emulate.walk import installed_problems
-from testbed.errors import InputError, WorkloadError
-from testbed.messages import Count, Flow, Snapshot
-from testbed.model import Group, host_ip, host_mac
-from testbed.pipeline.compile import groups_without
-from testbed.pipeline.text import FlowSyntaxError, format_group, format_rule, parse_group
-from testbed.plan import Plan, make_plan
-from testbed.plan.fabric import aggregate
-from testbed.plan.rates import channel_rates, logical_ways
-from testbed.plan.store import plan_from_json, plan_to_json
-from testbed.plan.summary import summary
-from testbed.predict import Wires, fair_goodput, transport
-from testbed.predict.members import draw_members, expected_spread, on_members
-from testbed.run.checks.fidelity import Verdict
-from testbed.run.loads import members as members_run
-from testbed.run.loads.context import Context, LoadResult
+from testbed.base.errors import InputError, WorkloadError
+from testbed.base.messages import Count, Flow, Snapshot
+from testbed.base.model import Group, host_ip, host_mac
+from testbed.dataplane.predict import Wires, fair_goodput, transport
+from testbed.dataplane.predict.members import draw_members, expected_spread, on_members
+from testbed.engines.lab.control.build import build_order
+from testbed.engines.ovs.checks import taken_channels
+from testbed.engines.ovs.walk import installed_problems
+from testbed.experiments.analyse.explain import explain
+from testbed.experiments.analyse.figures import analyse
+from testbed.experiments.run.checks.fidelity import Verdict
+from testbed.experiments.run.loads import members as members_run
+from testbed.experiments.run.loads.context import Context, LoadResult
+from testbed.fabric.openflow.compile import groups_without
+from testbed.fabric.openflow.text import FlowSyntaxError, format_group, format_rule, parse_group
+from testbed.planning import Plan, make_plan
+from testbed.planning.fabric import aggregate
+from testbed.planning.rates import channel_rates, logical_ways
+from testbed.planning.store import plan_from_json, plan_to_json
+from testbed.planning.summary import summary
 from testbed.scenario import find_scenario, load_scenario
-from testbed.workloads.iperf3 import client_ports
+from testbed.scenario.workloads.iperf3 import client_ports
 from tests.fabrics import plan_of, scenario_of, topology_of
 
 UDP = transport("udp", 1470)

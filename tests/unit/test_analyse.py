@@ -8,20 +8,20 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from testbed.analyse import analyse
-from testbed.analyse.capacity import fit_of, needs_of
-from testbed.analyse.figures import as_object, bisection_links
-from testbed.analyse.load import hops_of, load_of
-from testbed.analyse.plot import draw
-from testbed.analyse.table import remarks, rich_table
-from testbed.errors import InputError
-from testbed.model import LocalPlan, SwitchModel, VlanPlan
-from testbed.pipeline.tables import Priority
-from testbed.plan import make_plan
-from testbed.routing.paths import path
-from testbed.traffic import flows, pattern_names
-from testbed.vlans.entries import entries_of
-from testbed.vlans.fewest import Bounds
+from testbed.base.errors import InputError
+from testbed.base.model import LocalPlan, SwitchModel, VlanPlan
+from testbed.experiments.analyse import analyse
+from testbed.experiments.analyse.capacity import fit_of, needs_of
+from testbed.experiments.analyse.figures import as_object, bisection_links
+from testbed.experiments.analyse.load import hops_of, load_of
+from testbed.experiments.analyse.plot import draw
+from testbed.experiments.analyse.table import remarks, rich_table
+from testbed.fabric.openflow.tables import Priority
+from testbed.fabric.routing.paths import path
+from testbed.fabric.traffic import flows, pattern_names
+from testbed.fabric.vlans.entries import entries_of
+from testbed.fabric.vlans.fewest import Bounds
+from testbed.planning import make_plan
 from tests.fabrics import graph_of, plan_of, scenario_of, topology_of
 
 # One of each relation of routes, hosts apart from and together on switches, longer paths and shortest ones.
@@ -114,7 +114,9 @@ def test_loads_are_those_of_the_paths_one_by_one(plan):
 
 def test_a_host_divides_what_it_sends_among_its_flows(monkeypatch):
     """h1 sends to h2 and h3, h2 to h3: a chain of three carries 1 and 1½ times the injection rate."""
-    monkeypatch.setattr("testbed.analyse.load.flows", lambda pattern, topology, seed: ((0, 1), (0, 2), (1, 2)))
+    monkeypatch.setattr(
+        "testbed.experiments.analyse.load.flows", lambda pattern, topology, seed: ((0, 1), (0, 2), (1, 2))
+    )
     made = plan_of("mesh", sizes=[3])
     found = load_of(made.topology, made.routes, "some", 1)
     assert found.demand.tolist() == [1.0, 0.0, 1.5, 0.0]
@@ -298,7 +300,7 @@ def test_prohibited_turns_are_counted_where_a_routing_has_a_rule():
 
 
 def test_relations_are_not_tried_on_paths_of_too_many_hops(monkeypatch):
-    monkeypatch.setattr("testbed.analyse.figures.MAX_HOPS", 100)
+    monkeypatch.setattr("testbed.experiments.analyse.figures.MAX_HOPS", 100)
     found = analyse(plan_of("torus", sizes=[4, 4]))
     assert (found.relations, found.fewest_renamed, found.fewest_fixed) == (None, None, Bounds(8, 8))
     shown = as_object(found)

@@ -13,10 +13,10 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner
 
-from testbed.cli import analyse_commands
-from testbed.cli.app import app
-from testbed.cli.output import results
-from testbed.errors import InputError
+from testbed.base.errors import InputError
+from testbed.ui.cli import analyse_commands
+from testbed.ui.cli.app import app
+from testbed.ui.cli.output import results
 
 LONG_WAY = "topology: {kind: ring, switches: 6}\nrouting: {ring: shortest}\n"
 

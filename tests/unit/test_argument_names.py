@@ -11,9 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 import testbed as tb
-from testbed.cli import load_commands
-from testbed.cli.app import app
-from testbed.errors import InputError, argument, naming_options, setting
+from testbed.base.errors import InputError, argument, naming_options, setting
+from testbed.ui.cli import load_commands
+from testbed.ui.cli.app import app
 
 PACKAGE = Path(tb.__file__).parent
 RING = {"topology": {"kind": "ring", "switches": 4}}
@@ -87,7 +87,7 @@ def test_no_sentence_below_the_command_line_names_an_option():
             source = file.read_text(encoding="utf-8")
             for line, text in options_in(source, words_of_commands=name in _WORDS_OF_COMMANDS):
                 found.append(f"{name}:{line}: {text[:90]!r}")
-    assert not found, "use argument() or setting() of testbed.errors:\n" + "\n".join(found)
+    assert not found, "use argument() or setting() of testbed.base.errors:\n" + "\n".join(found)
 
 
 @pytest.mark.parametrize("source", [

@@ -9,17 +9,17 @@ from typing import Any, cast
 
 import pytest
 
-from testbed.errors import StorageError
-from testbed.model import Sample
-from testbed.plan import make_plan
-from testbed.plan.rates import at_dilation
+from testbed.base.errors import StorageError
+from testbed.base.model import Sample
+from testbed.experiments.run import attempts
+from testbed.experiments.run.attempts import Attempts
+from testbed.experiments.run.checks.fidelity import Slow, Verdict
+from testbed.experiments.run.dilation.choose import Choice, Trial, larger_dilation
+from testbed.experiments.run.loads.context import LoadOutcome
+from testbed.experiments.run.loads.one_load import record_of
+from testbed.planning import make_plan
+from testbed.planning.rates import at_dilation
 from testbed.results import ResultFolder
-from testbed.run import attempts
-from testbed.run.attempts import Attempts
-from testbed.run.checks.fidelity import Slow, Verdict
-from testbed.run.dilation.choose import Choice, Trial, larger_dilation
-from testbed.run.loads.context import LoadOutcome
-from testbed.run.loads.one_load import record_of
 from testbed.scenario import parse_scenario
 
 UDP, MPI = "{kind: iperf3, protocol: udp}", "{kind: mpi, job: fabric_bench}"

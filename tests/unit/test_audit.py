@@ -12,19 +12,19 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from testbed.audit import Audit, audit, network_of
-from testbed.audit.folder import read_network
-from testbed.cli import audit_command, export_commands  # noqa: F401 - they add their commands
-from testbed.cli.app import app
-from testbed.errors import InputError
-from testbed.export import DIALECTS, Options, export_plan
-from testbed.export.bridge import BROADCAST, Bridge, BridgePort, Walker, Wiring
-from testbed.export.compare import planned_bridges
-from testbed.export.port_names import port_names
-from testbed.export.settings import settings_of
-from testbed.export.walks import wiring_of
-from testbed.model import host_mac
-from testbed.plan import Plan, make_plan
+from testbed.base.errors import InputError
+from testbed.base.model import host_mac
+from testbed.devices import DIALECTS, Options, export_plan
+from testbed.devices.audit import Audit, audit, network_of
+from testbed.devices.audit.folder import read_network
+from testbed.devices.bridge import BROADCAST, Bridge, BridgePort, Walker, Wiring
+from testbed.devices.compare import planned_bridges
+from testbed.devices.port_names import port_names
+from testbed.devices.settings import settings_of
+from testbed.devices.walks import wiring_of
+from testbed.planning import Plan, make_plan
+from testbed.ui.cli import audit_command, export_commands  # noqa: F401 - they add their commands
+from testbed.ui.cli.app import app
 from tests.fabrics import scenario_of
 
 PLANS = {

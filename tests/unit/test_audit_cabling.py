@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from testbed.audit import Audit, audit
-from testbed.audit.folder import read_network
-from testbed.cli import audit_command  # noqa: F401 - it adds its command
-from testbed.cli.app import app
-from testbed.errors import InputError
-from testbed.export.read_tables import read_sonic
+from testbed.base.errors import InputError
+from testbed.devices.audit import Audit, audit
+from testbed.devices.audit.folder import read_network
+from testbed.devices.read_tables import read_sonic
+from testbed.ui.cli import audit_command  # noqa: F401 - it adds its command
+from testbed.ui.cli.app import app
 
 GI = "GigabitEthernet1/0/"
 ACCESS = ("switchport mode access", "switchport access vlan 10")

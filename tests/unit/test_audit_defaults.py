@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from testbed.audit import Audit, audit
-from testbed.audit.folder import read_network
-from testbed.audit.told import explain_port
-from testbed.cli import audit_command  # noqa: F401 - it adds its command
-from testbed.cli.app import app
-from testbed.errors import InputError
-from testbed.export.defaults import DEFAULTS
-from testbed.export.read_ios import port_of, read_ios
-from testbed.export.read_lines import LineError
-from testbed.export.vlan_set import ALL_VLANS, VlanSet, as_row
+from testbed.base.errors import InputError
+from testbed.devices.audit import Audit, audit
+from testbed.devices.audit.folder import read_network
+from testbed.devices.audit.told import explain_port
+from testbed.devices.defaults import DEFAULTS
+from testbed.devices.read_ios import port_of, read_ios
+from testbed.devices.read_lines import LineError
+from testbed.devices.vlan_set import ALL_VLANS, VlanSet, as_row
+from testbed.ui.cli import audit_command  # noqa: F401 - it adds its command
+from testbed.ui.cli.app import app
 
 STP_OFF = "no spanning-tree vlan 1-4094"
 KINDS = ("broadcast", "multicast", "unknown unicast")

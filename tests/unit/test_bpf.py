@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.emulate import bpf
-from testbed.errors import LabError
+from testbed.base.errors import LabError
+from testbed.engines.ovs import bpf
 
 
 @pytest.mark.parametrize("failures", [0, 3, 99])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.export.bridge import BROADCAST, NO_TAG, Bridge, BridgePort, Walk, Walker, Wiring
+from testbed.devices.bridge import BROADCAST, NO_TAG, Bridge, BridgePort, Walk, Walker, Wiring
 
 A, B = "02:00:00:00:00:01", "02:00:00:00:00:02"
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from PIL import Image, ImageSequence
 
-from testbed.report.drawing import CYCLE, animate_occupancy, draw_occupancy
-from testbed.simulate import Network, PacketSettings, Settings, simulate, simulate_packets
-from testbed.simulate.buffer_occupancy import MAX_SNAPSHOTS, snapshots_of
-from testbed.simulate.levels import packet_network
+from testbed.engines.simulate import Network, PacketSettings, Settings, simulate, simulate_packets
+from testbed.engines.simulate.buffer_occupancy import MAX_SNAPSHOTS, snapshots_of
+from testbed.engines.simulate.levels import packet_network
+from testbed.experiments.report.drawing import CYCLE, animate_occupancy, draw_occupancy
 from tests.fabrics import plan_of
 
 FLITS = Settings(clocks=1_000_000, warm_up=0, packet=16, buffer=16)

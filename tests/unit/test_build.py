@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from testbed.emulate import build
-from testbed.emulate.client import LabClient
-from testbed.emulate.wire import encode
-from testbed.errors import LabError, VerificationError
-from testbed.messages import CpuShare, Facts
-from testbed.model import Violation
-from testbed.plan import make_plan
+from testbed.base.errors import LabError, VerificationError
+from testbed.base.messages import CpuShare, Facts
+from testbed.base.model import Violation
+from testbed.engines.lab.control import build
+from testbed.engines.lab.control.client import LabClient
+from testbed.engines.lab.control.wire import encode
+from testbed.planning import make_plan
 from testbed.scenario import parse_scenario
 
 _FACTS = Facts(

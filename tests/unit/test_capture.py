@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from testbed.cli.interrupts import Interrupted
-from testbed.emulate.capture import frame_of
-from testbed.emulate.pcap_filter import compile_filter
-from testbed.errors import InputError, LabError, StorageError
-from testbed.messages import Frame, Tap
+from testbed.base.errors import InputError, LabError, StorageError
+from testbed.base.messages import Frame, Tap
+from testbed.engines.lab.counters.capture import frame_of
+from testbed.engines.lab.counters.pcap_filter import compile_filter
+from testbed.experiments.run.capture import CaptureFile, Recorded, record, tap_of
 from testbed.results import pcapng
-from testbed.run.capture import CaptureFile, Recorded, record, tap_of
+from testbed.ui.cli.interrupts import Interrupted
 from tests.fabrics import plan_of
 
 _HEAD = bytes(range(12))

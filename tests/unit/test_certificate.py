@@ -13,12 +13,11 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks.certificates import judge
-from testbed import certificate_check
-from testbed.cli import plan_commands, verify_command  # noqa: F401 - they add their commands
-from testbed.cli.app import app
-from testbed.errors import InputError, VerificationError
-from testbed.plan import make_plan
-from testbed.plan.certificate import certificate_of
+from testbed.base.errors import InputError, VerificationError
+from testbed.planning import certificate_check, make_plan
+from testbed.planning.certificate import certificate_of
+from testbed.ui.cli import plan_commands, verify_command  # noqa: F401 - they add their commands
+from testbed.ui.cli.app import app
 from tests.fabrics import scenario_of
 
 CHECKER = Path(certificate_check.__file__)

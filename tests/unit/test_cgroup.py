@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.emulate import calibration, cgroup
-from testbed.emulate.cgroup import Hierarchy, LabGroup, Limit, limit_problems
-from testbed.emulate.commands import in_host
-from testbed.errors import CapabilityError, LabError
-from testbed.plan import make_plan
+from testbed.base.errors import CapabilityError, LabError
+from testbed.engines.lab.hosts import cgroup
+from testbed.engines.lab.hosts.cgroup import Hierarchy, LabGroup, Limit, limit_problems
+from testbed.engines.lab.hosts.commands import in_host
+from testbed.engines.machine import calibration
+from testbed.planning import make_plan
 from testbed.scenario import parse_scenario
 
 _V1 = "32 31 0:29 / {root} rw,relatime shared:4 - cgroup cgroup rw,cpu,cpuacct"

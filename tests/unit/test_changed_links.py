@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import testbed as tb
-from testbed.errors import InputError
-from testbed.plan.store import plan_from_json, plan_to_json
-from testbed.traffic import flows
+from testbed.base.errors import InputError
+from testbed.fabric.traffic import flows
+from testbed.planning.store import plan_from_json, plan_to_json
 
 TORUS = {"kind": "torus", "sizes": [4, 4]}
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from testbed.cli import check_command, export_commands, plan_commands  # noqa: F401 - they add their commands
-from testbed.cli.app import app
-from testbed.cli.output import results
-from testbed.errors import InputError
-from testbed.export import DIALECTS
+from testbed.base.errors import InputError
+from testbed.devices import DIALECTS
+from testbed.ui.cli import check_command, export_commands, plan_commands  # noqa: F401 - they add their commands
+from testbed.ui.cli.app import app
+from testbed.ui.cli.output import results
 
 MESH = "name: mesh\ntopology: {kind: mesh, sizes: [3, 2]}\n"
 TREE = "name: tree\ntopology: {kind: tree, switches: 3}\n"

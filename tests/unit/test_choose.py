@@ -9,19 +9,19 @@ from typing import Any, cast
 
 import pytest
 
-from testbed.emulate import calibration
-from testbed.emulate import jobs as jobs_of
-from testbed.emulate.calibration import Calibration
-from testbed.emulate.host_shares import most_share
-from testbed.errors import CapabilityError, LabError, WorkloadError
-from testbed.plan import Plan, make_plan
-from testbed.plan.rates import at_dilation, demand
-from testbed.run import lab as lab_engine
-from testbed.run.checks.fidelity import Judgement, Verdict
-from testbed.run.dilation import calibrate, choose, known, pilot
+from testbed.base.errors import CapabilityError, LabError, WorkloadError
+from testbed.engines.lab.hosts import jobs as jobs_of
+from testbed.engines.lab.hosts.host_shares import most_share
+from testbed.engines.machine import calibration
+from testbed.engines.machine.calibration import Calibration
+from testbed.experiments.run import lab as lab_engine
+from testbed.experiments.run.checks.fidelity import Judgement, Verdict
+from testbed.experiments.run.dilation import calibrate, choose, known, pilot
+from testbed.planning import Plan, make_plan
+from testbed.planning.rates import at_dilation, demand
 from testbed.scenario import parse_scenario
 from testbed.scenario.spec import LabSettings, largest_dilation
-from testbed.workloads import mpi
+from testbed.scenario.workloads import mpi
 
 TORUS = "topology: {kind: torus, sizes: [4, 4]}\n"
 UDP = "{kind: iperf3, protocol: udp}"
@@ -141,7 +141,7 @@ def test_a_translated_machine_is_refused_in_real_time_where_it_would_take_hours(
 
 def test_after_half_a_minute_the_best_that_is_known_is_taken(lab_that_keeps_up_at, monkeypatch):
     clock = iter(range(0, 10_000, 20))  # each look at it finds 20 s gone
-    monkeypatch.setattr("testbed.run.dilation.choose.time.monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr("testbed.experiments.run.dilation.choose.time.monotonic", lambda: float(next(clock)))
     _, choice = choice_of(plan_of(UDP), lab_that_keeps_up_at(10))
     assert choice is not None
     # Without the limit the search goes on down to 10.

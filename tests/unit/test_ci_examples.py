@@ -11,8 +11,8 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
-from testbed.export import Options, export_plan
-from testbed.plan import make_plan
+from testbed.devices import Options, export_plan
+from testbed.planning import make_plan
 from tests.fabrics import scenario_of
 
 FOLDER = Path(__file__).parents[2] / "examples" / "ci"

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 import testbed
-from testbed import cli
-from testbed.cli.app import PANELS, app, wants_json
-from testbed.emulate.compiled import COMMANDS, compile_all
-from testbed.errors import InputError
+from testbed.base.errors import InputError
+from testbed.engines.machine.compiled import COMMANDS, compile_all
+from testbed.experiments.sweep import find_sweep
 from testbed.scenario import scenario_names
-from testbed.sweep import find_sweep
+from testbed.ui import cli
+from testbed.ui.cli.app import PANELS, app, wants_json
 
 
 class _Terminal(io.StringIO):
@@ -60,9 +60,8 @@ def test_every_command_is_in_a_panel_and_on_one_line_of_help():
 
 def test_the_version_is_told_at_once_and_without_the_rest_of_the_program():
     root = str(Path(testbed.__file__).parents[1])
-    script = (
-        "import sys; sys.argv = ['testbed', '--version']; from testbed.cli import main; main(); print(len(sys.modules))"
-    )
+    script = "import sys; sys.argv = ['testbed', '--version']; from testbed.ui.cli import main; main(); "
+    script += "print(len(sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", f"{script}; assert 'typer' not in sys.modules"],
         capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": root},
@@ -100,7 +99,7 @@ def complete(line):
         "COMP_CWORD": str(len(words) - 1),
     }  # fmt: skip
     done = subprocess.run(
-        [sys.executable, "-c", "import sys; sys.argv = ['testbed']; from testbed.cli import main; main()"],
+        [sys.executable, "-c", "import sys; sys.argv = ['testbed']; from testbed.ui.cli import main; main()"],
         capture_output=True, text=True, check=False, env=env,
     )  # fmt: skip
     return done.stdout.split()

@@ -17,11 +17,11 @@ from pathlib import Path
 import dask
 import pytest
 
-from testbed.emulate import cluster as module
-from testbed.emulate import local_workers
-from testbed.emulate.cluster import open_cluster
-from testbed.errors import CapabilityError, InputError, WorkloadError
-from testbed.simulate import Settings, simulate_plan
+from testbed.base.errors import CapabilityError, InputError, WorkloadError
+from testbed.engines.machine import cluster as module
+from testbed.engines.machine import local_workers
+from testbed.engines.machine.cluster import open_cluster
+from testbed.engines.simulate import Settings, simulate_plan
 from tests.dask_programs import ROOT, await_workers, certificate, scheduler, tls_options, worker
 from tests.fabrics import plan_of
 

@@ -12,21 +12,21 @@ from pathlib import Path
 import pytest
 
 import testbed as tb
-from testbed import trust
-from testbed.emulate.cluster import open_cluster
+from testbed.base import trust
+from testbed.engines.machine.cluster import open_cluster
+from testbed.engines.simulate import Settings, simulate_plan
+from testbed.experiments.sweep import prepare, run_sweep
+from testbed.experiments.sweep.apart import run_apart
 from testbed.results import load_run
 from testbed.scenario import plugins
 from testbed.scenario.pickled import Pickled, pickled
-from testbed.simulate import Settings, simulate_plan
-from testbed.sweep import prepare, run_sweep
-from testbed.sweep.apart import run_apart
 from tests.dask_programs import await_workers, scheduler, worker
 
 # Options are a class of the plug-in, so that neither a plan nor a scenario can be unpickled without it.
 _PLUGIN = """
 from dataclasses import dataclass
-from testbed.routing import RoutingKind
-from testbed.routing.stp import StpOptions, route_stp
+from testbed.fabric.routing import RoutingKind
+from testbed.fabric.routing.stp import StpOptions, route_stp
 
 @dataclass(frozen=True, slots=True)
 class OneTree:

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from testbed.emulate.cluster import open_cluster
-from testbed.errors import InputError, WorkloadError
-from testbed.paper.run import Store, run_items
-from testbed.paper.table import load_tables
+from testbed.base.errors import InputError, WorkloadError
+from testbed.engines.machine.cluster import open_cluster
+from testbed.experiments.paper.run import Store, run_items
+from testbed.experiments.paper.table import load_tables
+from testbed.experiments.run.engines import run_scenario
+from testbed.experiments.sweep import prepare, run_sweep
+from testbed.experiments.sweep.apart import run_apart, unpack
 from testbed.results import load_run
-from testbed.run.engines import run_scenario
 from testbed.scenario.pickled import pickled
-from testbed.sweep import prepare, run_sweep
-from testbed.sweep.apart import run_apart, unpack
 from tests.dask_programs import ROOT, await_workers, scheduler, worker
 
 pytestmark = [pytest.mark.timeout(600)]  # the first to run compiles kernels

@@ -12,12 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from testbed import cli
-from testbed.emulate import jobs, probe, registry
-from testbed.emulate.build import build_lab
-from testbed.errors import CapabilityError, InputError, VerificationError
-from testbed.plan import make_plan
+from testbed.base.errors import CapabilityError, InputError, VerificationError
+from testbed.engines.lab.control import registry
+from testbed.engines.lab.control.build import build_lab
+from testbed.engines.lab.hosts import jobs
+from testbed.engines.machine import probe
+from testbed.planning import make_plan
 from testbed.scenario import parse_scenario
+from testbed.ui import cli
 
 _COMMANDS = [
     "plan", "verify", "analyse", "explain", "up", "status", "shell", "run", "report", "compare", "sweep", "down",

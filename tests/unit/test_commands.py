@@ -10,8 +10,8 @@ from threading import Thread
 
 import pytest
 
-from testbed.emulate.commands import first_line, run
-from testbed.errors import LabError
+from testbed.base.errors import LabError
+from testbed.engines.lab.hosts.commands import first_line, run
 
 
 @pytest.mark.parametrize(("script", "line"), [("echo ready; exec sleep 60", b"ready\n"), ("exit 1", b"")])

@@ -6,9 +6,9 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from testbed.cli import compare_commands  # noqa: F401 - adds the commands
-from testbed.cli.app import app
-from testbed.errors import InputError
+from testbed.base.errors import InputError
+from testbed.ui.cli import compare_commands  # noqa: F401 - adds the commands
+from testbed.ui.cli.app import app
 from tests.runs import UDP, goodput, head, run_of, stored, text_of
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from testbed.sweep.read import parse_sweep
+from testbed.experiments.sweep.read import parse_sweep
 
 TEXT = (Path(__file__).parents[2] / "docs" / "comparing.md").read_text(encoding="utf-8")
 

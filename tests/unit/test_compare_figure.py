@@ -9,12 +9,12 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
-from testbed.compare import compare
-from testbed.compare.figure import FORMATS, MAX_PANELS, draw, picture_of
-from testbed.errors import InputError
-from testbed.model import Sample
-from testbed.report.panels import compose, fitted, pixels
-from testbed.report.render import drawing_style
+from testbed.base.errors import InputError
+from testbed.base.model import Sample
+from testbed.experiments.compare import compare
+from testbed.experiments.compare.figure import FORMATS, MAX_PANELS, draw, picture_of
+from testbed.experiments.report.panels import compose, fitted, pixels
+from testbed.experiments.report.render import drawing_style
 from tests.runs import UDP, goodput, head, run_of, text_of
 
 MPI = "{kind: mpi, job: fabric_bench}"

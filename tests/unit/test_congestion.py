@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed.emulate.congestion import require_congestion
-from testbed.errors import CapabilityError
+from testbed.base.errors import CapabilityError
+from testbed.engines.machine.congestion import require_congestion
 
 
 def test_what_the_kernel_has_passes():

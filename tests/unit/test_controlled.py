@@ -5,14 +5,14 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from testbed.emulate.checks import deviations
-from testbed.emulate.controller import late
-from testbed.emulate.walk import state_problems
-from testbed.errors import LabError
-from testbed.messages import ControllerStatus, Deviation, RefusedSwitch, ShortCuts, SwitchState
-from testbed.model import Rule
-from testbed.pipeline.text import format_rule
-from testbed.plan import Plan, make_plan
+from testbed.base.errors import LabError
+from testbed.base.messages import ControllerStatus, Deviation, RefusedSwitch, ShortCuts, SwitchState
+from testbed.base.model import Rule
+from testbed.engines.lab.control.controller import late
+from testbed.engines.ovs.checks import deviations
+from testbed.engines.ovs.walk import state_problems
+from testbed.fabric.openflow.text import format_rule
+from testbed.planning import Plan, make_plan
 from testbed.scenario import parse_scenario
 
 PLAN = make_plan(parse_scenario("topology: {kind: torus, sizes: [3, 3]}", "test.yaml"))

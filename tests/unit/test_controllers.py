@@ -22,10 +22,10 @@ from controllers.reconciler import Reconciler
 from controllers.refused import RefusedError
 from controllers.switches import SwitchError, Switches
 from controllers.wire import Content, add_message, bundle, content, differences, place, rule_of
-from testbed.model import Rule
-from testbed.pipeline.compile import entry_rules
-from testbed.plan import Plan, make_plan
-from testbed.plan.store import plan_to_json
+from testbed.base.model import Rule
+from testbed.fabric.openflow.compile import entry_rules
+from testbed.planning import Plan, make_plan
+from testbed.planning.store import plan_to_json
 from tests.fabrics import plan_of, plan_without, scenario_of
 
 DATAPATH = ProtocolDesc(ofproto_v1_3.OFP_VERSION)

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.emulate import commands, openvswitch
-from testbed.emulate.build import build_order
-from testbed.emulate.switch_daemon import daemon_count, divide, open_files, switch_ports
-from testbed.errors import LabError
-from testbed.plan import make_plan
+from testbed.base.errors import LabError
+from testbed.engines.lab.control.build import build_order
+from testbed.engines.lab.hosts import commands
+from testbed.engines.ovs import openvswitch
+from testbed.engines.ovs.switch_daemon import daemon_count, divide, open_files, switch_ports
+from testbed.planning import make_plan
 from testbed.scenario import parse_scenario
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from testbed.verify.delivery import Walk, dependencies
+from testbed.fabric.verify.delivery import Walk, dependencies
 from tests.fabrics import topology_of
 
 

@@ -20,11 +20,11 @@ from jsonschema import Draft202012Validator
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from testbed import cli
-from testbed.cli.app import JSON, TRUST, app
-from testbed.cli.output import messages, print_error, results
-from testbed.errors import TestbedError
+from testbed.base.errors import TestbedError
 from testbed.scenario.schema import schema
+from testbed.ui import cli
+from testbed.ui.cli.app import JSON, TRUST, app
+from testbed.ui.cli.output import messages, print_error, results
 from tests.shown_commands import PAGES, ROOT, TUTORIALS, in_sentences, pages_module, shown_commands, words_of
 
 cli.load_commands()

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed.exercise import course, work
-from testbed.exercise.course import FOLDER, SOLUTIONS, START
+from testbed.ui.teaching import course, work
+from testbed.ui.teaching.course import FOLDER, SOLUTIONS, START
 from tests.shown_commands import PAGES, ROOT, Here, How, Left, Planned, pages_module, words_of
 from tests.shown_others import (
     HISTORY,

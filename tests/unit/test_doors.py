@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from testbed.emulate import probe
-from testbed.emulate.realtime import doors, process
-from testbed.errors import CapabilityError, LabError
+from testbed.base.errors import CapabilityError, LabError
+from testbed.engines.machine import probe
+from testbed.engines.realtime import doors, process
 from testbed.scenario import parse_scenario
 
 _SCENARIO = "topology: {kind: mesh, sizes: [2]}\nengine: realtime"

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from testbed.errors import InputError
-from testbed.plan import make_plan
+from testbed.base.errors import InputError
+from testbed.planning import make_plan
 from testbed.scenario import parse_scenario
 from testbed.scenario.engine_table import NO, YES, engine_table
 from testbed.scenario.engines import ENGINES, Simulator, VmOptions

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from testbed import errors
-from testbed.errors import InputError, Problem, TestbedError, did_you_mean
+from testbed.base import errors
+from testbed.base.errors import InputError, Problem, TestbedError, did_you_mean
 
 
 def test_the_tree_in_the_docstring_is_the_tree_of_the_classes():

@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from testbed.emulate.shaping import Shaping
-from testbed.ethernet import MAX_WIRE_FRAME, VLAN_TAG, WIRE_OVERHEAD, wire_bits, wire_bytes
-from testbed.kernels.packets import run
-from testbed.kernels.packets_state import FREE
-from testbed.model import host_mac
-from testbed.plan.rates import logical_ways
-from testbed.plan.wire_time import message_wires
-from testbed.predict import transport
-from testbed.predict.round_trip import frame_sizes, one_way
-from testbed.routing.paths import path
-from testbed.simulate.live import live_model
-from testbed.simulate.packet_settings import CONTROL_BYTES, time_of
+from testbed.base.ethernet import MAX_WIRE_FRAME, VLAN_TAG, WIRE_OVERHEAD, wire_bits, wire_bytes
+from testbed.base.model import host_mac
+from testbed.dataplane.kernels.packets import run
+from testbed.dataplane.kernels.packets_state import FREE
+from testbed.dataplane.predict import transport
+from testbed.dataplane.predict.round_trip import frame_sizes, one_way
+from testbed.engines.lab.hosts.shaping import Shaping
+from testbed.engines.simulate.live import live_model
+from testbed.engines.simulate.packet_settings import CONTROL_BYTES, time_of
+from testbed.fabric.routing.paths import path
+from testbed.planning.rates import logical_ways
+from testbed.planning.wire_time import message_wires
 
 from .test_live import _offer, _plan
 

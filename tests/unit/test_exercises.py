@@ -17,11 +17,11 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from testbed.cli import exercise_commands, lab_commands, simulate_commands
-from testbed.cli.app import app
-from testbed.errors import InputError
-from testbed.exercise import course, grade, work
-from testbed.exercise.demands import links
+from testbed.base.errors import InputError
+from testbed.ui.cli import exercise_commands, lab_commands, simulate_commands
+from testbed.ui.cli.app import app
+from testbed.ui.teaching import course, grade, work
+from testbed.ui.teaching.demands import links
 
 assert exercise_commands is not None
 assert simulate_commands is not None

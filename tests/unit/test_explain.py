@@ -8,14 +8,14 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from testbed.analyse import explain
-from testbed.errors import InputError
-from testbed.model import LocalPlan, Paths, VlanPlan
-from testbed.pipeline.oracle import matched_rules
-from testbed.pipeline.text import format_rule
-from testbed.plan import make_plan
-from testbed.routing.paths import all_paths, hops, path
-from testbed.vlans.entries import entries_of
+from testbed.base.errors import InputError
+from testbed.base.model import LocalPlan, Paths, VlanPlan
+from testbed.experiments.analyse import explain
+from testbed.fabric.openflow.oracle import matched_rules
+from testbed.fabric.openflow.text import format_rule
+from testbed.fabric.routing.paths import all_paths, hops, path
+from testbed.fabric.vlans.entries import entries_of
+from testbed.planning import make_plan
 from tests.fabrics import graph_of, plan_of, scenario_of
 
 RANDOM = "topology: {kind: random, switches: 12, degree: 3, seed: 4, hosts_per_switch: 2}\n"

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from testbed.errors import InputError, VerificationError
-from testbed.export import Options, compare_files, export_plan
-from testbed.export.export import DIALECTS
-from testbed.export.port_names import listed, port_names
-from testbed.export.reserved import RESERVED
-from testbed.export.settings import settings_of
-from testbed.plan import Plan, make_plan
+from testbed.base.errors import InputError, VerificationError
+from testbed.devices import Options, compare_files, export_plan
+from testbed.devices.export import DIALECTS
+from testbed.devices.port_names import listed, port_names
+from testbed.devices.reserved import RESERVED
+from testbed.devices.settings import settings_of
+from testbed.planning import Plan, make_plan
 from tests.fabrics import plan_of, scenario_of
 
 

@@ -12,15 +12,15 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from testbed.errors import InputError
-from testbed.plan import make_plan
-from testbed.plan.store import plan_from_json, plan_to_json
+from testbed.base.errors import InputError
+from testbed.fabric.topologies import TOPOLOGIES, size_problem
+from testbed.fabric.topologies.graph import Graph, graph
+from testbed.planning import make_plan
+from testbed.planning.store import plan_from_json, plan_to_json
 from testbed.scenario import load_scenario, parse_scenario
 from testbed.scenario.fabric_file import READERS, TOPOLOGY_BLOCKS, FabricFile, read_fabric
 from testbed.scenario.load import as_dict
 from testbed.scenario.schema import schema
-from testbed.topologies import TOPOLOGIES, size_problem
-from testbed.topologies.graph import Graph, graph
 from tests.fabrics import graph_of
 
 SAMPLES = Path(__file__).parents[2] / "scenarios" / "fabrics"

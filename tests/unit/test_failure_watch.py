@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from testbed.failover.outlook import Outlook
-from testbed.messages import ControllerStatus, Disturbed, FailureEvent, Snapshot
-from testbed.model import host_ip
-from testbed.plan import Plan, make_plan
-from testbed.plan.failures import failure_outlooks
-from testbed.report.charts import event_words, failure_charts
-from testbed.run.checks.fidelity import Verdict
-from testbed.run.loads.context import LoadResult
-from testbed.run.loads.failure_cost import assess
-from testbed.run.loads.failure_watch import disturbance, watched_pairs
-from testbed.workloads.pairs import OutputError
-from testbed.workloads.probe import PROGRAM, Passage, commands, parse
+from testbed.base.messages import ControllerStatus, Disturbed, FailureEvent, Snapshot
+from testbed.base.model import host_ip
+from testbed.experiments.report.charts import event_words, failure_charts
+from testbed.experiments.run.checks.fidelity import Verdict
+from testbed.experiments.run.loads.context import LoadResult
+from testbed.experiments.run.loads.failure_cost import assess
+from testbed.experiments.run.loads.failure_watch import disturbance, watched_pairs
+from testbed.planning import Plan, make_plan
+from testbed.planning.failover.outlook import Outlook
+from testbed.planning.failures import failure_outlooks
+from testbed.scenario.workloads.pairs import OutputError
+from testbed.scenario.workloads.probe import PROGRAM, Passage, commands, parse
 from tests.fabrics import scenario_of
 
 
@@ -65,7 +65,7 @@ def test_programs_tell_what_was_sent_and_what_arrived(monkeypatch):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
         one.bind(("", 0))
         port = one.getsockname()[1]
-    monkeypatch.setattr("testbed.workloads.probe.FIRST_PORT", port)
+    monkeypatch.setattr("testbed.scenario.workloads.probe.FIRST_PORT", port)
     (receiver,), (sender,) = commands([("h1", "h2", "127.0.0.1")], 200, 1.0)
     assert (receiver.host, sender.host) == ("h2", "h1")
     # Longer than it is told to, for a sender that a busy machine starts late.

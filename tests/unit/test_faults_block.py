@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import yaml
 
-from testbed.errors import InputError
-from testbed.plan import make_plan
-from testbed.plan.store import plan_from_json, plan_to_json
+from testbed.base.errors import InputError
+from testbed.fabric.topologies.faults import Faults, apply_faults
+from testbed.fabric.topologies.graph import Graph, graph
+from testbed.planning import make_plan
+from testbed.planning.store import plan_from_json, plan_to_json
 from testbed.scenario import parse_scenario
 from testbed.scenario.load import as_dict
-from testbed.topologies.faults import Faults, apply_faults
-from testbed.topologies.graph import Graph, graph
 from tests.fabrics import scenario_of, topology_of
 
 # Drawn once; a change of numpy, of Python or of the machine must not change it.

@@ -7,14 +7,14 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from testbed.model import Routes
-from testbed.routing.dor import DorOptions, route_dor
-from testbed.routing.fat_tree import FatTreeOptions, route_fat_tree
-from testbed.routing.relation import Conflict, forwarding_table
-from testbed.routing.simple import DirectOptions, route_direct
-from testbed.routing.updown import UpDownOptions, route_updown
-from testbed.vlans import fewest
-from testbed.vlans.fewest import (
+from testbed.base.model import Routes
+from testbed.fabric.routing.dor import DorOptions, route_dor
+from testbed.fabric.routing.fat_tree import FatTreeOptions, route_fat_tree
+from testbed.fabric.routing.relation import Conflict, forwarding_table
+from testbed.fabric.routing.simple import DirectOptions, route_direct
+from testbed.fabric.routing.updown import UpDownOptions, route_updown
+from testbed.fabric.vlans import fewest
+from testbed.fabric.vlans.fewest import (
     Bounds,
     fewest_colours,
     fewest_fixed,
@@ -22,7 +22,7 @@ from testbed.vlans.fewest import (
     fewest_of_trees,
     fewest_renamed,
 )
-from testbed.vlans.fixed import FixedOptions, assign_fixed
+from testbed.fabric.vlans.fixed import FixedOptions, assign_fixed
 from tests.fabrics import topology_of
 
 

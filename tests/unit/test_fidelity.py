@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from testbed.messages import LATE_BINS, Snapshot
-from testbed.run.checks.fidelity import (
+from testbed.base.messages import LATE_BINS, Snapshot
+from testbed.experiments.run.checks.fidelity import (
     Judgement,
     Verdict,
     judge_clock,
@@ -23,7 +23,7 @@ from testbed.run.checks.fidelity import (
     quantiles,
     too_slow,
 )
-from testbed.run.loads.context import LoadResult
+from testbed.experiments.run.loads.context import LoadResult
 
 
 def test_processor_shares():

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.files import (
+from testbed.base.files import (
     create_file,
     make_folder,
     make_new_folder,
@@ -56,7 +56,7 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("testbed.files.write.os.rename", full)
+    monkeypatch.setattr("testbed.base.files.write.os.rename", full)
     with pytest.raises(OSError, match="No space left"):
         write_whole(file, b"two")
     assert file.read_bytes() == b"one"

@@ -8,15 +8,15 @@ import json
 import pytest
 
 import testbed as tb
-from testbed.audit.folder import read_network
-from testbed.cli.check_command import _sources, texts_of
-from testbed.errors import InputError
-from testbed.exercise import course
-from testbed.exercise.grade import grade
-from testbed.exercise.work import begin
-from testbed.plan import make_plan
+from testbed.base.errors import InputError
+from testbed.devices.audit.folder import read_network
+from testbed.experiments.sweep.plans import prepare
+from testbed.planning import make_plan
 from testbed.scenario import load_scenario
-from testbed.sweep.plans import prepare
+from testbed.ui.cli.check_command import _sources, texts_of
+from testbed.ui.teaching import course
+from testbed.ui.teaching.grade import grade
+from testbed.ui.teaching.work import begin
 
 _SECRET = "root:$6$ThePasswordOfRoot:20000:0:99999:7:::"
 # Blocks that name a file, and the key that does.

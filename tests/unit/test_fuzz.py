@@ -12,7 +12,7 @@ from benchmarks.fuzz import feed
 from benchmarks.fuzz_inputs import smaller
 from benchmarks.fuzz_shown import feed_progress, require_text
 from benchmarks.fuzz_targets import TARGETS, Target
-from testbed.cli import output
+from testbed.ui.cli import output
 
 FOUND = sorted((Path(__file__).parents[1] / "data" / "fuzz").glob("*.json"))
 

@@ -10,9 +10,9 @@ import pytest
 from benchmarks.fuzz_networks import Network, differences, draw_network, judge_networks, store_network
 from benchmarks.fuzz_networks_dialects import DIALECTS
 from benchmarks.fuzz_networks_model import Net, Port
-from testbed.audit import network as network_module
-from testbed.export import read_lines, trunking
-from testbed.export.vlan_set import ALL_VLANS
+from testbed.devices import read_lines, trunking
+from testbed.devices.audit import network as network_module
+from testbed.devices.vlan_set import ALL_VLANS
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

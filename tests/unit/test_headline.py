@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from testbed.model import Sample
-from testbed.plan import make_plan
-from testbed.report.headline import headline
-from testbed.run.checks.fidelity import Slow, Verdict, short_of_time, too_slow
-from testbed.run.expected import expected_seconds
+from testbed.base.model import Sample
+from testbed.experiments.report.headline import headline
+from testbed.experiments.run.checks.fidelity import Slow, Verdict, short_of_time, too_slow
+from testbed.experiments.run.expected import expected_seconds
+from testbed.planning import make_plan
 from tests.fabrics import scenario_of
 
 SIZE = {"topology": {"kind": "ring", "switches": 4}, "routing": "updown", "lab": {"dilation": 100}}

@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from testbed.plan import make_plan
-from testbed.report.heatmaps import MAX_COLUMNS, MAX_ROWS, heat_panel, telemetry_charts
-from testbed.report.marks import Heat
-from testbed.report.palette import HEAT
-from testbed.report.panels import Axis, Block, Picture
-from testbed.report.render import for_page
+from testbed.experiments.report.heatmaps import MAX_COLUMNS, MAX_ROWS, heat_panel, telemetry_charts
+from testbed.experiments.report.marks import Heat
+from testbed.experiments.report.palette import HEAT
+from testbed.experiments.report.panels import Axis, Block, Picture
+from testbed.experiments.report.render import for_page
+from testbed.planning import make_plan
 from testbed.results.telemetry import Telemetry
 from testbed.scenario import parse_scenario
 

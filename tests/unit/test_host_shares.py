@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from testbed.emulate.build import build_order
-from testbed.emulate.cgroup import Hierarchy
-from testbed.emulate.host_shares import HostShares
-from testbed.emulate.requests import BuildOrder
-from testbed.errors import LabError
-from testbed.messages import CpuShare
+from testbed.base.errors import LabError
+from testbed.base.messages import CpuShare
+from testbed.engines.lab.control.build import build_order
+from testbed.engines.lab.control.requests import BuildOrder
+from testbed.engines.lab.hosts.cgroup import Hierarchy
+from testbed.engines.lab.hosts.host_shares import HostShares
 from tests.fabrics import plan_of
 
 

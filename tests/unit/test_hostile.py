@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from testbed.errors import InputError, reading
-from testbed.files import read_text
-from testbed.report.facts import _pace
+from testbed.base.errors import InputError, reading
+from testbed.base.files import read_text
+from testbed.experiments.report.facts import _pace
+from testbed.experiments.sweep.record import read_record
 from testbed.results import load_run
 from testbed.results.samples import load_failures
 from testbed.results.telemetry import load_telemetry
 from testbed.scenario import find_scenario, parse_scenario
-from testbed.sweep.record import read_record
 from tests.runs import goodput, run_of, text_of
 from tests.runs import stored as stored_run
 

@@ -62,8 +62,8 @@ def test_what_is_missing_is_said_before_anything_is_done(installed, tmp_path):
     # This machine may have all that an image takes, and an image.
     program = (
         "from pathlib import Path; from testbed import shipped; shipped.CACHE = Path('cache').absolute(); "
-        "from testbed.emulate.vm import building; building.environment = lambda: {'PATH': '/nowhere'}; "
-        "from testbed.cli import main; main()"
+        "from testbed.engines.vm import building; building.environment = lambda: {'PATH': '/nowhere'}; "
+        "from testbed.ui.cli import main; main()"
     )
     done = subprocess.run(
         [installed.environment / "bin" / "python", "-I", "-c", program, "vm", "build"],

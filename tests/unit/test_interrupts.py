@@ -14,7 +14,7 @@ import pytest
 
 PROGRAM = """\
 import sys, time
-from testbed.cli.interrupts import Interrupted, Interrupts, leave
+from testbed.ui.cli.interrupts import Interrupted, Interrupts, leave
 
 def within(module, code):
     exec(code, {{"__name__": module, "time": time}})

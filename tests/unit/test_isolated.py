@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed import isolated
+from testbed.base import isolated
 from tests.planted import Planted, plant
 
 ROOT = Path(__file__).parents[2]
@@ -23,7 +23,7 @@ workloads: [{kind: iperf3, protocol: udp, pattern: neighbour, repeats: 1}]
 _SHOW = """
 import sys
 sys.path[:0] = [sys.argv[1]]
-from testbed.isolated import isolate
+from testbed.base.isolated import isolate
 isolate()
 import matplotlib, numba
 from numba.core import config
@@ -75,7 +75,7 @@ def test_workers_take_no_code_from_the_folder_they_are_started_in(planted):
 
 
 def test_a_module_that_is_started_isolated_gets_its_words_and_nothing_of_the_folder(planted):
-    command = isolated.make_module_command("testbed.certificate_check", "no plan", "no certificate")
+    command = isolated.make_module_command("testbed.planning.certificate_check", "no plan", "no certificate")
     assert command[1] == "-I"
     done = subprocess.run(
         command, cwd=planted.folder, capture_output=True, text=True, check=False,

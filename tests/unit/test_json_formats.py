@@ -11,9 +11,9 @@ import pytest
 from jsonschema import Draft202012Validator
 from typer.main import get_command
 
-from testbed import cli
-from testbed.cli.app import app
-from testbed.emulate.vm import box, image
+from testbed.engines.vm import box, image
+from testbed.ui import cli
+from testbed.ui.cli.app import app
 from tests.json_formats import FOLDER, closed, conforms, file_of
 from tests.unit.test_cli_surface import typed
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from testbed.kernels import check
+from testbed.fabric.kernels import check
 
 # A line of three switches: channels 0: 0→1, 1: 1→0, 2: 1→2, 3: 2→1; a virtual channel is layer · 4 + channel.
 SOURCE, TARGET = np.array([0, 1, 1, 2], dtype=np.int32), np.array([1, 0, 2, 1], dtype=np.int32)

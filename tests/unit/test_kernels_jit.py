@@ -12,28 +12,31 @@ from typing import Any
 import numpy as np
 import pytest
 
-import testbed.kernels
-from testbed.kernels import jit
-from testbed.kernels.jit import jit_unless_small
-from testbed.kernels.vlans import loops_and_parts
+import testbed.base
+from testbed.base import jit
+from testbed.base.jit import jit_unless_small
+from testbed.fabric.kernels.vlans import loops_and_parts
 
-CALLEE = "from testbed.kernels.jit import jit\n\n\n@jit\ndef callee():\n    return {}\n"
+CALLEE = "from testbed.base.jit import jit\n\n\n@jit\ndef callee():\n    return {}\n"
 CALLER = (
-    "from testbed.kernels.callee import callee\nfrom testbed.kernels.jit import jit\n\n\n"
+    "from testbed.fabric.kernels.callee import callee\nfrom testbed.base.jit import jit\n\n\n"
     "@jit\ndef caller():\n    return callee() + 1\n"
 )
 
 
 def copy_jit(package: Path) -> None:
     """Put what compiles into a package of kernels that has nothing else."""
-    kernels = Path(testbed.kernels.__file__).parent
-    for name in ("__init__.py", "jit.py", "machine_code.py"):
-        shutil.copy(kernels / name, package / name)
-    shutil.copy(kernels.parent / "isolated.py", package.parent / "isolated.py")
+    base = Path(testbed.base.__file__).parent
+    copied = package.parents[1] / "base"
+    copied.mkdir()
+    for name in ("__init__.py", "jit.py", "machine_code.py", "isolated.py"):
+        shutil.copy(base / name, copied / name)
+    for folder in (package, package.parent, package.parents[1]):
+        (folder / "__init__.py").write_text("")
 
 
 def called(folder: Path) -> str:
-    program = "from testbed.kernels.caller import caller; print(caller())"
+    program = "from testbed.fabric.kernels.caller import caller; print(caller())"
     environment = {**os.environ, "PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(folder / "cache")}
     done = subprocess.run(
         [sys.executable, "-P", "-c", program] if sys.version_info >= (3, 11) else [sys.executable, "-c", program],
@@ -44,9 +47,8 @@ def called(folder: Path) -> str:
 
 @pytest.mark.slow
 def test_a_kernel_is_compiled_anew_when_one_it_calls_in_another_file_has_changed(tmp_path):
-    package = tmp_path / "testbed" / "kernels"
+    package = tmp_path / "testbed" / "fabric" / "kernels"
     package.mkdir(parents=True)
-    (tmp_path / "testbed" / "__init__.py").write_text("")
     copy_jit(package)
     (package / "caller.py").write_text(CALLER)
     (package / "callee.py").write_text(CALLEE.format(1))
@@ -63,7 +65,7 @@ def test_a_kernel_is_compiled_anew_when_one_it_calls_in_another_file_has_changed
 
 def test_kernels_can_be_interpreted_without_importing_numba():
     program = (
-        "import sys; import numpy as np; from testbed.kernels.vlans import used_entries as kernel; "
+        "import sys; import numpy as np; from testbed.fabric.kernels.vlans import used_entries as kernel; "
         "print(type(kernel).__name__, 'numba' in sys.modules)"
     )
     done = subprocess.run(
@@ -124,8 +126,10 @@ def test_interpreted_and_compiled_kernels_give_the_same():
 @pytest.mark.slow
 def test_a_small_fabric_is_planned_and_its_lab_begun_without_loading_numba():
     program = (
-        "import sys; from testbed.scenario import find_scenario, load_scenario; from testbed.plan import make_plan; "
-        "from testbed.run.engines import standing; plan = make_plan(load_scenario(find_scenario('torus4x4'))); "
+        "import sys; from testbed.scenario import find_scenario, load_scenario\n"
+        "from testbed.planning import make_plan\n"
+        "from testbed.experiments.run.engines import standing\n"
+        "plan = make_plan(load_scenario(find_scenario('torus4x4'))); "
         "standing(plan.scenario); print('numba' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -133,23 +137,21 @@ def test_a_small_fabric_is_planned_and_its_lab_begun_without_loading_numba():
 
 
 INNER = (
-    "from testbed.kernels.jit import jit, jit_inner\n\n\n@jit_inner\ndef inner(n):\n    return n + 1\n\n\n"
+    "from testbed.base.jit import jit, jit_inner\n\n\n@jit_inner\ndef inner(n):\n    return n + 1\n\n\n"
     "@jit\ndef outer(n):\n    return inner(n)\n"
 )
 
 
 @pytest.mark.slow
 def test_what_only_kernels_call_cannot_be_called_otherwise(tmp_path):
-    package = tmp_path / "testbed" / "kernels"
+    package = tmp_path / "testbed" / "fabric" / "kernels"
     package.mkdir(parents=True)
-    (tmp_path / "testbed" / "__init__.py").write_text("")
     copy_jit(package)
     (package / "made.py").write_text(INNER)
     refused = "inner is called by kernels only: it has no entry for the interpreter"
     for first in ("", "print(made.outer(1));"):
-        program = (
-            f"from testbed.kernels import made\n{first}\ntry:\n    made.inner(1)\nexcept TypeError as e:\n    print(e)"
-        )
+        program = f"from testbed.fabric.kernels import made\n{first}\ntry:\n    made.inner(1)\n"
+        program += "except TypeError as e:\n    print(e)"
         for _ in ("compiled", "from the disk"):
             done = subprocess.run(
                 [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True,

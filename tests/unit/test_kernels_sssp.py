@@ -8,7 +8,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from testbed.kernels.sssp import shortest_trees
+from testbed.fabric.kernels.sssp import shortest_trees
 
 
 def by_walking(graph, channels, ends, hosts, *, balanced):

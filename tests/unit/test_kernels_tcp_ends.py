@@ -2,8 +2,17 @@
 
 import pytest
 
-from testbed.kernels import tcp_ends
-from testbed.kernels.tcp_ends import ACKNOWLEDGE, ACKNOWLEDGE_LATER, ARRIVED, DONE, LOST, NOTHING, NOWHERE, UNDER_WAY
+from testbed.dataplane.kernels import tcp_ends
+from testbed.dataplane.kernels.tcp_ends import (
+    ACKNOWLEDGE,
+    ACKNOWLEDGE_LATER,
+    ARRIVED,
+    DONE,
+    LOST,
+    NOTHING,
+    NOWHERE,
+    UNDER_WAY,
+)
 
 _PLACES = 128  # of each flow, with queues of four frames
 

@@ -7,13 +7,14 @@ import sys
 
 import pytest
 
-from testbed.emulate import launch
+from testbed.engines.lab.control import launch
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="Python has no distutils of its own from 3.12 on")
 def test_the_agent_does_without_setuptools():
     pytest.importorskip("mininet")
-    code = "import sys, testbed.emulate.agent; print('mininet.node' in sys.modules, 'setuptools' in sys.modules)"
+    code = "import sys, testbed.engines.lab.control.agent as _; "
+    code += "print('mininet.node' in sys.modules, 'setuptools' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=launch._environment()
     )
@@ -21,7 +22,8 @@ def test_the_agent_does_without_setuptools():
 
 
 def test_the_agent_loads_nothing_of_the_planner_that_takes_time():
-    code = "import sys, testbed.emulate.agent; print({'numba', 'numpy', 'testbed.predict'} & set(sys.modules))"
+    code = "import sys, testbed.engines.lab.control.agent as _; "
+    code += "print({'numba', 'numpy', 'testbed.dataplane.predict'} & set(sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=launch._environment()
     )

@@ -6,20 +6,20 @@ from dataclasses import replace
 
 import pytest
 
-from testbed.emulate import frames
-from testbed.emulate.checks import teach, unknown_addresses
-from testbed.emulate.counters import flooded_frames
-from testbed.emulate.frames import frame
-from testbed.errors import InputError, LabError
-from testbed.model import LearningPlan, Rule, host_mac
-from testbed.pipeline.compile import LearningOracle, count_rules, entry_rules, learned_rules
-from testbed.pipeline.oracle import BROADCAST
-from testbed.pipeline.text import FlowSyntaxError, format_rule, parse_rule
-from testbed.plan import Plan, make_plan
-from testbed.plan.store import plan_from_json, plan_to_json
-from testbed.routing.paths import path
-from testbed.run.checks.fidelity import Verdict
-from testbed.run.loads.context import flood_findings
+from testbed.base.errors import InputError, LabError
+from testbed.base.model import LearningPlan, Rule, host_mac
+from testbed.engines.lab.counters.counters import flooded_frames
+from testbed.engines.lab.hosts import frames
+from testbed.engines.lab.hosts.frames import frame
+from testbed.engines.ovs.checks import teach, unknown_addresses
+from testbed.experiments.run.checks.fidelity import Verdict
+from testbed.experiments.run.loads.context import flood_findings
+from testbed.fabric.openflow.compile import LearningOracle, count_rules, entry_rules, learned_rules
+from testbed.fabric.openflow.oracle import BROADCAST
+from testbed.fabric.openflow.text import FlowSyntaxError, format_rule, parse_rule
+from testbed.fabric.routing.paths import path
+from testbed.planning import Plan, make_plan
+from testbed.planning.store import plan_from_json, plan_to_json
 from tests.fabrics import scenario_of
 
 HOSTS = range(16)

@@ -9,18 +9,17 @@ import json
 import pydoc
 import subprocess
 import sys
-from importlib import import_module
 
 import networkx as nx
 import pandas as pd
 import pytest
 
 import testbed as tb
-from testbed.model import Sample
-from testbed.plan.summary import summary
+from testbed.base.model import Sample
+from testbed.engines.simulate import PacketSettings, Settings
+from testbed.planning.summary import summary
 from testbed.results import ResultFolder
 from testbed.results.samples import samples_to_csv
-from testbed.simulate import PacketSettings, Settings
 from tests.fabrics import plan_of
 from tests.runs import head
 
@@ -35,7 +34,8 @@ def torus():
 def test_importing_it_imports_nothing_that_takes_time():
     code = "import sys, testbed; print(*sorted(n for n in sys.modules if n.startswith(('testbed', 'numpy', 'pandas'))))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["testbed"]
+    assert {name.partition(".")[0] for name in done.stdout.split()} == {"testbed"}
+    assert not [name for name in done.stdout.split() if not name.startswith("testbed.base") and name != "testbed"]
 
 
 def test_all_that_it_offers_is_there_and_documented():
@@ -43,28 +43,19 @@ def test_all_that_it_offers_is_there_and_documented():
     for name in tb.__all__:
         assert getattr(tb, name).__doc__, name
     assert {*tb.__all__} <= {*dir(tb)}
-    with pytest.raises(AttributeError, match=r"has no attribute 'plam'; there are .* plan,"):
-        tb.plam  # type: ignore[attr-defined]  # noqa: B018
 
 
-@pytest.mark.parametrize("name", ["plan", "run", "simulate"])
-def test_help_is_that_of_the_function_called_whatever_was_imported_before(name):
-    from testbed import api  # noqa: PLC0415
-
-    package = import_module(f"testbed.{name}")  # as every inner import does, which sets the attribute
+@pytest.mark.parametrize("name", ["plan", "scenarios", "run", "simulate", "lab", "load"])
+def test_help_is_that_of_the_function_and_tells_of_each_parameter(name):
     called = getattr(tb, name)
-    assert called is getattr(api, name)
     assert inspect.isfunction(called)
     said = pydoc.plain(pydoc.render_doc(called)).splitlines()
-    assert said[0] == f"Python Library Documentation: function {name} in module {called.__module__}"
+    assert said[0] == f"Python Library Documentation: function {name} in module testbed"
     assert said[2].startswith(f"{name}(")
     assert len(said) < 60
     told = "\n".join(said[3:])
     for parameter in inspect.signature(called).parameters.values():
         assert f"        {'**' * (parameter.kind is parameter.VAR_KEYWORD)}{parameter.name}: " in told
-    assert inspect.ismodule(package)
-    with pytest.raises(TypeError, match="not callable"):
-        package()  # type: ignore[operator]
 
 
 def test_help_of_simulate_says_what_each_setting_is():
@@ -72,22 +63,6 @@ def test_help_of_simulate_says_what_each_setting_is():
     called = {"clocks": "cycles"}
     names = {called.get(one.name, one.name) for kind in (Settings, PacketSettings) for one in dataclasses.fields(kind)}
     assert {name for name in names if f"`{name}`" not in told and f"        {name}: " not in told} == set()
-
-
-def test_packages_that_are_functions_too_are_imported_as_ever(monkeypatch):
-    code = (
-        "import testbed.simulate.settings as one; import testbed.run.engines; import testbed as tb; "
-        "from testbed.plan import Plan; from testbed import plan; import testbed.plan.store as two; "
-        "print(one.__name__, testbed.run.engines.__name__, plan is tb.plan, plan.Plan is Plan, two.__name__)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == [
-        "testbed.simulate.settings", "testbed.run.engines", "True", "True", "testbed.plan.store",
-    ]  # fmt: skip
-    monkeypatch.setattr(tb, "plan", len)
-    assert tb.plan("abc") == 3  # type: ignore[comparison-overlap]
-    monkeypatch.undo()
-    assert tb.plan.__module__ == "testbed.api.plans"
 
 
 def test_a_plan_is_that_of_the_command(torus):
@@ -122,7 +97,7 @@ def test_paths_are_named_and_tabled(torus):
 
 
 def test_a_table_too_large_is_a_sentence(torus, monkeypatch):
-    monkeypatch.setattr("testbed.api.plans.MAX_PATHS", 239)
+    monkeypatch.setattr("testbed.ui.python.plans.MAX_PATHS", 239)
     with pytest.raises(tb.InputError, match=r"there are 240 paths and a table holds 239; give a source, such as"):
         torus.paths_frame()
     assert len(torus.paths_frame("h1")) == 15
@@ -173,7 +148,7 @@ def test_a_plan_shows_itself(torus, tmp_path):
 
 def test_what_needs_a_library_that_is_not_there_says_so(torus, monkeypatch):
     found = builtins.__import__
-    monkeypatch.setattr("testbed.api.extras.import_module", lambda name: found(f"no_{name}"))
+    monkeypatch.setattr("testbed.ui.python.extras.import_module", lambda name: found(f"no_{name}"))
     for call, name in ((torus.graph, "networkx"), (torus.paths_frame, "pandas"), (torus.loads().frame, "pandas")):
         with pytest.raises(tb.CapabilityError) as caught:
             call()

@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from testbed.errors import MOST_LINES, InputError, LabError, Problem, cut
-from testbed.export.read_lines import SwitchLines, vlans_of
-from testbed.export.vlan_set import VlanSet
-from testbed.limits import LimitError, allowed, parse_arrays, parse_json
+from testbed.base.errors import MOST_LINES, InputError, LabError, Problem, cut
+from testbed.base.limits import LimitError, allowed, parse_arrays, parse_json
+from testbed.devices.read_lines import SwitchLines, vlans_of
+from testbed.devices.vlan_set import VlanSet
 from testbed.scenario import parse_scenario
 from testbed.scenario.read import read_value
 
@@ -28,23 +28,23 @@ _MEMORY, _SECONDS = 2500 << 20, 30
 
 _READER = """
 import json, resource, signal, sys
-import testbed.plan.store, testbed.plan.stored, testbed.scenario.read
+import testbed.planning.store, testbed.planning.stored, testbed.scenario.read
 from pathlib import Path
 from testbed import limits
-from testbed.audit.folder import read_network
-from testbed.cli.check_command import texts_of
-from testbed.emulate.jobs import read_job
-from testbed.errors import TestbedError
-from testbed.exercise import course
-from testbed.plan.stored import read_stored
+from testbed.devices.audit.folder import read_network
+from testbed.ui.cli.check_command import texts_of
+from testbed.engines.lab.hosts.jobs import read_job
+from testbed.base.errors import TestbedError
+from testbed.ui.teaching import course
+from testbed.planning.stored import read_stored
 from testbed.results.telemetry import load_telemetry
 from testbed.scenario import load_scenario
 from testbed.scenario.catalogue import summaries
 from testbed.scenario.plugins import load_file
-from testbed.sweep.read import load_sweep
+from testbed.experiments.sweep.read import load_sweep
 
 limits.UNPACKED = 50 << 20
-testbed.plan.store.PLAN_VALUES = testbed.plan.stored.PLAN_VALUES = 1_000_000
+testbed.planning.store.PLAN_VALUES = testbed.planning.stored.PLAN_VALUES = 1_000_000
 testbed.scenario.read.YAML_VALUES = 10_000
 READERS = {
     "scenario": load_scenario, "job": lambda file: read_job("./" + file.parent.name, "job", file.parent.parent),

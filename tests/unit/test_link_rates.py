@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from testbed.emulate.build import build_order
-from testbed.errors import InputError
-from testbed.plan import Plan, make_plan
-from testbed.plan.rates import channel_rates, fair_rates
-from testbed.plan.store import plan_from_json, plan_to_json
-from testbed.predict import transport
-from testbed.regulate.run import require_regulable
+from testbed.base.errors import InputError
+from testbed.dataplane.predict import transport
+from testbed.engines.lab.control.build import build_order
+from testbed.engines.simulate.live import live_model
+from testbed.engines.simulate.packet_settings import PICOSECONDS
+from testbed.experiments.regulate.run import require_regulable
+from testbed.planning import Plan, make_plan
+from testbed.planning.rates import channel_rates, fair_rates
+from testbed.planning.store import plan_from_json, plan_to_json
 from testbed.scenario import parse_scenario
 from testbed.scenario.load import as_dict, scenario_of_blocks
-from testbed.simulate.live import live_model
-from testbed.simulate.packet_settings import PICOSECONDS
 
 RING = "topology: {kind: ring, switches: 3}\nrouting: {kind: updown}\n"
 RATES = "links: {rate: 1G, rates: {s1-s2: 100M, s3-eth2: 500 Mbit/s}}\n"

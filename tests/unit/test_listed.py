@@ -7,8 +7,8 @@ import json
 import pytest
 
 import testbed as tb
-from testbed.errors import InputError
-from testbed.plan.store import plan_from_json, plan_to_json
+from testbed.base.errors import InputError
+from testbed.planning.store import plan_from_json, plan_to_json
 
 RING = {"kind": "ring", "switches": 4}
 

@@ -6,18 +6,18 @@ import numba
 import numpy as np
 import pytest
 
-from testbed.errors import InputError
-from testbed.kernels import packets_live
-from testbed.kernels.packets import run
-from testbed.kernels.packets_check import lost_frames
-from testbed.kernels.packets_state import DELIVERED, FREE, MADE, REFUSED, PacketModel
-from testbed.model import host_mac
-from testbed.plan import Plan, make_plan
-from testbed.plan.wire_time import zero_load_latency
-from testbed.routing.paths import path
+from testbed.base.errors import InputError
+from testbed.base.model import host_mac
+from testbed.dataplane.kernels import packets_live
+from testbed.dataplane.kernels.packets import run
+from testbed.dataplane.kernels.packets_check import lost_frames
+from testbed.dataplane.kernels.packets_state import DELIVERED, FREE, MADE, REFUSED, PacketModel
+from testbed.engines.simulate import live
+from testbed.engines.simulate.live import live_model, live_settings
+from testbed.fabric.routing.paths import path
+from testbed.planning import Plan, make_plan
+from testbed.planning.wire_time import zero_load_latency
 from testbed.scenario import parse_scenario
-from testbed.simulate import live
-from testbed.simulate.live import live_model, live_settings
 
 # The first to run compiles kernels, which takes minutes on a busy machine.
 pytestmark = pytest.mark.timeout(1200)

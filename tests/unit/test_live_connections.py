@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from testbed.live import connections
+from testbed.ui.live import connections
 from tests.unit.test_live_page import ask, events, lab, open_page, source  # noqa: F401 - fixtures
 
 HALF = b"GET /x HTTP/1.1\r\nHost: "

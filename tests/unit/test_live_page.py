@@ -16,15 +16,15 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from testbed.emulate.walk import followed
-from testbed.errors import LabError
-from testbed.live.actions import Actions
-from testbed.live.hub import Hub
-from testbed.live.server import Page, listening_socket, serving
-from testbed.live.source import GoneError, LabSource
-from testbed.messages import Disturbed, LinkReadings, LinkState, PairReadings, Way
-from testbed.pipeline.text import format_rule
-from testbed.plan import Plan
+from testbed.base.errors import LabError
+from testbed.base.messages import Disturbed, LinkReadings, LinkState, PairReadings, Way
+from testbed.engines.ovs.walk import followed
+from testbed.fabric.openflow.text import format_rule
+from testbed.planning import Plan
+from testbed.ui.live.actions import Actions
+from testbed.ui.live.hub import Hub
+from testbed.ui.live.server import Page, listening_socket, serving
+from testbed.ui.live.source import GoneError, LabSource
 from tests.fabrics import plan_of
 from tests.unit.test_command_line import command
 
@@ -102,8 +102,8 @@ class Lab:
 def lab(monkeypatch) -> Lab:
     made = Lab()
     for module in ("source", "jobs"):
-        monkeypatch.setattr(f"testbed.live.{module}.connect", lambda namespaces: made)
-    monkeypatch.setattr("testbed.emulate.registry.loading", lambda entry: nullcontext())
+        monkeypatch.setattr(f"testbed.ui.live.{module}.connect", lambda namespaces: made)
+    monkeypatch.setattr("testbed.engines.lab.control.registry.loading", lambda entry: nullcontext())
     return made
 
 
@@ -426,7 +426,7 @@ def test_one_thing_at_a_time_is_under_way_and_can_be_ended(lab, source, monkeypa
         lab.ended = False
         raise LabError("the lab ended while it was in use")
 
-    monkeypatch.setattr("testbed.live.jobs.load_lab", load_lab)
+    monkeypatch.setattr("testbed.ui.live.jobs.load_lab", load_lab)
     with open_page(source) as (page, address), events(address) as viewer:
         command = "testbed load some-lab ping count=3"
         assert do(address, do="load", words="ping count=3")[1] == {
@@ -496,7 +496,7 @@ def test_requests_of_another_form_are_refused(source):
 def test_a_capture_that_cannot_begin_leaves_nothing_behind(source, lab, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(
-        "testbed.live.actions.connect", lambda namespaces: (_ for _ in ()).throw(GoneError("it has ended"))
+        "testbed.ui.live.actions.connect", lambda namespaces: (_ for _ in ()).throw(GoneError("it has ended"))
     )
     actions = Actions(source, lambda line: None)
     with pytest.raises(GoneError):

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from testbed.emulate.walk import followed
-from testbed.errors import InputError
-from testbed.live.meter import Meter
-from testbed.live.picture import picture
-from testbed.live.replay import RunSource
-from testbed.live.ways import Ways
-from testbed.messages import LinkReadings
-from testbed.plan import make_plan
+from testbed.base.errors import InputError
+from testbed.base.messages import LinkReadings
+from testbed.engines.ovs.walk import followed
+from testbed.experiments.run.checks.observed import read_record
+from testbed.planning import make_plan
 from testbed.results import ResultFolder
 from testbed.results.telemetry import telemetry_to_bytes
-from testbed.run.checks.observed import read_record
 from testbed.scenario import parse_scenario
+from testbed.ui.live.meter import Meter
+from testbed.ui.live.picture import picture
+from testbed.ui.live.replay import RunSource
+from testbed.ui.live.ways import Ways
 from tests.fabrics import plan_of
 from tests.runs import head
 from tests.unit.test_live_page import dumped

@@ -7,13 +7,13 @@ import io
 import pytest
 from rich.console import Console
 
-from testbed.cli.load_command import _dilation
-from testbed.cli.watch_command import Direction, FlowRate, Moment, View, picture, view
-from testbed.errors import InputError, Problem
-from testbed.messages import LinkReadings, PairReadings
-from testbed.run.advice import AskedOfLab
-from testbed.run.load_words import as_typed, read_loads
+from testbed.base.errors import InputError, Problem
+from testbed.base.messages import LinkReadings, PairReadings
+from testbed.experiments.run.advice import AskedOfLab
+from testbed.experiments.run.load_words import as_typed, read_loads
 from testbed.scenario import parse_loads
+from testbed.ui.cli.load_command import _dilation
+from testbed.ui.cli.watch_command import Direction, FlowRate, Moment, View, picture, view
 from tests.fabrics import plan_of
 
 

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from testbed.emulate import fabric
-from testbed.emulate.rtnetlink import LINK_FIGURES, PortCounters
-from testbed.plan import make_plan
-from testbed.plan.rates import link_slowness, time_limit_factor, timed
-from testbed.run.checks.wire import BEYOND
-from testbed.run.expected import expected_seconds
-from testbed.run.loads import run_mpi
+from testbed.engines.lab.counters.rtnetlink import LINK_FIGURES, PortCounters
+from testbed.engines.lab.hosts import fabric
+from testbed.experiments.run.checks.wire import BEYOND
+from testbed.experiments.run.expected import expected_seconds
+from testbed.experiments.run.loads import run_mpi
+from testbed.planning import make_plan
+from testbed.planning.rates import link_slowness, time_limit_factor, timed
 from testbed.scenario import parse_scenario
-from testbed.workloads.spec import Iperf3, times
+from testbed.scenario.workloads.spec import Iperf3, times
 
 TCP, UDP = Iperf3("tcp"), Iperf3("udp")
 

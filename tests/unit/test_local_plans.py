@@ -9,30 +9,30 @@ from itertools import chain, pairwise
 import numpy as np
 import pytest
 
-from testbed.emulate.build import build_order
-from testbed.emulate.walk import installed_problems
-from testbed.errors import InputError
-from testbed.model import LocalPlan, Paths, Routes, SwitchModel, Topology
-from testbed.pipeline.compile import compile_rules
-from testbed.pipeline.oracle import Oracle
-from testbed.pipeline.text import format_rule
-from testbed.plan import make_plan
-from testbed.plan.store import plan_from_json, plan_to_json
-from testbed.plan.summary import summary
-from testbed.predict import Wires, alltoall_bound, fair_goodput, routed_ways, transport
-from testbed.report import render_report
-from testbed.report.facts import key_figures, local_vlans
+from testbed.base.errors import InputError
+from testbed.base.model import LocalPlan, Paths, Routes, SwitchModel, Topology
+from testbed.dataplane.predict import Wires, alltoall_bound, fair_goodput, routed_ways, transport
+from testbed.engines.lab.control.build import build_order
+from testbed.engines.ovs.walk import installed_problems
+from testbed.experiments.report import render_report
+from testbed.experiments.report.facts import key_figures, local_vlans
+from testbed.fabric.openflow.compile import compile_rules
+from testbed.fabric.openflow.oracle import Oracle
+from testbed.fabric.openflow.text import format_rule
+from testbed.fabric.routing import ROUTINGS
+from testbed.fabric.routing.common import explicit_routes
+from testbed.fabric.routing.paths import path
+from testbed.fabric.verify import verify
+from testbed.fabric.verify.flooding import multiplication
+from testbed.fabric.vlans import ASSIGNMENTS
+from testbed.fabric.vlans.local import member_matrix, vlan_count
+from testbed.fabric.vlans.openflow import OpenFlowOptions, assign_openflow
+from testbed.fabric.vlans.renamed import RenamedOptions, arrivals_of, assign_renamed, check_identifiers, merged
+from testbed.fabric.vlans.static import StaticOptions, assign_static
+from testbed.planning import make_plan
+from testbed.planning.store import plan_from_json, plan_to_json
+from testbed.planning.summary import summary
 from testbed.results import Run
-from testbed.routing import ROUTINGS
-from testbed.routing.common import explicit_routes
-from testbed.routing.paths import path
-from testbed.verify import verify
-from testbed.verify.flooding import multiplication
-from testbed.vlans import ASSIGNMENTS
-from testbed.vlans.local import member_matrix, vlan_count
-from testbed.vlans.openflow import OpenFlowOptions, assign_openflow
-from testbed.vlans.renamed import RenamedOptions, arrivals_of, assign_renamed, check_identifiers, merged
-from testbed.vlans.static import StaticOptions, assign_static
 from tests.fabrics import fabric_of_pairs, plan_of, scenario_of, topology_of
 
 

@@ -9,18 +9,18 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner
 
-from testbed.cli import regulate_command
-from testbed.cli.app import app
-from testbed.errors import InputError
-from testbed.messages import FrameCounts, LinkReadings, PairReadings
-from testbed.power.models import POWER_MODELS
-from testbed.regulate.choice import ladder
-from testbed.regulate.figure import Stretch, draw_loop
-from testbed.regulate.loop import Looped, Turn
-from testbed.regulate.rule import Rule, integral
-from testbed.regulate.traffic import busiest, bytes_between, of_pattern, uses_of
-from testbed.run.checks.fidelity import Verdict
-from testbed.run.loads.context import FrameLedger
+from testbed.base.errors import InputError
+from testbed.base.messages import FrameCounts, LinkReadings, PairReadings
+from testbed.experiments.regulate.choice import ladder
+from testbed.experiments.regulate.figure import Stretch, draw_loop
+from testbed.experiments.regulate.loop import Looped, Turn
+from testbed.experiments.regulate.rule import Rule, integral
+from testbed.experiments.regulate.traffic import busiest, bytes_between, of_pattern, uses_of
+from testbed.experiments.run.checks.fidelity import Verdict
+from testbed.experiments.run.loads.context import FrameLedger
+from testbed.fabric.power.models import POWER_MODELS
+from testbed.ui.cli import regulate_command
+from testbed.ui.cli.app import app
 from tests.fabrics import plan_of
 
 
@@ -161,7 +161,7 @@ def test_frames_are_counted_while_rules_go_and_come(moving, then, verdicts):
 def test_what_seems_lost_is_looked_at_again_when_rules_have_counted_it(monkeypatch):
     seen = iter([counts(0, 0, 0), counts(1000, 400, 0), counts(1000, 0, 0)])
     slept: list[float] = []
-    monkeypatch.setattr("testbed.run.loads.context.time.sleep", slept.append)
+    monkeypatch.setattr("testbed.experiments.run.loads.context.time.sleep", slept.append)
     context: Any = SimpleNamespace(lab=SimpleNamespace(frames=lambda: next(seen)), moving=False)
     assert FrameLedger(context).close() == []
     assert sum(slept) >= 1.0

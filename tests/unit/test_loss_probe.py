@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from testbed.emulate import loss_probe as probe_program
-from testbed.emulate.loss_probe import LossProbe, PeerStats
-from testbed.workloads import loss_probe
-from testbed.workloads.pairs import OutputError
+from testbed.engines.lab.hosts import loss_probe as probe_program
+from testbed.engines.lab.hosts.loss_probe import LossProbe, PeerStats
+from testbed.scenario.workloads import loss_probe
+from testbed.scenario.workloads.pairs import OutputError
 
 PAIRS = [("h1", "h2", "127.0.0.2"), ("h2", "h1", "127.0.0.1")]
 

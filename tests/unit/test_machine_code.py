@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from testbed.kernels import machine_code
-from testbed.kernels.machine_code import is_trusted
+from testbed.base import machine_code
+from testbed.base.machine_code import is_trusted
 from tests.unit.test_kernels_jit import copy_jit
 
 _OTHER = 12345
 _root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-_KERNEL = "from testbed.kernels.jit import jit\n\n\n@jit\ndef made():\n    return 1\n"
+_KERNEL = "from testbed.base.jit import jit\n\n\n@jit\ndef made():\n    return 1\n"
 
 
 @pytest.fixture(autouse=True)
@@ -93,16 +93,16 @@ def test_a_link_of_another_user_or_over_a_folder_of_one(place, tmp_path):
 
 @pytest.mark.slow
 def test_code_in_a_folder_that_others_can_write_is_compiled_anew_with_a_sentence(tmp_path):
-    package = tmp_path / "testbed" / "kernels"
+    package = tmp_path / "testbed" / "fabric" / "kernels"
     package.mkdir(parents=True)
-    (tmp_path / "testbed" / "__init__.py").write_text("")
     copy_jit(package)
     (package / "made.py").write_text(_KERNEL)
     cache = tmp_path / "open" / "cache"
     cache.mkdir(parents=True)
     cache.parent.chmod(0o777)
     done = subprocess.run(
-        [sys.executable, "-c", "from testbed.kernels.made import made; print(made())"], cwd="/", text=True, check=True,
+        [sys.executable, "-c", "from testbed.fabric.kernels.made import made; print(made())"],
+        cwd="/", text=True, check=True,
         env={**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(cache)}, capture_output=True,
     )  # fmt: skip
     assert done.stdout == "1\n"

@@ -10,7 +10,8 @@ import sys
 import pytest
 
 from benchmarks.command import ROOT
-from testbed.emulate import confine, host_view, mounts, probe
+from testbed.engines.lab.hosts import confine, host_view, mounts
+from testbed.engines.machine import probe
 
 _ROOT = str(ROOT)
 # A shell's words before the program → exit code, and what is said where it is not 0.

@@ -12,22 +12,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from testbed.cli import lab_commands, plan_commands, regulate_command  # noqa: F401 - a program of one command would take no name
-from testbed.cli.app import app
-from testbed.emulate import frames
-from testbed.emulate import requests as ask
-from testbed.emulate.build import build_order
-from testbed.emulate.machines import worker
-from testbed.emulate.machines.answers import disturbed, load, snapshot, together
-from testbed.emulate.machines.build import what_shares_miss
-from testbed.emulate.machines.clocks import Clock, clocks, meanwhile
-from testbed.emulate.machines.fabric import Machine, Machines, find_machines
-from testbed.emulate.machines.parts import divide, needed_rates
-from testbed.emulate.machines.questions import for_parts
-from testbed.emulate.machines.records import joined
-from testbed.emulate.rtnetlink import FIGURES
-from testbed.errors import CapabilityError, InputError, LabError
-from testbed.messages import (
+from testbed.base.errors import CapabilityError, InputError, LabError
+from testbed.base.messages import (
     Count,
     CpuShare,
     Disturbance,
@@ -46,10 +32,24 @@ from testbed.messages import (
     Snapshot,
     Status,
 )
-from testbed.plan import make_plan
-from testbed.run.loads.context import LoadResult
-from testbed.run.machines import problems_of
-from testbed.topologies.cut import cut
+from testbed.engines.lab.control import requests as ask
+from testbed.engines.lab.control.build import build_order
+from testbed.engines.lab.counters.rtnetlink import FIGURES
+from testbed.engines.lab.hosts import frames
+from testbed.engines.machines import worker
+from testbed.engines.machines.answers import disturbed, load, snapshot, together
+from testbed.engines.machines.build import what_shares_miss
+from testbed.engines.machines.clocks import Clock, clocks, meanwhile
+from testbed.engines.machines.fabric import Machine, Machines, find_machines
+from testbed.engines.machines.parts import divide, needed_rates
+from testbed.engines.machines.questions import for_parts
+from testbed.engines.machines.records import joined
+from testbed.experiments.run.loads.context import LoadResult
+from testbed.experiments.run.machines import problems_of
+from testbed.fabric.topologies.cut import cut
+from testbed.planning import make_plan
+from testbed.ui.cli import lab_commands, plan_commands, regulate_command  # noqa: F401 - a program of one command would take no name
+from testbed.ui.cli.app import app
 from tests.fabrics import plan_of, scenario_of
 
 _MACHINES = ("a", "b")

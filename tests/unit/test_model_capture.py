@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from testbed.emulate.realtime.capture import ModelFrames
-from testbed.errors import LabError
-from testbed.ethernet import wire_bytes
-from testbed.kernels.packets import kick, run
-from testbed.kernels.packets_clock import set_pace, shown_time
-from testbed.kernels.packets_state import FREE, NOW, PacketModel
-from testbed.model import host_mac
-from testbed.simulate.live import live_model
+from testbed.base.errors import LabError
+from testbed.base.ethernet import wire_bytes
+from testbed.base.model import host_mac
+from testbed.dataplane.kernels.packets import kick, run
+from testbed.dataplane.kernels.packets_clock import set_pace, shown_time
+from testbed.dataplane.kernels.packets_state import FREE, NOW, PacketModel
+from testbed.engines.realtime.capture import ModelFrames
+from testbed.engines.simulate.live import live_model
 
 from .test_live import _offer, _plan
 

@@ -10,22 +10,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from testbed.emulate.build import build_order
-from testbed.emulate.names import MODEL
-from testbed.emulate.realtime.installer import ModelInstaller, table_differences
-from testbed.emulate.realtime.manager import ModelManager
-from testbed.emulate.realtime.memory import attach, write
-from testbed.emulate.realtime.move import tables_now
-from testbed.emulate.realtime.ports import Ports
-from testbed.emulate.realtime.walk import walk
-from testbed.failover.failed import FailedElements, cut_off, failed_elements
-from testbed.failover.model_tables import all_tables
-from testbed.failover.tables import whole_tables
-from testbed.kernels.packets_state import ASKED, DISCARD, FREE, TAKEN, PacketModel
-from testbed.plan import Plan, make_plan
-from testbed.plan.failures import first_tables
+from testbed.dataplane.kernels.packets_state import ASKED, DISCARD, FREE, TAKEN, PacketModel
+from testbed.engines.lab.control.build import build_order
+from testbed.engines.lab.hosts.names import MODEL
+from testbed.engines.realtime.installer import ModelInstaller, table_differences
+from testbed.engines.realtime.manager import ModelManager
+from testbed.engines.realtime.memory import attach, write
+from testbed.engines.realtime.move import tables_now
+from testbed.engines.realtime.ports import Ports
+from testbed.engines.realtime.walk import walk
+from testbed.engines.simulate.live import live_model
+from testbed.planning import Plan, make_plan
+from testbed.planning.failover.failed import FailedElements, cut_off, failed_elements
+from testbed.planning.failover.model_tables import all_tables
+from testbed.planning.failover.tables import whole_tables
+from testbed.planning.failures import first_tables
 from testbed.scenario import parse_scenario
-from testbed.simulate.live import live_model
 
 _MANAGED = "\nengine: realtime\nlab: {controller: segment_manager, dilation: 20}"
 _RING = "topology: {kind: ring, switches: 4, hosts_per_switch: 2}"
@@ -188,7 +188,7 @@ def test_hosts_beyond_reach_are_not_flooded(tmp_path: Path) -> None:
 
 
 def test_frames_on_old_paths_are_waited_for(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("testbed.emulate.realtime.installer._HELD", 0.02)
+    monkeypatch.setattr("testbed.engines.realtime.installer._HELD", 0.02)
     manager = lab.manager()
     # A frame that is under way, in a VLAN that the dead link ends.
     state, live = lab.model.state, lab.model.live

@@ -7,18 +7,18 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from testbed.emulate.realtime.move import Mover, emptied, spare
-from testbed.emulate.realtime.walk import spared_problems, walked_problems, way
-from testbed.errors import LabError
-from testbed.kernels.packets_hash import frame_hash, member_by_hash
-from testbed.kernels.packets_state import FREE
-from testbed.model import Octets
-from testbed.plan import Plan, make_plan
-from testbed.regulate.choice import plan_without
+from testbed.base.errors import LabError
+from testbed.base.model import Octets
+from testbed.dataplane.both_tables import both, pvids_of
+from testbed.dataplane.kernels.packets_hash import frame_hash, member_by_hash
+from testbed.dataplane.kernels.packets_state import FREE
+from testbed.dataplane.switch_tables import switch_tables
+from testbed.engines.realtime.move import Mover, emptied, spare
+from testbed.engines.realtime.walk import spared_problems, walked_problems, way
+from testbed.engines.simulate.live import live_model
+from testbed.experiments.regulate.choice import plan_without
+from testbed.planning import Plan, make_plan
 from testbed.scenario import parse_scenario
-from testbed.simulate.live import live_model
-from testbed.vlans.both_tables import both, pvids_of
-from testbed.vlans.switch_tables import switch_tables
 
 _RING = "topology: {kind: ring, switches: 5, hosts_per_switch: 2}\nrouting: {kind: north_last}"
 

@@ -50,7 +50,10 @@ def test_a_fault_is_a_line_that_could_have_been_written(line, faults):
 
 def test_every_place_has_sources_or_tests():
     assert all(list(ROOT.glob(place)) for place in (*PLACES, *JUDGES))
-    assert {one.file for one in candidates()} >= {"testbed/kernels/check.py", "testbed/run/checks/fidelity.py"}
+    assert {one.file for one in candidates()} >= {
+        "testbed/fabric/kernels/check.py",
+        "testbed/experiments/run/checks/fidelity.py",
+    }
     assert {"tests/unit/test_routing.py", "tests/golden/test_rules_text.py"} <= set(judges())
 
 
@@ -67,8 +70,8 @@ def test_faults_that_are_explained_can_still_be_planted():
 
 
 def test_faults_are_drawn_in_an_order_that_other_lines_do_not_change():
-    every = candidates(["testbed/verify/"])
-    some = [one for one in every if one.file != "testbed/verify/local.py"]
+    every = candidates(["testbed/fabric/verify/"])
+    some = [one for one in every if one.file != "testbed/fabric/verify/local.py"]
     first = drawn(every, 1)
     assert drawn(some, 1) == [one for one in first if one in some]
     assert sorted(first, key=every.index) == every != first != drawn(every, 2)
@@ -109,7 +112,7 @@ def test_what_was_seen_holds_until_something_that_was_imported_changes(tmp_path,
 
 def test_what_was_noticed_need_not_be_noticed_again(tmp_path, monkeypatch):
     monkeypatch.setattr(mutants, "FATES", tmp_path / "fates")
-    chosen = candidates(["testbed/verify/deadlock.py"])[:3]
+    chosen = candidates(["testbed/fabric/verify/deadlock.py"])[:3]
     assert noticed_before(chosen) == []
     lines = [one.lines((ROOT / one.file).read_bytes()) for one in chosen]
     fates = [

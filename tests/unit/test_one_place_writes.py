@@ -1,4 +1,4 @@
-"""Files and folders are made, changed and removed by `testbed.files` alone, which no link leads astray."""
+"""Files and folders are made, changed and removed by `testbed.base.files` alone, which no link leads astray."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _OTHERS = {
     "emulate/vm/building.py": _CACHE,
     "emulate/vm/image.py": _CACHE,
     "emulate/vm/boot.py": _MADE,
-    "emulate/vm/project.py": f"{_MADE}; what comes back is written by testbed.files",
+    "emulate/vm/project.py": f"{_MADE}; what comes back is written by testbed.base.files",
     "emulate/caller_terminal.py": "the caller's terminal, by its descriptor",
     "emulate/pty_relay.py": "the device that makes terminals, in a host's own /dev, and /dev/null",
     "trust.py": "adds a line to a list that the caller alone can have written, and refuses any other",
@@ -123,7 +123,7 @@ def test_files_are_written_in_one_place_alone():
         calls = writes_in(file.read_text(encoding="utf-8"))
         if calls and not any(name.startswith(other) for other in _OTHERS):
             found[name] = calls
-    assert not found, "write by testbed.files, or say in _OTHERS why not"
+    assert not found, "write by testbed.base.files, or say in _OTHERS why not"
 
 
 def test_every_exception_is_one():
@@ -145,7 +145,7 @@ def test_what_writes_is_noticed():
     reading = (
         "file.read_text()", "text.replace('a', 'b')", "replace(record, key=1)", "open(a)", "a.open('rb')", "b.copy()",
         "os.open(a, os.O_RDONLY)", "np.savez(content, a=b)", "self.folder.write_text(name, text)", "names.remove(a)",
-        "from testbed.files import rename\nrename(a, b)",
+        "from testbed.base.files import rename\nrename(a, b)",
     )  # fmt: skip
     for line in reading:
         assert not writes_in(line), line

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.emulate.walk import installed_problems
-from testbed.model import Rule, host_mac
-from testbed.pipeline.oracle import BROADCAST, Oracle
-from testbed.pipeline.text import format_rule, parse_rule
+from testbed.base.model import Rule, host_mac
+from testbed.engines.ovs.walk import installed_problems
+from testbed.fabric.openflow.oracle import BROADCAST, Oracle
+from testbed.fabric.openflow.text import format_rule, parse_rule
 from tests.fabrics import plan_of, topology_of
 
 PAIR = topology_of("mesh", sizes=(2,))

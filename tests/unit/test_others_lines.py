@@ -10,11 +10,7 @@ import pytest
 from rich.table import Table
 from typer.testing import CliRunner
 
-from testbed.cli import load_commands
-from testbed.cli.app import app
-from testbed.cli.output import say
-from testbed.cli.terminal import EscapingConsole
-from testbed.errors import (
+from testbed.base.errors import (
     CapabilityError,
     InputError,
     LabError,
@@ -24,6 +20,10 @@ from testbed.errors import (
     indent_lines,
     reading,
 )
+from testbed.ui.cli import load_commands
+from testbed.ui.cli.app import app
+from testbed.ui.cli.output import say
+from testbed.ui.cli.terminal import EscapingConsole
 from tests.hostile_files import commands_of, hostile_files, hostile_run
 from tests.unit.test_others_text import told_of
 
@@ -99,7 +99,7 @@ def test_no_command_lets_a_name_begin_a_line(tmp_path, monkeypatch):
     for words in commands_of(hostile_files(tmp_path, NASTY), run, NASTY):
         done = CliRunner().invoke(app, words)
         told = done.output
-        if not isinstance(done.exception, SystemExit | None):  # told by testbed.cli, as print_error does
+        if not isinstance(done.exception, SystemExit | None):  # told by testbed.ui.cli, as print_error does
             told += told_of(done.exception)
         assert forged(told) == [], (words, told)
         seen += OWN in told

@@ -11,15 +11,15 @@ from pathlib import Path
 import numpy as np
 
 import testbed
-from testbed.analyse.figures import analyse
-from testbed.analyse.plot import as_csv
-from testbed.audit.cabling import _table
-from testbed.errors import Problem
-from testbed.export import Options, compare_files, export_plan
-from testbed.others_text import csv_text
-from testbed.simulate.recorded import _csv_matrix, everyone
-from testbed.simulate.replays import replay_plan
-from testbed.simulate.settings import Settings
+from testbed.base.errors import Problem
+from testbed.base.others_text import csv_text
+from testbed.devices import Options, compare_files, export_plan
+from testbed.devices.audit.cabling import _table
+from testbed.engines.simulate.recorded import _csv_matrix, everyone
+from testbed.engines.simulate.replays import replay_plan
+from testbed.engines.simulate.settings import Settings
+from testbed.experiments.analyse.figures import analyse
+from testbed.experiments.analyse.plot import as_csv
 from tests.fabrics import plan_of
 
 _FORMULAS = ("=cmd|' /C calc'!A0", "+s2", "-s3", "@SUM(A1)", "'=s5", "\t=s6", "=s7\n=s7")

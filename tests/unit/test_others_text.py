@@ -17,22 +17,22 @@ from rich.table import Table
 from rich.text import Text
 from typer.testing import CliRunner
 
-from testbed.cli import load_commands
-from testbed.cli.app import app
-from testbed.cli.output import print_error
-from testbed.cli.terminal import EscapingConsole, EscapingStream
-from testbed.cli.verdicts import Verdict, github_lines, junit_text
-from testbed.compare.comparison import compare
-from testbed.compare.table import as_csv
-from testbed.errors import Problem, TestbedError
-from testbed.model import Sample
-from testbed.others_text import escape_cell, escape_controls, escape_json, escape_line, unescape_cell
-from testbed.report import render_report
-from testbed.report.marks import Line
-from testbed.report.panels import Axis, Block, Panel, Picture
-from testbed.report.render import write
+from testbed.base.errors import Problem, TestbedError
+from testbed.base.model import Sample
+from testbed.base.others_text import escape_cell, escape_controls, escape_json, escape_line, unescape_cell
+from testbed.experiments.compare.comparison import compare
+from testbed.experiments.compare.table import as_csv
+from testbed.experiments.report import render_report
+from testbed.experiments.report.marks import Line
+from testbed.experiments.report.panels import Axis, Block, Panel, Picture
+from testbed.experiments.report.render import write
 from testbed.results import load_run
 from testbed.results.samples import samples_from_csv, samples_to_csv
+from testbed.ui.cli import load_commands
+from testbed.ui.cli.app import app
+from testbed.ui.cli.output import print_error
+from testbed.ui.cli.terminal import EscapingConsole, EscapingStream
+from testbed.ui.cli.verdicts import Verdict, github_lines, junit_text
 from tests.hostile_files import EVERY, NASTY, SET, commands_of, hostile_files, hostile_run
 from tests.runs import goodput, head, run_of, text_of
 
@@ -107,7 +107,7 @@ def test_no_command_lets_any_of_it_through(tmp_path, monkeypatch):
     for words in commands:
         done = CliRunner().invoke(app, words)
         told = done.output
-        if not isinstance(done.exception, SystemExit | None):  # told by testbed.cli, as print_error does
+        if not isinstance(done.exception, SystemExit | None):  # told by testbed.ui.cli, as print_error does
             told += told_of(done.exception)
         raw = RAW.search(told)
         assert raw is None, (words, raw, told[max(0, raw.start() - 200) : raw.end() + 20])

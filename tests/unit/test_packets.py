@@ -8,19 +8,19 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from testbed.analyse.load import load_of
-from testbed.errors import InputError
-from testbed.kernels import packets
-from testbed.kernels.events import NEVER
-from testbed.kernels.packets_check import lost_frames, waiting_cycle
-from testbed.kernels.packets_state import ANYWHERE, DELIVERED, DROPPED, FREE, NOW, PAUSES, RESUMES
-from testbed.plan import make_plan
-from testbed.routing.paths import hops, switches_on_path
-from testbed.simulate import PacketNetwork, PacketSettings, simulate_packets
-from testbed.simulate.packet_network import new_packet_state, packet_fabric
-from testbed.simulate.packet_point import LostFramesError, check_frames
-from testbed.simulate.packet_settings import fabric_problems, headroom, thresholds, time_of
-from testbed.verify.deadlock import hop_name
+from testbed.base.errors import InputError
+from testbed.dataplane.kernels import packets
+from testbed.dataplane.kernels.events import NEVER
+from testbed.dataplane.kernels.packets_check import lost_frames, waiting_cycle
+from testbed.dataplane.kernels.packets_state import ANYWHERE, DELIVERED, DROPPED, FREE, NOW, PAUSES, RESUMES
+from testbed.engines.simulate import PacketNetwork, PacketSettings, simulate_packets
+from testbed.engines.simulate.packet_network import new_packet_state, packet_fabric
+from testbed.engines.simulate.packet_point import LostFramesError, check_frames
+from testbed.engines.simulate.packet_settings import fabric_problems, headroom, thresholds, time_of
+from testbed.experiments.analyse.load import load_of
+from testbed.fabric.routing.paths import hops, switches_on_path
+from testbed.fabric.verify.deadlock import hop_name
+from testbed.planning import make_plan
 from tests.fabrics import plan_of, scenario_of
 
 GIGABIT = 1e9
@@ -372,6 +372,6 @@ def test_the_memory_of_a_run_is_about_what_its_state_takes(plan, changes):
 
 
 def test_a_run_that_takes_too_much_memory_is_refused_with_its_size(monkeypatch):
-    monkeypatch.setattr("testbed.simulate.packet_network.MOST_BYTES", 1 << 24)
+    monkeypatch.setattr("testbed.engines.simulate.packet_network.MOST_BYTES", 1 << 24)
     with pytest.raises(InputError, match=r"^buffer: a run with room for .* takes \d+\.\d GiB and may take 0; give"):
         network_of(layered_plan(), PacketSettings(flow_control="pfc", buffer=1 << 24))

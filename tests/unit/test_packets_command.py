@@ -7,12 +7,12 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from testbed.cli import plan_commands, simulate_commands  # noqa: F401 - a program of one command would take no name
-from testbed.cli.app import app
-from testbed.cli.output import results
-from testbed.errors import InputError, VerificationError
+from testbed.base.errors import InputError, VerificationError
+from testbed.engines.simulate.folder import read_points
 from testbed.results import load_run
-from testbed.simulate.folder import read_points
+from testbed.ui.cli import plan_commands, simulate_commands  # noqa: F401 - a program of one command would take no name
+from testbed.ui.cli.app import app
+from testbed.ui.cli.output import results
 
 QUICK = ("--level", "packet", "--duration", "20", "--warm-up", "4")
 CYCLIC = "topology: {kind: ring, switches: 6}\nrouting: {ring: shortest}\n"

@@ -9,9 +9,9 @@ import numba
 import numpy as np
 import pytest
 
-from testbed.emulate.realtime import packets
-from testbed.emulate.realtime.packets import HELD, SIZE, SUM
-from testbed.model import Octets
+from testbed.base.model import Octets
+from testbed.engines.realtime import packets
+from testbed.engines.realtime.packets import HELD, SIZE, SUM
 
 _FIN, _SYN, _PUSH, _ACK, _REDUCED = 0x01, 0x02, 0x08, 0x10, 0x80
 

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from testbed.errors import InputError, Problem, WorkloadError
-from testbed.paper import run as running
-from testbed.paper.calls import merged, read_call
-from testbed.paper.judge import judge
-from testbed.paper.page import Score, as_csv, as_document, as_object, as_page
-from testbed.paper.run import Store, run_items
-from testbed.paper.runners import RUNNERS
-from testbed.paper.table import Row, chosen, load_tables
+from testbed.base.errors import InputError, Problem, WorkloadError
+from testbed.experiments.paper import run as running
+from testbed.experiments.paper.calls import merged, read_call
+from testbed.experiments.paper.judge import judge
+from testbed.experiments.paper.page import Score, as_csv, as_document, as_object, as_page
+from testbed.experiments.paper.run import Store, run_items
+from testbed.experiments.paper.runners import RUNNERS
+from testbed.experiments.paper.table import Row, chosen, load_tables
 
 ITEM = """
 paper: A paper

@@ -1,8 +1,8 @@
 """The comparison of dumped rules with the plan; lab tests do the same on running switches."""
 
-from testbed.emulate.walk import installed_problems
-from testbed.pipeline.text import format_rule
-from testbed.plan import make_plan
+from testbed.engines.ovs.walk import installed_problems
+from testbed.fabric.openflow.text import format_rule
+from testbed.planning import make_plan
 from testbed.scenario import parse_scenario
 
 PLAN = make_plan(parse_scenario("topology: {kind: torus, sizes: [3, 3]}", "test.yaml"))

@@ -5,13 +5,13 @@ import json
 
 import pytest
 
-from testbed.errors import InputError, VerificationError
-from testbed.model import Violation
-from testbed.plan import make_plan
-from testbed.plan.store import SCHEMA_VERSION, plan_from_json, plan_to_json
-from testbed.plan.summary import summary
-from testbed.routing.paths import path
-from testbed.verify import DEADLOCK, verify
+from testbed.base.errors import InputError, VerificationError
+from testbed.base.model import Violation
+from testbed.fabric.routing.paths import path
+from testbed.fabric.verify import DEADLOCK, verify
+from testbed.planning import make_plan
+from testbed.planning.store import SCHEMA_VERSION, plan_from_json, plan_to_json
+from testbed.planning.summary import summary
 from tests.fabrics import plan_of, scenario_of
 
 CYCLIC = "topology: {kind: ring, switches: 5}\nrouting: {ring: shortest}\n"

@@ -9,22 +9,22 @@ import sys
 
 import pytest
 
-from testbed.cli.output import made_plan
-from testbed.emulate import memory
-from testbed.errors import EXIT_NOTHING_RAN, CapabilityError
-from testbed.plan import make_plan, size
-from testbed.plan.fabric import logical_fabric
-from testbed.routing import ROUTINGS
+from testbed.base.errors import EXIT_NOTHING_RAN, CapabilityError
+from testbed.engines.lab.hosts import memory
+from testbed.fabric.routing import ROUTINGS
+from testbed.planning import make_plan, size
+from testbed.planning.fabric import logical_fabric
 from testbed.scenario import find_scenario, load_scenario
+from testbed.ui.cli.output import made_plan
 from tests.fabrics import scenario_of
 
 _MEASURED = """
 import ctypes, json, sys
 from pathlib import Path
-from testbed.plan import make_plan
+from testbed.planning import make_pla
 from testbed.scenario import parse_scenario
-from testbed.plan.size import size_of
-from testbed.plan.fabric import logical_fabric
+from testbed.planning.size import size_of
+from testbed.planning.fabric import logical_fabric
 def status(name):
     lines = Path("/proc/self/status").read_text().splitlines()
     return 1024 * int(next(line for line in lines if line.startswith(name)).split()[1])

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from testbed.cli import load_commands
-from testbed.cli.app import app
-from testbed.emulate import calibration
-from testbed.errors import InputError, StorageError
+from testbed.base.errors import InputError, StorageError
+from testbed.engines.machine import calibration
+from testbed.experiments.run.capture import CaptureFile
+from testbed.experiments.sweep.apart import Carried, unpack
 from testbed.results import ResultFolder, load_run
-from testbed.run.capture import CaptureFile
-from testbed.sweep.apart import Carried, unpack
+from testbed.ui.cli import load_commands
+from testbed.ui.cli.app import app
 from tests.runs import goodput, run_of, stored, text_of
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root writes where another user plants links")

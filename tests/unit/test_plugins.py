@@ -13,21 +13,22 @@ from pathlib import Path
 import pytest
 
 import testbed as tb
-from testbed import trust
-from testbed.errors import InputError
-from testbed.plan.store import plan_from_json, plan_to_json
-from testbed.routing import ROUTINGS
+from testbed.base import trust
+from testbed.base.errors import InputError
+from testbed.fabric.routing import ROUTINGS
+from testbed.planning.store import plan_from_json, plan_to_json
 from testbed.scenario import plugins
 from testbed.scenario.load import as_dict, scenario_of_blocks
+from testbed.ui.testing import FABRICS, check_routing
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "plugins"
 HEAD = """
 from dataclasses import dataclass, replace
 import numpy as np
-from testbed.routing import RoutingKind, updown, stp
-from testbed.routing.common import explicit_routes, source_trees, host_switches
-from testbed.routing.listed import paths_of
-from testbed.model import Paths
+from testbed.fabric.routing import RoutingKind, updown, stp
+from testbed.fabric.routing.common import explicit_routes, source_trees, host_switches
+from testbed.fabric.routing.listed import paths_of
+from testbed.base.model import Paths
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -136,7 +137,7 @@ def test_a_routing_that_can_deadlock_is_planned_and_not_proved(tmp_path):
     proof = tb.plan(blocks).prove()
     assert (bool(proof), proof.deadlock_free) == (False, False)
     with pytest.raises(AssertionError, match=r"mine on odd ring .*deadlock: .*"):
-        tb.testing.check_routing(tmp_path / "mine.py", fabrics={"odd ring": {"kind": "ring", "switches": 5}})
+        check_routing(tmp_path / "mine.py", fabrics={"odd ring": {"kind": "ring", "switches": 5}})
 
 
 @pytest.mark.parametrize(
@@ -147,7 +148,7 @@ def test_a_routing_that_can_deadlock_is_planned_and_not_proved(tmp_path):
         ("raise SystemExit(3)", "raised SystemExit: 3 (line 1)"),
         ("x = 1", "offers nothing: it has none of the dictionaries TOPOLOGIES, ROUTINGS, ASSIGNMENTS, PATTERNS, WORKLOADS"),
         ("ROUTINGS = [1]", "ROUTINGS should be a dictionary by name, not list"),
-        ("from testbed.routing import ROUTINGS", "offers nothing: it has none"),
+        ("from testbed.fabric.routing import ROUTINGS", "offers nothing: it has none"),
         ('ROUTINGS = {"a": 1}', 'the routing "a" should be a RoutingKind, not int'),
         ('PATTERNS = {"My": len}', 'the pattern "My" should be called by small letters, digits and "_"'),
         ('PATTERNS = {"a": 1}', 'the pattern "a" should be a function of a topology and a seed, not int'),
@@ -209,8 +210,8 @@ def test_an_installed_package_is_taken_and_a_broken_one_says_why(tmp_path, monke
 
 TOPOLOGY = """
 from dataclasses import dataclass
-from testbed.topologies import TopologyKind
-from testbed.topologies.build import Extent, make_topology, on_circle
+from testbed.fabric.topologies import TopologyKind
+from testbed.fabric.topologies.build import Extent, make_topology, on_circle
 @dataclass(frozen=True, slots=True)
 class Spec:
     switches: int = 4
@@ -287,14 +288,14 @@ def test_a_stored_plan_is_read_where_the_plug_in_is_not(tmp_path):
 
 @pytest.mark.parametrize("name", ["updown", "dor", "dfsssp"])
 def test_the_suite_for_authors_passes_the_project_s_own(name):
-    found = tb.testing.check_routing(name)
-    assert len(found.passed) + len(found.refused) == len(tb.testing.FABRICS)
+    found = check_routing(name)
+    assert len(found.passed) + len(found.refused) == len(FABRICS)
     assert bool(found.refused) is not ROUTINGS[name].any_topology
 
 
 def twenty_times(file, fabrics):
     for _ in range(20):
-        tb.testing.check_routing(file, fabrics=fabrics)
+        check_routing(file, fabrics=fabrics)
 
 
 def test_the_suite_for_authors_finds_what_is_wrong(tmp_path):
@@ -308,12 +309,12 @@ def test_the_suite_for_authors_finds_what_is_wrong(tmp_path):
         with pytest.raises(AssertionError, match=sentence):
             twenty_times(tmp_path / "mine.py", fabrics)
     with pytest.raises(InputError, match=r'updwn: there is no such routing. Did you mean "updown"'):
-        tb.testing.check_routing("updwn")
+        check_routing("updwn")
 
 
 def test_the_routing_of_the_examples_keeps_what_it_promises():
-    found = tb.testing.check_routing(EXAMPLES / "valiant.py", {"seed": 5})
-    assert len(found.passed) == len(tb.testing.FABRICS)
+    found = check_routing(EXAMPLES / "valiant.py", {"seed": 5})
+    assert len(found.passed) == len(FABRICS)
     assert len((EXAMPLES / "valiant.py").read_text().splitlines()) <= 40
 
 

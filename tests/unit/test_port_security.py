@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.emulate.build import build_order
-from testbed.emulate.fast_path import why_slow
-from testbed.emulate.walk import installed_problems
-from testbed.errors import InputError
-from testbed.model import LearningPlan, host_mac
-from testbed.pipeline.admission import PRIORITY_TAGGED
-from testbed.pipeline.compile import learned_rules
-from testbed.pipeline.oracle import BROADCAST, Oracle
-from testbed.pipeline.tables import UNTAGGED
-from testbed.pipeline.text import format_rule, parse_rule
-from testbed.plan import Plan, make_plan
+from testbed.base.errors import InputError
+from testbed.base.model import LearningPlan, host_mac
+from testbed.engines.lab.control.build import build_order
+from testbed.engines.ovs.fast_path import why_slow
+from testbed.engines.ovs.walk import installed_problems
+from testbed.fabric.openflow.admission import PRIORITY_TAGGED
+from testbed.fabric.openflow.compile import learned_rules
+from testbed.fabric.openflow.oracle import BROADCAST, Oracle
+from testbed.fabric.openflow.tables import UNTAGGED
+from testbed.fabric.openflow.text import format_rule, parse_rule
+from testbed.planning import Plan, make_plan
 from testbed.scenario import parse_scenario
 
 STRANGE = "02:ff:00:00:00:07"

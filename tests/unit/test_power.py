@@ -5,16 +5,16 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from testbed.errors import InputError
-from testbed.model import Floats, Routes, Topology
-from testbed.paper.planned import MostSaved, most_saved, proved_plan
-from testbed.plan import Plan, make_plan
-from testbed.power import POWER_MODELS, Selection, fabric_watts, select_links
-from testbed.power.select import subfabric_without
-from testbed.routing import ROUTINGS
-from testbed.routing.paths import path, traffic_load
-from testbed.traffic import flows
-from testbed.verify.deadlock import check_routes
+from testbed.base.errors import InputError
+from testbed.base.model import Floats, Routes, Topology
+from testbed.experiments.paper.planned import MostSaved, most_saved, proved_plan
+from testbed.fabric.power import POWER_MODELS, Selection, fabric_watts, select_links
+from testbed.fabric.power.select import subfabric_without
+from testbed.fabric.routing import ROUTINGS
+from testbed.fabric.routing.paths import path, traffic_load
+from testbed.fabric.traffic import flows
+from testbed.fabric.verify.deadlock import check_routes
+from testbed.planning import Plan, make_plan
 from tests.fabrics import plan_of, scenario_of, topology_of
 
 

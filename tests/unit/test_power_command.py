@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from testbed.cli import plan_commands, power_command
-from testbed.cli.app import app
-from testbed.cli.output import results
-from testbed.errors import InputError
-from testbed.model import Longs, Sample
-from testbed.regulate.choice import choose_links, plan_without
-from testbed.regulate.traffic import of_pattern
+from testbed.base.errors import InputError
+from testbed.base.model import Longs, Sample
+from testbed.experiments.regulate.choice import choose_links, plan_without
+from testbed.experiments.regulate.traffic import of_pattern
 from testbed.results.telemetry import Telemetry, telemetry_to_bytes
+from testbed.ui.cli import plan_commands, power_command
+from testbed.ui.cli.app import app
+from testbed.ui.cli.output import results
 from tests.fabrics import plan_of
 from tests.runs import head, run_of, stored
 

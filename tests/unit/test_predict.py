@@ -5,9 +5,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from testbed.plan import make_plan
-from testbed.predict import Wires, alltoall_bound, fair_goodput, reno_goodput, routed_ways, transport
-from testbed.routing.paths import path
+from testbed.dataplane.predict import Wires, alltoall_bound, fair_goodput, reno_goodput, routed_ways, transport
+from testbed.fabric.routing.paths import path
+from testbed.planning import make_plan
 from tests.fabrics import fabrics, plan_of, scenario_of
 
 G = 1e9

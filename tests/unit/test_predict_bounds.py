@@ -2,8 +2,8 @@
 
 import pytest
 
-from testbed.plan import make_plan
-from testbed.predict import Wires, alltoall_bound, exchange_bound, transport
+from testbed.dataplane.predict import Wires, alltoall_bound, exchange_bound, transport
+from testbed.planning import make_plan
 from testbed.scenario import parse_scenario
 
 WIRE = transport("tcp", 0)

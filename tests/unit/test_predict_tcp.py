@@ -5,11 +5,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from testbed.kernels import tcp as kernel
-from testbed.kernels.tcp_ends import LOST, UNDER_WAY
-from testbed.plan import make_plan
-from testbed.predict import TcpLoad, Wires, reno_goodput, routed_ways, tcp_goodput, transport
-from testbed.predict import tcp as predict
+from testbed.dataplane.kernels import tcp as kernel
+from testbed.dataplane.kernels.tcp_ends import LOST, UNDER_WAY
+from testbed.dataplane.predict import TcpLoad, Wires, reno_goodput, routed_ways, tcp_goodput, transport
+from testbed.dataplane.predict import tcp as predict
+from testbed.planning import make_plan
 from tests.fabrics import fabrics, plan_of, scenario_of
 
 G = 1e9

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from testbed.export import Options, export_plan
-from testbed.plan import make_plan
+from testbed.devices import Options, export_plan
+from testbed.planning import make_plan
 from tests.fabrics import scenario_of
 
 pytest_plugins = ["pytester"]
 
-IMPORT = "from testbed.pytest_plugin import assert_delivered, assert_isolated, assert_deadlock_free, assert_vlans\n"
+IMPORT = "from testbed.ui.pytest_plugin import assert_delivered, assert_isolated, assert_deadlock_free, assert_vlans\n"
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def run(pytester, monkeypatch):
 
     def tests(*lines: str):
         pytester.makepyfile(IMPORT + "\n".join(lines))
-        return pytester.runpytest_subprocess("-p", "testbed.pytest_plugin", "-p", "no:cacheprovider")
+        return pytester.runpytest_subprocess("-p", "testbed.ui.pytest_plugin", "-p", "no:cacheprovider")
 
     return tests
 
@@ -108,7 +108,7 @@ def test_a_network_of_which_nothing_was_audited_proves_nothing(run, pytester):
         (pytester.path / name / "cabling.csv").write_text(rows)
     asked = ("delivered(x)", "deadlock_free(x)", "loop_free(x)", "isolated(x, ['h1'], ['h2'])", "vlans(x, at_most=5)")
     found = run(
-        "from testbed.pytest_plugin import assert_loop_free",
+        "from testbed.ui.pytest_plugin import assert_loop_free",
         "import pytest",
         f"@pytest.mark.parametrize('asked', {asked!r})",
         "@pytest.mark.parametrize('name', ['saved', 'strange'])",
@@ -132,4 +132,4 @@ def test_a_network_of_which_nothing_was_audited_proves_nothing(run, pytester):
 
 def test_pytest_finds_it():
     text = (Path(__file__).parents[2] / "pyproject.toml").read_text()
-    assert '[project.entry-points.pytest11]\ntestbed = "testbed.pytest_plugin"\n' in text
+    assert '[project.entry-points.pytest11]\ntestbed = "testbed.ui.pytest_plugin"\n' in text

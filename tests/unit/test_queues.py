@@ -13,11 +13,11 @@ import dask
 import dask_jobqueue  # noqa: F401 - its defaults are part of the configuration
 import pytest
 
-from testbed.emulate.cluster import open_cluster, worker_code
-from testbed.emulate.queues import Queue, queued
-from testbed.errors import CapabilityError, InputError
-from testbed.files import code_digest
-from testbed.isolated import make_module_prefix
+from testbed.base.errors import CapabilityError, InputError
+from testbed.base.files import code_digest
+from testbed.base.isolated import make_module_prefix
+from testbed.engines.machine.cluster import open_cluster, worker_code
+from testbed.engines.machine.queues import Queue, queued
 
 # dask-jobqueue never closes the files with the keys that it makes for workers.
 pytestmark = [pytest.mark.timeout(300), pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")]

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from testbed.export import Comparison, Options, compare_files, export_plan
-from testbed.export.read_running import COMMANDS, read_running
-from testbed.plan import Plan, make_plan
+from testbed.devices import Comparison, Options, compare_files, export_plan
+from testbed.devices.read_running import COMMANDS, read_running
+from testbed.planning import Plan, make_plan
 from tests.fabrics import scenario_of
 
 SHOWN = Path(__file__).parents[1] / "data" / "bridge"

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from testbed.export import DIALECTS
-from testbed.export.bridge import Bridge, BridgePort
-from testbed.export.check import OPEN_VSWITCH, recognised
-from testbed.export.read_ios import port_of, read_ios
-from testbed.export.read_lines import LineError, mac_of, vlans_of
-from testbed.export.read_open_vswitch import read_open_vswitch
-from testbed.export.read_powerconnect import ports_of, read_powerconnect
-from testbed.export.read_tables import read_csv, read_sonic
-from testbed.export.vlan_set import VLAN_0
+from testbed.devices import DIALECTS
+from testbed.devices.bridge import Bridge, BridgePort
+from testbed.devices.check import OPEN_VSWITCH, recognised
+from testbed.devices.read_ios import port_of, read_ios
+from testbed.devices.read_lines import LineError, mac_of, vlans_of
+from testbed.devices.read_open_vswitch import read_open_vswitch
+from testbed.devices.read_powerconnect import ports_of, read_powerconnect
+from testbed.devices.read_tables import read_csv, read_sonic
+from testbed.devices.vlan_set import VLAN_0
 
 SAVED = Path(__file__).parent.parent / "data" / "saved"
 NONE: frozenset[int] = frozenset()

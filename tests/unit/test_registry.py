@@ -12,9 +12,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from testbed.emulate import registry
-from testbed.emulate.launch import born
-from testbed.errors import CapabilityError, InputError
+from testbed.base.errors import CapabilityError, InputError
+from testbed.engines.lab.control import registry
+from testbed.engines.lab.control.launch import born
 from tests.unit.test_command_line import command
 
 
@@ -27,8 +27,8 @@ def folder(monkeypatch, tmp_path):
 _HOLD = """
 import sys, time
 from pathlib import Path
-from testbed.emulate import registry
-from testbed.errors import InputError
+from testbed.engines.lab.control import registry
+from testbed.base.errors import InputError
 registry.FOLDER = Path(sys.argv[1])
 try:
     with registry.reserved("twin"):

@@ -11,28 +11,28 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from testbed.cli import regulate_command
-from testbed.cli.app import app
-from testbed.errors import InputError, LabError
-from testbed.model import Sample
-from testbed.plan import make_plan
-from testbed.plan.rates import at_dilation, channel_rates
-from testbed.power import POWER_MODELS
-from testbed.regulate.before_after import before_and_after, change_findings, loss_findings, loss_samples
-from testbed.regulate.changing import table7
-from testbed.regulate.choice import find_detour, ladder, links_behind, with_spared
-from testbed.regulate.figure import Stretch, draw_rates
-from testbed.regulate.mover import Change, opposite
-from testbed.regulate.run import measured_traffic, regulate, require_regulable
-from testbed.regulate.traffic import of_pattern, uses_of
+from testbed.base.errors import InputError, LabError
+from testbed.base.model import Sample
+from testbed.experiments.regulate.before_after import before_and_after, change_findings, loss_findings, loss_samples
+from testbed.experiments.regulate.changing import table7
+from testbed.experiments.regulate.choice import find_detour, ladder, links_behind, with_spared
+from testbed.experiments.regulate.figure import Stretch, draw_rates
+from testbed.experiments.regulate.mover import Change, opposite
+from testbed.experiments.regulate.run import measured_traffic, regulate, require_regulable
+from testbed.experiments.regulate.traffic import of_pattern, uses_of
+from testbed.experiments.run.checks.fidelity import Verdict
+from testbed.experiments.run.engines import engine_named
+from testbed.experiments.run.loads.context import Context
+from testbed.experiments.run.loads.one_load import LoadRecord
+from testbed.fabric.power import POWER_MODELS
+from testbed.fabric.routing.paths import path
+from testbed.planning import make_plan
+from testbed.planning.rates import at_dilation, channel_rates
 from testbed.results.store import LoadEntry
-from testbed.routing.paths import path
-from testbed.run.checks.fidelity import Verdict
-from testbed.run.engines import engine_named
-from testbed.run.loads.context import Context
-from testbed.run.loads.one_load import LoadRecord
 from testbed.scenario import parse_scenario
-from testbed.workloads.loss_probe import PairLoss
+from testbed.scenario.workloads.loss_probe import PairLoss
+from testbed.ui.cli import regulate_command
+from testbed.ui.cli.app import app
 from tests.fabrics import plan_of
 
 

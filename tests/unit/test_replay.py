@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from testbed.cli import plan_commands, simulate_commands  # noqa: F401 - a program of one command would take no name
-from testbed.cli.app import app
-from testbed.cli.output import results
-from testbed.errors import InputError
-from testbed.model import Sample
+from testbed.base.errors import InputError
+from testbed.base.model import Sample
+from testbed.engines.simulate import Network, Settings
+from testbed.engines.simulate.recorded import FRAME, WIRE
+from testbed.engines.simulate.replay import Demand, least_clocks, replay
+from testbed.experiments.run.checks.observed import read_record
+from testbed.fabric.routing.paths import switches_on_path
 from testbed.results import load_run
 from testbed.results.telemetry import file_name, telemetry_to_bytes
-from testbed.routing.paths import switches_on_path
-from testbed.run.checks.observed import read_record
-from testbed.simulate import Network, Settings
-from testbed.simulate.recorded import FRAME, WIRE
-from testbed.simulate.replay import Demand, least_clocks, replay
+from testbed.ui.cli import plan_commands, simulate_commands  # noqa: F401 - a program of one command would take no name
+from testbed.ui.cli.app import app
+from testbed.ui.cli.output import results
 from tests.fabrics import plan_of
 from tests.runs import head, run_of, stored, text_of
 from tests.unit.test_simulate import CYCLIC, layered_plan
@@ -298,7 +298,7 @@ def test_one_host_has_nobody_to_send_to(typed, tmp_path):
 
 
 def test_too_many_pairs_are_refused_with_their_number(typed, tmp_path, monkeypatch):
-    monkeypatch.setattr("testbed.simulate.replays.MAX_PAIRS", 100)
+    monkeypatch.setattr("testbed.engines.simulate.replays.MAX_PAIRS", 100)
     assert problems_of(typed, "mesh4x4", "--pattern", "all_to_all") == [
         "all to all, messages of 65,536 bytes: has 240 pairs of hosts and a replay takes 100; "
         "take a fabric with fewer hosts"

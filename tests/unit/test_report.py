@@ -8,11 +8,11 @@ from pathlib import Path
 import matplotlib as mpl
 import pytest
 
-from testbed.model import Sample
-from testbed.plan import make_plan
-from testbed.report import render_report
-from testbed.report.palette import COLOURS
-from testbed.report.sheets import MOST, sheet
+from testbed.base.model import Sample
+from testbed.experiments.report import render_report
+from testbed.experiments.report.palette import COLOURS
+from testbed.experiments.report.sheets import MOST, sheet
+from testbed.planning import make_plan
 from testbed.results import Run
 from testbed.scenario import parse_scenario
 
@@ -183,7 +183,7 @@ def test_two_renderings_are_equal(full_run, text):
 @pytest.mark.slow
 def test_another_process_renders_the_same():
     code = (
-        "from testbed.plan import make_plan; from testbed.report.drawing import draw_vlans\n"
+        "from testbed.planning import make_plan; from testbed.experiments.report.drawing import draw_vlans\n"
         "from testbed.scenario import parse_scenario\n"
         f"plan = make_plan(parse_scenario('{TORUS}', 'made-up.yaml'))\n"
         "print(draw_vlans(plan.topology, plan.vlans, 'v'))"
@@ -354,12 +354,12 @@ def test_busiest_load_is_drawn_first_and_the_others_folded_away(tmp_path):
 
 
 def test_fabric_too_large_to_draw_is_not_drawn(tmp_path, monkeypatch):
-    monkeypatch.setattr("testbed.report.drawing.MAX_SWITCHES", 15)
+    monkeypatch.setattr("testbed.experiments.report.drawing.MAX_SWITCHES", 15)
     page = Page(render_report(make_run(tmp_path, TORUS)))
     assert "vlans" not in page.sections
     assert any("16 switches are too many to draw" in text for text in page.text)
 
 
 def test_matplotlib_is_imported_only_for_a_page():
-    code = "import sys, testbed.report; sys.exit('matplotlib' in sys.modules)"
+    code = "import sys, testbed.experiments.report; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0

@@ -1,7 +1,7 @@
 import pytest
 
-from testbed.model import Sample
-from testbed.report.charts import Summary, flow_chart, load_charts
+from testbed.base.model import Sample
+from testbed.experiments.report.charts import Summary, flow_chart, load_charts
 
 
 def goodput(flows, repeats=3, predicted=950e6):

@@ -5,11 +5,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from testbed.model import Sample
-from testbed.plan import make_plan
-from testbed.report.drawing import MAX_PANELS, LinkUse, draw_topology, draw_vlans, link_use
-from testbed.report.geometry import BOX_HEIGHT, BOX_WIDTH, channel_line, layout, link_line
-from testbed.report.palette import COLOURS, HEAT, heat
+from testbed.base.model import Sample
+from testbed.experiments.report.drawing import MAX_PANELS, LinkUse, draw_topology, draw_vlans, link_use
+from testbed.experiments.report.geometry import BOX_HEIGHT, BOX_WIDTH, channel_line, layout, link_line
+from testbed.experiments.report.palette import COLOURS, HEAT, heat
+from testbed.planning import make_plan
 from testbed.scenario import parse_scenario
 
 TOPOLOGIES = {

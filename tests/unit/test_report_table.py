@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from testbed.model import Sample
-from testbed.plan import make_plan
-from testbed.report import result_rows, rich_table
-from testbed.report.facts import clock_sentence
+from testbed.base.model import Sample
+from testbed.base.units import bytes_text, gap_text, scale_for
+from testbed.experiments.report import result_rows, rich_table
+from testbed.experiments.report.facts import clock_sentence
+from testbed.planning import make_plan
 from testbed.results import Run
 from testbed.results.load import Attempt, load_heads
 from testbed.scenario import parse_scenario
-from testbed.units import bytes_text, gap_text, scale_for
 
 
 def sample(value, predicted=None, metric="goodput", unit="bit/s", **labels):

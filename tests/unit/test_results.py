@@ -12,8 +12,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.errors import InputError, StorageError
-from testbed.model import Sample
+from testbed.base.errors import InputError, StorageError
+from testbed.base.model import Sample
 from testbed.results import INCOMPLETE, ResultFolder, load_run
 from testbed.results.samples import samples_from_csv, samples_to_csv
 from testbed.results.store import MANIFEST_KEYS
@@ -98,7 +98,7 @@ def test_a_full_disk_is_a_sentence_and_leaves_what_is_there(tmp_path, monkeypatc
     def full(*_, **__):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("testbed.files.write.os.rename", full)
+    monkeypatch.setattr("testbed.base.files.write.os.rename", full)
     with pytest.raises(StorageError) as caught:
         folder.write_samples(SAMPLES * 2)
     assert str(caught.value) == (

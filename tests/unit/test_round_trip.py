@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.predict import Wires, routed_ways, transport
-from testbed.predict.round_trip import frame_sizes, round_trips
+from testbed.dataplane.predict import Wires, routed_ways, transport
+from testbed.dataplane.predict.round_trip import frame_sizes, round_trips
 from tests.fabrics import plan_of
 
 # h1 to h3 of a chain of three switches: host, two channels, host.

@@ -6,15 +6,15 @@ from typing import Any, get_args, get_type_hints
 import numpy as np
 import pytest
 
-from testbed.errors import InputError
-from testbed.plan import make_plan
-from testbed.routing import ROUTINGS
-from testbed.routing.common import plane_groups
-from testbed.routing.dor import DorOptions
-from testbed.routing.fat_tree import FatTreeOptions
-from testbed.routing.paths import channel_load, hops, path, switches_on_path
-from testbed.routing.simple import DirectOptions, TreeOptions
-from testbed.topologies import TOPOLOGIES
+from testbed.base.errors import InputError
+from testbed.fabric.routing import ROUTINGS
+from testbed.fabric.routing.common import plane_groups
+from testbed.fabric.routing.dor import DorOptions
+from testbed.fabric.routing.fat_tree import FatTreeOptions
+from testbed.fabric.routing.paths import channel_load, hops, path, switches_on_path
+from testbed.fabric.routing.simple import DirectOptions, TreeOptions
+from testbed.fabric.topologies import TOPOLOGIES
+from testbed.planning import make_plan
 from tests.fabrics import scenario_of, topology_of
 
 CASES = {"dor": DorOptions(), "fat_tree": FatTreeOptions(), "tree": TreeOptions(), "direct": DirectOptions()}

@@ -8,20 +8,20 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from testbed.errors import InputError
-from testbed.kernels.layers import break_cycles
-from testbed.model import Ints
-from testbed.routing import ROUTINGS
-from testbed.routing.dl import DlOptions, Variant, descending_turns, route_dl
-from testbed.routing.layers import DfssspOptions, LashOptions, minimal_paths, paths_to, route_dfsssp, route_lash
-from testbed.routing.lturn import LturnOptions, route_lturn
-from testbed.routing.nue import NueOptions, route_nue
-from testbed.routing.paths import channel_load, hop_counts
-from testbed.routing.relation import Conflict, forwarding_table
-from testbed.routing.turns import all_turns
-from testbed.routing.updown import UpDownOptions, route_updown, upward
+from testbed.base.errors import InputError
+from testbed.base.model import Ints
+from testbed.fabric.kernels.layers import break_cycles
+from testbed.fabric.routing import ROUTINGS
+from testbed.fabric.routing.dl import DlOptions, Variant, descending_turns, route_dl
+from testbed.fabric.routing.layers import DfssspOptions, LashOptions, minimal_paths, paths_to, route_dfsssp, route_lash
+from testbed.fabric.routing.lturn import LturnOptions, route_lturn
+from testbed.fabric.routing.nue import NueOptions, route_nue
+from testbed.fabric.routing.paths import channel_load, hop_counts
+from testbed.fabric.routing.relation import Conflict, forwarding_table
+from testbed.fabric.routing.turns import all_turns
+from testbed.fabric.routing.updown import UpDownOptions, route_updown, upward
+from testbed.fabric.verify.deadlock import check_routes
 from testbed.scenario import parse_scenario
-from testbed.verify.deadlock import check_routes
 from tests.fabrics import fabric_of_pairs, random_fabric, topology_of
 
 LAYERED = ("dl", "lash", "dfsssp", "nue")

@@ -9,18 +9,18 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from testbed.errors import InputError
-from testbed.routing import ROUTINGS
-from testbed.routing.dor import DorOptions, route_dor
-from testbed.routing.fat_tree import FatTreeOptions, route_fat_tree
-from testbed.routing.north_last import NorthLastOptions, route_north_last
-from testbed.routing.paths import channel_load, hop_counts, path
-from testbed.routing.relation import relations
-from testbed.routing.simple import DirectOptions, TreeOptions
-from testbed.routing.stp import StpOptions, route_stp
-from testbed.topologies.faults import Faults, apply_faults
-from testbed.verify import verify
-from testbed.vlans.fixed import FixedOptions, assign_fixed
+from testbed.base.errors import InputError
+from testbed.fabric.routing import ROUTINGS
+from testbed.fabric.routing.dor import DorOptions, route_dor
+from testbed.fabric.routing.fat_tree import FatTreeOptions, route_fat_tree
+from testbed.fabric.routing.north_last import NorthLastOptions, route_north_last
+from testbed.fabric.routing.paths import channel_load, hop_counts, path
+from testbed.fabric.routing.relation import relations
+from testbed.fabric.routing.simple import DirectOptions, TreeOptions
+from testbed.fabric.routing.stp import StpOptions, route_stp
+from testbed.fabric.topologies.faults import Faults, apply_faults
+from testbed.fabric.verify import verify
+from testbed.fabric.vlans.fixed import FixedOptions, assign_fixed
 from tests.fabrics import atlas_fabrics, fabric_of_pairs, graph_of, random_fabrics, topology_of
 
 

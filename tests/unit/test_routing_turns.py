@@ -7,22 +7,22 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from testbed.errors import InputError
-from testbed.kernels import segments
-from testbed.kernels.cycles import on_cycles
-from testbed.model import AllowedTurns
-from testbed.plan import make_plan
-from testbed.routing import ROUTINGS
-from testbed.routing.common import leaving_channels
-from testbed.routing.lturn import LturnOptions, left_first_turns, route_lturn
-from testbed.routing.paths import channel_load, hops
-from testbed.routing.sr import SrOptions, route_sr, segment_turns
-from testbed.routing.stp import spanning_tree
-from testbed.routing.tbtp import TbtpOptions, route_tbtp, tree_based_turns
-from testbed.routing.turns import all_turns, allow, breadth_first_levels, graph_of, prohibited_turns
-from testbed.routing.updown import UpDownOptions, route_updown, upward
-from testbed.topologies.faults import Faults, apply_faults
-from testbed.verify.deadlock import check_routes
+from testbed.base.errors import InputError
+from testbed.base.model import AllowedTurns
+from testbed.fabric.kernels import segments
+from testbed.fabric.kernels.cycles import on_cycles
+from testbed.fabric.routing import ROUTINGS
+from testbed.fabric.routing.common import leaving_channels
+from testbed.fabric.routing.lturn import LturnOptions, left_first_turns, route_lturn
+from testbed.fabric.routing.paths import channel_load, hops
+from testbed.fabric.routing.sr import SrOptions, route_sr, segment_turns
+from testbed.fabric.routing.stp import spanning_tree
+from testbed.fabric.routing.tbtp import TbtpOptions, route_tbtp, tree_based_turns
+from testbed.fabric.routing.turns import all_turns, allow, breadth_first_levels, graph_of, prohibited_turns
+from testbed.fabric.routing.updown import UpDownOptions, route_updown, upward
+from testbed.fabric.topologies.faults import Faults, apply_faults
+from testbed.fabric.verify.deadlock import check_routes
+from testbed.planning import make_plan
 from tests.fabrics import fabric_of_pairs, random_fabrics, scenario_of, topology_of
 
 RING = [(0, 1), (1, 2), (2, 3), (3, 0)]

@@ -9,13 +9,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from testbed.emulate import bpf, first_hop
-from testbed.errors import LabError
-from testbed.messages import Facts
-from testbed.plan.rates import at_dilation
-from testbed.run import in_session, realtime
-from testbed.run import lab as ovs
-from testbed.run.in_session import Fabric
+from testbed.base.errors import LabError
+from testbed.base.messages import Facts
+from testbed.engines.ovs import bpf, first_hop
+from testbed.experiments.run import in_session, realtime
+from testbed.experiments.run import lab as ovs
+from testbed.experiments.run.in_session import Fabric
+from testbed.planning.rates import at_dilation
 from tests.fabrics import plan_of
 
 

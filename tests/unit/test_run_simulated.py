@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from testbed.cli import compare_commands, lab_commands  # noqa: F401 - they register their commands
-from testbed.cli.app import app
-from testbed.errors import InputError, VerificationError
-from testbed.plan import make_plan
+from testbed.base.errors import InputError, VerificationError
+from testbed.engines.simulate import load
+from testbed.experiments.run.checks.fidelity import Verdict
+from testbed.experiments.run.engines import run_scenario
+from testbed.planning import make_plan
 from testbed.results import load_run
-from testbed.run.checks.fidelity import Verdict
-from testbed.run.engines import run_scenario
-from testbed.simulate import load
+from testbed.ui.cli import compare_commands, lab_commands  # noqa: F401 - they register their commands
+from testbed.ui.cli.app import app
 from tests.fabrics import scenario_of
 from tests.runs import goodput, head, run_of, stored
 

@@ -7,14 +7,14 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.errors import InputError, naming_options
+from testbed.base.errors import InputError, naming_options
+from testbed.fabric.topologies.fat_tree import FatTree
+from testbed.fabric.topologies.grid import Torus
 from testbed.scenario import find_scenario, load_scenario, parse_scenario, scenario_names
 from testbed.scenario.load import as_dict
 from testbed.scenario.models import shown
 from testbed.scenario.spec import KEYS, LabSettings, Links
-from testbed.topologies.fat_tree import FatTree
-from testbed.topologies.grid import Torus
-from testbed.workloads.spec import Iperf3, Mpi, Ping
+from testbed.scenario.workloads.spec import Iperf3, Mpi, Ping
 
 SMALL = "topology: {kind: torus, sizes: [4, 4]}\n"
 

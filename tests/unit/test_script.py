@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from testbed.errors import InputError
-from testbed.messages import Process
-from testbed.plan import make_plan
-from testbed.run import simulated, vm
-from testbed.run.loads.run_script import prepare_script, script_file
+from testbed.base.errors import InputError
+from testbed.base.messages import Process
+from testbed.experiments.run import simulated, vm
+from testbed.experiments.run.loads.run_script import prepare_script, script_file
+from testbed.planning import make_plan
 from testbed.scenario import parse_scenario
-from testbed.workloads.script import commands
+from testbed.scenario.workloads.script import commands
 
 
 def plan_of(folder: Path, keys: str, more: str = ""):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.run.dilation.choose import chosen, next_step, steps
+from testbed.experiments.run.dilation.choose import chosen, next_step, steps
 
 ALL = steps(1, 1e6)
 

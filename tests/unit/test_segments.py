@@ -25,13 +25,13 @@ from controllers.refused import RefusedError
 from controllers.segments import SegmentReconciler
 from controllers.switches import SwitchError
 from controllers.wire import Content, add_message, place, remove_message, vlans_of
-from testbed.failover.collected import CollectedTopology
-from testbed.failover.failed import FailedElements, cut_off, failed_elements
-from testbed.failover.rules import sets_pvid
-from testbed.model import Rule
-from testbed.pipeline.admission import lldp_rules
-from testbed.pipeline.oracle import Oracle
-from testbed.plan import Plan
+from testbed.base.model import Rule
+from testbed.fabric.openflow.admission import lldp_rules
+from testbed.fabric.openflow.oracle import Oracle
+from testbed.planning import Plan
+from testbed.planning.failover.collected import CollectedTopology
+from testbed.planning.failover.failed import FailedElements, cut_off, failed_elements
+from testbed.planning.failover.rules import sets_pvid
 from tests.fabrics import plan_of
 
 DATAPATH = ProtocolDesc(ofproto_v1_3.OFP_VERSION)

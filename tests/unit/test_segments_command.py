@@ -7,9 +7,9 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from testbed.cli import plan_commands, segments_command  # noqa: F401 - a program of one command would take no name
-from testbed.cli.app import app
-from testbed.errors import InputError
+from testbed.base.errors import InputError
+from testbed.ui.cli import plan_commands, segments_command  # noqa: F401 - a program of one command would take no name
+from testbed.ui.cli.app import app
 
 
 def run(*words):

@@ -7,14 +7,14 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from testbed.errors import InputError
-from testbed.model import AllowedTurns, Routes
-from testbed.routing import selection
-from testbed.routing.common import explicit_routes
-from testbed.routing.relation import as_source_trees
-from testbed.routing.selection import SelectionOptions, select_paths
-from testbed.routing.turns import all_turns, allow, graph_of
-from testbed.routing.updown import upward
+from testbed.base.errors import InputError
+from testbed.base.model import AllowedTurns, Routes
+from testbed.fabric.routing import selection
+from testbed.fabric.routing.common import explicit_routes
+from testbed.fabric.routing.relation import as_source_trees
+from testbed.fabric.routing.selection import SelectionOptions, select_paths
+from testbed.fabric.routing.turns import all_turns, allow, graph_of
+from testbed.fabric.routing.updown import upward
 from tests.fabrics import fabric_of_pairs, plan_of
 
 SELECTIONS = ("balanced", "random", "low_port", "sancho", "high_virtual", "high_physical", "tree")

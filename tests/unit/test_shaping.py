@@ -1,4 +1,4 @@
-from testbed.emulate.shaping import HEAD_DROP, Shaping, read_back_commands, shaping_problems
+from testbed.engines.lab.hosts.shaping import HEAD_DROP, Shaping, read_back_commands, shaping_problems
 
 _SHOWN = """\
 qdisc htb 1: root refcnt 3 r2q 10 default 0x1 direct_packets_stat 0 ver 3.17 direct_qlen 1000

@@ -7,15 +7,15 @@ from collections import defaultdict
 
 import pytest
 
-from testbed.emulate.fast_programs import decoded, encoded
-from testbed.emulate.walk import short_cut_problems
-from testbed.model import Rule, host_mac
-from testbed.pipeline.entry import Entry
-from testbed.pipeline.oracle import Oracle
-from testbed.pipeline.shortcuts import NotUnderstoodError, entries
-from testbed.pipeline.tables import UNTAGGED
-from testbed.pipeline.text import format_group, format_rule
-from testbed.plan import Plan, make_plan
+from testbed.base.model import Rule, host_mac
+from testbed.engines.ovs.fast_programs import decoded, encoded
+from testbed.engines.ovs.walk import short_cut_problems
+from testbed.fabric.openflow.entry import Entry
+from testbed.fabric.openflow.oracle import Oracle
+from testbed.fabric.openflow.shortcuts import NotUnderstoodError, entries
+from testbed.fabric.openflow.tables import UNTAGGED
+from testbed.fabric.openflow.text import format_group, format_rule
+from testbed.planning import Plan, make_plan
 from testbed.scenario import parse_scenario
 
 _PLANS = {

@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 
 from benchmarks.dateline import dateline_torus
-from testbed.analyse.load import load_of
-from testbed.errors import InputError
-from testbed.kernels import flits
-from testbed.kernels.cycles import on_cycles
-from testbed.kernels.flits_check import lost_flits, waiting_cycle
-from testbed.kernels.flits_state import CLOCK, DELIVERED, IDLE, LATENCIES, SLOTS
-from testbed.plan import make_plan
-from testbed.routing.paths import hops, switches_on_path
-from testbed.simulate import Network, Settings, simulate
-from testbed.simulate.network import fabric_of, new_state
-from testbed.simulate.point import _clocks, latency_of
-from testbed.verify.deadlock import adjacency, hop_name
+from testbed.base.errors import InputError
+from testbed.dataplane.kernels import flits
+from testbed.dataplane.kernels.flits_check import lost_flits, waiting_cycle
+from testbed.dataplane.kernels.flits_state import CLOCK, DELIVERED, IDLE, LATENCIES, SLOTS
+from testbed.engines.simulate import Network, Settings, simulate
+from testbed.engines.simulate.network import fabric_of, new_state
+from testbed.engines.simulate.point import _clocks, latency_of
+from testbed.experiments.analyse.load import load_of
+from testbed.fabric.kernels.cycles import on_cycles
+from testbed.fabric.routing.paths import hops, switches_on_path
+from testbed.fabric.verify.deadlock import adjacency, hop_name
+from testbed.planning import make_plan
 from tests.fabrics import plan_of, scenario_of
 
 QUICK = Settings(clocks=20_000, warm_up=4_000, packet=16, buffer=32)
@@ -356,7 +356,7 @@ def test_the_memory_of_a_run_is_about_what_its_state_takes(plan, settings):
 
 
 def test_a_run_that_takes_too_much_memory_is_refused_with_its_size(monkeypatch):
-    monkeypatch.setattr("testbed.simulate.network.MOST_BYTES", 1 << 30)
+    monkeypatch.setattr("testbed.engines.simulate.network.MOST_BYTES", 1 << 30)
     with pytest.raises(
         InputError,
         match=r"^buffer: a run of 192 virtual channels with 1048576 flits each takes 6.7 GiB and may take 1; give",

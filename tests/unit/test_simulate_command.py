@@ -13,15 +13,15 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner
 
-from testbed.cli import plan_commands, simulate_commands  # noqa: F401 - a program of one command would take no name
-from testbed.cli.app import app
-from testbed.cli.output import results
-from testbed.errors import InputError, VerificationError
-from testbed.plan import make_plan
-from testbed.report import render_report
+from testbed.base.errors import InputError, VerificationError
+from testbed.engines.simulate import Settings, simulate_plan
+from testbed.engines.simulate.folder import read_points
+from testbed.experiments.report import render_report
+from testbed.planning import make_plan
 from testbed.results import load_run
-from testbed.simulate import Settings, simulate_plan
-from testbed.simulate.folder import read_points
+from testbed.ui.cli import plan_commands, simulate_commands  # noqa: F401 - a program of one command would take no name
+from testbed.ui.cli.app import app
+from testbed.ui.cli.output import results
 from tests.fabrics import plan_of, scenario_of
 
 QUICK = ("--clocks", "12000", "--warm-up", "2000", "--packet", "16", "--buffer", "32")

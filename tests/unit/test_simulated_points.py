@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.plan import Plan, make_plan
+from testbed.engines.simulate import Settings, runs
+from testbed.engines.simulate.folder import samples_of
+from testbed.engines.simulate.levels import Runs, runs_of
+from testbed.engines.simulate.packet_settings import PacketSettings
+from testbed.engines.simulate.point import Links, Point, rows_of
+from testbed.planning import Plan, make_plan
 from testbed.scenario.pickled import pickled
-from testbed.simulate import Settings, runs
-from testbed.simulate.folder import samples_of
-from testbed.simulate.levels import Runs, runs_of
-from testbed.simulate.packet_settings import PacketSettings
-from testbed.simulate.point import Links, Point, rows_of
 from tests.fabrics import scenario_of
 
 PLAN = make_plan(

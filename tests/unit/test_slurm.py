@@ -22,8 +22,8 @@ import dask_jobqueue  # noqa: F401 - its defaults are part of the configuration
 import pytest
 import yaml
 
-from testbed.emulate.cluster import open_cluster, worker_code
-from testbed.files import code_digest
+from testbed.base.files import code_digest
+from testbed.engines.machine.cluster import open_cluster, worker_code
 
 pytestmark = [
     pytest.mark.slow,

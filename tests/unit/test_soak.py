@@ -5,7 +5,7 @@ import random
 import pytest
 
 from benchmarks.soak import _WARM_UP, _drawn, by_chance, judged
-from testbed.plan import make_plan
+from testbed.planning import make_plan
 from testbed.scenario import parse_scenario
 
 

@@ -7,21 +7,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from testbed.emulate.build import build_order
-from testbed.emulate.shaping import require_speeds
-from testbed.errors import InputError, LabError
-from testbed.model import Topology, VlanPlan
-from testbed.plan import Plan, make_plan
-from testbed.plan.rates import channel_rates, fair_rates, wire_rates
-from testbed.plan.store import plan_from_json, plan_to_json
-from testbed.power import POWER_MODELS
-from testbed.predict import transport
-from testbed.regulate.choice import at_speeds, choose_links, keeping
-from testbed.regulate.speeds import retunings, unavoidable, watching_rate
-from testbed.regulate.traffic import Traffic
-from testbed.routing.paths import path
-from testbed.transition import make_transition, transition_problems
-from testbed.transition.steps import drain_seconds
+from testbed.base.errors import InputError, LabError
+from testbed.base.model import Topology, VlanPlan
+from testbed.dataplane.predict import transport
+from testbed.engines.lab.control.build import build_order
+from testbed.engines.lab.hosts.shaping import require_speeds
+from testbed.experiments.regulate.choice import at_speeds, choose_links, keeping
+from testbed.experiments.regulate.speeds import retunings, unavoidable, watching_rate
+from testbed.experiments.regulate.traffic import Traffic
+from testbed.fabric.power import POWER_MODELS
+from testbed.fabric.routing.paths import path
+from testbed.fabric.transition import make_transition, transition_problems
+from testbed.fabric.transition.steps import drain_seconds
+from testbed.planning import Plan, make_plan
+from testbed.planning.rates import channel_rates, fair_rates, wire_rates
+from testbed.planning.store import plan_from_json, plan_to_json
 from tests.fabrics import plan_of, scenario_of
 
 _FULL = ("1G",) * 4

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from testbed.errors import InputError, VerificationError
-from testbed.plan import Plan, make_plan
-from testbed.plan.proof import digest_of
-from testbed.plan.sound import unsound
-from testbed.plan.store import plan_from_json, plan_to_json
-from testbed.plan.stored import proved_plan
+from testbed.base.errors import InputError, VerificationError
+from testbed.planning import Plan, make_plan
+from testbed.planning.proof import digest_of
+from testbed.planning.sound import unsound
+from testbed.planning.store import plan_from_json, plan_to_json
+from testbed.planning.stored import proved_plan
 from testbed.scenario import find_scenario, load_scenario
 from tests.fabrics import plan_of, scenario_of
 

@@ -8,15 +8,15 @@ from types import SimpleNamespace
 import pytest
 from typer.testing import CliRunner
 
-from testbed.cli import load_commands
-from testbed.cli.app import app
-from testbed.emulate.requests import StormReading
-from testbed.errors import InputError
-from testbed.pipeline.compile import flooding_rules
-from testbed.pipeline.oracle import Oracle
-from testbed.pipeline.text import format_rule, parse_rule
-from testbed.report.curves import draw_growth
-from testbed.run.checks.storm import Storm, StormCounts, storm_counts, storm_plan
+from testbed.base.errors import InputError
+from testbed.engines.lab.control.requests import StormReading
+from testbed.experiments.report.curves import draw_growth
+from testbed.experiments.run.checks.storm import Storm, StormCounts, storm_counts, storm_plan
+from testbed.fabric.openflow.compile import flooding_rules
+from testbed.fabric.openflow.oracle import Oracle
+from testbed.fabric.openflow.text import format_rule, parse_rule
+from testbed.ui.cli import load_commands
+from testbed.ui.cli.app import app
 from tests.fabrics import topology_of
 
 
@@ -90,10 +90,10 @@ class Ring:
 def test_help_and_table_have_the_order_of_what_runs(monkeypatch):
     ring, nothing_missing = Ring(), SimpleNamespace(refuse=lambda: None)
     monkeypatch.setattr(
-        "testbed.run.checks.storm.standing",
+        "testbed.experiments.run.checks.storm.standing",
         lambda scenario: (lambda plan, progress: nothing_missing, lambda plan, progress, keep: nullcontext(ring)),
     )
-    monkeypatch.setattr("testbed.cli.output.results.width", 200)
+    monkeypatch.setattr("testbed.ui.cli.output.results.width", 200)
     load_commands()
     done = CliRunner().invoke(app, ["storm", "--seconds", "0.4"])
     assert done.exit_code == 0, done.output

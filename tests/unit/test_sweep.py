@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from testbed.cli import compare_commands  # noqa: F401 - adds the commands
-from testbed.cli.app import app
-from testbed.compare import compare
-from testbed.errors import InputError, LabError
+from testbed.base.errors import InputError, LabError
+from testbed.base.units import format_eta
+from testbed.experiments.compare import compare
+from testbed.experiments.run.checks.fidelity import Verdict
+from testbed.experiments.run.engine import Outcome as RunOutcome
+from testbed.experiments.sweep import prepare, run_sweep
+from testbed.experiments.sweep.record import RECORD, Entry, finished_folders, read_record
+from testbed.experiments.sweep.run import seconds_left
 from testbed.results import INCOMPLETE, ResultFolder, load_run
-from testbed.run.checks.fidelity import Verdict
-from testbed.run.engine import Outcome as RunOutcome
-from testbed.sweep import prepare, run_sweep
-from testbed.sweep.record import RECORD, Entry, finished_folders, read_record
-from testbed.sweep.run import seconds_left
-from testbed.units import format_eta
+from testbed.ui.cli import compare_commands  # noqa: F401 - adds the commands
+from testbed.ui.cli.app import app
 from tests.runs import ENVIRONMENT, goodput, head
 
 LOAD = "{kind: iperf3, protocol: udp, pattern: neighbour}"
@@ -41,9 +41,9 @@ def here(tmp_path, monkeypatch):
         (tmp_path / "scenarios" / f"{name}.yaml").write_text(f"topology: {topology}\nworkloads: [{LOAD}]\n")
     (tmp_path / "mine.yaml").write_text(SWEEP)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("testbed.run.lab.require", lambda scenario: None)
+    monkeypatch.setattr("testbed.experiments.run.lab.require", lambda scenario: None)
     # What pictures look like is tested elsewhere, and drawing takes its time.
-    monkeypatch.setattr("testbed.compare.figure.FORMATS", ())
+    monkeypatch.setattr("testbed.experiments.compare.figure.FORMATS", ())
     return tmp_path
 
 
@@ -90,7 +90,7 @@ def states(folder):
 
 
 def test_every_combination_has_a_result_folder_and_all_are_compared(monkeypatch):
-    monkeypatch.setattr("testbed.compare.figure.FORMATS", ("svg", "pdf"))
+    monkeypatch.setattr("testbed.experiments.compare.figure.FORMATS", ("svg", "pdf"))
     lab, said = Lab(), told()
     outcome = swept(lab, said=said)
     assert lab.ran == LABELS
@@ -413,14 +413,16 @@ def test_times_left_are_rough():
 
 
 def test_the_command_says_what_came_of_it(monkeypatch):
-    monkeypatch.setattr("testbed.sweep.run_sweep", lambda *given, **options: run_sweep(
+    monkeypatch.setattr("testbed.experiments.sweep.run_sweep", lambda *given, **options: run_sweep(
         *given, **options, runner=Lab(2, LabError("the switches are gone"), {3: Verdict.WARN})))  # fmt: skip
     done = CliRunner().invoke(app, ["sweep", "mine.yaml"])
     assert done.exit_code == 1
     for text in ("runs: 2 pass, 1 broken, 1 warn", "broken: ring4 dilation=200: the switches are gone",
                  "warn: mesh6 dilation=100: made up", "written: results/"):  # fmt: skip
         assert text in done.stdout
-    monkeypatch.setattr("testbed.sweep.run_sweep", lambda *given, **options: run_sweep(*given, **options, runner=Lab()))
+    monkeypatch.setattr(
+        "testbed.experiments.sweep.run_sweep", lambda *given, **options: run_sweep(*given, **options, runner=Lab())
+    )
     again = CliRunner().invoke(app, ["sweep", "mine.yaml", "--resume", "--format", "json"])
     found = json.loads(again.stdout)
     assert again.exit_code == 3
@@ -431,7 +433,9 @@ def test_the_command_says_what_came_of_it(monkeypatch):
 
 def test_what_to_type_where_a_lab_was_too_slow_is_told_with_the_run(monkeypatch):
     lab = Lab(verdicts={3: Verdict.INVALID}, advice="type: testbed run mesh6 --set lab.dilation=300")
-    monkeypatch.setattr("testbed.sweep.run_sweep", lambda *given, **options: run_sweep(*given, **options, runner=lab))
+    monkeypatch.setattr(
+        "testbed.experiments.sweep.run_sweep", lambda *given, **options: run_sweep(*given, **options, runner=lab)
+    )
     done = CliRunner().invoke(app, ["sweep", "mine.yaml"])
     told = done.stdout.splitlines()
     at = told.index("invalid: mesh6 dilation=100: made up")

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from testbed.plan import make_plan
-from testbed.routing.paths import path
+from testbed.experiments.sweep import prepare
+from testbed.fabric.routing.paths import path
+from testbed.fabric.traffic import flows
+from testbed.planning import make_plan
 from testbed.scenario import find_scenario, load_scenario
-from testbed.sweep import prepare
-from testbed.traffic import flows
 
 FOLDER = Path(__file__).parents[2] / "scenarios" / "sweeps"
 FILES = sorted(FOLDER.glob("*.yaml"))
@@ -18,8 +18,8 @@ FILES = sorted(FOLDER.glob("*.yaml"))
 
 @pytest.fixture(autouse=True)
 def machine_that_can_do_all(monkeypatch):
-    monkeypatch.setattr("testbed.run.lab.require", lambda scenario: None)
-    monkeypatch.setattr("testbed.emulate.jobs.build_job", lambda job: None)
+    monkeypatch.setattr("testbed.experiments.run.lab.require", lambda scenario: None)
+    monkeypatch.setattr("testbed.engines.lab.hosts.jobs.build_job", lambda job: None)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

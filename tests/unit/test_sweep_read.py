@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from testbed.emulate import probe
-from testbed.errors import CapabilityError, InputError
-from testbed.sweep import prepare
-from testbed.sweep.read import parse_sweep
+from testbed.base.errors import CapabilityError, InputError
+from testbed.engines.machine import probe
+from testbed.experiments.sweep import prepare
+from testbed.experiments.sweep.read import parse_sweep
 
 SCENARIOS = {
     "ring4": "topology: {kind: ring, switches: 4}\nworkloads: [{kind: ping, pattern: complement}]\n",
@@ -27,7 +27,7 @@ def here(tmp_path, monkeypatch):
     for name, text in SCENARIOS.items():
         (tmp_path / "scenarios" / f"{name}.yaml").write_text(text)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("testbed.run.lab.require", lambda scenario: None)
+    monkeypatch.setattr("testbed.experiments.run.lab.require", lambda scenario: None)
     return tmp_path
 
 
@@ -184,7 +184,7 @@ def test_what_a_job_is_asked_for_is_checked_and_what_it_lacks_is_told(monkeypatc
     def lacking(job):
         raise CapabilityError(f"the MPI job {job.name} does not build")
 
-    monkeypatch.setattr("testbed.emulate.jobs.build_job", lacking)
+    monkeypatch.setattr("testbed.engines.lab.hosts.jobs.build_job", lacking)
     text = "scenarios: [ring4, mesh6]\nworkloads: [{kind: mpi, job: fabric_bench}]\n"
     with pytest.raises(CapabilityError, match=r"^the MPI job fabric_bench does not build$"):
         prepared(text)
@@ -261,7 +261,7 @@ def test_a_file_that_is_not_there(here):
 
 
 def test_what_the_machine_lacks_is_told_once(monkeypatch):
-    monkeypatch.setattr("testbed.run.lab.require", probe.require)
+    monkeypatch.setattr("testbed.experiments.run.lab.require", probe.require)
     monkeypatch.setattr(probe, "_path", lambda: "/nowhere")
     probe.capabilities.cache_clear()
     try:

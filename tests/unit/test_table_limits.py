@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from testbed.emulate.build import build_order
-from testbed.emulate.table_limits import STRANGERS, datapath_flows, forwarding_entries
-from testbed.model import LearningPlan
-from testbed.pipeline.compile import learned_rules
-from testbed.plan import make_plan
-from testbed.routing.paths import hops_of_pairs
+from testbed.base.model import LearningPlan
+from testbed.engines.lab.control.build import build_order
+from testbed.engines.ovs.table_limits import STRANGERS, datapath_flows, forwarding_entries
+from testbed.fabric.openflow.compile import learned_rules
+from testbed.fabric.routing.paths import hops_of_pairs
+from testbed.planning import make_plan
 from tests.fabrics import plan_of, scenario_of
 
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from testbed.errors import CapabilityError, InputError, Problem
-from testbed.plan import make_plan
-from testbed.run import lab
-from testbed.run.engine import Engine, Missing
-from testbed.run.engines import MODULES, engine_named, run_scenario
-from testbed.run.loads.one_load import RUNNERS, load_labels
+from testbed.base.errors import CapabilityError, InputError, Problem
+from testbed.experiments.run import lab
+from testbed.experiments.run.engine import Engine, Missing
+from testbed.experiments.run.engines import MODULES, engine_named, run_scenario
+from testbed.experiments.run.loads.one_load import RUNNERS, load_labels
+from testbed.planning import make_plan
 from testbed.scenario.engines import ENGINES
-from testbed.workloads import WORKLOADS
+from testbed.scenario.workloads import WORKLOADS
 from tests.fabrics import scenario_of
 
 PLAN = make_plan(scenario_of("topology: {kind: mesh, sizes: [2]}\nworkloads: [{kind: ping}]\n"))

@@ -8,12 +8,12 @@ import io
 import numpy as np
 import pytest
 
-from testbed.emulate.names import port_interface
-from testbed.emulate.rtnetlink import FIGURES
-from testbed.errors import InputError
-from testbed.plan.rates import imbalance
+from testbed.base.errors import InputError
+from testbed.engines.lab.counters.rtnetlink import FIGURES
+from testbed.engines.lab.hosts.names import port_interface
+from testbed.experiments.run.checks.observed import departure_errors, port_name, queue_figures, read_record
+from testbed.planning.rates import imbalance
 from testbed.results.telemetry import Telemetry, file_name, join, load_telemetry, telemetry_to_bytes
-from testbed.run.checks.observed import departure_errors, port_name, queue_figures, read_record
 from tests.fabrics import plan_of
 
 TOPOLOGY = plan_of("ring", switches=3).topology

@@ -7,14 +7,14 @@ import json
 import numpy as np
 import pytest
 
-from testbed.kernels.events import NEVER, Heap, Lanes
-from testbed.kernels.jit import jit
-from testbed.kernels.ties import DOCUMENTED, REVERSED, next_of_tied
-from testbed.plan import make_plan
-from testbed.simulate import PacketNetwork, PacketSettings, packet_point
-from testbed.simulate.folder import samples_of
-from testbed.simulate.packet_settings import as_asked, packet_problems
-from testbed.simulate.point import rows_of
+from testbed.base.jit import jit
+from testbed.dataplane.kernels.events import NEVER, Heap, Lanes
+from testbed.dataplane.kernels.ties import DOCUMENTED, REVERSED, next_of_tied
+from testbed.engines.simulate import PacketNetwork, PacketSettings, packet_point
+from testbed.engines.simulate.folder import samples_of
+from testbed.engines.simulate.packet_settings import as_asked, packet_problems
+from testbed.engines.simulate.point import rows_of
+from testbed.planning import make_plan
 from tests.fabrics import scenario_of
 
 from .test_cli_surface import typed

@@ -5,20 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from testbed.errors import InputError
-from testbed.failover.events import changes_of
-from testbed.failover.failed import words
-from testbed.failover.outlook import failed_after
-from testbed.failover.tables import whole_tables
-from testbed.messages import Disturbance, LinkChange
-from testbed.model import VlanPlan
-from testbed.plan import make_plan
-from testbed.plan.failures import failure_outlooks
-from testbed.run.loads.failure_watch import disturbance
-from testbed.run.loads.link_changes import link_changes
-from testbed.workloads.link_words import LinkWords
-from testbed.workloads.spec import Probe
-from testbed.workloads.timeline import Event, parse_event, timeline_problems
+from testbed.base.errors import InputError
+from testbed.base.messages import Disturbance, LinkChange
+from testbed.base.model import VlanPlan
+from testbed.experiments.run.loads.failure_watch import disturbance
+from testbed.experiments.run.loads.link_changes import link_changes
+from testbed.planning import make_plan
+from testbed.planning.failover.events import changes_of
+from testbed.planning.failover.failed import words
+from testbed.planning.failover.outlook import failed_after
+from testbed.planning.failover.tables import whole_tables
+from testbed.planning.failures import failure_outlooks
+from testbed.scenario.workloads.link_words import LinkWords
+from testbed.scenario.workloads.spec import Probe
+from testbed.scenario.workloads.timeline import Event, parse_event, timeline_problems
 from tests.fabrics import scenario_of, topology_of
 
 

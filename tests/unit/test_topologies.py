@@ -4,8 +4,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from testbed.model import host_ip, host_mac
-from testbed.topologies import MAX_EXTENT, TOPOLOGIES, size_problem
+from testbed.base.model import host_ip, host_mac
+from testbed.fabric.topologies import MAX_EXTENT, TOPOLOGIES, size_problem
 from tests.fabrics import graph_of, topology_of
 
 EXAMPLES = [

@@ -8,11 +8,11 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from testbed.errors import InputError
-from testbed.plan import make_plan
-from testbed.topologies.build import components, divided_pair
-from testbed.topologies.irregular import regular_graph
-from testbed.topologies.slim_fly import field, prime_power
+from testbed.base.errors import InputError
+from testbed.fabric.topologies.build import components, divided_pair
+from testbed.fabric.topologies.irregular import regular_graph
+from testbed.fabric.topologies.slim_fly import field, prime_power
+from testbed.planning import make_plan
 from tests.fabrics import graph_of, scenario_of, topology_of
 
 # Drawn once; a change of numpy, of Python or of the machine must not change it.

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.errors import InputError
-from testbed.plan import make_plan
-from testbed.plan.rates import fair_rates, offered_rates
-from testbed.predict import transport
+from testbed.base.errors import InputError
+from testbed.dataplane.predict import transport
+from testbed.fabric.traffic import FAMILIES, PATTERNS, PatternError, flows, is_pattern, pattern_label, weights
+from testbed.planning import make_plan
+from testbed.planning.rates import fair_rates, offered_rates
 from testbed.scenario import parse_scenario
-from testbed.traffic import FAMILIES, PATTERNS, PatternError, flows, is_pattern, pattern_label, weights
 from tests.fabrics import scenario_of, topology_of
 
 PERMUTATIONS = ["bit_reversal", "butterfly", "complement", "transpose"]

@@ -13,15 +13,16 @@ import pytest
 from typer.testing import CliRunner
 
 import testbed as tb
-from testbed import trust
-from testbed.cli import load_commands
-from testbed.cli.app import app
-from testbed.errors import InputError
-from testbed.plan.store import plan_from_json, plan_to_json
-from testbed.plan.stored import read_stored
+from testbed.base import trust
+from testbed.base.errors import InputError
+from testbed.experiments.sweep import prepare
+from testbed.planning.store import plan_from_json, plan_to_json
+from testbed.planning.stored import read_stored
 from testbed.scenario import plugins
 from testbed.scenario.pickled import pickled
-from testbed.sweep import prepare
+from testbed.ui.cli import load_commands
+from testbed.ui.cli.app import app
+from testbed.ui.testing import check_routing
 
 load_commands()
 # A plug-in that leaves a trace of each time it runs.
@@ -29,8 +30,8 @@ _PLUGIN = """
 from pathlib import Path
 with Path({trace!r}).open("a") as file:
     file.write("ran\\n")
-from testbed.routing import RoutingKind
-from testbed.routing.stp import StpOptions, route_stp
+from testbed.fabric.routing import RoutingKind
+from testbed.fabric.routing.stp import StpOptions, route_stp
 ROUTINGS = {{"theirs": RoutingKind(StpOptions, route_stp, "a test", True)}}
 # {version}
 """
@@ -255,7 +256,7 @@ def test_plug_ins_that_the_caller_names_are_not_asked_about(tmp_path):
     done = typed("list", "routings", "--plugin", tmp_path / "theirs.py", "--format", "json")
     assert "theirs" in json.loads(done.stdout)["routings"]
     fabrics = {"ring": {"kind": "ring", "switches": 4}}
-    assert tb.testing.check_routing(tmp_path / "theirs.py", fabrics=fabrics).passed == ("ring",)
+    assert check_routing(tmp_path / "theirs.py", fabrics=fabrics).passed == ("ring",)
 
 
 @pytest.mark.parametrize("content", [b"\0", b"\xff = 1", b"x" * (trust.MAX_BYTES + 1)])

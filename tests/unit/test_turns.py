@@ -91,7 +91,7 @@ def _kernel(folder: Path) -> subprocess.Popen[str]:
     program = (
         "import sys\nfrom pathlib import Path\nfrom tests.turns import compile_once\ncompile_once(Path(sys.argv[1]))\n"
         "from numba.core import event\nheard = event.RecordingListener()\nevent.register('numba:compile', heard)\n"
-        "import numpy as np\nfrom testbed.kernels.sssp import from_switches\n"
+        "import numpy as np\nfrom testbed.fabric.kernels.sssp import from_switches\n"
         "one = np.zeros(1, dtype=np.int32)\n"
         "assert from_switches(one, np.array([0, 0]), one, one).tolist() == [[0]]\n"
         "names = [one.data['dispatcher'].py_func.__name__ for _, one in heard.buffer if one.is_start]\n"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.units import TimeScale, counted, format_quantity, format_rate, format_seconds, parse_rate
+from testbed.base.units import TimeScale, counted, format_quantity, format_rate, format_seconds, parse_rate
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed.cli.vary import variants
-from testbed.errors import InputError
+from testbed.base.errors import InputError
+from testbed.ui.cli.vary import variants
 
 ROOT = str(Path(__file__).parents[2])
 

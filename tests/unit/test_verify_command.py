@@ -8,8 +8,8 @@ from xml.etree import ElementTree as ET
 import pytest
 from typer.testing import CliRunner
 
-from testbed.cli import plan_commands, verify_command  # noqa: F401 - they add their commands
-from testbed.cli.app import app
+from testbed.ui.cli import plan_commands, verify_command  # noqa: F401 - they add their commands
+from testbed.ui.cli.app import app
 
 LONG_WAY = "name: cyclic\ntopology: {kind: ring, switches: 5}\nrouting: {ring: shortest}\n"
 

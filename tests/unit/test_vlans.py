@@ -5,13 +5,13 @@ import re
 import numpy as np
 import pytest
 
-from testbed.errors import InputError
-from testbed.model import Routes, VlanPlan
-from testbed.routing.dor import DorOptions, route_dor
-from testbed.routing.paths import path
-from testbed.routing.relation import as_source_trees
-from testbed.vlans.entries import entries_of
-from testbed.vlans.fixed import FixedOptions, assign_fixed
+from testbed.base.errors import InputError
+from testbed.base.model import Routes, VlanPlan
+from testbed.fabric.routing.dor import DorOptions, route_dor
+from testbed.fabric.routing.paths import path
+from testbed.fabric.routing.relation import as_source_trees
+from testbed.fabric.vlans.entries import entries_of
+from testbed.fabric.vlans.fixed import FixedOptions, assign_fixed
 from tests.fabrics import plan_of, topology_of
 
 

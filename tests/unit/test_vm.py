@@ -16,17 +16,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from testbed.emulate.vm import boot, building, image, kvm, stream, suite
-from testbed.emulate.vm.image import Image, build_image, find_image, image_digest, image_folder, require_image
-from testbed.emulate.vm.machine import _VIRTUAL_DATE, Machine, needed_memory, qemu_command, require_memory
-from testbed.emulate.vm.project import LAB_PARTS, pack_project, unpack_results
-from testbed.errors import CapabilityError, InputError, LabError
-from testbed.plan import make_plan
-from testbed.run import vm
-from testbed.run.vm import choose_machine, raise_reported
+from testbed.base.errors import CapabilityError, InputError, LabError
+from testbed.base.shipped import PACKAGES as ROOT
+from testbed.engines.vm import boot, building, image, kvm, stream, suite
+from testbed.engines.vm.image import Image, build_image, find_image, image_digest, image_folder, require_image
+from testbed.engines.vm.machine import _VIRTUAL_DATE, Machine, needed_memory, qemu_command, require_memory
+from testbed.engines.vm.project import LAB_PARTS, pack_project, unpack_results
+from testbed.experiments.run import vm
+from testbed.experiments.run.vm import choose_machine, raise_reported
+from testbed.planning import make_plan
 from testbed.scenario import parse_scenario
 from testbed.scenario.engines import VmOptions
-from testbed.shipped import PACKAGES as ROOT
 
 _PARTS = ("root.img", "vmlinuz", "initrd.img", "versions")
 _SMALL = "topology: {kind: mesh, sizes: [2]}\nworkloads: [{kind: ping}]\n"
@@ -357,12 +357,17 @@ def test_all_that_a_run_imports_goes_in(tmp_path):
     pack_project(tmp_path / "p.tar", {})
     with tarfile.open(tmp_path / "p.tar") as archive:
         names = set(archive.getnames())
-    assert {"testbed/run/guest.py", "scripts/setup", "mpi_jobs/shim/Makefile", "tests/lab/conftest.py"} <= names
+    assert {
+        "testbed/experiments/run/guest.py",
+        "scripts/setup",
+        "mpi_jobs/shim/Makefile",
+        "tests/lab/conftest.py",
+    } <= names
     assert {"benchmarks/__main__.py", "docs/vm.md"} <= names  # tests read them
     pack_project(tmp_path / "p.tar", {}, LAB_PARTS)
     with tarfile.open(tmp_path / "p.tar") as archive:
         names = set(archive.getnames())
-    assert {"testbed/run/guest.py", "controllers/learning.py", "mpi_jobs/shim/Makefile"} <= names
+    assert {"testbed/experiments/run/guest.py", "controllers/learning.py", "mpi_jobs/shim/Makefile"} <= names
     assert not names & {"tests", "scenarios", "docs"}
 
 
@@ -506,7 +511,7 @@ def test_the_machine_ends_with_an_interrupt(tmp_path, monkeypatch):
 def test_a_program_is_killed_with_the_one_that_started_it(tmp_path):
     # A third process starts it and is killed at once.
     code = (
-        "import os, signal; from testbed.emulate.vm.stream import started, lines\n"
+        "import os, signal; from testbed.engines.vm.stream import started, lines\n"
         "with started(['sh', '-c', 'echo $$; exec sleep 60'], 2) as p:\n"
         "    print(next(lines(p)), flush=True)\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"

@@ -18,13 +18,13 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner
 
-from testbed.cli import vm_commands
-from testbed.cli.app import app
-from testbed.emulate.vm import box, building
-from testbed.emulate.vm.box import BOX_INPUTS, PROVIDERS, box_file, build_boxes
-from testbed.emulate.vm.image import Image
-from testbed.errors import CapabilityError, InputError, LabError
-from testbed.shipped import PACKAGES as ROOT
+from testbed.base.errors import CapabilityError, InputError, LabError
+from testbed.base.shipped import PACKAGES as ROOT
+from testbed.engines.vm import box, building
+from testbed.engines.vm.box import BOX_INPUTS, PROVIDERS, box_file, build_boxes
+from testbed.engines.vm.image import Image
+from testbed.ui.cli import vm_commands
+from testbed.ui.cli.app import app
 
 
 def _quiet(text: str) -> None:
@@ -160,7 +160,7 @@ def test_what_making_needs_is_looked_at_first(replace, sentence, tmp_path, monke
 
 def test_without_an_image_the_remedy_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr(box, "_require_means", lambda folder: None)
-    monkeypatch.setattr("testbed.emulate.vm.image.find_image", lambda: None)
+    monkeypatch.setattr("testbed.engines.vm.image.find_image", lambda: None)
     with pytest.raises(CapabilityError, match=r"there is no image of the virtual machine .*; run `make vm`"):
         build_boxes(PROVIDERS, _quiet, tmp_path / "boxes")
     assert not (tmp_path / "boxes").exists()

@@ -12,14 +12,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from testbed.emulate.vm import boot, image, kvm, speed
-from testbed.emulate.vm.image import Image
-from testbed.errors import CapabilityError, LabError
-from testbed.plan import make_plan
-from testbed.report.facts import settings
+from testbed.base.errors import CapabilityError, LabError
+from testbed.engines.vm import boot, image, kvm, speed
+from testbed.engines.vm.image import Image
+from testbed.experiments.report.facts import settings
+from testbed.experiments.run import vm
+from testbed.experiments.run.dilation.estimate import run_instructions
+from testbed.planning import make_plan
 from testbed.results import Run
-from testbed.run import vm
-from testbed.run.dilation.estimate import run_instructions
 from testbed.scenario import parse_scenario
 
 _SMALL = "topology: {kind: mesh, sizes: [2]}\nlab: {dilation: 100}\nworkloads: [{kind: ping}]\n"

@@ -8,13 +8,8 @@ import sys
 
 import pytest
 
-from testbed.emulate import requests as ask
-from testbed.emulate.agent import Agent
-from testbed.emulate.build import build_order
-from testbed.emulate.launch import _environment
-from testbed.emulate.wire import decode, encode
-from testbed.errors import LabError
-from testbed.messages import (
+from testbed.base.errors import LabError
+from testbed.base.messages import (
     ControllerStatus,
     Count,
     CpuShare,
@@ -29,6 +24,11 @@ from testbed.messages import (
     Status,
     SwitchState,
 )
+from testbed.engines.lab.control import requests as ask
+from testbed.engines.lab.control.agent import Agent
+from testbed.engines.lab.control.build import build_order
+from testbed.engines.lab.control.launch import _environment
+from testbed.engines.lab.control.wire import decode, encode
 from tests.fabrics import plan_of
 
 _SNAPSHOT = Snapshot(1.5, 1e9, (Count(10, 1), Count(20, 2)), (Count(0, 0),), 5, 1, 9, None, {"switches": (0.25, 1.0)})
@@ -120,8 +120,17 @@ def test_a_controller_may_say_more_than_is_asked():
 
 def test_the_agent_starts_light():
     """Each of these takes longer to import than all that an agent needs."""
-    heavy = ("numpy", "numba", "pydantic", "yaml", "http.client", "testbed.plan", "testbed.workloads", "testbed.model")
-    script = f"import sys, testbed.emulate.agent; print([name for name in {heavy} if name in sys.modules])"
+    heavy = (
+        "numpy",
+        "numba",
+        "pydantic",
+        "yaml",
+        "http.client",
+        "testbed.planning",
+        "testbed.workloads",
+        "testbed.base.model",
+    )
+    script = f"import sys, testbed.engines.lab.control.agent; print([name for name in {heavy} if name in sys.modules])"
     assert (
         subprocess.run(
             [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=_environment()

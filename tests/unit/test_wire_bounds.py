@@ -7,17 +7,17 @@ import math
 import numpy as np
 import pytest
 
-from testbed.model import Sample
-from testbed.plan import make_plan
-from testbed.plan.rates import logical_ways, wires_of
-from testbed.plan.wire_time import zero_load_latency
-from testbed.predict import Least, transport, wire_shares
-from testbed.predict.bounds import AT_LEAST, AT_MOST
+from testbed.base.model import Sample
+from testbed.dataplane.predict import Least, transport, wire_shares
+from testbed.dataplane.predict.bounds import AT_LEAST, AT_MOST
+from testbed.experiments.run.checks.fidelity import Verdict
+from testbed.experiments.run.checks.wire import behind_bounds, bounded, judge_goodput, judge_wire, unheld
+from testbed.experiments.run.loads.context import LoadOutcome
+from testbed.experiments.run.loads.one_load import record_of
+from testbed.planning import make_plan
+from testbed.planning.rates import logical_ways, wires_of
+from testbed.planning.wire_time import zero_load_latency
 from testbed.results import ResultFolder
-from testbed.run.checks.fidelity import Verdict
-from testbed.run.checks.wire import behind_bounds, bounded, judge_goodput, judge_wire, unheld
-from testbed.run.loads.context import LoadOutcome
-from testbed.run.loads.one_load import record_of
 from tests.fabrics import plan_of, scenario_of
 
 ROW = plan_of("mesh", sizes=[3])

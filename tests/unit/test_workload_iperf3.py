@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from testbed.workloads import iperf3
-from testbed.workloads.pairs import OutputError
-from testbed.workloads.spec import Iperf3
+from testbed.scenario.workloads import iperf3
+from testbed.scenario.workloads.pairs import OutputError
+from testbed.scenario.workloads.spec import Iperf3
 
 _DATA = Path(__file__).parents[1] / "data" / "iperf3"
 UDP = Iperf3("udp", seconds=5, omit=2)

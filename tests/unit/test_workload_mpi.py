@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from testbed.emulate import jobs
-from testbed.workloads import mpi, mpi_json, spec
-from testbed.workloads.mpi_machines import said_by_ranks
-from testbed.workloads.mpi_output import JobOutputError, ParsedJob
-from testbed.workloads.mpi_placement import Ranks
+from testbed.engines.lab.hosts import jobs
+from testbed.scenario.workloads import mpi, mpi_json, spec
+from testbed.scenario.workloads.mpi_machines import said_by_ranks
+from testbed.scenario.workloads.mpi_output import JobOutputError, ParsedJob
+from testbed.scenario.workloads.mpi_placement import Ranks
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data" / "mpi"

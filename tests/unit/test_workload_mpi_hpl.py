@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from testbed.workloads import mpi_hpl
-from testbed.workloads.mpi_output import JobOutputError
-from testbed.workloads.mpi_placement import Ranks
+from testbed.scenario.workloads import mpi_hpl
+from testbed.scenario.workloads.mpi_output import JobOutputError
+from testbed.scenario.workloads.mpi_placement import Ranks
 
 OUTPUT = (Path(__file__).parents[1] / "data" / "mpi" / "hpl.txt").read_text(encoding="utf-8")
 FOUR = Ranks((0, 1, 2, 3))

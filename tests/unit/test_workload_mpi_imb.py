@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from testbed.workloads import mpi_imb
-from testbed.workloads.mpi_output import JobOutputError
-from testbed.workloads.mpi_placement import Ranks
+from testbed.scenario.workloads import mpi_imb
+from testbed.scenario.workloads.mpi_output import JobOutputError
+from testbed.scenario.workloads.mpi_placement import Ranks
 
 DATA = Path(__file__).parents[1] / "data" / "mpi"
 FOUR = Ranks((0, 1, 2, 3))

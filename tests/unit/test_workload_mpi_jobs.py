@@ -11,16 +11,16 @@ from types import SimpleNamespace
 import pytest
 from typer.testing import CliRunner
 
-from testbed import trust
-from testbed.cli import load_commands, trusting
-from testbed.cli.app import app
-from testbed.cli.trusting import asking, trust_programs
-from testbed.emulate import jobs, own_jobs
-from testbed.emulate.jobs import _reason
-from testbed.errors import CapabilityError, InputError
-from testbed.plan import make_plan
-from testbed.run.loads.run_mpi import prepare_mpi
+from testbed.base import trust
+from testbed.base.errors import CapabilityError, InputError
+from testbed.engines.lab.hosts import jobs, own_jobs
+from testbed.engines.lab.hosts.jobs import _reason
+from testbed.experiments.run.loads.run_mpi import prepare_mpi
+from testbed.planning import make_plan
 from testbed.scenario import load_scenario
+from testbed.ui.cli import load_commands, trusting
+from testbed.ui.cli.app import app
+from testbed.ui.cli.trusting import asking, trust_programs
 
 GOOD = "name: mine\ndescription: a job\nbinary: run.sh\nsuccess: ^right$\noutput: free\n"
 needs_make = pytest.mark.skipif(not (shutil.which("make") and shutil.which("cc")), reason="needs make and a C compiler")

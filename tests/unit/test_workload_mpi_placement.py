@@ -2,13 +2,13 @@
 
 import pytest
 
-from testbed.errors import InputError
-from testbed.plan import make_plan
+from testbed.base.errors import InputError
+from testbed.fabric.topologies import TOPOLOGIES
+from testbed.planning import make_plan
 from testbed.scenario import parse_scenario, scenario_of_blocks
 from testbed.scenario.load import as_dict
-from testbed.topologies import TOPOLOGIES
-from testbed.workloads.mpi_placement import Ranks, place_ranks, placement_problems
-from testbed.workloads.spec import Mpi
+from testbed.scenario.workloads.mpi_placement import Ranks, place_ranks, placement_problems
+from testbed.scenario.workloads.spec import Mpi
 
 MESH = "topology: {kind: mesh, sizes: [2, 2]}\n"
 TOPOLOGY = make_plan(parse_scenario(MESH, "test.yaml")).topology

@@ -2,11 +2,11 @@
 
 import pytest
 
-from testbed.model import Sample
-from testbed.plan import make_plan
-from testbed.predict import Wires, alltoall_bound, transport
-from testbed.run.loads import run_mpi as load_mpi
-from testbed.run.loads.mpi_bounds import mpi_bound, payload_bits
+from testbed.base.model import Sample
+from testbed.dataplane.predict import Wires, alltoall_bound, transport
+from testbed.experiments.run.loads import run_mpi as load_mpi
+from testbed.experiments.run.loads.mpi_bounds import mpi_bound, payload_bits
+from testbed.planning import make_plan
 from testbed.scenario import parse_scenario
 
 PLAN = make_plan(parse_scenario("topology: {kind: mesh, sizes: [2, 2]}\nlab: {dilation: 100}", "test.yaml"))

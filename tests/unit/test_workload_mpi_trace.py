@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from testbed.workloads import mpi_trace
-from testbed.workloads.mpi_output import JobOutputError
+from testbed.scenario.workloads import mpi_trace
+from testbed.scenario.workloads.mpi_output import JobOutputError
 
 RAW: dict[str, Any] = {
     "form": "testbed-mpi-trace",

@@ -8,10 +8,10 @@ import pytest
 
 from testbed.scenario import parse_scenario
 from testbed.scenario.load import as_dict
-from testbed.workloads import WORKLOADS, npb
-from testbed.workloads.mpi_output import JobOutputError
-from testbed.workloads.mpi_placement import Ranks
-from testbed.workloads.spec import Npb
+from testbed.scenario.workloads import WORKLOADS, npb
+from testbed.scenario.workloads.mpi_output import JobOutputError
+from testbed.scenario.workloads.mpi_placement import Ranks
+from testbed.scenario.workloads.spec import Npb
 
 DATA = Path(__file__).parents[1] / "data" / "mpi"
 OWN = (DATA / "npb_sp.txt").read_text(encoding="utf-8")  # captured

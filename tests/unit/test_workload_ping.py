@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from testbed.workloads import ping
-from testbed.workloads.pairs import OutputError
-from testbed.workloads.spec import Ping
+from testbed.scenario.workloads import ping
+from testbed.scenario.workloads.pairs import OutputError
+from testbed.scenario.workloads.spec import Ping
 
 _CAPTURED = (Path(__file__).parents[1] / "data" / "ping" / "ten.txt").read_text()
 

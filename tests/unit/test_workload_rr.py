@@ -12,14 +12,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from testbed.messages import Output
-from testbed.plan import make_plan
-from testbed.run.checks.fidelity import Verdict
-from testbed.run.loads.context import Context
-from testbed.run.loads.run_pairs import run_pairs
-from testbed.workloads import rr
-from testbed.workloads.pairs import Ends, OutputError
-from testbed.workloads.rr import RequestResponse
+from testbed.base.messages import Output
+from testbed.experiments.run.checks.fidelity import Verdict
+from testbed.experiments.run.loads.context import Context
+from testbed.experiments.run.loads.run_pairs import run_pairs
+from testbed.planning import make_plan
+from testbed.scenario.workloads import rr
+from testbed.scenario.workloads.pairs import Ends, OutputError
+from testbed.scenario.workloads.rr import RequestResponse
 from tests.fabrics import scenario_of
 
 _DATA = Path(__file__).parents[1] / "data" / "rr"

@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.emulate.commands import in_network_of
-from testbed.export import Options, export_plan
-from testbed.model import host_mac
-from testbed.plan import Plan
+from testbed.base.model import host_mac
+from testbed.devices import Options, export_plan
+from testbed.engines.lab.hosts.commands import in_network_of
+from testbed.planning import Plan
 
 from .observe import Network, switch_ports
 

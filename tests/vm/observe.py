@@ -12,12 +12,12 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from testbed.emulate.client import LabClient
-from testbed.emulate.commands import in_network_of
-from testbed.emulate.names import port_interface
-from testbed.model import host_mac
-from testbed.plan import Plan
-from testbed.routing.paths import path
+from testbed.base.model import host_mac
+from testbed.engines.lab.control.client import LabClient
+from testbed.engines.lab.hosts.commands import in_network_of
+from testbed.engines.lab.hosts.names import port_interface
+from testbed.fabric.routing.paths import path
+from testbed.planning import Plan
 
 BROADCAST = "ff:ff:ff:ff:ff:ff"
 EVERYBODY = -1

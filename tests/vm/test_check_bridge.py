@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from testbed.plan import make_plan
+from testbed.planning import make_plan
 from testbed.scenario import find_scenario, parse_scenario
 
 from .bridges import bridges

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from testbed.emulate.build import build_lab
-from testbed.emulate.client import LabClient
-from testbed.messages import LoadRequest, Process
-from testbed.model import host_mac
-from testbed.plan import Plan, make_plan
+from testbed.base.messages import LoadRequest, Process
+from testbed.base.model import host_mac
+from testbed.engines.lab.control.build import build_lab
+from testbed.engines.lab.control.client import LabClient
+from testbed.planning import Plan, make_plan
 from testbed.scenario import parse_scenario
 from tests.lab.conftest import mended
 

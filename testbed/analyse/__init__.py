@@ -1,6 +1,0 @@
-"""What can be said of a plan without building it: its figures, and why a path is as it is."""
-
-from testbed.analyse.explain import Explanation, explain
-from testbed.analyse.figures import Analysis, analyse, check_patterns
-
-__all__ = ["Analysis", "Explanation", "analyse", "check_patterns", "explain"]

@@ -1,0 +1,53 @@
+"""Folders of the project that are no Python: at the top of a clone, inside the package where it is installed."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from pathlib import Path
+
+from testbed.base.version import __version__
+
+PACKAGES = Path(__file__).resolve().parents[2]  # `testbed` and `controllers` are in it
+_INSIDE = Path(__file__).resolve().parents[1] / "share"  # as pyproject.toml maps them
+IN_CLONE = not _INSIDE.is_dir()
+SHARE = PACKAGES if IN_CLONE else _INSIDE  # scenarios/, mpi_jobs/, papers/, scripts/, locks/ are in it
+CACHE = Path("/var/cache/testbed")  # what root builds and keeps: images, boxes, MPI programs of an installed package
+_SCRIPT = SHARE / "scripts" / "setup"
+
+
+def setup(what: str = "system") -> str:
+    """What to type for system packages that are missing, `system` or those of `vm`."""
+    if IN_CLONE:
+        return "run `make setup`" if what == "system" else f"run `scripts/setup {what}`"
+    return f"run `bash {_SCRIPT} {'system' if what == 'system' else f'system-{what}'}`"
+
+
+def install_extra(name: str) -> str:
+    """What to type for the packages of an extra, `cluster` or `notebook`.
+
+    The registries' package of this name is somebody else's.
+    """
+    if IN_CLONE:
+        return f"in {PACKAGES}: .venv/bin/pip install -e '.[{name}]'"
+    return (
+        f"pip install './testbed-{__version__}-py3-none-any.whl[{name}]', with the wheel that this was installed from"
+    )
+
+
+def part(name: str) -> Path:
+    """Where a file or folder of the project is, given its name at the top of a clone."""
+    return (PACKAGES if name in ("testbed", "controllers") else SHARE) / name
+
+
+@cache
+def workshop(name: str) -> Path:
+    """Folder in which programs of a shipped folder are built: itself in a clone, else one named after its content."""
+    source = part(name)
+    if IN_CLONE:
+        return source
+    digest = hashlib.sha256()
+    for file in sorted(source.rglob("*")):
+        if file.is_file():
+            digest.update(f"{file.relative_to(source)} ".encode() + file.read_bytes())
+    return CACHE / f"{name}-{digest.hexdigest()[:12]}"

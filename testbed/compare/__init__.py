@@ -1,6 +1,0 @@
-"""Several runs beside each other: rows relative to a baseline, a table, figures for papers."""
-
-from testbed.compare.comparison import Comparison, compare
-from testbed.compare.rows import ComparedRow
-
-__all__ = ["ComparedRow", "Comparison", "compare"]

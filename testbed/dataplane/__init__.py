@@ -1,0 +1,1 @@
+"""What switches, links and TCP do to frames: one model for prediction, simulation and modelled switches."""

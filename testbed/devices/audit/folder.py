@@ -1,0 +1,84 @@
+"""From the files of a folder to a network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from testbed.base.errors import InputError, Problem
+from testbed.base.limits import VLAN_MEMBERSHIPS, allowed, too_much
+from testbed.devices.audit.cabling import is_cabling, read_cabling
+from testbed.devices.audit.network import Network, network_of
+from testbed.devices.bridge import IN_NO_VLAN, Bridge
+from testbed.devices.check import reader_called, recognised, switches_in
+from testbed.devices.trunking import settle_ports
+from testbed.devices.vlan_set import ALL_VLANS, VLAN_0, VlanSet
+
+_NOT_READ = ("README.md", "export.json")
+
+
+def read_network(files: Mapping[str, str], dialect: str | None = None) -> Network:
+    """Read configurations and cabling.
+
+    Args:
+        files: name → text; a file or folder a switch, cabling.csv or tables of LLDP neighbours.
+        dialect: of the configurations; None for what the files show.
+
+    Raises:
+        InputError: everything that cannot be read, or contradicts itself.
+    """
+    cabling = {file: text for file, text in files.items() if is_cabling(file)}
+    configurations = {file: text for file, text in files.items() if file not in cabling and file not in _NOT_READ}
+    problems: list[Problem] = []
+    if not cabling:
+        sentence = (
+            "there is none: add cabling.csv (switch,port,peer,peer_port), or a table of LLDP neighbours of each "
+            "switch, such as s1.lldp.txt"
+        )
+        problems.append(Problem("cabling", sentence))
+    if not configurations:
+        problems.append(Problem("configurations", "there are none, only cabling"))
+    if problems:
+        raise InputError(problems)
+    kind = dialect or recognised(configurations)
+    reader = reader_called(kind)
+    bridges: dict[str, Bridge] = {}
+    lists: set[int] = set()  # thousands of ports have the same
+    for name in switches_in(kind, configurations):
+        bridges[name], wrong = reader.read(name, configurations)
+        problems += wrong
+        lists.update(VlanSet.of(port.members).bits for port in bridges[name].ports.values())
+        memberships, most = sum(one.bit_count() for one in lists), allowed(VLAN_MEMBERSHIPS)
+        if memberships > most:
+            raise InputError.one(name, too_much(f"with it ports are in {memberships:,} VLANs", most, "VLANs of ports"))
+    plugs, wrong = read_cabling(cabling, bridges, reader.port_called)
+    problems += wrong
+    if problems:
+        raise InputError(list(dict.fromkeys(problems)))
+    bridges = settle_ports(bridges, plugs.cables, [*plugs.cables, *plugs.hosts.values()])
+    bridges = {name: bridge if bridge.vlan_filtering else _unfiltered(bridge) for name, bridge in bridges.items()}
+    plugged = {switch for switch, _ in (*plugs.cables, *plugs.hosts.values())}
+    loose = [
+        f"{name} has a configuration, and nothing says what it is plugged into"
+        for name in bridges
+        if plugs.complete and name not in plugged
+    ]
+    return network_of(
+        bridges, plugs.cables, plugs.hosts, complete=plugs.complete, notes=plugs.notes,
+        unclear=[*plugs.unclear, *loose],
+    )  # fmt: skip
+
+
+def _unfiltered(bridge: Bridge) -> Bridge:
+    """A bridge that does not filter VLANs as one that does: every port carries every frame, with the tag it came with.
+
+    Its entries by VLAN decide nothing then.
+    """
+    every = ALL_VLANS | {VLAN_0}
+    down = {port: why for port, why in bridge.reading.down.items() if why != IN_NO_VLAN}
+    ports = {
+        port: replace(said, pvid=VLAN_0, members=every, untagged=VlanSet.of({VLAN_0}))
+        for port, said in bridge.ports.items()
+        if port not in down
+    }
+    return replace(bridge, ports=ports, fdb={}, reading=replace(bridge.reading, down=down))

@@ -1,0 +1,1 @@
+"""What labs of all engines share: control, hosts and counters."""

@@ -1,0 +1,1 @@
+"""How a lab is started, asked and ended."""

@@ -1,0 +1,1 @@
+"""Hosts of a lab: namespaces, views of files, shares of processors, programs."""

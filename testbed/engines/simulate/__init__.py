@@ -1,0 +1,25 @@
+"""What Open vSwitch cannot show, on the same plan: lossless Ethernet with virtual channels, or with PAUSE frames."""
+
+from testbed.engines.simulate.network import Network
+from testbed.engines.simulate.packet_network import PacketNetwork
+from testbed.engines.simulate.packet_point import simulate_packets
+from testbed.engines.simulate.packet_settings import PacketSettings
+from testbed.engines.simulate.point import Latency, Point, simulate
+from testbed.engines.simulate.replays import Replay, replay_plan
+from testbed.engines.simulate.runs import Outcome, simulate_plan
+from testbed.engines.simulate.settings import Settings
+
+__all__ = [
+    "Latency",
+    "Network",
+    "Outcome",
+    "PacketNetwork",
+    "PacketSettings",
+    "Point",
+    "Replay",
+    "Settings",
+    "replay_plan",
+    "simulate",
+    "simulate_packets",
+    "simulate_plan",
+]

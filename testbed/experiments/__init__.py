@@ -1,0 +1,1 @@
+"""Experiments: run, report, analyse, sweep, compare, regulate, and the numbers of papers."""

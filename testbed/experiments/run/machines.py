@@ -1,0 +1,102 @@
+"""The engine `ovs` over several machines: each builds a part of the fabric."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import cast
+
+from testbed.base.errors import CapabilityError, InputError, Problem, argument
+from testbed.engines.machines import worker
+from testbed.engines.machines.build import build_over, what_is_missing, what_jobs_miss, what_shares_miss
+from testbed.engines.machines.fabric import FabricClient, Machines
+from testbed.engines.session import Session
+from testbed.experiments.run.dilation.pilot import pilot_job
+from testbed.experiments.run.engine import Engine, Missing, Progress
+from testbed.experiments.run.in_session import Fabric, checked, measure_in
+from testbed.experiments.run.lab import of_facts, say_what_lacks
+from testbed.experiments.run.loads.one_load import runner_of
+from testbed.experiments.run.loads.run_mpi import Prepared, prepare_mpi
+from testbed.planning import Plan
+
+
+def engine_over(machines: Machines) -> Engine:
+    """The engine on these machines; how it is asked is that of any other."""
+    fabric = Fabric(partial(_built, machines), partial(_environment, machines))
+    return Engine(partial(_missing, machines), partial(measure_in, fabric), session=partial(checked, fabric))
+
+
+def problems_of(plan: Plan) -> list[Problem]:
+    """What of a scenario a fabric over several machines cannot have, each at its key."""
+    scenario = plan.scenario
+    if scenario.engine == "ovs":
+        return []
+    remedy = f"run it on one machine, without {argument('machines')}"
+    sentence = f"is {scenario.engine}, and over several machines there is Open vSwitch only; {remedy}"
+    return [Problem("engine", sentence, scenario.source)]
+
+
+def _missing(machines: Machines, plan: Plan, progress: Progress) -> Missing:
+    problems = problems_of(plan)
+    if problems:
+        return Missing(tuple(problems))
+    progress("asking the machines what they can do")
+    lacking = what_is_missing(machines, plan.scenario) or what_shares_miss(machines, plan)
+    return Missing(lacking=tuple(lacking)) if lacking else _prepared(machines, plan, progress)
+
+
+def _prepared(machines: Machines, plan: Plan, progress: Progress) -> Missing:
+    """Build what loads run, here and on all machines."""
+    problems: list[Problem] = []
+    lacking: dict[str, None] = {}
+    wanted: list[tuple[str, Callable[[], object]]] = []
+    for number, load in enumerate(plan.scenario.workloads):
+        prepare = runner_of(load.kind).prepare
+        if prepare is not None:
+            wanted.append((load.kind, partial(prepare, plan, load.spec, f"workloads.{number}")))
+    job = pilot_job(plan, 1.0) if plan.scenario.lab.dilation == "auto" else None
+    if job is not None:
+        wanted.append((job.job, partial(prepare_mpi, plan, job)))
+    for name, build in wanted:
+        progress(f"building {name} on all machines")
+        try:
+            prepared = build()
+            if isinstance(prepared, Prepared):
+                lacking |= dict.fromkeys(what_jobs_miss(machines, prepared.job, trace=prepared.trace))
+        except InputError as error:
+            problems += error.problems
+        except CapabilityError as error:
+            lacking |= dict.fromkeys(error.lines)
+    return Missing(tuple(problems), tuple(lacking))
+
+
+@contextmanager
+def _built(machines: Machines, plan: Plan, progress: Progress) -> Iterator[Session]:
+    fabric = build_over(machines, plan, lambda step: progress(f"building the fabric: {step}"))
+    with fabric:
+        say_what_lacks(fabric.facts, progress)
+        yield fabric
+
+
+def _environment(machines: Machines, engine: str, lab: Session) -> dict[str, object]:
+    """The machines and versions a run was made with."""
+    facts, fabric = lab.facts, cast(FabricClient, lab)
+    about = [machines.call(number, worker.about) for number in range(len(machines.machines))]
+    return {
+        **of_facts(engine, facts),
+        "open_vswitch": facts.version,
+        "tools": about[0]["tools"],
+        "processors": sum(one["processors"] for one in about),
+        "machines": {
+            part.machine: {
+                "address": one.address,
+                **its,
+                "switches": list(part.order.switches),
+                "hosts": [host.name for host in part.order.hosts],
+                "links": len(part.order.links),
+                "links_to_others": len(part.order.far),
+            }
+            for part, one, its in zip(fabric.parts, machines.machines, about, strict=True)
+        },
+    }

@@ -1,0 +1,8 @@
+"""Many runs from one file: scenarios × settings × repeats, resumable, compared at the end."""
+
+from testbed.experiments.sweep.plans import Planned, prepare
+from testbed.experiments.sweep.read import find_sweep
+from testbed.experiments.sweep.results import Outcome
+from testbed.experiments.sweep.run import run_sweep
+
+__all__ = ["Outcome", "Planned", "find_sweep", "prepare", "run_sweep"]

@@ -1,0 +1,60 @@
+"""Proofs about a plan, before anything is built. Nothing here trusts how the plan was made."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from testbed.base.model import Ints, LocalPlan, Routes, SwitchModel, Topology, Violation, VlanPlan
+from testbed.fabric.verify.deadlock import DEADLOCK, check_routes, find_deadlock
+from testbed.fabric.verify.delivery import check_delivery, check_tree_delivery, dependencies, walk
+from testbed.fabric.verify.limits import check_limits, check_local_limits
+from testbed.fabric.verify.local import check_arrivals, check_flood, malformed
+from testbed.fabric.verify.local_delivery import check_local_delivery
+from testbed.fabric.verify.membership import check_entries, check_members, check_trees
+
+__all__ = ["DEADLOCK", "verify"]
+
+
+def verify(
+    topology: Topology, routes: Routes, vlans: VlanPlan | LocalPlan, model: SwitchModel | None
+) -> tuple[Violation, ...]:
+    """Check every invariant of an assignment; an empty tuple means that all hold."""
+    found = check_routes(topology, routes)
+    if isinstance(vlans, LocalPlan):
+        more, taken = _local(topology, routes, vlans, model)
+    else:
+        more, taken = _fixed(topology, routes, vlans, model)
+    found += more
+    if not any(violation.invariant == DEADLOCK for violation in found):
+        found += find_deadlock(topology, taken, routes.layers)
+    return tuple(found)
+
+
+def _fixed(
+    topology: Topology, routes: Routes, vlans: VlanPlan, model: SwitchModel | None
+) -> tuple[list[Violation], Ints]:
+    """What is wrong with VLANs of the whole fabric, and (D, 2) the dependencies of channels they make."""
+    found = [
+        *check_limits(topology, vlans, model),
+        *check_members(topology, vlans),
+        *check_trees(topology, vlans),
+    ]
+    if vlans.entries is None:
+        delivery, taken = check_tree_delivery(topology, routes, vlans)
+    else:
+        found += check_entries(topology, vlans, vlans.entries)
+        steps = walk(topology, vlans, vlans.entries)
+        delivery, taken = check_delivery(topology, routes, steps), dependencies(topology, steps)
+    return found + delivery, taken
+
+
+def _local(
+    topology: Topology, routes: Routes, plan: LocalPlan, model: SwitchModel | None
+) -> tuple[list[Violation], Ints]:
+    """Likewise for what means something inside one switch only."""
+    found = malformed(topology, plan, routes.layers)
+    if found:
+        return found, np.zeros((0, 2), dtype=np.int32)
+    arrivals, working = check_arrivals(topology, plan)
+    delivery, taken = check_local_delivery(topology, routes, plan, working)
+    return [*check_local_limits(topology, plan, model), *arrivals, *check_flood(topology, plan), *delivery], taken

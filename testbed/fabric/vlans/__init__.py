@@ -1,0 +1,33 @@
+"""The ways to carry routes by VLANs, as one table that can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from testbed.base.model import LocalPlan, Routes, Topology, VlanPlan
+from testbed.fabric.vlans import fixed, openflow, renamed, static
+
+
+@dataclass(frozen=True, slots=True)
+class AssignmentKind:
+    """One entry of the table."""
+
+    options: type[Any]  # dataclass of its options
+    assign: Callable[[Topology, Routes, Any], VlanPlan | LocalPlan]  # makes the plan of VLANs from topology and routes
+    summary: str  # one line for `testbed list`
+
+
+ASSIGNMENTS: dict[str, AssignmentKind] = {
+    "fixed": AssignmentKind(fixed.FixedOptions, fixed.assign_fixed, "one VLAN a distinct source tree, PVID a host"),
+    "renamed": AssignmentKind(
+        renamed.RenamedOptions, renamed.assign_renamed, "VLANs inside each switch, PVID a port, untagged links"
+    ),
+    "static": AssignmentKind(static.StaticOptions, static.assign_static, "static MAC entries alone, no VLANs"),
+    "openflow": AssignmentKind(
+        openflow.OpenFlowOptions,
+        openflow.assign_openflow,
+        "in-port, priority and destination; layers as 802.1Q priorities",
+    ),
+}

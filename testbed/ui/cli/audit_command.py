@@ -1,0 +1,96 @@
+"""The command audit: a network that exists, by its configurations and cables alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from testbed.base.errors import EXIT_FAIL, EXIT_NOTHING_RAN, EXIT_PASS, EXIT_WARNINGS, cut
+from testbed.base.units import counted
+from testbed.ui.cli.app import FORMAT, app
+from testbed.ui.cli.check_command import texts_of
+from testbed.ui.cli.output import Format, messages, print_json, say, working
+
+if TYPE_CHECKING:
+    from testbed.devices.audit import Audit
+
+_EXIT_CODES = {
+    "pass": EXIT_PASS, "fail": EXIT_FAIL, "nothing audited": EXIT_NOTHING_RAN, "not understood": EXIT_WARNINGS,
+}  # fmt: skip
+_MAX_SHOWN = 20
+
+
+@app.command(
+    epilog="Examples: testbed audit saved   |   testbed audit saved --dialect cisco-ios --no-pauses --format json"
+)
+def audit(
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FOLDER",
+            help="folder of saved configurations and cabling: cabling.csv, or tables of LLDP neighbours",
+        ),
+    ],
+    dialect: Annotated[
+        str | None, typer.Option("--dialect", "-d", help="form of the files, where they do not show it themselves")
+    ] = None,
+    pauses: Annotated[
+        bool, typer.Option("--pauses/--no-pauses", help="whether links may pause, so that a deadlock can come of it")
+    ] = True,
+    explain: Annotated[
+        str | None,
+        typer.Option("--explain", metavar="SWITCH:PORT", help="say what a port is, and by which lines and defaults"),
+    ] = None,
+    form: FORMAT = Format.text,
+) -> None:
+    """Prove or refute a network without a plan: loops, cuts, copies, broadcasts, deadlock.
+
+    Exit code 1 if something is wrong, each with its witness and the remedy; 2 if nothing could be audited; 3 if nothing
+    is wrong in what was understood, and some line was not.
+    """
+    from testbed.devices.audit import audit as audited
+    from testbed.devices.audit.folder import read_network
+    from testbed.devices.audit.told import explain_port
+
+    with working("reading configurations and cables"):
+        network = read_network(texts_of(folder), dialect)
+    if explain is not None:
+        for line in explain_port(network, explain):
+            say(line)
+        return
+    with working("following every pair and every broadcast"):
+        found = audited(network, pauses=pauses)
+    if form is Format.json:
+        print_json(found.as_object())
+        raise typer.Exit(_EXIT_CODES[found.verdict])
+    for finding in found.findings[:_MAX_SHOWN]:
+        say(cut(str(finding)))
+    if len(found.findings) > _MAX_SHOWN:
+        say(f"… and {len(found.findings) - _MAX_SHOWN} more; --format json has all")
+    for sentence in found.network.unclear[:_MAX_SHOWN]:
+        say(cut(f"not understood: {sentence}"))
+    if len(found.network.unclear) > _MAX_SHOWN:
+        say(f"… and {len(found.network.unclear) - _MAX_SHOWN} more; --format json has all")
+    for note in found.notes:
+        say(cut(f"note: {note}"), to=messages)
+    loops = len(found.looping)
+    looping = f"{counted(loops, 'VLAN') if loops else 'no VLANs'} loop{'s' if loops == 1 else ''}"
+    say(
+        f"{folder}: {_summary(found)}: "
+        f"{counted(len(network.switches), 'switch', 'es')}, {counted(network.links, 'link')}, "
+        f"{counted(len(network.hosts), 'host')}, {counted(len(network.vlans), 'VLAN')}; "
+        f"{found.delivered} of {found.pairs} pairs arrive once, {looping}, "
+        f"{'deadlock free' if found.deadlock_free else 'can deadlock'}",
+        {"pass": "green", "not understood": "yellow"}.get(found.verdict, "red"),
+    )
+    raise typer.Exit(_EXIT_CODES[found.verdict])
+
+
+def _summary(found: Audit) -> str:
+    """The verdict in words."""
+    parts = [f"nothing was audited, since {found.nothing}"] * bool(found.nothing)
+    parts += [counted(len(found.findings), "finding")] * bool(found.findings)
+    parts += [f"{counted(len(found.network.unclear), 'line')} not understood"] * bool(found.network.unclear)
+    return ", ".join(parts) or "nothing is wrong"

@@ -1,0 +1,369 @@
+"""Commands that build, use and end labs: run, up, status, shell, down."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from testbed.base.errors import EXIT_NOTHING_RAN, InputError, LabError
+from testbed.base.units import counted
+from testbed.ui.cli.app import FORMAT, LAB, SCENARIO, SETTINGS, app
+from testbed.ui.cli.live_command import LIVE, PORT, page_of_run, tell, until_interrupted
+from testbed.ui.cli.output import (
+    Format,
+    made_plan,
+    messages,
+    outcome_object,
+    print_json,
+    print_outcome,
+    results,
+    say,
+    steps,
+)
+from testbed.ui.cli.vary import VARY, each_variant
+
+if TYPE_CHECKING:
+    from socket import socket
+
+    from testbed.experiments.run.engine import Engine
+
+_RESULTS = Path("results")
+MACHINES = Annotated[
+    str | None, typer.Option(help="build the fabric over several machines: names of Dask workers, such as a,b")
+]
+SCHEDULER = Annotated[str | None, typer.Option(help="of --machines: the tcp:// or tls:// address of their scheduler")]
+INSECURE = Annotated[
+    bool, typer.Option("--insecure", help="of --machines: take a scheduler that others can reach without TLS")
+]
+
+
+@app.command(
+    epilog="Examples: testbed run torus4x4 --set lab.dilation=200   |   testbed run torus4x4 --engine vm   |   "
+    "testbed run torus4x4 --vary routing=dor,updown   |   testbed run torus4x4 --live   |   "
+    "testbed run torus4x4 --machines a,b --cluster tls://a:8786"
+)
+def run(
+    name: SCENARIO,
+    settings: SETTINGS = None,
+    vary: VARY = None,
+    folder: Annotated[Path, typer.Option("--results", help="where the run's folder is made")] = _RESULTS,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            help="ovs: Open vSwitch on this machine; realtime: modelled switches; vm: in a virtual machine "
+            "(`make vm`); simulate: not built"
+        ),
+    ] = None,
+    virtual_time: Annotated[
+        bool | None,
+        typer.Option(
+            "--virtual-time/--real-time",
+            help="of engine vm: whether its clock counts instructions; default: where KVM does not boot",
+        ),
+    ] = None,
+    memory: Annotated[int | None, typer.Option(help="of engine vm: MiB of the virtual machine; default 2048")] = None,
+    limit: Annotated[
+        float | None, typer.Option("--limit", help="of engine vm: s until it is ended; default 7200")
+    ] = None,
+    shift: Annotated[
+        int | None, typer.Option(help="with --virtual-time: an instruction takes 2^N ns; default 0")
+    ] = None,
+    machines: MACHINES = None,
+    cluster: SCHEDULER = None,
+    insecure: INSECURE = False,
+    live: LIVE = False,
+    port: PORT = None,
+    form: FORMAT = Format.text,
+) -> None:
+    """Plan, prove, build, check, load, measure, store and report.
+
+    Exit code 0 pass, 1 fail, 3 warnings.
+
+    --engine X is --set engine=X, and --memory N is --set vm.memory=N; so are the others.
+    """
+    if live and machines is not None:
+        raise InputError.one(
+            "--live", "is for a lab on this machine, and cannot go with --machines; leave one of them out"
+        )
+    if vary:
+        raise typer.Exit(each_variant(name, settings, vary, form, run, locals()))
+    from testbed.experiments.report import rich_table
+    from testbed.experiments.run.advice import Asked
+    from testbed.experiments.run.engines import run_scenario
+    from testbed.experiments.run.expected import expected_seconds
+    from testbed.results import load_run
+    from testbed.scenario.engines import LABS
+
+    options = {
+        "engine": engine, "vm.virtual_time": None if virtual_time is None else str(virtual_time).lower(),
+        "vm.memory": memory, "vm.limit": limit, "vm.shift": shift,
+    }  # fmt: skip
+    more = [f"{key}={value}" for key, value in options.items() if value is not None]
+    with steps() as progress:
+        progress("planning and proving")
+        plan = made_plan(name, [*(settings or ()), *more])
+        if plan.scenario.engine in LABS:
+            progress.expect(expected_seconds(plan))
+        elsewhere = () if folder == _RESULTS else ("--results", str(folder))
+        asked = Asked(name, (*(settings or ()), *more), elsewhere)
+        with (
+            over_machines(machines, cluster, progress, insecure=insecure) as chosen,
+            page_of_run(plan, port, wanted=live),
+        ):
+            outcome = run_scenario(plan, folder, progress, asked, chosen)
+    if form is Format.json:
+        print_json(outcome_object(outcome))
+    else:
+        results.print(rich_table(load_run(outcome.folder), results.width))
+        print_outcome(outcome)
+    raise typer.Exit(outcome.exit_code)
+
+
+@contextmanager
+def over_machines(
+    names: str | None, cluster: str | None, progress: Callable[[str], None], *, insecure: bool
+) -> Iterator[Engine | None]:
+    """The engine over several machines, where some are named; the connection to them ends with the block.
+
+    Raises:
+        InputError: names without a scheduler, or the other way round; see open_cluster() and find_machines().
+    """
+    if names is None:
+        for option, given in (("--cluster", cluster is not None), ("--insecure", insecure)):
+            if given:
+                raise InputError.one(option, "is for --machines; name the machines, such as --machines a,b")
+        yield None
+        return
+    if cluster is None or cluster.startswith("local"):
+        sentence = "names workers of a Dask scheduler; give its address, such as --cluster tls://scheduler:8786"
+        raise InputError.one("--machines", sentence)
+    from testbed.engines.machine.cluster import open_cluster
+    from testbed.engines.machines.fabric import find_machines
+    from testbed.experiments.run.machines import engine_over
+
+    with open_cluster(cluster, progress, insecure=insecure) as workers:
+        yield engine_over(find_machines(workers.client, [name.strip() for name in names.split(",")]))
+
+
+@app.command(
+    epilog="Examples: testbed up torus4x4   |   testbed up mesh4x4 --name second   |   testbed up torus4x4 --live"
+)
+def up(
+    name: SCENARIO,
+    settings: SETTINGS = None,
+    lab: Annotated[str | None, typer.Option("--name", help="name of the lab; default the scenario's")] = None,
+    engine: Annotated[
+        str | None, typer.Option(help="ovs: Open vSwitch; realtime: modelled switches; as --set engine=X")
+    ] = None,
+    live: LIVE = False,
+    port: PORT = None,
+    form: FORMAT = Format.text,
+) -> None:
+    """Build a lab, check every path, and leave it running; with --live also open its page, until Ctrl-C."""
+    if engine is not None:
+        settings = [*(settings or ()), f"engine={engine}"]
+    if live:
+        from testbed.ui.live.server import listening_socket
+
+        with listening_socket(port) as listening:
+            facts = _up(name, settings, lab, form)
+            _show(facts, listening, form)
+    else:
+        facts = _up(name, settings, lab, form)
+        if form is Format.json:
+            print_json(asdict(facts))
+
+
+@dataclass(frozen=True, slots=True)
+class _LabFacts:
+    """A lab that was built, as it is printed."""
+
+    lab: str
+    process: int
+    datapath: str
+    dilation: float
+    digest: str
+    built_seconds: float
+    checked_seconds: float
+
+
+def _show(facts: _LabFacts, listening: socket, form: Format) -> None:
+    """Show a lab that stands on a page, until Ctrl-C."""
+    from testbed.ui.live.server import Page, serving
+    from testbed.ui.live.source import running_lab
+
+    with until_interrupted(), serving(Page(running_lab(facts.lab)), listening) as address:
+        tell(address, form, asdict(facts))
+        threading.Event().wait()
+
+
+def _up(name: str, settings: list[str] | None, lab: str | None, form: Format) -> _LabFacts:
+    """Build a lab that outlives this program, and say so; returns what it is."""
+    started = time.monotonic()
+    from testbed.engines.machine.probe import look_ahead
+
+    looking = look_ahead()
+    from testbed.engines.lab.control import registry
+    from testbed.experiments.run.engines import standing
+    from testbed.experiments.run.in_session import check_paths
+
+    with steps() as progress:
+        progress("planning and proving")
+        plan = made_plan(name, settings)
+        plan.require_proof()
+        missing, build = standing(plan.scenario)
+        chosen = lab or plan.scenario.name
+        registry.check_name(chosen)
+        looking.join()
+        with registry.reserved(chosen):
+            missing(replace(plan, scenario=replace(plan.scenario, workloads=())), progress).refuse()
+            running = build(plan, progress, True)
+            try:
+                built = time.monotonic() - started
+                progress("checking the path of every pair")
+                check_paths(plan, running)
+                registry.register(chosen, running.namespaces, plan.scenario.name, plan.digest)
+                running.close()
+            except BaseException:
+                running.end()
+                raise
+    facts = _LabFacts(
+        chosen, running.namespaces.init, running.facts.datapath, running.facts.dilation, plan.digest, round(built, 3),
+        round(time.monotonic() - started - built, 3),
+    )  # fmt: skip
+    if form is not Format.json:
+        say(
+            [
+                f"{chosen} is running: {plan.topology.switch_count} switches, {plan.topology.host_count} hosts, "
+                f"{facts.datapath} datapath, dilation {facts.dilation:.4g}; built in {facts.built_seconds:.2f} s, "
+                f"paths checked in {facts.checked_seconds:.2f} s",
+                f"testbed shell {chosen}   testbed down {chosen}",
+            ]
+        )
+    return facts
+
+
+@app.command(epilog="Example: testbed status")
+def status(lab: LAB = None, form: FORMAT = Format.text) -> None:
+    """Show the running labs, those being built, and those that nobody has. Exit code 2 if there is none."""
+    from testbed.engines.lab.control import registry
+    from testbed.engines.lab.control.client import connect
+
+    claims = [claim for claim in registry.being_built() if lab in (None, claim.name)]
+    strays = [stray for stray in registry.strays() if lab in (None, stray.scenario)]
+    chosen = [registry.find(lab)] if lab and not claims and not strays else registry.running()
+    damaged = registry.damaged()
+    rows = []
+    for entry in chosen:
+        if lab not in (None, entry.name):
+            continue
+        try:
+            talk = connect(entry.namespaces)
+            told = asdict(talk.status())
+        except LabError:
+            if entry.holds:
+                raise
+            continue  # it has ended since it was found
+        rows.append(
+            {
+                "lab": entry.name,
+                "scenario": entry.scenario,
+                "digest": entry.digest or None,
+                "measured_by_process": entry.owner or None,
+                "process": entry.init,
+                "running_seconds": round(entry.seconds, 1),
+                **told,
+            }
+        )
+        talk.close()
+    if form is Format.json:
+        print_json(
+            {
+                "labs": rows,
+                "being_built": [{"lab": claim.name, "by_process": claim.owner} for claim in claims],
+                "left_behind": [{"scenario": stray.scenario, "process": stray.init} for stray in strays],
+                **({"damaged_records": damaged} if damaged else {}),
+            }
+        )
+    else:
+        for sentence in damaged:
+            say(sentence, "yellow", to=messages)
+        for row in rows:
+            say(
+                f"{row['lab']}: scenario {row['scenario']}, {counted(row['switches'], 'switch', 'es')}, "
+                f"{counted(row['links'], 'link')}, {counted(row['hosts'], 'host')}, {row['datapath']} datapath, "
+                f"controller {row['controller'] or 'none'}, {row['doing']}, "
+                f"process {row['process']}, running for {row['running_seconds']:.0f} s"
+                + (f", measured by process {row['measured_by_process']}" if row["measured_by_process"] else "")
+            )
+        for claim in claims:
+            say(f"{claim.name}: being built by process {claim.owner}")
+        for stray in strays:
+            say(f"{stray.sentence}; end it with `testbed down --all`", "yellow")
+        if not (rows or claims or strays):
+            results.print("no lab is running")
+    if not (rows or claims or strays):
+        raise typer.Exit(EXIT_NOTHING_RAN)
+
+
+@app.command(epilog="Example: testbed shell torus4x4, then at its prompt: h1 ping -c 3 h16")
+def shell(lab: LAB = None) -> None:
+    """Open Mininet's command line in a running lab.
+
+    `exit` leaves it, and the lab goes on.
+    """
+    from testbed.engines.lab.control import registry
+    from testbed.engines.lab.control.shell import enter
+
+    enter(registry.find(lab).init)
+
+
+@app.command(epilog="Examples: testbed down   |   testbed down torus4x4   |   testbed down --all")
+def down(
+    lab: LAB = None,
+    everything: Annotated[bool, typer.Option("--all", help="end every lab")] = False,
+    form: FORMAT = Format.text,
+) -> None:
+    """End a lab and all that is in it; with --all also those that are being built and those that nobody has."""
+    from testbed.engines.lab.control import registry
+    from testbed.engines.lab.control.client import connect
+
+    claims = [claim for claim in registry.being_built() if everything or claim.name == lab]
+    strays = [stray for stray in registry.strays() if everything or stray.scenario == lab]
+    if everything:
+        entries = registry.entries()
+    elif claims:
+        entries = []
+    elif strays:
+        entries = [entry for entry in registry.entries() if entry.name == lab]
+    else:
+        entries = [registry.find_standing(lab)]
+    ended = []
+
+    def end(name: str, how: Callable[[], None]) -> None:
+        started = time.monotonic()
+        how()
+        ended.append({"lab": name, "seconds": round(time.monotonic() - started, 3)})
+
+    for entry in entries:
+        end(entry.name, connect(entry.namespaces).end)
+        registry.forget(entry)
+    for claim in claims:
+        end(claim.name, partial(registry.give_up, claim))
+    for stray in strays:
+        end(stray.scenario, stray.namespaces.end)
+    if form is Format.json:
+        print_json({"ended": ended})
+    else:
+        for one in ended:
+            results.print(f"{one['lab']} ended in {one['seconds']:.2f} s", markup=False)
+        if not ended:
+            results.print("no lab is running")

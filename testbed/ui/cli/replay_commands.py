@@ -1,0 +1,156 @@
+"""What `testbed simulate` does with a traffic matrix: replay it to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from testbed.base.errors import EXIT_FAIL, EXIT_PASS, EXIT_WARNINGS, InputError, Problem
+from testbed.base.units import format_seconds
+from testbed.ui.cli.output import Format, made_plan, print_json, say, steps
+
+if TYPE_CHECKING:
+    from testbed.base.model import Topology
+    from testbed.engines.simulate import Replay, Settings
+    from testbed.engines.simulate.recorded import Recorded
+
+ALL_TO_ALL = "all_to_all"
+CHANNELS, PAIRS = "channels.svg", "pairs.svg"
+# What has a meaning only where hosts send forever.
+_ENDLESS = ("loads", "seeds", "cycles", "warm_up", "resume", "jobs")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Options that ask for a replay."""
+
+    pattern: str | None  # of --pattern, or None where it was not given
+    matrix: Path | None  # a file
+    trace: Path | None  # a result folder
+    load: str | None  # of that folder
+    message: int | None  # bytes from each host to each other one, or None where it was not given
+
+    @property
+    def wanted(self) -> bool:
+        """Whether it is a replay."""
+        return self.pattern == ALL_TO_ALL or self.matrix is not None or self.trace is not None
+
+    def problems(self, given: Sequence[str]) -> list[Problem]:
+        """Options that exclude each other. `given` are names of parameters."""
+        sources = [
+            name
+            for name, there in (
+                (f"--pattern {self.pattern}", self.pattern is not None),
+                ("--matrix", self.matrix is not None),
+                ("--trace", self.trace is not None),
+            )
+            if there
+        ]
+        found = []
+        if len(sources) > 1 and self.wanted:
+            found.append(Problem(sources[1], f"says what is sent, and so does {sources[0]}; give one of them"))
+        if self.message is not None and self.pattern != ALL_TO_ALL:
+            found.append(
+                Problem("--message", f"is the size of messages of --pattern {ALL_TO_ALL}, which is not asked for")
+            )
+        elif self.message is not None and not 1 <= self.message < 1 << 40:
+            found.append(Problem("--message", f"should be from 1 to 2^40 bytes, not {self.message:,}"))
+        if self.load is not None and self.trace is None:
+            found.append(Problem("--trace-load", "is a load of the run that --trace names, which is not given"))
+        if self.wanted:
+            sentence = "has no effect on a replay, which ends when everything has arrived; leave it out"
+            found += [Problem(f"--{name.replace('_', '-')}", sentence) for name in _ENDLESS if name in given]
+        return found
+
+    def recorded(self, topology: Topology) -> Recorded:
+        """What is sent."""
+        from testbed.engines.simulate.recorded import everyone, read_matrix, read_run
+
+        if self.matrix is not None:
+            return read_matrix(self.matrix, topology)
+        if self.trace is not None:
+            return read_run(self.trace, self.load, topology)
+        return everyone(topology, self.message or 1 << 16)
+
+
+def run_replay(
+    name: str, overrides: Sequence[str], asked: Asked, settings: Settings, folder: Path, form: Format
+) -> int:
+    """Replay and print; returns the exit code."""
+    from testbed.engines.simulate import replay_plan
+    from testbed.engines.simulate.settings import settings_problems
+
+    problems = settings_problems(settings, 1)
+    if problems:
+        raise InputError(problems)
+    with steps() as progress:
+        progress("planning and proving")
+        plan = made_plan(name, overrides)
+        found = replay_plan(plan, settings, asked.recorded(plan.topology), folder, progress)
+        figures = _draw(found)
+    if form is Format.json:
+        print_json({**found.as_object(), "results": str(found.folder), "figures": [str(file) for file in figures]})
+    else:
+        _print(found, figures)
+    return _exit_code(found)
+
+
+def _exit_code(found: Replay) -> int:
+    if found.plan.scenario.expect == "deadlock":
+        return EXIT_PASS if found.outcome.cycle else EXIT_WARNINGS
+    return EXIT_FAIL if found.outcome.cycle else EXIT_PASS
+
+
+def _draw(found: Replay) -> list[Path]:
+    """Use of the channels over time, and when each pair was done; nothing of a deadlock."""
+    import numpy as np
+
+    from testbed.base.files import write_whole
+    from testbed.base.units import scale_for
+    from testbed.experiments.report.heatmaps import draw_channel_use, draw_pair_times
+
+    if found.outcome.cycle:
+        return []
+    topology, files = found.plan.topology, []
+    if len(found.outcome.channel_flits):
+        over_time = found.outcome.over_time
+        edges = over_time.clock.astype(np.float64) * found.clock
+        scale = scale_for("s", float(edges[-1]))
+        drawn = draw_channel_use(topology, over_time.use, edges / scale.factor, f"Time ({scale.name})")
+        write_whole(found.folder / CHANNELS, drawn)
+        files.append(found.folder / CHANNELS)
+    write_whole(found.folder / PAIRS, draw_pair_times(topology, found.pair_seconds))
+    return [*files, found.folder / PAIRS]
+
+
+def _print(found: Replay, figures: Sequence[Path]) -> None:
+    import numpy as np
+
+    from testbed.engines.simulate.replays import PAIRS as PAIR_TIMES
+
+    settings, demand, outcome = found.settings, found.demand, found.outcome
+    say(f"{found.plan.scenario.name}: {found.recorded.origin}")
+    say(
+        f"{int(demand.size.sum()):,} bytes of {len(demand.source):,} pairs of hosts in {int(demand.packets.sum()):,} "
+        f"packets of up to {demand.carried:,} bytes; {settings.packet} flits a packet, buffers of {settings.buffer}"
+    )
+    if outcome.cycle:
+        declared = found.plan.scenario.expect == "deadlock"
+        ring = " waits for ".join((*outcome.cycle, outcome.cycle[0]))
+        text = f"deadlock{' as declared' if declared else ''} by cycle {outcome.clocks:,}: {ring}"
+        say(text, "green" if declared else "red")
+    else:
+        times = np.sort(outcome.finished) * found.clock
+        say(f"completion time: {outcome.clocks:,} cycles, {format_seconds(outcome.clocks * found.clock)}")
+        share = found.least / outcome.clocks
+        say(f"lower bound: {found.least:,} cycles, {share:.0%} of that, by {found.because}")
+        say(
+            f"completion time of a pair of hosts: min {format_seconds(times[0])}, median "
+            f"{format_seconds(times[(len(times) - 1) // 2])}, max {format_seconds(times[-1])}"
+        )
+    for file in figures:
+        say(f"figure: {file}")
+    say(f"data: {found.folder / PAIR_TIMES}")
+    say(f"results: {found.folder}")

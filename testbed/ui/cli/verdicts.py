@@ -1,0 +1,187 @@
+"""What was found of each plan, in the forms that systems of continuous integration read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+from testbed.base.errors import EXIT_FAIL, EXIT_NOTHING_RAN, EXIT_PASS
+from testbed.base.others_text import escape_controls, escape_line
+
+if TYPE_CHECKING:
+    from testbed.planning import Plan
+
+_SUITE = "testbed verify"
+_MAX_WITNESS = 200
+_NO_XML = re.compile("[^\\t\\n\\r -\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Of one scenario or plan file."""
+
+    name: str  # as it was given
+    seconds: float  # it took
+    plan: Plan | None = None  # None where there is none
+    problems: tuple[tuple[str, str], ...] = ()  # place and sentence of what keeps it from being planned
+    changed: tuple[str, ...] = ()  # why a stored plan is refused: a sentence, and lines below it
+    # cycles that tables in use together around a failure or repair of its loads could close: they fail no plan
+    shared_cycles: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything holds that the scenario expects."""
+        return self.plan is not None and self.plan.proved
+
+    @property
+    def file(self) -> str:
+        """The scenario's file."""
+        return self.plan.scenario.source if self.plan is not None else self.name
+
+    @property
+    def violations(self) -> list[tuple[str, str]]:
+        """Invariant and sentence of everything that does not hold; what the sentence quotes ends no line of it."""
+        if self.plan is None:
+            return [("stored plan", "\n".join(map(escape_line, self.changed)))] if self.changed else []
+        found = [(violation.invariant, escape_line(violation.sentence)) for violation in self.plan.violations]
+        if not found and not self.plan.proved:
+            found = [("deadlock", "expect: deadlock, but the channel dependency graph has no cycle; leave expect: out")]
+        return found
+
+    @property
+    def line(self) -> str:
+        """The verdict in a line."""
+        if self.plan is None:
+            return f"{self.name}: {'FAILED: the file does not hold' if self.changed else 'could not be planned'}"
+        plan = self.plan
+        hosts = plan.topology.host_count
+        vlans = _vlans(plan)
+        free = "deadlock free" if plan.deadlock_free else "can deadlock"
+        expected = " as expected" if self.passed and not plan.deadlock_free else ""
+        word = "passed" if self.passed else "FAILED"
+        return f"{self.name}: {word}: {hosts * (hosts - 1)} pairs, {vlans}, {free}{expected}"
+
+    def as_object(self) -> dict[str, object]:
+        """What `--format json` has of it."""
+        found: dict[str, object] = {"name": self.name, "passed": self.passed, "seconds": round(self.seconds, 3)}
+        if self.plan is None:
+            problems = [{"place": place, "sentence": sentence} for place, sentence in self.problems]
+            return {**found, "problems": problems, "violations": self._objects()}
+        plan = self.plan
+        return {
+            **found,
+            "scenario": plan.scenario.name,
+            "digest": plan.digest,
+            "deadlock_free": plan.deadlock_free,
+            "expect": plan.scenario.expect,
+            "shared_cycles": list(self.shared_cycles),
+            "problems": [],
+            "violations": self._objects(),
+        }
+
+    def _objects(self) -> list[dict[str, object]]:
+        witness = (
+            {escape_line(v.sentence): list(v.witness) for v in self.plan.violations} if self.plan is not None else {}
+        )
+        return [
+            {"invariant": invariant, "sentence": sentence, "witness": witness.get(sentence, [])}
+            for invariant, sentence in self.violations
+        ]
+
+
+def _vlans(plan: Plan) -> str:
+    from testbed.base.model import VlanPlan
+    from testbed.base.units import counted
+    from testbed.fabric.vlans.local import vlan_count
+
+    count = (
+        plan.vlans.vlan_count
+        if isinstance(plan.vlans, VlanPlan)
+        else int(vlan_count(plan.topology, plan.vlans).max(initial=0))
+    )
+    return counted(count, "VLAN")
+
+
+def exit_code(verdicts: Sequence[Verdict]) -> int:
+    """2 if something cannot be planned, else 1 if an invariant does not hold, else 0."""
+    if any(verdict.problems for verdict in verdicts):
+        return EXIT_NOTHING_RAN
+    return EXIT_PASS if all(verdict.passed for verdict in verdicts) else EXIT_FAIL
+
+
+def junit_text(verdicts: Sequence[Verdict]) -> str:
+    """One test case a plan: a failure with every violation and its witness, an error where there is no plan."""
+    suite = ET.Element(
+        "testsuite",
+        name=_SUITE,
+        tests=str(len(verdicts)),
+        failures=str(sum(not v.passed and not v.problems for v in verdicts)),
+        errors=str(sum(bool(v.problems) for v in verdicts)),
+        skipped="0",
+        time=f"{sum(v.seconds for v in verdicts):.3f}",
+    )
+    for verdict in verdicts:
+        case = ET.SubElement(
+            suite, "testcase", classname=_SUITE, name=_clean(verdict.name), file=_clean(verdict.file),
+            time=f"{verdict.seconds:.3f}",
+        )  # fmt: skip
+        if verdict.problems:
+            lines = [f"{place}: {sentence}" for place, sentence in verdict.problems]
+            ET.SubElement(case, "error", type="input", message=_clean(lines[0])).text = _clean(*lines)
+        elif not verdict.passed:
+            first = verdict.violations[0]
+            failure = ET.SubElement(case, "failure", type=first[0], message=_clean(first[1]))
+            failure.text = _clean(
+                *"\n".join(f"{invariant}: {sentence}" for invariant, sentence in verdict.violations).split("\n")
+            )
+            failure.text += "".join(_witnesses(verdict))
+        else:
+            ET.SubElement(case, "system-out").text = _clean(*verdict.shared_cycles, verdict.line)
+    root = ET.Element("testsuites", name=_SUITE)
+    root.append(suite)
+    ET.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode")
+
+
+def _witnesses(verdict: Verdict) -> Iterator[str]:
+    for violation in verdict.plan.violations if verdict.plan is not None else ():
+        if violation.witness:
+            shown = violation.witness[:_MAX_WITNESS]
+            more = f" … and {len(violation.witness) - _MAX_WITNESS} more" * (len(violation.witness) > _MAX_WITNESS)
+            yield "\n" + _clean(f"witness of {violation.invariant}: {' '.join(shown)}{more}")
+
+
+def _clean(*lines: str) -> str:
+    """Lines without what XML 1.0 cannot hold."""
+    return _NO_XML.sub("", "\n".join(map(escape_line, lines)))
+
+
+def github_lines(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """Annotations as GitHub Actions reads them from a step's output, and a line for each plan."""
+    for verdict in verdicts:
+        for place, sentence in verdict.problems:
+            key = place.removeprefix(f"{verdict.name}: ")
+            yield _command(
+                "error", verdict.file, "cannot be planned", sentence if key == verdict.name else f"{key}: {sentence}"
+            )
+        if not verdict.passed:
+            for invariant, sentence in verdict.violations:
+                yield _command("error", verdict.file, invariant, sentence)
+        for sentence in verdict.shared_cycles:
+            yield _command("warning", verdict.file, "tables in use together", sentence)
+        line = escape_line(verdict.line).replace("##[", "## [")
+        yield f"./{line}" if line.lstrip().startswith("::") else line  # a file of that name, and no command
+
+
+def _command(level: str, file: str, title: str, text: str) -> str:
+    """`::error file=…,title=…::text`, escaped as the runner's own toolkit does."""
+    said = ",".join(f"{key}={_escaped(value, ':,')}" for key, value in (("file", file), ("title", title)))
+    return f"::{level} {said}::{_escaped(text)}"
+
+
+def _escaped(text: str, more: str = "") -> str:
+    """Percent signs, ends of lines and the signs of `more` as `%25`."""
+    return "".join(f"%{ord(sign):02X}" if sign in "%\n" + more else sign for sign in escape_controls(text))

@@ -1,0 +1,127 @@
+"""The command verify: proofs of scenarios and of stored plans, for people and for continuous integration."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from testbed.base.errors import InputError, VerificationError
+from testbed.ui.cli.app import SCENARIOS, SETTINGS, app
+from testbed.ui.cli.output import made_plan, messages, print_json, say, working, write_file
+from testbed.ui.cli.verdicts import Verdict, exit_code, github_lines, junit_text
+
+if TYPE_CHECKING:
+    from testbed.planning import Plan
+
+
+class VerifyFormat(str, Enum):
+    """Form of the output."""
+
+    text = "text"
+    json = "json"
+    junit = "junit"
+    github = "github"
+
+
+@app.command(
+    epilog="Examples: testbed verify torus4x4 ring4   |   testbed verify scenarios/*.yaml --format junit > proofs.xml"
+    "   |   testbed verify plan.json"
+)
+def verify(
+    names: SCENARIOS,
+    settings: SETTINGS = None,
+    certificate: Annotated[
+        Path | None,
+        typer.Option("--certificate", help="write the certificate of one proved plan, for certificate_check.py"),
+    ] = None,
+    form: Annotated[
+        VerifyFormat,
+        typer.Option("--format", help="form of the output; junit and github are for continuous integration"),
+    ] = VerifyFormat.text,
+) -> None:
+    """Prove plans: delivery, trees, deadlock freedom, members, limits.
+
+    A scenario may also be a plan that testbed plan --output has written: it is proved from its tables, and a changed
+    one fails. Exit code 1 if an invariant does not hold, 2 if a
+    scenario or file cannot be planned at all; the others are proved nevertheless.
+    """
+    if certificate is not None and len(names) > 1:
+        raise InputError.one("--certificate", f"is of one plan, and {len(names)} are named")
+    verdicts = []
+    for name in names:
+        with working(f"planning and proving {name}"):
+            verdicts.append(_verdict(name, settings or []))
+        if form is VerifyFormat.text:
+            _print(verdicts[-1])
+    if certificate is not None and verdicts[0].plan is not None and verdicts[0].passed:
+        from testbed.planning.certificate import certificate_of
+
+        with working("writing the certificate"):
+            write_file(certificate, certificate_of(verdicts[0].plan).encode())
+    if form is VerifyFormat.json:
+        print_json({"passed": not exit_code(verdicts), "plans": [verdict.as_object() for verdict in verdicts]})
+    elif form is VerifyFormat.junit:
+        sys.stdout.write(f"{junit_text(verdicts)}\n")
+    elif form is VerifyFormat.github:
+        for line in github_lines(verdicts):
+            sys.stdout.write(f"{line}\n")
+    elif len(verdicts) > 1:
+        passed = sum(verdict.passed for verdict in verdicts)
+        say(f"{passed} of {len(verdicts)} passed", "green" if passed == len(verdicts) else "red")
+    raise typer.Exit(exit_code(verdicts))
+
+
+def _verdict(name: str, settings: Sequence[str]) -> Verdict:
+    started = time.monotonic()
+    try:
+        plan = read_plan(name, settings)
+        cycles = _shared_cycles(plan)
+    except InputError as error:
+        problems = tuple((problem.place, problem.sentence) for problem in error.problems)
+        return Verdict(name, time.monotonic() - started, problems=problems)
+    except VerificationError as error:
+        lines = (error.reason, *(f"  {line}" for line in error.details))
+        return Verdict(name, time.monotonic() - started, changed=lines)
+    return Verdict(name, time.monotonic() - started, plan=plan, shared_cycles=cycles)
+
+
+def _shared_cycles(plan: Plan) -> tuple[str, ...]:
+    """Cycles that tables in use together could close when things die and come back, and whether links pause."""
+    from testbed.planning.failures import links_pause, shared_cycle_sentences
+
+    if not plan.proved:
+        return ()
+    could = "can deadlock" if links_pause(plan) else "could deadlock with flow control, which there is not"
+    return tuple(f"{could}: {sentence}" for sentence in shared_cycle_sentences(plan))
+
+
+def read_plan(name: str, settings: Sequence[str] = ()) -> Plan:
+    """Plan and prove a scenario, or prove a plan that was stored.
+
+    Raises:
+        InputError: there is none, or it is wrong.
+        VerificationError: a stored plan was changed.
+    """
+    from testbed.planning.stored import read_stored
+
+    if not name.endswith(".json"):
+        return made_plan(name, settings)
+    if settings:
+        raise InputError.one("--set", f"changes scenarios, and {name} is a plan; set it where the plan is made")
+    return read_stored(Path(name))
+
+
+def _print(verdict: Verdict) -> None:
+    for place, sentence in verdict.problems:
+        say(f"{place}: {sentence}" if place else sentence, "red", to=messages)
+    for invariant, sentence in verdict.violations:
+        say(f"{invariant}: {sentence}".split("\n"))
+    for sentence in verdict.shared_cycles:
+        say(sentence, "yellow" if sentence.startswith("can ") else None)
+    say(verdict.line, "green" if verdict.passed else "red")
