@@ -38,7 +38,7 @@ from testbed.ui.cli.terminal import EscapingConsole
 from testbed.ui.live.replay import RunSource
 from tests.fabrics import plan_of
 from tests.runs import head
-from tests.unit.test_telemetry import START, record
+from tests.unit.experiments.test_telemetry import START, record
 
 _MARK = "own:"  # how a line of others begins that is to look like the program's
 _THEIRS = (

@@ -16,7 +16,7 @@ from benchmarks.table import Figure, median_text, progress
 ROOT = Path(__file__).resolve().parents[1]
 _PROGRAM = """
 import json, resource, sys, time
-from testbed.planning import make_pla
+from testbed.planning import make_plan
 from testbed.scenario import parse_scenario
 scenario = parse_scenario(sys.argv[1], "benchmark")
 make_plan(scenario)

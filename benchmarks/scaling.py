@@ -27,7 +27,7 @@ _SIMULATED, _LABS, _PACED = (4, 8, 16, 32), (3, 4, 6, 8), (2, 3, 4, 6)
 _CLOCKS = 20_000
 _POINT = """
 import json, resource, sys, time
-from testbed.planning import make_pla
+from testbed.planning import make_plan
 from testbed.scenario import parse_scenario
 from testbed.engines.simulate import Network, Settings, simulate
 size, clocks = int(sys.argv[1]), int(sys.argv[2])

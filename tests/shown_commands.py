@@ -56,13 +56,15 @@ _FLITS = "--loads 0.05 --cycles 2000 --warm-up 500"
 _FRAMES = "--loads 0.1 --seeds 1 --duration 2 --warm-up 0.5"
 _SIMULATED = "--set simulator.duration=2 --set simulator.warm_up=0.5"
 _MEASURED = "a run of minutes; runs of its kind are in tests/lab"
-_MACHINES = "other machines, or processes in their place: tests/lab/test_machines.py, tests/unit/test_cluster.py"
+_MACHINES = (
+    "other machines, or processes in their place: tests/lab/test_machines.py, tests/unit/engines/test_cluster.py"
+)
 HOW: list[tuple[str, How]] = [
     # other machines, hours, images
     (r".*--(cluster|machines)\b", Left(_MACHINES)),
     (r"sweep ", Left("many runs in labs, for hours; a small one in tests/lab/test_sweep.py")),
-    (r"paper ", Left("minutes of simulations; items of it in tests/unit/test_paper.py")),
-    (r"vm box", Left("needs the image of the virtual machine; tests/unit/test_vm_box.py, `make vm-test`")),
+    (r"paper ", Left("minutes of simulations; items of it in tests/unit/experiments/test_paper.py")),
+    (r"vm box", Left("needs the image of the virtual machine; tests/unit/engines/test_vm_box.py, `make vm-test`")),
     (r"run .*--engine vm", Planned("needs the image of the virtual machine; `make vm-test`")),
     (r"run .*--live", Planned("tests/lab/test_live_page.py has such a run")),
     (r"run .*(--engine |engine=)realtime|run ring5-deadlock", Planned("tests/lab/test_realtime*.py run such")),
@@ -77,7 +79,7 @@ HOW: list[tuple[str, How]] = [
     (r"regulate .*--running", Lab()),
     (r"regulate ", Planned("a measured run; tests/lab/test_regulate.py, test_json_formats.py")),
     (r"storm", Left("needs a lab of its own; tests/lab/test_storm.py")),
-    (r"up .*--live|live results", Left("serve a page; tests/lab/test_live_page.py, tests/unit/test_live_page.py")),
+    (r"up .*--live|live results", Left("serve a page; tests/lab/test_live_page.py, tests/unit/ui/test_live_page.py")),
     (r"check --bridge", Left("needs a bridge of this machine; tests/vm/test_check_bridge.py")),
     # labs
     (r"(up|capture|load|watch|shell|exec|link|switch|controller|live|status|down)\b", Lab()),

@@ -1,7 +1,7 @@
 """A running fabric, whatever carries its frames: what loads, checks and regulation need of it, and no more.
 
-Switches, hosts, links and channels have the numbers of the plan's wiring. `emulate.client.LabClient` is one, on Open
-vSwitch; what only Open vSwitch can do, such as dumping its rules as text, is no part of this.
+Switches, hosts, links and channels have the numbers of the plan's wiring. `LabClient` in `lab/control/client.py` is
+one, on Open vSwitch; what only Open vSwitch can do, such as dumping its rules as text, is no part of this.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from testbed.ui.cli.app import PANELS
-from tests.unit.test_cli_surface import typed
+from tests.unit.ui.test_cli_surface import typed
 
 FOLDER = Path(__file__).parent / "terminal"
 WIDTH = 80

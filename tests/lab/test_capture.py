@@ -24,7 +24,7 @@ from testbed.engines.lab.control.client import LabClient
 from testbed.fabric.openflow.oracle import Oracle
 from testbed.planning import Plan
 from testbed.results import pcapng
-from tests.unit.test_cli_surface import typed
+from tests.unit.ui.test_cli_surface import typed
 
 from .conftest import each, plan_of
 

@@ -20,11 +20,12 @@ import pytest
 
 from testbed.engines.lab.control import registry
 from tests.shown_commands import TUTORIALS, Lab, every, how, words_of
-from tests.unit.test_cli_surface import typed
+from tests.unit.ui.test_cli_surface import typed
 
 # Brings the program its records; for commands that go on until Ctrl-C, or put another program in their own place.
 _PROGRAM = (
-    "import sys; from pathlib import Path; from testbed.engines import registry; from testbed import cli; "
+    "import sys; from pathlib import Path; from testbed.engines.lab.control import registry; "
+    "from testbed.ui import cli; "
     "registry.FOLDER = Path(sys.argv.pop(1)); cli.main()"
 )
 _SMALL = (

@@ -24,7 +24,7 @@ import pytest
 from tests.machines import two_machines
 from tests.shown_commands import ROOT, Left, Planned, every, how, words_of
 from tests.shown_others import every_other
-from tests.unit.test_docs_run import lay_out
+from tests.unit.project.test_docs_run import lay_out
 
 pytestmark = [pytest.mark.minutes, pytest.mark.alone, pytest.mark.timeout(1800)]
 _LIMIT = 1700.0

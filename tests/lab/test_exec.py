@@ -16,7 +16,7 @@ import pytest
 from testbed.engines.lab.control import registry
 from testbed.engines.lab.control.client import LabClient
 from testbed.planning import Plan
-from tests.unit.test_cli_surface import typed
+from tests.unit.ui.test_cli_surface import typed
 
 from .conftest import plan_of, sharing
 

@@ -275,7 +275,7 @@ def test_a_program_that_the_verifier_refuses_is_said_in_its_words(monkeypatch):
 _BUILDS = """
 import sys
 from testbed.engines.lab.control.build import build_lab
-from testbed.planning import make_pla
+from testbed.planning import make_plan
 from testbed.scenario import parse_scenario
 
 text = "topology: {kind: mesh, sizes: [2, 1]}\\nlab: {dilation: 50, datapath: userspace" + sys.argv[1] + "}"

@@ -14,7 +14,7 @@ import pytest
 
 from testbed.experiments.regulate import changing
 from tests.json_formats import conforms
-from tests.unit.test_cli_surface import typed
+from tests.unit.ui.test_cli_surface import typed
 
 _TESTBED = [sys.executable, "-m", "testbed"]
 

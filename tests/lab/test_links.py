@@ -22,7 +22,7 @@ from testbed.experiments.run.engines import run_scenario
 from testbed.results import load_run
 from testbed.results.samples import load_changes
 from testbed.results.telemetry import load_telemetry
-from tests.unit.test_cli_surface import typed
+from tests.unit.ui.test_cli_surface import typed
 
 from .conftest import answers, execute, plan_of
 

@@ -19,7 +19,7 @@ import pytest
 from testbed.base.errors import LabError
 from testbed.engines.lab.control import launch, registry
 from testbed.engines.lab.control.build import build_lab
-from tests.unit.test_cli_surface import typed
+from tests.unit.ui.test_cli_surface import typed
 
 from .conftest import plan_of
 

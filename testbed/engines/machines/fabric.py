@@ -29,7 +29,7 @@ from testbed.engines.machines.records import joined
 from testbed.engines.session import Frames
 from testbed.planning import Plan
 
-# Of a load, in their order, and of one with a timeline; see emulate.loads.
+# Of a load, in their order, and of one with a timeline; see engines.lab.hosts.loads.
 _GATES, _TIMED_GATES = ("start", "clients", "end"), ("start", "started", "clients", "end")
 # What Dask raises for a worker that is not there any more; its own are OSErrors.
 _GONE = (OSError, TimeoutError, asyncio.TimeoutError, CancelledError)

@@ -26,7 +26,7 @@ def joined(contents: Sequence[bytes], parts: Sequence[Part], clocks: Sequence[Cl
     first and after its last reading nothing ran.
 
     Args:
-        contents: for each part the file of emulate.telemetry.
+        contents: for each part the file of engines.lab.counters.telemetry.
         parts: of the fabric.
         clocks: of their machines.
         busiest: number of the part whose times and processors count.

@@ -18,8 +18,8 @@ def read_record(topology: Topology, content: bytes, start: float, window: tuple[
 
     Args:
         topology: the lab's physical one.
-        content: the agent's file: the arrays of emulate.telemetry.Record and Departures, rows of ports those of the
-            hosts and then those that send into each channel.
+        content: the agent's file: the arrays of Record and Departures in engines/lab/counters, rows of ports those of
+            the hosts and then those that send into each channel.
         start: when the load's last program had started, by the agent's clock.
         window: what its figures are counted over, s from start; None = all of it.
     """
