@@ -38,7 +38,7 @@ _SCENARIO = (
 _ENDING = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 _GONE = 20.0  # seconds after which what is still there counts as left behind
 # In each traceback of the program from main() on.
-_MAIN = re.compile(r'/testbed/cli/__init__\.py", line \d+, in main$', re.MULTILINE)
+_MAIN = re.compile(r'/testbed/ui/cli/__init__\.py", line \d+, in main$', re.MULTILINE)
 _LIMIT = 240.0  # seconds after which a program counts as one that does not end
 _WITHOUT_LAB: tuple[tuple[str, ...], ...] = (
     ("plan", "torus8x8"), ("simulate", "torus4x4", "--clocks", "4000"), ("verify", "deadlock-torus8x8"),
