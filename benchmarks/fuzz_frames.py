@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from testbed.base.errors import TestbedError
 from testbed.base.messages import LoadRequest, Process
-from testbed.experiments.run.engines import standing
+from testbed.experiments.run.engines import find_lab_engine
 from testbed.planning import make_plan
 from testbed.scenario import parse_scenario
 
@@ -44,7 +44,7 @@ while sent < count:
 def feed_frames(engine: str, count: int, seed: int) -> Iterator[tuple[int, str]]:
     """Send frames from each host in turn; after each batch yields how many, and what is wrong with the lab."""
     plan = make_plan(parse_scenario(_FABRIC.format(engine), "frames.yaml"))
-    _, build = standing(plan.scenario)
+    _, build = find_lab_engine(plan.scenario)
     with build(plan, lambda text: None, False) as lab:
         sent = 0
         while sent < count:

@@ -26,7 +26,7 @@ from starlette.responses import JSONResponse
 from benchmarks.fuzz_inputs import changed_text
 from testbed.base.errors import TestbedError
 from testbed.engines.lab.control import registry
-from testbed.engines.lab.control.launch import born
+from testbed.engines.lab.control.launch import read_start_time
 from testbed.experiments.report import render_report
 from testbed.experiments.run.checks.observed import read_record
 from testbed.results import ResultFolder, load_run
@@ -92,7 +92,7 @@ def feed_records(files: Mapping[str, str]) -> None:
     with tempfile.TemporaryDirectory(prefix="fuzz-") as root:
         for name, text in files.items():
             known = text.replace('"owner": "this"', f'"owner": {me}')
-            known = known.replace('"owner_born": "this"', f'"owner_born": {born(me)}')
+            known = known.replace('"owner_born": "this"', f'"owner_born": {read_start_time(me)}')
             (Path(root) / name).write_text(known, errors="surrogatepass")
         with mock.patch.object(registry, "FOLDER", Path(root)), mock.patch.object(registry, "labs", list):
             for words in (["status"], ["status", "--format", "json"]):

@@ -14,7 +14,7 @@ from benchmarks.table import Figure, median_text, progress
 from benchmarks.telemetry import measure
 from testbed.engines.lab.control.build import build_lab
 from testbed.engines.lab.control.client import LabClient
-from testbed.engines.lab.control.launch import born
+from testbed.engines.lab.control.launch import read_start_time
 from testbed.engines.lab.control.registry import Entry
 from testbed.experiments.run.loads.context import Context
 from testbed.planning import Plan, make_plan
@@ -51,7 +51,7 @@ def live(runs: int) -> list[Figure]:
 
 @contextmanager
 def _page(lab: LabClient, plan: Plan) -> Iterator[str]:
-    entry = Entry("bench", lab.namespaces.init, born(lab.namespaces.init), plan.scenario.name, plan.digest)
+    entry = Entry("bench", lab.namespaces.init, read_start_time(lab.namespaces.init), plan.scenario.name, plan.digest)
     page = Page(LabSource(plan, "bench", lambda: entry if entry.holds else None))
     with listening_socket(None) as listening, serving(page, listening) as address:
         yield address

@@ -19,7 +19,7 @@ from benchmarks.table import Figure, progress
 from testbed.base.messages import LoadRequest, Process
 from testbed.base.model import Sample
 from testbed.experiments.run import realtime
-from testbed.experiments.run.engine import Outcome
+from testbed.experiments.run.engine import RunOutcome
 from testbed.experiments.run.engines import run_scenario
 from testbed.planning import make_plan
 from testbed.results import load_run
@@ -45,7 +45,7 @@ _PING, _TAG = 98, 4
 _BURNER = "while True: pass"
 
 
-def _run(plan_of: Callable[[], Any]) -> tuple[Outcome, dict[str, Any]]:
+def _run(plan_of: Callable[[], Any]) -> tuple[RunOutcome, dict[str, Any]]:
     """Run a plan; its outcome and manifest."""
     with tempfile.TemporaryDirectory() as folder:
         outcome = run_scenario(plan_of(), Path(folder), progress)
@@ -60,7 +60,7 @@ def _spread(values: list[float], unit: str = "") -> str:
     return f"median {statistics.median(values):.4g}{unit} ({min(values):.4g} – {max(values):.4g})"
 
 
-def _flow_text(outcome: Outcome) -> str:
+def _flow_text(outcome: RunOutcome) -> str:
     ratios = [one.value / one.predicted for one in _of(outcome.samples, "goodput") if one.predicted]
     late = _of(outcome.samples, "lateness", quantile="p99")
     lost = [one.value for one in _of(outcome.samples, "loss")]

@@ -53,7 +53,7 @@ def main(
         made.require_proof()
         refuse_plan(made, learning=name is Name.learning)
         if name is Name.segment_manager:
-            Election(lock_of(plan)).withdraw()
+            Election(lock_of(plan)).release_lock()
     except TestbedError as error:
         sys.exit(_refuse(str(error)))
     except RefusedError as error:

@@ -22,7 +22,7 @@ class Election:
     def __init__(self, file: Path) -> None:
         self._lock = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)  # open until this process ends
 
-    def won(self) -> bool:
+    def try_acquire(self) -> bool:
         """Take the lock if nobody has it; whether this manager has it now."""
         with suppress(BlockingIOError):
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -33,6 +33,6 @@ class Election:
         """Return when this manager has the lock."""
         fcntl.flock(self._lock, fcntl.LOCK_EX)
 
-    def withdraw(self) -> None:
+    def release_lock(self) -> None:
         """Let the lock go, as by dying."""
         os.close(self._lock)

@@ -84,12 +84,12 @@ class SegmentReconciler(FastReconciler):
         self._since: float | None = None  # it steers; s, monotonic
         self._starting = False
         self._refusal = ""
-        if election is None or election.won():
+        if election is None or election.try_acquire():
             self._lead()
         else:
-            threading.Thread(target=self._stand_by, args=(election,), daemon=True).start()
+            threading.Thread(target=self._wait_as_standby, args=(election,), daemon=True).start()
 
-    def _stand_by(self, election: Election) -> None:
+    def _wait_as_standby(self, election: Election) -> None:
         election.wait()
         self._lead()
 
@@ -102,13 +102,13 @@ class SegmentReconciler(FastReconciler):
             known = self._manager.take_up(self._seen)
             if known:
                 tracker = self._manager.tracker
-                self._joined.presume(tracker.silent, self._round)
+                self._joined.assume_up(tracker.silent, self._round)
                 self._joined.forget(tracker.down)
         if known:
             self._forget_flows()  # of VLANs that the last manager has just removed, and this one may need
             # Switches obey before anything is sent to them, and hosts move off what has died meanwhile first of all.
             self._each(self.switches.connected(), self._claim)
-            self._steer()
+            self._activate()
         else:
             self._each(self.switches.connected(), self.bring_in_step)
 
@@ -116,7 +116,7 @@ class SegmentReconciler(FastReconciler):
         with self._locks[number]:
             self.switches.become_master(number, self._generation)
 
-    def _steer(self) -> None:
+    def _activate(self) -> None:
         """Have the tables of now installed, and keep the fabric going from now on."""
         manager, now = self._manager, self._manager.now
         with manager.state:
@@ -142,7 +142,7 @@ class SegmentReconciler(FastReconciler):
             if self.stage == "standby":
                 self._follow(number)
             elif self.stage == "collecting":
-                self._let_it_tell(number)
+                self._enable_lldp(number)
             else:
                 super().bring_in_step(number)
             heard = time.monotonic()
@@ -166,7 +166,7 @@ class SegmentReconciler(FastReconciler):
                 self._note(number, "standby")
                 self.switches.become_slave(number)
 
-    def _let_it_tell(self, number: int) -> None:
+    def _enable_lldp(self, number: int) -> None:
         """Have a switch hand over what it hears by LLDP; all else stays as it is."""
         with self._locks[number]:
             if self.stage == "collecting":  # else somebody has just begun to bring all in step
@@ -251,7 +251,7 @@ class SegmentReconciler(FastReconciler):
             return
         finally:
             self._starting = False
-        self._steer()
+        self._activate()
 
     def gone(self, number: int) -> None:
         """A switch has disconnected. If it is not back soon, it is dead."""

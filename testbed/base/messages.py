@@ -273,9 +273,9 @@ class Facts:
     interface: str  # of each host, by which its programs reach the fabric
     fast_path: bool = False  # whether frames are forwarded by a fast path under the switches
     why_slow: str = ""  # why not, where one was wanted; else empty
-    why_wait: str = ""  # why hosts' sockets wait for queues of switches, too; empty where they do not
+    tsq_backpressure_reason: str = ""  # why hosts' sockets wait for queues of switches, too; empty where they do not
     pace: str = ""  # how a model keeps to the clock: its priority, and why none, if it has none; empty for others
-    holds_lone_frames: bool = False  # whether a port keeps a frame that finds it idle for its time on the wire, too
+    shapes_idle_ports: bool = False  # whether a port keeps a frame that finds it idle for its time on the wire, too
     host_access: Access = "read"  # what programs in hosts may do with the machine's files
     machines: Mapping[str, int] = field(default_factory=dict)  # host → number of its machine; empty where there is one
     most_share: float = 1.0  # largest share of a host, in processors, that leaves the switches enough on every machine

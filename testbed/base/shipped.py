@@ -35,15 +35,15 @@ def install_extra(name: str) -> str:
     )
 
 
-def part(name: str) -> Path:
+def find_part(name: str) -> Path:
     """Where a file or folder of the project is, given its name at the top of a clone."""
     return (PACKAGES if name in ("testbed", "controllers") else SHARE) / name
 
 
 @cache
-def workshop(name: str) -> Path:
+def find_build_folder(name: str) -> Path:
     """Folder in which programs of a shipped folder are built: itself in a clone, else one named after its content."""
-    source = part(name)
+    source = find_part(name)
     if IN_CLONE:
         return source
     digest = hashlib.sha256()

@@ -106,13 +106,13 @@ class Comparison:
         """Whether the files configure what the plan says."""
         return not (self.unread or self.settings or self.walks)
 
-    def astray(self) -> Counter[str]:
+    def count_misrouted(self) -> Counter[str]:
         """Switch → pairs that leave their path there."""
         return Counter(walk.at for walk in self.walks if walk.at)
 
     def as_object(self) -> dict[str, object]:
         """With whole lists."""
-        astray = self.astray()
+        astray = self.count_misrouted()
         return {
             "same": self.same,
             "dialect": self.dialect,

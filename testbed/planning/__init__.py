@@ -13,7 +13,7 @@ from testbed.fabric.verify import DEADLOCK
 from testbed.fabric.vlans import ASSIGNMENTS
 from testbed.planning.fabric import logical_fabric
 from testbed.planning.loads import lab_problems
-from testbed.planning.proof import digest_of, prove, require_proof, undeclared
+from testbed.planning.proof import digest_of, list_unexpected_violations, prove, require_proof
 from testbed.planning.size import Size, size_of
 from testbed.planning.speeds import link_speeds
 from testbed.scenario import Scenario
@@ -57,7 +57,7 @@ class Plan:
     @property
     def proved(self) -> bool:
         """Whether verification found what the scenario expects: nothing, or exactly the declared deadlock."""
-        return not undeclared(self.scenario, self.violations) and self.deadlock_free == (
+        return not list_unexpected_violations(self.scenario, self.violations) and self.deadlock_free == (
             self.scenario.expect != "deadlock"
         )
 

@@ -244,7 +244,7 @@ def read_match(match: str, macs: list[int]) -> dict[str, Any]:
     return values
 
 
-class Fabric:
+class CertifiedFabric:
     """Cables, hosts and switches of a stored plan."""
 
     def __init__(self, plan: Any) -> None:
@@ -282,7 +282,7 @@ class Fabric:
 class Walks:
     """Walks from every host to one; what is found of one arrival holds for all that come to it."""
 
-    def __init__(self, fabric: Fabric, end: int, rank: dict[Any, int]) -> None:
+    def __init__(self, fabric: CertifiedFabric, end: int, rank: dict[Any, int]) -> None:
         self.fabric, self.end, self.rank, self.dst = fabric, end, rank, mac_of(end)
         # arrival (switch, port, tag) → walk from there on, and the least rank of the channel that it goes on by
         self.known: dict[Arrival, tuple[str, float]] = {}
@@ -336,7 +336,7 @@ def check(plan: Any, certificate: Any) -> list[str]:
     try:
         if certificate["digest"] != plan["digest"]:
             return [f"the certificate is of plan {certificate['digest']}, and the plan is {plan['digest']}"]
-        fabric = Fabric(plan)
+        fabric = CertifiedFabric(plan)
         if len(fabric.hosts) < 2:
             return ["there are no two hosts, so there is nothing to show"]
         rank = {tuple(channel): place for place, channel in enumerate(certificate["order"])}

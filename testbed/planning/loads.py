@@ -12,7 +12,7 @@ from testbed.fabric.traffic import PatternError, flows, is_weighted
 from testbed.fabric.verify.limits import SWITCH_MODELS, check_ports
 from testbed.planning.failover.events import Change, changes_of
 from testbed.scenario import Scenario
-from testbed.scenario.engines import ENGINES, hears, unheard_keys
+from testbed.scenario.engines import ENGINES, list_unsupported_keys, supports_key
 from testbed.scenario.plugins import origin_of
 from testbed.scenario.spec import MOST_MTU, SLOWEST_LAB_LINK
 from testbed.scenario.workloads import WORKLOADS
@@ -26,7 +26,7 @@ def lab_problems(scenario: Scenario, topology: Topology) -> list[Problem]:
     ports = check_ports(topology, model) if model is not None else []
     blocks = {"links": scenario.links, "lab": scenario.lab, "vm": scenario.vm, "simulator": scenario.simulator}
     return [
-        *unheard_keys(scenario.engine, blocks),
+        *list_unsupported_keys(scenario.engine, blocks),
         *load_problems(scenario, topology),
         *event_problems(scenario, topology),
         *address_problems(scenario),
@@ -125,7 +125,7 @@ def _manager_problems(scenario: Scenario, changes: Sequence[Change], place: str)
             are = f"are {count} managers, {dead} of them dead then" if dead else "is one manager"
             remedy = (
                 f"set lab.managers: {count + 1}" + (", or start manager before" if dead else "")
-                if hears(ENGINES[scenario.engine], "lab", "managers")
+                if supports_key(ENGINES[scenario.engine], "lab", "managers")
                 else "take it out, or use engine: ovs, which has lab.managers"
             )
             found.append(Problem(f"{place}.{number}", f"there {are}, so nobody would take over; {remedy}"))

@@ -32,7 +32,7 @@ def prove(
     return (*found, *check_bundles(topology, bundles, compile_groups(bundles), bundle_rules(bundles)))
 
 
-def undeclared(scenario: Scenario, violations: tuple[Violation, ...]) -> list[Violation]:
+def list_unexpected_violations(scenario: Scenario, violations: tuple[Violation, ...]) -> list[Violation]:
     """Violations that the scenario does not declare."""
     declared = DEADLOCK if scenario.expect == "deadlock" else None
     return [violation for violation in violations if violation.invariant != declared]
@@ -52,7 +52,7 @@ def require_proof(scenario: Scenario, violations: tuple[Violation, ...]) -> None
     Raises:
         VerificationError: an invariant is broken, or a declared deadlock is not there.
     """
-    broken = undeclared(scenario, violations)
+    broken = list_unexpected_violations(scenario, violations)
     deadlock = any(violation.invariant == DEADLOCK for violation in violations)
     if broken:
         lines = [f"{violation.invariant}: {violation.sentence}" for violation in broken]

@@ -21,7 +21,7 @@ _MAX_ID = 1 << 20
 _Check = tuple[str, tuple[int | None, ...], int | None, int | None]
 
 
-def unsound(topology: Any, routes: Any, vlans: Any, bundles: Any) -> list[str]:
+def validate_arrays(topology: Any, routes: Any, vlans: Any, bundles: Any) -> list[str]:
     """What is wrong, one sentence each; nothing else may be done with the plan then."""
     for value, kind, name in (
         (topology, Topology, "topology"), (routes, Routes, "routes"), (vlans, (VlanPlan, LocalPlan), "vlans"),

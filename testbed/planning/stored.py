@@ -12,7 +12,7 @@ from testbed.fabric.openflow.text import format_group, format_rule
 from testbed.fabric.verify import DEADLOCK
 from testbed.planning import Plan
 from testbed.planning.proof import digest_of, prove
-from testbed.planning.sound import unsound
+from testbed.planning.sound import validate_arrays
 from testbed.planning.store import plan_from_json
 
 _REMEDY = "testbed plan NAME --output FILE writes one"
@@ -47,7 +47,7 @@ def proved_plan(text: str, place: str) -> Plan:
     try:
         raw = parse_json(text, most=PLAN_VALUES)
         plan = plan_from_json(text)
-        wrong = unsound(plan.topology, plan.routes, plan.vlans, plan.bundles)
+        wrong = validate_arrays(plan.topology, plan.routes, plan.vlans, plan.bundles)
     except InputError as error:
         raise InputError([replace(problem, file=place) for problem in error.problems]) from error
     except (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError) as error:

@@ -13,7 +13,7 @@ from testbed.base.files import read_text
 from testbed.base.limits import parse_json
 from testbed.base.model import Sample
 from testbed.planning import Plan
-from testbed.planning.sound import unsound
+from testbed.planning.sound import validate_arrays
 from testbed.planning.store import plan_from_json
 from testbed.results.samples import SAMPLES, samples_from_csv
 from testbed.results.store import INCOMPLETE, MANIFEST_KEYS, SCHEMA_VERSION
@@ -111,7 +111,7 @@ def _read(file: Path, below: Path, parse: Callable[[str], _T]) -> _T:
 
 def _plan(text: str) -> Plan:
     plan = plan_from_json(text)
-    wrong = unsound(plan.topology, plan.routes, plan.vlans, plan.bundles)
+    wrong = validate_arrays(plan.topology, plan.routes, plan.vlans, plan.bundles)
     if wrong:
         raise ValueError(wrong[0])
     return plan

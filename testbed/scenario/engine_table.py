@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
-from testbed.scenario.engines import ENGINES, EngineName, Simulator, VmOptions, hears
+from testbed.scenario.engines import ENGINES, EngineName, Simulator, VmOptions, supports_key
 from testbed.scenario.spec import LabSettings, Links
 from testbed.scenario.workloads import WORKLOADS
 
@@ -33,7 +33,7 @@ def _keys() -> Iterator[tuple[str, list[str]]]:
 
 def _cell(engine: EngineName, block: str, key: dataclasses.Field[Any]) -> str:
     """Whether a key holds on an engine; or the values that do, if it is not all of them."""
-    if not hears(engine, block, key.name):
+    if not supports_key(engine, block, key.name):
         return NO
     able = engine.values.get(block, {}).get(key.name)
     return YES if able is None else " or ".join(f"`{value}`" for value in able if value != key.default)
@@ -42,7 +42,7 @@ def _cell(engine: EngineName, block: str, key: dataclasses.Field[Any]) -> str:
 def _events() -> Iterator[tuple[str, list[str]]]:
     engines = ENGINES.values()
     yield "`workloads`: `failures`, which `probe` is for", [YES if engine.changes else NO for engine in engines]
-    able = [YES if engine.changes and hears(engine, "lab", "managers") else NO for engine in engines]
+    able = [YES if engine.changes and supports_key(engine, "lab", "managers") else NO for engine in engines]
     yield "`workloads`: `kill manager` among them", able
     yield "`workloads`: `timeline` of links that change", [YES if engine.changes else NO for engine in engines]
 

@@ -115,7 +115,7 @@ def engine_name(name: Any) -> Any:
     return _FORMERLY.get(name, name) if isinstance(name, str) else name
 
 
-def unheard_keys(engine: str, blocks: Mapping[str, Any]) -> list[Problem]:
+def list_unsupported_keys(engine: str, blocks: Mapping[str, Any]) -> list[Problem]:
     """Keys with another value than the default that the engine of a scenario would take no notice of.
 
     `blocks`: block → the dataclass that was made of it.
@@ -124,14 +124,14 @@ def unheard_keys(engine: str, blocks: Mapping[str, Any]) -> list[Problem]:
     for block, keys in ENGINES[engine].unheard.items():
         for part in dataclasses.fields(blocks[block]):
             if (not keys or part.name in keys) and getattr(blocks[block], part.name) != part.default:
-                others = " or ".join(name for name, other in ENGINES.items() if hears(other, block, part.name))
+                others = " or ".join(name for name, other in ENGINES.items() if supports_key(other, block, part.name))
                 sentence = f"is for engine: {others} only, not {engine}; take it out, or set that"
                 found.append(Problem(f"{block}.{part.name}", sentence))
     for block, limited in ENGINES[engine].values.items():
         for key, able in limited.items():
             value = getattr(blocks[block], key)
             if value not in able:
-                others = " or ".join(name for name, other in ENGINES.items() if hears(other, block, key, value))
+                others = " or ".join(name for name, other in ENGINES.items() if supports_key(other, block, key, value))
                 sentence = f'"{value}" is for engine: {others} only, not {engine}; use {" or ".join(able)}, or set that'
                 found.append(Problem(f"{block}.{key}", sentence))
     if (
@@ -144,7 +144,7 @@ def unheard_keys(engine: str, blocks: Mapping[str, Any]) -> list[Problem]:
     return found
 
 
-def hears(engine: EngineName, block: str, key: str, value: object = None) -> bool:
+def supports_key(engine: EngineName, block: str, key: str, value: object = None) -> bool:
     """Whether a key of a block means anything to an engine, with a value if one is given."""
     keys = engine.unheard.get(block)
     able = engine.values.get(block, {}).get(key)

@@ -12,7 +12,7 @@ import numpy as np
 from testbed.base.errors import InputError, TestbedError
 from testbed.base.model import LocalPlan, Topology, VlanPlan
 from testbed.fabric.routing.shapes import malformed
-from testbed.fabric.topologies.build import divided_pair
+from testbed.fabric.topologies.build import find_disconnected_pair
 from testbed.fabric.traffic import Flows, PatternError
 from testbed.fabric.verify.local import malformed as malformed_local
 
@@ -99,7 +99,7 @@ def _topology_problems(made: Topology, spec: Any) -> Iterator[str]:
         yield "gave channels that are not its links; make_topology() numbers them"
     if (made.links[:, 0] == made.links[:, 1]).any():
         yield "gave a link from a switch to itself"
-    pair = divided_pair(switches, made.links)
+    pair = find_disconnected_pair(switches, made.links)
     if pair is not None:
         yield f"gave a fabric that is not connected: no path joins {' and '.join(map(made.switch_name, pair))}"
     extent = spec.extent()

@@ -30,9 +30,9 @@ from testbed.scenario.spec import (
     KEYS,
     MIN_SHARE,
     SLOWEST_LAB_LINK,
-    Foreign,
     LabSettings,
     Links,
+    PluginParameters,
     Scenario,
     Workload,
 )
@@ -190,7 +190,7 @@ def _topology(raw: dict[str, object], beside: Beside, problems: list[Problem], *
         kind = "graph"
         if topology is not None:
             topology = read_fabric_file(topology, beside, problems)
-    if topology is None or isinstance(topology, Foreign):
+    if topology is None or isinstance(topology, PluginParameters):
         return kind, topology
     too_large = size_problem(topology)
     if too_large:
@@ -242,7 +242,7 @@ def _kind(
         return "", None
     values = {key: value for key, value in raw.items() if key != "kind"}
     if stored and isinstance(kind, str) and kind not in table:
-        return kind, Foreign(values)
+        return kind, PluginParameters(values)
     if not isinstance(kind, str) or kind not in table:
         problems.append(Problem(f"{place}.kind", _no_kind(place.partition(".")[0], kind, table)))
         return "", None
@@ -269,8 +269,8 @@ def _workloads(raw: object, beside: Beside, problems: list[Problem], *, stored: 
         if isinstance(load, dict) and takes_pattern(load.get("kind")):
             load = with_pattern(load, place, beside, problems)  # noqa: PLW2901 - likewise
         kind, spec = _kind(load, place, problems, table=WORKLOADS, part="spec", stored=stored)
-        if spec is not None and not isinstance(spec, Foreign):
-            found = [*WORKLOADS[kind].check(spec), *WORKLOADS[kind].meaningless(spec, list(load))]
+        if spec is not None and not isinstance(spec, PluginParameters):
+            found = [*WORKLOADS[kind].check(spec), *WORKLOADS[kind].list_inapplicable(spec, list(load))]
             found += _amounts(kind, spec)
             problems += [Problem(f"{place}.{p.key}", p.sentence) for p in found]
         loads.append(Workload(kind, spec))
@@ -398,7 +398,7 @@ def as_dict(scenario: Scenario) -> dict[str, Any]:
         return [lists(entry) for entry in value] if isinstance(value, tuple) else value
 
     def block(kind: str | None, spec: Any) -> dict[str, object]:
-        given = spec.values if isinstance(spec, Foreign) else dataclasses.asdict(spec)
+        given = spec.values if isinstance(spec, PluginParameters) else dataclasses.asdict(spec)
         values = {key_of(name): lists(value) for name, value in given.items()}
         return {"kind": kind, **values} if kind else values
 
@@ -431,7 +431,7 @@ def as_dict(scenario: Scenario) -> dict[str, Any]:
 
 def _meaningful(load: Workload, block: dict[str, object]) -> dict[str, object]:
     """The block of a load without the keys that say nothing in it."""
-    if isinstance(load.spec, Foreign):
+    if isinstance(load.spec, PluginParameters):
         return block
-    idle = {problem.key for problem in WORKLOADS[load.kind].meaningless(load.spec, list(block))}
+    idle = {problem.key for problem in WORKLOADS[load.kind].list_inapplicable(load.spec, list(block))}
     return {key: value for key, value in block.items() if key not in idle}

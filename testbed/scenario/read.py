@@ -11,7 +11,7 @@ import yaml
 
 from testbed.base.errors import InputError, Problem, did_you_mean, setting
 from testbed.base.limits import DEPTH, YAML, YAML_VALUES, allowed, too_much
-from testbed.base.shipped import part
+from testbed.base.shipped import find_part
 from testbed.scenario.models import shown
 
 _DIGITS = 9  # of the number of a list's entry
@@ -201,7 +201,7 @@ def _set(raw: dict[str, object], given: str) -> None:
         block = block[index]
 
 
-_BESIDE_PACKAGE = part("scenarios")
+_BESIDE_PACKAGE = find_part("scenarios")
 
 
 def scenario_folders() -> tuple[Path, ...]:

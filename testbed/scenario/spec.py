@@ -238,7 +238,7 @@ class LabSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Foreign:
+class PluginParameters:
     """Parameters of a kind that this program does not have, of a stored plan that was made with a plug-in."""
 
     values: dict[str, Any]

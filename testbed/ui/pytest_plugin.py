@@ -31,7 +31,7 @@ _LOOPS = ("tree", "flood")  # invariants that fail where a flooded frame could c
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fabric:
+class TestedFabric:
     """What tests ask about: a plan, or a network that was audited."""
 
     name: str  # as it was given
@@ -102,7 +102,7 @@ class Fabric:
         return f"{source}→{end}" not in lost
 
 
-def assert_delivered(fabric: Fabric, *pairs: tuple[str, str]) -> None:
+def assert_delivered(fabric: TestedFabric, *pairs: tuple[str, str]) -> None:
     """Each of these ordered pairs of hosts is delivered; without pairs nothing but a deadlock may be wrong."""
     __tracebackhide__ = True
     _require_audit(fabric)
@@ -117,7 +117,7 @@ def assert_delivered(fabric: Fabric, *pairs: tuple[str, str]) -> None:
         _fail(fabric, "not delivered as it should be", [line for one in broken for line in _lines(*one)])
 
 
-def assert_isolated(fabric: Fabric, some: Collection[str], others: Collection[str]) -> None:
+def assert_isolated(fabric: TestedFabric, some: Collection[str], others: Collection[str]) -> None:
     """No host of one group reaches one of the other, nor the other way."""
     __tracebackhide__ = True
     _require_audit(fabric, hosts=[*some, *others])
@@ -127,7 +127,7 @@ def assert_isolated(fabric: Fabric, some: Collection[str], others: Collection[st
         _fail(fabric, f"not isolated: {_some(through)}", [])
 
 
-def assert_deadlock_free(fabric: Fabric) -> None:
+def assert_deadlock_free(fabric: TestedFabric) -> None:
     """No circle of channels waits for itself, so that links which pause cannot stop for ever."""
     __tracebackhide__ = True
     _require_audit(fabric)
@@ -135,7 +135,7 @@ def assert_deadlock_free(fabric: Fabric) -> None:
         _fail(fabric, "can deadlock", _lines(*fabric.deadlock))
 
 
-def assert_loop_free(fabric: Fabric) -> None:
+def assert_loop_free(fabric: TestedFabric) -> None:
     """No frame that switches flood circulates for ever, in any VLAN."""
     __tracebackhide__ = True
     _require_audit(fabric)
@@ -143,7 +143,7 @@ def assert_loop_free(fabric: Fabric) -> None:
         _fail(fabric, "floods circulate", [line for one in fabric.loops for line in _lines(*one)])
 
 
-def assert_vlans(fabric: Fabric, vlans: Collection[int] | None = None, *, at_most: int | None = None) -> None:
+def assert_vlans(fabric: TestedFabric, vlans: Collection[int] | None = None, *, at_most: int | None = None) -> None:
     """The fabric has exactly these VLANs, or no more than a number of them."""
     __tracebackhide__ = True
     _require_audit(fabric)
@@ -154,7 +154,7 @@ def assert_vlans(fabric: Fabric, vlans: Collection[int] | None = None, *, at_mos
         _fail(fabric, f"{len(fabric.vlans)} VLANs, and {at_most} are allowed: {sorted(fabric.vlans)}", [])
 
 
-def _require_audit(fabric: Fabric, hosts: Collection[str] | None = None) -> None:
+def _require_audit(fabric: TestedFabric, hosts: Collection[str] | None = None) -> None:
     """Fail where nothing was audited, or not all was understood: that is no proof of anything.
 
     Hosts that share no VLAN with any other are apart, if their ports are in one: `hosts` are those.
@@ -178,12 +178,12 @@ def _some(names: Collection[str]) -> str:
     return ", ".join(shown[:_SHOWN]) + (f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else "")
 
 
-def _fail(fabric: Fabric, what: str, lines: list[str]) -> None:
+def _fail(fabric: TestedFabric, what: str, lines: list[str]) -> None:
     __tracebackhide__ = True
     pytest.fail("\n".join(map(escape_line, [f"{fabric.name}: {what}", *lines])), pytrace=False)
 
 
-def _made(name: str | Path, settings: Mapping[str, Any] | None, *, trust: bool) -> Fabric:
+def _made(name: str | Path, settings: Mapping[str, Any] | None, *, trust: bool) -> TestedFabric:
     from testbed import plan as planned
     from testbed.base.errors import InputError, VerificationError
     from testbed.devices.audit import audit
@@ -193,24 +193,24 @@ def _made(name: str | Path, settings: Mapping[str, Any] | None, *, trust: bool) 
 
     try:
         if Path(name).is_dir():
-            return Fabric(str(name), None, audit(read_network(texts_of(Path(name)))))
+            return TestedFabric(str(name), None, audit(read_network(texts_of(Path(name)))))
         if str(name).endswith(".json"):
-            return Fabric(str(name), read_stored(Path(name)), None)
-        return Fabric(str(name), planned(name, settings, trust=trust).core, None)
+            return TestedFabric(str(name), read_stored(Path(name)), None)
+        return TestedFabric(str(name), planned(name, settings, trust=trust).core, None)
     except (InputError, VerificationError) as error:
         pytest.fail(str(error), pytrace=False)
 
 
 @pytest.fixture(scope="session")
-def fabric() -> Callable[..., Fabric]:
+def fabric() -> Callable[..., TestedFabric]:
     """Plan and prove a scenario, prove a stored plan, or audit a folder.
 
     `fabric("torus4x4", {"routing.kind": "stp"})`; what was asked for once is kept for all tests. `trust=True` lets
     plug-ins run that the scenario names.
     """
-    known: dict[str, Fabric] = {}
+    known: dict[str, TestedFabric] = {}
 
-    def get(name: str | Path, settings: Mapping[str, Any] | None = None, *, trust: bool = False) -> Fabric:
+    def get(name: str | Path, settings: Mapping[str, Any] | None = None, *, trust: bool = False) -> TestedFabric:
         key = f"{name} {sorted((settings or {}).items())!r} {trust}"
         if key not in known:
             known[key] = _made(name, settings, trust=trust)

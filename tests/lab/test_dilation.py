@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from testbed.engines.lab.control.build import build_lab
-from testbed.experiments.run.checks.fidelity import Judgement, Slow, Verdict
+from testbed.experiments.run.checks.fidelity import Judgement, OverloadReason, Verdict
 from testbed.experiments.run.dilation import choose
 from testbed.experiments.run.engines import run_scenario
 from testbed.experiments.run.loads import one_load
@@ -116,7 +116,7 @@ def test_a_load_that_the_lab_is_too_slow_for_runs_again_at_a_larger_dilation(tmp
     def slow_at_first(context, spec):
         runs.append(run_iperf3(context, spec))
         if len(runs) == 1:
-            runs[0].findings.append((Verdict.INVALID, Slow("the lab was too slow")))
+            runs[0].findings.append((Verdict.INVALID, OverloadReason("the lab was too slow")))
         return runs[-1]
 
     monkeypatch.setitem(one_load.RUNNERS, "iperf3", one_load.Runner(slow_at_first))

@@ -18,7 +18,7 @@ from testbed.base.errors import LabError, WorkloadError
 from testbed.base.messages import LoadRequest, Process
 from testbed.engines.lab.control.build import build_lab
 from testbed.engines.lab.control.client import LabClient
-from testbed.experiments.run.engines import standing as engine_of
+from testbed.experiments.run.engines import find_lab_engine as engine_of
 from testbed.experiments.run.loads import run_mpi
 from testbed.experiments.run.loads.context import Context
 from testbed.scenario.workloads.spec import Mpi

@@ -83,7 +83,7 @@ links: {{rate: 20 Mbit/s, host_rate: 100 Mbit/s}}
 lab: {{dilation: 50, fast_path: {fast_path}}}
 """
     with build_lab(plan_of(text)) as lab:
-        assert lab.facts.why_wait == ""
+        assert lab.facts.tsq_backpressure_reason == ""
         # The second time after Open vSwitch was configured anew, which can take classifiers off its ports.
         for step in ("show", "set interface s1-eth1 mtu_request=1500"):
             execute(lab, "ovs-vsctl", *step.split())

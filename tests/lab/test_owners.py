@@ -122,7 +122,7 @@ def test_a_lab_that_stands_outlives_its_program(untouched, scenario):
     time.sleep(0.5)
     (lab,) = [lab for lab in launch.labs() if lab.init == init]
     assert not lab.owned
-    assert lab.init not in [stray.init for stray in registry.strays()]
+    assert lab.init not in [stray.init for stray in registry.list_orphans()]
     assert typed("down", scenario.stem)[0] == 0
     assert not lab.namespaces.alive()
 
@@ -213,7 +213,9 @@ def test_a_host_that_dies_while_its_links_are_made_is_named(untouched):
     def kill(step: str) -> None:
         if step != "bridges":
             return
-        newest = max((lab for lab in launch.labs() if lab.owner == os.getpid()), key=lambda lab: launch.born(lab.init))
+        newest = max(
+            (lab for lab in launch.labs() if lab.owner == os.getpid()), key=lambda lab: launch.read_start_time(lab.init)
+        )
         keepers = []
         for entry in newest.namespaces.proc.glob("[0-9]*"):
             with suppress(OSError):  # a tool that has ended

@@ -28,7 +28,7 @@ from testbed.experiments.regulate.loop import LOOP, regulate_by_load
 from testbed.experiments.regulate.mover import Change, PlanMover, opposite
 from testbed.experiments.regulate.rule import Rule
 from testbed.experiments.regulate.run import ALL_ON, FEWER, regulate
-from testbed.experiments.regulate.speeds import Retuning, retunings
+from testbed.experiments.regulate.speeds import RateChange, list_rate_changes
 from testbed.experiments.run.checks.fidelity import Verdict
 from testbed.experiments.run.loads.context import Context
 from testbed.experiments.run.loads.run_iperf3 import run_iperf3
@@ -183,8 +183,8 @@ def test_a_change_that_would_send_frames_into_a_link_that_is_off_is_refused(ring
 def test_a_link_changes_its_speed_under_traffic_and_goodput_follows(kept):
     plan = plan_of(_RING + _LAB)
     slow = at_speeds(plan, ("100M", "1G", "1G", "1G"))
-    (down,), goal = retunings(plan, slow, plan)
-    (up,), back = retunings(goal, plan, plan)
+    (down,), goal = list_rate_changes(plan, slow, plan)
+    (up,), back = list_rate_changes(goal, plan, plan)
     assert back is plan
     spec = Iperf3("tcp", "neighbour", seconds=4, omit=1, repeats=1)
     ends = [f"s1-eth{plan.topology.out_port[0]}", f"s2-eth{plan.topology.out_port[1]}"]
@@ -207,7 +207,7 @@ def test_a_link_changes_its_speed_under_traffic_and_goodput_follows(kept):
         def rates() -> list[str]:
             return [execute(lab, "tc", "class", "show", "dev", end).split(" rate ")[1].split()[0] for end in ends]
 
-        def change(step: Retuning, then: Plan) -> list[Change]:
+        def change(step: RateChange, then: Plan) -> list[Change]:
             watching = Context(plan, lab, {"load": "1"}, kept.__setitem__, lambda text: None)
             # 500 datagrams a second take half of the slow link; 1,000 would fill its queue within three seconds.
             made, losses, _ = session.while_probing(

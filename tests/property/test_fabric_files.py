@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from testbed.base.errors import InputError
-from testbed.fabric.topologies.build import divided_pair
+from testbed.fabric.topologies.build import find_disconnected_pair
 from testbed.fabric.topologies.graph import Graph, check_graph, graph
 from testbed.scenario.fabric_file import READERS, read_fabric
 
@@ -33,7 +33,7 @@ def check(text, form):
     else:
         assert check_graph(found) == []
         topology = graph(found)
-        assert divided_pair(topology.switch_count, topology.links) is None
+        assert find_disconnected_pair(topology.switch_count, topology.links) is None
 
 
 FORMS = ["auto", *READERS]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from testbed.base.errors import InputError
 from testbed.base.model import VlanPlan
-from testbed.experiments.regulate.choice import Choice, ladder, plan_without
+from testbed.experiments.regulate.choice import LinkChoice, ladder, plan_without
 from testbed.experiments.regulate.rule import Rule
 from testbed.experiments.regulate.traffic import of_pattern
 from testbed.fabric.routing.paths import path
@@ -104,7 +104,7 @@ FABRICS: list[Blocks] = [
 
 
 @cache
-def rungs_of(number: int, flow_control: Literal["none", "pause"] = "none") -> tuple[Plan, list[Choice]]:
+def rungs_of(number: int, flow_control: Literal["none", "pause"] = "none") -> tuple[Plan, list[LinkChoice]]:
     topology, routing = FABRICS[number]
     blocks = {"topology": topology, "routing": routing, "assignment": {"kind": "fixed"}}
     plan = make_plan(scenario_of(blocks))
@@ -133,7 +133,7 @@ def test_each_rung_connects_all_is_proved_and_has_fewer_links(fabric):
     assert to_spare(rungs[-1]) == []
 
 
-def to_spare(last: Choice) -> list[int]:
+def to_spare(last: LinkChoice) -> list[int]:
     """Links beyond those that are off without which there would be paths as well."""
     found = []
     for link in range(last.plan.topology.link_count):
@@ -164,7 +164,7 @@ def test_with_flow_control_no_two_rungs_close_a_cycle_together():
     plan, free = rungs_of(5)
     _, kept = rungs_of(5, "pause")
 
-    def cycles(rungs: list[Choice]) -> int:
+    def cycles(rungs: list[LinkChoice]) -> int:
         parts = [(rung.plan.routes, rung.plan.vlans) for rung in rungs if isinstance(rung.plan.vlans, VlanPlan)]
         pairs = itertools.combinations(parts, 2)
         return sum(bool(transition_deadlock(plan.topology, one, other)) for one, other in pairs)

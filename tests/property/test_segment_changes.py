@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from testbed.fabric.routing.segment_changes import Segmentation, after_change, segmentation, turns_of
-from testbed.fabric.routing.segment_tables import Step, connected_ends, first_step, new_tables, next_step
+from testbed.fabric.routing.segment_tables import SegmentHop, connected_ends, first_step, new_tables, next_step
 from testbed.fabric.routing.sr import segment_turns
 from testbed.fabric.verify.deadlock import shortest_cycle
 from tests.fabrics import random_fabrics, topology_of
@@ -104,7 +104,7 @@ def test_a_new_switch_and_a_new_link_get_segments_of_their_own_and_all_others_st
     nothing = Segmentation(0, ())
     found = after_change(topology, nothing, alive)
     tables = new_tables(topology, turns_of(topology, found, alive), connected_ends(topology, alive))
-    step = Step(found, tables, 0, 0, 0, 0, tables)
+    step = SegmentHop(found, tables, 0, 0, 0, 0, tables)
     check(topology, step, step, alive)
     for links in (ports, [spare]):
         alive = alive.copy()

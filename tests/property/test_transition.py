@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from testbed.base.errors import InputError
 from testbed.base.model import LocalPlan, Routes, VlanPlan
-from testbed.experiments.regulate.choice import Choice, kept_links, ladder, plan_without
+from testbed.experiments.regulate.choice import LinkChoice, kept_links, ladder, plan_without
 from testbed.experiments.regulate.traffic import of_pattern
 from testbed.fabric.openflow.compile import compile_rules
 from testbed.fabric.power.select import subfabric_without
@@ -203,14 +203,14 @@ LOCAL: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 
 @cache
-def local_rungs(number: int, flood: str = "tree") -> tuple[Plan, list[Choice]]:
+def local_rungs(number: int, flood: str = "tree") -> tuple[Plan, list[LinkChoice]]:
     topology, routing = LOCAL[number]
     assignment = {"kind": "renamed", "flood": flood}
     plan = make_plan(scenario_of({"topology": topology, "routing": routing, "assignment": assignment}))
     return plan, ladder(plan, of_pattern("all_to_all", plan.topology, 1))
 
 
-def between(one: Choice, two: Choice) -> tuple[Transition, list[str]]:
+def between(one: LinkChoice, two: LinkChoice) -> tuple[Transition, list[str]]:
     """The way from one to another, and what is wrong with it."""
     topology = one.plan.topology
     on, off = (tuple(sorted({*a.off}.difference(b.off))) for a, b in ((one, two), (two, one)))

@@ -22,7 +22,7 @@ class Heap(NamedTuple):
     count: Longs  # (1,) events
 
 
-class Lanes(NamedTuple):
+class FifoLanes(NamedTuple):
     """L lanes, each a ring of R events in order of time, R a power of two."""
 
     time: Longs  # (L, R) of events
@@ -73,7 +73,7 @@ def pop(heap: Heap) -> int:
 
 
 @jit_inner
-def queue(lanes: Lanes, lane: int, time: int, what: int) -> None:
+def queue(lanes: FifoLanes, lane: int, time: int, what: int) -> None:
     """Add an event to a lane; no event of that lane is later."""
     ring = lanes.time.shape[1] - 1
     place = (lanes.start[lane] + lanes.length[lane]) & ring
@@ -85,7 +85,7 @@ def queue(lanes: Lanes, lane: int, time: int, what: int) -> None:
 
 
 @jit_inner
-def unqueue(lanes: Lanes, lane: int) -> int:
+def unqueue(lanes: FifoLanes, lane: int) -> int:
     """Take the first event of a lane."""
     ring = lanes.time.shape[1] - 1
     place = lanes.start[lane]

@@ -24,7 +24,7 @@ from testbed.dataplane.kernels.flits_state import (
     SENDING,
     SLOTS,
     TRYING,
-    Fabric,
+    FlitFabric,
     State,
 )
 from testbed.dataplane.kernels.flits_traffic import destination, gap, lay_path
@@ -37,7 +37,7 @@ _PLACE[[(1 << place) * int(_DE_BRUIJN) % 2**64 >> 58 for place in range(64)]] = 
 
 
 @jit
-def run(fabric: Fabric, state: State, until: int) -> None:
+def run(fabric: FlitFabric, state: State, until: int) -> None:
     """Go on until the clock has a value.
 
     Within a clock flits arrive, headers that have been routed ask for their outputs, outputs are given away, and then
@@ -47,7 +47,7 @@ def run(fabric: Fabric, state: State, until: int) -> None:
 
 
 @jit_inner
-def _go_on(fabric: Fabric, state: State, until: int) -> None:
+def _go_on(fabric: FlitFabric, state: State, until: int) -> None:
     counts = state.counts
     while counts[CLOCK] < until:
         clock = counts[CLOCK]
@@ -80,7 +80,7 @@ def schedule(state: State, host: int) -> None:
 
 
 @jit_inner
-def _first_copy(fabric: Fabric, node: int) -> int:
+def _first_copy(fabric: FlitFabric, node: int) -> int:
     """The first of the copies of which a node is one."""
     if fabric.copies == 1:
         return node
@@ -100,7 +100,7 @@ def _try(state: State, node: int) -> None:
 
 
 @jit_inner
-def _wake(state: State, fabric: Fabric, clock: int) -> None:
+def _wake(state: State, fabric: FlitFabric, clock: int) -> None:
     """Hosts that make a packet at this clock; those of a later turn of the wheel stay on it."""
     slot = clock & (len(state.wheel) - 1)
     host = state.wheel[slot]
@@ -115,7 +115,7 @@ def _wake(state: State, fabric: Fabric, clock: int) -> None:
 
 
 @jit_inner
-def _arrive(state: State, fabric: Fabric, clock: int) -> None:
+def _arrive(state: State, fabric: FlitFabric, clock: int) -> None:
     """Flits come out of the links."""
     slot = clock & (SLOTS - 1)
     for index in range(state.lines[slot]):
@@ -141,7 +141,7 @@ def _get_ready(state: State, node: int, clock: int) -> None:
 
 
 @jit_inner
-def _ask(state: State, fabric: Fabric, clock: int) -> None:
+def _ask(state: State, fabric: FlitFabric, clock: int) -> None:
     """Headers that have been routed wait for their outputs, if only for this clock."""
     slot = clock % len(state.readies)
     for index in range(state.readies[slot]):
@@ -160,7 +160,7 @@ def _ask(state: State, fabric: Fabric, clock: int) -> None:
 
 
 @jit_inner
-def _give(state: State, fabric: Fabric, clock: int) -> None:
+def _give(state: State, fabric: FlitFabric, clock: int) -> None:
     """Give outputs that are free, and whose buffer has room for a packet, to those that wait: round robin.
 
     Of several copies the first that is free is given.
@@ -190,7 +190,7 @@ def _give(state: State, fabric: Fabric, clock: int) -> None:
 
 
 @jit_inner
-def _give_one(state: State, fabric: Fabric, first: int, node: int) -> None:
+def _give_one(state: State, fabric: FlitFabric, first: int, node: int) -> None:
     """Give a node to that of the buffers waiting for it, or for other copies of it, whose turn it is."""
     nodes = len(state.nodes)
     chosen, least, before_chosen = -1, nodes, -1
@@ -232,7 +232,7 @@ def _take_a_place(state: State, link: int, buffer: int) -> None:
 
 
 @jit_inner
-def _begin(state: State, fabric: Fabric, host: int, node: int, clock: int) -> None:
+def _begin(state: State, fabric: FlitFabric, host: int, node: int, clock: int) -> None:
     """Let a host send its next packet by a copy of its channel if that is there and the last one is out."""
     counts = state.counts
     if state.to_send[host] or state.due[host] > clock:
@@ -275,7 +275,7 @@ def _next_entry(state: State, host: int) -> int:
 
 
 @jit_inner
-def _send(state: State, fabric: Fabric, clock: int) -> None:
+def _send(state: State, fabric: FlitFabric, clock: int) -> None:
     """Each link with something to do sends a flit.
 
     Links are looked at in the order of their numbers, since what stands side by side in memory takes less time, but
@@ -294,7 +294,7 @@ def _send(state: State, fabric: Fabric, clock: int) -> None:
 
 
 @jit_inner
-def _send_some(state: State, fabric: Fabric, word: int, bits: np.uint64, clock: int) -> None:
+def _send_some(state: State, fabric: FlitFabric, word: int, bits: np.uint64, clock: int) -> None:
     """Links of a word of bits send."""
     while bits:
         lowest = bits & (~bits + _ONE)
@@ -303,7 +303,7 @@ def _send_some(state: State, fabric: Fabric, word: int, bits: np.uint64, clock: 
 
 
 @jit_inner
-def _send_over(state: State, fabric: Fabric, link: int, clock: int) -> None:
+def _send_over(state: State, fabric: FlitFabric, link: int, clock: int) -> None:
     """A link sends a flit of one of its virtual channels, and no port lets in flits of two."""
     nodes, links = state.nodes, state.links
     slot = (clock + HOP) & (SLOTS - 1)
@@ -341,7 +341,7 @@ def _send_over(state: State, fabric: Fabric, link: int, clock: int) -> None:
 
 
 @jit_inner
-def _let_go(state: State, fabric: Fabric, buffer: int, node: int, clock: int) -> None:
+def _let_go(state: State, fabric: FlitFabric, buffer: int, node: int, clock: int) -> None:
     """The last flit of a packet has left a buffer: its output is free, and the packet behind it is routed."""
     counts = state.counts
     packet = state.queue[buffer, state.nodes[buffer].front]
@@ -370,7 +370,7 @@ def _let_go(state: State, fabric: Fabric, buffer: int, node: int, clock: int) ->
 
 
 @jit_inner
-def _free(state: State, fabric: Fabric, node: int) -> None:
+def _free(state: State, fabric: FlitFabric, node: int) -> None:
     """A packet holds a node no more."""
     state.nodes[node].held = False
     first = _first_copy(fabric, node)
@@ -379,7 +379,7 @@ def _free(state: State, fabric: Fabric, node: int) -> None:
 
 
 @jit_inner
-def _free_again(state: State, fabric: Fabric, clock: int) -> None:
+def _free_again(state: State, fabric: FlitFabric, clock: int) -> None:
     """Virtual channels whose idle clocks after a packet are over."""
     slot = clock % len(state.lettings)
     for index in range(state.lettings[slot]):
@@ -388,7 +388,7 @@ def _free_again(state: State, fabric: Fabric, clock: int) -> None:
 
 
 @jit_inner
-def _inject(state: State, fabric: Fabric, clock: int) -> None:
+def _inject(state: State, fabric: FlitFabric, clock: int) -> None:
     """Hosts send a flit each."""
     counts = state.counts
     slot = (clock + 1) & (SLOTS - 1)

@@ -6,11 +6,11 @@ import numpy as np
 
 from testbed.base.jit import jit, jit_inner
 from testbed.base.model import Ints, Longs
-from testbed.dataplane.kernels.flits_state import SLOTS, Fabric, Records, State
+from testbed.dataplane.kernels.flits_state import SLOTS, FlitFabric, Records, State
 
 
 @jit
-def waiting_cycle(fabric: Fabric, state: State) -> Ints:
+def waiting_cycle(fabric: FlitFabric, state: State) -> Ints:
     """Virtual channels whose packets wait for each other for ever, each for the one after it; empty without any.
 
     A packet at the front of buffer b that wants node o, whose buffer has no room for it, waits for the packet at the
@@ -34,7 +34,7 @@ def waiting_cycle(fabric: Fabric, state: State) -> Ints:
 
 
 @jit
-def _cycle_of_copies(fabric: Fabric, state: State) -> Ints:
+def _cycle_of_copies(fabric: FlitFabric, state: State) -> Ints:
     """The same where a front may take any copy: it is stuck for ever if the fronts of all copies are.
 
     Of all that want something those go on whose wanted node has a copy with room, or one whose own front goes on.
@@ -91,7 +91,7 @@ def _stuck(nodes: Records, node: int, packet: int) -> bool:
 
 
 @jit
-def lost_flits(fabric: Fabric, state: State, depth: int) -> tuple[Longs, int]:
+def lost_flits(fabric: FlitFabric, state: State, depth: int) -> tuple[Longs, int]:
     """What does not add up: flits, and room promised or taken in buffers.
 
     `state` is between two clocks; `depth`: flits of a buffer.

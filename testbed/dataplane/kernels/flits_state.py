@@ -66,7 +66,7 @@ LINK = np.dtype(
 )
 
 
-class Fabric(NamedTuple):
+class FlitFabric(NamedTuple):
     """What does not change while a simulation runs."""
 
     channels: int  # C

@@ -13,14 +13,14 @@ import numpy as np
 
 from testbed.base.jit import jit, jit_inner
 from testbed.base.model import Ints
-from testbed.dataplane.kernels.flits_state import UNIFORM, Fabric, Randoms
+from testbed.dataplane.kernels.flits_state import UNIFORM, FlitFabric, Randoms
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _30, _27, _31, _11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
 
 
-class UnderWay(Protocol):
+class InFlight(Protocol):
     """Packets in the network, as of State."""
 
     @property
@@ -60,7 +60,7 @@ def gap(random: Randoms, host: int, chance: float) -> int:
 
 
 @jit
-def destination(fabric: Fabric, random: Randoms, host: int) -> int:
+def destination(fabric: FlitFabric, random: Randoms, host: int) -> int:
     """Where a host's next packet goes."""
     if fabric.target[host] != UNIFORM:
         return int(fabric.target[host])
@@ -69,7 +69,7 @@ def destination(fabric: Fabric, random: Randoms, host: int) -> int:
 
 
 @jit_inner
-def lay_path(fabric: Fabric, state: UnderWay, packet: int, source: int, goal: int) -> None:
+def lay_path(fabric: FlitFabric, state: InFlight, packet: int, source: int, goal: int) -> None:
     """Write the virtual channels of a packet's path into `way`."""
     state.goal[packet] = goal
     state.step[packet] = 0

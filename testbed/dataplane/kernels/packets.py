@@ -18,16 +18,16 @@ from testbed.dataplane.kernels.packets_links import (
     ARRIVES,
     BITS,
     append,
+    dequeue_frame,
     duplicate,
     link_of,
     opposite,
     release,
+    send_pause,
     start,
     tagged_length,
-    take,
-    tell,
 )
-from testbed.dataplane.kernels.packets_live import dress, exits, hand_over, lose
+from testbed.dataplane.kernels.packets_live import deliver_to_host, drop_frame, find_egress_ports, set_vlan_tag
 from testbed.dataplane.kernels.packets_state import (
     AS_ASKED,
     CONTROL_ARRIVES,
@@ -96,7 +96,7 @@ def _go_on(
         if lane == FRAME_ARRIVES:
             link = _arrive(fabric, state, tcp, live, unqueue(lanes, lane), now)
         elif lane == CONTROL_ARRIVES:
-            link = _obey(fabric, state, unqueue(lanes, lane), now)
+            link = _handle_pause(fabric, state, unqueue(lanes, lane), now)
         elif lane in (CONTROL_ON_CHANNEL, CONTROL_ON_EDGE):
             what = unqueue(lanes, lane)
             link = what >> BITS
@@ -108,7 +108,7 @@ def _go_on(
                 _arrive(fabric, state, tcp, live, link - ARRIVES, now)
                 continue
             if link < len(live.byte_time):
-                _leave(fabric, state, tcp, live, link, now)
+                _finish_transmission(fabric, state, tcp, live, link, now)
             else:
                 what = link - len(live.byte_time)
                 link = what >> BITS
@@ -119,14 +119,14 @@ def _go_on(
             link = fabric.channels + host
         else:
             link = unqueue(lanes, lane)
-            _leave(fabric, state, tcp, live, link, now)
+            _finish_transmission(fabric, state, tcp, live, link, now)
             state.busy[link] = False
         if link >= 0 and not state.busy[link]:
             start(fabric, state, tcp, live, link, now)
 
 
 @jit_inner
-def _leave(
+def _finish_transmission(
     fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, live: PacketLive | None, link: int, now: int
 ) -> None:
     """The last bit of a frame has gone: the memory that it took is free."""
@@ -138,7 +138,7 @@ def _leave(
         live.sent_bytes[link] += tagged_length(live, frame)
         if live.early[link]:
             live.early[link] = False
-            _give_back(fabric, state, tcp, live, frame, now)
+            _release_buffer(fabric, state, tcp, live, frame, now)
             release(state, frame)
             return
         if live.longer[link]:
@@ -147,11 +147,11 @@ def _leave(
             queue(state.lanes, FRAME_ARRIVES, now + live.delay[0], frame)
     if tcp is not None:
         has_left(fabric, state, tcp, link, frame, now)
-    _give_back(fabric, state, tcp, live, frame, now)
+    _release_buffer(fabric, state, tcp, live, frame, now)
 
 
 @jit_inner
-def _give_back(
+def _release_buffer(
     fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, live: PacketLive | None, frame: int, now: int
 ) -> None:
     """The memory that a frame took is free; who was paused for it may go on."""
@@ -168,18 +168,18 @@ def _give_back(
     if not fabric.shared:
         if state.off[node] and state.held[node] <= fabric.xon:
             state.off[node] = False
-            tell(fabric, state, tcp, live, node, now)
+            send_pause(fabric, state, tcp, live, node, now)
         return
     resume = limit(fabric, state, switch) >> 1
     for index in range(fabric.near[switch], fabric.near[switch + 1]):
         other = int(fabric.node[index])
         if state.off[other] and state.held[other] <= resume:
             state.off[other] = False
-            tell(fabric, state, tcp, live, other, now)
+            send_pause(fabric, state, tcp, live, other, now)
 
 
 @jit
-def kick(fabric: PacketFabric, state: PacketState, live: PacketLive) -> None:
+def restart_links(fabric: PacketFabric, state: PacketState, live: PacketLive) -> None:
     """Let every link that is free look whether it has something to send, since a pause was taken back from outside."""
     for link in range(len(live.byte_time)):
         if not state.busy[link]:
@@ -187,18 +187,18 @@ def kick(fabric: PacketFabric, state: PacketState, live: PacketLive) -> None:
 
 
 @jit
-def shut(fabric: PacketFabric, state: PacketState, live: PacketLive, node: int) -> int:
+def drain_port(fabric: PacketFabric, state: PacketState, live: PacketLive, node: int) -> int:
     """Let a node drop what waits in its queue and what comes for it, as a PFC watchdog does; returns the former."""
-    return _shut(fabric, state, live, node)
+    return _drain_port(fabric, state, live, node)
 
 
 @jit_inner
-def _shut(fabric: PacketFabric, state: PacketState, live: PacketLive, node: int) -> int:
+def _drain_port(fabric: PacketFabric, state: PacketState, live: PacketLive, node: int) -> int:
     live.shut[node] = True
     now, dropped = state.counts[NOW], 0
     while state.first[node] >= 0:
-        frame = take(state, None, live, node, now)
-        _give_back(fabric, state, None, live, frame, now)
+        frame = dequeue_frame(state, None, live, node, now)
+        _release_buffer(fabric, state, None, live, frame, now)
         release(state, frame)
         dropped += 1
     live.drops[node] += dropped
@@ -237,17 +237,17 @@ def _arrive(
     if live is not None:
         came = link_of(fabric, node)
         if live.down[came]:
-            lose(state, live, frame, LINK_DOWN)
+            drop_frame(state, live, frame, LINK_DOWN)
         elif live.loss[came] and np.int64(draw(state.random, 0) >> _32) < live.loss[came]:
-            lose(state, live, frame, AS_ASKED)
+            drop_frame(state, live, frame, AS_ASKED)
         elif node >= first_exit:
-            hand_over(state, live, frame, now)
+            deliver_to_host(state, live, frame, now)
         else:
-            count = exits(fabric, state, live, frame, node, now)
+            count = find_egress_ports(fabric, state, live, frame, node, now)
             for number in range(count):
                 copy = frame if number == count - 1 else duplicate(state, live, frame)
                 if copy >= 0:
-                    following = dress(fabric, live, copy, int(live.chosen[number]))
+                    following = set_vlan_tag(fabric, live, copy, int(live.chosen[number]))
                     link = _store(fabric, state, tcp, live, copy, node, following, now)
                     if link >= 0 and not state.busy[link]:
                         start(fabric, state, tcp, live, link, now)
@@ -304,7 +304,7 @@ def _store(
         threshold = limit(fabric, state, switch) if fabric.shared else fabric.xoff
         if state.held[node] >= threshold:
             state.off[node] = True
-            tell(fabric, state, tcp, live, node, now)
+            send_pause(fabric, state, tcp, live, node, now)
     append(state, tcp, live, following, frame, now)
     return link_of(fabric, following)
 
@@ -325,7 +325,7 @@ def _deliver(state: PacketState, frame: int, now: int) -> None:
 
 
 @jit_inner
-def _obey(fabric: PacketFabric, state: PacketState, what: int, now: int) -> int:
+def _handle_pause(fabric: PacketFabric, state: PacketState, what: int, now: int) -> int:
     """A PAUSE frame takes effect on a link, which is returned; a frame that is being sent is sent to its end."""
     link, wanted = what >> BITS, what & ((1 << BITS) - 1)
     state.under_way[link] -= 1

@@ -52,17 +52,17 @@ def start(
             priority = priority + 1 if priority + 1 < fabric.priorities else 0
             if state.first[node] >= 0 and not state.stopped[node]:
                 state.turn[link] = priority
-                frame = take(state, tcp, live, node, now)
+                frame = dequeue_frame(state, tcp, live, node, now)
                 break
     elif link >= channels + hosts:
         node = fabric.virtual + link - channels
         if state.first[node] >= 0 and not state.stopped[node]:
-            frame = take(state, tcp, live, node, now)
+            frame = dequeue_frame(state, tcp, live, node, now)
     elif not state.stopped[fabric.virtual + link - channels]:
         if tcp is None and live is None:
             frame = make_frame(fabric, state, link - channels, now)
         elif state.first[fabric.virtual + link - channels] >= 0:
-            frame = take(state, tcp, live, fabric.virtual + link - channels, now)
+            frame = dequeue_frame(state, tcp, live, fabric.virtual + link - channels, now)
     if frame < 0:
         state.busy[link] = False
         return
@@ -103,7 +103,7 @@ def duplicate(state: PacketState, live: PacketLive, frame: int) -> int:
 
 
 @jit_inner
-def take(state: PacketState, tcp: PacketTcp | None, live: PacketLive | None, node: int, now: int) -> int:
+def dequeue_frame(state: PacketState, tcp: PacketTcp | None, live: PacketLive | None, node: int, now: int) -> int:
     """Take the frame at the head of a queue."""
     if tcp is not None:
         _tally(tcp, node, -1, now)
@@ -171,7 +171,7 @@ def opposite(fabric: PacketFabric, link: int) -> int:
 
 
 @jit_inner
-def tell(
+def send_pause(
     fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, live: PacketLive | None, node: int, now: int
 ) -> None:
     """The receiver of a node wants its sender to pause, or to go on, as in `off`, and says so as soon as it can."""

@@ -38,14 +38,14 @@ _ADDRESSES, _HEADER = 12, 14
 
 
 @jit_inner
-def lose(state: PacketState, live: PacketLive, frame: int, why: int) -> None:
+def drop_frame(state: PacketState, live: PacketLive, frame: int, why: int) -> None:
     """Lose a frame outside a queue."""
     live.refused[why] += 1
     release(state, frame)
 
 
 @jit_inner
-def hand_over(state: PacketState, live: PacketLive, frame: int, now: int) -> None:
+def deliver_to_host(state: PacketState, live: PacketLive, frame: int, now: int) -> None:
     """A frame has arrived at its host, which is to be given it."""
     place = live.ends[0] & (len(live.given) - 1)
     live.given[place] = frame
@@ -56,7 +56,7 @@ def hand_over(state: PacketState, live: PacketLive, frame: int, now: int) -> Non
 
 
 @jit_inner
-def take_in(state: PacketState, live: PacketLive, host: int, frame: int, size: int) -> bool:
+def receive_from_host(state: PacketState, live: PacketLive, host: int, frame: int, size: int) -> bool:
     """Look at a frame that a host wants to send, whose bytes are in `data`; False where its port refuses it.
 
     A priority tag is taken off (VLAN 0 means no VLAN, 802.1Q 6.9.1), and what is too short is filled up.
@@ -96,14 +96,14 @@ def take_in(state: PacketState, live: PacketLive, host: int, frame: int, size: i
 
 
 @jit_inner
-def offer(fabric: PacketFabric, state: PacketState, live: PacketLive, host: int, size: int, now: int) -> bool:
+def enqueue_frame(fabric: PacketFabric, state: PacketState, live: PacketLive, host: int, size: int, now: int) -> bool:
     """Put the frame that a host wants to send into its queue; its bytes are in `data` of the next free frame.
 
     Returns:
         False where its port refuses it.
     """
     frame = int(state.free[state.counts[FREE] - 1])
-    if not take_in(state, live, host, frame, size):
+    if not receive_from_host(state, live, host, frame, size):
         return False
     state.counts[FREE] -= 1
     state.birth[frame] = now
@@ -126,7 +126,9 @@ def host_of(live: PacketLive, data: Octets, place: int) -> int:
 
 
 @jit_inner
-def exits(fabric: PacketFabric, state: PacketState, live: PacketLive, frame: int, node: int, now: int) -> int:
+def find_egress_ports(
+    fabric: PacketFabric, state: PacketState, live: PacketLive, frame: int, node: int, now: int
+) -> int:
     """Fill `chosen` with what a switch sends a frame by that came by a node, as in `next_hop`; returns how many.
 
     A frame that is sent nowhere is no more.
@@ -144,7 +146,7 @@ def exits(fabric: PacketFabric, state: PacketState, live: PacketLive, frame: int
     else:
         kind = int(tables.host_class[node - fabric.virtual])
     if kind == DISCARD:
-        lose(state, live, frame, NOT_MEMBER)
+        drop_frame(state, live, frame, NOT_MEMBER)
         return 0
     live.admitted[switch] += 1
     if tables.kind == GLOBAL_VLANS:
@@ -169,11 +171,11 @@ def exits(fabric: PacketFabric, state: PacketState, live: PacketLive, frame: int
         live.chosen[0] = way
         count = 1
     if count == 0:
-        lose(state, live, frame, NO_ENTRY)
+        drop_frame(state, live, frame, NO_ENTRY)
     elif tables.bundled:
         count = _by_members(fabric, live, frame, count)
         if count == 0:
-            lose(state, live, frame, LINK_DOWN)
+            drop_frame(state, live, frame, LINK_DOWN)
     return count
 
 
@@ -211,7 +213,7 @@ def _class_of(live: PacketLive, frame: int, channel: int, switch: int) -> int:
 
 
 @jit_inner
-def dress(fabric: PacketFabric, live: PacketLive, frame: int, hop: int) -> int:
+def set_vlan_tag(fabric: PacketFabric, live: PacketLive, frame: int, hop: int) -> int:
     """Give a frame the tag of the link it is sent by; returns the node of that.
 
     Args:

@@ -17,8 +17,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from testbed.base.model import Bools, Floats, Ints, Longs, Octets
-from testbed.dataplane.kernels.events import Heap, Lanes
-from testbed.dataplane.kernels.flits_state import Fabric, Randoms
+from testbed.dataplane.kernels.events import FifoLanes, Heap
+from testbed.dataplane.kernels.flits_state import FlitFabric, Randoms
 from testbed.dataplane.kernels.packets_clock import ModelClock
 from testbed.dataplane.kernels.tcp_ends import TcpEnds
 
@@ -50,7 +50,7 @@ ANYWHERE = -1  # goal of a flow that draws a destination for each frame
 class PacketFabric(NamedTuple):
     """What does not change while a simulation runs. N nodes, K links, S switches, F flows."""
 
-    paths: Fabric  # the paths, as the flit level has them
+    paths: FlitFabric  # the paths, as the flit level has them
     channels: int  # C
     priorities: int  # P
     virtual: int  # V
@@ -94,7 +94,7 @@ class PacketState(NamedTuple):
     sending: Ints  # (K,) the frame that it sends
     turn: Ints  # (K,) priority that may send next
     sent: Longs  # (K,) frames that went over a link
-    lanes: Lanes  # events of the delays above: a link, a frame, or a link and priorities
+    lanes: FifoLanes  # events of the delays above: a link, a frame, or a link and priorities
     heap: Heap  # of hosts that wake when they have a frame to send; with TCP of timers, see packets_tcp
     waking: Bools  # (H,) whether a host is in it
     behind: Ints  # (Q,) the next frame in a queue, or -1

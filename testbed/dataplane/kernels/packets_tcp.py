@@ -20,8 +20,8 @@ from testbed.dataplane.kernels.tcp_ends import (
     ACKNOWLEDGE_LATER,
     DELAYED,
     acknowledge,
+    compute_rto,
     next_segment,
-    patience,
     receive,
     time_out,
 )
@@ -46,7 +46,7 @@ def expire(fabric: PacketFabric, state: PacketState, tcp: PacketTcp, now: int) -
     if kind == SAYS:
         ends.to_say[which] = False
         if ends.unsaid[which]:
-            _say(fabric, state, tcp, which, int(ends.wanted[which]) - 1, now)
+            _send_ack(fabric, state, tcp, which, int(ends.wanted[which]) - 1, now)
         return int(tcp.goal[which])
     flow = which
     if kind == HEARS:
@@ -56,7 +56,7 @@ def expire(fabric: PacketFabric, state: PacketState, tcp: PacketTcp, now: int) -
         tcp.unheard[0] -= 1
         release(state, which)
     elif kind == BEGINS:
-        ends.deadline[flow] = seconds + patience(ends, flow)
+        ends.deadline[flow] = seconds + compute_rto(ends, flow)
     elif ends.deadline[flow] <= seconds:
         time_out(ends, flow, seconds)
     _transmit(fabric, state, tcp, flow, now)
@@ -95,7 +95,7 @@ def arrive_at_host(fabric: PacketFabric, state: PacketState, tcp: PacketTcp, hos
     release(state, frame)
     answer = receive(tcp.ends, flow, segment)
     if answer == ACKNOWLEDGE:
-        _say(fabric, state, tcp, flow, segment, now)
+        _send_ack(fabric, state, tcp, flow, segment, now)
     elif answer == ACKNOWLEDGE_LATER:
         push(state.heap, now + int(DELAYED * SECOND), flow * KINDS + SAYS)
 
@@ -112,7 +112,7 @@ def _transmit(fabric: PacketFabric, state: PacketState, tcp: PacketTcp, flow: in
 
 
 @jit_inner
-def _say(fabric: PacketFabric, state: PacketState, tcp: PacketTcp, flow: int, segment: int, now: int) -> None:
+def _send_ack(fabric: PacketFabric, state: PacketState, tcp: PacketTcp, flow: int, segment: int, now: int) -> None:
     """Acknowledge a segment, and all before the first one that is missing; lost where the host's own queue is full."""
     tcp.ends.unsaid[flow] = 0
     host = tcp.goal[flow]

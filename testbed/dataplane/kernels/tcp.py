@@ -21,8 +21,8 @@ from testbed.dataplane.kernels.tcp_ends import (
     DELAYED,
     TcpEnds,
     acknowledge,
+    compute_rto,
     next_segment,
-    patience,
     receive,
     time_out,
 )
@@ -85,7 +85,7 @@ def _go_on(fabric: TcpFabric, state: TcpState, until: float) -> None:
         elif kind == ACKNOWLEDGES:
             ends.to_say[what] = False
             if ends.unsaid[what]:
-                _say(fabric, state, what, ends.wanted[what] - 1, now)
+                _send_ack(fabric, state, what, ends.wanted[what] - 1, now)
         elif kind == COUNTS:
             state.counted[what] -= ends.arrived[what]
             push(heap, now + fabric.seconds, what * KINDS + ENDS)
@@ -93,7 +93,7 @@ def _go_on(fabric: TcpFabric, state: TcpState, until: float) -> None:
             state.counted[what] += ends.arrived[what]
         else:
             if kind == BEGINS:
-                ends.deadline[what] = now + patience(ends, what)
+                ends.deadline[what] = now + compute_rto(ends, what)
                 push(heap, now + fabric.omit, what * KINDS + COUNTS)
             elif ends.deadline[what] <= now:
                 time_out(ends, what, now)
@@ -120,7 +120,7 @@ def _leave(fabric: TcpFabric, state: TcpState, channel: int, now: float) -> None
     elif walk < flows:
         answer = receive(state.ends, walk, segment)
         if answer == ACKNOWLEDGE:
-            _say(fabric, state, walk, segment, now)
+            _send_ack(fabric, state, walk, segment, now)
         elif answer == ACKNOWLEDGE_LATER:
             push(state.heap, now + DELAYED, walk * KINDS + ACKNOWLEDGES)
     else:
@@ -142,7 +142,7 @@ def _transmit(fabric: TcpFabric, state: TcpState, flow: int, now: float) -> None
 
 
 @jit_inner
-def _say(fabric: TcpFabric, state: TcpState, flow: int, segment: int, now: float) -> None:
+def _send_ack(fabric: TcpFabric, state: TcpState, flow: int, segment: int, now: float) -> None:
     """Acknowledge a segment, and all before the first one that is missing."""
     walk = flow + (len(fabric.hops) >> 1)
     state.ends.unsaid[flow] = 0

@@ -112,14 +112,14 @@ def next_segment(ends: TcpEnds, flow: int, now: float) -> int:
     ends.number[flow, place] = ends.made[flow]
     ends.sent[flow, place] = now
     if not ends.flying[flow]:
-        ends.deadline[flow] = now + patience(ends, flow)
+        ends.deadline[flow] = now + compute_rto(ends, flow)
     ends.flying[flow] += 1
     ends.at_home[flow] += 1
     return int(segment)
 
 
 @jit_inner
-def patience(ends: TcpEnds, flow: int) -> float:
+def compute_rto(ends: TcpEnds, flow: int) -> float:
     """Seconds that a flow waits for an acknowledgement."""
     round_trip = ends.round_trip[flow] if ends.round_trip[flow] > 0 else _FIRST_ROUND_TRIP
     wait = round_trip + max(4 * ends.variation[flow], _LEAST_WAIT)
@@ -147,7 +147,7 @@ def acknowledge(ends: TcpEnds, flow: int, segment: int, wanted: int, now: float)
     if not fresh:
         return
     ends.doubled[flow] = 0
-    ends.deadline[flow] = now + patience(ends, flow)
+    ends.deadline[flow] = now + compute_rto(ends, flow)
     if ends.recovery[flow] != NOWHERE and ends.oldest[flow] >= ends.recovery[flow]:
         ends.recovery[flow] = NOWHERE
     _find_losses(ends, flow)
@@ -210,7 +210,7 @@ def time_out(ends: TcpEnds, flow: int, now: float) -> None:
     ends.window[flow] = 1.0
     ends.recovery[flow] = NOWHERE
     ends.doubled[flow] += 1
-    ends.deadline[flow] = now + patience(ends, flow)
+    ends.deadline[flow] = now + compute_rto(ends, flow)
 
 
 @jit_inner

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from testbed.base.jit import jit_inner
-from testbed.dataplane.kernels.events import Heap, Lanes
+from testbed.dataplane.kernels.events import FifoLanes, Heap
 from testbed.dataplane.kernels.flits_state import Randoms
 from testbed.dataplane.kernels.flits_traffic import draw
 
@@ -14,7 +14,7 @@ DOCUMENTED, REVERSED = 0, 1
 
 
 @jit_inner
-def next_of_tied(lanes: Lanes, heap: Heap, count: int, order: int, random: Randoms, now: int) -> int:
+def next_of_tied(lanes: FifoLanes, heap: Heap, count: int, order: int, random: Randoms, now: int) -> int:
     """Choose one of the events of a time, and put it at the head of its lane; -1 for the heap.
 
     A link's own events are never at one time, so no frame overtakes another on a link.

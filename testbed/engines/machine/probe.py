@@ -197,7 +197,7 @@ def capabilities() -> tuple[Capability, ...]:
     return tuple(found)
 
 
-def look_ahead() -> Thread:
+def prefetch_capabilities() -> Thread:
     """Begin with capabilities() while other things are done; who waits for the thread's end finds them known."""
 
     def look() -> None:

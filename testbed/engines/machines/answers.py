@@ -29,7 +29,7 @@ from testbed.engines.machines.questions import concerns
 _T = TypeVar("_T")
 
 
-def together(request: ask.Request[Any], parts: Sequence[Part], said: Sequence[Any]) -> Any:
+def merge_answers(request: ask.Request[Any], parts: Sequence[Part], said: Sequence[Any]) -> Any:
     """The answer to a question to the whole; `said` are those of the parts, see questions.for_parts().
 
     Raises:
@@ -41,15 +41,15 @@ def together(request: ask.Request[Any], parts: Sequence[Part], said: Sequence[An
         return [next(lines[part_of[switch]]) for switch, _ in request.frames]
     by_kind: dict[type[ask.Request[Any]], Callable[[], Any]] = {
         ask.Build: lambda: facts(parts, said),
-        ask.TellFacts: lambda: facts(parts, said),
-        ask.TellStatus: lambda: status(parts, said),
+        ask.GetFacts: lambda: facts(parts, said),
+        ask.GetStatus: lambda: status(parts, said),
         ask.SetRates: lambda: next((one for one in said if one is not None), None),
         ask.WriteFile: lambda: said[0],
         ask.ShowFolder: lambda: None,
         ask.Learn: lambda: _words(said),
         ask.TakeFile: lambda: "".join(said),
         ask.CheckShaping: lambda: shaping(parts, said),
-        ask.TellLinks: lambda: links(parts, said),
+        ask.GetLinks: lambda: links(parts, said),
         ask.SetSpeeds: lambda: None,
         ask.ForgetFlows: lambda: None,
         ask.ReadLinks: lambda: link_readings(parts, said),
@@ -93,7 +93,7 @@ def facts(parts: Sequence[Part], said: Sequence[Facts]) -> Facts:
         seconds={step: max(one.seconds.get(step, 0.0) for one in said) for step in said[0].seconds},
         fast_path=any(one.fast_path for one in said),
         why_slow=_words(one.why_slow for one in said),
-        why_wait=_words(one.why_wait for one in said),
+        tsq_backpressure_reason=_words(one.tsq_backpressure_reason for one in said),
         machines={host.name: number for number, part in enumerate(parts) for host in part.order.hosts},
     )
 

@@ -37,7 +37,7 @@ def _asked(tell: Callable[[], float]) -> Clock:
     return min(found, key=lambda one: one.error)
 
 
-def meanwhile(before: Sequence[Clock], after: Sequence[Clock]) -> list[Clock]:
+def interpolate_clocks(before: Sequence[Clock], after: Sequence[Clock]) -> list[Clock]:
     """The clocks while something ran, by what they were before and after it; they may have drifted apart."""
     return [
         Clock((one.ahead + other.ahead) / 2, max(one.error, other.error) + abs(one.ahead - other.ahead) / 2)

@@ -17,12 +17,12 @@ from urllib.parse import urlsplit
 from testbed.base.errors import InputError, LabError, Problem, argument, did_you_mean
 from testbed.base.messages import Facts, Observation, Tap
 from testbed.engines.lab.control import requests as ask
-from testbed.engines.lab.control.client import LabClient, Progress, quiet
+from testbed.engines.lab.control.client import LabClient, Progress, ignore_progress
 from testbed.engines.lab.hosts.names import RECORD
 from testbed.engines.machines import worker
-from testbed.engines.machines.answers import busiest_of, disturbed, together
+from testbed.engines.machines.answers import busiest_of, disturbed, merge_answers
 from testbed.engines.machines.answers import load as came_of
-from testbed.engines.machines.clocks import Clock, clocks, meanwhile
+from testbed.engines.machines.clocks import Clock, clocks, interpolate_clocks
 from testbed.engines.machines.parts import Part
 from testbed.engines.machines.questions import for_parts
 from testbed.engines.machines.records import joined
@@ -42,7 +42,7 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class FabricMachine:
     """A worker of a Dask scheduler."""
 
     name: str
@@ -58,7 +58,7 @@ class Machines:
         machines: in the order of the parts.
     """
 
-    def __init__(self, client: Any, machines: Sequence[Machine]) -> None:
+    def __init__(self, client: Any, machines: Sequence[FabricMachine]) -> None:
         self._client = client
         self.machines = tuple(machines)
 
@@ -109,7 +109,7 @@ def find_machines(client: Any, names: Sequence[str]) -> Machines:
         )
     if problems:
         raise InputError(problems)
-    found = [Machine(name, known[name], urlsplit(known[name]).hostname or "") for name in names]
+    found = [FabricMachine(name, known[name], urlsplit(known[name]).hostname or "") for name in names]
     at: dict[str, str] = {}
     for one in found:
         if one.address in at:
@@ -193,7 +193,7 @@ class FabricClient(LabClient):
     def _put_to(self, number: int, request: ask.Request[Any]) -> Future[Any]:
         return self._pool.submit(self.machines.call, number, worker.put, self.name, request)
 
-    def _ask(self, request: ask.Request[R], progress: Progress = quiet) -> R:
+    def _ask(self, request: ask.Request[R], progress: Progress = ignore_progress) -> R:
         """Ask all parts, and answer for the whole."""
         del progress
         answer: R
@@ -205,17 +205,17 @@ class FabricClient(LabClient):
             answer = cast(R, disturbed([one.disturbance for one in asked], done, self._clocks()))
         elif isinstance(request, ask.Learn):  # part after part, as hosts do it one after the other
             said = [self._all([self._put_to(number, request)])[0] for number in range(len(self.parts))]
-            answer = together(request, self.parts, said)
+            answer = merge_answers(request, self.parts, said)
         elif isinstance(request, _OF_CONTROLLER):
             answer = self._all([self._put_to(0, request)])[0]
         else:
-            answer = together(request, self.parts, self._all(self._put(for_parts(request, self.parts))))
+            answer = merge_answers(request, self.parts, self._all(self._put(for_parts(request, self.parts))))
         return answer
 
     def build_parts(self) -> None:
         """Have every machine build its part."""
         orders = [ask.Build(part.order) for part in self.parts]
-        self._facts = together(orders[0], self.parts, self._all(self._put(orders)))
+        self._facts = merge_answers(orders[0], self.parts, self._all(self._put(orders)))
 
     def _run(self, request: ask.RunLoad) -> Any:
         """Run a load on all machines; its clients start when all servers listen, and it ends everywhere at once."""
@@ -223,7 +223,7 @@ class FabricClient(LabClient):
         asked: list[Any] = for_parts(request, self.parts, f"gate{next(self._gates)}")
         before = self._clocks() if timed else []
         said = self._at_once(asked)
-        now = meanwhile(before, self._clocks()) if timed else [Clock(0.0, 0.0)] * len(self.parts)
+        now = interpolate_clocks(before, self._clocks()) if timed else [Clock(0.0, 0.0)] * len(self.parts)
         if request.load.telemetry:
             self._record = joined(self._each(worker.read, RECORD), self.parts, now, busiest_of(said))
         return came_of(self.parts, said, now, [one.load.timeline for one in asked])
@@ -242,7 +242,7 @@ class FabricClient(LabClient):
     def _come(self, number: int, load: Future[Any], gate: str, name: str) -> None:
         """Return when the load of a part has come to a gate, or ended."""
         while not load.done():
-            if self.machines.call(number, worker.reached, self.name, gate, name, _AT_GATE):
+            if self.machines.call(number, worker.wait_at_gate, self.name, gate, name, _AT_GATE):
                 return
         load.result()
 

@@ -13,7 +13,7 @@ from testbed.engines.machines.parts import Part
 
 # To all alike: each answers for what it has.
 _TO_ALL = (
-    ask.TellFacts, ask.TellStatus, ask.SetRates, ask.CheckShaping, ask.TellLinks, ask.CountFrames, ask.DumpFlows,
+    ask.GetFacts, ask.GetStatus, ask.SetRates, ask.CheckShaping, ask.GetLinks, ask.CountFrames, ask.DumpFlows,
     ask.DumpShortCuts, ask.DumpGroups, ask.ForgetFlows, ask.ReadLinks, ask.ReadPairs, ask.Reach, ask.WriteFile,
     ask.TakeFile,
 )  # fmt: skip
@@ -83,11 +83,11 @@ def shares_of(what: Disturbance, parts: Sequence[Part]) -> list[Disturbance]:
     return [
         replace(
             what,
-            channels=_here(what.channels, part.channels),
-            hosts=_here(what.hosts, part.hosts),
-            switches=_here(what.switches, part.switches),
+            channels=_local_indices(what.channels, part.channels),
+            hosts=_local_indices(what.hosts, part.hosts),
+            switches=_local_indices(what.switches, part.switches),
             links=tuple(replace(one, link=part.links.index(one.link)) for one in what.links if one.link in part.links),
-            pausing=_here(what.pausing, part.hosts),
+            pausing=_local_indices(what.pausing, part.hosts),
             far=tuple(
                 part.links.index(channel // 2)
                 for channel in what.channels
@@ -104,6 +104,6 @@ def concerns(what: Disturbance) -> bool:
     return any((what.channels, what.hosts, what.switches, what.links, what.pausing, what.far, what.manager))
 
 
-def _here(numbers: Sequence[int], mine: Sequence[int]) -> tuple[int, ...]:
+def _local_indices(numbers: Sequence[int], mine: Sequence[int]) -> tuple[int, ...]:
     """Those numbers of the whole that a part has, in its own."""
     return tuple(mine.index(number) for number in numbers if number in mine)

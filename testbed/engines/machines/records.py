@@ -37,10 +37,10 @@ def joined(contents: Sequence[bytes], parts: Sequence[Part], clocks: Sequence[Cl
         for name in ("time", "coarse_time")
     )
 
-    def fine(number: int) -> Longs:
+    def list_port_series(number: int) -> Longs:
         return _at(times[busiest], times[number], records[number]["ports"], GAUGES)
 
-    def seldom(number: int) -> Longs:
+    def list_coarse_series(number: int) -> Longs:
         return _at(coarse[busiest], coarse[number], records[number]["hosts"], GAUGES)
 
     rows = [np.array(rows_of(parts, number), dtype=np.int64) for number in range(len(parts))]
@@ -50,10 +50,10 @@ def joined(contents: Sequence[bytes], parts: Sequence[Part], clocks: Sequence[Cl
     found: _Arrays = {
         **{name: np.concatenate([record[name] for record in records])[order] for name in ("names", "rates")},
         "time": times[busiest],
-        "ports": _beside(fine, everything)[:, order],
+        "ports": _beside(list_port_series, everything)[:, order],
         "ticks": records[busiest]["ticks"],
         "coarse_time": coarse[busiest],
-        "hosts": _beside(seldom, everything)[:, hosts],
+        "hosts": _beside(list_coarse_series, everything)[:, hosts],
     }
     if all("pairs" in record for record in records):
         # Each machine counts what its own hosts have sent.

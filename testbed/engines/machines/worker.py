@@ -248,7 +248,7 @@ async def hold(fabric: str) -> Said:
     return fabric in _parts, "its part of the fabric has ended"
 
 
-async def reached(fabric: str, gate: str, name: str, seconds: float) -> Said:
+async def wait_at_gate(fabric: str, gate: str, name: str, seconds: float) -> Said:
     """Wait for so long until a load has come to a gate; whether it has."""
     until = time.monotonic() + seconds
     while fabric in _parts:

@@ -24,10 +24,10 @@ from testbed.engines.ovs.fast_programs import (
     PORT,
     VALUE_SIZE,
     Maps,
-    deciding,
     decoded,
     encoded,
-    forwarding,
+    make_socket_filter,
+    make_tc_classifier,
 )
 from testbed.fabric.openflow.entry import Entry
 
@@ -81,7 +81,7 @@ def why_not() -> str:
     try:
         maps = _maps(1, 1)
         opened += maps
-        opened += [bpf.load(deciding(maps), bpf.SOCKET_FILTER), bpf.load(forwarding(maps))]
+        opened += [bpf.load(make_socket_filter(maps), bpf.SOCKET_FILTER), bpf.load(make_tc_classifier(maps))]
     except OSError as error:
         return str(error.strerror)
     finally:
@@ -122,8 +122,8 @@ class FastPath:
             count = max(index.values()) + 1
             self._maps = _maps(count, _MOST_ENTRIES)
             self._memory = mmap.mmap(self._maps.ports, -(-count * PORT.size // mmap.PAGESIZE) * mmap.PAGESIZE)
-            self._filter = bpf.load(deciding(self._maps), bpf.SOCKET_FILTER)
-            self._classifier = bpf.load(forwarding(self._maps))
+            self._filter = bpf.load(make_socket_filter(self._maps), bpf.SOCKET_FILTER)
+            self._classifier = bpf.load(make_tc_classifier(self._maps))
             self.map_id = bpf.map_id(self._maps.entries)
         except OSError as error:
             raise LabError(f"the kernel refuses it: {error.strerror}") from error

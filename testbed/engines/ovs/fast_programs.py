@@ -90,7 +90,7 @@ def _tag(tci: int) -> Tag:
     return tci & 0xFFF, tci >> 13
 
 
-def deciding(maps: Maps) -> bytes:
+def make_socket_filter(maps: Maps) -> bytes:
     """The filter of Open vSwitch's socket at a port: returns 0 for a frame that an entry takes."""
     p = Assembler()
     frame, port, end = 6, 7, 10
@@ -149,7 +149,7 @@ def deciding(maps: Maps) -> bytes:
     return p.assembled()
 
 
-def forwarding(maps: Maps) -> bytes:
+def make_tc_classifier(maps: Maps) -> bytes:
     """The classifier of a port: sends the frame for which something is noted, and lets others go on."""
     p = Assembler()
     frame, note, came, end = 6, 8, 9, 10

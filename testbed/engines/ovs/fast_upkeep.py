@@ -33,7 +33,7 @@ _GROUP_TC, _QUEUEING_GONE, _CLASSIFIER_GONE = 8, 37, 45
 _INGRESS = 0xFFFFFFF1
 
 
-class Upkeep:
+class FastPathSync:
     """Keeps entries of a fast path; begins with start().
 
     Args:

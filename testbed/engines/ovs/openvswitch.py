@@ -326,7 +326,7 @@ class OpenVSwitch:
             argv = ["ovs-ofctl", "-O", f"OpenFlow{version}", "--bundle", command]
             run_each({to: ([*argv, to, "-"], "\n".join(lines) + "\n") for to, lines in wanted.items() if lines})
         for _ in range(2):
-            self.carry_counts_over()
+            self.flush_statistics()
 
     def dump_groups(self, bridges: Sequence[str]) -> dict[str, list[str]]:
         """Groups the running switches have, a line each."""
@@ -389,7 +389,7 @@ class OpenVSwitch:
         )
         return {name: [line for line in text.splitlines() if "actions=" in line] for name, text in texts.items()}
 
-    def carry_counts_over(self) -> None:
+    def flush_statistics(self) -> None:
         """Return when a round has ended in which rules, whose counters lag behind, take over the datapath's counts."""
         alive = {daemon.target: (["ovs-appctl", "-t", daemon.target, "revalidator/wait"], None)
                  for daemon in self._daemons if daemon.alive}  # fmt: skip

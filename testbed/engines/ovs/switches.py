@@ -79,7 +79,7 @@ class SwitchBackend(Protocol):
     def dump(self, bridges: Sequence[str], *, counters: bool = ...) -> dict[str, list[str]]:
         """Rules of the running ones among some switches, a line each."""
 
-    def carry_counts_over(self) -> None:
+    def flush_statistics(self) -> None:
         """Return when the round has ended in which the counters of rules take over what was forwarded."""
 
     def forget_flows(self) -> None:

@@ -19,7 +19,7 @@ from testbed.dataplane.kernels.packets_state import PacketModel
 from testbed.dataplane.switch_tables import flooding_tables, silent_tables
 from testbed.engines.lab.control import requests as ask
 from testbed.engines.lab.control.build import build_with
-from testbed.engines.lab.control.client import LabClient, Progress, quiet
+from testbed.engines.lab.control.client import LabClient, Progress, ignore_progress
 from testbed.engines.lab.control.launch import Namespaces
 from testbed.engines.lab.control.requests import StormReading
 from testbed.engines.lab.hosts.names import MODEL
@@ -48,7 +48,9 @@ _MOVE_LIMIT = 120.0  # s
 _PROTOCOLS = {"tcp": 6, "udp": 17}
 
 
-def build_model_lab(plan: Plan, model: PacketModel, *, keep: bool = False, progress: Progress = quiet) -> ModelClient:
+def build_model_lab(
+    plan: Plan, model: PacketModel, *, keep: bool = False, progress: Progress = ignore_progress
+) -> ModelClient:
     """Build the lab of a proved plan on the model of its switches; see build_with()."""
     return build_with(plan, lambda lab: ModelClient(lab, model), keep=keep, progress=progress, model=True)
 

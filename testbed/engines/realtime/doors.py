@@ -53,7 +53,7 @@ BIN, BINS = 10_000, 4096
 DELIVERY, READING, LOOP = range(3)
 PS_A_NS = 1000
 # Full frames whose bytes wait in the model for a host's link, and free frames that are kept for copies of broadcasts.
-AHEAD, KEPT = 3, 1024
+TX_AHEAD, RESERVED = 3, 1024
 _AT_ONCE = 200  # descriptors in a message; the kernel takes 253
 TAP, QUEUE, PART = 1, 2, 4  # bits of `ready`
 # Places in `control`. STALLED_NS is how long the loop was away, beyond what hosts' cards have ahead; WATCHDOG_NS the
@@ -62,7 +62,7 @@ TAP, QUEUE, PART = 1, 2, 4  # bits of `ready`
 STOP, REFUSED_BY_HOST, GRAIN, FRAME_NS, DEADLOCKED, EMPTY, WATCHDOG_NS, KICK, STALLED_NS, MTU, CONTROLS = range(11)
 
 
-class Doors(NamedTuple):
+class HostPorts(NamedTuple):
     """Where frames come from and go to."""
 
     epoll: int  # descriptor that says which taps have frames
@@ -83,7 +83,7 @@ class Doors(NamedTuple):
     cycle: Ints  # (N,) nodes that wait for each other for ever, then -1
 
 
-def new_doors(hosts: int, nodes: int, mtu: int) -> Doors:
+def new_doors(hosts: int, nodes: int, mtu: int) -> HostPorts:
     """Doors that are not open yet.
 
     Args:
@@ -93,7 +93,7 @@ def new_doors(hosts: int, nodes: int, mtu: int) -> Doors:
     """
     control = np.zeros(CONTROLS, dtype=np.int64)
     control[MTU] = mtu
-    return Doors(
+    return HostPorts(
         epoll=-1,
         taps=np.full(hosts, -1, dtype=np.int32),
         queues=np.full(hosts, -1, dtype=np.int32),
@@ -111,7 +111,7 @@ def new_doors(hosts: int, nodes: int, mtu: int) -> Doors:
     )
 
 
-def hand_over(process: socket.socket, taps: Sequence[int], queues: Sequence[int]) -> None:
+def send_descriptors(process: socket.socket, taps: Sequence[int], queues: Sequence[int]) -> None:
     """Send open doors to the process that computes the model: a tap for each host, and as many queues or none."""
     process.sendall(struct.pack("!II", len(taps), len(queues)))
     every = [*taps, *queues]
@@ -119,7 +119,7 @@ def hand_over(process: socket.socket, taps: Sequence[int], queues: Sequence[int]
         socket.send_fds(process, [b"."], every[start : start + _AT_ONCE])
 
 
-def take_over(sender: socket.socket, doors: Path) -> Doors:
+def receive_descriptors(sender: socket.socket, doors: Path) -> HostPorts:
     """Receive them, and what else is known of doors from a file.
 
     Raises:
@@ -135,7 +135,7 @@ def take_over(sender: socket.socket, doors: Path) -> Doors:
         if not said:
             raise EOFError
         every += got
-    found = attach(doors, Doors)
+    found = attach(doors, HostPorts)
     found.taps[:] = every[:taps]
     found.queues[:queues] = every[taps:]
     return found

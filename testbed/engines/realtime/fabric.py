@@ -36,7 +36,7 @@ from testbed.dataplane.kernels.packets_state import (
 from testbed.engines.lab.control.requests import BuildOrder
 from testbed.engines.lab.counters import counters
 from testbed.engines.lab.hosts.commands import first_line, in_host, run_each
-from testbed.engines.lab.hosts.fabric import Fabric, require_numbers
+from testbed.engines.lab.hosts.fabric import LabNetwork, require_numbers
 from testbed.engines.lab.hosts.host_view import program_folders
 from testbed.engines.lab.hosts.names import HOST_INTERFACE, MODEL, channel_ports, host_ports
 from testbed.engines.lab.hosts.shaping import require_speeds
@@ -55,11 +55,11 @@ from testbed.engines.realtime.doors import (
     STALLED_NS,
     STOP,
     WATCHDOG_NS,
-    Doors,
-    hand_over,
+    HostPorts,
     new_doors,
     open_queues,
     open_taps,
+    send_descriptors,
 )
 from testbed.engines.realtime.memory import attach, write
 from testbed.engines.realtime.ports import Ports
@@ -120,7 +120,7 @@ class ModelSwitches:
         raise LabError(f"the switches of this lab are a model without OpenFlow, so {name} is not to be had")
 
 
-class ModelFabric(Fabric):
+class ModelFabric(LabNetwork):
     """A lab without switches of its own: taps, and what is asked of the model by its memory.
 
     Args:
@@ -149,7 +149,7 @@ class ModelFabric(Fabric):
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
         self._model: PacketModel | None = None
-        self._doors: Doors | None = None
+        self._doors: HostPorts | None = None
         self._ends = Ports(order, folder)
         self.pace = ""
         self._ended_cycle: tuple[tuple[int, ...], float] = (), 0.0
@@ -162,10 +162,10 @@ class ModelFabric(Fabric):
         return self._model
 
     @property
-    def doors(self) -> Doors:
+    def doors(self) -> HostPorts:
         """The doors, likewise."""
         if self._doors is None:
-            self._doors = attach(self._folder / DOORS, Doors)
+            self._doors = attach(self._folder / DOORS, HostPorts)
         return self._doors
 
     def make(self, switches: SwitchBackend, progress: Progress, rules: Callable[[], None]) -> dict[str, float]:
@@ -218,7 +218,7 @@ class ModelFabric(Fabric):
             why_not = f"; {error}"
         write(self._folder / DOORS, new_doors(len(taps), len(self.model.fabric.place), self.order.mtu))
         try:
-            hand_over(process, taps, queues)
+            send_descriptors(process, taps, queues)
         except OSError:
             self.check_alive()
             raise

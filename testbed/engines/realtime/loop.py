@@ -16,16 +16,14 @@ from testbed.base.model import Octets
 from testbed.dataplane.kernels.events import NEVER
 from testbed.dataplane.kernels.packets import advance
 from testbed.dataplane.kernels.packets_links import release
-from testbed.dataplane.kernels.packets_live import offer
+from testbed.dataplane.kernels.packets_live import enqueue_frame
 from testbed.dataplane.kernels.packets_state import FREE, LANES, PacketFabric, PacketLive, PacketState
 from testbed.engines.realtime.doors import (
-    AHEAD,
     BIN,
     BINS,
     DELIVERY,
     FRAME_NS,
     GRAIN,
-    KEPT,
     LOOP,
     MTU,
     PART,
@@ -33,10 +31,12 @@ from testbed.engines.realtime.doors import (
     QUEUE,
     READING,
     REFUSED_BY_HOST,
+    RESERVED,
     STALLED_NS,
     STOP,
     TAP,
-    Doors,
+    TX_AHEAD,
+    HostPorts,
 )
 from testbed.engines.realtime.packets import (
     ETHERNET,
@@ -75,20 +75,20 @@ _A_LOOK = 64
 
 
 @jit_inner
-def _now(doors: Doors) -> int:
+def _now(doors: HostPorts) -> int:
     """Nanoseconds since the model's time 0."""
     _clock_gettime(_MONOTONIC, doors.clock.ctypes.data)
     return int(doors.clock[0] * _BILLION + doors.clock[1] - doors.zero[0])
 
 
 @jit_inner
-def _count(doors: Doors, row: int, late: int) -> None:
+def _count(doors: HostPorts, row: int, late: int) -> None:
     place = max(late, 0) // BIN
     doors.late[row, place if place < BINS else BINS - 1] += 1
 
 
 @jit_inner
-def _give(fabric: PacketFabric, state: PacketState, live: PacketLive, doors: Doors) -> None:
+def _deliver(fabric: PacketFabric, state: PacketState, live: PacketLive, doors: HostPorts) -> None:
     """Give hosts what has arrived at them."""
     first_exit = fabric.virtual + fabric.hosts
     while live.ends[1] != live.ends[0]:
@@ -103,7 +103,7 @@ def _give(fabric: PacketFabric, state: PacketState, live: PacketLive, doors: Doo
 
 
 @jit_inner
-def _receive(live: PacketLive, doors: Doors, host: int) -> bool:
+def _receive(live: PacketLive, doors: HostPorts, host: int) -> bool:
     """Receive a packet that netfilter holds, which is then there in part; False where there is none."""
     if doors.queues[host] < 0:
         return False
@@ -115,22 +115,22 @@ def _receive(live: PacketLive, doors: Doors, host: int) -> bool:
         doors.ready[host] |= PART
         asked = asked_segment(message, doors.held[host])
         if asked:
-            _shorten(doors, host, asked)
+            _clamp_mss(doors, host, asked)
             # Host n has address 10.0.0.0 + n, see model.py.
             place = int(doors.held[host, PLACE]) + _TO
             other = (int(message[place + 1]) << 16 | int(message[place + 2]) << 8 | int(message[place + 3])) - 1
             if 0 <= other < len(doors.segment):
-                _shorten(doors, other, asked)
+                _clamp_mss(doors, other, asked)
     return True
 
 
 @jit_inner
-def _shorten(doors: Doors, host: int, asked: int) -> None:
+def _clamp_mss(doors: HostPorts, host: int, asked: int) -> None:
     doors.segment[host] = min(doors.segment[host], max(asked, _SHORTEST))
 
 
 @jit_inner
-def _make(doors: Doors, host: int, data: Octets) -> int:
+def _make(doors: HostPorts, host: int, data: Octets) -> int:
     """Make the next frame of the packet that is there in part; returns its bytes."""
     size = cut(doors.message[host], doors.held[host], doors.segment[host], doors.control[MTU], data)
     # Host n has 02:00:00:00:00:00 + n.
@@ -146,12 +146,12 @@ def _make(doors: Doors, host: int, data: Octets) -> int:
 
 
 @jit_inner
-def _take(fabric: PacketFabric, state: PacketState, live: PacketLive, doors: Doors, last: int) -> bool:
+def _poll_host(fabric: PacketFabric, state: PacketState, live: PacketLive, doors: HostPorts, last: int) -> bool:
     """Take what hosts want to send, as far as their cards have room; True where there is more of it."""
-    ahead, most, more = AHEAD * (ETHERNET + doors.control[MTU]), max(1, _A_LOOK // fabric.hosts), False
+    ahead, most, more = TX_AHEAD * (ETHERNET + doors.control[MTU]), max(1, _A_LOOK // fabric.hosts), False
     for host in range(fabric.hosts):
         node, answers, taken = fabric.virtual + host, 0, 0
-        while doors.ready[host] and live.waiting_bytes[node] < ahead and state.counts[FREE] > KEPT and taken < most:
+        while doors.ready[host] and live.waiting_bytes[node] < ahead and state.counts[FREE] > RESERVED and taken < most:
             frame = int(state.free[state.counts[FREE] - 1])
             if doors.ready[host] & TAP:
                 size = _read(doors.taps[host], live.data[frame].ctypes.data, live.data.shape[1])
@@ -175,7 +175,7 @@ def _take(fabric: PacketFabric, state: PacketState, live: PacketLive, doors: Doo
             if not state.busy[fabric.channels + host]:
                 _count(doors, READING, now - last)  # it may have waited since the last look
             # The model's time is that of its last event; a frame is never put in before.
-            offer(fabric, state, live, host, size, now * PS_A_NS)
+            enqueue_frame(fabric, state, live, host, size, now * PS_A_NS)
             taken += 1
         more = more or (taken == most and doors.ready[host] != 0 and live.waiting_bytes[node] < ahead)
         for queue in range(2):
@@ -196,15 +196,15 @@ def _next_event(state: PacketState) -> int:
 
 
 @jit
-def serve(fabric: PacketFabric, state: PacketState, live: PacketLive, doors: Doors, until: int) -> None:
+def serve(fabric: PacketFabric, state: PacketState, live: PacketLive, doors: HostPorts, until: int) -> None:
     """Go on until a time, in ns since the model's time 0, or until `control[STOP]` is set."""
     control, clock = doors.control, doors.clock
     now = _now(doors)
     last = now
     while now < until and not control[STOP]:
         advance(fabric, state, None, live, now * PS_A_NS)
-        _give(fabric, state, live, doors)
-        more = _take(fabric, state, live, doors, last)
+        _deliver(fabric, state, live, doors)
+        more = _poll_host(fabric, state, live, doors, last)
         last = now
         now = _now(doors)
         wait, under_way = _next_event(state) - now, len(state.free) - state.counts[FREE]
@@ -232,4 +232,4 @@ def serve(fabric: PacketFabric, state: PacketState, live: PacketLive, doors: Doo
         late = now - last - (timeout if timeout > 0 else grain)
         if count == 0 or timeout == 0:
             _count(doors, LOOP, late)
-        control[STALLED_NS] += max(0, late - AHEAD * control[FRAME_NS])
+        control[STALLED_NS] += max(0, late - TX_AHEAD * control[FRAME_NS])

@@ -21,10 +21,19 @@ from pathlib import Path
 import numpy as np
 
 from testbed.dataplane.kernels.events import NEVER
-from testbed.dataplane.kernels.packets import kick, shut
+from testbed.dataplane.kernels.packets import drain_port, restart_links
 from testbed.dataplane.kernels.packets_check import waiting_cycle
 from testbed.dataplane.kernels.packets_state import ASKED, FREE, NOW, TAKEN, PacketModel, PacketTables
-from testbed.engines.realtime.doors import DEADLOCKED, EMPTY, KICK, PS_A_NS, STOP, WATCHDOG_NS, Doors, take_over
+from testbed.engines.realtime.doors import (
+    DEADLOCKED,
+    EMPTY,
+    KICK,
+    PS_A_NS,
+    STOP,
+    WATCHDOG_NS,
+    HostPorts,
+    receive_descriptors,
+)
 from testbed.engines.realtime.loop import serve
 from testbed.engines.realtime.memory import attach
 
@@ -39,7 +48,7 @@ def main() -> None:
     """Attach, get ready, serve."""
     model = attach(Path(sys.argv[1]), PacketModel)
     with socket.socket(fileno=os.dup(0)) as sender:
-        doors = take_over(sender, Path(sys.argv[2]))
+        doors = receive_descriptors(sender, Path(sys.argv[2]))
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -55,9 +64,9 @@ def main() -> None:
     doors.zero[0] = time.monotonic_ns()
     serve(model.fabric, model.state, model.live, doors, 0)  # loads the machine code, or compiles it
     waiting_cycle(model.fabric, model.state, None, model.live)  # likewise, as all that is called while frames flow
-    kick(model.fabric, model.state, model.live)
+    restart_links(model.fabric, model.state, model.live)
     if model.fabric.lossless:
-        shut(model.fabric, model.state, model.live, 0)
+        drain_port(model.fabric, model.state, model.live, 0)
         model.live.shut[0] = False
     print(json.dumps({"pace": _take_precedence()}), flush=True)
     while not doors.control[STOP]:
@@ -70,7 +79,7 @@ def main() -> None:
             model.live.edition[TAKEN] = asked
         if doors.control[KICK]:
             doors.control[KICK] = 0
-            kick(model.fabric, model.state, model.live)
+            restart_links(model.fabric, model.state, model.live)
         if doors.control[EMPTY]:
             empty(model)
             doors.control[[DEADLOCKED, EMPTY]] = 0
@@ -115,14 +124,14 @@ def empty(model: PacketModel) -> None:
     state.counts[FREE] = len(state.free)
 
 
-def _watch(model: PacketModel, doors: Doors) -> None:
+def _watch(model: PacketModel, doors: HostPorts) -> None:
     """Look for nodes that are paused for too long, and for those that wait for each other for ever."""
     state, live = model.state, model.live
     watchdog = int(doors.control[WATCHDOG_NS]) * PS_A_NS
     if watchdog:
         np.logical_and(live.shut, state.stopped, out=live.shut)  # whose pause has ended forwards again
         for node in np.flatnonzero(state.stopped & ~live.shut & (state.counts[NOW] - state.since > watchdog)).tolist():
-            shut(model.fabric, state, live, node)
+            drain_port(model.fabric, state, live, node)
         return
     paused = state.stopped & (state.counts[NOW] - state.since > _PATIENCE)
     if not paused.any():

@@ -6,18 +6,18 @@ from testbed.engines.simulate.packet_point import simulate_packets
 from testbed.engines.simulate.packet_settings import PacketSettings
 from testbed.engines.simulate.point import Latency, Point, simulate
 from testbed.engines.simulate.replays import Replay, replay_plan
-from testbed.engines.simulate.runs import Outcome, simulate_plan
+from testbed.engines.simulate.runs import SimulationOutcome, simulate_plan
 from testbed.engines.simulate.settings import Settings
 
 __all__ = [
     "Latency",
     "Network",
-    "Outcome",
     "PacketNetwork",
     "PacketSettings",
     "Point",
     "Replay",
     "Settings",
+    "SimulationOutcome",
     "replay_plan",
     "simulate",
     "simulate_packets",

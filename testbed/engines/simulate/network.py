@@ -22,7 +22,7 @@ from testbed.dataplane.kernels.flits_state import (
     OCTAVE,
     OCTAVES,
     SLOTS,
-    Fabric,
+    FlitFabric,
     State,
 )
 from testbed.dataplane.kernels.flits_traffic import gap
@@ -92,7 +92,7 @@ class Network:
         return len(destinations(self.settings.pattern, self.topology, self.pattern_seed))
 
 
-def fabric_of(network: Network, load: float) -> Fabric:
+def fabric_of(network: Network, load: float) -> FlitFabric:
     """What does not change in a run. `load`: flits for each host that sends and clock."""
     topology, routes, settings = network.topology, network.routes, network.settings
     paths = routes.paths
@@ -106,7 +106,7 @@ def fabric_of(network: Network, load: float) -> Fabric:
     for source, goal in destinations(settings.pattern, topology, network.pattern_seed):
         target[source] = flits_state.UNIFORM if settings.pattern == UNIFORM else goal
     channels = len(topology.channel_source)
-    return Fabric(
+    return FlitFabric(
         channels=channels,
         copies=settings.channels,
         single=routes.layers * channels,
@@ -131,7 +131,7 @@ def fabric_of(network: Network, load: float) -> Fabric:
     )
 
 
-def new_state(network: Network, fabric: Fabric, seed: int) -> State:
+def new_state(network: Network, fabric: FlitFabric, seed: int) -> State:
     """An empty network at clock 0, every host with its first packet due. Equal seeds give equal runs."""
     hosts, channels, nodes, packets = fabric.hosts, fabric.channels, network.nodes, network.packets
     links, depth = channels + 2 * hosts, network.settings.buffer

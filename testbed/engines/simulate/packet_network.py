@@ -10,7 +10,7 @@ import numpy as np
 
 from testbed.base.errors import InputError, argument
 from testbed.base.model import Floats, Ints, Longs, Routes, Topology
-from testbed.dataplane.kernels.events import NEVER, Heap, Lanes
+from testbed.dataplane.kernels.events import NEVER, FifoLanes, Heap
 from testbed.dataplane.kernels.flits_state import EXACT, OCTAVE, OCTAVES, Randoms
 from testbed.dataplane.kernels.packets_hosts import begin
 from testbed.dataplane.kernels.packets_state import (
@@ -342,7 +342,7 @@ def empty_state(
         sending=zeros(links),
         turn=zeros(links),
         sent=longs(links),
-        lanes=Lanes(
+        lanes=FifoLanes(
             time=longs(lanes, ring),
             what=longs(lanes, ring),
             start=longs(lanes),

@@ -13,7 +13,7 @@ import numpy as np
 from testbed.base.model import Longs
 from testbed.dataplane.kernels.flits import run
 from testbed.dataplane.kernels.flits_check import lost_flits, waiting_cycle
-from testbed.dataplane.kernels.flits_state import CLOCK, DELIVERED, EXACT, LATENCIES, OCTAVE, Fabric, State
+from testbed.dataplane.kernels.flits_state import CLOCK, DELIVERED, EXACT, LATENCIES, OCTAVE, FlitFabric, State
 from testbed.engines.simulate.network import Network, fabric_of, new_state
 from testbed.engines.simulate.packet_settings import PICOSECONDS
 from testbed.fabric.verify.deadlock import hop_name
@@ -129,7 +129,7 @@ def simulate(network: Network, load: float, seed: int, stopped: Callable[[], boo
     )
 
 
-def check_conservation(network: Network, fabric: Fabric, state: State) -> None:
+def check_conservation(network: Network, fabric: FlitFabric, state: State) -> None:
     """Every flit is somewhere, and every place is free, taken or promised.
 
     Raises:
@@ -141,7 +141,7 @@ def check_conservation(network: Network, fabric: Fabric, state: State) -> None:
 
 
 def _point(
-    network: Network, fabric: Fabric, state: State, load: float, seed: int, clocks: int, sent: Longs,
+    network: Network, fabric: FlitFabric, state: State, load: float, seed: int, clocks: int, sent: Longs,
     cycle: tuple[int, ...], seconds: float,
 ) -> Point:  # fmt: skip
     channels, hosts = fabric.channels, fabric.hosts

@@ -11,7 +11,7 @@ import numpy as np
 from testbed.base.model import Floats, Ints, Longs, Topology
 from testbed.dataplane.kernels.flits import run, schedule
 from testbed.dataplane.kernels.flits_check import waiting_cycle
-from testbed.dataplane.kernels.flits_state import CLOCK, DELIVERED, IDLE, LISTED, Fabric, State
+from testbed.dataplane.kernels.flits_state import CLOCK, DELIVERED, IDLE, LISTED, FlitFabric, State
 from testbed.engines.simulate.network import Network, fabric_of, new_state
 from testbed.engines.simulate.point import STRETCH, check_conservation
 from testbed.fabric.routing.paths import hops
@@ -165,7 +165,7 @@ def _host(topology: Topology, flits: Floats, words: str) -> str:
     return words.format(topology.host_name(int(flits.argmax())))
 
 
-def _begun(network: Network, demand: Demand) -> tuple[Fabric, State]:
+def _begun(network: Network, demand: Demand) -> tuple[FlitFabric, State]:
     """Every host with something to send has its first packet due at clock 0."""
     hosts = network.topology.host_count
     target = np.full(hosts, IDLE, dtype=np.int32)

@@ -46,7 +46,7 @@ class Workers(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SimulationOutcome:
     """A simulation that has come to its end."""
 
     plan: Plan  # what was simulated
@@ -103,7 +103,7 @@ def simulate_plan(
     resume: bool = False,
     jobs: int | None = None,
     workers: Workers | None = None,
-) -> Outcome:
+) -> SimulationOutcome:
     """Run every load with every seed; each run that is done is kept at once.
 
     Runs are threads, since the kernels let go of the interpreter's lock, or tasks of workers; results are the same.
@@ -152,7 +152,7 @@ def simulate_plan(
                     done[point.load, point.seed] = point
         points = tuple(done[pair] for pair in sorted(done))
         store(folder, plan, runs.asked, points, samples_of(plan, settings.pattern, points))
-    return Outcome(plan, settings, folder, points)
+    return SimulationOutcome(plan, settings, folder, points)
 
 
 def bundle_problems(plan: Plan) -> list[Problem]:

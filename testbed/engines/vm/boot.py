@@ -17,7 +17,7 @@ from typing import Any
 from testbed.base.errors import CapabilityError, LabError
 from testbed.base.files import write_whole
 from testbed.engines.vm.image import Image
-from testbed.engines.vm.machine import Machine, qemu_command
+from testbed.engines.vm.machine import VirtualMachine, qemu_command
 from testbed.engines.vm.project import ALL_PARTS, pack_project, unpack_results
 from testbed.engines.vm.stream import lines, started
 
@@ -41,7 +41,7 @@ class Report:
 
 
 def run_job(
-    machine: Machine,
+    machine: VirtualMachine,
     image: Image,
     job: Mapping[str, str],
     target: Path | None,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from testbed.base.errors import CapabilityError, LabError
 from testbed.base.files import make_folder
-from testbed.base.shipped import part
+from testbed.base.shipped import find_part
 from testbed.engines.vm.stream import lines, started
 
 BUILDING = ".building"  # ends the name of a folder that is not whole
@@ -70,7 +70,7 @@ def run_script(name: str, arguments: Sequence[str], what: str, errors: Path, pro
         LabError: it failed.
     """
     command = [
-        "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", str(part("scripts") / name),
+        "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", str(find_part("scripts") / name),
         *arguments,
     ]  # fmt: skip
     with errors.open("wb") as sink, started(command, sink, env=environment()) as process:

@@ -13,7 +13,7 @@ from pathlib import Path
 from testbed.base.files import make_folder, write_whole
 from testbed.engines.lab.control.registry import FOLDER, OTHER_RECORDS
 from testbed.engines.vm.image import Image
-from testbed.engines.vm.machine import Machine, kernel_command
+from testbed.engines.vm.machine import VirtualMachine, kernel_command
 from testbed.engines.vm.stream import started
 
 _DEVICE = Path("/dev/kvm")
@@ -42,7 +42,7 @@ def _probe(image: Image) -> str:
         return f"{_DEVICE} may not be used by this user"
     with tempfile.TemporaryDirectory() as folder:
         console = Path(folder, "console")
-        machine = Machine("kvm", 1, 512)
+        machine = VirtualMachine("kvm", 1, 512)
         # `rdinit` names no program, so that the kernel looks for a disk and says that it has none.
         command = kernel_command(machine, image, console, "console=ttyS0 panic=-1 rdinit=/none root=/dev/none")
         with tempfile.TemporaryFile() as errors, started(command, errors) as process:

@@ -33,7 +33,7 @@ _ENTROPY = "random.trust_cpu=on"
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class VirtualMachine:
     """A virtual machine."""
 
     accelerator: Accelerator  # `kvm`; `tcg`, which translates instructions; or `icount`, the same in virtual time
@@ -43,7 +43,7 @@ class Machine:
     seed: int = 1  # with `icount` of the guest's random numbers
 
 
-def qemu_command(machine: Machine, image: Image, project: Path, results: Path, console: Path) -> list[str]:
+def qemu_command(machine: VirtualMachine, image: Image, project: Path, results: Path, console: Path) -> list[str]:
     """Return QEMU's command: standard output carries what the guest reports, the console goes to a file.
 
     Image and project stay as they are: what the guest writes there goes to QEMU's own memory. /dev/pmem0 is the image,
@@ -61,7 +61,7 @@ def qemu_command(machine: Machine, image: Image, project: Path, results: Path, c
     ]  # fmt: skip
 
 
-def kernel_command(machine: Machine, image: Image, console: Path, arguments: str) -> list[str]:
+def kernel_command(machine: VirtualMachine, image: Image, console: Path, arguments: str) -> list[str]:
     """Return QEMU's command for a machine without disks."""
     return [
         "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-machine", "q35",
@@ -72,7 +72,7 @@ def kernel_command(machine: Machine, image: Image, console: Path, arguments: str
     ]  # fmt: skip
 
 
-def _accelerator(machine: Machine) -> list[str]:
+def _accelerator(machine: VirtualMachine) -> list[str]:
     if machine.accelerator == "kvm":
         return ["-accel", "kvm", "-cpu", "host"]
     if machine.accelerator == "tcg":
@@ -85,7 +85,7 @@ def _accelerator(machine: Machine) -> list[str]:
     return ["-accel", "tcg,thread=single", "-cpu", _TRANSLATED, *time]
 
 
-def _memory(machine: Machine, files: Mapping[str, tuple[Path, str]]) -> list[str]:
+def _memory(machine: VirtualMachine, files: Mapping[str, tuple[Path, str]]) -> list[str]:
     """Files as memory that the guest uses without waiting: name → the file, and whether it gets what is written.
 
     While a guest waits for a disk in virtual time, and has nothing else to do, its clock goes to whatever is due next,

@@ -34,7 +34,7 @@ def pack_project(
     """
     with tarfile.open(target, "w", format=tarfile.PAX_FORMAT) as archive:
         for part in parts:
-            place = shipped.part(part) if root is None else root / part
+            place = shipped.find_part(part) if root is None else root / part
             if place.exists():
                 archive.add(place, part, filter=_wanted)
         for name, text in job.items():

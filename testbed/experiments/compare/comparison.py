@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from testbed.base.errors import InputError, Problem, argument, did_you_mean
 from testbed.experiments.compare.notes import notes_of
-from testbed.experiments.compare.readings import Judged, Load, Reading, read, usable
+from testbed.experiments.compare.readings import ComparedLoad, Judged, Reading, read, usable
 from testbed.experiments.compare.rows import ComparedRow, relative_rows, rows_of
 from testbed.experiments.compare.variants import NO_WORDS, Variant, find_baseline, variants
 from testbed.results import Run
@@ -124,9 +124,9 @@ def _chosen(readings: Iterable[Reading], metrics: Sequence[str]) -> list[Reading
     return [reading for reading in readings if (reading.metric in metrics if metrics else reading.metric not in BESIDE)]
 
 
-def _common(groups: Sequence[Variant], judged: Sequence[Judged], least: int) -> list[Load]:
+def _common(groups: Sequence[Variant], judged: Sequence[Judged], least: int) -> list[ComparedLoad]:
     """Loads that enough variants have, in the order they are met."""
-    having: dict[Load, set[int]] = {}
+    having: dict[ComparedLoad, set[int]] = {}
     for number, group in enumerate(groups):
         for one in judged:
             if one.run in group.runs:
@@ -156,7 +156,7 @@ def _why(judged: Iterable[Judged]) -> str:
     )
 
 
-def _titles(loads: Sequence[Load]) -> dict[Load, str]:
+def _titles(loads: Sequence[ComparedLoad]) -> dict[ComparedLoad, str]:
     """Loads by their titles, with the settings that tell those of one title apart."""
     found = {}
     for load in loads:

@@ -32,7 +32,7 @@ Detail = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class ComparedLoad:
     """A load that several runs may have in common."""
 
     title: str  # in words
@@ -44,7 +44,7 @@ class Judged:
     """A load of a run with its verdict."""
 
     run: int  # position of the run
-    load: Load  # what was running
+    load: ComparedLoad  # what was running
     verdict: str  # `pass`, `warn`, `invalid` or `fail`
     reasons: tuple[str, ...]  # of the verdict
     x: float | None  # place on the axis of a swept key; None without one, or where each flow has its own
@@ -56,7 +56,7 @@ class Reading:
     """One figure of one repeat."""
 
     run: int  # position of the run
-    load: Load  # what was running
+    load: ComparedLoad  # what was running
     metric: str  # as in the samples
     unit: str  # of the figures, as in the samples
     detail: Detail  # what tells it from other figures of its metric, such as (("bytes", "1024"),)
@@ -114,15 +114,15 @@ def _heads(run: Run) -> list[LoadHead]:
     return [dataclasses.replace(head, verdict=whole, reasons=texts(run.manifest.get("reasons"))) for head in heads]
 
 
-def _load(plan: Plan, head: LoadHead, swept: str | None) -> Load:
+def _load(plan: Plan, head: LoadHead, swept: str | None) -> ComparedLoad:
     """A load by what the scenario asks of it."""
     number = int(head.label) - 1 if head.label.isdecimal() else -1
     if not 0 <= number < len(plan.scenario.workloads):
-        return Load(head.title)
+        return ComparedLoad(head.title)
     workload = plan.scenario.workloads[number]
     values = {"kind": workload.kind, **{key_of(name): v for name, v in dataclasses.asdict(workload.spec).items()}}
     hidden = {*_MEASURING, str(swept).removeprefix(f"workloads.{number}.")}
-    return Load(head.title, tuple((key, _text(value)) for key, value in values.items() if key not in hidden))
+    return ComparedLoad(head.title, tuple((key, _text(value)) for key, value in values.items() if key not in hidden))
 
 
 def _text(value: object) -> str:

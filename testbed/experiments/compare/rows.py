@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from testbed.base.units import bytes_text
-from testbed.experiments.compare.readings import Detail, Judged, Load, Reading, usable, worse
+from testbed.experiments.compare.readings import ComparedLoad, Detail, Judged, Reading, usable, worse
 from testbed.experiments.compare.spread import Spread, spread
 from testbed.experiments.compare.variants import Baseline, Variant
 from testbed.experiments.report.table import METRICS
@@ -60,20 +60,20 @@ def rows_of(
     groups: Sequence[Variant],
     readings: Sequence[Reading],
     judged: Sequence[Judged],
-    titles: Mapping[Load, str],
+    titles: Mapping[ComparedLoad, str],
 ) -> list[ComparedRow]:
     """Rows by load, metric, detail, variant and x, not yet relative to anything.
 
     `titles` has the loads to show, in their order, and what each is called.
     """
     group_of = {run: number for number, group in enumerate(groups) for run in group.runs}
-    blocks: dict[tuple[Load, str, str, Detail], dict[tuple[int, float | None], list[Reading]]] = {}
+    blocks: dict[tuple[ComparedLoad, str, str, Detail], dict[tuple[int, float | None], list[Reading]]] = {}
     for reading in readings:
         block = blocks.setdefault((reading.load, reading.metric, reading.unit, reading.detail), {})
         block.setdefault((group_of[reading.run], reading.x), []).append(reading)
     loads, metrics = list(titles), list(METRICS)
 
-    def order(key: tuple[Load, str, str, Detail]) -> tuple[int, int, str, list[tuple[str, int, str]]]:
+    def order(key: tuple[ComparedLoad, str, str, Detail]) -> tuple[int, int, str, list[tuple[str, int, str]]]:
         load, metric, _, detail = key
         place = metrics.index(metric) if metric in metrics else len(metrics)
         return loads.index(load), place, metric, [(k, int(v) if v.isdecimal() else 0, v) for k, v in detail]

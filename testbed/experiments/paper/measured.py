@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.base.errors import WorkloadError
-from testbed.experiments.paper.planned import Fabric, proved_plan
+from testbed.experiments.paper.planned import PaperFabric, proved_plan
 from testbed.experiments.run.engines import run_scenario
 
 RESULTS = Path("results")
@@ -15,7 +15,7 @@ _UNITS = {"bit/s": 1e-6, "s": 1e6}  # to Mbit/s and µs
 
 
 @dataclass(frozen=True, slots=True)
-class Measured(Fabric):
+class MeasuredItem(PaperFabric):
     """A metric of a run."""
 
     metric: str = "goodput"  # such as `goodput`
@@ -24,7 +24,7 @@ class Measured(Fabric):
     scale: float = 0.0  # what values are multiplied by; 0 = bit/s become Mbit/s and seconds µs
 
 
-def measure(options: Measured) -> tuple[float, ...]:
+def measure(options: MeasuredItem) -> tuple[float, ...]:
     """Mean over all samples of the metric, of each run.
 
     Raises:
@@ -33,7 +33,7 @@ def measure(options: Measured) -> tuple[float, ...]:
     return tuple(_one(options) for _ in range(options.runs))
 
 
-def _one(options: Measured) -> float:
+def _one(options: MeasuredItem) -> float:
     outcome = run_scenario(proved_plan(options), RESULTS, lambda text: None)
     if outcome.exit_code == 1:
         raise WorkloadError(f"the run is {outcome.verdict.word}: {'; '.join(outcome.reasons)}", outcome.folder)

@@ -26,7 +26,7 @@ ModelName = Literal["PC5324", "PC6224", "PC6248", "SF-420"]
 
 
 @dataclass(frozen=True, slots=True)
-class Fabric:
+class PaperFabric:
     """A fabric as scenarios describe it; see docs/routings.md."""
 
     scenario: str = ""  # file or name; then `set` and no block
@@ -39,7 +39,7 @@ class Fabric:
     assignment: Mapping[str, Any] | None = field(default=None, metadata=_BLOCK)
 
 
-def proved_plan(fabric: Fabric, drawing: int = 0) -> Plan:
+def proved_plan(fabric: PaperFabric, drawing: int = 0) -> Plan:
     """Plan the fabric and prove the plan.
 
     Args:
@@ -67,7 +67,7 @@ def _drawn(block: Mapping[str, Any], drawing: int) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanFigure(Fabric):
+class PlanFigure(PaperFabric):
     """A figure of a proved plan, as `testbed plan --format json` prints it."""
 
     figure: Literal["vlans", "switches", "switch_links", "mean_switches_on_path", "max_channel_load", "hosts"] = "vlans"
@@ -79,7 +79,7 @@ def plan_figure(options: PlanFigure) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class FairGoodput(Fabric):
+class FairGoodput(PaperFabric):
     """Max–min fair goodput of the flows of a pattern, from paths, rates and headers alone."""
 
     pattern: str = "all_to_all"  # of all flows at once
@@ -140,7 +140,7 @@ def own_numbers(options: OwnNumbers) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class MostSaved(Fabric):
+class MostSaved(PaperFabric):
     """The most that switching parallel links off can save: all but one of each pair of switches."""
 
     model: ModelName = "PC5324"  # of all switches
@@ -156,7 +156,7 @@ def most_saved(options: MostSaved) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Bound(Fabric):
+class Bound(PaperFabric):
     """Static bound of the throughput under uniform traffic, by the paths alone."""
 
     drawings: int = 1  # of networks or dead links drawn at random, one value each
@@ -175,7 +175,7 @@ def static_bound(options: Bound) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class SegmentChanges(Fabric):
+class SegmentChanges(PaperFabric):
     """What the death of a link takes when only its segment changes, over what it takes when all is computed anew."""
 
     figure: Literal["switches", "entries"] = "switches"  # switches that need another entry, or those entries

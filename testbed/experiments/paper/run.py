@@ -108,7 +108,7 @@ def run_items(
         pace = taken / sum(expected[:number]) if number else 1.0
         left = format_eta(pace * sum(expected[number:]))
         progress(f"{number + 1} of {len(wanted)}: {_short(call.text)}, {left}")
-        values, error, seconds = obtained(call)
+        values, error, seconds = compute_figures(call)
         if error:
             errors[call.text] = error
         else:
@@ -117,7 +117,7 @@ def run_items(
     return {item.name: _judged(item, known, errors) for item in items}
 
 
-def obtained(call: Call) -> tuple[tuple[float, ...], str, float]:
+def compute_figures(call: Call) -> tuple[tuple[float, ...], str, float]:
     """What a runner gives, why it gives nothing (else empty), and the seconds that it took."""
     values: tuple[float, ...] = ()
     started, error = time.monotonic(), ""
@@ -160,7 +160,7 @@ def _apart(
     tasks, begun = [], time.monotonic()
     try:
         for call in reversed(wanted):
-            task = (workers.submit_lab if RUNNERS[call.run].lab else workers.submit)(obtained, call)
+            task = (workers.submit_lab if RUNNERS[call.run].lab else workers.submit)(compute_figures, call)
             tasks.append(task)
             task.add_done_callback(partial(_put, ended, call))
         for number in range(1, len(wanted) + 1):

@@ -12,7 +12,7 @@ Run = Callable[[Any], tuple[float, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Runner:
+class ItemRunner:
     """A way to obtain numbers."""
 
     options: type[Any]  # dataclass of what it is told in a table
@@ -30,40 +30,40 @@ def _flits(options: Any) -> float:
     return float(options.drawings * options.clocks * hosts / 2e7)
 
 
-RUNNERS: dict[str, Runner] = {
-    "plan": Runner(planned.PlanFigure, planned.plan_figure, True, lambda options: 0.5, "a proved plan"),
-    "fair_goodput": Runner(
+RUNNERS: dict[str, ItemRunner] = {
+    "plan": ItemRunner(planned.PlanFigure, planned.plan_figure, True, lambda options: 0.5, "a proved plan"),
+    "fair_goodput": ItemRunner(
         planned.FairGoodput, planned.fair_goodput, True, lambda options: 0.5, "max–min fair shares of the plan's links"
     ),
-    "wire": Runner(planned.Wire, planned.wire_goodput, True, lambda options: 0.001, "bytes on the wire"),
-    "switch_watts": Runner(
+    "wire": ItemRunner(planned.Wire, planned.wire_goodput, True, lambda options: 0.001, "bytes on the wire"),
+    "switch_watts": ItemRunner(
         planned.SwitchWatts, planned.switch_watts, True, lambda options: 0.001, "the paper's own watts a port",
         recomputes=True,
     ),
-    "own_numbers": Runner(
+    "own_numbers": ItemRunner(
         planned.OwnNumbers, planned.own_numbers, True, lambda options: 0.001, "other numbers of the paper",
         recomputes=True,
     ),
-    "most_saved": Runner(
+    "most_saved": ItemRunner(
         planned.MostSaved, planned.most_saved, True, lambda options: 0.5, "all but one link of each pair off"
     ),
-    "static_bound": Runner(
+    "static_bound": ItemRunner(
         planned.Bound, planned.static_bound, True, lambda options: 0.3 * options.drawings, "the paths' bottleneck"
     ),
-    "hops": Runner(
+    "hops": ItemRunner(
         simulated.Layered, simulated.mean_hops, True, lambda options: 0.1 * options.drawings, "the paths of the plan"
     ),
-    "segment_changes": Runner(
+    "segment_changes": ItemRunner(
         planned.SegmentChanges, planned.segment_changes, True, lambda options: 0.5 * options.drawings,
         "what a dead link takes of the tables, locally over anew",
     ),
-    "flits": Runner(simulated.Throughput, simulated.throughput, False, _flits, "the flit-level simulator"),
-    "frames": Runner(
+    "flits": ItemRunner(simulated.Throughput, simulated.throughput, False, _flits, "the flit-level simulator"),
+    "frames": ItemRunner(
         simulated.PacketThroughput, simulated.packet_throughput, False,
         lambda options: 1.0 * options.drawings, "the packet-level simulator, with PAUSE",
     ),
-    "measure": Runner(
-        measured.Measured, measured.measure, False, lambda options: 120.0 * options.runs, "a run of a scenario",
+    "measure": ItemRunner(
+        measured.MeasuredItem, measured.measure, False, lambda options: 120.0 * options.runs, "a run of a scenario",
         lab=True,
     ),
 }  # fmt: skip

@@ -16,7 +16,7 @@ from testbed.engines.simulate.levels import packet_network
 from testbed.engines.simulate.packet_point import simulate_packets
 from testbed.engines.simulate.settings import ALL_TO_ALL, UNIFORM
 from testbed.experiments.analyse.load import hops_of, load_of
-from testbed.experiments.paper.planned import Fabric, proved_plan
+from testbed.experiments.paper.planned import PaperFabric, proved_plan
 from testbed.fabric.routing.common import explicit_routes
 from testbed.fabric.routing.dl import descending_turns
 from testbed.fabric.routing.paths import switches_on_path
@@ -127,7 +127,7 @@ def _accepted(network: Network, load: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class PacketThroughput(Fabric):
+class PacketThroughput(PaperFabric):
     """Highest accepted traffic by frames through switches that store and forward and pause links (802.3x)."""
 
     pattern: str = UNIFORM  # of traffic

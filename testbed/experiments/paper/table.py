@@ -10,12 +10,12 @@ from typing import Any, Literal
 from testbed.base.errors import InputError, Problem, argument, did_you_mean
 from testbed.base.files import read_text
 from testbed.base.limits import YAML
-from testbed.base.shipped import part
+from testbed.base.shipped import find_part
 from testbed.experiments.paper.calls import Call, merged, read_call
 from testbed.scenario.models import fill, shown, unknown_key
 from testbed.scenario.read import read_blocks
 
-FOLDER = part("papers")
+FOLDER = find_part("papers")
 UNITS = (
     "VLANs", "switches", "links", "hops", "W", "%", "×", "Mbit/s", "Mbyte/s", "µs", "s", "flits/host/cycle", "GFlops",
     "TFlops", "Mop/s",

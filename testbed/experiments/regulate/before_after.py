@@ -132,7 +132,7 @@ def loss_samples(context: Context, losses: Sequence[PairLoss], **more: str) -> l
 
 def _one_way(context: Context, source: int, destination: int) -> Least:
     """What a numbered datagram needs on the wires."""
-    plan, exact = context.plan, context.lab.facts.holds_lone_frames
+    plan, exact = context.plan, context.lab.facts.shapes_idle_ports
     return Least.of(lambda held: zero_load_latency(plan, source, destination, SIZE, held=held), exact=exact)
 
 

@@ -19,7 +19,7 @@ from testbed.experiments.regulate.figure import Stretch, draw_rates
 from testbed.experiments.regulate.mover import Change
 from testbed.experiments.regulate.run import Stage, require_regulable
 from testbed.experiments.run.dilation.choose import choose_dilation
-from testbed.experiments.run.engine import Outcome
+from testbed.experiments.run.engine import RunOutcome
 from testbed.experiments.run.engines import checked_session, engine_named
 from testbed.experiments.run.in_session import changes_since, lab_facts
 from testbed.experiments.run.loads.context import Context, LoadOutcome
@@ -52,7 +52,7 @@ def watch_changes(
     count: int,
     pair: str | None,
     progress: Callable[[str], None],
-) -> tuple[Outcome, tuple[Change, ...]]:
+) -> tuple[RunOutcome, tuple[Change, ...]]:
     """Measure latency, bandwidth and losses of a pair of hosts while its path changes so often, and while it stays.
 
     `every` are the laboratory s from one change to the next; `pair` is two hosts, with a comma, or None for the first

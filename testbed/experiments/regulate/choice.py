@@ -22,7 +22,7 @@ from testbed.planning.proof import digest_of, prove
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Choice:
+class LinkChoice:
     """Links that one kind of traffic can do without, and the plan of what stays on."""
 
     traffic: Traffic  # what the fabric has to carry
@@ -52,7 +52,7 @@ def choose_links(
     slower: bool = False,
     keep: Bools | None = None,
     progress: Callable[[int, int], None] = lambda done, all_of_them: None,
-) -> Choice:
+) -> LinkChoice:
     """Select links by traffic and plan the fabric without them.
 
     With `slower` links stay on at a lower speed where that is enough; `keep` is that of with_routes(). `progress` is
@@ -70,10 +70,10 @@ def choose_links(
     except InputError as error:
         raise InputError([p.in_file(plan.scenario.source) for p in error.problems]) from error
     made = with_spared(with_routes(plan, selection.routes, keep=keep), selection.off)
-    return Choice(traffic, selection, at_speeds(made, selection.speeds))
+    return LinkChoice(traffic, selection, at_speeds(made, selection.speeds))
 
 
-def ladder(plan: Plan, traffic: Traffic) -> list[Choice]:
+def ladder(plan: Plan, traffic: Traffic) -> list[LinkChoice]:
     """Plans with fewer and fewer links, from all on to the fewest; from each the lab can be moved to any other.
 
     With flow control, those are left out whose frames could close a cycle together with those of another one.
@@ -90,12 +90,12 @@ def ladder(plan: Plan, traffic: Traffic) -> list[Choice]:
         selections = select_ladder(topology, routing_of(plan), traffic.matrix, bundles=plan.bundles, keep=keep)
     except InputError as error:
         raise InputError([p.in_file(source) for p in error.problems]) from error
-    found = [Choice(traffic, selections[0], plan)]
+    found = [LinkChoice(traffic, selections[0], plan)]
     for selection in selections[1:]:
         made = with_routes(plan, selection.routes, *(rung.plan for rung in found), keep=keep)
         made = with_spared(made, selection.off)
         if plan.scenario.simulator.flow_control == "none" or not any(_cycles(rung.plan, made) for rung in found):
-            found.append(Choice(traffic, selection, made))
+            found.append(LinkChoice(traffic, selection, made))
     if len(found) == 1:
         why = (
             "without any link some switches have no path to others"
@@ -120,7 +120,7 @@ def _cycles(one: Plan, other: Plan) -> bool:
     return bool(transition_deadlock(one.topology, (one.routes, one.vlans), (other.routes, other.vlans)))
 
 
-def keeping(choice: Choice, links: Sequence[int]) -> Choice:
+def keeping(choice: LinkChoice, links: Sequence[int]) -> LinkChoice:
     """The choice with some links at their full speed."""
     if not links:
         return choice

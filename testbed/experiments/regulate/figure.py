@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from testbed.base.model import Floats, Topology
-from testbed.experiments.regulate.choice import Choice
+from testbed.experiments.regulate.choice import LinkChoice
 from testbed.experiments.regulate.power import Power
 from testbed.experiments.regulate.rule import Rule
 from testbed.experiments.report.drawing import fabric_panel
-from testbed.experiments.report.fabric import Fabric, Stroke
+from testbed.experiments.report.fabric import ReportFabric, Stroke
 from testbed.experiments.report.geometry import layout
 from testbed.experiments.report.marks import DASHED, Bars, Line, Mark, Note, look
 from testbed.experiments.report.palette import LINK, MEASURED, MUTED
@@ -28,14 +28,14 @@ _MAX_CURVES = 8
 _GAP = 4  # periods
 
 
-def draw(plan: Plan, found: Sequence[tuple[Choice, Sequence[Power]]], form: str) -> bytes:
+def draw(plan: Plan, found: Sequence[tuple[LinkChoice, Sequence[Power]]], form: str) -> bytes:
     """Draw the fabric of the first choice, and the power of all."""
     panels = [_fabric(plan.wiring, found[0][0]), _watts(found)]
     width = sum(panel.width for panel in panels) + 160
     return write(Picture([Block(panels, 2)], width=width), form)
 
 
-def _fabric(topology: Topology, choice: Choice) -> Panel:
+def _fabric(topology: Topology, choice: LinkChoice) -> Panel:
     slower = np.isin(np.arange(topology.link_count), choice.slower)
     off = choice.selection.off
     strokes = [Stroke(np.flatnonzero(~off & ~slower).tolist(), MEASURED, 2.1, name="link on")]
@@ -45,10 +45,10 @@ def _fabric(topology: Topology, choice: Choice) -> Panel:
     place = layout(topology)
     more = f", {int(slower.sum())} slower" if slower.any() else ""
     title = f"{int(off.sum())} of {len(off)} links off{more}: {choice.traffic.name}"
-    return fabric_panel(Fabric(topology, _FABRIC / max(place.width, place.height), strokes, label=9.5), title)
+    return fabric_panel(ReportFabric(topology, _FABRIC / max(place.width, place.height), strokes, label=9.5), title)
 
 
-def _watts(found: Sequence[tuple[Choice, Sequence[Power]]]) -> Panel:
+def _watts(found: Sequence[tuple[LinkChoice, Sequence[Power]]]) -> Panel:
     rows = [(choice.traffic.name, power) for choice, powers in found for power in powers]
     at = np.arange(len(rows))
     before = [float(power.before.sum()) for _, power in rows]

@@ -16,7 +16,7 @@ from testbed.base.messages import LinkReadings, PairReadings
 from testbed.base.model import Sample
 from testbed.engines.session import Session
 from testbed.experiments.regulate.before_after import ENERGY, BeforeAfter, before_and_after, slower_findings
-from testbed.experiments.regulate.choice import Choice, ladder
+from testbed.experiments.regulate.choice import LinkChoice, ladder
 from testbed.experiments.regulate.figure import Stretch, draw_loop
 from testbed.experiments.regulate.power import power_of
 from testbed.experiments.regulate.rule import Rule, integral
@@ -24,7 +24,7 @@ from testbed.experiments.regulate.run import ALL_ON, Stage, require_one_machine,
 from testbed.experiments.regulate.traffic import busiest, bytes_between, of_pattern, read_pairs, uses_of
 from testbed.experiments.run.checks.fidelity import Verdict
 from testbed.experiments.run.dilation.choose import choose_dilation
-from testbed.experiments.run.engine import Engine, Outcome
+from testbed.experiments.run.engine import Engine, RunOutcome
 from testbed.experiments.run.engines import checked_session, engine_named
 from testbed.experiments.run.in_session import changes_since, lab_facts
 from testbed.experiments.run.loads.one_load import LoadRecord, load_labels, title_of
@@ -38,7 +38,7 @@ LOOP = "by load"
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Sampled:
     """What the links were used in a period."""
 
     at: float  # its end; s since the loop began
@@ -60,24 +60,24 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class LoopRound:
     """One turn of all loads with the loop."""
 
-    looks: tuple[Look, ...]
+    looks: tuple[Sampled, ...]
     decisions: tuple[Decision, ...]
     loads: tuple[Stretch, ...]  # s since the loop began
     off: tuple[tuple[float, int], ...]  # (s since the loop began, links that are off from then on)
 
 
 @dataclass(frozen=True, slots=True)
-class Looped:
+class LoopResult:
     """What regulation by load came to."""
 
     rule: Rule  # it decided by
     model: PowerModel  # of all switches
-    ladder: tuple[Choice, ...]  # plans from all links on to the fewest
+    ladder: tuple[LinkChoice, ...]  # plans from all links on to the fewest
     watts: tuple[float, ...]  # of all switches with each of them
-    turns: tuple[Turn, ...]
+    turns: tuple[LoopRound, ...]
     compared: tuple[BeforeAfter, ...]  # each load with all links on and with the loop
 
     @property
@@ -136,7 +136,7 @@ def regulate_by_load(
     rule: Rule,
     progress: Callable[[str], None],
     engine: Engine | None = None,
-) -> tuple[Outcome, Looped]:
+) -> tuple[RunOutcome, LoopResult]:
     """Run the loads of a plan with all links on, and with links that go off and on, `rounds` times in turn.
 
     `engine` is another one than the scenario's, on other machines.
@@ -174,7 +174,7 @@ def regulate_by_load(
     stage.records.findings += slower_findings(compared, "while links went off and on")
     if not any(turn.decisions for turn in turns):
         stage.records.findings.append((Verdict.WARN, "the busiest link was used too much at every look; none went off"))
-    found = Looped(rule, model, tuple(rungs), watts, tuple(turns), tuple(compared))
+    found = LoopResult(rule, model, tuple(rungs), watts, tuple(turns), tuple(compared))
     first = turns[0]
     looks = [(look.at, look.use) for look in first.looks]
     folder.write_bytes("loop.svg", draw_loop(rule, settled.wiring.link_count, looks, first.off, first.loads))
@@ -182,7 +182,7 @@ def regulate_by_load(
     return stage.finish(lab_facts(settled, dilation, lab)), found
 
 
-def _turn(stage: Stage, rungs: Sequence[Choice], watts: Sequence[float], rule: Rule, turn: int) -> Turn:
+def _turn(stage: Stage, rungs: Sequence[LinkChoice], watts: Sequence[float], rule: Rule, turn: int) -> LoopRound:
     """All loads with all links on, then with the loop."""
     before = stage.run_loads(stage.plan, ALL_ON, turn)
     _store_energy(stage, before, ALL_ON, turn, [(0.0, watts[0])])
@@ -195,7 +195,7 @@ def _turn(stage: Stage, rungs: Sequence[Choice], watts: Sequence[float], rule: R
         for load, record in zip(stage.plan.scenario.workloads, after, strict=True)
     ]
     off = [(at - loop.began, len(rungs[rung].off)) for at, rung in loop.since]
-    return Turn(tuple(loop.looks), tuple(loop.decisions), tuple(loads), tuple(off))
+    return LoopRound(tuple(loop.looks), tuple(loop.decisions), tuple(loads), tuple(off))
 
 
 def _store_energy(
@@ -211,10 +211,10 @@ def _store_energy(
 class _Loop:
     """Looks at the links of a lab again and again, and carries it along a ladder of plans."""
 
-    def __init__(self, stage: Stage, rungs: Sequence[Choice], rule: Rule) -> None:
+    def __init__(self, stage: Stage, rungs: Sequence[LinkChoice], rule: Rule) -> None:
         self.stage, self.rungs, self.rule = stage, rungs, rule
         self.began = time.monotonic()
-        self.looks: list[Look] = []
+        self.looks: list[Sampled] = []
         self.decisions: list[Decision] = []
         # When which rung was there: a link counts as off from the end of the change to the begin of the next one.
         self.since: list[tuple[float, int]] = [(self.began, 0)]
@@ -253,7 +253,7 @@ class _Loop:
             use = busiest(before[0], now[0], len(wiring.channel_source), tag)
             uses = uses_of(self._plans, self._rung, bytes_between(before[1], now[1], wiring.host_count), use)
             at = time.monotonic()
-            self.looks.append(Look(at - self.began, len(self.rungs[self._rung].off), use))
+            self.looks.append(Sampled(at - self.began, len(self.rungs[self._rung].off), use))
             here, rung = self.rungs[self._rung], self.rule.decide(self._rung, uses, at - changed)
             if rung != self._rung:
                 self.stage.progress(
@@ -275,7 +275,7 @@ class _Loop:
         self.since.append((time.monotonic() if rung > self._rung else made.started, rung))
 
 
-def _names(here: Choice, there: Choice) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _names(here: LinkChoice, there: LinkChoice) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Links that come on and those that go off from one rung to another."""
     on = tuple(name for name in here.names if name not in there.names)
     return on, tuple(name for name in there.names if name not in here.names)

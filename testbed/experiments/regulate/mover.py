@@ -16,7 +16,7 @@ from testbed.base.messages import SHARED, PlanStep, Process
 from testbed.base.model import host_ip
 from testbed.engines.lab.hosts import loss_probe as probe_program
 from testbed.engines.session import Session
-from testbed.experiments.regulate.speeds import Retuning
+from testbed.experiments.regulate.speeds import RateChange
 from testbed.experiments.run.loads.context import Context, LoadResult
 from testbed.fabric.topologies.faults import link_called
 from testbed.fabric.transition.steps import drain_seconds
@@ -84,7 +84,7 @@ class PlanMover:
         problems = other.walk(plan, off) if walk else []
         return Change(name, started, seconds, made.steps, made.deadlock, tuple(problems))
 
-    def retune(self, other: Session, name: str, retuning: Retuning, seconds: float) -> Change:
+    def retune(self, other: Session, name: str, retuning: RateChange, seconds: float) -> Change:
         """Change the speed of links that no path takes meanwhile; they are off when this ends, and up at the next move.
 
         `seconds`: laboratory s for which a link is gone when its speed changes; the others are as in move().

@@ -9,7 +9,7 @@ import numpy as np
 
 from testbed.base.errors import InputError, argument, did_you_mean
 from testbed.base.model import Floats
-from testbed.experiments.regulate.choice import Choice
+from testbed.experiments.regulate.choice import LinkChoice
 from testbed.fabric.power import POWER_MODELS, PowerModel, fabric_watts
 from testbed.fabric.verify.limits import SWITCH_MODELS, check_ports
 from testbed.planning import Plan
@@ -51,14 +51,14 @@ def models_for(plan: Plan, name: str | None) -> list[PowerModel]:
     return [POWER_MODELS[model] for model in enough]
 
 
-def power_of(plan: Plan, choice: Choice, model: PowerModel) -> Power:
+def power_of(plan: Plan, choice: LinkChoice, model: PowerModel) -> Power:
     """Power of a plan's fabric before and after."""
     on = ["1G"] * plan.wiring.link_count
     before = fabric_watts(plan.wiring, model, on)
     return Power(model, before, fabric_watts(plan.wiring, model, choice.selection.speeds))
 
 
-def as_object(plan: Plan, found: Sequence[tuple[Choice, Sequence[Power]]]) -> dict[str, object]:
+def as_object(plan: Plan, found: Sequence[tuple[LinkChoice, Sequence[Power]]]) -> dict[str, object]:
     """What `testbed power --format json` prints."""
     wiring = plan.wiring
     names = [wiring.switch_name(switch) for switch in range(wiring.switch_count)]

@@ -20,15 +20,15 @@ from testbed.experiments.regulate.before_after import (
     loss_samples,
     slower_findings,
 )
-from testbed.experiments.regulate.choice import Choice, choose_links, keeping, kept_links
+from testbed.experiments.regulate.choice import LinkChoice, choose_links, keeping, kept_links
 from testbed.experiments.regulate.figure import draw
 from testbed.experiments.regulate.mover import Change, PlanMover, opposite
 from testbed.experiments.regulate.power import Power, as_object, power_of
-from testbed.experiments.regulate.speeds import retunings, unavoidable, watching_rate
+from testbed.experiments.regulate.speeds import list_rate_changes, unavoidable, watching_rate
 from testbed.experiments.regulate.traffic import Traffic
 from testbed.experiments.run.checks.fidelity import Verdict
 from testbed.experiments.run.dilation.choose import choose_dilation
-from testbed.experiments.run.engine import Engine, Outcome, Records, finish
+from testbed.experiments.run.engine import Engine, Records, RunOutcome, finish
 from testbed.experiments.run.engines import checked_session, engine_named
 from testbed.experiments.run.in_session import changes_since, lab_facts
 from testbed.experiments.run.loads.context import Context, LoadOutcome
@@ -51,8 +51,8 @@ PROBES_A_SECOND = 100.0
 class Regulated:
     """What a regulation came to."""
 
-    outcome: Outcome  # folder, verdict, samples
-    choice: Choice  # links that were off
+    outcome: RunOutcome  # folder, verdict, samples
+    choice: LinkChoice  # links that were off
     power: Power  # before and after
     changes: tuple[Change, ...]  # of plans, in order
     compared: tuple[BeforeAfter, ...]  # each load with all links and with fewer
@@ -158,7 +158,7 @@ class Stage:
         Links whose speed differs are changed first, off the paths. Returns the plan as it is installed then.
         """
         pairs = opposite(plan.topology.host_count)
-        steps, goal = retunings(self.installed, plan, self.plan)
+        steps, goal = list_rate_changes(self.installed, plan, self.plan)
         dilation = plan.scenario.lab.chosen_dilation
         watched = [self.installed, *(step.plan for step in steps), goal]
         a_second = watching_rate(watched, pairs, loss_probe.SIZE, PROBES_A_SECOND * dilation) / dilation
@@ -187,7 +187,7 @@ class Stage:
         self.installed = goal
         return goal
 
-    def finish(self, facts: Mapping[str, Any]) -> Outcome:
+    def finish(self, facts: Mapping[str, Any]) -> RunOutcome:
         """Judge all of it, store what is not stored yet, with further keys of the manifest, and name the folder."""
         self.folder.write_json("changes.json", [asdict(change) for change in self.changes])
         return finish(self.records.store(self.folder, facts), self.progress)
@@ -262,9 +262,9 @@ def regulate(
     return Regulated(outcome, choice, power, tuple(stage.changes), tuple(compared))
 
 
-def _rounds(stage: Stage, rounds: int, *, slower: bool) -> Choice:
+def _rounds(stage: Stage, rounds: int, *, slower: bool) -> LinkChoice:
     """All links, fewer or slower ones, and back, so often; they are chosen by the traffic of the first time."""
-    choice: Choice | None = None
+    choice: LinkChoice | None = None
     for turn in range(1, rounds + 1):
         records = stage.run_loads(stage.plan, ALL_ON, turn)
         if choice is None:
@@ -282,7 +282,7 @@ def _rounds(stage: Stage, rounds: int, *, slower: bool) -> Choice:
     return choice
 
 
-def power_samples(power: Power, choice: Choice, compared: Sequence[BeforeAfter]) -> list[Sample]:
+def power_samples(power: Power, choice: LinkChoice, compared: Sequence[BeforeAfter]) -> list[Sample]:
     """Watts of all switches, and what a load takes of energy in comparison."""
     of_model = {"model": power.model.name}
     found = [

@@ -25,7 +25,7 @@ _WATCHED_SHARE = 0.2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Retuning:
+class RateChange:
     """Links whose speed changes at once."""
 
     plan: Plan  # none of its paths takes these links
@@ -47,7 +47,7 @@ def speeds_of(plan: Plan) -> Floats:
     return np.ones(plan.wiring.link_count) if plan.speeds is None else plan.speeds
 
 
-def retunings(now: Plan, goal: Plan, whole: Plan) -> tuple[list[Retuning], Plan]:
+def list_rate_changes(now: Plan, goal: Plan, whole: Plan) -> tuple[list[RateChange], Plan]:
     """The steps from a plan that is installed to one whose links have other speeds.
 
     As many links change at once as the fabric can do without together.
@@ -63,7 +63,7 @@ def retunings(now: Plan, goal: Plan, whole: Plan) -> tuple[list[Retuning], Plan]
     """
     speeds, wanted = speeds_of(now).copy(), speeds_of(goal)
     left = np.flatnonzero(speeds != wanted).tolist()
-    found: list[Retuning] = []
+    found: list[RateChange] = []
     installed = now
     while left:
         off: Bools = np.zeros(now.topology.link_count, dtype=bool)
@@ -79,7 +79,7 @@ def retunings(now: Plan, goal: Plan, whole: Plan) -> tuple[list[Retuning], Plan]
             raise InputError.one(now.scenario.source, f"no paths go round {now.topology.channel_name(2 * left[0])}")
         plan = replace(with_routes(installed, routes, whole, keep=kept_links(whole)), speeds=speeds.copy())
         links = np.flatnonzero(off).tolist()
-        found.append(Retuning(plan, {k: float(wanted[k]) for k in links}, {k: float(speeds[k]) for k in links}))
+        found.append(RateChange(plan, {k: float(wanted[k]) for k in links}, {k: float(speeds[k]) for k in links}))
         speeds[links] = wanted[links]
         left = [link for link in left if not off[link]]
         installed = plan

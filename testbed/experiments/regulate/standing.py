@@ -25,7 +25,7 @@ _LOOK = 0.1  # s between two looks at whether to go on
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RunningResult:
     """What became of a running lab."""
 
     off: tuple[str, ...]  # names of links that are off now
@@ -57,7 +57,7 @@ def off_now(lab: Session) -> list[int]:
     return [] if installed is None else installed[1]
 
 
-def spare(
+def switch_off(
     lab: Session,
     plan: Plan,
     model: PowerModel,
@@ -65,7 +65,7 @@ def spare(
     progress: Callable[[str], None],
     *,
     goes_on: Callable[[], bool] = lambda: True,
-) -> Standing:
+) -> RunningResult:
     """Watch the traffic for so many laboratory seconds, and switch off the links that it can do without.
 
     `plan` is what the lab was built from; where `goes_on()` ends first, nothing is changed.
@@ -92,10 +92,10 @@ def spare(
     _require_whole(change.problems)
     power = power_of(plan, choice, model)
     watts = float(power.before.sum()), float(power.after.sum())
-    return Standing(choice.names, plan.wiring.link_count, model.name, *watts, round(change.seconds, 3))
+    return RunningResult(choice.names, plan.wiring.link_count, model.name, *watts, round(change.seconds, 3))
 
 
-def all_on(lab: Session, plan: Plan, model: PowerModel, progress: Callable[[str], None]) -> Standing:
+def restore_links(lab: Session, plan: Plan, model: PowerModel, progress: Callable[[str], None]) -> RunningResult:
     """Switch all links on again, and put the lab's own plan in force.
 
     Raises:
@@ -112,10 +112,10 @@ def all_on(lab: Session, plan: Plan, model: PowerModel, progress: Callable[[str]
     lab.write(_FILE, "{}")
     _require_whole(change.problems)
     watts = float(fabric_watts(plan.wiring, model, ["1G"] * plan.wiring.link_count).sum())
-    return Standing((), plan.wiring.link_count, model.name, watts, watts, round(change.seconds, 3))
+    return RunningResult((), plan.wiring.link_count, model.name, watts, watts, round(change.seconds, 3))
 
 
-def told(found: Standing) -> str:
+def told(found: RunningResult) -> str:
     """What became of it, in words."""
     if not found.off:
         return f"all {found.links} links are on, in {found.seconds:.1f} s"

@@ -14,7 +14,7 @@ from PIL import Image
 from testbed.base.model import Floats, Sample, Topology, VlanPlan
 from testbed.base.units import counted, format_quantity
 from testbed.experiments.report.charts import predicted_median
-from testbed.experiments.report.fabric import Fabric, Stroke, channel_strokes
+from testbed.experiments.report.fabric import ReportFabric, Stroke, channel_strokes
 from testbed.experiments.report.geometry import Layout, layout
 from testbed.experiments.report.marks import full_share
 from testbed.experiments.report.palette import COLOURS, INK, LINK, MUTED, TREES
@@ -55,7 +55,9 @@ def link_use(topology: Topology, samples: Iterable[Sample]) -> dict[int, LinkUse
     }
 
 
-def fabric_panel(fabric: Fabric, title: str = "", aside: str = "", colour: str = INK, least: float = 0.0) -> Panel:
+def fabric_panel(
+    fabric: ReportFabric, title: str = "", aside: str = "", colour: str = INK, least: float = 0.0
+) -> Panel:
     """A panel for a fabric, a unit of its axes a pixel; not narrower than `least`."""
     place = layout(fabric.topology)
     width, height = place.width * fabric.unit, place.height * fabric.unit
@@ -85,7 +87,7 @@ def draw_topology(topology: Topology, prefix: str, use: Mapping[int, LinkUse] | 
         strokes = [Stroke([link], gid=f"link-{link}") for link in range(topology.link_count)]
         for link in range(topology.link_count):
             titles[f"link-{link}"] = topology.channel_name(2 * link).replace("→", "–")
-    fabric = Fabric(
+    fabric = ReportFabric(
         topology, unit, strokes, hosts, everyone, 13.0, "switches", scale=scale, scale_title="Link utilisation"
     )
     about = f"{topology.kind} of {topology.switch_count} switches"
@@ -115,7 +117,7 @@ def draw_vlans(topology: Topology, vlans: VlanPlan, prefix: str) -> str:
             Stroke(np.flatnonzero(members).tolist(), colour, 3.0, gid=f"vlan-{vlan}-tree"),
         ]
         hosts = [(~own, LINK, min(max(0.06 * unit, 2.5), 6.0)), (own, colour, min(max(0.12 * unit, 6.0), 10.0))]
-        fabric = Fabric(topology, unit, strokes, hosts, own, 9.5, f"vlan-{vlan}-switches")
+        fabric = ReportFabric(topology, unit, strokes, hosts, own, 9.5, f"vlan-{vlan}-switches")
         aside = f"{counted(int(own.sum()), 'host')}, {counted(int(members.sum()), 'link')}"
         panels.append(fabric_panel(fabric, f"VLAN {vlans.vlan_ids[vlan]}", aside, least=_MIN_PANEL))
     picture = Picture([Block(panels, columns)], width=PAGE_WIDTH + 40)
@@ -158,4 +160,4 @@ def _occupancy(topology: Topology, unit: float, moment: Occupancy) -> Panel:
     strokes = channel_strokes(topology, unit, dict(enumerate(fill.tolist())), cycle, CYCLE)
     hosts = [(np.ones(topology.host_count, dtype=bool), MUTED, min(max(0.07 * unit, 2.0), 6.0))]
     about = f"{title}: deadlock" if cycle else title
-    return fabric_panel(Fabric(topology, unit, strokes, hosts), about, colour=CYCLE if cycle else MUTED)
+    return fabric_panel(ReportFabric(topology, unit, strokes, hosts), about, colour=CYCLE if cycle else MUTED)

@@ -41,7 +41,7 @@ class Stroke:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fabric:
+class ReportFabric:
     """What to draw, in a panel whose unit is the pixel."""
 
     topology: Topology  # whose places these are
@@ -77,7 +77,7 @@ def channel_strokes(
     return found
 
 
-def draw_fabric(axes: Axes, fabric: Fabric) -> Drawn:
+def draw_fabric(axes: Axes, fabric: ReportFabric) -> Drawn:
     """Draw it with its lower left corner in that of the panel."""
     topology, place = fabric.topology, layout(fabric.topology)
     found: Drawn = []
@@ -133,7 +133,7 @@ def _arrow_head(line: Floats, size: float) -> Floats:
     return np.stack([tip, back + side, back - side])
 
 
-def _draw_hosts(axes: Axes, fabric: Fabric, place: Layout, hosts: Bools, colour: str, size: float) -> None:
+def _draw_hosts(axes: Axes, fabric: ReportFabric, place: Layout, hosts: Bools, colour: str, size: float) -> None:
     if not hosts.any():
         return
     ends = place.switches[fabric.topology.host_switch[hosts]] * fabric.unit, place.hosts[hosts] * fabric.unit
@@ -146,7 +146,7 @@ def _draw_hosts(axes: Axes, fabric: Fabric, place: Layout, hosts: Bools, colour:
     axes.add_collection(dots, autolim=False)
 
 
-def _write_crowds(axes: Axes, fabric: Fabric, place: Layout, chosen: Bools) -> None:
+def _write_crowds(axes: Axes, fabric: ReportFabric, place: Layout, chosen: Bools) -> None:
     """Say how many hosts the one dot of a crowd represents, and how many are chosen if not all or none."""
     for switch in place.crowds:
         hosts = np.flatnonzero(fabric.topology.host_switch == switch)
@@ -157,7 +157,7 @@ def _write_crowds(axes: Axes, fabric: Fabric, place: Layout, chosen: Bools) -> N
         axes.text(x, y - 0.07 * fabric.unit, text, size=size, color=MUTED, ha="center", va="top")
 
 
-def _draw_switches(axes: Axes, fabric: Fabric, place: Layout) -> None:
+def _draw_switches(axes: Axes, fabric: ReportFabric, place: Layout) -> None:
     """Draw boxes, with the switches' names where these fit."""
     width, height = BOX_WIDTH * fabric.unit, BOX_HEIGHT * fabric.unit
     centres = place.switches * fabric.unit

@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 from matplotlib.textpath import TextPath
 from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from testbed.experiments.report.fabric import Fabric, draw_fabric
+from testbed.experiments.report.fabric import ReportFabric, draw_fabric
 from testbed.experiments.report.marks import DRAW, Bars, Drawn, Heat, Line, Mark, Note, Stairs
 from testbed.experiments.report.palette import INK, MUTED, PAPER
 
@@ -33,7 +33,7 @@ _HEAD = 10.0
 _EDGE, _BETWEEN = 6.0, 16.0  # pixels
 _KEY = 34.0  # of a name in the legend: its sample and the space behind it
 _MINUS = "\N{MINUS SIGN}"
-_DRAW: dict[type, Callable[..., Drawn]] = {**DRAW, Fabric: draw_fabric}
+_DRAW: dict[type, Callable[..., Drawn]] = {**DRAW, ReportFabric: draw_fabric}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Axis:
 class Panel:
     """Marks over two axes."""
 
-    marks: Sequence[Line | Bars | Stairs | Mark | Note | Heat | Fabric]  # drawn one after the other
+    marks: Sequence[Line | Bars | Stairs | Mark | Note | Heat | ReportFabric]  # drawn one after the other
     x: Axis = field(default_factory=Axis)  # the lower side
     y: Axis = field(default_factory=Axis)  # the left side, upward unless its low is above its high
     title: str = ""  # above, on the left

@@ -25,7 +25,7 @@ class Sheet:
     left_out: int = 0  # further rows
 
 
-class Spread(Protocol):
+class ValueSpread(Protocol):
     """A figure of several values."""
 
     @property
@@ -55,7 +55,7 @@ def sheet(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> She
     return Sheet(title, tuple(head), tuple(found[:MOST]), max(0, len(found) - MOST))
 
 
-def spreads(title: str, what: str, scale: Scale, found: Iterable[Spread], predicted: str = "predicted") -> Sheet:
+def spreads(title: str, what: str, scale: Scale, found: Iterable[ValueSpread], predicted: str = "predicted") -> Sheet:
     """Median, min and max of each, and its prediction."""
     unit = f" ({scale.name})"
 

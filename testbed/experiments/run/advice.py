@@ -18,7 +18,7 @@ _OTHERWISE = "end what else keeps the machine busy, or"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Invocation:
     """How a run was asked for, as words of `testbed run`."""
 
     name: str  # of the scenario, or its file
@@ -26,7 +26,7 @@ class Asked:
     more: tuple[str, ...] = ()  # further options
 
     @classmethod
-    def of(cls, scenario: Scenario, settings: Sequence[str] = ()) -> Asked:
+    def of(cls, scenario: Scenario, settings: Sequence[str] = ()) -> Invocation:
         """Ask for a scenario by its name, where that is enough, else by its file."""
         file = Path(scenario.source)
         known = scenario_names().get(file.stem)
@@ -52,7 +52,7 @@ class AskedOfLab:
         return shlex.join(["testbed", "load", *self.words, "--dilation", f"{dilation:g}", *self.more])
 
 
-def advice(run: Run, asked: Asked | AskedOfLab) -> str:
+def advice(run: Run, asked: Invocation | AskedOfLab) -> str:
     """One sentence where loads are void, or have a reserve, since the lab had not the time for them; else none."""
     heads = load_heads(run.manifest, ())
     slow = [head for head in heads if head.too_slow] or [head for head in heads if head.short_of_time]

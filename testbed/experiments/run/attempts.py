@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from testbed.engines.session import Session
 from testbed.experiments.run.checks.fidelity import Verdict
-from testbed.experiments.run.dilation.choose import Choice, larger_dilation
+from testbed.experiments.run.dilation.choose import DilationChoice, larger_dilation
 from testbed.experiments.run.engine import Progress
 from testbed.experiments.run.loads.one_load import LoadRecord, load_labels, raw_folder, run_load, title_of
 from testbed.planning import Plan
@@ -27,7 +27,9 @@ class Attempts:
     lab: Session  # the lab
     folder: ResultFolder  # of the run
     progress: Progress  # called with what is going on
-    choice: Choice | None  # how the dilation was chosen; None = the scenario says it, and then no load runs at another
+    choice: (
+        DilationChoice | None
+    )  # how the dilation was chosen; None = the scenario says it, and then no load runs at another
 
     def run(self, load: Workload, number: int, which: str) -> LoadRecord:
         """Run a load; where the lab is too slow for it, and may be slower, a second time, which then counts.
@@ -48,7 +50,7 @@ class Attempts:
             self.progress(f"{title}: {now}; there is no larger one")
             return record
         self.progress(f"{title}: {now}; once more at {larger:g}")
-        before = self._set_aside(record, number)
+        before = self._archive_attempt(record, number)
         slower = at_dilation(self.plan, larger)
         self.lab.set_rates(slower)
         again = self._at(slower, load, number, which)
@@ -61,10 +63,10 @@ class Attempts:
         record = run_load(plan, self.lab, self.folder, load, number, self.progress, which)
         record.entry["dilation"] = _dilation(plan)
         record.entry["too_slow"] = record.too_slow
-        record.entry["short_of_time"] = record.short_of_time
+        record.entry["short_of_time"] = record.is_cpu_limited
         return record
 
-    def _set_aside(self, record: LoadRecord, number: int) -> AttemptEntry:
+    def _archive_attempt(self, record: LoadRecord, number: int) -> AttemptEntry:
         """Make room for another attempt; returns what the manifest says of this one."""
         entry = record.entry
         raw = raw_folder(number, entry["title"])

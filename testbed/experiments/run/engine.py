@@ -12,7 +12,7 @@ from testbed.base.errors import EXIT_FAIL, EXIT_PASS, EXIT_WARNINGS, CapabilityE
 from testbed.base.model import Sample
 from testbed.engines.lab.control.client import LabClient
 from testbed.engines.session import Session
-from testbed.experiments.run.advice import Asked, AskedOfLab, advice
+from testbed.experiments.run.advice import AskedOfLab, Invocation, advice
 from testbed.experiments.run.checks.fidelity import Finding, Judgement, Verdict
 from testbed.experiments.run.loads.one_load import LoadRecord
 from testbed.planning import Plan
@@ -24,7 +24,7 @@ Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RunOutcome:
     """What a run came to."""
 
     folder: Path  # its result folder
@@ -40,7 +40,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredRun:
     """What was measured, in a folder that is not finished yet."""
 
     folder: ResultFolder  # holds all but the report
@@ -75,7 +75,7 @@ class Engine:
     missing: Callable[[Plan, Progress], Missing]
     # run the loads of a plan that lacks nothing, and store all but the report, in a new folder of the folder of
     # results. It raises LabError if that breaks; the new folder then stays, marked incomplete.
-    measure: Callable[[Plan, Path, Progress], Measured]
+    measure: Callable[[Plan, Path, Progress], MeasuredRun]
     # builds a lab on this machine, which outlives this program if the last argument says so; None = it cannot
     build: Callable[[Plan, Progress, bool], LabClient] | None = None
     # builds what carries a plan's frames, stores what it is and checks its paths; it ends with the block. None = there
@@ -97,12 +97,12 @@ class Records:
         self.loads.append(record.entry)
         self.findings += record.findings
 
-    def store(self, folder: ResultFolder, facts: Mapping[str, Any]) -> Measured:
+    def store(self, folder: ResultFolder, facts: Mapping[str, Any]) -> MeasuredRun:
         """Judge all of it, and write samples and manifest."""
         judgement = Judgement.of(self.findings)
         folder.write_samples(self.samples)
         folder.write_manifest(judgement.verdict.word, judgement.reasons, self.loads, facts)
-        return Measured(folder, judgement, tuple(self.samples))
+        return MeasuredRun(folder, judgement, tuple(self.samples))
 
 
 def run_loads(plan: Plan, folder: ResultFolder, run: Callable[[Workload, int, str], LoadRecord]) -> Records:
@@ -117,7 +117,7 @@ def run_loads(plan: Plan, folder: ResultFolder, run: Callable[[Workload, int, st
     return records
 
 
-def finish(measured: Measured, progress: Progress, asked: Asked | AskedOfLab | None = None) -> Outcome:
+def finish(measured: MeasuredRun, progress: Progress, asked: Invocation | AskedOfLab | None = None) -> RunOutcome:
     """Draw the report of a run of which all else is stored, and give its folder the final name.
 
     `asked` is how a command was asked for it, to say what to type where the lab was too slow; None = it was not.
@@ -132,4 +132,4 @@ def finish(measured: Measured, progress: Progress, asked: Asked | AskedOfLab | N
         run = replace(run, manifest={**run.manifest, "advice": said})
         folder.write_json("manifest.json", run.manifest)
     folder.write_text("report.html", render_report(run))
-    return Outcome(folder.finish(), judgement.verdict, judgement.reasons, measured.samples, said)
+    return RunOutcome(folder.finish(), judgement.verdict, judgement.reasons, measured.samples, said)

@@ -14,9 +14,9 @@ from types import ModuleType
 from testbed.base.errors import InputError
 from testbed.engines.lab.control.client import LabClient
 from testbed.engines.session import Session
-from testbed.experiments.run.advice import Asked
-from testbed.experiments.run.engine import Engine, Missing, Outcome, Progress, finish
-from testbed.experiments.run.in_session import Fabric
+from testbed.experiments.run.advice import Invocation
+from testbed.experiments.run.engine import Engine, Missing, Progress, RunOutcome, finish
+from testbed.experiments.run.in_session import LabBuilder
 from testbed.planning import Plan
 from testbed.results import ResultFolder
 from testbed.scenario import Scenario
@@ -34,13 +34,13 @@ def _module(name: str) -> ModuleType:
     return import_module(f"testbed.experiments.run.{MODULES[name]}")
 
 
-def _fabric(plan: Plan) -> Fabric:
+def _fabric(plan: Plan) -> LabBuilder:
     """What a plan's labs on this machine have of their own."""
-    fabric: Fabric = _module(plan.scenario.engine).LAB
+    fabric: LabBuilder = _module(plan.scenario.engine).LAB
     return fabric
 
 
-def standing(
+def find_lab_engine(
     scenario: Scenario,
 ) -> tuple[Callable[[Plan, Progress], Missing], Callable[[Plan, Progress, bool], LabClient]]:
     """`missing` and `build` of a scenario's engine.
@@ -73,8 +73,8 @@ def facts_of(plan: Plan, lab: Session) -> dict[str, object]:
 
 
 def run_scenario(
-    plan: Plan, results: Path, progress: Progress, asked: Asked | None = None, engine: Engine | None = None
-) -> Outcome:
+    plan: Plan, results: Path, progress: Progress, asked: Invocation | None = None, engine: Engine | None = None
+) -> RunOutcome:
     """Run the plan's loads by the scenario's engine, and store everything.
 
     `asked` is how `testbed run` is asked for it; None = by the scenario's file alone. `engine` is another one than the
@@ -91,4 +91,4 @@ def run_scenario(
         raise InputError.one("workloads", sentence, scenario.source)
     engine = engine or engine_named(scenario.engine)
     engine.missing(plan, progress).refuse()
-    return finish(engine.measure(plan, results, progress), progress, asked or Asked.of(scenario))
+    return finish(engine.measure(plan, results, progress), progress, asked or Invocation.of(scenario))

@@ -11,8 +11,8 @@ from testbed.base.errors import LabError
 from testbed.engines.session import Session
 from testbed.experiments.run.attempts import Attempts
 from testbed.experiments.run.checks.fidelity import Finding, Verdict
-from testbed.experiments.run.dilation.choose import Choice, choose_dilation
-from testbed.experiments.run.engine import Measured, Progress, run_loads
+from testbed.experiments.run.dilation.choose import DilationChoice, choose_dilation
+from testbed.experiments.run.engine import MeasuredRun, Progress, run_loads
 from testbed.experiments.run.loads.context import flood_findings, flooded
 from testbed.planning import Plan
 from testbed.results import ResultFolder
@@ -21,7 +21,7 @@ _SHOWN_PROBLEMS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Fabric:
+class LabBuilder:
     """What carries a plan's frames."""
 
     build: Callable[[Plan, Progress], AbstractContextManager[Session]]  # builds it; it ends with the block
@@ -30,12 +30,12 @@ class Fabric:
 
 
 # Settles the dilation of a running lab: the plan at it, and how it was chosen, see choose_dilation().
-Choose = Callable[[Plan, Session, Progress], tuple[Plan, Choice | None]]
+Choose = Callable[[Plan, Session, Progress], tuple[Plan, DilationChoice | None]]
 
 
 def measure_in(
-    fabric: Fabric, plan: Plan, results: Path, progress: Progress, choose: Choose = choose_dilation
-) -> Measured:
+    fabric: LabBuilder, plan: Plan, results: Path, progress: Progress, choose: Choose = choose_dilation
+) -> MeasuredRun:
     """Build the plan's fabric, run its loads, and store all but the report; see Engine."""
     folder = ResultFolder(results, plan)
     with checked(fabric, plan, folder, progress) as lab:
@@ -49,7 +49,7 @@ def measure_on(
     progress: Progress,
     findings: Sequence[Finding] = (),
     choose: Choose = choose_dilation,
-) -> Measured:
+) -> MeasuredRun:
     """Run the plan's loads in a lab that is there, and store all but the report.
 
     `findings` are what is known of the lab before.
@@ -67,7 +67,7 @@ def measure_on(
 
 
 @contextmanager
-def checked(fabric: Fabric, plan: Plan, folder: ResultFolder, progress: Progress) -> Iterator[Session]:
+def checked(fabric: LabBuilder, plan: Plan, folder: ResultFolder, progress: Progress) -> Iterator[Session]:
     """Build a plan's fabric, store what it is, and check its paths; it ends with the block.
 
     Raises:
@@ -88,7 +88,7 @@ def changes_since(plan: Plan, lab: Session) -> list[Finding]:
     return [(Verdict.INVALID if one.void else Verdict.WARN, one.sentence) for one in lab.deviations(plan)]
 
 
-def lab_facts(settled: Plan, choice: Choice | None, lab: Session) -> dict[str, object]:
+def lab_facts(settled: Plan, choice: DilationChoice | None, lab: Session) -> dict[str, object]:
     """What the manifest tells of a lab.
 
     `settled` is the plan at the dilation that was measured, which `choice` chose; None = the scenario gave it.
@@ -97,7 +97,7 @@ def lab_facts(settled: Plan, choice: Choice | None, lab: Session) -> dict[str, o
         "engine": settled.scenario.engine,
         "dilation": settled.scenario.lab.chosen_dilation,
         "dilation_choice": asdict(choice) if choice else None,
-        "holds_lone_frames": lab.facts.holds_lone_frames,
+        "shapes_idle_ports": lab.facts.shapes_idle_ports,
         "cpu_share": None if lab.facts.cpu_share is None else asdict(lab.facts.cpu_share),
         **({"pace": lab.facts.pace} if lab.facts.pace else {}),
     }

@@ -19,7 +19,7 @@ from testbed.engines.machine.probe import capabilities, require, versions
 from testbed.engines.session import Session
 from testbed.experiments.run.dilation.pilot import pilot_job
 from testbed.experiments.run.engine import Engine, Missing, Progress
-from testbed.experiments.run.in_session import Fabric, checked, measure_in
+from testbed.experiments.run.in_session import LabBuilder, checked, measure_in
 from testbed.experiments.run.loads.one_load import load_labels, runner_of
 from testbed.experiments.run.loads.run_mpi import prepare_mpi
 from testbed.planning import Plan
@@ -79,8 +79,8 @@ def say_what_lacks(facts: Facts, progress: Progress) -> None:
     """Tell what a lab does without, and why."""
     if facts.why_slow:
         progress(f"no fast path under Open vSwitch: {facts.why_slow}")
-    if facts.why_wait:
-        progress(_waiting(facts.why_wait))
+    if facts.tsq_backpressure_reason:
+        progress(_waiting(facts.tsq_backpressure_reason))
 
 
 def _waiting(why: str) -> str:
@@ -99,7 +99,7 @@ def of_facts(engine: str, facts: Facts) -> dict[str, object]:
         "engine": engine,
         "datapath": facts.datapath,
         "fast_path": "on" if facts.fast_path else f"off: {facts.why_slow}" if facts.why_slow else "off",
-        **({"host_sockets": _waiting(facts.why_wait)} if facts.why_wait else {}),
+        **({"host_sockets": _waiting(facts.tsq_backpressure_reason)} if facts.tsq_backpressure_reason else {}),
         "switch_daemons": len(facts.switch_daemons),
         "controller": facts.controller or "none",
         "kernel": facts.kernel,
@@ -121,5 +121,5 @@ def environment_with(engine: str, lab: Session, switches: Mapping[str, object]) 
     }
 
 
-LAB = Fabric(build, environment)
+LAB = LabBuilder(build, environment)
 ENGINE = Engine(missing, partial(measure_in, LAB), build, partial(checked, LAB))

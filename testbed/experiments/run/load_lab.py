@@ -14,7 +14,7 @@ from testbed.base.trust import allowing
 from testbed.engines.lab.control.client import LabClient
 from testbed.experiments.run.advice import AskedOfLab
 from testbed.experiments.run.checks.fidelity import Finding, Verdict
-from testbed.experiments.run.engine import Outcome, Progress, finish
+from testbed.experiments.run.engine import Progress, RunOutcome, finish
 from testbed.experiments.run.engines import engine_named, facts_of
 from testbed.experiments.run.in_session import measure_on
 from testbed.planning import Plan
@@ -49,7 +49,7 @@ def loads_plan(
         plan = replace(plan, scenario=scenario)
         problems = [*load_problems(scenario, plan.topology), *event_problems(scenario, plan.topology)]
         if not problems:
-            problems += _unkillable(built, plan)
+            problems += list_not_killable(built, plan)
         if problems:
             raise InputError([problem.in_file(SOURCE) for problem in problems])
     scenario = plan.scenario
@@ -66,7 +66,7 @@ def load_lab(
     asked: AskedOfLab | None = None,
     *,
     trust: bool = False,
-) -> Outcome:
+) -> RunOutcome:
     """Run the loads of a plan in a running lab, and store everything; the lab goes on.
 
     A lab that is no longer as it was built is loaded all the same, and the verdict says so.
@@ -87,11 +87,11 @@ def load_lab(
         return _load_lab(lab, plan, results, progress, asked)
 
 
-def _load_lab(lab: LabClient, plan: Plan, results: Path, progress: Progress, asked: AskedOfLab | None) -> Outcome:
+def _load_lab(lab: LabClient, plan: Plan, results: Path, progress: Progress, asked: AskedOfLab | None) -> RunOutcome:
     engine_named(plan.scenario.engine).missing(plan, progress).refuse()
     folder = ResultFolder(results, plan)
     try:
-        with _put_back(lab, plan):
+        with restore_on_error(lab, plan):
             folder.write_plan(facts_of(plan, lab))
             if plan.scenario.lab.dilation not in ("auto", lab.facts.dilation):
                 progress(f"slowing the lab down by {plan.scenario.lab.chosen_dilation:g}")
@@ -110,7 +110,7 @@ def _changed(lab: LabClient, plan: Plan) -> list[Finding]:
     return [(Verdict.INVALID, f"the lab is not what the plan says, in {len(problems)} points: {problems[0]}")]
 
 
-def _unkillable(built: Plan, plan: Plan) -> list[Problem]:
+def list_not_killable(built: Plan, plan: Plan) -> list[Problem]:
     """Loads that kill switches which share their process with others, since the lab was built without these loads."""
     alone = set(killed_switches(built))
     together = [switch for switch in killed_switches(plan) if switch not in alone]
@@ -134,7 +134,7 @@ def _checked(plan: Plan, dilation: float | str) -> float | Literal["auto"]:
 
 
 @contextmanager
-def _put_back(lab: LabClient, plan: Plan) -> Iterator[None]:
+def restore_on_error(lab: LabClient, plan: Plan) -> Iterator[None]:
     """Let links and switches that events of the loads have changed be as planned again, if the block is left early."""
     try:
         yield

@@ -14,7 +14,7 @@ from testbed.engines.machines.fabric import FabricClient, Machines
 from testbed.engines.session import Session
 from testbed.experiments.run.dilation.pilot import pilot_job
 from testbed.experiments.run.engine import Engine, Missing, Progress
-from testbed.experiments.run.in_session import Fabric, checked, measure_in
+from testbed.experiments.run.in_session import LabBuilder, checked, measure_in
 from testbed.experiments.run.lab import of_facts, say_what_lacks
 from testbed.experiments.run.loads.one_load import runner_of
 from testbed.experiments.run.loads.run_mpi import Prepared, prepare_mpi
@@ -23,7 +23,7 @@ from testbed.planning import Plan
 
 def engine_over(machines: Machines) -> Engine:
     """The engine on these machines; how it is asked is that of any other."""
-    fabric = Fabric(partial(_built, machines), partial(_environment, machines))
+    fabric = LabBuilder(partial(_built, machines), partial(_environment, machines))
     return Engine(partial(_missing, machines), partial(measure_in, fabric), session=partial(checked, fabric))
 
 

@@ -9,7 +9,7 @@ from testbed.engines.realtime.client import ModelClient, build_model_lab
 from testbed.engines.session import Session
 from testbed.experiments.run import lab
 from testbed.experiments.run.engine import Engine, Missing, Progress
-from testbed.experiments.run.in_session import Fabric, checked, measure_in
+from testbed.experiments.run.in_session import LabBuilder, checked, measure_in
 from testbed.planning import Plan
 
 
@@ -39,5 +39,5 @@ def environment(engine: str, running: Session) -> dict[str, object]:
     return lab.environment_with(engine, running, {"switches": f"model, {running.facts.version}"})
 
 
-LAB = Fabric(build, environment)
+LAB = LabBuilder(build, environment)
 ENGINE = Engine(missing, partial(measure_in, LAB), build, partial(checked, LAB))

@@ -12,7 +12,7 @@ from testbed.base.model import Floats, Sample
 from testbed.engines.simulate.folder import environment
 from testbed.engines.simulate.load import SimulatedLoad
 from testbed.experiments.run.checks.fidelity import Finding, Verdict, judge_prediction
-from testbed.experiments.run.engine import Engine, Measured, Missing, Progress, run_loads
+from testbed.experiments.run.engine import Engine, MeasuredRun, Missing, Progress, run_loads
 from testbed.experiments.run.loads.context import LoadOutcome
 from testbed.experiments.run.loads.one_load import LoadRecord, load_labels, record_of
 from testbed.planning import Plan
@@ -33,7 +33,7 @@ def missing(plan: Plan, progress: Progress) -> Missing:
     return Missing()
 
 
-def measure(plan: Plan, results: Path, progress: Progress) -> Measured:
+def measure(plan: Plan, results: Path, progress: Progress) -> MeasuredRun:
     """Simulate the plan's loads at real-world rates, and store all but the report; see Engine."""
     plan = at_dilation(plan, 1.0)
     ready = simulated_loads(plan)

@@ -24,13 +24,13 @@ from testbed.base.units import format_estimate
 from testbed.engines.vm.boot import Report, run_job
 from testbed.engines.vm.image import Image, qemu_version, require_image
 from testbed.engines.vm.kvm import why_no_kvm
-from testbed.engines.vm.machine import NEEDED_BY_TESTS, Machine, free_memory, needed_memory, require_memory
+from testbed.engines.vm.machine import NEEDED_BY_TESTS, VirtualMachine, free_memory, needed_memory, require_memory
 from testbed.engines.vm.project import LAB_PARTS
 from testbed.engines.vm.speed import keep_speed, read_speed
 from testbed.experiments.run.checks.fidelity import Judgement, Verdict
 from testbed.experiments.run.dilation.estimate import run_instructions
 from testbed.experiments.run.dilation.known import dilation_in_virtual_time, refuse_translated
-from testbed.experiments.run.engine import Engine, Measured, Missing, Progress
+from testbed.experiments.run.engine import Engine, MeasuredRun, Missing, Progress
 from testbed.experiments.run.guest import job_text
 from testbed.planning import Plan
 from testbed.planning.rates import at_dilation
@@ -44,22 +44,22 @@ _SLEEP = 1.0  # s that clocks of a machine that does not sleep are apart at most
 _ERRORS = {kind.__name__: kind for kind in (CapabilityError, LabError, StorageError, VerificationError)}
 
 
-def choose_machine(image: Image, options: VmOptions, progress: Progress, seed: int = 1) -> tuple[Machine, str]:
+def choose_machine(image: Image, options: VmOptions, progress: Progress, seed: int = 1) -> tuple[VirtualMachine, str]:
     """Return the machine to start, and why it has no KVM where it could have had it; else an empty text.
 
     `seed` is of the random numbers in virtual time.
     """
     # One processor: QEMU counts the instructions of all in turn, so more would only share it.
-    virtual = Machine("icount", 1, options.memory, options.shift, seed)
+    virtual = VirtualMachine("icount", 1, options.memory, options.shift, seed)
     if options.virtual_time is True:
         return virtual, ""
     progress("trying whether KVM boots here")
     why_not = why_no_kvm(image)
     if not why_not:
-        return Machine("kvm", os.cpu_count() or 1, options.memory), ""
+        return VirtualMachine("kvm", os.cpu_count() or 1, options.memory), ""
     if options.virtual_time == "auto":
         return virtual, why_not
-    return Machine("tcg", os.cpu_count() or 1, options.memory), why_not
+    return VirtualMachine("tcg", os.cpu_count() or 1, options.memory), why_not
 
 
 def missing(plan: Plan, progress: Progress) -> Missing:
@@ -94,7 +94,7 @@ def missing(plan: Plan, progress: Progress) -> Missing:
     return Missing(tuple(problems), tuple(lacking))
 
 
-def measure(plan: Plan, results: Path, progress: Progress) -> Measured:
+def measure(plan: Plan, results: Path, progress: Progress) -> MeasuredRun:
     """Run the loads in a virtual machine, and store all but the report; see Engine."""
     version, image, options = qemu_version(), require_image(), plan.scenario.vm
     machine, no_kvm = choose_machine(image, options, progress, plan.scenario.lab.seed)
@@ -158,7 +158,7 @@ def measure(plan: Plan, results: Path, progress: Progress) -> Measured:
     }
     folder.write_json("manifest.json", {**run.manifest, **times, "vm": facts})
     verdict = Verdict[str(run.manifest["verdict"]).upper()]
-    return Measured(folder, Judgement(verdict, tuple(run.manifest["reasons"])), run.samples)
+    return MeasuredRun(folder, Judgement(verdict, tuple(run.manifest["reasons"])), run.samples)
 
 
 def run_tests_in_vm(
@@ -208,7 +208,7 @@ def raise_reported(report: Report) -> None:
     raise kind(lines)
 
 
-def instruction_seconds(machine: Machine) -> float:
+def instruction_seconds(machine: VirtualMachine) -> float:
     """What an instruction takes in virtual time."""
     return 1e-9 * float(1 << machine.shift)
 
@@ -247,7 +247,7 @@ _CLOCKS = {
 }
 
 
-def _told(machine: Machine, no_kvm: str, takes: str = "") -> str:
+def _told(machine: VirtualMachine, no_kvm: str, takes: str = "") -> str:
     """What is booted, in which time and why, and how long that takes."""
     why = ", since KVM does not boot here" if no_kvm else ""
     more = [f"KVM says: {no_kvm}"] if no_kvm else []

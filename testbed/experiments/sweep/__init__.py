@@ -2,7 +2,7 @@
 
 from testbed.experiments.sweep.plans import Planned, prepare
 from testbed.experiments.sweep.read import find_sweep
-from testbed.experiments.sweep.results import Outcome
+from testbed.experiments.sweep.results import SweepOutcome
 from testbed.experiments.sweep.run import run_sweep
 
-__all__ = ["Outcome", "Planned", "find_sweep", "prepare", "run_sweep"]
+__all__ = ["Planned", "SweepOutcome", "find_sweep", "prepare", "run_sweep"]

@@ -15,8 +15,8 @@ from pathlib import Path
 from testbed.base.errors import LabError, TestbedError
 from testbed.base.files import make_folder, make_new_folder, remove_folder, rename, write_whole
 from testbed.engines.lab.hosts.memory import require_room
-from testbed.experiments.run.advice import Asked
-from testbed.experiments.run.engine import Outcome
+from testbed.experiments.run.advice import Invocation
+from testbed.experiments.run.engine import RunOutcome
 from testbed.experiments.run.engines import run_scenario
 from testbed.planning import Plan, make_plan
 from testbed.results import INCOMPLETE
@@ -25,7 +25,7 @@ from testbed.scenario.pickled import Pickled
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class RemoteResult:
     """What came of a run elsewhere."""
 
     name: str  # of its result folder; empty where it has none
@@ -37,10 +37,10 @@ class Carried:
     error: str = ""  # why it broke; empty where it did not
 
 
-Runner = Callable[[Plan, Path, Callable[[str], None], Asked], Outcome]
+Runner = Callable[[Plan, Path, Callable[[str], None], Invocation], RunOutcome]
 
 
-def run_apart(asked: Pickled, settings: Sequence[str], digest: str, runner: Runner = run_scenario) -> Carried:
+def run_remote(asked: Pickled, settings: Sequence[str], digest: str, runner: Runner = run_scenario) -> RemoteResult:
     """Run a scenario in a folder of its own that ends with this call.
 
     `asked`: the scenario; `digest`: of its plan, where the sweep was prepared. What goes wrong is part of what is
@@ -54,7 +54,7 @@ def run_apart(asked: Pickled, settings: Sequence[str], digest: str, runner: Runn
             plan = make_plan(scenario, require_room)
             if plan.digest != digest:
                 raise LabError(f"the plan is another one on this worker: {plan.digest} instead of {digest}")
-            outcome = runner(plan, results, lambda text: None, Asked.of(scenario, settings))
+            outcome = runner(plan, results, lambda text: None, Invocation.of(scenario, settings))
         except Exception as error:
             reasons: tuple[str, ...] = ()
             text = str(error) if isinstance(error, TestbedError) else traceback.format_exc()
@@ -62,7 +62,7 @@ def run_apart(asked: Pickled, settings: Sequence[str], digest: str, runner: Runn
         else:
             text, verdict, reasons, advice = "", outcome.verdict.word, outcome.reasons, outcome.advice
             name, content = _packed(results)
-    return Carried(name, content, verdict, reasons, advice, round(time.monotonic() - started, 3), text)
+    return RemoteResult(name, content, verdict, reasons, advice, round(time.monotonic() - started, 3), text)
 
 
 def _packed(results: Path) -> tuple[str, bytes]:
@@ -77,7 +77,7 @@ def _packed(results: Path) -> tuple[str, bytes]:
     return folders[0].name, packed.getvalue()
 
 
-def unpack(carried: Carried, runs: Path) -> Path | None:
+def unpack(carried: RemoteResult, runs: Path) -> Path | None:
     """Put the result folder of a run elsewhere among others; returns it, None where there is none.
 
     It is there whole or not at all, and owned by whoever owns `runs`.

@@ -21,7 +21,7 @@ TABLES, INDEX = "comparison.txt", "index.html"
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SweepOutcome:
     """A sweep that has come to its end."""
 
     folder: Path  # of the sweep
@@ -53,7 +53,7 @@ class Outcome:
         }
 
 
-def write_comparison(sweep: Sweep, folder: Path, record: Record) -> Outcome:
+def write_comparison(sweep: Sweep, folder: Path, record: Record) -> SweepOutcome:
     """Compare all finished runs; one table, CSV and picture in three forms a figure."""
     problems: list[str] = []
     runs: list[Run] = []
@@ -87,7 +87,7 @@ def write_comparison(sweep: Sweep, folder: Path, record: Record) -> Outcome:
     contents = {INDEX: _index(sweep, record, tables, contents).encode(), **contents}
     for name, content in contents.items():  # all at once, when nothing can go wrong any more
         write_whole(folder / name, content, below=folder)
-    return Outcome(folder, record, tuple(tables), tuple(folder / name for name in contents), tuple(problems))
+    return SweepOutcome(folder, record, tuple(tables), tuple(folder / name for name in contents), tuple(problems))
 
 
 def _index(sweep: Sweep, record: Record, tables: Sequence[str], contents: Mapping[str, bytes]) -> str:

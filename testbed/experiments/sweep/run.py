@@ -16,11 +16,11 @@ from queue import SimpleQueue
 from testbed.base.errors import InputError, Problem, TestbedError, argument
 from testbed.base.files import rename
 from testbed.base.units import format_eta
-from testbed.experiments.run.advice import Asked
-from testbed.experiments.run.engine import Outcome as RunOutcome
+from testbed.experiments.run.advice import Invocation
+from testbed.experiments.run.engine import RunOutcome
 from testbed.experiments.run.engines import run_scenario
 from testbed.experiments.run.workers import LabWorkers
-from testbed.experiments.sweep.apart import Carried, run_apart, unpack
+from testbed.experiments.sweep.apart import RemoteResult, run_remote, unpack
 from testbed.experiments.sweep.plans import Planned
 from testbed.experiments.sweep.record import (
     RUNS,
@@ -33,7 +33,7 @@ from testbed.experiments.sweep.record import (
     run_folders,
     write_record,
 )
-from testbed.experiments.sweep.results import Outcome, write_comparison
+from testbed.experiments.sweep.results import SweepOutcome, write_comparison
 from testbed.planning import Plan, make_plan
 from testbed.results import load_run
 from testbed.results.store import locked
@@ -44,7 +44,7 @@ Progress = Callable[[str], None]
 _LONGEST = 120  # characters of a label in the name of a folder
 
 
-Runner = Callable[[Plan, Path, Progress, Asked], RunOutcome]
+Runner = Callable[[Plan, Path, Progress, Invocation], RunOutcome]
 
 
 def run_sweep(
@@ -55,7 +55,7 @@ def run_sweep(
     resume: bool = False,
     runner: Runner = run_scenario,
     workers: LabWorkers | None = None,
-) -> Outcome:
+) -> SweepOutcome:
     """Run what is not done yet, then compare all.
 
     Repeats are run in rounds, so that a machine that changes slowly does not look like a difference of scenarios.
@@ -149,7 +149,7 @@ def _one(planned: Planned, folder: Path, record: Record, number: int, progress: 
     try:
         progress(f"{head}: planning")
         plan = make_plan(next(job.scenario for job in planned.jobs if job.label == entry.label))
-        asked = Asked.of(plan.scenario, entry.settings)
+        asked = Invocation.of(plan.scenario, entry.settings)
         outcome = runner(plan, folder / RUNS, lambda text: progress(f"{head}: {text}"), asked)
         done: dict[str, object] = {
             "state": "finished", "folder": str(_named(outcome.folder, plan.scenario.name, entry).relative_to(folder)),
@@ -185,7 +185,7 @@ def _require_labs(planned: Planned, workers: LabWorkers) -> None:
         raise InputError([Problem(argument("cluster"), sentence)])
 
 
-def _put(ended: SimpleQueue[tuple[int, Future[Carried]]], number: int, task: Future[Carried]) -> None:
+def _put(ended: SimpleQueue[tuple[int, Future[RemoteResult]]], number: int, task: Future[RemoteResult]) -> None:
     ended.put((number, task))
 
 
@@ -196,7 +196,7 @@ def _apart(
 
     On the way out, however that is, what has not begun is cancelled.
     """
-    ended: SimpleQueue[tuple[int, Future[Carried]]] = SimpleQueue()
+    ended: SimpleQueue[tuple[int, Future[RemoteResult]]] = SimpleQueue()
     jobs = {job.label: job for job in planned.jobs}
     labs = sum(_needs_lab(jobs[record.entries[number].label].scenario) for number in waiting)
     places = ", ".join(
@@ -214,7 +214,7 @@ def _apart(
         for number in waiting:
             job = jobs[record.entries[number].label]
             submit = workers.submit_lab if _needs_lab(job.scenario) else workers.submit
-            task = submit(run_apart, pickled(job.scenario, job.scenario), job.settings, job.plan_digest)
+            task = submit(run_remote, pickled(job.scenario, job.scenario), job.settings, job.plan_digest)
             tasks.append(task)
             task.add_done_callback(partial(_put, ended, number))
         for count in range(1, len(waiting) + 1):

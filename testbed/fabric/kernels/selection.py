@@ -11,7 +11,7 @@ from testbed.base.model import Floats, Ints, Longs
 from testbed.fabric.kernels.turns import FAR, hops_to, nearest
 
 
-class Graph(NamedTuple):
+class SelectionGraph(NamedTuple):
     """Virtual channels, N of them, between E switches with hosts."""
 
     ends: Ints  # (E,) switches with hosts
@@ -26,7 +26,7 @@ class Graph(NamedTuple):
 
 
 @jit
-def hops_to_end(graph: Graph, end: int, distance: Ints, order: Ints) -> int:
+def hops_to_end(graph: SelectionGraph, end: int, distance: Ints, order: Ints) -> int:
     """As hops_to(), to the end switch of an index."""
     switch = graph.ends[end]
     own = graph.arriving[graph.arriving_start[switch] : graph.arriving_start[switch + 1]]
@@ -34,7 +34,7 @@ def hops_to_end(graph: Graph, end: int, distance: Ints, order: Ints) -> int:
 
 
 @jit
-def first_hops(graph: Graph, source: int) -> Ints:
+def first_hops(graph: SelectionGraph, source: int) -> Ints:
     """Virtual channels by which a path may leave the end switch of an index."""
     switch = graph.ends[source]
     return graph.first[graph.first_start[switch] : graph.first_start[switch + 1]]
@@ -80,7 +80,7 @@ def _at_rank(options: Ints, wanted: int, distance: Ints, ways: Floats, rank: flo
 
 @jit
 def lengths_and_ways(
-    graph: Graph,
+    graph: SelectionGraph,
     most: int,
 ) -> tuple[Ints, Ints, Ints]:
     """Hops of a shortest path of every pair, and how many shortest paths there are, up to `most`; 0: do not count.
@@ -115,7 +115,7 @@ def lengths_and_ways(
 
 @jit
 def ranked_paths(
-    graph: Graph,
+    graph: SelectionGraph,
     rank: Ints,
     path_start: Longs,
 ) -> Ints:
@@ -149,7 +149,7 @@ def ranked_paths(
 @jit
 def draw_paths(
     end: int,
-    graph: Graph,
+    graph: SelectionGraph,
     path_start: Longs,
     draws: Floats,
     hops: Ints,
@@ -180,7 +180,7 @@ def draw_paths(
 
 @jit
 def candidate_paths(
-    graph: Graph,
+    graph: SelectionGraph,
     length: Longs,
     wanted: Longs,
     base: Longs,

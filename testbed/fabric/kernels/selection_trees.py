@@ -24,7 +24,7 @@ import numpy as np
 
 from testbed.base.jit import jit
 from testbed.base.model import Bools, Ints, Longs
-from testbed.fabric.kernels.selection import Graph, first_hops, hops_to_end
+from testbed.fabric.kernels.selection import SelectionGraph, first_hops, hops_to_end
 from testbed.fabric.kernels.turns import FAR
 
 NONE, ROOT = -1, -2
@@ -34,7 +34,7 @@ _TAKEN, _KILLED, _PLACE, _OPTIONS, _REACHED, _LEVEL = 0, 1, 2, 3, 4, 5
 
 @jit
 def remaining_hops(
-    graph: Graph,
+    graph: SelectionGraph,
     hosts: Longs,
     switches: int,
 ) -> Longs:
@@ -51,7 +51,7 @@ def remaining_hops(
 
 
 @jit
-def _awake(
+def _mark_active(
     root: int,
     start: Longs,
     following: Ints,
@@ -88,7 +88,9 @@ def _awake(
 
 
 @jit
-def _kill(node: int, target: Ints, needed: Bools, alive: Bools, supply: Ints, killed: Ints, count: int) -> int:
+def _remove_channel(
+    node: int, target: Ints, needed: Bools, alive: Bools, supply: Ints, killed: Ints, count: int
+) -> int:
     """Kill a virtual channel; return the switch that this cuts off, or NONE."""
     alive[node] = False
     killed[count] = node
@@ -124,14 +126,14 @@ def _spread(
                 continue
             support[after] -= 1
             if alive[after] and support[after] == 0:
-                cut_off = max(cut_off, _kill(after, target, needed, alive, supply, killed, count))
+                cut_off = max(cut_off, _remove_channel(after, target, needed, alive, supply, killed, count))
                 count += 1
         done += 1
     return done, count, cut_off
 
 
 @jit
-def _revive(
+def _restore_channel(
     root: int,
     start: Longs,
     following: Ints,
@@ -172,7 +174,7 @@ def _by_preference(
 
 @jit
 def legal_trees(
-    graph: Graph,
+    graph: SelectionGraph,
     hosts: Longs,
     source: Ints,
     target: Ints,
@@ -223,7 +225,7 @@ def legal_trees(
                     at = source[tree[own, at]]
             tree[own] = NONE
         entries = first_hops(graph, own)
-        _awake(root, start, following, entries, target, alive, support, supply, options)
+        _mark_active(root, start, following, entries, target, alive, support, supply, options)
         for switch in range(switches):
             if needed[switch] and switch != root and supply[switch] == 0:
                 return tree, np.array([own, switch, 0], dtype=np.int32)
@@ -262,7 +264,7 @@ def legal_trees(
             done = killed_count
             for other in arriving[arriving_start[switch] : arriving_start[switch + 1]]:
                 if other != node and alive[other]:
-                    _kill(other, target, needed, alive, supply, killed, killed_count)
+                    _remove_channel(other, target, needed, alive, supply, killed, killed_count)
                     killed_count += 1
             done, killed_count, cut_off = _spread(
                 root, start, following, target, needed, alive, support, supply, killed, done, killed_count
@@ -273,12 +275,14 @@ def legal_trees(
                 depth -= 1
                 node = taken[depth, _TAKEN]
                 kept = taken[depth, _KILLED]
-                _revive(root, start, following, target, alive, support, supply, killed, done, killed_count, kept)
+                _restore_channel(
+                    root, start, following, target, alive, support, supply, killed, done, killed_count, kept
+                )
                 done, killed_count = kept, kept
                 now, option_count = taken[depth, _PLACE], taken[depth, _OPTIONS]
                 reached_count, level = taken[depth, _REACHED], taken[depth, _LEVEL]
                 entered_by[target[node]] = NONE
-                cut_off = _kill(node, target, needed, alive, supply, killed, killed_count)
+                cut_off = _remove_channel(node, target, needed, alive, supply, killed, killed_count)
                 killed_count += 1
                 if cut_off == NONE:
                     done, killed_count, cut_off = _spread(

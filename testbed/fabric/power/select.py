@@ -22,8 +22,8 @@ from testbed.base.errors import InputError
 from testbed.base.model import AllowedTurns, Bools, Bundles, Floats, Ints, Longs, Paths, Routes, Topology
 from testbed.fabric.power.models import SPEEDS
 from testbed.fabric.routing.paths import traffic_load
-from testbed.fabric.topologies.build import divided_pair
-from testbed.fabric.topologies.faults import link_called, living_part
+from testbed.fabric.topologies.build import find_disconnected_pair
+from testbed.fabric.topologies.faults import find_surviving_part, link_called
 
 _ROUNDING = 1e-9
 
@@ -237,10 +237,10 @@ class Subfabric:
 
 def subfabric_without(topology: Topology, off: Bools) -> Subfabric | None:
     """The fabric without the links `off` (L,); None where that leaves switches apart."""
-    if divided_pair(topology.switch_count, topology.links[~off]) is not None:
+    if find_disconnected_pair(topology.switch_count, topology.links[~off]) is not None:
         return None
     links = np.flatnonzero(~off)
     channel = np.stack([2 * links, 2 * links + 1], axis=1).reshape(-1).astype(np.int32)
     every = np.ones(topology.switch_count, dtype=bool)
     words = [f"link {link_called(topology, link)}" for link in np.flatnonzero(off).tolist()]
-    return Subfabric(living_part(topology, every, ~off, words), channel, len(topology.channel_source))
+    return Subfabric(find_surviving_part(topology, every, ~off, words), channel, len(topology.channel_source))

@@ -76,7 +76,7 @@ def runs(first: Longs, counts: Longs) -> tuple[Longs, Longs]:
 OTHERWISE = '"updown", "tbtp" and "sr" route whatever is left'
 
 
-def misfit(routing: str, needs: str, found: str) -> InputError:
+def refuse_topology(routing: str, needs: str, found: str) -> InputError:
     """Make the error of a routing on a topology it is not made for."""
     return InputError.one(
         "routing.kind",

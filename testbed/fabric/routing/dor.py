@@ -17,9 +17,9 @@ from testbed.base.model import Bools, Ints, Paths, Routes, Topology
 from testbed.fabric.routing.common import (
     explicit_routes,
     host_switches,
-    misfit,
     parallel_of_pair,
     plane_groups,
+    refuse_topology,
     require_every_pair,
     require_whole,
     source_trees,
@@ -73,7 +73,7 @@ def route_dor(topology: Topology, options: DorOptions) -> Routes:
         InputError: not a grid, a plane rule without parallel links, or dead links that it cannot do without.
     """
     if not topology.sizes:
-        raise misfit("dor", "a mesh, torus, hypercube or ring", topology.kind)
+        raise refuse_topology("dor", "a mesh, torus, hypercube or ring", topology.kind)
     wraps = topology.kind in ("torus", "ring")
     require_every_pair("dor", topology, math.prod(topology.sizes), pair_count(topology.sizes, wraps))
     longest = max(topology.sizes) if wraps else 0

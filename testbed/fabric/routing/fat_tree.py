@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from testbed.base.model import Ints, Routes, Topology
-from testbed.fabric.routing.common import host_switches, misfit, plane_groups, require_whole
+from testbed.fabric.routing.common import host_switches, plane_groups, refuse_topology, require_whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def route_fat_tree(topology: Topology, options: FatTreeOptions) -> Routes:
         InputError: the topology has no upper level, or something in it is dead.
     """
     if topology.levels.max(initial=0) == 0:
-        raise misfit("fat_tree", "a fat_tree, fat_tree_14 or myrinet_clos", topology.kind)
+        raise refuse_topology("fat_tree", "a fat_tree, fat_tree_14 or myrinet_clos", topology.kind)
     require_whole("fat_tree", topology)
     network = _Levels(topology)
     by_port = options.key == "in_port"

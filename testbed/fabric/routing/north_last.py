@@ -13,7 +13,7 @@ import numpy as np
 
 from testbed.base.errors import InputError
 from testbed.base.model import Bools, Ints, Routes, Topology
-from testbed.fabric.routing.common import OTHERWISE, host_switches, misfit, parallel_of_pair, source_trees
+from testbed.fabric.routing.common import OTHERWISE, host_switches, parallel_of_pair, refuse_topology, source_trees
 from testbed.fabric.routing.cut_rings import route_cut_rings
 from testbed.fabric.routing.dor import entering_channels
 
@@ -42,7 +42,7 @@ def route_north_last(topology: Topology, options: NorthLastOptions) -> Routes:
         InputError: not a grid, or dead links that cannot be gone round like this (names one).
     """
     if not topology.sizes:
-        raise misfit("north_last", "a mesh, torus, hypercube or ring", topology.kind)
+        raise refuse_topology("north_last", "a mesh, torus, hypercube or ring", topology.kind)
     if topology.switch_count != math.prod(topology.sizes):
         dead = next((fault for fault in topology.faults if fault.startswith("switch")), "a switch")
         raise _impassable(f"goes round dead links and here {dead} is dead")

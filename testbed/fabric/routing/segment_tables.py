@@ -11,7 +11,7 @@ from testbed.base.model import AllowedTurns, Bools, Ints, Topology
 from testbed.fabric.routing.segment_changes import Segmentation, after_change, segmentation, turns_of
 from testbed.fabric.routing.turns import by_switch, no_path
 from testbed.fabric.topologies.build import components
-from testbed.fabric.topologies.faults import living_part
+from testbed.fabric.topologies.faults import find_surviving_part
 
 DELIVER, NEVER = -1, -2
 
@@ -186,7 +186,7 @@ def _distances(
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SegmentHop:
     """A change, answered locally and by computing everything anew."""
 
     found: Segmentation
@@ -198,15 +198,15 @@ class Step:
     anew: Tables
 
 
-def first_step(topology: Topology, start: int) -> Step:
+def first_step(topology: Topology, start: int) -> SegmentHop:
     """Segments and tables of the whole fabric."""
     alive = np.ones(topology.link_count, dtype=np.bool_)
     found = segmentation(topology, start)
     tables = new_tables(topology, turns_of(topology, found, alive), connected_ends(topology, alive))
-    return Step(found, tables, 0, 0, 0, 0, tables)
+    return SegmentHop(found, tables, 0, 0, 0, 0, tables)
 
 
-def next_step(topology: Topology, before: Step, alive: Bools) -> Step:
+def next_step(topology: Topology, before: SegmentHop, alive: Bools) -> SegmentHop:
     """What a change takes, beside the tables there are.
 
     Raises:
@@ -216,7 +216,9 @@ def next_step(topology: Topology, before: Step, alive: Bools) -> Step:
     found = after_change(topology, before.found, alive)
     tables = mended_tables(topology, before.tables, turns_of(topology, found, alive), ends)
     anew = _anew(topology, before.found.start, alive, ends)
-    return Step(found, tables, *tables.changed(before.tables, topology), *anew.changed(before.tables, topology), anew)
+    return SegmentHop(
+        found, tables, *tables.changed(before.tables, topology), *anew.changed(before.tables, topology), anew
+    )
 
 
 def _anew(topology: Topology, start: int, alive: Bools, ends: Ints) -> Tables:
@@ -224,7 +226,7 @@ def _anew(topology: Topology, start: int, alive: Bools, ends: Ints) -> Tables:
     part = components(topology.switch_count, topology.links[alive])[0]
     switches = part == part[ends[0]]
     links = alive & switches[topology.links].all(axis=1)
-    left = living_part(topology, switches, links)
+    left = find_surviving_part(topology, switches, links)
     number = np.cumsum(switches) - 1
     begin = int(number[start]) if switches[start] else 0
     there = np.ones(left.link_count, dtype=np.bool_)

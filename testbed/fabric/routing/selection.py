@@ -14,7 +14,7 @@ from testbed.fabric.routing.common import host_switches
 from testbed.fabric.routing.turns import by_switch, consistent_paths, no_path
 
 if TYPE_CHECKING:
-    from testbed.fabric.kernels.selection import Graph
+    from testbed.fabric.kernels.selection import SelectionGraph
 
 CANDIDATES = 16
 _BY_CANDIDATES = ("sancho", "high_virtual", "high_physical")
@@ -76,13 +76,13 @@ def _check(options: SelectionOptions) -> None:
         raise InputError(problems)
 
 
-def _graph(topology: Topology, turns: AllowedTurns) -> Graph:
-    from testbed.fabric.kernels.selection import Graph
+def _graph(topology: Topology, turns: AllowedTurns) -> SelectionGraph:
+    from testbed.fabric.kernels.selection import SelectionGraph
     from testbed.fabric.kernels.turns import may_begin, reversed_graph
 
     layers = _layers(topology, turns.start)
     leaving_start, leaving = by_switch(np.tile(topology.channel_source, layers), topology.switch_count)
-    return Graph(
+    return SelectionGraph(
         host_switches(topology),
         turns.start,
         turns.following,
@@ -96,12 +96,12 @@ def _layers(topology: Topology, start: Longs) -> int:
     return max(1, (len(start) - 1) // max(len(topology.channel_source), 1))
 
 
-def _hosts(topology: Topology, graph: Graph) -> Longs:
+def _hosts(topology: Topology, graph: SelectionGraph) -> Longs:
     """(E,) hosts of each end switch."""
     return np.bincount(topology.host_switch, minlength=topology.switch_count)[graph.ends].astype(np.int64)
 
 
-def _lengths_and_ways(topology: Topology, graph: Graph, most: int) -> tuple[Longs, Longs, Longs]:
+def _lengths_and_ways(topology: Topology, graph: SelectionGraph, most: int) -> tuple[Longs, Longs, Longs]:
     """(E·E + 1,) offsets of the paths, (E·E,) hops of each and (E·E,) number of shortest ones, none above `most`."""
     from testbed.fabric.kernels.selection import lengths_and_ways
 
@@ -116,7 +116,7 @@ def _offsets(counts: Longs) -> Longs:
     return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
 
 
-def _low_port_paths(topology: Topology, graph: Graph) -> Paths:
+def _low_port_paths(topology: Topology, graph: SelectionGraph) -> Paths:
     """At every switch the lowest port of those one hop nearer; of its layers the highest, where the search begins."""
     from testbed.fabric.kernels.selection import ranked_paths
 
@@ -127,7 +127,7 @@ def _low_port_paths(topology: Topology, graph: Graph) -> Paths:
     return Paths(start, ranked_paths(graph, rank, start))
 
 
-def _random_paths(topology: Topology, graph: Graph, seed: int) -> Paths:
+def _random_paths(topology: Topology, graph: SelectionGraph, seed: int) -> Paths:
     from testbed.fabric.kernels.selection import draw_paths
 
     start, hops, _ = _lengths_and_ways(topology, graph, 0)
@@ -141,7 +141,7 @@ def _random_paths(topology: Topology, graph: Graph, seed: int) -> Paths:
     return Paths(start, hop)
 
 
-def _relieved_paths(topology: Topology, graph: Graph, options: SelectionOptions) -> Paths:
+def _relieved_paths(topology: Topology, graph: SelectionGraph, options: SelectionOptions) -> Paths:
     """Delete candidates through the most loaded channel until one is left (Sancho and Robles 2000).
 
     Loads are numbers of pairs of hosts. `sancho` counts physical channels: "it does not consider on virtual channels"
@@ -179,7 +179,7 @@ def _relieved_paths(topology: Topology, graph: Graph, options: SelectionOptions)
     return Paths(start, candidates[place])
 
 
-def _tree_paths(topology: Topology, graph: Graph) -> Paths:
+def _tree_paths(topology: Topology, graph: SelectionGraph) -> Paths:
     """Paths of every source that are one tree, each switch being entered by one virtual channel.
 
     The search takes what is nearest first and turns back from dead ends, so for each source it finds a tree or shows

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from testbed.base.model import Ints, Routes, Topology
-from testbed.fabric.routing.common import host_switches, misfit, parallel_of_pair, require_every_pair, source_trees
+from testbed.fabric.routing.common import (
+    host_switches,
+    parallel_of_pair,
+    refuse_topology,
+    require_every_pair,
+    source_trees,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +36,7 @@ def route_tree(topology: Topology, options: TreeOptions) -> Routes:
     pairs = len(np.unique(topology.links, axis=0)) if topology.link_count else 0
     if pairs != topology.switch_count - 1:
         size = f"{topology.switch_count} switches with {pairs} neighbour pairs"
-        raise misfit("tree", "a topology without loops", f"a {topology.kind} of {size}")
+        raise refuse_topology("tree", "a topology without loops", f"a {topology.kind} of {size}")
     return source_trees(topology, *shortest_trees(topology))
 
 
@@ -42,7 +48,7 @@ def route_direct(topology: Topology, options: DirectOptions) -> Routes:
     """
     del options
     if topology.kind != "complete":
-        raise misfit("direct", "the topology complete", topology.kind)
+        raise refuse_topology("direct", "the topology complete", topology.kind)
     switches = topology.switch_count
     require_every_pair("direct", topology, switches, switches * (switches - 1) // 2)
     return source_trees(topology, *shortest_trees(topology))

@@ -161,7 +161,7 @@ def components(switch_count: int, links: Ints) -> tuple[Ints, Bools]:
     return np.array([find(switch) for switch in range(switch_count)], dtype=np.int32), closing
 
 
-def divided_pair(switch_count: int, links: Ints) -> tuple[int, int] | None:
+def find_disconnected_pair(switch_count: int, links: Ints) -> tuple[int, int] | None:
     """Two switches between which there is no path, or None."""
     part, _ = components(switch_count, links)
     others = np.flatnonzero(part != 0)

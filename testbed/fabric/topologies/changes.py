@@ -8,8 +8,8 @@ import numpy as np
 
 from testbed.base.errors import InputError, Problem
 from testbed.base.model import Topology
-from testbed.fabric.topologies.build import divided_pair, grouped, make_topology
-from testbed.fabric.topologies.faults import Faults, dead_links, living_part, numbers_of, unknown_switch
+from testbed.fabric.topologies.build import find_disconnected_pair, grouped, make_topology
+from testbed.fabric.topologies.faults import Faults, dead_links, find_surviving_part, numbers_of, unknown_switch
 from testbed.fabric.topologies.graph import quoted
 
 Pair = tuple[str, str]
@@ -38,7 +38,7 @@ def change_links(topology: Topology, add: Sequence[Pair], remove: Sequence[Remov
             problems.append(Problem(place, f"joins {quoted(one)} to itself"))
     if problems:
         raise InputError(problems)
-    left = living_part(topology, np.ones(topology.switch_count, dtype=bool), ~gone) if gone.any() else topology
+    left = find_surviving_part(topology, np.ones(topology.switch_count, dtype=bool), ~gone) if gone.any() else topology
     pairs, count = grouped(
         [*((a, b) for a, b in left.links.tolist()), *((number[one], number[other]) for one, other in add)]
     )
@@ -55,7 +55,7 @@ def change_links(topology: Topology, add: Sequence[Pair], remove: Sequence[Remov
         host_names=topology.host_names,
         switch_labels=topology.switch_labels,
     )
-    pair = divided_pair(changed.switch_count, changed.links)
+    pair = find_disconnected_pair(changed.switch_count, changed.links)
     if pair is not None:
         one, other = map(topology.switch_name, pair)
         raise InputError.one("links.remove", f"leaves no path between {one} and {other}")

@@ -11,7 +11,7 @@ from annotated_types import Ge, Le
 
 from testbed.base.errors import InputError, Problem
 from testbed.base.model import Bools, Topology
-from testbed.fabric.topologies.build import divided_pair, make_topology
+from testbed.fabric.topologies.build import find_disconnected_pair, make_topology
 from testbed.fabric.topologies.graph import nearest, quoted
 
 _MAX_NAMED = 8
@@ -71,7 +71,7 @@ def apply_faults(topology: Topology, faults: Faults) -> Topology:
         if pair is not None:
             one, other = (_called(topology, switch) for switch in pair)
             raise InputError.one("faults", f"leaves no path between {one} and {other}{advice}")
-    return living_part(topology, ~switches, ~(named | drawn), words)
+    return find_surviving_part(topology, ~switches, ~(named | drawn), words)
 
 
 def numbers_of(topology: Topology) -> dict[str, int]:
@@ -83,7 +83,7 @@ def numbers_of(topology: Topology) -> dict[str, int]:
 def _divided(topology: Topology, switches: Bools, links: Bools) -> tuple[int, int] | None:
     """Two living switches that the living links leave apart, or None."""
     left = np.flatnonzero(switches)
-    pair = divided_pair(len(left), (np.cumsum(switches, dtype=np.int32) - 1)[topology.links[links]])
+    pair = find_disconnected_pair(len(left), (np.cumsum(switches, dtype=np.int32) - 1)[topology.links[links]])
     return None if pair is None else (int(left[pair[0]]), int(left[pair[1]]))
 
 
@@ -143,7 +143,7 @@ def _drawn(faults: Faults, alive: Bools, problems: list[Problem]) -> Bools:
     return dead
 
 
-def living_part(topology: Topology, switches: Bools, links: Bools, words: Sequence[str] = ()) -> Topology:
+def find_surviving_part(topology: Topology, switches: Bools, links: Bools, words: Sequence[str] = ()) -> Topology:
     """The topology of living switches (S,) and links (L,), in the order they had; `words` name what is dead."""
     ends = (np.cumsum(switches) - 1)[topology.links[links]]
     left = np.flatnonzero(switches)

@@ -14,7 +14,7 @@ from annotated_types import Ge, MinLen
 
 from testbed.base.errors import InputError, Problem, did_you_mean
 from testbed.base.model import Topology
-from testbed.fabric.topologies.build import Extent, divided_pair, grouped, make_topology, on_circle
+from testbed.fabric.topologies.build import Extent, find_disconnected_pair, grouped, make_topology, on_circle
 
 _MAX_PROBLEMS = 20
 _MAX_NAME_LENGTH = 60
@@ -117,7 +117,7 @@ def _name_problems(spec: Graph) -> Iterator[Problem]:
 def _division(spec: Graph) -> list[Problem]:
     number = {name: switch for switch, name in enumerate(spec.switches)}
     links = np.array([(number[a], number[b]) for a, b in spec.links], dtype=np.int32).reshape(-1, 2)
-    pair = divided_pair(len(spec.switches), links)
+    pair = find_disconnected_pair(len(spec.switches), links)
     if pair is None:
         return []
     one, other = (quoted(spec.switches[switch]) for switch in pair)

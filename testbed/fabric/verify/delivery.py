@@ -94,10 +94,10 @@ def check_delivery(topology: Topology, routes: Routes, steps: Walk) -> list[Viol
         taken = tuple(int(c) for c in steps.hops[:, index] if c >= 0)
         source, end = names[index]
         found.append(other_path(topology, source, end, taken, path(topology, routes, source, end)))
-    return found + more_strange(len(strange))
+    return found + summarize_remaining(len(strange))
 
 
-def more_strange(strange: int) -> list[Violation]:
+def summarize_remaining(strange: int) -> list[Violation]:
     """One violation for the pairs on another path beyond those that are listed one by one, or nothing."""
     if strange <= MAX_SHOWN:
         return []
@@ -193,7 +193,7 @@ def _violations(
     for source, end in strange[:MAX_SHOWN]:
         taken = _walked(topology, vlans, source, end)
         found.append(other_path(topology, source, end, taken, path(topology, routes, source, end)))
-    return found + more_strange(len(strange))
+    return found + summarize_remaining(len(strange))
 
 
 def _walked(topology: Topology, vlans: VlanPlan, source: int, end: int) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ from testbed.base.model import Ints, LocalPlan, Longs, Paths, Routes, Topology, 
 from testbed.fabric.routing.common import leaving_slots
 from testbed.fabric.routing.paths import all_paths, destination_keys, hops, key_switches, source_keys
 from testbed.fabric.verify.deadlock import hop_name, turns_taken
-from testbed.fabric.verify.delivery import MAX_SHOWN, lost_pairs, more_strange
+from testbed.fabric.verify.delivery import MAX_SHOWN, lost_pairs, summarize_remaining
 from testbed.fabric.verify.local import Working, class_name
 from testbed.fabric.vlans.local import DELIVER, NEVER
 
@@ -58,7 +58,7 @@ def check_local_delivery(
     found += [
         _other_path(topology, routes, source, end, follow.hops(source, end)) for source, end in strange[:MAX_SHOWN]
     ]
-    found += more_strange(len(strange))
+    found += summarize_remaining(len(strange))
     if (lost or strange) and plan.kind != "openflow":
         found += _disagreement(topology, routes, plan)
     return found, turns_taken(topology, taken, degree)

@@ -49,7 +49,7 @@ class CollectedTopology:
         """A frame that `there` has sent came in `here`."""
         self._heard[here] = Heard(there, now)
 
-    def presume(self, silent: Collection[End], now: int) -> None:
+    def assume_up(self, silent: Collection[End], now: int) -> None:
         """Take for heard what the plan has, but by some ends, until that is not heard in time."""
         for here, there in self.planned.items():
             if here not in silent:

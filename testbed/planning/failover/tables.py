@@ -14,7 +14,7 @@ from testbed.base.model import Bools, Ints, Routes, Topology, Violation, VlanPla
 from testbed.fabric.routing import ROUTINGS
 from testbed.fabric.routing.common import host_switches, leaving_channels
 from testbed.fabric.routing.relation import Conflict, as_source_trees
-from testbed.fabric.topologies.faults import living_part
+from testbed.fabric.topologies.faults import find_surviving_part
 from testbed.fabric.transition import successor
 from testbed.fabric.verify import verify
 from testbed.fabric.vlans.fixed import LAST_VLAN_ID, FixedOptions, assign_fixed
@@ -179,7 +179,7 @@ def _parts(topology: Topology, dead: Bools) -> Iterator[tuple[Topology, Ints, In
         links = ~dead & switches[topology.links].all(axis=1) if len(dead) else dead
         # A word makes routings that need a whole fabric say so.
         faults = () if switches.all() and links.all() else ("dead links",)
-        part = living_part(topology, switches, links, faults)
+        part = find_surviving_part(topology, switches, links, faults)
         yield part, _numbers(switches), _numbers(switches[topology.host_switch]), _numbers(links)
 
 

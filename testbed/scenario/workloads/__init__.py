@@ -50,7 +50,7 @@ class WorkloadKind:
     # those of its keys that are bytes of a datagram, which must fit a frame
     datagrams: Callable[[Any], Mapping[str, int]] = lambda parameters: {}
     # those of some keys that say nothing beside the other parameters, each with a sentence
-    meaningless: Callable[[Any, Sequence[str]], list[Problem]] = _nothing
+    list_inapplicable: Callable[[Any, Sequence[str]], list[Problem]] = _nothing
     traffic: Callable[[Any], Traffic | None] = lambda parameters: None  # what it sends at most; None = little
     ranks: Callable[[Any, Topology], int] = lambda parameters, topology: 0  # how many MPI ranks it is
     # what it needs beside the project and its parameters, given the environment's variables
@@ -103,7 +103,7 @@ WORKLOADS: dict[str, WorkloadKind] = {
         why_not_simulated=_other_tcp,
         check=_in_time,
         datagrams=lambda load: {"payload": load.payload} if load.protocol == "udp" else {},
-        meaningless=spec.Iperf3.meaningless,
+        list_inapplicable=spec.Iperf3.list_inapplicable,
         traffic=_flows,
     ),
     "ping": WorkloadKind(

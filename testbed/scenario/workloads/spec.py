@@ -81,7 +81,7 @@ class Iperf3:
     failures: Failures = field(default=(), metadata=_FAILURES)
     timeline: Timeline = field(default=(), metadata=_TIMELINE)  # likewise, and which links change
 
-    def meaningless(self, keys: Iterable[str]) -> list[Problem]:
+    def list_inapplicable(self, keys: Iterable[str]) -> list[Problem]:
         """Those of some keys that say nothing for this protocol, each with a sentence."""
         return [
             Problem(key, f"is for protocol {ONLY_FOR[key]} only: {_WHY_NOT[key]}; take it out")

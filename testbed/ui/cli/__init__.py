@@ -143,7 +143,7 @@ def _drop_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _nowhere() -> bool:
+def _report_deleted_folder() -> bool:
     """Whether the folder that this was called from has been removed."""
     try:
         os.getcwd()  # noqa: PTH109 - it is not the path that is wanted
@@ -170,7 +170,7 @@ def _sentence(error: OSError | MemoryError) -> TestbedError:
         return CapabilityError(f"{reason}; allow more: ulimit -n 65536")
     if error.errno in (errno.ENOMEM, errno.EAGAIN):
         return CapabilityError(f"the machine gives no more memory or processes: {reason}")
-    if error.errno == errno.ENOENT and _nowhere():
+    if error.errno == errno.ENOENT and _report_deleted_folder():
         return InputError.one("", "the current folder is not there any more; change to another one")
     if what is not None and error.errno in _REFUSALS:
         shown = what if len(what) <= 160 else f"{what[:100]}…"

@@ -14,8 +14,8 @@ from testbed.ui.cli.app import FORMAT, SCENARIO, SCENARIOS, SETTINGS, app
 from testbed.ui.cli.output import (
     Format,
     form_problems,
-    made_plan,
     messages,
+    plan_scenario,
     print_json,
     results,
     say,
@@ -139,7 +139,7 @@ def explain(
     from testbed.experiments.analyse import explain as explain_pair
 
     with working("planning and proving"):
-        plan = made_plan(name, settings)
+        plan = plan_scenario(name, settings)
         found = explain_pair(plan, source, destination)
     if form is Format.json:
         print_json({**asdict(found), "proved": plan.proved})

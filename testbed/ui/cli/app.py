@@ -81,10 +81,10 @@ class Commands(TyperGroup):
             for word in said:
                 _EVERYWHERE[word]()
             rest = [*(word for word in before if word not in said), *rest[len(before) :]]
-        return name, command, list(_as_today(rest, options))
+        return name, command, list(_translate_old_options(rest, options))
 
 
-def _as_today(words: list[str], options: set[str]) -> Iterator[str]:
+def _translate_old_options(words: list[str], options: set[str]) -> Iterator[str]:
     """Yield the words with `--json` and old names replaced, up to a `--`."""
     for number, word in enumerate(words):
         if word == "--":

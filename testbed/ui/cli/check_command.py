@@ -193,7 +193,7 @@ def _print(place: str, against: str, found: Comparison) -> None:
         say(note, to=messages)
     if found.assumed:
         say(f"note: {len(found.assumed)} switches have no configuration here and are taken as planned", to=messages)
-    astray = found.astray()
+    astray = found.count_misrouted()
     settings = [str(one) for one in found.settings]
     for heading, lines in (
         ("lines that cannot be applied", [str(problem) for problem in found.unread]),

@@ -17,7 +17,7 @@ from testbed.ui.cli.output import Format, form_problems, messages, print_json, s
 from testbed.ui.cli.workers import CLUSTER, INSECURE, cluster_of
 
 if TYPE_CHECKING:
-    from testbed.experiments.sweep import Outcome
+    from testbed.experiments.sweep import SweepOutcome
     from testbed.results import Run
 
 
@@ -181,7 +181,7 @@ def sweep(
     raise typer.Exit(outcome.exit_code)
 
 
-def _print_outcome(outcome: Outcome) -> None:
+def _print_outcome(outcome: SweepOutcome) -> None:
     for text in outcome.tables:
         say(text.splitlines())
     for entry in outcome.record.entries:

@@ -42,7 +42,7 @@ def doctor(
     if compiling:
         _compile(form)
         return
-    strays = registry.strays()
+    strays = registry.list_orphans()
     found = capabilities()
     possible = all(capability.present for capability in found if capability.needed)
     complete = all(capability.present for capability in found)

@@ -15,7 +15,7 @@ from testbed.base.errors import InputError, Problem
 from testbed.base.files import read_text
 from testbed.base.limits import parse_json
 from testbed.ui.cli.app import FORMAT, SETTINGS, app
-from testbed.ui.cli.output import Format, made_plan, print_json, say, working
+from testbed.ui.cli.output import Format, plan_scenario, print_json, say, working
 
 if TYPE_CHECKING:
     from testbed.devices import Export
@@ -92,7 +92,7 @@ def export(
     options = Options(dialect, ports, flow_control.value, floods.value, None if macs is None else _read_macs(macs))
     _must_be_ours(output)
     with working("planning and writing"):
-        made = export_plan(made_plan(name, settings), options)
+        made = export_plan(plan_scenario(name, settings), options)
         _write_folder(output, made)
     if form is Format.json:
         print_json({"folder": str(output), **made.manifest})

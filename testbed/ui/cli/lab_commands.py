@@ -19,9 +19,9 @@ from testbed.ui.cli.app import FORMAT, LAB, SCENARIO, SETTINGS, app
 from testbed.ui.cli.live_command import LIVE, PORT, page_of_run, tell, until_interrupted
 from testbed.ui.cli.output import (
     Format,
-    made_plan,
     messages,
     outcome_object,
+    plan_scenario,
     print_json,
     print_outcome,
     results,
@@ -96,7 +96,7 @@ def run(
     if vary:
         raise typer.Exit(each_variant(name, settings, vary, form, run, locals()))
     from testbed.experiments.report import rich_table
-    from testbed.experiments.run.advice import Asked
+    from testbed.experiments.run.advice import Invocation
     from testbed.experiments.run.engines import run_scenario
     from testbed.experiments.run.expected import expected_seconds
     from testbed.results import load_run
@@ -109,11 +109,11 @@ def run(
     more = [f"{key}={value}" for key, value in options.items() if value is not None]
     with steps() as progress:
         progress("planning and proving")
-        plan = made_plan(name, [*(settings or ()), *more])
+        plan = plan_scenario(name, [*(settings or ()), *more])
         if plan.scenario.engine in LABS:
             progress.expect(expected_seconds(plan))
         elsewhere = () if folder == _RESULTS else ("--results", str(folder))
-        asked = Asked(name, (*(settings or ()), *more), elsewhere)
+        asked = Invocation(name, (*(settings or ()), *more), elsewhere)
         with (
             over_machines(machines, cluster, progress, insecure=insecure) as chosen,
             page_of_run(plan, port, wanted=live),
@@ -208,18 +208,18 @@ def _show(facts: _LabFacts, listening: socket, form: Format) -> None:
 def _up(name: str, settings: list[str] | None, lab: str | None, form: Format) -> _LabFacts:
     """Build a lab that outlives this program, and say so; returns what it is."""
     started = time.monotonic()
-    from testbed.engines.machine.probe import look_ahead
+    from testbed.engines.machine.probe import prefetch_capabilities
 
-    looking = look_ahead()
+    looking = prefetch_capabilities()
     from testbed.engines.lab.control import registry
-    from testbed.experiments.run.engines import standing
+    from testbed.experiments.run.engines import find_lab_engine
     from testbed.experiments.run.in_session import check_paths
 
     with steps() as progress:
         progress("planning and proving")
-        plan = made_plan(name, settings)
+        plan = plan_scenario(name, settings)
         plan.require_proof()
-        missing, build = standing(plan.scenario)
+        missing, build = find_lab_engine(plan.scenario)
         chosen = lab or plan.scenario.name
         registry.check_name(chosen)
         looking.join()
@@ -258,7 +258,7 @@ def status(lab: LAB = None, form: FORMAT = Format.text) -> None:
     from testbed.engines.lab.control.client import connect
 
     claims = [claim for claim in registry.being_built() if lab in (None, claim.name)]
-    strays = [stray for stray in registry.strays() if lab in (None, stray.scenario)]
+    strays = [stray for stray in registry.list_orphans() if lab in (None, stray.scenario)]
     chosen = [registry.find(lab)] if lab and not claims and not strays else registry.running()
     damaged = registry.damaged()
     rows = []
@@ -337,7 +337,7 @@ def down(
     from testbed.engines.lab.control.client import connect
 
     claims = [claim for claim in registry.being_built() if everything or claim.name == lab]
-    strays = [stray for stray in registry.strays() if everything or stray.scenario == lab]
+    strays = [stray for stray in registry.list_orphans() if everything or stray.scenario == lab]
     if everything:
         entries = registry.entries()
     elif claims:
@@ -357,7 +357,7 @@ def down(
         end(entry.name, connect(entry.namespaces).end)
         registry.forget(entry)
     for claim in claims:
-        end(claim.name, partial(registry.give_up, claim))
+        end(claim.name, partial(registry.kill_builder, claim))
     for stray in strays:
         end(stray.scenario, stray.namespaces.end)
     if form is Format.json:

@@ -83,11 +83,11 @@ def page_of_run(plan: Plan, port: int | None, *, wanted: bool) -> Iterator[None]
     if not wanted:
         yield
         return
-    from testbed.experiments.run.engines import standing
+    from testbed.experiments.run.engines import find_lab_engine
     from testbed.ui.live.server import Page, listening_socket, serving
     from testbed.ui.live.source import lab_of_program
 
-    standing(plan.scenario)
+    find_lab_engine(plan.scenario)
     with listening_socket(port) as listening, serving(Page(lab_of_program(plan, os.getpid())), listening) as address:
         say(f"live: {address}", to=messages, whole=True)
         yield

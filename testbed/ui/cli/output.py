@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rich.status import Status
 
     from testbed.base.model import Sample
-    from testbed.experiments.run.engine import Outcome
+    from testbed.experiments.run.engine import RunOutcome
     from testbed.planning import Plan
     from testbed.planning.size import Size
 
@@ -104,7 +104,7 @@ def printable_everywhere() -> None:
     escape_streams()
 
 
-def made_plan(name: str, settings: Sequence[str] | None = None) -> Plan:
+def plan_scenario(name: str, settings: Sequence[str] | None = None) -> Plan:
     """Plan and prove a scenario that is named on the command line."""
     from testbed.engines.lab.hosts.memory import require_room
     from testbed.planning import make_plan
@@ -156,7 +156,7 @@ def write_file(file: Path, content: bytes) -> None:
         raise InputError.one(str(file), f"cannot be written: {error.strerror}") from error
 
 
-def print_outcome(outcome: Outcome) -> None:
+def print_outcome(outcome: RunOutcome) -> None:
     """Print the verdict of a run and why, three figures, where its results are, and what to type next."""
     from testbed.experiments.report.headline import headline
     from testbed.planning.proof import DECLARED
@@ -175,7 +175,7 @@ def print_outcome(outcome: Outcome) -> None:
         say(outcome.advice)
 
 
-def outcome_object(outcome: Outcome, **facts: object) -> dict[str, object]:
+def outcome_object(outcome: RunOutcome, **facts: object) -> dict[str, object]:
     """A run as JSON has it."""
     return {
         "results": str(outcome.folder),
@@ -220,7 +220,7 @@ class Steps:
         self._started = time.monotonic()
         self._until: float | None = None
         self._last = self.text = ""
-        self._living = _Living(self) if messages.is_terminal else None  # which looks at the text at once
+        self._living = _StatusLine(self) if messages.is_terminal else None  # which looks at the text at once
 
     def expect(self, seconds: float | None) -> None:
         """Say how long the rest takes from now on; None = that is not known."""
@@ -248,7 +248,7 @@ def _doing(text: str, every: bool) -> str:
     return text if every else text.partition(": ")[0]
 
 
-class _Living:
+class _StatusLine:
     """The line at the bottom of a terminal: a spinner, the step, how long it has taken, and how long it takes yet."""
 
     def __init__(self, steps: Steps) -> None:

@@ -12,8 +12,8 @@ from testbed.ui.cli.app import FORMAT, PLUGIN, SCENARIO, SETTINGS, app
 from testbed.ui.cli.output import (
     Format,
     load_plugins,
-    made_plan,
     messages,
+    plan_scenario,
     print_json,
     results,
     say,
@@ -43,7 +43,7 @@ def plan(
     from testbed.planning.summary import summary
 
     with working("planning and proving"):
-        made = made_plan(name, settings)
+        made = plan_scenario(name, settings)
         left = failure_outlooks(made)
     if output is not None:
         write_file(output, plan_to_json(made).encode())

@@ -13,7 +13,7 @@ from testbed.ui.cli.app import FORMAT, SCENARIO, SETTINGS, app
 from testbed.ui.cli.output import (
     Format,
     form_problems,
-    made_plan,
+    plan_scenario,
     print_json,
     results,
     say,
@@ -22,7 +22,7 @@ from testbed.ui.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from testbed.experiments.regulate.choice import Choice
+    from testbed.experiments.regulate.choice import LinkChoice
     from testbed.experiments.regulate.power import Power
     from testbed.planning import Plan
 
@@ -64,7 +64,7 @@ def power(
 
     with steps() as progress:
         progress("planning and proving")
-        plan = made_plan(name, settings)
+        plan = plan_scenario(name, settings)
         plan.require_proof()
         found = _choices(plan, patterns, matrices, model, slower=slower, plot=plot, progress=progress)
         if plot is not None:
@@ -89,7 +89,7 @@ def _choices(
     slower: bool,
     plot: Path | None,
     progress: Callable[[str], None],
-) -> list[tuple[Choice, list[Power]]]:
+) -> list[tuple[LinkChoice, list[Power]]]:
     """A choice for each kind of traffic, or all that is wrong with what was asked for."""
     from testbed.experiments.regulate.choice import choose_links
     from testbed.experiments.regulate.power import models_for, power_of
@@ -119,7 +119,7 @@ def _choices(
     return found
 
 
-def _print(plan: Plan, found: Sequence[tuple[Choice, Sequence[Power]]]) -> None:
+def _print(plan: Plan, found: Sequence[tuple[LinkChoice, Sequence[Power]]]) -> None:
     from rich.table import Table
 
     links = plan.wiring.link_count

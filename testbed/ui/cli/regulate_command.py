@@ -17,8 +17,8 @@ from testbed.ui.cli.app import FORMAT, SCENARIO, SETTINGS, app
 from testbed.ui.cli.lab_commands import INSECURE, MACHINES, SCHEDULER, over_machines
 from testbed.ui.cli.output import (
     Format,
-    made_plan,
     outcome_object,
+    plan_scenario,
     print_json,
     print_outcome,
     results,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from testbed.base.model import Sample
     from testbed.experiments.regulate.before_after import BeforeAfter
-    from testbed.experiments.regulate.loop import Looped
+    from testbed.experiments.regulate.loop import LoopResult
     from testbed.experiments.regulate.run import Regulated
 
 RULE = Rule()
@@ -90,7 +90,9 @@ def regulate(
     seconds: Annotated[
         float, typer.Option("--seconds", min=0.1, max=3600, help="with --running: how long traffic is watched")
     ] = WATCHED,
-    all_on: Annotated[bool, typer.Option("--all-on", help="with --running: switch all links on again instead")] = False,
+    restore_links: Annotated[
+        bool, typer.Option("--all-on", help="with --running: switch all links on again instead")
+    ] = False,
     machines: MACHINES = None,
     cluster: SCHEDULER = None,
     insecure: INSECURE = False,
@@ -113,9 +115,9 @@ def regulate(
     if machines is not None or cluster is not None or insecure:
         _require_no_machines(every=every is not None, running=running)
     if running:
-        _regulate_running(name, model, form, seconds=None if all_on else seconds)
+        _regulate_running(name, model, form, seconds=None if restore_links else seconds)
         return
-    if all_on:
+    if restore_links:
         raise InputError.one("--all-on", "is for a lab that runs already; say --running")
     from testbed.experiments.regulate.power import models_for
     from testbed.scenario import find_scenario, load_scenario
@@ -129,7 +131,7 @@ def regulate(
     said: list[str] = []
     with steps() as progress:
         progress("planning and proving")
-        plan = made_plan(name, asked)
+        plan = plan_scenario(name, asked)
         (chosen, *_) = models_for(plan, model or None)
         with over_machines(machines, cluster, progress, insecure=insecure) as engine:
             if loop:
@@ -192,7 +194,7 @@ def _regulate_running(name: str, model: str, form: Format, *, seconds: float | N
     from testbed.engines.lab.control import registry
     from testbed.engines.lab.control.client import connect
     from testbed.experiments.regulate.power import models_for
-    from testbed.experiments.regulate.standing import all_on, spare, told
+    from testbed.experiments.regulate.standing import restore_links, switch_off, told
 
     entry = registry.find(name)
     lab = connect(entry.namespaces)
@@ -201,7 +203,9 @@ def _regulate_running(name: str, model: str, form: Format, *, seconds: float | N
             plan = lab.plan()
             (chosen, *_) = models_for(plan, model or None)
             regulated = (
-                all_on(lab, plan, chosen, progress) if seconds is None else spare(lab, plan, chosen, seconds, progress)
+                restore_links(lab, plan, chosen, progress)
+                if seconds is None
+                else switch_off(lab, plan, chosen, seconds, progress)
             )
     finally:
         lab.close()
@@ -257,7 +261,7 @@ def _compared(then: str, compared: Sequence[BeforeAfter], *rows: Sequence[str]) 
     return table
 
 
-def _loop_lines(found: Looped) -> list[str]:
+def _loop_lines(found: LoopResult) -> list[str]:
     """What the loop did, in words."""
     links, (before, after) = found.ladder[0].plan.wiring.link_count, found.joules
     rungs = zip(found.ladder, found.watts, strict=True)

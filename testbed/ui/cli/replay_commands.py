@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from testbed.base.errors import EXIT_FAIL, EXIT_PASS, EXIT_WARNINGS, InputError, Problem
 from testbed.base.units import format_seconds
-from testbed.ui.cli.output import Format, made_plan, print_json, say, steps
+from testbed.ui.cli.output import Format, plan_scenario, print_json, say, steps
 
 if TYPE_CHECKING:
     from testbed.base.model import Topology
@@ -87,7 +87,7 @@ def run_replay(
         raise InputError(problems)
     with steps() as progress:
         progress("planning and proving")
-        plan = made_plan(name, overrides)
+        plan = plan_scenario(name, overrides)
         found = replay_plan(plan, settings, asked.recorded(plan.topology), folder, progress)
         figures = _draw(found)
     if form is Format.json:

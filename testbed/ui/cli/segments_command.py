@@ -12,7 +12,7 @@ from testbed.ui.cli.output import Format, print_json, say, working
 
 if TYPE_CHECKING:
     from testbed.base.model import Topology
-    from testbed.fabric.routing.segment_tables import Step
+    from testbed.fabric.routing.segment_tables import SegmentHop
     from testbed.planning.failover.events import Change
 
 _PLACE = "--change"
@@ -98,12 +98,12 @@ def _changes(topology: Topology, texts: list[str]) -> list[Change]:
     return found
 
 
-def _steps(topology: Topology, first: Step, events: list[Change]) -> list[Step]:
+def _steps(topology: Topology, first: SegmentHop, events: list[Change]) -> list[SegmentHop]:
     """What comes of each change, after all before it."""
     from testbed.fabric.routing.segment_tables import next_step
     from testbed.planning.failover.outlook import failed_after
 
-    steps: list[Step] = []
+    steps: list[SegmentHop] = []
     last = first
     for number in range(len(events)):
         alive = ~failed_after(topology, events[: number + 1]).links
@@ -114,7 +114,7 @@ def _steps(topology: Topology, first: Step, events: list[Change]) -> list[Step]:
     return steps
 
 
-def _as_object(topology: Topology, made: Change, step: Step) -> dict[str, object]:
+def _as_object(topology: Topology, made: Change, step: SegmentHop) -> dict[str, object]:
     return {
         "change": made.event.what,
         "segments": len(step.found.segments),

@@ -12,13 +12,13 @@ import typer
 
 from testbed.base.errors import EXIT_FAIL, EXIT_PASS, EXIT_WARNINGS, InputError, Problem, TestbedError
 from testbed.ui.cli.app import FORMAT, SCENARIO, SETTINGS, app
-from testbed.ui.cli.output import Format, made_plan, messages, print_json, steps
+from testbed.ui.cli.output import Format, messages, plan_scenario, print_json, steps
 from testbed.ui.cli.simulate_output import as_object, draw, draw_deadlock, print_outcome, seeds_by_load, static_bound
 from testbed.ui.cli.vary import VARY, each_variant
 from testbed.ui.cli.workers import CLUSTER_HELP, INSECURE_HELP, cluster_of
 
 if TYPE_CHECKING:
-    from testbed.engines.simulate import Outcome, PacketSettings, Settings
+    from testbed.engines.simulate import PacketSettings, Settings, SimulationOutcome
 
 _LOADS = "0.05,0.1,0.15,0.2,0.25,0.3,0.4,0.5"
 _PACKET_LOADS = "0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1"
@@ -212,7 +212,7 @@ def simulate(
     wanted = _checked(typed_loads, asked, 1 if seeds is None else seeds, jobs, problems)
     with ExitStack() as ends, steps() as progress:
         progress("planning and proving")
-        plan = made_plan(name, settings)
+        plan = plan_scenario(name, settings)
         try:
             runs = seeds_by_load(plan, asked) if seeds is None else seeds
             workers = ends.enter_context(cluster_of(cluster, progress, insecure=insecure))
@@ -293,7 +293,7 @@ def _checked(
     return wanted
 
 
-def _exit_code(outcome: Outcome) -> int:
+def _exit_code(outcome: SimulationOutcome) -> int:
     if outcome.must_not_deadlock:
         return EXIT_FAIL if outcome.deadlock else EXIT_PASS
     return EXIT_PASS if outcome.deadlock else EXIT_WARNINGS

@@ -11,7 +11,7 @@ from testbed.base.units import format_rate, format_seconds
 from testbed.ui.cli.output import messages, results, say
 
 if TYPE_CHECKING:
-    from testbed.engines.simulate import Outcome, PacketSettings, Settings
+    from testbed.engines.simulate import PacketSettings, Settings, SimulationOutcome
     from testbed.engines.simulate.point import Row, Seeds
     from testbed.experiments.analyse.load import Load
     from testbed.planning import Plan
@@ -52,7 +52,7 @@ def seeds_by_load(plan: Plan, settings: Settings | PacketSettings) -> Callable[[
     return seeds
 
 
-def draw(outcome: Outcome, bound: float | None) -> Path | None:
+def draw(outcome: SimulationOutcome, bound: float | None) -> Path | None:
     """Draw what flows: latency over accepted traffic, and the use of the channels; None where nothing does."""
     import numpy as np
 
@@ -82,7 +82,7 @@ def draw(outcome: Outcome, bound: float | None) -> Path | None:
     return outcome.folder / FIGURE
 
 
-def draw_deadlock(outcome: Outcome) -> tuple[Path, ...]:
+def draw_deadlock(outcome: SimulationOutcome) -> tuple[Path, ...]:
     """Draw how the first deadlock came about, as a sequence and as an animation; nothing without one."""
     from testbed.base.files import write_whole
     from testbed.engines.simulate.buffer_occupancy import snapshots_of
@@ -99,7 +99,9 @@ def draw_deadlock(outcome: Outcome) -> tuple[Path, ...]:
     return files
 
 
-def as_object(outcome: Outcome, bound: float | None, figure: Path | None, ring: tuple[Path, ...]) -> dict[str, object]:
+def as_object(
+    outcome: SimulationOutcome, bound: float | None, figure: Path | None, ring: tuple[Path, ...]
+) -> dict[str, object]:
     """What `--format json` prints."""
     highest, deadlock = outcome.highest, outcome.deadlock
     rows = [dataclasses.asdict(row) for row in outcome.rows]
@@ -126,7 +128,7 @@ def as_object(outcome: Outcome, bound: float | None, figure: Path | None, ring: 
 _OF_PACKETS = ("loss", "hosts_paused", "channels_paused", "pauses", "ties")
 
 
-def print_outcome(outcome: Outcome, bound: float | None, figure: Path | None, ring: tuple[Path, ...]) -> None:
+def print_outcome(outcome: SimulationOutcome, bound: float | None, figure: Path | None, ring: tuple[Path, ...]) -> None:
     """Print the table of loads and what it means."""
     from testbed.results.samples import SAMPLES
 
@@ -160,7 +162,7 @@ def print_outcome(outcome: Outcome, bound: float | None, figure: Path | None, ri
     say(f"results: {outcome.folder}")
 
 
-def _print_flits(outcome: Outcome) -> None:
+def _print_flits(outcome: SimulationOutcome) -> None:
     from testbed.engines.simulate import Settings
 
     settings = outcome.settings
@@ -174,7 +176,7 @@ def _print_flits(outcome: Outcome) -> None:
     say(f"load and accepted in flits/host/cycle of hosts that send; latency in cycles, the mean; {_over_seeds()}")
 
 
-def _print_packets(outcome: Outcome, settings: PacketSettings) -> None:
+def _print_packets(outcome: SimulationOutcome, settings: PacketSettings) -> None:
     from testbed.engines.simulate.packet_settings import thresholds
 
     links = outcome.plan.scenario.links
@@ -205,7 +207,7 @@ def _print_packets(outcome: Outcome, settings: PacketSettings) -> None:
     )
 
 
-def _print_ties(outcome: Outcome) -> None:
+def _print_ties(outcome: SimulationOutcome) -> None:
     """What other orders of events of one time give, and whether the figures depend on it."""
     from rich.table import Table
 
@@ -238,7 +240,7 @@ def _print_ties(outcome: Outcome) -> None:
         say(text, "yellow", to=messages)
 
 
-def _print_table(outcome: Outcome, *columns: Column, last: Sequence[Column] = ()) -> None:
+def _print_table(outcome: SimulationOutcome, *columns: Column, last: Sequence[Column] = ()) -> None:
     """A row a load, columns of the level between those that both levels have."""
     from rich.table import Table
     from rich.text import Text
@@ -284,7 +286,7 @@ def _of(name: str, form: str = "") -> Callable[[Row], str]:
     return cell
 
 
-def _print_deadlock(outcome: Outcome) -> None:
+def _print_deadlock(outcome: SimulationOutcome) -> None:
     found, expected = outcome.deadlock, outcome.plan.scenario.expect == "deadlock"
     packets = outcome.packet_settings
     if found is not None:

@@ -20,7 +20,7 @@ _NO_XML = re.compile("[^\\t\\n\\r -\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class CommandVerdict:
     """Of one scenario or plan file."""
 
     name: str  # as it was given
@@ -105,14 +105,14 @@ def _vlans(plan: Plan) -> str:
     return counted(count, "VLAN")
 
 
-def exit_code(verdicts: Sequence[Verdict]) -> int:
+def exit_code(verdicts: Sequence[CommandVerdict]) -> int:
     """2 if something cannot be planned, else 1 if an invariant does not hold, else 0."""
     if any(verdict.problems for verdict in verdicts):
         return EXIT_NOTHING_RAN
     return EXIT_PASS if all(verdict.passed for verdict in verdicts) else EXIT_FAIL
 
 
-def junit_text(verdicts: Sequence[Verdict]) -> str:
+def junit_text(verdicts: Sequence[CommandVerdict]) -> str:
     """One test case a plan: a failure with every violation and its witness, an error where there is no plan."""
     suite = ET.Element(
         "testsuite",
@@ -146,7 +146,7 @@ def junit_text(verdicts: Sequence[Verdict]) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode")
 
 
-def _witnesses(verdict: Verdict) -> Iterator[str]:
+def _witnesses(verdict: CommandVerdict) -> Iterator[str]:
     for violation in verdict.plan.violations if verdict.plan is not None else ():
         if violation.witness:
             shown = violation.witness[:_MAX_WITNESS]
@@ -159,7 +159,7 @@ def _clean(*lines: str) -> str:
     return _NO_XML.sub("", "\n".join(map(escape_line, lines)))
 
 
-def github_lines(verdicts: Sequence[Verdict]) -> Iterator[str]:
+def github_lines(verdicts: Sequence[CommandVerdict]) -> Iterator[str]:
     """Annotations as GitHub Actions reads them from a step's output, and a line for each plan."""
     for verdict in verdicts:
         for place, sentence in verdict.problems:

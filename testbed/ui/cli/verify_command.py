@@ -13,8 +13,8 @@ import typer
 
 from testbed.base.errors import InputError, VerificationError
 from testbed.ui.cli.app import SCENARIOS, SETTINGS, app
-from testbed.ui.cli.output import made_plan, messages, print_json, say, working, write_file
-from testbed.ui.cli.verdicts import Verdict, exit_code, github_lines, junit_text
+from testbed.ui.cli.output import messages, plan_scenario, print_json, say, working, write_file
+from testbed.ui.cli.verdicts import CommandVerdict, exit_code, github_lines, junit_text
 
 if TYPE_CHECKING:
     from testbed.planning import Plan
@@ -77,18 +77,18 @@ def verify(
     raise typer.Exit(exit_code(verdicts))
 
 
-def _verdict(name: str, settings: Sequence[str]) -> Verdict:
+def _verdict(name: str, settings: Sequence[str]) -> CommandVerdict:
     started = time.monotonic()
     try:
         plan = read_plan(name, settings)
         cycles = _shared_cycles(plan)
     except InputError as error:
         problems = tuple((problem.place, problem.sentence) for problem in error.problems)
-        return Verdict(name, time.monotonic() - started, problems=problems)
+        return CommandVerdict(name, time.monotonic() - started, problems=problems)
     except VerificationError as error:
         lines = (error.reason, *(f"  {line}" for line in error.details))
-        return Verdict(name, time.monotonic() - started, changed=lines)
-    return Verdict(name, time.monotonic() - started, plan=plan, shared_cycles=cycles)
+        return CommandVerdict(name, time.monotonic() - started, changed=lines)
+    return CommandVerdict(name, time.monotonic() - started, plan=plan, shared_cycles=cycles)
 
 
 def _shared_cycles(plan: Plan) -> tuple[str, ...]:
@@ -111,13 +111,13 @@ def read_plan(name: str, settings: Sequence[str] = ()) -> Plan:
     from testbed.planning.stored import read_stored
 
     if not name.endswith(".json"):
-        return made_plan(name, settings)
+        return plan_scenario(name, settings)
     if settings:
         raise InputError.one("--set", f"changes scenarios, and {name} is a plan; set it where the plan is made")
     return read_stored(Path(name))
 
 
-def _print(verdict: Verdict) -> None:
+def _print(verdict: CommandVerdict) -> None:
     for place, sentence in verdict.problems:
         say(f"{place}: {sentence}" if place else sentence, "red", to=messages)
     for invariant, sentence in verdict.violations:

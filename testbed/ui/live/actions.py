@@ -91,7 +91,7 @@ class Actions:
         name, word = source.plan.wiring.switch_name(switch), "start" if up else "kill"
         source.ask(lambda lab: set_switch(lab, source.plan, switch, up=up, place=name))
         controller = source.ask(lambda lab: lab.facts.controller)
-        source.look_anew()
+        source.refresh_lab()
         lost = f"; {LOST}" if not up and controller != "segment_manager" else ""
         return Line(source.command("switch", name, f"--{word}"), f"{name}: {'running' if up else 'killed'}{lost}")
 
@@ -119,7 +119,7 @@ class Actions:
         for change in changes:
             source.ask(lambda lab, change=change: lab.disturb(change))  # type: ignore[misc]
         state, controller = source.ask(lambda lab: (lab.link_states().get(link, LinkState()), lab.facts.controller))
-        source.look_anew()
+        source.refresh_lab()
         lost = f"; {LOST}" if down and controller != "segment_manager" else ""
         return Line(source.command("link", name, *options), f"{name}: {told(source.plan, link, state)}{lost}")
 

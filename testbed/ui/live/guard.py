@@ -31,7 +31,7 @@ _HEADERS = {
 }
 
 
-class Guard:
+class TokenMiddleware:
     """Lets only requests pass that may be answered, without the token in their path.
 
     Args:

@@ -109,9 +109,9 @@ class Jobs:
 
         def work(progress: Callable[[str], None]) -> tuple[str, bool]:
             if all_on:
-                found = standing.all_on(lab, plan, model, progress)
+                found = standing.restore_links(lab, plan, model, progress)
             else:
-                found = standing.spare(lab, plan, model, WATCHED, progress, goes_on=lambda: not job.stopped)
+                found = standing.switch_off(lab, plan, model, WATCHED, progress, goes_on=lambda: not job.stopped)
             return standing.told(found), False
 
         return work
@@ -126,7 +126,7 @@ class Jobs:
             under_way = list(self._jobs.values())
             for job in under_way:
                 job.stopped = True
-                job.lab.break_off()
+                job.lab.abort()
         if not under_way:
             raise InputError.one("end", "nothing is under way")
         return Line("", "ending what is under way")
@@ -172,7 +172,7 @@ class Jobs:
                 said, wrong = work(progress)
             except TestbedError as error:
                 said, wrong = ("ended", False) if job.stopped else (str(error), True)
-        self._source.look_anew()
+        self._source.refresh_lab()
         self._tell(Line(command, said, wrong))
 
     def _over(self, what: str) -> None:

@@ -13,7 +13,7 @@ from testbed.base.model import Floats, Longs
 THOUSAND = 1000  # shares are sent as whole thousandths
 
 
-class Measured(TypedDict):
+class LinkUse(TypedDict):
     """What happened between two readings, by direction as in messages.LinkReadings."""
 
     seconds: float  # between them
@@ -22,7 +22,7 @@ class Measured(TypedDict):
     lost: list[int]  # likewise
 
 
-class Flow(Measured, total=False):
+class Flow(LinkUse, total=False):
     """Likewise with flow control."""
 
     paused: list[int]  # in thousandths

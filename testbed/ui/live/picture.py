@@ -77,7 +77,7 @@ def picture(plan: Plan) -> Picture:
     place = layout(topology)
     channels = range(2 * topology.link_count)
 
-    def upright(points: Floats) -> list[list[float]]:
+    def flip_vertically(points: Floats) -> list[list[float]]:
         found: list[list[float]] = (np.array([0, place.height]) + points * (1, -1)).round(3).tolist()
         return found
 
@@ -92,7 +92,8 @@ def picture(plan: Plan) -> Picture:
         "height": round(place.height, 3),
         "box": [BOX_WIDTH, BOX_HEIGHT],
         "switches": [
-            {"name": topology.switch_name(switch), "at": at} for switch, at in enumerate(upright(place.switches))
+            {"name": topology.switch_name(switch), "at": at}
+            for switch, at in enumerate(flip_vertically(place.switches))
         ],
         "hosts": [
             {
@@ -104,7 +105,7 @@ def picture(plan: Plan) -> Picture:
                 "mac": host_mac(host),
                 "vlan": _pvid(plan, host),
             }
-            for host, at in enumerate(upright(place.hosts))
+            for host, at in enumerate(flip_vertically(place.hosts))
         ],
         "links": [
             {
@@ -116,7 +117,7 @@ def picture(plan: Plan) -> Picture:
             for link, vlans in enumerate(_vlans(plan))
         ],
         "channels": [topology.channel_name(channel) for channel in channels],
-        "lines": [upright(channel_line(topology, place, channel)) for channel in channels],
+        "lines": [flip_vertically(channel_line(topology, place, channel)) for channel in channels],
         "rates": np.broadcast_to(np.asarray(wire_rates(plan)), len(channels)).tolist(),
         "edge_rate": plan.scenario.links.edge_rate,
     }

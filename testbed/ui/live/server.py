@@ -25,7 +25,7 @@ from testbed.base.limits import parse_json
 from testbed.experiments.report.palette import declarations
 from testbed.ui.live.actions import Actions
 from testbed.ui.live.connections import BACKLOG, MAX_OPEN, Connections
-from testbed.ui.live.guard import App, Guard
+from testbed.ui.live.guard import App, TokenMiddleware
 from testbed.ui.live.hub import Hub
 from testbed.ui.live.line import Line
 from testbed.ui.live.replay import AtReading, RunSource, Series
@@ -246,7 +246,7 @@ def serving(page: Page, listening: socket.socket) -> Iterator[str]:
     """
     port, token = listening.getsockname()[1], secrets.token_urlsafe(24)
     connections = Connections()
-    app: App = Guard(page.app(), port, token, connections.prove)
+    app: App = TokenMiddleware(page.app(), port, token, connections.prove)
     config = uvicorn.Config(
         app, log_config=None, log_level="error", access_log=False, lifespan="on", ws="none", server_header=False,
         loop="asyncio", http=connections.protocol(), proxy_headers=False, backlog=BACKLOG, limit_concurrency=MAX_OPEN,

@@ -109,7 +109,7 @@ class LabSource:
         self._meter = self._new_meter()
         self._turn = 0
 
-    def look_anew(self) -> None:
+    def refresh_lab(self) -> None:
         """Let the next update tell how links are: something has changed them."""
         self._turn = 0
 

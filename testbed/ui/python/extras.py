@@ -30,7 +30,7 @@ def library(name: str, what: str) -> Any:
         raise CapabilityError(sentence) from error
 
 
-class Steps:
+class PrintedSteps:
     """Says steps on standard error, each with the seconds since the first; what commands do without a terminal."""
 
     def __init__(self) -> None:
@@ -44,6 +44,6 @@ class Steps:
         self._last = text
 
 
-def quiet(text: str) -> None:
+def ignore_progress(text: str) -> None:
     """Say nothing."""
     del text

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from testbed.base.errors import InputError, did_you_mean
 from testbed.base.model import host_ip
-from testbed.ui.python.extras import Progress, Steps
+from testbed.ui.python.extras import PrintedSteps, Progress
 from testbed.ui.python.plans import PlannedFabric
 from testbed.ui.python.runs import FinishedRun
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 @contextmanager
 def open_lab(plan: PlannedFabric, progress: Progress | None) -> Iterator[RunningLab]:
     """Build a plan's lab, as `testbed.lab` says."""
-    from testbed.experiments.run.engines import standing
+    from testbed.experiments.run.engines import find_lab_engine
     from testbed.experiments.run.in_session import check_paths
 
-    say, core = progress or Steps(), plan.core
+    say, core = progress or PrintedSteps(), plan.core
     core.require_proof()
-    missing, build = standing(core.scenario)
+    missing, build = find_lab_engine(core.scenario)
     missing(replace(core, scenario=replace(core.scenario, workloads=())), say).refuse()
     with build(core, say, False) as running:
         say("checking the path of every pair")
@@ -86,7 +86,7 @@ class RunningLab:
 
         plan = loads_plan(self.core, loads, dilation)
         trusted = trust or loads is not None
-        outcome = load_lab(self.core, plan, Path(results), progress or Steps(), trust=trusted)
+        outcome = load_lab(self.core, plan, Path(results), progress or PrintedSteps(), trust=trusted)
         return FinishedRun(load_run(outcome.folder))
 
     def unreachable(self) -> list[tuple[str, str]]:

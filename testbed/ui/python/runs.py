@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from testbed.ui.python.extras import Progress, Steps, library
+from testbed.ui.python.extras import PrintedSteps, Progress, library
 from testbed.ui.python.plans import PlannedFabric
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def run_loads(plan: PlannedFabric, results: str | Path, progress: Progress | Non
     from testbed.results import load_run
 
     with allowing(trust):
-        outcome = run_scenario(plan.core, Path(results), progress or Steps())
+        outcome = run_scenario(plan.core, Path(results), progress or PrintedSteps())
     return FinishedRun(load_run(outcome.folder))
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from testbed.base.errors import InputError, Problem, did_you_mean
-from testbed.ui.python.extras import Progress, Steps, library
+from testbed.ui.python.extras import PrintedSteps, Progress, library
 from testbed.ui.python.plans import PlannedFabric
 
 if TYPE_CHECKING:
     import pandas
 
-    from testbed.engines.simulate import Outcome
+    from testbed.engines.simulate import SimulationOutcome
 
 # What the command uses, too.
 _CYCLES, _WARM_UP = 200_000, 50_000
@@ -58,14 +58,14 @@ def simulate_fabric(
     wrong = packet_problems(asked, seeds) if isinstance(asked, PacketSettings) else settings_problems(asked, seeds)
     if wrong:
         raise InputError(wrong)
-    return Simulation(simulate_plan(plan.core, asked, rates, seeds, Path(results), progress or Steps()))
+    return Simulation(simulate_plan(plan.core, asked, rates, seeds, Path(results), progress or PrintedSteps()))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Simulation:
     """A simulation that has come to its end, as tb.simulate() returns it; tb.load() reads its folder as well."""
 
-    core: Outcome  # every run in it
+    core: SimulationOutcome  # every run in it
 
     @property
     def path(self) -> Path:

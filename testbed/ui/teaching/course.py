@@ -17,7 +17,7 @@ from testbed.scenario.models import fill, not_one_of, shown
 from testbed.scenario.read import read_blocks
 from testbed.ui.teaching.demands import DEMANDS
 
-FOLDER = shipped.part("exercises")
+FOLDER = shipped.find_part("exercises")
 FILE, SHEET, START = "exercise.yaml", "sheet.md", "start"
 SOLUTIONS = "solutions"  # beside the exercises, a folder each, so that they can be left out of what students get
 

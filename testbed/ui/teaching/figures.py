@@ -43,7 +43,7 @@ def _plan(work: Work, asked: Words) -> float:
 
 def _own_plan(work: Work, asked: Words) -> float:
     """Likewise of a scenario of the student's, once it is another than that which was given."""
-    if work.untouched(asked["file"]):
+    if work.is_unmodified(asked["file"]):
         raise InputError.one("", "is as it was given; do its task first", asked["file"])
     return number_of(summary(work.plan(asked["file"])), asked["key"])
 

@@ -122,7 +122,7 @@ def _as_judged(handed_in: Work, demand: Demand) -> str:
     kind = DEMANDS[demand.kind]
     try:
         wrong = kind.judge(handed_in, demand.parameters) or ""
-        if not wrong and kind.own and handed_in.untouched(demand.parameters.file):
+        if not wrong and kind.own and handed_in.is_unmodified(demand.parameters.file):
             return f"{demand.parameters.file}: is as it was given"
         return wrong
     except InputError as error:

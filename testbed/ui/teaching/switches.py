@@ -70,7 +70,7 @@ class Switches:
         return self.ports[int(topology.channel_target[channel]), int(topology.out_port[channel ^ 1])]
 
 
-def as_delivered(topology: Topology) -> Switches:
+def make_factory_default(topology: Topology) -> Switches:
     """Switches that nobody has told anything."""
     ports = {}
     for switch, name, number, channel, host in _interfaces(topology):
@@ -95,7 +95,7 @@ def parse(text: str, topology: Topology, source: str) -> Switches:
     Raises:
         InputError: every line that is wrong, up to ten.
     """
-    reader = _Reader(as_delivered(topology), source)
+    reader = _Reader(make_factory_default(topology), source)
     for number, line in enumerate(text.splitlines(), start=1):
         words = _COMMENT.sub("", line).split()
         if words:

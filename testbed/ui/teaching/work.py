@@ -93,10 +93,10 @@ class Work:
     def given_switches(self, name: str, wiring: str) -> Switches:
         """Likewise as a file of the exercise does; an empty name is switches as they are delivered."""
         if not name:
-            return by_hand.as_delivered(self.wiring(wiring))
+            return by_hand.make_factory_default(self.wiring(wiring))
         return by_hand.parse(_text(self.given, name), self.wiring(wiring), name)
 
-    def untouched(self, name: str) -> bool:
+    def is_unmodified(self, name: str) -> bool:
         """Whether a file is still as the exercise gives it."""
         try:
             return self.text(name).split() == _text(self.given, name).split()

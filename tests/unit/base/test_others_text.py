@@ -32,7 +32,7 @@ from testbed.ui.cli import load_commands
 from testbed.ui.cli.app import app
 from testbed.ui.cli.output import print_error
 from testbed.ui.cli.terminal import EscapingConsole, EscapingStream
-from testbed.ui.cli.verdicts import Verdict, github_lines, junit_text
+from testbed.ui.cli.verdicts import CommandVerdict, github_lines, junit_text
 from tests.hostile_files import EVERY, NASTY, SET, commands_of, hostile_files, hostile_run
 from tests.runs import goodput, head, run_of, text_of
 
@@ -187,7 +187,7 @@ def test_comparisons_hold_no_formulas():
 
 def test_annotations_hold_no_commands_of_others():
     name = "::set-output name=a::b\r\n::error::x ##[error]y%0A::z"
-    lines = list(github_lines([Verdict(name, 1.0, problems=((f"{name}: k", "s\n::error::t"),))]))
+    lines = list(github_lines([CommandVerdict(name, 1.0, problems=((f"{name}: k", "s\n::error::t"),))]))
     assert len(lines) == 2
     for line in "\n".join(lines).replace("\r", "\n").split("\n"):
         assert not line.lstrip().startswith("::") or line.startswith("::error file=%3A%3Aset-output")
@@ -197,7 +197,7 @@ def test_annotations_hold_no_commands_of_others():
 
 def test_junit_is_xml_whatever_a_name_holds():
     nasty = "".join(EVERY) + "\ufffe]]><&\"'"
-    root = ET.fromstring(junit_text([Verdict(nasty, 1.0, problems=((nasty, nasty),))]).encode())
+    root = ET.fromstring(junit_text([CommandVerdict(nasty, 1.0, problems=((nasty, nasty),))]).encode())
     assert "\\x1b" in root[0][0].get("name", "")
     assert not RAW.search("".join(root.itertext()))
 

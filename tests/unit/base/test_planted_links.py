@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from testbed.base.errors import InputError, StorageError
 from testbed.engines.machine import calibration
 from testbed.experiments.run.capture import CaptureFile
-from testbed.experiments.sweep.apart import Carried, unpack
+from testbed.experiments.sweep.apart import RemoteResult, unpack
 from testbed.results import ResultFolder, load_run
 from testbed.ui.cli import load_commands
 from testbed.ui.cli.app import app
@@ -144,7 +144,7 @@ def test_a_run_that_arrives_from_a_worker_stays_in_its_folder(tmp_path, secret):
     with zipfile.ZipFile(packed, "w") as whole:
         whole.writestr("raw/out.txt", "ours")
         whole.writestr("../../roots/new", "theirs")
-    carried = Carried("run", packed.getvalue(), "pass", (), "", 1.0)
+    carried = RemoteResult("run", packed.getvalue(), "pass", (), "", 1.0)
     with pytest.raises(OSError, match=r"leads out of its folder by \.\."):
         unpack(carried, tmp_path / "sweep" / "runs")
     assert not [path for path in (tmp_path / "sweep").rglob("*") if path.is_file()]

@@ -79,7 +79,7 @@ def test_a_machine_that_cannot_shut_hosts_in(lacking, monkeypatch):
         confine._filter.cache_clear()
         said = "hosts' programs cannot be held back: libnone.so.2: cannot open shared object file"
     else:
-        monkeypatch.setattr(mounts, "apart", refuse)
+        monkeypatch.setattr(mounts, "run_in_thread_namespace", refuse)
         said = "Function not implemented"
     row = probe._shut_in()
     assert (row.present, row.detail.startswith(said)) == (False, True), row

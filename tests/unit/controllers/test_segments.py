@@ -546,7 +546,7 @@ def test_a_manager_that_takes_over_touches_no_rule(tmp_path):
     assert fakes.sent == sent
     fakes.roles.clear()
     before = time.monotonic()
-    steers.withdraw()
+    steers.release_lock()
     until_steering(second)
     told = second.status()
     assert told["role"] == "master"
@@ -569,7 +569,7 @@ def test_what_dies_while_nobody_steers_is_overcome_by_the_next(tmp_path):
     fakes.down.update(ends_of(plan, 12))
     assert set(fakes.all_rules()) == before
     fakes.go_on.clear()
-    steers.withdraw()
+    steers.release_lock()
     # Before it asks any switch for its rules, hosts are on their backups.
     failed = failed_elements(plan.topology, [12])
     until(lambda: bool(second.status()["diverted"]) and fakes.undelivered(failed) == 0)
@@ -583,11 +583,11 @@ def test_what_dies_while_nobody_steers_is_overcome_by_the_next(tmp_path):
 def test_a_manager_that_finds_no_state_collects_first(tmp_path):
     plan = plan_of("torus", sizes=[4, 4])
     steers = Election(tmp_path / "lock")
-    assert steers.won()
+    assert steers.try_acquire()
     fakes = Fakes(plan)
     second = fakes.listener = standing_by(plan, fakes, tmp_path)
     assert fakes.all_rules() == []
-    steers.withdraw()
+    steers.release_lock()
     until_steering(second)
     assert fakes.undelivered(failed_elements(plan.topology)) == 0
 
@@ -601,7 +601,7 @@ def test_of_those_that_live_exactly_one_leads(dies: list[int]):
 
         def stand() -> Election:
             one = Election(file)
-            if one.won():
+            if one.try_acquire():
                 leads.add(one)
             else:
                 threading.Thread(target=wait, args=(one,), daemon=True).start()
@@ -618,7 +618,7 @@ def test_of_those_that_live_exactly_one_leads(dies: list[int]):
                 continue
             leads.remove(gone)
             managers[number] = stand()
-            gone.withdraw()
+            gone.release_lock()
             until(lambda: len(leads) == 1)
             assert not leads & {gone}
         time.sleep(0.01)

@@ -81,7 +81,7 @@ def test_the_wait_follows_round_trips(ends):
     assert ends.variation[0] == pytest.approx(0.75 * 0.2 + 0.25 * 0.4)
     assert ends.round_trip[0] == pytest.approx(7 / 8 * 0.4 + 1 / 8 * 0.8)
     ends.variation[0] = 0.001
-    assert tcp_ends.patience(ends, 0) == pytest.approx(0.45 + 0.2)
+    assert tcp_ends.compute_rto(ends, 0) == pytest.approx(0.45 + 0.2)
 
 
 def test_in_slow_start_the_window_grows_by_what_is_acknowledged(ends):

@@ -37,10 +37,10 @@ from testbed.engines.lab.control.build import build_order
 from testbed.engines.lab.counters.rtnetlink import FIGURES
 from testbed.engines.lab.hosts import frames
 from testbed.engines.machines import worker
-from testbed.engines.machines.answers import disturbed, load, snapshot, together
+from testbed.engines.machines.answers import disturbed, load, merge_answers, snapshot
 from testbed.engines.machines.build import what_shares_miss
-from testbed.engines.machines.clocks import Clock, clocks, meanwhile
-from testbed.engines.machines.fabric import Machine, Machines, find_machines
+from testbed.engines.machines.clocks import Clock, clocks, interpolate_clocks
+from testbed.engines.machines.fabric import FabricMachine, Machines, find_machines
 from testbed.engines.machines.parts import divide, needed_rates
 from testbed.engines.machines.questions import for_parts
 from testbed.engines.machines.records import joined
@@ -172,7 +172,7 @@ def test_counters_come_back_in_the_order_of_the_whole(divided):
         )
         for part in parts
     ]  # fmt: skip
-    found = together(ask.CountFrames(), parts, said)
+    found = merge_answers(ask.CountFrames(), parts, said)
     assert found.channels == tuple(range(64))
     assert found.to_hosts == found.admitted == tuple(range(16))
     # One machine sent 100 more than it received, the other received 97 more than it sent.
@@ -211,7 +211,7 @@ def test_clocks_are_known_by_the_quickest_answer():
     assert 0.0025 <= second.error < 0.015
     assert second.ahead == pytest.approx(5000.0, abs=second.error)
     # Clocks that drift apart while a load runs are known the worse.
-    assert meanwhile([Clock(5.0, 0.001)], [Clock(5.25, 0.002)]) == [Clock(5.125, 0.127)]
+    assert interpolate_clocks([Clock(5.0, 0.001)], [Clock(5.25, 0.002)]) == [Clock(5.125, 0.127)]
 
 
 def _record(part, ahead: float, times: list[float], *, pairs: bool = True) -> bytes:
@@ -266,9 +266,9 @@ def test_links_that_are_cut_are_up_where_both_ends_are(divided):
     _, _, parts, cuts = divided
     link = cuts[0].link
     said = [{part.links.index(link): LinkState(up=part.machine == "a")} for part in parts]
-    assert together(ask.TellLinks(), parts, said) == {link: LinkState(up=False)}
+    assert merge_answers(ask.GetLinks(), parts, said) == {link: LinkState(up=False)}
     status = [Status("idle", len(part.hosts), len(part.switches), 0, "userspace", None, 1e7) for part in parts]
-    assert together(ask.TellStatus(), parts, status) == Status("idle", 16, 16, 32, "userspace", None, 1e7)
+    assert merge_answers(ask.GetStatus(), parts, status) == Status("idle", 16, 16, 32, "userspace", None, 1e7)
 
 
 def _facts(part, datapath: str) -> Facts:
@@ -280,24 +280,24 @@ def _facts(part, datapath: str) -> Facts:
 
 def test_machines_with_different_datapaths_are_refused(divided):
     _, _, parts, _ = divided
-    same = together(ask.TellFacts(), parts, [_facts(part, "userspace") for part in parts])
+    same = merge_answers(ask.GetFacts(), parts, [_facts(part, "userspace") for part in parts])
     assert len(same.holders) == 16
     assert len(same.switch_daemons) == 2
     with pytest.raises(LabError, match=r"a has the kernel one, b has the userspace one; set lab.datapath: userspace"):
-        together(ask.TellFacts(), parts, [_facts(parts[0], "kernel"), _facts(parts[1], "userspace")])
+        merge_answers(ask.GetFacts(), parts, [_facts(parts[0], "kernel"), _facts(parts[1], "userspace")])
 
 
 def test_dumps_and_traces_come_from_the_machine_that_has_the_switch(divided):
     _, _, parts, _ = divided
     dumps = [{name: [name] for name in part.order.switches} for part in parts]
-    assert together(ask.DumpFlows(), parts, dumps) == {f"s{n}": [f"s{n}"] for n in range(1, 17)}
+    assert merge_answers(ask.DumpFlows(), parts, dumps) == {f"s{n}": [f"s{n}"] for n in range(1, 17)}
     cuts = [ShortCuts({name: (name,) for name in part.order.switches}, {}, 3) for part in parts]
-    assert len(together(ask.DumpShortCuts(), parts, cuts).entries) == 16
+    assert len(merge_answers(ask.DumpShortCuts(), parts, cuts).entries) == 16
     wanted = tuple((f"s{n}", f"in_port={n}") for n in (16, 1, 9, 2, 16))
     asked: Any = for_parts(ask.Trace(wanted), parts)
     assert sorted(frame for one in asked for frame in one.frames) == sorted(wanted)
     said = [[flow for _, flow in one.frames] for one in asked]
-    assert together(ask.Trace(wanted), parts, said) == [flow for _, flow in wanted]
+    assert merge_answers(ask.Trace(wanted), parts, said) == [flow for _, flow in wanted]
 
 
 def test_hosts_of_all_machines_teach_switches_from_addresses_of_their_own(divided, monkeypatch):
@@ -310,7 +310,7 @@ def test_hosts_of_all_machines_teach_switches_from_addresses_of_their_own(divide
         holders = {host.name: 7 for host in part.order.hosts}
         frames.teach(part.order.hosts, part.order.others, holders, [101, 102], 1e9, datagrams=True)
     assert taught == {f"h{n}": [frames.vlan_address(place, n - 1, 16) for place in (0, 1)] for n in range(1, 17)}
-    assert together(ask.Learn((1,), datagrams=False), parts, ["raw", "raw"]) == "raw"
+    assert merge_answers(ask.Learn((1,), datagrams=False), parts, ["raw", "raw"]) == "raw"
 
 
 def test_programs_of_a_load_run_where_their_host_is(divided):
@@ -397,7 +397,7 @@ def test_one_machine_has_the_controller_and_switches_have_the_numbers_of_the_who
 
 def test_shaping_that_is_wrong_is_told_with_its_machine(divided):
     _, _, parts, _ = divided
-    assert together(ask.CheckShaping(), parts, [[], ["s1-eth1 has none"]]) == ["on b: s1-eth1 has none"]
+    assert merge_answers(ask.CheckShaping(), parts, [[], ["s1-eth1 has none"]]) == ["on b: s1-eth1 has none"]
 
 
 def test_another_engine_is_refused():
@@ -417,7 +417,7 @@ class _Answering:
 
     def __init__(self, *processors: int) -> None:
         self.processors = processors
-        self.machines = [Machine(name, "", "") for name in _MACHINES]
+        self.machines = [FabricMachine(name, "", "") for name in _MACHINES]
 
     def call(self, number: int, function: Any) -> int:
         assert function is worker.processors
@@ -447,10 +447,10 @@ def test_a_machine_without_hosts_has_no_shares_and_the_others_have(divided):
         dataclasses.replace(_facts(part, "userspace"), cpu_share=its, most_share=most)
         for part, its, most in zip(parts, (None, share), (1.0, 0.125), strict=True)
     ]
-    whole = together(ask.TellFacts(), parts, said)
+    whole = merge_answers(ask.GetFacts(), parts, said)
     assert (whole.cpu_share, whole.most_share) == (share, 0.125)
-    assert together(ask.SetRates(1.0, 1.0, 0.1, 10.0), parts, [None, share]) == share
-    assert together(ask.SetRates(1.0, 1.0, None, 10.0), parts, [None, None]) is None
+    assert merge_answers(ask.SetRates(1.0, 1.0, 0.1, 10.0), parts, [None, share]) == share
+    assert merge_answers(ask.SetRates(1.0, 1.0, None, 10.0), parts, [None, None]) is None
 
 
 class _Workers:
@@ -488,7 +488,7 @@ def test_different_datapaths_are_told_with_their_machines(divided):
     said = [Facts("kernel", "3.1", False, (), None, {}, {}, None, 1.0, {}, "6.1", "/run/lab", "eth0")]
     said.append(dataclasses.replace(said[0], datapath="userspace"))
     with pytest.raises(LabError, match=r"a has the kernel one, b has the userspace one; set lab\.datapath: userspace"):
-        together(ask.TellFacts(), parts, said)
+        merge_answers(ask.GetFacts(), parts, said)
 
 
 @pytest.mark.parametrize(
@@ -541,13 +541,13 @@ def test_speeds_and_readings_are_those_of_the_whole(divided):
             100.0 + number, 10.0, tuple(both), tuple(2 * one for one in both), tuple(map(float, ports)), tuple(ports),
             tuple(3 * one for one in ports),
         ))  # fmt: skip
-    whole = together(ask.ReadLinks(), parts, said)
+    whole = merge_answers(ask.ReadLinks(), parts, said)
     assert whole.bytes == tuple(range(96))
     assert whole.frames == tuple(range(0, 192, 2))
     assert (whole.rates, whole.waiting) == (tuple(map(float, range(80))), tuple(range(80)))
     assert whole.drops == tuple(range(0, 240, 3))
     assert whole.time == 100.0  # of the first machine, as always
-    pairs = together(
+    pairs = merge_answers(
         ask.ReadPairs(), parts, [PairReadings(1.0, ((9, 0, 7),)), PairReadings(5001.0, ((0, 9, 5),), "no")]
     )
     assert pairs == PairReadings(1.0, ((0, 9, 5), (9, 0, 7)), "on b: no")

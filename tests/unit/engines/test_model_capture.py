@@ -8,7 +8,7 @@ import pytest
 from testbed.base.errors import LabError
 from testbed.base.ethernet import wire_bytes
 from testbed.base.model import host_mac
-from testbed.dataplane.kernels.packets import kick, run
+from testbed.dataplane.kernels.packets import restart_links, run
 from testbed.dataplane.kernels.packets_clock import set_pace, shown_time
 from testbed.dataplane.kernels.packets_state import FREE, NOW, PacketModel
 from testbed.engines.realtime.capture import ModelFrames
@@ -126,7 +126,7 @@ def test_a_pause_frame_is_stamped_when_its_first_bit_leaves():
     model.state.off[0] = True
     at = int(model.state.counts[NOW])
     model.state.pending[1] = True
-    kick(model.fabric, model.state, model.live)
+    restart_links(model.fabric, model.state, model.live)
     send(model, 1, 0, at)
     go_on(model, 10_000_000_000)
     pause, frame = (one for one in back.read(0.0) if one.outbound)

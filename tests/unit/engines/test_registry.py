@@ -14,7 +14,7 @@ import pytest
 
 from testbed.base.errors import CapabilityError, InputError
 from testbed.engines.lab.control import registry
-from testbed.engines.lab.control.launch import born
+from testbed.engines.lab.control.launch import read_start_time
 from tests.unit.ui.test_command_line import command
 
 
@@ -81,7 +81,7 @@ def test_a_program_that_builds_a_lab_can_be_ended(folder):
     program = holder(folder)
     assert program.stdout.readline() == "mine\n"
     (claim,) = registry.being_built()
-    registry.give_up(claim)
+    registry.kill_builder(claim)
     assert program.wait() == -15
     assert registry.being_built() == []
     program.communicate()
@@ -113,7 +113,7 @@ def test_nobody_else_writes_records(folder):
 
 
 def test_a_record_of_another_program_is_not_forgotten(folder):
-    mine = registry.Entry("twin", os.getpid(), born(os.getpid()), "x", "d")
+    mine = registry.Entry("twin", os.getpid(), read_start_time(os.getpid()), "x", "d")
     with registry.reserved("twin"):
         registry.forget(mine)
         assert [claim.name for claim in registry.being_built()] == ["twin"]
@@ -150,7 +150,7 @@ def test_names_that_no_lab_can_have(name, sentence):
 
 def test_a_clock_that_is_set_makes_no_lab_older(monkeypatch):
     with subprocess.Popen(["sleep", "60"]) as process:
-        entry = registry.Entry("twin", process.pid, born(process.pid), "x", "d")
+        entry = registry.Entry("twin", process.pid, read_start_time(process.pid), "x", "d")
         monkeypatch.setattr(time, "time", lambda: 0.0)
         assert 0 <= entry.seconds < 30
         process.kill()
@@ -214,7 +214,7 @@ def test_status_with_a_damaged_record_tells_it_and_lists_the_others(folder):
 
 def test_a_name_that_is_taken_says_how_to_end_its_lab(folder):
     folder.mkdir()
-    facts = {"name": "twin", "init": os.getpid(), "born": born(os.getpid()), "scenario": "x", "digest": ""}
+    facts = {"name": "twin", "init": os.getpid(), "born": read_start_time(os.getpid()), "scenario": "x", "digest": ""}
     (folder / "twin.json").write_text(json.dumps(facts))
     with (
         pytest.raises(InputError, match=r"already running; end it with `testbed down twin`"),

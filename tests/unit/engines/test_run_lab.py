@@ -14,7 +14,7 @@ from testbed.base.messages import Facts
 from testbed.engines.ovs import bpf, first_hop
 from testbed.experiments.run import in_session, realtime
 from testbed.experiments.run import lab as ovs
-from testbed.experiments.run.in_session import Fabric
+from testbed.experiments.run.in_session import LabBuilder
 from testbed.planning.rates import at_dilation
 from tests.fabrics import plan_of
 
@@ -39,7 +39,7 @@ def lab(monkeypatch):
 
 
 def fabric_of(lab):
-    return Fabric(lambda plan, progress: lab, lambda engine, lab: {"engine": engine})
+    return LabBuilder(lambda plan, progress: lab, lambda engine, lab: {"engine": engine})
 
 
 def folder_of():
@@ -120,9 +120,9 @@ def test_it_is_said_where_sockets_wait_for_queues_of_switches(monkeypatch):
     sentence = (
         "TCP loses too few frames, since hosts' sockets wait for queues of switches, too: Operation not permitted"
     )
-    facts = facts_of(why_slow="", why_wait="Operation not permitted")
+    facts = facts_of(why_slow="", tsq_backpressure_reason="Operation not permitted")
     said: list[str] = []
     ovs.say_what_lacks(facts, said.append)
     assert said == [sentence]
     assert ovs.of_facts("ovs", facts)["host_sockets"] == sentence
-    assert "host_sockets" not in ovs.of_facts("ovs", facts_of(why_wait=""))
+    assert "host_sockets" not in ovs.of_facts("ovs", facts_of(tsq_backpressure_reason=""))

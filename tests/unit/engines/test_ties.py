@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from testbed.base.jit import jit
-from testbed.dataplane.kernels.events import NEVER, Heap, Lanes
+from testbed.dataplane.kernels.events import NEVER, FifoLanes, Heap
 from testbed.dataplane.kernels.ties import DOCUMENTED, REVERSED, next_of_tied
 from testbed.engines.simulate import PacketNetwork, PacketSettings, packet_point
 from testbed.engines.simulate.folder import samples_of
@@ -135,7 +135,7 @@ def _next(lanes, heap, order, random, now):
 
 def lanes_of(*events):
     """Lanes of which each has events of time 5, with their names, and then one of time 9."""
-    lanes = Lanes(
+    lanes = FifoLanes(
         np.full((3, 8), 9), np.zeros((3, 8), dtype=np.int64), np.array([6, 0, 3]),
         np.array([len(one) + 1 for one in events]), np.array([5 if one else 9 for one in events]),
     )  # fmt: skip

@@ -20,7 +20,7 @@ from testbed.base.errors import CapabilityError, InputError, LabError
 from testbed.base.shipped import PACKAGES as ROOT
 from testbed.engines.vm import boot, building, image, kvm, stream, suite
 from testbed.engines.vm.image import Image, build_image, find_image, image_digest, image_folder, require_image
-from testbed.engines.vm.machine import _VIRTUAL_DATE, Machine, needed_memory, qemu_command, require_memory
+from testbed.engines.vm.machine import _VIRTUAL_DATE, VirtualMachine, needed_memory, qemu_command, require_memory
 from testbed.engines.vm.project import LAB_PARTS, pack_project, unpack_results
 from testbed.experiments.run import vm
 from testbed.experiments.run.vm import choose_machine, raise_reported
@@ -56,7 +56,7 @@ def whole(tmp_path):
 
 
 def _command(image, accelerator, processors=2, **more):
-    machine = Machine(accelerator, processors, 2048, **more)
+    machine = VirtualMachine(accelerator, processors, 2048, **more)
     for name in ("project.tar", "results"):
         (image.folder / name).touch()
     return qemu_command(machine, image, image.folder / "project.tar", image.folder / "results", Path("/w/console.log"))
@@ -125,7 +125,10 @@ def test_a_panic_ends_the_machine_instead_of_booting_it_again(whole):
 
 def test_virtual_time_has_one_processor_and_no_kvm(tmp_path, monkeypatch):
     monkeypatch.setattr(vm, "why_no_kvm", lambda image: "")
-    assert choose_machine(Image(tmp_path), VmOptions(virtual_time=True), _quiet) == (Machine("icount", 1, 2048), "")
+    assert choose_machine(Image(tmp_path), VmOptions(virtual_time=True), _quiet) == (
+        VirtualMachine("icount", 1, 2048),
+        "",
+    )
 
 
 def test_an_instruction_takes_as_long_as_wished(whole):
@@ -145,7 +148,7 @@ def test_kvm_only_where_it_boots(tmp_path, monkeypatch):
 def test_without_kvm_the_clock_counts_instructions(tmp_path, monkeypatch):
     monkeypatch.setattr(vm, "why_no_kvm", lambda image: "/dev/kvm is not there")
     assert choose_machine(Image(tmp_path), VmOptions(), _quiet, 5) == (
-        Machine("icount", 1, 2048, seed=5), "/dev/kvm is not there",
+        VirtualMachine("icount", 1, 2048, seed=5), "/dev/kvm is not there",
     )  # fmt: skip
 
 
@@ -444,7 +447,7 @@ def _fake_qemu(monkeypatch, script: str):
 
 def _run(tmp_path, target=None, limit=20.0, progress=_quiet, line=_quiet):
     return boot.run_job(
-        Machine("tcg", 1, 512), Image(tmp_path), {}, target, tmp_path / "console.log", progress, limit, line
+        VirtualMachine("tcg", 1, 512), Image(tmp_path), {}, target, tmp_path / "console.log", progress, limit, line
     )
 
 

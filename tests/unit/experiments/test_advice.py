@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from testbed.base.model import Sample
-from testbed.experiments.run.advice import Asked, advice
+from testbed.experiments.run.advice import Invocation, advice
 from testbed.experiments.run.checks.fidelity import Judgement, Verdict
-from testbed.experiments.run.engine import Measured, finish
+from testbed.experiments.run.engine import MeasuredRun, finish
 from testbed.results import ResultFolder, load_run
 from testbed.scenario import load_scenario
 from tests.runs import head, run_of
@@ -26,9 +26,9 @@ def no_calibration(tmp_path, monkeypatch):
 
 
 def test_the_command_is_the_one_that_was_typed_at_another_dilation():
-    assert Asked("torus4x4").at_dilation(400) == "testbed run torus4x4 --set lab.dilation=400"
+    assert Invocation("torus4x4").at_dilation(400) == "testbed run torus4x4 --set lab.dilation=400"
     settings = ("engine=vm", "lab.dilation=50", " lab.dilation = 70", "lab.telemetry=0", "topology.sizes=[4, 8]")
-    command = Asked("my file.yaml", settings, ("--results", "/tmp/a b")).at_dilation(1500)
+    command = Invocation("my file.yaml", settings, ("--results", "/tmp/a b")).at_dilation(1500)
     assert command == (
         "testbed run 'my file.yaml' --set engine=vm --set lab.telemetry=0 --set 'topology.sizes=[4, 8]' "
         "--set lab.dilation=1500 --results '/tmp/a b'"
@@ -42,9 +42,9 @@ def test_a_scenario_is_called_as_it_may_be_typed(tmp_path, monkeypatch):
     for file in (Path("scenarios/mine.yaml"), Path("other.yaml")):
         file.write_text(RING)
     known = load_scenario(tmp_path / "scenarios" / "mine.yaml")
-    assert Asked.of(known, ("a=b",)) == Asked("mine", ("a=b",))
-    assert Asked.of(load_scenario(Path("other.yaml"))) == Asked("other.yaml")
-    assert Asked.of(dataclasses.replace(known, source="other.yaml")) == Asked("other.yaml")
+    assert Invocation.of(known, ("a=b",)) == Invocation("mine", ("a=b",))
+    assert Invocation.of(load_scenario(Path("other.yaml"))) == Invocation("other.yaml")
+    assert Invocation.of(dataclasses.replace(known, source="other.yaml")) == Invocation("other.yaml")
 
 
 def slow(title, number=1, *, dilation=200.0, too_slow=True):
@@ -55,7 +55,7 @@ def slow(title, number=1, *, dilation=200.0, too_slow=True):
 def said(*loads, dilation="200", more=""):
     text = f"{RING}\nlab: {{dilation: {dilation}}}\nworkloads: [{UDP}]\n{more}"
     run = run_of(text, (), loads)
-    return advice(dataclasses.replace(run, manifest={**run.manifest, "dilation": 200.0}), Asked("ring4"))
+    return advice(dataclasses.replace(run, manifest={**run.manifest, "dilation": 200.0}), Invocation("ring4"))
 
 
 def test_what_is_well_or_wrong_for_another_reason_needs_none():
@@ -89,14 +89,14 @@ def test_where_there_is_no_larger_dilation_that_is_said():
     )
 
 
-@pytest.mark.parametrize(("asked", "told"), [(Asked("ring4"), True), (None, False)])
+@pytest.mark.parametrize(("asked", "told"), [(Invocation("ring4"), True), (None, False)])
 def test_it_is_told_on_the_page_and_stored(asked, told, tmp_path):
     run = run_of(f"{RING}\nlab: {{dilation: 200}}\nworkloads: [{UDP}]", ())
     folder = ResultFolder(tmp_path, run.plan)
     folder.write_plan({})
     folder.write_samples([Sample("goodput", 1e9, "bit/s", {"load": "1"})])
     folder.write_manifest("invalid", ["slow"], [slow("iperf3 udp neighbour")])
-    outcome = finish(Measured(folder, Judgement(Verdict.INVALID, ("slow",)), ()), lambda text: None, asked)
+    outcome = finish(MeasuredRun(folder, Judgement(Verdict.INVALID, ("slow",)), ()), lambda text: None, asked)
     command = "testbed run ring4 --set lab.dilation=500"
     assert outcome.advice.endswith(command) is told
     assert load_run(outcome.folder).manifest.get("advice", "") == outcome.advice

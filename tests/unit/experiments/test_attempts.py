@@ -13,8 +13,8 @@ from testbed.base.errors import StorageError
 from testbed.base.model import Sample
 from testbed.experiments.run import attempts
 from testbed.experiments.run.attempts import Attempts
-from testbed.experiments.run.checks.fidelity import Slow, Verdict
-from testbed.experiments.run.dilation.choose import Choice, Trial, larger_dilation
+from testbed.experiments.run.checks.fidelity import OverloadReason, Verdict
+from testbed.experiments.run.dilation.choose import DilationChoice, Trial, larger_dilation
 from testbed.experiments.run.loads.context import LoadOutcome
 from testbed.experiments.run.loads.one_load import record_of
 from testbed.planning import make_plan
@@ -23,8 +23,8 @@ from testbed.results import ResultFolder
 from testbed.scenario import parse_scenario
 
 UDP, MPI = "{kind: iperf3, protocol: udp}", "{kind: mpi, job: fabric_bench}"
-TOO_SLOW = (Verdict.INVALID, Slow("the processors were idle 0.0 % of the time"))
-CHOICE = Choice(200.0, 200.0, "default", 1.25, "neighbour", 1.5, (), 10.0)
+TOO_SLOW = (Verdict.INVALID, OverloadReason("the processors were idle 0.0 % of the time"))
+CHOICE = DilationChoice(200.0, 200.0, "default", 1.25, "neighbour", 1.5, (), 10.0)
 
 
 def plan_of(*loads, more=""):
@@ -53,7 +53,7 @@ class Runs:
         monkeypatch.setattr(attempts, "run_load", run_load)
         self.lab = SimpleNamespace(set_rates=lambda plan: self.shaped.append(plan.scenario.lab.dilation))
 
-    def run(self, plan, dilation=200.0, choice: Choice | None = CHOICE):
+    def run(self, plan, dilation=200.0, choice: DilationChoice | None = CHOICE):
         made = Attempts(at_dilation(plan, dilation), cast(Any, self.lab), self.folder, self.said.append, choice)
         return made.run(plan.scenario.workloads[0], 1, "load 1 of 1")
 

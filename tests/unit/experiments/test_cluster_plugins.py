@@ -16,7 +16,7 @@ from testbed.base import trust
 from testbed.engines.machine.cluster import open_cluster
 from testbed.engines.simulate import Settings, simulate_plan
 from testbed.experiments.sweep import prepare, run_sweep
-from testbed.experiments.sweep.apart import run_apart
+from testbed.experiments.sweep.apart import run_remote
 from testbed.results import load_run
 from testbed.scenario import plugins
 from testbed.scenario.pickled import Pickled, pickled
@@ -95,7 +95,7 @@ def test_whoever_carries_a_scenario_needs_nothing_of_its_plug_in(folder, monkeyp
         pickle.loads(alone)
     arrived = pickle.loads(sent)
     assert isinstance(arrived, Pickled)
-    carried = run_apart(arrived, job.settings, job.plan_digest)
+    carried = run_remote(arrived, job.settings, job.plan_digest)
     assert carried.error == ""
     with zipfile.ZipFile(io.BytesIO(carried.content)) as packed:
         assert "samples.csv" in packed.namelist()

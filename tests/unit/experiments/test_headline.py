@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from testbed.base.model import Sample
 from testbed.experiments.report.headline import headline
-from testbed.experiments.run.checks.fidelity import Slow, Verdict, short_of_time, too_slow
+from testbed.experiments.run.checks.fidelity import OverloadReason, Verdict, is_cpu_limited, too_slow
 from testbed.experiments.run.expected import expected_seconds
 from testbed.planning import make_plan
 from tests.fabrics import scenario_of
@@ -45,10 +45,10 @@ def test_how_long_a_run_takes_is_known_where_its_loads_say_it():
 
 
 def test_a_reserve_for_want_of_time_alone_is_told_apart():
-    warn, slow = (Verdict.WARN, "lost frames"), (Verdict.WARN, Slow("idle only 5 %"))
-    assert short_of_time([slow])
-    assert not short_of_time([])
-    assert not short_of_time([warn])
-    assert not short_of_time([slow, warn])
-    assert not short_of_time([(Verdict.INVALID, Slow("idle 0 %"))])
+    warn, slow = (Verdict.WARN, "lost frames"), (Verdict.WARN, OverloadReason("idle only 5 %"))
+    assert is_cpu_limited([slow])
+    assert not is_cpu_limited([])
+    assert not is_cpu_limited([warn])
+    assert not is_cpu_limited([slow, warn])
+    assert not is_cpu_limited([(Verdict.INVALID, OverloadReason("idle 0 %"))])
     assert not too_slow([slow])

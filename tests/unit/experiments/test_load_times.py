@@ -161,7 +161,7 @@ def test_rules_are_waited_for_only_where_frames_have_moved():
 
     def waited() -> int:
         before = rounds[0]
-        fabric.Fabric._wait_for_rules(lab, switches)
+        fabric.LabNetwork._wait_for_rules(lab, switches)
         return rounds[0] - before
 
     # The round that is under way may have passed some frames by.

@@ -13,7 +13,7 @@ from testbed.base.errors import InputError
 from testbed.base.messages import FrameCounts, LinkReadings, PairReadings
 from testbed.experiments.regulate.choice import ladder
 from testbed.experiments.regulate.figure import Stretch, draw_loop
-from testbed.experiments.regulate.loop import Looped, Turn
+from testbed.experiments.regulate.loop import LoopResult, LoopRound
 from testbed.experiments.regulate.rule import Rule, integral
 from testbed.experiments.regulate.traffic import busiest, bytes_between, of_pattern, uses_of
 from testbed.experiments.run.checks.fidelity import Verdict
@@ -53,8 +53,8 @@ def test_what_links_off_save_does_not_depend_on_how_long_loads_took():
     rungs = tuple(ladder(plan, of_pattern("all_to_all", plan.topology, 1)))
     off = len(rungs[1].off)
     loads = (Stretch(0.0, 4.0, "a"), Stretch(5.0, 9.0, "b"))
-    turn = Turn((), (), loads, ((0.0, 0), (2.0, off), (4.5, 0), (8.0, off)))
-    found = Looped(Rule(), POWER_MODELS["PC5324"], rungs, (80.0, 60.0), (turn,), ())
+    turn = LoopRound((), (), loads, ((0.0, 0), (2.0, off), (4.5, 0), (8.0, off)))
+    found = LoopResult(Rule(), POWER_MODELS["PC5324"], rungs, (80.0, 60.0), (turn,), ())
     # 3 of the 8 s in which loads ran, at three quarters of the power.
     assert found.off_saved == pytest.approx(3 / 8 / 4)
     assert found.off_share == pytest.approx(3 / 8 * off / 4)

@@ -284,7 +284,7 @@ def test_table_7_is_made_of_both_kinds_of_path():
 @pytest.mark.parametrize("holds", [True, False])
 def test_times_of_lone_frames_that_ports_do_not_hold_are_marked(holds):
     plan = at_dilation(plan_of("ring", switches=4), 10)
-    lab: Any = SimpleNamespace(facts=SimpleNamespace(holds_lone_frames=holds))
+    lab: Any = SimpleNamespace(facts=SimpleNamespace(shapes_idle_ports=holds))
     context = Context(plan, lab, {"load": "1"}, lambda name, text: None, lambda text: None)
     times = {"min": 2e-7, "mean": 3e-7, "p99": 5e-7, "max": 6e-7}
     loss = PairLoss("h1", "h3", 10, 10, 0, 0, times, 0.1, (), 3, 0.1, "")

@@ -15,7 +15,7 @@ from testbed.base.errors import InputError, LabError
 from testbed.base.units import format_eta
 from testbed.experiments.compare import compare
 from testbed.experiments.run.checks.fidelity import Verdict
-from testbed.experiments.run.engine import Outcome as RunOutcome
+from testbed.experiments.run.engine import RunOutcome
 from testbed.experiments.sweep import prepare, run_sweep
 from testbed.experiments.sweep.record import RECORD, Entry, finished_folders, read_record
 from testbed.experiments.sweep.run import seconds_left

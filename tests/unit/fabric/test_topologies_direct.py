@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from testbed.base.errors import InputError
-from testbed.fabric.topologies.build import components, divided_pair
+from testbed.fabric.topologies.build import components, find_disconnected_pair
 from testbed.fabric.topologies.irregular import regular_graph
 from testbed.fabric.topologies.slim_fly import field, prime_power
 from testbed.planning import make_plan
@@ -278,4 +278,4 @@ def test_parts_of_a_fabric_agree_with_networkx():
             map(frozenset, parts)
         )
         assert (~closing).sum() == count - len(parts)
-        assert (divided_pair(count, ends) is None) == (len(parts) == 1)
+        assert (find_disconnected_pair(count, ends) is None) == (len(parts) == 1)

@@ -16,7 +16,7 @@ TORUS = plan_of("torus", sizes=[3, 3]).topology
 
 def heard(topology: Topology, at: int = 0, lasts: int = 4) -> CollectedTopology:
     found = CollectedTopology(topology, lasts)
-    found.presume((), at)
+    found.assume_up((), at)
     return found
 
 
@@ -85,7 +85,7 @@ def test_what_is_late_holds_until_it_is_too_late_or_kept():
 
 def test_what_was_silent_before_is_not_presumed():
     found = CollectedTopology(RING, 4)
-    found.presume({(0, 2)}, 0)
+    found.assume_up({(0, 2)}, 0)
     assert found.silent() == {(0, 2)}
 
 

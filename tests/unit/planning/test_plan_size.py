@@ -15,7 +15,7 @@ from testbed.fabric.routing import ROUTINGS
 from testbed.planning import make_plan, size
 from testbed.planning.fabric import logical_fabric
 from testbed.scenario import find_scenario, load_scenario
-from testbed.ui.cli.output import made_plan
+from testbed.ui.cli.output import plan_scenario
 from tests.fabrics import scenario_of
 
 _MEASURED = """
@@ -89,10 +89,10 @@ def test_routings_by_trees_are_taken_for_such():
 
 
 def test_a_large_plan_is_told_before_it_is_made(monkeypatch, capsys):
-    made_plan("torus4x4")
+    plan_scenario("torus4x4")
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(size, "_LARGE", 1 << 10)
-    made_plan("torus4x4")
+    plan_scenario("torus4x4")
     assert " ".join(capsys.readouterr().err.split()) == (
         "planning 16 switches and 256 pairs of them takes some 0.0 GB of memory, and 0 s on an idle machine"
     )

@@ -13,7 +13,7 @@ from testbed.dataplane.predict import transport
 from testbed.engines.lab.control.build import build_order
 from testbed.engines.lab.hosts.shaping import require_speeds
 from testbed.experiments.regulate.choice import at_speeds, choose_links, keeping
-from testbed.experiments.regulate.speeds import retunings, unavoidable, watching_rate
+from testbed.experiments.regulate.speeds import list_rate_changes, unavoidable, watching_rate
 from testbed.experiments.regulate.traffic import Traffic
 from testbed.fabric.power import POWER_MODELS
 from testbed.fabric.routing.paths import path
@@ -81,7 +81,7 @@ def test_frames_leave_slow_links_later(ring):
 
 def test_a_link_is_off_the_paths_while_its_speed_changes(ring):
     goal = at_speeds(ring, ("100M", *_FULL[1:]))
-    (step,), then = retunings(ring, goal, ring)
+    (step,), then = list_rate_changes(ring, goal, ring)
     assert (step.links, step.speeds, step.before) == ((0,), {0: 0.1}, {0: 1.0})
     assert 0 not in links_of(ring.topology, step.plan)
     assert step.plan.speeds is not None  # as they are before
@@ -91,7 +91,7 @@ def test_a_link_is_off_the_paths_while_its_speed_changes(ring):
     assert links_of(ring.topology, then) == links_of(ring.topology, ring)
     # Table 6: off to 100 Mbit/s and back take their time.
     assert step.seconds(POWER_MODELS["PC5324"]) == 4.1
-    (back,), last = retunings(then, ring, ring)
+    (back,), last = list_rate_changes(then, ring, ring)
     assert last is ring
     assert back.seconds(POWER_MODELS["PC5324"]) == 2.4
 
@@ -99,8 +99,8 @@ def test_a_link_is_off_the_paths_while_its_speed_changes(ring):
 def test_every_step_of_a_change_is_safe(ring):
     """Also the last one, back to identifiers that were there at first."""
     goal = at_speeds(ring, ("100M", "1G", "10M", "1G"))
-    there, then = retunings(ring, goal, ring)
-    back, last = retunings(then, ring, ring)
+    there, then = list_rate_changes(ring, goal, ring)
+    back, last = list_rate_changes(then, ring, ring)
     assert [step.links for step in there] == [(0,), (2,)]  # without both the ring falls apart
     plans = [(step.plan, step.links) for step in there]
     plans += [(then, ()), *((step.plan, step.links) for step in back), (last, ())]
@@ -119,7 +119,7 @@ def test_links_change_together_where_the_fabric_does_without_them():
     plan = plan_of("mesh", sizes=[2, 2], parallel_links=2)
     speeds = ["1G"] * 8
     speeds[0] = speeds[2] = speeds[4] = "100M"
-    steps, _ = retunings(plan, at_speeds(plan, speeds), plan)
+    steps, _ = list_rate_changes(plan, at_speeds(plan, speeds), plan)
     assert [step.links for step in steps] == [(0, 2, 4)]
 
 
@@ -127,7 +127,7 @@ def test_a_link_that_nothing_goes_round_keeps_its_speed():
     plan = plan_of("mesh", {"kind": "dor"}, sizes=[3])
     assert unavoidable(plan, [0, 1]) == [0, 1]
     with pytest.raises(InputError, match="no paths go round s1→s2"):
-        retunings(plan, at_speeds(plan, ("100M", "1G")), plan)
+        list_rate_changes(plan, at_speeds(plan, ("100M", "1G")), plan)
     matrix = np.zeros((3, 3))
     matrix[0, 1], matrix[1, 2] = 100.0, 1.0
     choice = choose_links(plan, Traffic("mine", matrix, "a test"), slower=True)

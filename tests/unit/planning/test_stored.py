@@ -14,7 +14,7 @@ import pytest
 from testbed.base.errors import InputError, VerificationError
 from testbed.planning import Plan, make_plan
 from testbed.planning.proof import digest_of
-from testbed.planning.sound import unsound
+from testbed.planning.sound import validate_arrays
 from testbed.planning.store import plan_from_json, plan_to_json
 from testbed.planning.stored import proved_plan
 from testbed.scenario import find_scenario, load_scenario
@@ -54,7 +54,7 @@ SCENARIOS = [
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_the_tables_of_scenarios_are_tables_of_a_fabric(name):
     made = make_plan(load_scenario(find_scenario(name)))
-    assert unsound(made.topology, made.routes, made.vlans, made.bundles) == []
+    assert validate_arrays(made.topology, made.routes, made.vlans, made.bundles) == []
 
 
 def raw_of(plan: Plan) -> dict[str, Any]:

@@ -107,7 +107,7 @@ class _Lab:
     def context(self, load, **labels):
         text = f"topology: {{kind: mesh, sizes: [3]}}\nlab: {{dilation: 100}}\nworkloads: [{load}]\n"
         plan = make_plan(scenario_of(text))
-        fabric = SimpleNamespace(facts=SimpleNamespace(holds_lone_frames=False))
+        fabric = SimpleNamespace(facts=SimpleNamespace(shapes_idle_ports=False))
         context = Context(plan, fabric, {"kind": "rr", **labels}, lambda name, text: None, lambda text: None)
         lab = self
 

@@ -91,7 +91,7 @@ class Lab:
             self.states[change.link] = LinkState().after(change)
         return Disturbed(0.0, 0.0)
 
-    def break_off(self) -> None:
+    def abort(self) -> None:
         self.ended = True
 
     def close(self) -> None:

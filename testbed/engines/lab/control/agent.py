@@ -37,14 +37,14 @@ from testbed.base.messages import (
     Status,
 )
 from testbed.engines.lab.control import requests as ask
-from testbed.engines.lab.control.agent_memory import give_back, keep_small, make_room
+from testbed.engines.lab.control.agent_memory import presize_intern_table, trim_heap, use_single_arena
 from testbed.engines.lab.control.agent_socket import Progress, listen
 from testbed.engines.lab.control.controller import LabController
 from testbed.engines.lab.control.disturb import carry_out
 from testbed.engines.lab.control.wire import encode
 from testbed.engines.lab.hosts import cgroup, frames, mounts
 from testbed.engines.lab.hosts.commands import allow_files, allow_long_files
-from testbed.engines.lab.hosts.fabric import Fabric
+from testbed.engines.lab.hosts.fabric import LabNetwork
 from testbed.engines.lab.hosts.host_shares import HostShares, most_share
 from testbed.engines.lab.hosts.host_view import SHARED
 from testbed.engines.lab.hosts.interfaces import set_interfaces
@@ -77,7 +77,7 @@ class Agent:
 
     def __init__(self, began_in: str = "/") -> None:
         self.switches: SwitchBackend = OpenVSwitch(FOLDER / OPEN_VSWITCH)
-        self.fabric: Fabric | None = None
+        self.fabric: LabNetwork | None = None
         self.facts: Facts | None = None
         self.longest = allowed(WHOLE_FILE)
         self.shares = HostShares()
@@ -88,9 +88,9 @@ class Agent:
         self.doing = "starting"
         self.loads = LoadRunner(self.shares.files, self.switch, FOLDER, began_in)
         self.beside: dict[type[ask.Request[Any]], Operation] = {
-            ask.TellStatus: self.status,
+            ask.GetStatus: self.status,
             ask.Shutdown: self.shutdown,
-            ask.TellFacts: self.tell_facts,
+            ask.GetFacts: self.tell_facts,
             ask.DumpFlows: self.flows,
             ask.DumpShortCuts: self.short_cuts,
             ask.DumpGroups: self.groups,
@@ -101,7 +101,7 @@ class Agent:
             ask.ShowFolder: self.show,
             ask.Disturb: self.disturb,
             ask.SetSpeeds: self.set_speeds,
-            ask.TellLinks: self.link_states,
+            ask.GetLinks: self.link_states,
             ask.ReadLinks: self.read_links,
             ask.ReadPairs: self.read_pairs,
             **self.controller.operations,
@@ -120,7 +120,7 @@ class Agent:
             ask.RunLoad: self.load,
         }
 
-    def need_fabric(self) -> Fabric:
+    def need_fabric(self) -> LabNetwork:
         """Return the network, or raise LabError when it is not built or its switches or hosts died."""
         if self.fabric is None:
             raise LabError("the lab is not built yet")
@@ -155,7 +155,7 @@ class Agent:
                 self.switches.start, shares, stock=order.stock, order=everywhere, flows=flows,
                 entries=forwarding_entries(order),
             )  # fmt: skip
-            fabric = Fabric(order, groups=groups)
+            fabric = LabNetwork(order, groups=groups)
             starting.result()
         ready = round(time.monotonic() - started, 4)
         made = fabric.make(self.switches, progress, lambda: self.controller.bring_rules(order, self.switches, progress))
@@ -176,7 +176,7 @@ class Agent:
             interface=HOST_INTERFACE,
             fast_path=fabric.fast_path is not None,
             why_slow=fabric.why_slow,
-            why_wait=fabric.why_wait,
+            tsq_backpressure_reason=fabric.tsq_backpressure_reason,
             host_access=order.host_access,
             most_share=most_share(len(order.hosts)),
         )
@@ -210,14 +210,14 @@ class Agent:
             folder=str(FOLDER),
             interface=HOST_INTERFACE,
             pace=fabric.pace,
-            holds_lone_frames=True,
+            shapes_idle_ports=True,
             host_access=order.host_access,
             most_share=most_share(len(order.hosts)),
         )
         self.write_state(fabric)
         return self.facts
 
-    def tell_facts(self, request: ask.TellFacts, progress: Progress) -> Facts:
+    def tell_facts(self, request: ask.GetFacts, progress: Progress) -> Facts:
         """What was built."""
         del request, progress
         if self.facts is None:
@@ -245,7 +245,7 @@ class Agent:
         with self.speeds_lock:
             self.need_fabric().set_speeds(request.speeds)
 
-    def write_state(self, fabric: Fabric) -> None:
+    def write_state(self, fabric: LabNetwork) -> None:
         """Store what Mininet's command line needs to adopt the lab, which is built now."""
         plan = (FOLDER / PLAN).stat().st_size if (FOLDER / PLAN).exists() else 0
         self.longest = max(_SHORT, _PLANS * plan)
@@ -333,7 +333,7 @@ class Agent:
             return self.loads.run(request.load, self.need_fabric(), self.switches, lambda: progress(""))
         finally:
             gc.collect()  # of itself, it happens seldom
-            give_back()
+            trim_heap()
 
     def disturb(self, request: ask.Disturb, progress: Progress) -> Disturbed:
         """Let one thing die or come back now."""
@@ -350,7 +350,7 @@ class Agent:
         with self.speeds_lock:
             return carry_out(disturbance, self.need_fabric(), self.switches)
 
-    def link_states(self, request: ask.TellLinks, progress: Progress) -> dict[int, LinkState]:
+    def link_states(self, request: ask.GetLinks, progress: Progress) -> dict[int, LinkState]:
         """Links between switches that are not as planned."""
         del request, progress
         return self.need_fabric().link_states()
@@ -360,7 +360,7 @@ class Agent:
         del progress
         file = FOLDER / request.name
         file.parent.mkdir(parents=True, exist_ok=True)
-        with placed(file) as partial:
+        with replace_atomically(file) as partial:
             partial.write_text(request.text)
             partial.chmod(request.mode)
         return str(file)
@@ -369,7 +369,7 @@ class Agent:
         """Copy a file into the folder that hosts see; returns its path."""
         del progress
         file = SHARED / request.name
-        with placed(file) as partial:
+        with replace_atomically(file) as partial:
             shutil.copy(request.source, partial)
         return str(file)
 
@@ -389,7 +389,7 @@ class Agent:
         with self.showing_lock:
             self.need_fabric().show(Path(request.folder), request.hosts)
 
-    def status(self, request: ask.TellStatus, progress: Progress) -> Status:
+    def status(self, request: ask.GetStatus, progress: Progress) -> Status:
         """What the lab is and does; answered at any time."""
         del request, progress
         order, datapath = self.fabric.order if self.fabric else None, self.switches.datapath
@@ -427,7 +427,7 @@ class Agent:
 
 
 @contextmanager
-def placed(file: Path) -> Iterator[Path]:
+def replace_atomically(file: Path) -> Iterator[Path]:
     """A path to write to, whose file takes a place in the end: no link that a host's program has put there counts."""
     partial = FOLDER / f".{threading.get_ident()}.partial"
     try:
@@ -453,8 +453,8 @@ def main() -> None:
     """
     if sys.argv[-1].isdecimal():
         threading.Thread(target=_hold, args=(int(sys.argv[-1]),), daemon=True).start()
-    keep_small()
-    make_room()
+    use_single_arena()
+    presize_intern_table()
     try:
         allow_long_files()
     except LabError as error:

@@ -11,7 +11,7 @@ _HEAPS = -8  # M_ARENA_MAX of malloc.h
 _NAMES = 1 << 14
 
 
-def keep_small() -> None:
+def use_single_arena() -> None:
     """Let all threads take memory from one heap, which does not grow by the number of those that there have been.
 
     They hold Python's lock, so that they never wait for each other there.
@@ -20,7 +20,7 @@ def keep_small() -> None:
         _libc.mallopt(_HEAPS, 1)
 
 
-def make_room() -> None:
+def presize_intern_table() -> None:
     """Enlarge Python's table of names at once, which would else take half a megabyte after some 500 loads.
 
     It has few free places when all modules are there, and a place that a name leaves is not used again until the table
@@ -30,7 +30,7 @@ def make_room() -> None:
         sys.intern(f"{number} of a table")
 
 
-def give_back() -> None:
+def trim_heap() -> None:
     """Return memory that is free to the kernel, also from between what is in use.
 
     The C library gives back the end of its heap only, and the holes get more with each load and each long answer.

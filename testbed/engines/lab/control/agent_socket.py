@@ -21,7 +21,7 @@ from typing import Any, Protocol
 from testbed.base.errors import CapabilityError, LabError, did_you_mean
 from testbed.base.limits import PLAN_VALUES, parse_json
 from testbed.engines.lab.control import requests as ask
-from testbed.engines.lab.control.agent_memory import give_back
+from testbed.engines.lab.control.agent_memory import trim_heap
 from testbed.engines.lab.control.wire import decode, encode
 
 CLIENTS = 512  # that can be connected at once
@@ -94,7 +94,7 @@ def serve(agent: Answerer, connection: socket.socket) -> None:
                     return
                 name, request = parse_request(line)
                 if send(result=agent.answer(name, request, tell)) > _LONG:
-                    give_back()
+                    trim_heap()
             except (BrokenPipeError, ConnectionResetError):
                 return
             except _LateError as error:

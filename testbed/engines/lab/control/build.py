@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from testbed.base.model import IP_PREFIX, Rule, host_ip, host_mac
 from testbed.base.units import TimeScale
-from testbed.engines.lab.control.client import LabClient, Progress, quiet
+from testbed.engines.lab.control.client import LabClient, Progress, ignore_progress
 from testbed.engines.lab.control.launch import Namespaces, start_namespaces
 from testbed.engines.lab.control.requests import BuildOrder, HostOrder, LinkOrder
 from testbed.engines.lab.hosts.names import PLAN
@@ -101,7 +101,7 @@ def _rules(plan: Plan) -> Iterable[Rule]:
     return from_own_address(plan.rules, {place: host_mac(host) for host, place in enumerate(places)})
 
 
-def build_lab(plan: Plan, *, keep: bool = False, progress: Progress = quiet) -> LabClient:
+def build_lab(plan: Plan, *, keep: bool = False, progress: Progress = ignore_progress) -> LabClient:
     """Build the lab of a proved plan, on Open vSwitch; see build_with()."""
     return build_with(plan, LabClient, keep=keep, progress=progress)
 

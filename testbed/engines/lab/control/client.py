@@ -53,7 +53,7 @@ R = TypeVar("R")
 L = TypeVar("L", bound="LabClient")
 
 
-def quiet(text: str) -> None:
+def ignore_progress(text: str) -> None:
     """Say nothing."""
     del text
 
@@ -86,7 +86,7 @@ class LabClient:
         self._stream = self._socket.makefile("w", encoding="utf-8")
         self._said = bytearray()  # by the agent, and not read yet
 
-    def _ask(self, request: ask.Request[R], progress: Progress = quiet) -> R:
+    def _ask(self, request: ask.Request[R], progress: Progress = ignore_progress) -> R:
         """Send a request and return its answer."""
         try:
             self._stream.write(encode({"op": ask.OP[type(request)], "request": request}) + "\n")
@@ -134,7 +134,7 @@ class LabClient:
         finally:
             other.close()
 
-    def break_off(self) -> None:
+    def abort(self) -> None:
         """From another thread: whoever waits for an answer is told that there is none; what was asked for ends."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
@@ -160,7 +160,7 @@ class LabClient:
 
     # ------------------------------------------------------------------------------------------- what it is and does
 
-    def build(self, order: ask.BuildOrder, progress: Progress = quiet) -> Facts:
+    def build(self, order: ask.BuildOrder, progress: Progress = ignore_progress) -> Facts:
         """Make the network; `progress` is called with the name of each step."""
         self._facts = self._ask(ask.Build(order), progress)
         return self._facts
@@ -169,7 +169,7 @@ class LabClient:
     def facts(self) -> Facts:
         """What was built, at the dilation it has now."""
         if self._facts is None:
-            self._facts = self._ask(ask.TellFacts())
+            self._facts = self._ask(ask.GetFacts())
         return self._facts
 
     def plan(self) -> Plan:
@@ -180,7 +180,7 @@ class LabClient:
 
     def status(self) -> Status:
         """What the lab is and does; answered at any time."""
-        return self._ask(ask.TellStatus())
+        return self._ask(ask.GetStatus())
 
     def set_rates(self, plan: Plan) -> None:
         """Give the links, and the hosts their shares of the processors, what the plan's dilation says."""
@@ -211,7 +211,7 @@ class LabClient:
 
     def link_states(self) -> dict[int, LinkState]:
         """Links between switches that are not as planned, by number."""
-        return self._ask(ask.TellLinks())
+        return self._ask(ask.GetLinks())
 
     def frames(self) -> FrameCounts:
         """Everything that counts frames."""

@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable, Sequence
 
 from testbed.base.messages import Disturbance, Disturbed
-from testbed.engines.lab.hosts.fabric import Fabric
+from testbed.engines.lab.hosts.fabric import LabNetwork
 from testbed.engines.ovs.switches import SwitchBackend
 
 
-def carry_out(what: Disturbance, fabric: Fabric, switches: SwitchBackend) -> Disturbed:
+def carry_out(what: Disturbance, fabric: LabNetwork, switches: SwitchBackend) -> Disturbed:
     """Let something die or come back now; says when, and why it failed where it did."""
     began, error = time.monotonic(), ""
     try:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from testbed.base.errors import WorkloadError
 from testbed.base.messages import Access
 from testbed.engines.lab.control.shell import inside
-from testbed.engines.lab.hosts.confine import filtered
+from testbed.engines.lab.hosts.confine import start_with_seccomp
 from testbed.engines.lab.hosts.given import nothing
 
 _NOT_FOUND = 127
@@ -97,7 +97,7 @@ def start_inside(init: int, holder: int, group: str | None, command: Sequence[st
             text=True, start_new_session=True,
         )  # fmt: skip
 
-    return Started(tuple(command), filtered(access, start))
+    return Started(tuple(command), start_with_seccomp(access, start))
 
 
 def _end(process: subprocess.Popen[str]) -> None:

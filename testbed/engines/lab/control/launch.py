@@ -74,7 +74,7 @@ class Namespaces:
         except OSError:
             return False
 
-    def let_go(self) -> None:
+    def detach(self) -> None:
         """Let the lab outlive this program, where it was started to be kept: from now on somebody else can find it."""
         if self._leash is not None:
             os.write(self._leash, b"k")
@@ -107,7 +107,7 @@ class Namespaces:
         remove_stale()
 
 
-def born(pid: int) -> int:
+def read_start_time(pid: int) -> int:
     """Start time of a process in clock ticks, so that a recycled number is not taken for it; -1 where it has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
@@ -138,7 +138,7 @@ class Lab:
     @property
     def owned(self) -> bool:
         """Whether the program that started it still runs."""
-        return born(self.owner) == self.owner_born
+        return read_start_time(self.owner) == self.owner_born
 
 
 def labs() -> Iterator[Lab]:
@@ -182,7 +182,7 @@ def start_namespaces(*, keep: bool, name: str = "", meanwhile: Callable[[], obje
     remove_stale()
     command = [] if keep else ["setpriv", "--pdeathsig", "KILL"]
     far, near = os.pipe() if keep else (None, None)
-    words = (name, str(os.getpid()), str(born(os.getpid())), str(Path.cwd()), str(far if keep else "-"))
+    words = (name, str(os.getpid()), str(read_start_time(os.getpid())), str(Path.cwd()), str(far if keep else "-"))
     command += [
         "unshare", "--pid", "--net", "--mount", "--uts", "--ipc", "--fork", "--kill-child", "--mount-proc",
         *make_module_command(_AGENT, *words),

@@ -15,7 +15,7 @@ from pathlib import Path
 from testbed.base.errors import CapabilityError, InputError, LabError, argument, did_you_mean
 from testbed.base.files import read_text, write_whole
 from testbed.base.limits import parse_json
-from testbed.engines.lab.control.launch import Lab, Namespaces, born, labs
+from testbed.engines.lab.control.launch import Lab, Namespaces, labs, read_start_time
 
 FOLDER = Path("/run/testbed")
 OTHER_RECORDS = "kvm-"  # how names of files begin there that are not of labs
@@ -49,11 +49,11 @@ class Entry:
     @property
     def holds(self) -> bool:
         """Whether the lab still is."""
-        return self.namespaces.alive() and born(self.init) == self.born
+        return self.namespaces.alive() and read_start_time(self.init) == self.born
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class NameReservation:
     """A name that a program has taken for the lab it is building."""
 
     name: str  # of the lab
@@ -63,7 +63,7 @@ class Claim:
     @property
     def holds(self) -> bool:
         """Whether the program still runs; if not, its lab has ended with it."""
-        return born(self.owner) == self.owner_born
+        return read_start_time(self.owner) == self.owner_born
 
 
 def check_name(name: str) -> None:
@@ -94,11 +94,11 @@ def reserved(name: str) -> Iterator[None]:
                 f"a lab of that name is already running; end it with `testbed down {name}`, or give this one another "
                 f"{argument('name')}",
             )
-        if isinstance(held, Claim) and held.holds:
+        if isinstance(held, NameReservation) and held.holds:
             another = f"give this one another {argument('name')}"
             sentence = f"a lab of that name is being built by process {held.owner}; {another}"
             raise InputError.one(name, sentence)
-        claim = Claim(name, os.getpid(), born(os.getpid()))
+        claim = NameReservation(name, os.getpid(), read_start_time(os.getpid()))
         _write(claim)
     try:
         yield
@@ -112,8 +112,8 @@ def reserved(name: str) -> Iterator[None]:
 def register(name: str, namespaces: Namespaces, scenario: str, digest: str) -> None:
     """Record a lab that is built, and let it outlive this program."""
     with _locked():
-        _write(Entry(name, namespaces.init, born(namespaces.init), scenario, digest))
-    namespaces.let_go()
+        _write(Entry(name, namespaces.init, read_start_time(namespaces.init), scenario, digest))
+    namespaces.detach()
 
 
 def forget(entry: Entry) -> None:
@@ -137,12 +137,12 @@ def in_use() -> list[Entry]:
     known, names = {entry.init for entry in recorded}, {entry.name for entry in recorded}
     building = {claim.owner for claim in being_built()}
     found = []
-    for lab in sorted(labs(), key=lambda one: (born(one.init), one.init)):
+    for lab in sorted(labs(), key=lambda one: (read_start_time(one.init), one.init)):
         if lab.init in known or lab.owner in building or not lab.owned or not lab.namespaces.listens():
             continue
         name = lab.scenario if lab.scenario not in names else f"{lab.scenario}-{lab.owner}"
         names.add(name)
-        found.append(Entry(name, lab.init, born(lab.init), lab.scenario, "", lab.owner))
+        found.append(Entry(name, lab.init, read_start_time(lab.init), lab.scenario, "", lab.owner))
     return found
 
 
@@ -151,12 +151,12 @@ def running() -> list[Entry]:
     return [*entries(), *in_use()]
 
 
-def being_built() -> list[Claim]:
+def being_built() -> list[NameReservation]:
     """Names of labs that are being built."""
-    return [one for one in _held() if isinstance(one, Claim)]
+    return [one for one in _held() if isinstance(one, NameReservation)]
 
 
-def strays() -> list[Lab]:
+def list_orphans() -> list[Lab]:
     """Labs that are in no record and whose program is gone."""
     known = {entry.init for entry in entries()}
     return [lab for lab in labs() if lab.init not in known and not lab.owned]
@@ -216,7 +216,7 @@ def loading(entry: Entry) -> Iterator[None]:
         yield
 
 
-def give_up(claim: Claim) -> None:
+def kill_builder(claim: NameReservation) -> None:
     """End the program that is building a lab, and with it the lab.
 
     Raises:
@@ -262,9 +262,9 @@ def _locked() -> Iterator[None]:
         os.close(handle)
 
 
-def _held() -> list[Entry | Claim]:
-    found: list[Entry | Claim] = []
-    stale: list[Entry | Claim] = []
+def _held() -> list[Entry | NameReservation]:
+    found: list[Entry | NameReservation] = []
+    stale: list[Entry | NameReservation] = []
     for file in sorted(FOLDER.glob("*.json")):
         one = _read(file)
         if one is not None:
@@ -281,14 +281,14 @@ def _file(name: str) -> Path:
     return FOLDER / f"{name}.json"
 
 
-def _read(file: Path) -> Entry | Claim | None:
+def _read(file: Path) -> Entry | NameReservation | None:
     try:
         return _understood(file)
     except (OSError, ValueError):
         return None  # there is none, or it is told by damaged()
 
 
-def _understood(file: Path) -> Entry | Claim:
+def _understood(file: Path) -> Entry | NameReservation:
     """What a record says.
 
     Raises:
@@ -298,7 +298,7 @@ def _understood(file: Path) -> Entry | Claim:
     facts = parse_json(read_text(file))
     if not isinstance(facts, dict):
         raise ValueError("it should be a JSON object")
-    kind = Entry if "init" in facts else Claim
+    kind = Entry if "init" in facts else NameReservation
     known = {one.name: int if one.type == "int" else str for one in fields(kind)}
     required = [one.name for one in fields(kind) if one.default is MISSING]
     lacking = [name for name in required if name not in facts]
@@ -332,7 +332,7 @@ def damaged() -> list[str]:
     return found
 
 
-def _write(record: Entry | Claim) -> None:
+def _write(record: Entry | NameReservation) -> None:
     try:
         write_whole(_file(record.name), json.dumps(asdict(record)).encode(), mode=0o644)
     except OSError as error:

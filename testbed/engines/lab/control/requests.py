@@ -148,11 +148,11 @@ class Build(Request[Facts]):
     order: BuildOrder
 
 
-class TellFacts(Request[Facts]):
+class GetFacts(Request[Facts]):
     """What was built."""
 
 
-class TellStatus(Request[Status]):
+class GetStatus(Request[Status]):
     """What the lab is and does; answered at any time."""
 
 
@@ -195,7 +195,7 @@ class Disturb(Request[Disturbed]):
     disturbance: Disturbance
 
 
-class TellLinks(Request[dict[int, LinkState]]):
+class GetLinks(Request[dict[int, LinkState]]):
     """Links between switches that are not as planned, by number."""
 
 
@@ -340,8 +340,8 @@ class MoveToPlan(Request[PlanMove]):
 
 
 OPERATIONS: dict[str, type[Request[Any]]] = {
-    "build": Build, "facts": TellFacts, "status": TellStatus, "shutdown": Shutdown, "rates": SetRates,
-    "speeds": SetSpeeds, "shaping": CheckShaping, "load": RunLoad, "disturb": Disturb, "links": TellLinks,
+    "build": Build, "facts": GetFacts, "status": GetStatus, "shutdown": Shutdown, "rates": SetRates,
+    "speeds": SetSpeeds, "shaping": CheckShaping, "load": RunLoad, "disturb": Disturb, "links": GetLinks,
     "frames": CountFrames, "read links": ReadLinks, "read pairs": ReadPairs, "flows": DumpFlows,
     "short cuts": DumpShortCuts, "groups": DumpGroups, "change switches": ChangeSwitches,
     "forget flows": ForgetFlows, "trace": Trace,

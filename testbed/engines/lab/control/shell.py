@@ -122,14 +122,14 @@ def main() -> None:
     from mininet.log import setLogLevel  # noqa: PLC0415 - only inside the lab
 
     from testbed.engines.lab.control.prompt import Prompt  # noqa: PLC0415
-    from testbed.engines.lab.hosts.fabric import Fabric  # noqa: PLC0415
+    from testbed.engines.lab.hosts.fabric import LabNetwork  # noqa: PLC0415
 
     signal.signal(signal.SIGINT, signal.default_int_handler)  # which Python leaves ignored where it was, see enter()
     state = decode(LabState, json.loads(_STATE.read_text()))
     if state.order.host_access != "write":
         forbid()  # for all that the hosts' shells start
     setLogLevel("info")
-    Prompt(Fabric(state.order, state.holders, state.groups))
+    Prompt(LabNetwork(state.order, state.holders, state.groups))
 
 
 if __name__ == "__main__":

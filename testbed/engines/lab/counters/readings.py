@@ -11,14 +11,14 @@ from testbed.base.messages import LinkReadings, PairReadings
 from testbed.engines.lab.counters.rtnetlink import FIGURES
 
 if TYPE_CHECKING:
-    from testbed.engines.lab.hosts.fabric import Fabric
+    from testbed.engines.lab.hosts.fabric import LabNetwork
 
 _IN_BYTES, _IN_FRAMES, _OUT_BYTES, _OUT_FRAMES, _WAITING, _DROPS = (
     FIGURES.index(name) for name in ("rx_bytes", "rx_packets", "tx_bytes", "tx_packets", "queue_frames", "queue_drops")
 )
 
 
-def link_readings(fabric: Fabric) -> LinkReadings:
+def link_readings(fabric: LabNetwork) -> LinkReadings:
     """What all links have carried until now."""
     hosts = len(fabric.order.hosts)
     ports = fabric.port_figures()
@@ -39,7 +39,7 @@ def link_readings(fabric: Fabric) -> LinkReadings:
     )
 
 
-def pair_readings(fabric: Fabric) -> PairReadings:
+def pair_readings(fabric: LabNetwork) -> PairReadings:
     """Bytes between hosts until now."""
     read, why_not = fabric.pair_counter()
     if read is None:

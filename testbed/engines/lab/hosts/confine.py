@@ -19,7 +19,7 @@ from testbed.base.errors import CapabilityError
 from testbed.base.messages import Access
 from testbed.engines.lab.hosts.commands import in_host
 from testbed.engines.lab.hosts.host_view import HOME
-from testbed.engines.lab.hosts.mounts import apart
+from testbed.engines.lab.hosts.mounts import run_in_thread_namespace
 
 # Whoever becomes another user keeps to its own /tmp: nothing else can be written.
 CAPABILITIES = (
@@ -83,7 +83,7 @@ def own_places(access: Access) -> dict[str, str]:
     return {} if access == "write" else {"HOME": HOME, "TMPDIR": HOME}
 
 
-def filtered(access: Access, start: Callable[[], _T]) -> _T:
+def start_with_seccomp(access: Access, start: Callable[[], _T]) -> _T:
     """Call what starts a program, so that neither this nor its children can call what is forbidden.
 
     Raises:
@@ -96,7 +96,7 @@ def filtered(access: Access, start: Callable[[], _T]) -> _T:
         forbid()
         return start()
 
-    return apart(behind)
+    return run_in_thread_namespace(behind)
 
 
 def forbid() -> None:
@@ -117,7 +117,7 @@ def forbid() -> None:
 def why_not() -> str:
     """Why there can be no filter here; empty where there can."""
     try:
-        apart(forbid)
+        run_in_thread_namespace(forbid)
     except CapabilityError as error:
         return str(error)
     return ""

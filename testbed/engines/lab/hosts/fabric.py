@@ -33,7 +33,7 @@ from testbed.engines.lab.hosts.shaping import (
     shaping_problems,
 )
 from testbed.engines.ovs.fast_path import FastPath, open_fast_path
-from testbed.engines.ovs.fast_upkeep import Upkeep
+from testbed.engines.ovs.fast_upkeep import FastPathSync
 from testbed.engines.ovs.first_hop import copy_at
 from testbed.engines.ovs.netem import MISSING, UNKNOWN, Netem
 from testbed.engines.ovs.switches import SwitchBackend
@@ -55,7 +55,7 @@ _FRAMES = slice(0, 2)  # of the figures of a port: frames taken in and sent
 Progress = Callable[[str], None]
 
 
-class Fabric(Mininet):  # type: ignore[misc]
+class LabNetwork(Mininet):  # type: ignore[misc]
     """A lab as a Mininet network: `net.get("h1").cmd("ping …")` and Mininet's CLI work on it.
 
     Args:
@@ -82,9 +82,11 @@ class Fabric(Mininet):  # type: ignore[misc]
         self.datapath = ""
         self.changed: dict[int, LinkState] = {}  # links that run otherwise than planned
         self.fast_path: FastPath | None = None
-        self.short_cuts: Upkeep | None = None  # what keeps it in step with the switches
+        self.short_cuts: FastPathSync | None = None  # what keeps it in step with the switches
         self.why_slow = ""  # why there is none; empty where nobody asked for one
-        self.why_wait = ""  # why hosts' sockets wait for queues of switches, too; empty where they do not
+        self.tsq_backpressure_reason = (
+            ""  # why hosts' sockets wait for queues of switches, too; empty where they do not
+        )
         self._reading = threading.Lock()
         self._figures: PortCounters | None = None  # made when somebody looks
         self._in_rules: list[list[int]] = []  # frames of all ports when the rules had last counted them
@@ -318,7 +320,7 @@ class Fabric(Mininet):  # type: ignore[misc]
 
     def _copy_at(self, switches: Sequence[str]) -> None:
         if self.datapath == "kernel":
-            self.why_wait = copy_at(
+            self.tsq_backpressure_reason = copy_at(
                 [port_interface(h.switch, h.port) for h in self.order.hosts if h.switch in switches]
             )
 
@@ -329,7 +331,7 @@ class Fabric(Mininet):  # type: ignore[misc]
         if self.fast_path is None:
             return
         switches.each_packet_socket(self.order.switches, self.fast_path.listen)
-        self.short_cuts = Upkeep(self.fast_path, switches.folder, switches.dump)
+        self.short_cuts = FastPathSync(self.fast_path, switches.folder, switches.dump)
         self.short_cuts.start()
 
     def _shape(self) -> None:
@@ -496,7 +498,7 @@ class Fabric(Mininet):  # type: ignore[misc]
 
         def dump() -> Mapping[str, Sequence[str]]:
             if order.controller is not None:
-                switches.carry_counts_over()
+                switches.flush_statistics()
             return switches.dump(order.switches, counters=True)
 
         return counters.frame_counts(order, self.holders, dump, taken)
@@ -507,7 +509,7 @@ class Fabric(Mininet):  # type: ignore[misc]
         if frames == self._in_rules:
             return
         for _ in range(_ROUNDS):
-            switches.carry_counts_over()
+            switches.flush_statistics()
         self._in_rules = frames
 
     def settle(self) -> None:

@@ -24,7 +24,7 @@ from testbed.base.shipped import setup
 from testbed.engines.lab.control.requests import HostOrder, StormReading, WatchStorm
 from testbed.engines.lab.counters.counters import BUSY, idle_share, processor_ticks
 from testbed.engines.lab.hosts.commands import in_host, in_network_of, run
-from testbed.engines.lab.hosts.fabric import Fabric
+from testbed.engines.lab.hosts.fabric import LabNetwork
 from testbed.engines.lab.hosts.names import HOST_INTERFACE
 from testbed.engines.ovs.switches import SwitchBackend
 
@@ -230,7 +230,7 @@ def _datagram(address: IPv4Interface) -> bytes:
     return head[:10] + struct.pack("!H", ~(total + (total >> 16)) & 0xFFFF) + head[12:] + udp
 
 
-def watch_storm(switches: SwitchBackend, fabric: Fabric, request: WatchStorm) -> list[StormReading]:
+def watch_storm(switches: SwitchBackend, fabric: LabNetwork, request: WatchStorm) -> list[StormReading]:
     """Let the first host send one broadcast and read the counters of all switch ports until the time is up.
 
     However it ends, the switches have no rules afterwards, so that nothing goes on circulating.
@@ -248,7 +248,7 @@ def watch_storm(switches: SwitchBackend, fabric: Fabric, request: WatchStorm) ->
     if request.rules is not None:
         switches.install(request.rules)
         # What Open vSwitch had cached while there were no rules drops the broadcast for some milliseconds more.
-        switches.carry_counts_over()
+        switches.flush_statistics()
         fabric.settle()
     try:
         zero = ports.read()[:, sent]

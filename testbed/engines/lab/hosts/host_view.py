@@ -16,7 +16,7 @@ from pathlib import Path
 
 from testbed.base.errors import LabError
 from testbed.base.messages import Access
-from testbed.base.shipped import PACKAGES, SHARE, workshop
+from testbed.base.shipped import PACKAGES, SHARE, find_build_folder
 from testbed.engines.lab.hosts import mounts
 from testbed.engines.lab.hosts.mounts import (
     BIND,
@@ -66,7 +66,7 @@ def start_holders(names: Sequence[str], access: Access) -> dict[str, subprocess.
     def start() -> None:
         mounts.unshare(NEW_FS | NEW_MOUNTS)
         os.umask(0o022)  # of this thread alone, now
-        hidden = _shut_in(access) if access != "write" else ()
+        hidden = _describe_sandbox(access) if access != "write" else ()
         template = os.open("/proc/thread-self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
         try:
             for name in names:
@@ -78,7 +78,7 @@ def start_holders(names: Sequence[str], access: Access) -> dict[str, subprocess.
             os.close(template)
 
     try:
-        mounts.apart(start)
+        mounts.run_in_thread_namespace(start)
     except OSError as error:
         for process in found.values():
             process.kill()
@@ -93,10 +93,10 @@ def why_not() -> str:
     def attempt() -> None:
         mounts.unshare(NEW_FS | NEW_MOUNTS)
         mounts.make_private()
-        _shut_in("read")
+        _describe_sandbox("read")
 
     try:
-        mounts.apart(attempt)
+        mounts.run_in_thread_namespace(attempt)
     except PermissionError as error:  # by a container
         return f"{error.strerror} ({error.filename})" if error.filename else str(error.strerror)
     except OSError as error:
@@ -106,7 +106,13 @@ def why_not() -> str:
 
 def program_folders() -> list[Path]:
     """Folders of the testbed itself, and of Python, that programs in hosts need."""
-    found = {PACKAGES, SHARE, workshop("mpi_jobs"), Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve()}
+    found = {
+        PACKAGES,
+        SHARE,
+        find_build_folder("mpi_jobs"),
+        Path(sys.prefix).resolve(),
+        Path(sys.base_prefix).resolve(),
+    }
     return sorted(folder for folder in found if folder.is_dir() and not any(above in found for above in folder.parents))
 
 
@@ -128,7 +134,7 @@ def show(holders: Iterable[int], folder: Path) -> None:
     """
     for holder in holders:
         try:
-            mounts.apart(lambda holder=holder: _show(holder, folder))  # type: ignore[misc]
+            mounts.run_in_thread_namespace(lambda holder=holder: _show(holder, folder))  # type: ignore[misc]
         except OSError as error:
             raise LabError(f"{folder} cannot be shown to hosts: {os.strerror(error.errno or 0)}") from error
 
@@ -172,7 +178,7 @@ def _show(holder: int, folder: Path) -> None:
         os.close(tree)
 
 
-def _shut_in(access: Access) -> tuple[str, ...]:
+def _describe_sandbox(access: Access) -> tuple[str, ...]:
     """Take all that a host may not do from the mounts of this thread; returns the folders to be hidden by its own."""
     mounts.set_attributes("/", add=READ_ONLY | _GUARDED, below=True)
     _make_devices()

@@ -20,7 +20,7 @@ from testbed.base.errors import CapabilityError, InputError, Problem, did_you_me
 from testbed.base.files import make_folder, read_text
 from testbed.base.isolated import find_python
 from testbed.base.limits import YAML
-from testbed.base.shipped import part, setup, workshop
+from testbed.base.shipped import find_build_folder, find_part, setup
 from testbed.engines.lab.hosts.own_jobs import unpack_sources, with_trusted_sources
 from testbed.scenario.models import fill
 from testbed.scenario.read import read_value
@@ -28,7 +28,7 @@ from testbed.scenario.workloads import npb
 from testbed.scenario.workloads.mpi import MpiJob, Output
 from testbed.scenario.workloads.spec import Npb
 
-FOLDER = part("mpi_jobs")
+FOLDER = find_part("mpi_jobs")
 _BUILD_LIMIT = 600.0
 _SHOWN_LINES = 6
 _CAUSE = re.compile("error:|undefined |multiple definition|cannot find|No such file")  # of a compiler or linker
@@ -88,7 +88,7 @@ def read_job(name: str, key: str, base: Path = Path(), source: str = "") -> MpiJ
 
 def _job(file: Path) -> MpiJob:
     said = _read(file)
-    folder = workshop("mpi_jobs") / file.parent.name if file.parent.parent == FOLDER else file.parent
+    folder = find_build_folder("mpi_jobs") / file.parent.name if file.parent.parent == FOLDER else file.parent
     binary = str((folder / said.binary).resolve())
     return MpiJob(
         said.name, binary, said.success, said.args, said.time_limit_seconds, said.output, said.fabric_bytes,
@@ -154,10 +154,10 @@ def build_job(job: MpiJob) -> None:
     _fetch()
     if job.sources is not None:
         unpack_sources(job.sources)
-    _make("shim", workshop("mpi_jobs") / "shim")
+    _make("shim", find_build_folder("mpi_jobs") / "shim")
     folder = Path(job.folder)
     if (folder / "Makefile").exists():
-        if job.sources is None and not folder.is_relative_to(workshop("mpi_jobs")):
+        if job.sources is None and not folder.is_relative_to(find_build_folder("mpi_jobs")):
             raise CapabilityError(f"the MPI job {job.name} has got a Makefile meanwhile; run the command again")
         _make(job.name, folder, f"MPICC={mpi_program('mpicc')}", *job.make)
     program = Path(job.binary)
@@ -169,7 +169,7 @@ def build_job(job: MpiJob) -> None:
 
 def _fetch() -> None:
     """Copy the sources of an installed package to where programs may be built."""
-    folder = workshop("mpi_jobs")
+    folder = find_build_folder("mpi_jobs")
     if folder.exists():
         return
     partial = folder.with_name(f".{folder.name}.{os.getpid()}")
@@ -228,17 +228,17 @@ def build_tracer() -> None:
         CapabilityError: something it needs is missing.
     """
     _fetch()
-    _make("trace", workshop("mpi_jobs") / "trace", f"MPICC={mpi_program('mpicc')}")
+    _make("trace", find_build_folder("mpi_jobs") / "trace", f"MPICC={mpi_program('mpicc')}")
 
 
 def tracer_path() -> Path:
     """The library that records what ranks send each other."""
-    return workshop("mpi_jobs") / "trace" / "build" / "trace.so"
+    return find_build_folder("mpi_jobs") / "trace" / "build" / "trace.so"
 
 
 def shim_path() -> Path:
     """The library that lets waiting ranks sleep."""
-    return workshop("mpi_jobs") / "shim" / "build" / "blocking_poll.so"
+    return find_build_folder("mpi_jobs") / "shim" / "build" / "blocking_poll.so"
 
 
 _PARTS = ("Makefile", "sys", "config")
@@ -253,11 +253,11 @@ def npb_job(spec: Npb) -> MpiJob:
     """
     official, kernel = official_folder(), spec.kernel.lower()
     if official is None:
-        folder = workshop("mpi_jobs") / "npb"
+        folder = find_build_folder("mpi_jobs") / "npb"
         binary, make = folder / "build" / kernel, [f"build/{kernel}"]
     else:
         _require_sources(official, spec)
-        folder = workshop("mpi_jobs") / "npb" / "official"
+        folder = find_build_folder("mpi_jobs") / "npb" / "official"
         binary = folder / "build" / "tree" / "bin" / f"{kernel}.{spec.class_}.x"
         make = [f"{npb.VARIABLE}={official}", f"KERNEL={kernel}", f"CLASS={spec.class_}"]
     return MpiJob(
@@ -273,7 +273,7 @@ def official_folder() -> Path | None:
 
 
 def _require_sources(folder: Path, spec: Npb) -> None:
-    lacking = [part for part in (*_PARTS, spec.kernel) if not (folder / part).exists()]
+    lacking = [find_part for find_part in (*_PARTS, spec.kernel) if not (folder / find_part).exists()]
     if lacking:
         inside = sorted(path.name for path in folder.glob("NPB*-MPI")) if folder.is_dir() else []
         meant = f'. Did you mean "{folder / inside[0]}"?' if inside else ""

@@ -27,11 +27,11 @@ from testbed.base.messages import (
 )
 from testbed.engines.lab.control.disturb import Timeline
 from testbed.engines.lab.counters import kernel_files
-from testbed.engines.lab.hosts.confine import filtered, own_places, program_in
-from testbed.engines.lab.hosts.fabric import Fabric
+from testbed.engines.lab.hosts.confine import own_places, program_in, start_with_seccomp
+from testbed.engines.lab.hosts.fabric import LabNetwork
 from testbed.engines.lab.hosts.given import nothing
 from testbed.engines.lab.hosts.host_view import HOME, take_own_temporary
-from testbed.engines.lab.hosts.mounts import apart
+from testbed.engines.lab.hosts.mounts import run_in_thread_namespace
 from testbed.engines.lab.hosts.names import RECORD
 from testbed.engines.ovs.switches import SwitchBackend
 
@@ -75,10 +75,16 @@ class _Running:
 
         def apart_from_all() -> subprocess.Popen[bytes]:
             take_own_temporary()  # mpiexec puts files there, and leaves them when it is killed
-            return filtered(access, start)
+            return start_with_seccomp(access, start)
 
         try:
-            self.popen = apart(apart_from_all) if spec.to_hosts else filtered(access, start) if of_hosts else start()
+            self.popen = (
+                run_in_thread_namespace(apart_from_all)
+                if spec.to_hosts
+                else start_with_seccomp(access, start)
+                if of_hosts
+                else start()
+            )
         except OSError as error:
             raise LabError(f"{command[0]} cannot be started: {error.strerror}") from error
 
@@ -173,7 +179,7 @@ class LoadRunner:
         self._making = threading.Lock()
 
     def run(
-        self, load: LoadRequest, fabric: Fabric, switches: SwitchBackend, wanted: Callable[[], None]
+        self, load: LoadRequest, fabric: LabNetwork, switches: SwitchBackend, wanted: Callable[[], None]
     ) -> Observation:
         """Run a load in a fabric on its switches.
 
@@ -192,7 +198,7 @@ class LoadRunner:
     def _recorded(
         self,
         load: LoadRequest,
-        fabric: Fabric,
+        fabric: LabNetwork,
         switches: SwitchBackend,
         timeline: Timeline,
         wanted: Callable[[], None],
@@ -211,20 +217,20 @@ class LoadRunner:
             found = self._processes(load, fabric, switches, both, wanted)
         return replace(found, record=RECORD, no_matrix=telemetry.no_matrix)
 
-    def _need_telemetry(self, fabric: Fabric) -> Telemetry:
+    def _need_telemetry(self, fabric: LabNetwork) -> Telemetry:
         """Return what counts beside loads; made with the first load that wants it."""
         with self._making:
             if self._telemetry is None:
                 self._telemetry = fabric.telemetry()
         return self._telemetry
 
-    def _begin(self, spec: Process, fabric: Fabric) -> _Running:
+    def _begin(self, spec: Process, fabric: LabNetwork) -> _Running:
         return _Running(spec, fabric.holders, self._groups(), fabric.order.host_access, self._began_in)
 
     def _processes(
         self,
         load: LoadRequest,
-        fabric: Fabric,
+        fabric: LabNetwork,
         switches: SwitchBackend,
         started: Callable[[], None],
         wanted: Callable[[], None],
@@ -291,7 +297,7 @@ class LoadRunner:
         return Observation(outputs, before, after, timed_out, zero, window, seconds, deadlock=deadlock)
 
 
-def _check_alive(fabric: Fabric, switches: SwitchBackend) -> None:
+def _check_alive(fabric: LabNetwork, switches: SwitchBackend) -> None:
     """Raise LabError if switches or hosts have died."""
     switches.check_alive()
     fabric.check_hosts()

@@ -29,7 +29,7 @@ class _Attributes(ctypes.Structure):
     _fields_ = [(name, ctypes.c_uint64) for name in ("set", "clear", "propagation", "users")]
 
 
-def apart(do: Callable[[], _T]) -> _T:
+def run_in_thread_namespace(do: Callable[[], _T]) -> _T:
     """Call a function in a thread of its own, which may move to other namespaces; the thread ends with it."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(do).result()

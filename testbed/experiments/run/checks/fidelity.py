@@ -33,7 +33,7 @@ class Verdict(IntEnum):
 Finding = tuple[Verdict, str]
 
 
-class Slow(str):
+class OverloadReason(str):
     """A reason that a larger dilation may remedy: the lab had not the time for what was asked of it."""
 
     __slots__ = ()
@@ -45,13 +45,15 @@ def too_slow(findings: Iterable[Finding]) -> bool:
     Programs that failed in such a lab may have done so for the same reason.
     """
     reasons = [reason for verdict, reason in findings if verdict is Verdict.INVALID]
-    return bool(reasons) and all(isinstance(reason, Slow) for reason in reasons)
+    return bool(reasons) and all(isinstance(reason, OverloadReason) for reason in reasons)
 
 
-def short_of_time(findings: Iterable[Finding]) -> bool:
+def is_cpu_limited(findings: Iterable[Finding]) -> bool:
     """Whether figures can be used with a reserve, and for no other reason than that the lab had little time left."""
     told = [(verdict, reason) for verdict, reason in findings if verdict is not Verdict.PASS]
-    return bool(told) and all(verdict is Verdict.WARN and isinstance(reason, Slow) for verdict, reason in told)
+    return bool(told) and all(
+        verdict is Verdict.WARN and isinstance(reason, OverloadReason) for verdict, reason in told
+    )
 
 
 # Share of processor time that must have been idle, mean over the load's window.
@@ -82,7 +84,7 @@ _LATE_WARN, _LATE_INVALID = 1.0, 3.0
 _STALLED_WARN, _STALLED_INVALID = 0.001, 0.01
 
 
-class Measured(Protocol):
+class CountedLoad(Protocol):
     """What was counted before and after something."""
 
     @property
@@ -142,8 +144,8 @@ def judge_departures(errors: Sequence[float], *, confirmed: bool = False) -> lis
         f"busy ports let frames go {100 * ninth:.2g} % (p90) and {100 * last:.2g} % (p99) off the rate of their links"
     )
     if ninth > _GAPS_INVALID:
-        return [(Verdict.INVALID, Slow(text))]
-    return [(Verdict.WARN, Slow(text))] if last > _GAPS_WARN else []
+        return [(Verdict.INVALID, OverloadReason(text))]
+    return [(Verdict.WARN, OverloadReason(text))] if last > _GAPS_WARN else []
 
 
 def quantiles(values: Sequence[float]) -> tuple[float, float, float]:
@@ -186,11 +188,11 @@ def judge_processor(
     found: list[Finding] = []
     if idle < _IDLE_INVALID:
         text = f"the processors were idle {100 * idle:.1f} % of the time; raise lab.dilation"
-        found.append((Verdict.INVALID, Slow(text)))
+        found.append((Verdict.INVALID, OverloadReason(text)))
     elif idle < _IDLE_WARN:
-        found.append((Verdict.WARN, Slow(f"the processors were idle only {100 * idle:.1f} % of the time")))
+        found.append((Verdict.WARN, OverloadReason(f"the processors were idle only {100 * idle:.1f} % of the time")))
     if pressure is not None and pressure > _PRESSURE_WARN:
-        found.append((Verdict.WARN, Slow(f"tasks waited for a processor {100 * pressure:.0f} % of the time")))
+        found.append((Verdict.WARN, OverloadReason(f"tasks waited for a processor {100 * pressure:.0f} % of the time")))
     if found and computing > _COMPUTES:
         shares = f"the ranks computed {100 * computing:.0f} % of the time, the processors were idle {100 * idle:.0f} %"
         found = [(Verdict.WARN, f"{shares}: what was measured is this machine's processors more than the links")]
@@ -213,7 +215,7 @@ def lateness(before: Snapshot, after: Snapshot) -> tuple[float, float] | None:
     return half, last
 
 
-def judge_lateness(results: Sequence[Measured], *, confirmed: bool = False) -> list[Finding]:
+def judge_lateness(results: Sequence[CountedLoad], *, confirmed: bool = False) -> list[Finding]:
     """Modelled switches must give hosts their frames in time; who else kept the processors busy does not matter.
 
     Args:
@@ -226,7 +228,7 @@ def judge_lateness(results: Sequence[Measured], *, confirmed: bool = False) -> l
         share = stalled / max(result.after.time - result.before.time, 1e-9)
         if share > _STALLED_WARN:
             text = f"nobody computed the switches for {100 * share:.2g} % of the time, {stalled:.3g} s"
-            found.append((Verdict.INVALID if share > _STALLED_INVALID else Verdict.WARN, Slow(text)))
+            found.append((Verdict.INVALID if share > _STALLED_INVALID else Verdict.WARN, OverloadReason(text)))
         late, frame = lateness(result.before, result.after), result.after.frame_seconds
         if late is None or late[1] <= _LATE_WARN * frame:
             continue
@@ -235,14 +237,14 @@ def judge_lateness(results: Sequence[Measured], *, confirmed: bool = False) -> l
             f"{late[1] / frame:.2g} times what a full frame takes"
         )
         if late[1] > _LATE_INVALID * frame:
-            found.append((Verdict.INVALID, Slow(f"{text}; raise lab.dilation")))
+            found.append((Verdict.INVALID, OverloadReason(f"{text}; raise lab.dilation")))
         elif not confirmed:
-            found.append((Verdict.WARN, Slow(text)))
+            found.append((Verdict.WARN, OverloadReason(text)))
     return found
 
 
 def judge_machine(
-    results: Sequence[Measured],
+    results: Sequence[CountedLoad],
     *,
     confirmed: bool = False,
     behind: float | None = None,
@@ -270,7 +272,7 @@ def judge_machine(
     return found + [finding for result in results for finding in judge_clock(result.before, result.after)]
 
 
-def judge_overload(results: Sequence[Measured], ratios: Sequence[float]) -> list[Finding]:
+def judge_overload(results: Sequence[CountedLoad], ratios: Sequence[float]) -> list[Finding]:
     """Far below the prediction with no processor time left: it was the lab that was too slow, not the fabric.
 
     Without a frame lost outside a queue that happens to TCP, which adapts to whatever it finds.
@@ -290,7 +292,7 @@ def judge_overload(results: Sequence[Measured], ratios: Sequence[float]) -> list
     if idle < _IDLE_WARN:
         who = f"the processors were idle {100 * idle:.1f} % of the time"
     text = f"the lab was too slow: the mean of the flows is {100 * below:.0f} % below the prediction while {who}"
-    return [(Verdict.INVALID, Slow(f"{text}; raise lab.dilation"))]
+    return [(Verdict.INVALID, OverloadReason(f"{text}; raise lab.dilation"))]
 
 
 def judge_losses(lost: Mapping[str, int], frames: int) -> list[Finding]:
@@ -306,7 +308,7 @@ def judge_losses(lost: Mapping[str, int], frames: int) -> list[Finding]:
         verdict = Verdict.INVALID if share > _LOST_INVALID else Verdict.WARN
         places = ", ".join(f"{count} {where}" for where, count in lost.items() if count)
         text = f"{total} of {frames} frames were lost outside the queues ({100 * share:.2g} %): {places}"
-        return [(verdict, Slow(text))]
+        return [(verdict, OverloadReason(text))]
     return []
 
 

@@ -9,7 +9,7 @@ from testbed.base.errors import InputError, Problem, argument
 from testbed.base.ethernet import MIN_FRAME, wire_bytes
 from testbed.base.units import format_rate, parse_rate
 from testbed.engines.lab.control.requests import StormReading
-from testbed.experiments.run.engines import standing
+from testbed.experiments.run.engines import find_lab_engine
 from testbed.fabric.openflow.compile import flooding_rules
 from testbed.fabric.openflow.text import format_rule
 from testbed.planning import Plan, make_plan
@@ -113,7 +113,7 @@ def run_storm(plan: Plan, seconds: float, progress: Callable[[str], None]) -> St
         CapabilityError: nothing was started.
         LabError: the lab broke; nothing is left of it.
     """
-    missing, build = standing(plan.scenario)
+    missing, build = find_lab_engine(plan.scenario)
     missing(plan, progress).refuse()
     rules: dict[str, list[str]] = {}
     for rule in flooding_rules(plan.topology):

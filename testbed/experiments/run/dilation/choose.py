@@ -45,7 +45,7 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class DilationChoice:
     """How a dilation was chosen."""
 
     dilation: float  # the smallest that was faithful, with jobs, too, unless that is said below
@@ -120,7 +120,7 @@ class _Search:
         self.progress(f"choosing the dilation: {what}: {found.verdict.word}")
 
 
-def choose_dilation(plan: Plan, lab: Session, progress: Callable[[str], None]) -> tuple[Plan, Choice | None]:
+def choose_dilation(plan: Plan, lab: Session, progress: Callable[[str], None]) -> tuple[Plan, DilationChoice | None]:
     """Settle the dilation of a running lab.
 
     Nothing is tried where the plan's dilation is a number; else the lab ends shaped for the one that is chosen.
@@ -154,7 +154,7 @@ def choose_dilation(plan: Plan, lab: Session, progress: Callable[[str], None]) -
     settled = at_dilation(plan, dilation)
     lab.set_rates(settled)
     took = round(time.monotonic() - started, 2)
-    return settled, Choice(
+    return settled, DilationChoice(
         dilation, round(guess, 3), guess_from, margin, pilot.spec.pattern, round(pilot.factor, 4),
         tuple(search.trials), took, kept_up_with_job=with_job is not None if has_jobs else None,
     )  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 from testbed.base.errors import CapabilityError
 from testbed.engines.machine.calibration import frame_margin, least_dilation
 from testbed.engines.session import Session
-from testbed.experiments.run.dilation.choose import Choice, steps
+from testbed.experiments.run.dilation.choose import DilationChoice, steps
 from testbed.experiments.run.engine import Progress
 from testbed.planning import Plan
 from testbed.planning.rates import at_dilation, demand
@@ -25,7 +25,7 @@ _TRANSLATED_FRAME_HOPS, _SLOWEST_WORTHWHILE = 8_000.0, 2e6
 _BUSY = 0.3
 
 
-def dilation_in_virtual_time(plan: Plan, instruction_seconds: float, most_share: float | None) -> Choice:
+def dilation_in_virtual_time(plan: Plan, instruction_seconds: float, most_share: float | None) -> DilationChoice:
     """Return the smallest dilation at which a processor of that speed carries the scenario's greatest load.
 
     Args:
@@ -39,7 +39,7 @@ def dilation_in_virtual_time(plan: Plan, instruction_seconds: float, most_share:
     needed = max(least, margin * demand(plan) / sustained)
     allowed = steps(least, largest_dilation(plan.scenario.links, plan.scenario.lab))
     taken = next((step for step in allowed if step >= needed), allowed[-1] if allowed else least)
-    return Choice(taken, round(needed, 3), "virtual time", margin, "", 1.0, (), 0.0)
+    return DilationChoice(taken, round(needed, 3), "virtual time", margin, "", 1.0, (), 0.0)
 
 
 def refuse_translated(plan: Plan) -> None:
@@ -64,7 +64,7 @@ def refuse_translated(plan: Plan) -> None:
 
 def choose_in_virtual_time(
     plan: Plan, lab: Session, progress: Progress, instruction_seconds: float
-) -> tuple[Plan, Choice | None]:
+) -> tuple[Plan, DilationChoice | None]:
     """Settle the dilation of a running lab; as choose_dilation(), but nothing is tried."""
     if plan.scenario.lab.dilation != "auto":
         return plan, None

@@ -10,7 +10,7 @@ from typing import Any
 from testbed.base.errors import DeadlockError, WorkloadError
 from testbed.base.model import Sample
 from testbed.engines.session import Session
-from testbed.experiments.run.checks.fidelity import Finding, Judgement, Verdict, short_of_time, too_slow
+from testbed.experiments.run.checks.fidelity import Finding, Judgement, Verdict, is_cpu_limited, too_slow
 from testbed.experiments.run.checks.wire import judge_wire
 from testbed.experiments.run.loads.context import Context, LoadOutcome
 from testbed.experiments.run.loads.failure_watch import run_probe
@@ -65,7 +65,7 @@ class LoadRecord:
     findings: list[Finding]  # about fidelity, each with the load's title
     outcome: LoadOutcome | None  # as its runner gave it; None where it failed
     too_slow: bool = False  # whether its figures are void only because the lab was too slow for it
-    short_of_time: bool = False  # whether they have a reserve, and only because it had little time left
+    is_cpu_limited: bool = False  # whether they have a reserve, and only because it had little time left
     span: tuple[float, float] = (0.0, 0.0)  # when it began and ended; s, monotonic
 
 
@@ -188,7 +188,7 @@ def record_of(
     samples = outcome.samples if outcome else []
     told = [(verdict, f"{title}: {reason}") for verdict, reason in findings]
     span = (started, ended)
-    return LoadRecord(samples, entry, told, outcome, too_slow(findings), short_of_time(findings), span)
+    return LoadRecord(samples, entry, told, outcome, too_slow(findings), is_cpu_limited(findings), span)
 
 
 def load_labels(load: Workload) -> Mapping[str, str]:

@@ -261,7 +261,7 @@ def _prove_crossing(context: Context, prepared: Prepared, moved: int, sent: Mapp
 
 def _finished(context: Context, prepared: Prepared, sample: Sample, fair: Mapping[tuple[str, str], float]) -> Sample:
     """Return a job's sample in real-world units, with hosts for ranks, and its prediction or bound."""
-    least = mpi_bound(context.plan, prepared.ranks.hosts, sample, exact=context.lab.facts.holds_lone_frames)
+    least = mpi_bound(context.plan, prepared.ranks.hosts, sample, exact=context.lab.facts.shapes_idle_ports)
     names = {
         key: prepared.ranks.name(int(sample.labels[key]), context.plan.topology)
         for key in ("src", "dst")

@@ -33,7 +33,7 @@ def run_pairs(context: Context, spec: Any) -> LoadOutcome:
     if tool is None:
         raise ValueError(f"{context.labels['kind']} is not a load that measures pairs")
     pairs = flows(spec.pattern, plan.topology, plan.scenario.lab.seed)
-    predicted = predicted_trips(plan, pairs, tool.messages(spec), exact=context.lab.facts.holds_lone_frames)
+    predicted = predicted_trips(plan, pairs, tool.messages(spec), exact=context.lab.facts.shapes_idle_ports)
     name = plan.topology.host_name
     ends = [Ends(number, name(one), name(other), host_ip(other)) for number, (one, other) in enumerate(pairs)]
     for repeat in range(1, (tool.repeats(spec) if tool.repeats else 1) + 1):
